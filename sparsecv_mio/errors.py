@@ -1,0 +1,64 @@
+"""One exception family: every error the package raises on purpose, each with the exit code of the command line."""
+
+from __future__ import annotations
+
+
+class SparseCVError(Exception):
+    """Base of all errors raised on purpose; the message is one clear line."""
+
+    exit_code = 1
+
+
+class BadInput(SparseCVError):
+    """The data or an option is wrong; the message names the column, row or option and says what to do."""
+
+    exit_code = 2
+
+
+class BackendUnavailable(SparseCVError):
+    """A solver is not installed, has no licence, or its licence is too small for the model."""
+
+    exit_code = 4
+
+
+class BackendFailed(SparseCVError):
+    """A solver stopped in a state it should not reach.
+
+    Parameters
+    ----------
+    message : str
+        One line for the user.
+    raw_status : str
+        The solver's own word for what happened.
+    log_tail : str
+        The end of the solver's log, where one was kept.
+    """
+
+    exit_code = 4
+
+    def __init__(self, message: str, raw_status: str = "", log_tail: str = "") -> None:
+        super().__init__(message)
+        self.raw_status = raw_status
+        self.log_tail = log_tail
+
+
+class Contradiction(SparseCVError):
+    """A lower bound exceeds an upper bound by more than the rounding allowance: a bug, never hidden."""
+
+    exit_code = 1
+
+
+class CorruptStore(SparseCVError):
+    """A record or checkpoint on disk cannot be read back."""
+
+    exit_code = 2
+
+
+class VerificationFailed(SparseCVError):
+    """A record does not agree with the data; `field` names what differs."""
+
+    exit_code = 1
+
+    def __init__(self, message: str, field: str) -> None:
+        super().__init__(message)
+        self.field = field
