@@ -1,0 +1,145 @@
+"""Training moments of every fold by additions only.
+
+A fold's training set is all rows but its own. Subtracting its moments from the total loses digits, so the complement
+is built by *adding*: a binary tree over the folds passes down the moments of everything outside the current range of
+folds, as TreeCV passes down a model (theory section 8). Each row is visited `log2 k` times, each leaf is one training
+set.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sparsecv_mio.data.folds import FoldPlan
+from sparsecv_mio.data.standard import Intercept, StandardData
+from sparsecv_mio.problem.problem import FloatArray, SparseProblem
+
+CHUNK_ELEMENTS = 1 << 21  # rows are read in blocks of at most 16 MB
+
+
+@dataclass(frozen=True, eq=False)
+class Moments:
+    """Count, mean and centred scatter of rows `(v, r)`: q columns and the response last.
+
+    Attributes
+    ----------
+    n : int
+        Rows seen.
+    mean : (q + 1,) array
+        Their mean.
+    scatter : (q + 1, q + 1) array
+        `sum (row - mean)(row - mean)'`.
+    """
+
+    n: int
+    mean: FloatArray
+    scatter: FloatArray
+
+    @classmethod
+    def empty(cls, size: int) -> Moments:
+        """Moments of no row."""
+        return cls(0, np.zeros(size), np.zeros((size, size)))
+
+    @classmethod
+    def of(cls, block: FloatArray) -> Moments:
+        """Moments of the rows of `block` (m, q + 1); the block is overwritten. O(m q^2)."""
+        mean = block.mean(axis=0)
+        block -= mean
+        return cls(block.shape[0], mean, block.T @ block)
+
+    def __add__(self, other: Moments) -> Moments:
+        """Moments of both sets of rows: a sum of positive semidefinite terms, so nothing cancels. O(q^2)."""
+        if self.n == 0:
+            return other
+        if other.n == 0:
+            return self
+        n = self.n + other.n
+        step = other.mean - self.mean
+        scatter = self.scatter + other.scatter
+        scatter += np.outer(step * (self.n * other.n / n), step)
+        return Moments(n, self.mean + step * (other.n / n), scatter)
+
+    def problem(self, data: StandardData, gamma: float) -> SparseProblem:
+        """Turn the moments into the inner problem for one gamma (theory section 0: what the intercept changes)."""
+        q = data.q
+        if data.intercept is Intercept.FOLD:
+            full, mean = self.scatter, self.mean
+        else:
+            full, mean = self.scatter + self.n * np.outer(self.mean, self.mean), np.zeros(q + 1)
+        gram = np.ascontiguousarray(full[:q, :q])
+        return SparseProblem(
+            Q=gram,
+            c=full[:q, q].copy(),
+            yy=float(full[q, q]),
+            weight=data.weight,
+            lam=gamma / 2.0,
+            n=self.n,
+            v_mean=mean[:q].copy(),
+            r_mean=float(mean[q]),
+        )
+
+
+def row_moments(data: StandardData, rows: slice | NDArray[np.intp]) -> Moments:
+    """Moments of some rows, read in chunks; O(rows q^2) time and O(q^2) memory beside one chunk."""
+    total = Moments.empty(data.q + 1)
+    index: slice | NDArray[np.intp]
+    if isinstance(rows, slice):
+        start, stop, _ = rows.indices(data.n)
+    else:
+        start, stop = 0, len(rows)
+    step = max(1, CHUNK_ELEMENTS // (data.q + 1))
+    for lo in range(start, stop, step):
+        index = slice(lo, min(lo + step, stop)) if isinstance(rows, slice) else rows[lo : lo + step]
+        v, r = data.rows(index)
+        block = np.empty((v.shape[0], data.q + 1))
+        block[:, :-1] = v
+        block[:, -1] = r
+        total = total + Moments.of(block)
+    return total
+
+
+def full_problem(data: StandardData, gamma: float) -> SparseProblem:
+    """Return the inner problem on all rows."""
+    return row_moments(data, slice(0, data.n)).problem(data, gamma)
+
+
+def training_moments(
+    data: StandardData, folds: FoldPlan, wanted: Sequence[int] | None = None
+) -> Iterator[tuple[int, Moments]]:
+    """Yield `(fold, moments of its training rows)` in fold order.
+
+    Parameters
+    ----------
+    data : StandardData
+    folds : FoldPlan
+    wanted : sequence of int, optional
+        Folds to visit; subtrees without any are skipped. All by default.
+
+    Notes
+    -----
+    O(n q^2 log2 k) time, O(q^2 log2 k) memory. Small folds are grouped into leaves' ranges by halving, so LOO costs two
+    additions of q x q matrices a fold.
+    """
+    flags = np.zeros(folds.k + 1, dtype=np.int64)
+    chosen = np.arange(folds.k) if wanted is None else np.asarray(sorted(wanted), dtype=np.int64)
+    flags[chosen + 1] = 1
+    before = np.cumsum(flags)
+    rest = folds.order[folds.starts[-1] :]
+
+    def visit(lo: int, hi: int, outside: Moments) -> Iterator[tuple[int, Moments]]:
+        if before[hi] == before[lo]:
+            return
+        if hi - lo == 1:
+            yield lo, outside
+            return
+        mid = (lo + hi) // 2
+        for a, b, c, d in ((lo, mid, mid, hi), (mid, hi, lo, mid)):
+            if before[b] > before[a]:
+                others = row_moments(data, folds.order[folds.starts[c] : folds.starts[d]])
+                yield from visit(a, b, outside + others)
+
+    yield from visit(0, folds.k, row_moments(data, rest))

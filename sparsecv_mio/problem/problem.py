@@ -1,0 +1,95 @@
+"""The inner problem of one fold: best-subset ridge regression on the moments of its training rows."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+FloatArray = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class SparseProblem:
+    """`min f(S), |S| <= tau` with `f(S) = min_b yy - 2 c'b + b' M b` over b supported on S.
+
+    `M = Q + diag(penalty)`, `penalty = lam * weight`, `lam = gamma / 2`. All numbers live in the standard
+    coordinates of :class:`sparsecv_mio.data.standard.StandardData`; `f` times `y_unit ** 2` is the user's objective
+    `||y - Xb||^2 + (gamma / 2) ||b||^2` (theory section 0).
+
+    Parameters
+    ----------
+    Q : (q, q) array
+        Gram matrix of the training rows, centred on their own means when the intercept is profiled out.
+    c : (q,) array
+        Cross products of the training columns and the response.
+    yy : float
+        Sum of squares of the response, `f` of the empty support.
+    weight : (q,) array
+        Penalty weight of each column.
+    lam : float
+        Half of the user's gamma.
+    n : int
+        Number of training rows.
+    v_mean, r_mean : (q,) array, float
+        Means taken off the training rows (zero unless the intercept is `fold`); a new row v is predicted by
+        `r_mean + (v - v_mean)' b`.
+    """
+
+    Q: FloatArray
+    c: FloatArray
+    yy: float
+    weight: FloatArray
+    lam: float
+    n: int
+    v_mean: FloatArray
+    r_mean: float
+
+    @property
+    def q(self) -> int:
+        """Number of columns."""
+        return int(self.c.shape[0])
+
+    @cached_property
+    def penalty(self) -> FloatArray:
+        """(q,) diagonal `lam * weight`."""
+        return self.lam * self.weight
+
+    @cached_property
+    def M(self) -> FloatArray:
+        """(q, q) matrix `Q + diag(penalty)`."""
+        out = self.Q.copy()
+        out.flat[:: self.q + 1] += self.penalty
+        return out
+
+    def with_gamma(self, gamma: float) -> SparseProblem:
+        """Return the same rows under another gamma; the Gram matrix is shared, not copied."""
+        return replace(self, lam=gamma / 2.0)
+
+    def ridge(self, support: NDArray[np.intp]) -> tuple[FloatArray, float]:
+        """Fit one support from the moments.
+
+        Parameters
+        ----------
+        support : (s,) int array
+            Columns that may be nonzero.
+
+        Returns
+        -------
+        beta : (s,) array
+            `M_S^{-1} c_S`.
+        objective : float
+            `yy - c_S' beta`.
+
+        Notes
+        -----
+        O(s^3). Accurate to rounding times the condition of `M_S`; a fit that decides something is repeated by
+        :mod:`sparsecv_mio.problem.refit`.
+        """
+        if len(support) == 0:
+            return np.zeros(0), float(self.yy)
+        sub = self.M[np.ix_(support, support)]
+        beta = np.linalg.solve(sub, self.c[support])
+        return beta, float(self.yy - self.c[support] @ beta)
