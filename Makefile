@@ -1,0 +1,57 @@
+# Needs python3.11 and make, nothing else. Another interpreter: make test PYTHON=/path/to/python3.11
+PYTHON ?= python3.11
+VENV ?= .venv
+JOBS ?= 2
+BIN = $(VENV)/bin
+
+.PHONY: help setup demo test lint bench lock clean
+.DELETE_ON_ERROR:
+
+help:
+	@echo "make demo    solve the diabetes data by certified leave-one-out cross-validation"
+	@echo "make test    the test suite ($(JOBS) processes; make test JOBS=1 for one)"
+	@echo "make lint    ruff and mypy"
+	@echo "make bench   the benchmarks of scripts/bench that take minutes"
+	@echo "make lock    rewrite requirements.lock from pyproject.toml"
+
+# One stamp for the pinned dependencies, one for the package itself: a changed pyproject alone reinstalls no dependency.
+$(VENV)/.dependencies: requirements.lock
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --requirement requirements.lock
+	@touch $@
+
+$(VENV)/.package: $(VENV)/.dependencies pyproject.toml
+	$(BIN)/python -m pip install --quiet --no-deps --editable .
+	@touch $@
+
+setup: $(VENV)/.package
+
+demo: setup
+	$(BIN)/sparsecv solve instances/diabetes.csv --target y --folds loo
+
+# The processes already share the cores: more threads inside each would only make them wait for one another.
+test: setup
+	NUMBA_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -n $(JOBS)
+
+lint: setup
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/mypy scripts/bench
+
+bench: setup
+	$(BIN)/python scripts/bench/paper_grid.py
+	$(BIN)/python scripts/bench/hard.py
+	$(BIN)/python scripts/bench/single_fit.py
+	$(BIN)/python scripts/bench/large.py
+
+# pip-tools lives in an environment of its own, so that the lock never lists it.
+build/lock/bin/pip-compile:
+	$(PYTHON) -m venv build/lock
+	build/lock/bin/python -m pip install --quiet pip-tools
+
+lock: build/lock/bin/pip-compile
+	CUSTOM_COMPILE_COMMAND="make lock" build/lock/bin/pip-compile --quiet --extra all --extra test --strip-extras \
+	  --no-emit-index-url --no-emit-find-links --no-emit-trusted-host --output-file requirements.lock pyproject.toml
+
+clean:
+	rm -rf build .pytest_cache .ruff_cache .mypy_cache .hypothesis .benchmarks

@@ -1,0 +1,176 @@
+"""The import table of docs/architecture.md, held by walking the syntax tree of every module of the package."""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+PACKAGE = "sparsecv_mio"
+ROOT = Path(__file__).resolve().parents[2] / PACKAGE
+
+GROUND = {"errors", "units"}
+DATA = GROUND | {"data"}
+PROBLEM = DATA | {"problem"}
+FORMULATION = PROBLEM | {"formulation"}
+BOUNDS = FORMULATION | {"bounds", "oracles"}
+SEARCH = BOUNDS | {"search", "certificate"}
+REPORT = SEARCH | {"report"}
+
+# A module may import the rooms of the longest entry that its own name starts with, and its own room.
+MAY_IMPORT: dict[str, set[str]] = {
+    "errors": set(),
+    "units": {"errors"},
+    "kernels": set(),
+    "data": GROUND,
+    "problem": DATA,
+    "certificate": GROUND | {"data", "problem.objective"},
+    "certificate.record": GROUND,
+    "formulation": PROBLEM,
+    "formulation.backends.native": PROBLEM | {"kernels"},
+    "bounds": FORMULATION | {"kernels"},
+    "oracles": FORMULATION | {"kernels"},
+    "search": SEARCH | {"kernels"},
+    "report": REPORT,
+    "estimator": REPORT,
+    "cli": REPORT,
+}
+
+# Outside libraries that only these rooms may import. No room: nothing of the package.
+ONLY_IN: dict[str, set[str]] = {
+    "numba": {"kernels"},
+    "pyomo": {"formulation"},
+    "gurobipy": {"formulation"},
+    "mosek": {"formulation"},
+    "highspy": {"formulation"},
+    "pyscipopt": {"formulation"},
+    "clarabel": set(),
+    "okridge": set(),
+}
+
+LATE = ("numba", "pandas", "sklearn", "pyarrow", "matplotlib", "gurobipy", "mosek", "highspy", "pyscipopt", "pyomo")
+
+
+def imports_of(source: str, module: str, is_package: bool) -> Iterator[str]:
+    """Absolute names that a module imports anywhere, inside functions and under TYPE_CHECKING too.
+
+    `from a import b` gives `a.b`: whether b is a module or a name in one, the room is in front.
+    """
+    parts = module.split(".")
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            up = node.level - 1 if is_package else node.level
+            base = [] if node.level == 0 else parts[: len(parts) - up]
+            stem = ".".join(base + ([node.module] if node.module else []))
+            yield from (f"{stem}.{alias.name}" for alias in node.names)
+
+
+def inside(name: str, room: str) -> bool:
+    return name == room or name.startswith(room + ".")
+
+
+def breaches(source: str, module: str, is_package: bool = False) -> list[str]:
+    """Imports of one module that the table forbids; `module` is its full dotted name."""
+    own = module.removeprefix(PACKAGE).removeprefix(".")
+    entry = max((key for key in MAY_IMPORT if inside(own, key)), key=len, default=None)
+    if own and entry is None:
+        return [f"{module} is in no room of the table"]
+    found = []
+    for name in imports_of(source, module, is_package):
+        if inside(name, PACKAGE):
+            wanted = name.removeprefix(PACKAGE).removeprefix(".")
+            if not own or wanted == "__version__" or inside(wanted, own.split(".")[0]):
+                allowed = own != "certificate.record" or not inside(wanted, "certificate.verify")
+            else:
+                allowed = any(inside(wanted, room) for room in MAY_IMPORT[str(entry)])
+        else:
+            rooms = ONLY_IN.get(name.split(".")[0])
+            allowed = rooms is None or any(inside(own, room) for room in rooms)
+        if not allowed:
+            found.append(f"{module} imports {name}")
+    return found
+
+
+def modules() -> list[tuple[str, Path]]:
+    rows = []
+    for path in sorted(ROOT.rglob("*.py")):
+        parts = list(path.relative_to(ROOT.parent).with_suffix("").parts)
+        rows.append((".".join(parts[:-1] if parts[-1] == "__init__" else parts), path))
+    return rows
+
+
+def test_every_module_keeps_the_table() -> None:
+    found = modules()
+    assert len(found) > 10
+    broken = [line for name, path in found for line in breaches(path.read_text(), name, path.name == "__init__.py")]
+    assert not broken, "\n".join(broken)
+
+
+@pytest.mark.parametrize(
+    ("module", "source"),
+    [
+        ("data.folds", "from sparsecv_mio.problem.problem import SparseProblem"),
+        ("problem.problem", "from ..kernels import tree"),
+        ("kernels.tree", "from sparsecv_mio.errors import BadInput"),
+        ("formulation.backends.gurobi", "from sparsecv_mio.kernels import tree"),
+        ("formulation.outcome", "def f():\n    from sparsecv_mio import bounds"),
+        ("search.driver", "import gurobipy as gp"),
+        ("search.driver", "from numba import njit"),
+        ("bounds.spread", "import pyomo.environ"),
+        ("bounds.spread", "import sparsecv_mio.search.driver"),
+        ("certificate.verify", "from sparsecv_mio.kernels.tree import solve"),
+        ("certificate.verify", "from sparsecv_mio.problem.problem import SparseProblem"),
+        ("certificate.record", "from sparsecv_mio.data.dataset import Dataset"),
+        ("certificate.record", "from .verify import verify"),
+        ("report.tables", "from sparsecv_mio.cli import main"),
+        ("attic", "import numpy"),
+    ],
+)
+def test_a_forbidden_import_is_seen(module: str, source: str) -> None:
+    assert breaches(source, f"{PACKAGE}.{module}")
+
+
+@pytest.mark.parametrize(
+    ("module", "source"),
+    [
+        ("kernels.tree", "import numpy as np\nfrom numba import njit\nfrom .linear import update"),
+        ("formulation.backends.native", "from sparsecv_mio.kernels import tree\nfrom ..outcome import Outcome"),
+        ("formulation.backends.gurobi", "import gurobipy"),
+        ("search.driver", "from sparsecv_mio import __version__\nfrom ..certificate.record import Record"),
+        (
+            "certificate.verify",
+            "from ..problem.objective import fit\nfrom .record import Record\nfrom ..data import folds",
+        ),
+        ("cli", "from sparsecv_mio.search.driver import cross_validate"),
+    ],
+)
+def test_an_allowed_import_passes(module: str, source: str) -> None:
+    assert breaches(source, f"{PACKAGE}.{module}") == []
+
+
+def loaded_by(code: str, *arguments: str) -> set[str]:
+    """Top-level names of all modules that a fresh interpreter loads while it runs `code`."""
+    command = [sys.executable, "-X", "importtime", "-c", code, *arguments]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    rows = [line.rsplit("|", 1)[-1].strip() for line in done.stderr.splitlines() if line.startswith("import time:")]
+    return {name.split(".")[0] for name in rows}
+
+
+def test_importing_the_package_is_cheap() -> None:
+    loaded = loaded_by(f"import {PACKAGE}")
+    assert PACKAGE in loaded
+    assert not loaded & set(LATE)
+
+
+@pytest.mark.parametrize("arguments", [["--help"], ["solve", "--help"]])
+def test_help_loads_no_numerics(arguments: list[str]) -> None:
+    # The start-up time is the modules': a bound in seconds would measure the machine.
+    loaded = loaded_by(f"from {PACKAGE}.cli import main; main()", *arguments)
+    assert "typer" in loaded
+    assert not loaded & {*LATE, "numpy", "scipy", "joblib"}
