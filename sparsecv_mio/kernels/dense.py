@@ -1,0 +1,85 @@
+"""Small dense linear algebra on one support, for use inside other kernels."""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+
+
+@njit(cache=True, nogil=True)
+def cholesky_in_place(A, size):
+    """Overwrite the lower triangle of `A[:size, :size]` by its Cholesky factor; False if not positive. O(size^3 / 3)."""
+    for j in range(size):
+        s = A[j, j]
+        for k in range(j):
+            s -= A[j, k] * A[j, k]
+        if not s > 0.0:
+            return False
+        d = np.sqrt(s)
+        A[j, j] = d
+        for i in range(j + 1, size):
+            s = A[i, j]
+            for k in range(j):
+                s -= A[i, k] * A[j, k]
+            A[i, j] = s / d
+    return True
+
+
+@njit(cache=True, nogil=True)
+def cholesky_solve(L, b, size):
+    """Overwrite `b[:size]` by the solution of `L L' x = b`. O(size^2)."""
+    for i in range(size):
+        s = b[i]
+        for k in range(i):
+            s -= L[i, k] * b[k]
+        b[i] = s / L[i, i]
+    for i in range(size - 1, -1, -1):
+        s = b[i]
+        for k in range(i + 1, size):
+            s -= L[k, i] * b[k]
+        b[i] = s / L[i, i]
+
+
+@njit(cache=True, nogil=True)
+def support_value(M, c, yy, support, size, work, x):
+    """Return `yy - c_S' M_S^{-1} c_S` and leave `M_S^{-1} c_S` in `x`; inf if M_S is not positive. O(size^3 / 3)."""
+    for a in range(size):
+        i = support[a]
+        x[a] = c[i]
+        for b in range(a + 1):
+            work[a, b] = M[i, support[b]]
+    if not cholesky_in_place(work, size):
+        return np.inf
+    cholesky_solve(work, x, size)
+    s = yy
+    for a in range(size):
+        s -= c[support[a]] * x[a]
+    return s
+
+
+@njit(cache=True, nogil=True)
+def invert(M):
+    """Return the inverse of a symmetric positive definite matrix, and False if it is not. O(q^3)."""
+    q = M.shape[0]
+    L = M.copy()
+    out = np.zeros((q, q))
+    if not cholesky_in_place(L, q):
+        return out, False
+    # rows of L^{-1} first, then L^{-T} L^{-1}
+    inv = np.zeros((q, q))
+    for j in range(q):
+        inv[j, j] = 1.0 / L[j, j]
+        for i in range(j + 1, q):
+            s = 0.0
+            for k in range(j, i):
+                s -= L[i, k] * inv[k, j]
+            inv[i, j] = s / L[i, i]
+    for k in range(q):
+        for i in range(k + 1):
+            a = inv[k, i]
+            for j in range(i + 1):
+                out[i, j] += a * inv[k, j]
+    for i in range(q):
+        for j in range(i):
+            out[j, i] = out[i, j]
+    return out, True

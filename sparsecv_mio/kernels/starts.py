@@ -1,0 +1,205 @@
+"""First supports for every size: backward elimination, forward selection, swaps."""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+
+from sparsecv_mio.kernels.dense import support_value
+
+
+@njit(cache=True, nogil=True)
+def backward_elimination(V, beta, value, best, supports):
+    """Drop the cheapest column again and again; keep each support that beats `best`.
+
+    Parameters
+    ----------
+    V, beta : (q, q), (q,)
+        Inverse of M and ridge solution on all columns; both are overwritten.
+    value : float
+        f of all columns.
+    best : (q + 1,)
+        Best value known by size, improved in place.
+    supports : (q + 1, q) bool
+        Their supports, improved in place.
+
+    Notes
+    -----
+    O(q^3 / 3). Dropping j costs `beta_j^2 / V_jj` exactly (theory section 4).
+    """
+    q = beta.shape[0]
+    active = np.arange(q)
+    size = q
+    if value < best[size]:
+        best[size] = value
+        supports[size, :] = True
+    while size > 1:
+        low = np.inf
+        drop = 0
+        for a in range(size):
+            j = active[a]
+            cost = beta[j] * beta[j] / V[j, j]
+            if cost < low:
+                low = cost
+                drop = a
+        j = active[drop]
+        value += low
+        size -= 1
+        active[drop] = active[size]
+        scale = 1.0 / V[j, j]
+        bj = beta[j] * scale
+        for a in range(size):
+            i = active[a]
+            vij = V[i, j]
+            beta[i] -= vij * bj
+            vij *= scale
+            for b in range(size):
+                V[i, active[b]] -= vij * V[j, active[b]]
+        if value < best[size]:
+            best[size] = value
+            supports[size, :] = False
+            for a in range(size):
+                supports[size, active[a]] = True
+
+
+@njit(cache=True, nogil=True)
+def forward_selection(M, c, yy, top, best, supports):
+    """Add the column with the largest gain until `top` columns are in; keep each support that beats `best`.
+
+    O(q top^2): one partial Cholesky factor, extended by a row a step.
+    """
+    q = c.shape[0]
+    rows = np.zeros((top, q))
+    left = c.copy()
+    diag = np.empty(q)
+    for j in range(q):
+        diag[j] = M[j, j]
+    used = np.zeros(q, dtype=np.bool_)
+    value = yy
+    for step in range(top):
+        gain = -1.0
+        pick = -1
+        for j in range(q):
+            if not used[j] and diag[j] > 0.0:
+                g = left[j] * left[j] / diag[j]
+                if g > gain:
+                    gain = g
+                    pick = j
+        if pick < 0:
+            return
+        used[pick] = True
+        d = 1.0 / np.sqrt(diag[pick])
+        u = left[pick] * d
+        for j in range(q):
+            s = M[pick, j]
+            for k in range(step):
+                s -= rows[k, pick] * rows[k, j]
+            rows[step, j] = s * d
+            left[j] -= rows[step, j] * u
+            diag[j] -= rows[step, j] * rows[step, j]
+            if diag[j] < 1e-14 * M[j, j]:
+                diag[j] = 0.0
+        value -= u * u
+        if value < best[step + 1]:
+            best[step + 1] = value
+            supports[step + 1, :] = used
+
+
+@njit(cache=True, nogil=True)
+def add_gains(M, c, support, size, rows, left, diag):
+    """Fill `left^2 / diag`'s two parts for every column given a support. Returns the drop in f. O(q size^2)."""
+    q = c.shape[0]
+    left[:] = c
+    for j in range(q):
+        diag[j] = M[j, j]
+    total = 0.0
+    for step in range(size):
+        i = support[step]
+        if not diag[i] > 0.0:
+            return -1.0
+        d = 1.0 / np.sqrt(diag[i])
+        u = left[i] * d
+        for j in range(q):
+            rows[step, j] = M[i, j]
+        for k in range(step):
+            a = rows[k, i]
+            for j in range(q):
+                rows[step, j] -= a * rows[k, j]
+        for j in range(q):
+            rows[step, j] *= d
+            left[j] -= rows[step, j] * u
+            diag[j] -= rows[step, j] * rows[step, j]
+        total += u * u
+    return total
+
+
+@njit(cache=True, nogil=True)
+def improve_by_swaps(M, c, yy, size, best, supports, rounds):
+    """Swap one column out and the best one in while that lowers f of the size's support.
+
+    O(rounds size q size^2) at most; each round tries every column out and takes the best one in.
+    """
+    q = c.shape[0]
+    if size <= 0 or size >= q or not np.isfinite(best[size]):
+        return
+    rows = np.empty((size, q))
+    left = np.empty(q)
+    diag = np.empty(q)
+    inside = supports[size].copy()
+    trial = np.empty(size, dtype=np.int64)
+    members = np.empty(size, dtype=np.int64)
+    value = best[size]
+    for _ in range(rounds):
+        k = 0
+        for j in range(q):
+            if inside[j]:
+                members[k] = j
+                k += 1
+        low = value * (1.0 - 1e-12)
+        out = -1
+        into = -1
+        for a in range(size):
+            k = 0
+            for b in range(size):
+                if b != a:
+                    trial[k] = members[b]
+                    k += 1
+            drop = add_gains(M, c, trial, size - 1, rows, left, diag)
+            if drop < 0.0:
+                continue
+            for j in range(q):
+                if not inside[j] and diag[j] > 1e-14 * M[j, j]:
+                    v = yy - drop - left[j] * left[j] / diag[j]
+                    if v < low:
+                        low = v
+                        out = members[a]
+                        into = j
+        if out < 0:
+            break
+        inside[out] = False
+        inside[into] = True
+        value = low
+    if value < best[size]:
+        best[size] = value
+        supports[size, :] = inside
+
+
+@njit(cache=True, nogil=True)
+def try_supports(M, c, yy, masks, best, supports):
+    """Evaluate given supports (m, q) bool and keep each that beats `best`. O(m size^3 / 3)."""
+    q = c.shape[0]
+    work = np.empty((q, q))
+    x = np.empty(q)
+    index = np.empty(q, dtype=np.int64)
+    for r in range(masks.shape[0]):
+        size = 0
+        for j in range(q):
+            if masks[r, j]:
+                index[size] = j
+                size += 1
+        if size == 0 or size >= best.shape[0]:
+            continue
+        value = support_value(M, c, yy, index, size, work, x)
+        if value < best[size]:
+            best[size] = value
+            supports[size, :] = masks[r]
