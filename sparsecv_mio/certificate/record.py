@@ -1,0 +1,356 @@
+"""The record of a run: the answer with everything needed to check it again.
+
+Two schemas: `sparsecv/1` (`Record`, cross-validation) and `sparsecv-path/1` (`PathRecord`, best subsets on all rows).
+Objectives and errors are in squared units of the target, coefficients in units of the file.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, fields
+from typing import Any, Literal, get_type_hints
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..errors import CorruptStore
+from .codec import Bound, Encoded, json_pieces, parse_object, plain, read, write_atomic
+
+SCHEMA = "sparsecv/1"
+PATH_SCHEMA = "sparsecv-path/1"
+Status = Literal["proved", "limit", "interrupted"]
+STATUSES: tuple[Status, ...] = ("proved", "limit", "interrupted")
+
+
+def relative_gap(lower: float, upper: float) -> float:
+    """`(upper - lower) / upper`: 0 when both are 0, +inf while `upper` is unknown.
+
+    Examples
+    --------
+    >>> relative_gap(0.9, 1.0)
+    0.09999999999999998
+    """
+    if not math.isfinite(upper):
+        return math.inf
+    return (upper - lower) / upper if upper > 0.0 else 0.0
+
+
+@dataclass(frozen=True)
+class OneSe:
+    """The pair of the one-standard-error rule: smallest tau, then largest gamma, within one SE of the minimiser."""
+
+    gamma: float
+    tau: int
+    cv_error: Bound
+    lower: float
+    upper: Bound
+    standard_error: float
+
+
+@dataclass(frozen=True)
+class Refit:
+    """The all-rows fit behind `support`: `lower <= min f <= objective`, `objective = f(support)`."""
+
+    gamma: float
+    tau: int
+    objective: float
+    lower: float
+    upper: Bound
+    proved: bool
+
+
+@dataclass(frozen=True)
+class TableRow:
+    """The certified interval of one (gamma, tau); `folds_decided` of its `folds` have a completely known optimum."""
+
+    gamma: float
+    tau: int
+    cv_error: Bound
+    lower: float
+    upper: Bound
+    folds_decided: int
+    folds: int
+
+
+@dataclass(frozen=True)
+class ChosenFold:
+    """One fold of the reported pair: the support fitted without it and the held-out sum of squares of that fit."""
+
+    fold: int
+    support: tuple[str, ...]
+    error: float
+
+
+@dataclass(frozen=True, eq=False)
+class ChosenFolds(Sequence[ChosenFold]):
+    """Every fold of the reported pair, kept by column: folds share few supports, and there may be millions of folds.
+
+    Parameters
+    ----------
+    supports : tuple of tuple of str
+        The distinct supports.
+    which : (k,) integers
+        Fold j uses `supports[which[j]]`.
+    error : (k,) floats
+        Held-out sum of squares of fold j; NaN never occurs.
+    """
+
+    supports: tuple[tuple[str, ...], ...]
+    which: NDArray[np.int64]
+    error: NDArray[np.float64]
+
+    @classmethod
+    def of(cls, supports: Sequence[Sequence[str]], errors: Sequence[float] | NDArray[np.float64]) -> ChosenFolds:
+        """From one support and one error per fold.
+
+        Examples
+        --------
+        >>> folds = ChosenFolds.of([["a"], ["b"], ["a"]], [1.0, 2.0, 0.5])
+        >>> folds.supports, folds[2].support
+        ((('a',), ('b',)), ('a',))
+        """
+        index: dict[tuple[str, ...], int] = {}
+        which = [index.setdefault(tuple(support), len(index)) for support in supports]
+        return cls(tuple(index), np.asarray(which, dtype=np.int64), np.asarray(errors, dtype=np.float64))
+
+    def __len__(self) -> int:
+        return len(self.which)
+
+    def __getitem__(self, fold: Any) -> Any:
+        if isinstance(fold, slice):
+            return [self[i] for i in range(*fold.indices(len(self)))]
+        position = range(len(self))[fold]
+        return ChosenFold(position, self.supports[self.which[position]], float(self.error[position]))
+
+    def __eq__(self, other: object) -> bool:
+        return (
+            isinstance(other, ChosenFolds)
+            and len(self) == len(other)
+            and all(a == b for a, b in zip(self, other, strict=True))
+        )
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def json_items(self) -> Iterator[Encoded]:
+        """One line of JSON per fold."""
+        if not np.isfinite(self.error).all():
+            raise ValueError("record field chosen_folds holds an error that is not finite")
+        encoded = [json.dumps(list(support), ensure_ascii=False) for support in self.supports]
+        for fold, (which, error) in enumerate(zip(self.which.tolist(), self.error.tolist(), strict=True)):
+            yield Encoded(f'{{"fold": {fold}, "support": {encoded[which]}, "error": {error!r}}}')
+
+    @classmethod
+    def from_json_items(cls, items: list[Any], field: str) -> ChosenFolds:
+        """Inverse of `json_items`; folds must come in order 0, 1, ..."""
+        folds = [read(item, ChosenFold, f"{field}[{i}]") for i, item in enumerate(items)]
+        for i, fold in enumerate(folds):
+            if fold.fold != i:
+                raise CorruptStore(f"record: field {field}[{i}].fold must be {i}, not {fold.fold}")
+        return cls.of([fold.support for fold in folds], [fold.error for fold in folds])
+
+
+@dataclass(frozen=True)
+class Work:
+    """The cost: `mios` cells (gamma, tau, fold) decided by branching, `nodes` of all trees, wall-clock `seconds`."""
+
+    mios: int
+    nodes: int
+    seconds: float
+    engine: str
+
+
+@dataclass(frozen=True)
+class DataInfo:
+    """Which data: `names` are the features in their order, so that a reader can select the same columns again."""
+
+    n: int
+    p: int
+    target: str
+    fingerprint: str
+    scale: str
+    intercept: str
+    names: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class FoldInfo:
+    """Which folds: rebuilt from `spec` and `seed`, compared by `digest`."""
+
+    spec: str
+    seed: int | None
+    k: int
+    digest: str
+
+
+@dataclass(frozen=True)
+class Request:
+    """What was asked for: the grid, the relative gap, the limits."""
+
+    gammas: tuple[float, ...]
+    taus: tuple[int, ...]
+    gap: float
+    one_se: bool = False
+    time_limit: float | None = None
+    threads: int | None = None
+
+
+class _Stored:
+    """JSON text and files for both schemas."""
+
+    def _pieces(self) -> Iterator[str]:
+        hints = get_type_hints(type(self), include_extras=True)
+        return json_pieces({f.name: plain(getattr(self, f.name), hints[f.name], f.name) for f in fields(self)})  # type: ignore[arg-type]
+
+    def to_json(self) -> str:
+        """The record as strict JSON text; unknown bounds (+inf) are null."""
+        return "".join(self._pieces())
+
+    def write_record(self, path: str | os.PathLike[str]) -> None:
+        """Write the record so that the file is never half-written.
+
+        Raises
+        ------
+        BadInput
+            The file cannot be written.
+        """
+        write_atomic(path, self._pieces())
+
+
+@dataclass(frozen=True)
+class Record(_Stored):
+    """Answer and certificate of a cross-validation, schema `sparsecv/1`.
+
+    `cv_error` is h(gamma, tau) of the reported pair per row, in squared units of the target, at the supports of
+    `chosen_folds`; `lower` bounds the minimum of h over the whole requested grid, `upper` the reported pair
+    (pessimistic over ties). `proved` means `upper - lower <= gap * upper + tie_width + allowance` for the requested
+    gap; the field `gap` is the relative gap reached. With `one_se`, `support`, `coefficients` and `intercept` are
+    fitted at that pair; `refit` says at which.
+
+    Examples
+    --------
+    >>> record = read_record("answer.json")             # doctest: +SKIP
+    >>> record.tau, record.gamma, record.lower <= record.cv_error <= record.upper     # doctest: +SKIP
+    """
+
+    schema: str
+    status: str
+    gamma: float
+    tau: int
+    cv_error: Bound
+    lower: float
+    upper: Bound
+    gap: Bound
+    tie_width: float
+    allowance: float
+    r_squared: float | None
+    support: tuple[str, ...]
+    coefficients: Mapping[str, float]
+    intercept: float
+    one_se: OneSe | None
+    refit: Refit
+    table: tuple[TableRow, ...]
+    chosen_folds: ChosenFolds
+    work: Work
+    data: DataInfo
+    folds: FoldInfo
+    request: Request
+    warnings: tuple[str, ...]
+    versions: Mapping[str, str]
+
+    @classmethod
+    def from_json(cls, text: str) -> Record:
+        """Read a record back.
+
+        Raises
+        ------
+        CorruptStore
+            Not a `sparsecv/1` record, or a field is missing or malformed; the message names it.
+        """
+        return _from_json(cls, text, SCHEMA)
+
+
+@dataclass(frozen=True)
+class PathRow:
+    """Best subset of one (gamma, tau) on all rows: `lower <= min f <= upper`, `objective = f(support)`."""
+
+    gamma: float
+    tau: int
+    support: tuple[str, ...]
+    coefficients: Mapping[str, float]
+    intercept: float
+    objective: float
+    lower: float
+    upper: Bound
+    proved: bool
+
+
+@dataclass(frozen=True)
+class PathRecord(_Stored):
+    """Best subsets on all rows for every (gamma, tau), schema `sparsecv-path/1`."""
+
+    schema: str
+    status: str
+    path: tuple[PathRow, ...]
+    work: Work
+    data: DataInfo
+    request: Request
+    warnings: tuple[str, ...]
+    versions: Mapping[str, str]
+
+    @classmethod
+    def from_json(cls, text: str) -> PathRecord:
+        """Read a path record back; raises `CorruptStore` like `Record.from_json`."""
+        return _from_json(cls, text, PATH_SCHEMA)
+
+
+def _from_json(cls: Any, text: str, schema: str) -> Any:
+    entries = parse_object(text)
+    if entries.get("schema") != schema:
+        raise CorruptStore(f"record: field schema must be {schema!r}, not {json.dumps(entries.get('schema'))[:40]}")
+    record = read(entries, cls, "")
+    if record.status not in STATUSES:
+        raise CorruptStore(f"record: field status must be one of {', '.join(STATUSES)}, not {record.status[:40]!r}")
+    return record
+
+
+def read_record(path: str | os.PathLike[str]) -> Record | PathRecord:
+    """The record stored at `path`, of either schema.
+
+    Raises
+    ------
+    CorruptStore
+        The file cannot be read or is not a record.
+    """
+    try:
+        with open(path, encoding="utf-8") as stream:
+            text = stream.read()
+    except OSError as error:
+        raise CorruptStore(f"cannot read record {path}: {error.strerror}") from None
+    except UnicodeDecodeError:
+        raise CorruptStore(f"record {path}: not a text file") from None
+    if parse_object(text).get("schema") == PATH_SCHEMA:
+        return PathRecord.from_json(text)
+    return Record.from_json(text)
+
+
+def versions() -> dict[str, str]:
+    """Versions of the package, of Python and of the numerical libraries, for the record."""
+    import platform
+    from importlib.metadata import PackageNotFoundError, version
+
+    found = {"sparsecv_mio": _own_version(), "python": platform.python_version()}
+    for package in ("numpy", "scipy", "numba"):
+        try:
+            found[package] = version(package)
+        except PackageNotFoundError:
+            found[package] = "not installed"
+    return found
+
+
+def _own_version() -> str:
+    from .. import __version__
+
+    return __version__

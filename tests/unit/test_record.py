@@ -1,0 +1,209 @@
+"""The record: JSON and back, strictness, files never half-written."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import math
+import os
+import stat
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from sparsecv_mio.certificate.record import (
+    ChosenFolds,
+    DataInfo,
+    FoldInfo,
+    OneSe,
+    PathRecord,
+    PathRow,
+    Record,
+    Refit,
+    Request,
+    TableRow,
+    Work,
+    read_record,
+    relative_gap,
+    versions,
+)
+from sparsecv_mio.errors import BadInput, CorruptStore
+
+DATA = DataInfo(3, 2, "y", "sha256:00", "length", "fold", ("a b", 'quote"d'))
+WORK = Work(4, 17, 0.25, "per-fold")
+ONE_SE = OneSe(1.0, 1, 2.5, 2.4, 2.6, 0.5)
+REQUEST = Request((0.1, 1.0), (1, 2), 1e-4, one_se=True, time_limit=None, threads=2)
+
+
+def example(**changes: object) -> Record:
+    record = Record(
+        schema="sparsecv/1",
+        status="proved",
+        gamma=0.1,
+        tau=1,
+        cv_error=2.0,
+        lower=1.9999,
+        upper=2.0001,
+        gap=1e-4,
+        tie_width=0.0,
+        allowance=1e-12,
+        r_squared=0.3,
+        support=("a b",),
+        coefficients={"a b": 0.1 + 0.2},
+        intercept=-1e-150,
+        one_se=ONE_SE,
+        refit=Refit(0.1, 1, 3.0, 3.0, 3.0, True),
+        table=(TableRow(0.1, 1, 2.0, 1.9999, 2.0001, 3, 3), TableRow(1.0, 1, math.inf, 0.0, math.inf, 0, 3)),
+        chosen_folds=ChosenFolds.of([("a b",), ('quote"d',), ("a b",)], [1.0, 2.0, 3.0]),
+        work=WORK,
+        data=DATA,
+        folds=FoldInfo("loo", None, 3, "sha256:11"),
+        request=REQUEST,
+        warnings=("column é is constant",),
+        versions=versions(),
+    )
+    return dataclasses.replace(record, **changes)  # type: ignore[arg-type]
+
+
+def refuse(token: str) -> None:
+    raise AssertionError(f"{token} is not JSON")
+
+
+def test_round_trip_keeps_every_field() -> None:
+    record = example()
+    assert Record.from_json(record.to_json()) == record
+
+
+def test_fields_and_names_are_those_of_the_schema() -> None:
+    entries = json.loads(example().to_json())
+    promised = (
+        "schema status gamma tau cv_error lower upper gap tie_width allowance support coefficients intercept one_se"
+    )
+    assert set(promised.split() + "table chosen_folds work data folds versions".split()) <= set(entries)
+    assert entries["chosen_folds"][1] == {"fold": 1, "support": ['quote"d'], "error": 2.0}
+    assert {"gamma", "tau", "lower", "upper", "folds_decided", "folds"} <= set(entries["table"][0])
+    assert {"n", "p", "target", "fingerprint", "scale", "intercept"} <= set(entries["data"])
+    assert entries["folds"] == {"spec": "loo", "seed": None, "k": 3, "digest": "sha256:11"}
+
+
+def test_unknown_bounds_are_null() -> None:
+    text = example(upper=math.inf, cv_error=math.inf, gap=math.inf, one_se=None).to_json()
+    entries = json.loads(text, parse_constant=refuse)
+    assert entries["upper"] is None and entries["table"][1]["upper"] is None and entries["one_se"] is None
+    assert Record.from_json(text).upper == math.inf
+
+
+def test_numpy_scalars_become_plain_numbers() -> None:
+    record = example(gamma=np.float64(0.1), tau=np.int64(1))
+    assert Record.from_json(record.to_json()) == example()
+
+
+@pytest.mark.parametrize("field", ["lower", "intercept", "gamma"])
+@pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf])
+def test_a_number_json_cannot_carry_is_never_written(field: str, value: float) -> None:
+    with pytest.raises(ValueError, match=field):
+        example(**{field: value}).to_json()
+
+
+@pytest.mark.parametrize(
+    ("path", "value", "named"),
+    [
+        (["gamma"], "0.1", "gamma must be a number"),
+        (["tau"], 1.5, "tau must be an integer"),
+        (["tau"], True, "tau must be an integer"),
+        (["lower"], None, "lower must be a number"),
+        (["status"], "optimal", "status must be one of"),
+        (["schema"], "sparsecv/9", "schema must be"),
+        (["support"], "age", "support must be a list"),
+        (["support"], [1], r"support\[0\] must be a text"),
+        (["coefficients"], {"a b": None}, "coefficients.a b must be a number"),
+        (["table", 1, "folds"], "x", r"table\[1\].folds must be an integer"),
+        (["chosen_folds", 2, "fold"], 7, r"chosen_folds\[2\].fold must be 2"),
+        (["data"], [], "data must be an object"),
+    ],
+)
+def test_a_malformed_field_is_named(path: list[str | int], value: object, named: str) -> None:
+    entries = json.loads(example().to_json())
+    place = entries
+    for step in path[:-1]:
+        place = place[step]
+    place[path[-1]] = value
+    with pytest.raises(CorruptStore, match=named):
+        Record.from_json(json.dumps(entries))
+
+
+@pytest.mark.parametrize("field", [f.name for f in dataclasses.fields(Record) if f.name != "schema"])
+def test_a_missing_field_is_named(field: str) -> None:
+    entries = json.loads(example().to_json())
+    del entries[field]
+    with pytest.raises(CorruptStore, match=f"field {field} is missing"):
+        Record.from_json(json.dumps(entries))
+
+
+@pytest.mark.parametrize("text", ["", "[]", "{", '{"schema": NaN}', "[" * 100_000, "null"])
+def test_text_that_is_no_record(text: str) -> None:
+    with pytest.raises(CorruptStore):
+        Record.from_json(text)
+
+
+def test_write_and_read(tmp_path: Path) -> None:
+    path = tmp_path / "answer.json"
+    example().write_record(path)
+    assert read_record(path) == example()
+    assert [p.name for p in tmp_path.iterdir()] == ["answer.json"]
+
+
+def test_a_failing_write_keeps_the_old_file(tmp_path: Path) -> None:
+    path = tmp_path / "answer.json"
+    example().write_record(path)
+    bad = ChosenFolds.of([("a b",)] * 3, [1.0, math.nan, 3.0])
+    with pytest.raises(ValueError):
+        example(chosen_folds=bad).write_record(path)
+    assert read_record(path) == example()
+    assert len(list(tmp_path.iterdir())) == 1
+
+
+def test_a_link_and_a_device_are_written_through(tmp_path: Path) -> None:
+    (tmp_path / "link.json").symlink_to(tmp_path / "real.json")
+    example().write_record(tmp_path / "link.json")
+    assert read_record(tmp_path / "real.json") == example() and (tmp_path / "link.json").is_symlink()
+    example().write_record(os.devnull)
+    assert stat.S_ISCHR(os.stat(os.devnull).st_mode)
+
+
+def test_an_unwritable_place_is_bad_input(tmp_path: Path) -> None:
+    with pytest.raises(BadInput, match="cannot write"):
+        example().write_record(tmp_path / "nowhere" / "answer.json")
+    with pytest.raises(BadInput, match="cannot write"):
+        example().write_record(tmp_path)
+
+
+def test_an_unreadable_record_is_named(tmp_path: Path) -> None:
+    with pytest.raises(CorruptStore, match="nowhere"):
+        read_record(tmp_path / "nowhere.json")
+    (tmp_path / "binary.json").write_bytes(b"\xff\xfe\x00")
+    with pytest.raises(CorruptStore, match="not a text file"):
+        read_record(tmp_path / "binary.json")
+
+
+def test_many_folds_stay_small() -> None:
+    k = 200_000
+    folds = ChosenFolds((("a b",), ('quote"d',)), np.arange(k) % 2, np.linspace(0.0, 1.0, k))
+    text = example(chosen_folds=folds).to_json()
+    assert Record.from_json(text).chosen_folds[k - 1] == folds[k - 1]
+
+
+def test_path_record_round_trip(tmp_path: Path) -> None:
+    rows = (PathRow(0.1, 1, ("a b",), {"a b": 1.0}, 0.5, 3.0, 2.9, 3.0, False),)
+    record = PathRecord("sparsecv-path/1", "limit", rows, WORK, DATA, REQUEST, (), versions())
+    record.write_record(tmp_path / "path.json")
+    assert read_record(tmp_path / "path.json") == record
+    with pytest.raises(CorruptStore, match="schema"):
+        Record.from_json(record.to_json())
+
+
+def test_relative_gap() -> None:
+    assert relative_gap(0.0, math.inf) == math.inf
+    assert relative_gap(0.0, 0.0) == 0.0
+    assert relative_gap(1.5, 2.0) == 0.25
