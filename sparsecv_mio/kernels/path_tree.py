@@ -211,27 +211,6 @@ def _descend(s, level, t, value, low, high, w, order, row, scratch):
             x = s.V[ra + order[i]] - f * s.V[base + t * size + order[i]]
             s.V[out + k * m + i] = x
             s.V[out + i * m + k] = x
-    # V <= diag(u), u_j = sum_l |V_jl| sqrt(V_jj / V_ll): the sum of the m smallest beta_j^2 / u_j
-    for k in range(m):
-        row[k] = 1.0 / np.sqrt(s.V[out + k * m + k])
-    for k in range(m):
-        x = 0.0
-        for i in range(m):
-            x += abs(s.V[out + k * m + i]) * row[i]
-        x = s.cost[new, k] / (x * row[k])
-        i = k
-        while i > 0 and scratch[i - 1] > x:
-            scratch[i] = scratch[i - 1]
-            i -= 1
-        scratch[i] = x
-    for k in range(1, m):
-        scratch[k] += scratch[k - 1]
-    while low <= high and value + scratch[top - high - 1] >= s.bar[high]:
-        high -= 1
-    while low <= high and value + scratch[top - low - 1] >= s.bar[low]:
-        low += 1
-    if low > high:
-        return False
     s.free[new] = m
     s.included[new] = s.included[level] + t
     s.child[new] = 0

@@ -1,0 +1,373 @@
+"""The perspective relaxation of one node, certified by its own dual (theory sections 1 and 4).
+
+Normal form: `M = G + I`, G positive semidefinite. For a node (I, F) and `k = tau - |I|`,
+
+    min_b  yy - 2 c'b + b'G b + sum_I b_j^2 + Omega_k(b_F)   >=   D(b) = yy - b'G b - sum_I g_j^2 - (k largest g_j^2 over F)
+
+with `g = c - G b`: the right side is a valid lower bound on f(S) for every b, so no step below needs to be exact.
+Steps: semismooth Newton on the partition (z = 1, fractional, z = 0) that the proximal map proposes, which is exact once
+the partition is right; accelerated proximal gradient when it stalls.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+
+from sparsecv_mio.kernels.dense import cholesky_in_place, cholesky_solve
+
+FREE, INSIDE, DROPPED = 0, 1, 2
+
+
+@njit(cache=True, nogil=True)
+def gradient(G, c, members, count, b, g):
+    """Fill `g = c - G b` on the members; return `b'G b`. O(count nnz(b))."""
+    for a in range(count):
+        g[members[a]] = c[members[a]]
+    for a in range(count):
+        j = members[a]
+        x = b[j]
+        if x != 0.0:
+            row = G[j]
+            for i in range(count):
+                g[members[i]] -= row[members[i]] * x
+    s = 0.0
+    for a in range(count):
+        j = members[a]
+        if b[j] != 0.0:
+            s += b[j] * (c[j] - g[j])
+    return s
+
+
+@njit(cache=True, nogil=True)
+def largest(values, count, k, heap):
+    """Fill `heap[:k]` with the k largest of `values[:count]`, falling; return their sum. O(count + k * moves)."""
+    if k <= 0:
+        return 0.0
+    held = 0
+    for a in range(count):
+        x = values[a]
+        if held < k:
+            i = held
+            held += 1
+        elif x > heap[k - 1]:
+            i = k - 1
+        else:
+            continue
+        while i > 0 and heap[i - 1] < x:
+            heap[i] = heap[i - 1]
+            i -= 1
+        heap[i] = x
+    s = 0.0
+    for i in range(held):
+        s += heap[i]
+    return s
+
+
+@njit(cache=True, nogil=True)
+def support_norm(values, count, k, heap):
+    """Squared k-support norm of nonnegative `values[:count]` (theory section 1). O(count k)."""
+    total = 0.0
+    nonzero = 0
+    for a in range(count):
+        total += values[a]
+        if values[a] > 0.0:
+            nonzero += 1
+    if nonzero <= k:
+        s = 0.0
+        for a in range(count):
+            s += values[a] * values[a]
+        return s
+    if k <= 0:
+        return np.inf
+    largest(values, count, k, heap)
+    # r entries of the head join the tail: the smallest r with head[k-r-2] > tail / (r + 1) >= head[k-r-1]
+    tail = total
+    for i in range(k):
+        tail -= heap[i]
+    s = 0.0
+    for r in range(k):
+        tail += heap[k - 1 - r]
+        mean = tail / (r + 1)
+        if r == k - 1 or heap[k - 2 - r] > mean:
+            for i in range(k - 1 - r):
+                s += heap[i] * heap[i]
+            return s + tail * mean
+    return s
+
+
+@njit(cache=True, nogil=True)
+def prox_scale(v, count, k, step):
+    """Find t with `sum clip(v_j t - step, 0, 1) = k` for nonnegative v, 0 < k < count. O(count) a Newton step."""
+    top = 0.0
+    for a in range(count):
+        top = max(top, v[a])
+    if top <= 0.0:
+        return np.inf
+    lo = step / top
+    hi = np.inf
+    t = (step + 1.0) / top
+    for _ in range(100):
+        s = 0.0
+        slope = 0.0
+        least = np.inf
+        for a in range(count):
+            z = v[a] * t - step
+            if z >= 1.0:
+                s += 1.0
+            elif z > 0.0:
+                s += z
+                slope += v[a]
+            elif v[a] > 0.0:
+                least = min(least, step / v[a])
+        if abs(s - k) <= 1e-12 * k:
+            return t
+        if s < k:
+            lo = t
+        else:
+            hi = t
+        if slope > 0.0:
+            new = t + (k - s) / slope
+        elif s < k:
+            if least == np.inf:
+                return t
+            new = least * (1.0 + 1e-12) + 1e-300
+            if new <= t:
+                new = t * (1.0 + 1e-9)
+        else:
+            new = 0.5 * (lo + hi)
+        if not (new > lo and new < hi):
+            new = 0.5 * (lo + hi) if hi < np.inf else 2.0 * t
+        if new == t:
+            return t
+        t = new
+    return t
+
+
+@njit(cache=True, nogil=True)
+def newton_point(G, c, members, count, kind, sign, kappa, work, x, index, b):
+    """Solve the stationarity system of a partition; False if it is singular.
+
+    `kind` by column: 1 (z = 1), 2 (fractional), 0 (out). On z = 1: `(G b)_j + b_j = c_j`; on the fractional set
+    `(G b)_j + sign_j mu = c_j` with `mu = sum sign_j b_j / kappa`. O(s^3 / 3), s the columns not out.
+    """
+    s = 0
+    for a in range(count):
+        j = members[a]
+        b[j] = 0.0
+        if kind[j] != 0:
+            index[s] = j
+            s += 1
+    if s > work.shape[0]:
+        return False
+    for a in range(s):
+        i = index[a]
+        x[a] = c[i]
+        for e in range(a + 1):
+            j = index[e]
+            m = G[i, j]
+            if kind[i] == 2 and kind[j] == 2:
+                m += sign[i] * sign[j] / kappa
+            work[a, e] = m
+        if kind[i] == 1:
+            work[a, a] += 1.0
+        else:
+            work[a, a] += 1e-10
+    if not cholesky_in_place(work, s):
+        return False
+    cholesky_solve(work, x, s)
+    for a in range(s):
+        b[index[a]] = x[a]
+    return True
+
+
+@njit(cache=True, nogil=True)
+def dual_value(yy, quad, g, inside, count_inside, free, count_free, k, buffer, heap):
+    """`D` of the module's head from `quad = b'G b` and g; `heap[:k]` holds the k largest g^2 over F."""
+    s = yy - quad
+    for a in range(count_inside):
+        s -= g[inside[a]] * g[inside[a]]
+    for a in range(count_free):
+        buffer[a] = g[free[a]] * g[free[a]]
+    return s - largest(buffer, count_free, k, heap)
+
+
+@njit(cache=True, nogil=True)
+def primal_value(c, yy, quad, b, inside, count_inside, free, count_free, k, buffer, heap):
+    """Value of the relaxation at b; an upper bound on what any dual step can reach."""
+    s = yy + quad
+    for a in range(count_inside):
+        j = inside[a]
+        s += b[j] * b[j] - 2.0 * c[j] * b[j]
+    for a in range(count_free):
+        j = free[a]
+        s -= 2.0 * c[j] * b[j]
+        buffer[a] = abs(b[j])
+    return s + support_norm(buffer, count_free, k, heap)
+
+
+@njit(cache=True, nogil=True)
+def propose_partition(b, g, inside, count_inside, free, count_free, k, kind, sign, buffer):
+    """Split the columns as the proximal map at `b + g` does; return k less the number with z = 1. O(count)."""
+    for a in range(count_free):
+        j = free[a]
+        y = b[j] + g[j]
+        buffer[a] = abs(y)
+        sign[j] = 1.0 if y >= 0.0 else -1.0
+    t = prox_scale(buffer, count_free, k, 1.0)
+    kappa = float(k)
+    for a in range(count_free):
+        z = buffer[a] * t - 1.0
+        if z >= 1.0:
+            kind[free[a]] = 1
+            kappa -= 1.0
+        elif z > 0.0:
+            kind[free[a]] = 2
+        else:
+            kind[free[a]] = 0
+    for a in range(count_inside):
+        kind[inside[a]] = 1
+    return max(kappa, 1e-9)
+
+
+@njit(cache=True, nogil=True)
+def proximal_step(y, g, step, inside, count_inside, free, count_free, k, buffer, b):
+    """One proximal gradient step from y with gradient g into b. O(count)."""
+    for a in range(count_free):
+        buffer[a] = abs(y[free[a]] + step * g[free[a]])
+    t = prox_scale(buffer, count_free, k, step)
+    for a in range(count_free):
+        j = free[a]
+        z = min(max(buffer[a] * t - step, 0.0), 1.0) if buffer[a] > 0.0 else 0.0
+        b[j] = (y[j] + step * g[j]) * z / (z + step)
+    for a in range(count_inside):
+        j = inside[a]
+        b[j] = (y[j] + step * g[j]) / (1.0 + step)
+
+
+@njit(cache=True, nogil=True)
+def relax(G, c, yy, lipschitz, inside, count_inside, free, count_free, k, bar, rel, max_steps, b, g, best_b, best_g):
+    """Maximise the dual of a node until it passes `bar` or cannot any more.
+
+    Parameters
+    ----------
+    G, c, yy : normal form; lipschitz >= largest eigenvalue of G
+    inside, free : column lists with their counts; k = tau - |I|, 0 < k < count_free
+    bar : float
+        Stop once D >= bar (the node is closed).
+    rel : float
+        Stop once primal - dual <= rel * max(bar - dual, 0): the node will not close.
+    max_steps : int
+    b : (q,) array
+        Warm start, zero outside the node; overwritten.
+    g, best_b, best_g : (q,) arrays
+        Work, and on return the b and g of the best dual value.
+
+    Returns
+    -------
+    dual : float
+        Certified lower bound for every support of the node.
+    primal : float
+        Smallest relaxation value seen.
+    steps : int
+
+    Notes
+    -----
+    A step costs O(|A| nnz(b)) plus, for Newton, O(s^3 / 3) with s about tau plus the fractional columns.
+    """
+    q = c.shape[0]
+    count = count_inside + count_free
+    members = np.empty(count, dtype=np.int64)
+    members[:count_inside] = inside[:count_inside]
+    members[count_inside:] = free[:count_free]
+    buffer = np.empty(max(count, 1))
+    heap = np.empty(max(k, 1))
+    cap = min(count, 4 * (count_inside + k) + 60)
+    work = np.empty((cap, cap))
+    x = np.empty(count)
+    index = np.empty(count, dtype=np.int64)
+    kind = np.zeros(q, dtype=np.int8)
+    sign = np.ones(q)
+    low_b = np.zeros(q)  # point of the smallest primal value
+    low_g = np.zeros(q)
+    momentum = np.zeros(q)
+    previous = np.zeros(q)
+    dual = -np.inf
+    primal = np.inf
+    newton, search, descent = 0, 1, 2
+    mode = newton
+    alpha = 1.0
+    burst = 10
+    left = 0
+    theta = 1.0
+    step = 1.0 / lipschitz
+    steps = 0
+    while True:
+        quad = gradient(G, c, members, count, b, g)
+        d = dual_value(yy, quad, g, inside, count_inside, free, count_free, k, buffer, heap)
+        v = primal_value(c, yy, quad, b, inside, count_inside, free, count_free, k, buffer, heap)
+        if d > dual:
+            dual = d
+            for a in range(count):
+                best_b[members[a]] = b[members[a]]
+                best_g[members[a]] = g[members[a]]
+        lower = v < primal - 1e-3 * max(primal - dual, 0.0) or primal == np.inf
+        if v < primal:
+            primal = v
+            for a in range(count):
+                low_b[members[a]] = b[members[a]]
+                low_g[members[a]] = g[members[a]]
+        gap = primal - dual
+        if dual >= bar or steps >= max_steps or gap <= rel * max(bar - dual, 0.0) + 1e-13 * yy:
+            break
+        steps += 1
+        if mode != descent:
+            if lower:
+                mode = newton
+            elif mode == newton or alpha > 0.1:
+                # the Newton point overshot: look between it and the best point
+                alpha = 0.3 if mode == newton else 0.3 * alpha
+                mode = search
+                for a in range(count):
+                    j = members[a]
+                    b[j] = low_b[j] + 0.3 * (b[j] - low_b[j])
+                continue
+            else:
+                mode = descent
+                left = burst
+                burst = min(2 * burst, 200)
+                theta = 1.0
+                for a in range(count):
+                    j = members[a]
+                    b[j] = low_b[j]
+                    g[j] = low_g[j]
+                    previous[j] = b[j]
+        if mode == descent:
+            if left == 0:
+                mode = newton
+            else:
+                left -= 1
+                turn = 0.0
+                for a in range(count):
+                    j = members[a]
+                    turn += (momentum[j] - b[j]) * (b[j] - previous[j])
+                if left == burst - 1 or turn > 0.0:
+                    theta = 1.0
+                new_theta = 0.5 * (1.0 + np.sqrt(1.0 + 4.0 * theta * theta))
+                w = (theta - 1.0) / new_theta
+                theta = new_theta
+                for a in range(count):
+                    j = members[a]
+                    momentum[j] = b[j] + w * (b[j] - previous[j])
+                    previous[j] = b[j]
+                if w != 0.0:
+                    gradient(G, c, members, count, momentum, g)
+                proximal_step(momentum, g, step, inside, count_inside, free, count_free, k, buffer, b)
+                continue
+        kappa = propose_partition(low_b, low_g, inside, count_inside, free, count_free, k, kind, sign, buffer)
+        if not newton_point(G, c, members, count, kind, sign, kappa, work, x, index, b):
+            mode = search
+            alpha = 0.0
+            for a in range(count):
+                b[members[a]] = low_b[members[a]]
+    return dual, primal, steps
