@@ -1,0 +1,215 @@
+"""`Dataset`: the numbers of a file, their names and their fingerprint."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from sparsecv_mio.data.cells import check_finite
+from sparsecv_mio.errors import BadInput
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+FloatArray = NDArray[np.float64]
+IntArray = NDArray[np.int64]
+
+CHUNK_ELEMENTS = 1 << 20  # 8 MB blocks keep every pass over X inside the caches' reach and free of copies of X
+
+
+def row_chunks(n: int, width: int) -> Iterator[slice]:
+    """Yield slices that cut n rows of `width` numbers into blocks of at most 8 MB."""
+    step = max(1, CHUNK_ELEMENTS // max(1, width))
+    for start in range(0, n, step):
+        yield slice(start, min(start + step, n))
+
+
+@dataclass(frozen=True, eq=False)
+class Dataset:
+    """Features and target in the units of the file; the arrays are read-only.
+
+    Build one with :func:`sparsecv_mio.data.readers.read_dataset`, :meth:`from_arrays` or :meth:`from_frame`; these
+    check everything. The constructor trusts its arguments and makes no copy.
+
+    Parameters
+    ----------
+    X : (n, p) float64 array, C-contiguous
+        Features, finite.
+    y : (n,) float64 array
+        Target, finite.
+    names : tuple of p str
+        Feature names, distinct and different from `target`.
+    target : str
+        Name of the target.
+    aux : mapping of str to (n,) array
+        Group and fold columns, numbers or text; never features.
+
+    Examples
+    --------
+    >>> data = Dataset.from_arrays([[1.0, 0.0], [2.0, 1.0], [4.0, 0.0]], [1.0, 2.0, 3.0], names=["a", "b"])
+    >>> data.n, data.p, data.names, data.target
+    (3, 2, ('a', 'b'), 'y')
+    """
+
+    X: FloatArray
+    y: FloatArray
+    names: tuple[str, ...]
+    target: str
+    aux: Mapping[str, NDArray[Any]] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.X.setflags(write=False)
+        self.y.setflags(write=False)
+
+    @property
+    def n(self) -> int:
+        """Number of rows."""
+        return int(self.X.shape[0])
+
+    @property
+    def p(self) -> int:
+        """Number of features."""
+        return int(self.X.shape[1])
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """`"sha256:<hex>"` of names, target, X and y, read in 8 MB chunks.
+
+        Equal numbers give equal fingerprints whatever the file format: the bytes are little-endian float64 in row
+        order and -0 counts as 0. Group and fold columns are left out; the digest of the folds speaks for them.
+        """
+        digest = hashlib.sha256()
+        head = {"n": self.n, "p": self.p, "names": list(self.names), "target": self.target}
+        digest.update(json.dumps(head, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "surrogatepass"))
+        for rows in row_chunks(self.n, self.p):
+            digest.update((self.X[rows] + 0.0).astype("<f8", copy=False).tobytes())
+        digest.update((self.y + 0.0).astype("<f8", copy=False).tobytes())
+        return f"sha256:{digest.hexdigest()}"
+
+    @classmethod
+    def from_arrays(
+        cls,
+        X: ArrayLike,
+        y: ArrayLike,
+        names: Sequence[str] | None = None,
+        target: str = "y",
+        aux: Mapping[str, ArrayLike] | None = None,
+    ) -> Dataset:
+        """Copy arrays into a data set.
+
+        Parameters
+        ----------
+        X : (n, p) array_like of numbers
+            A pandas frame lends its column names.
+        y : (n,) array_like of numbers
+        names : sequence of p str, optional
+            Feature names; `x0, x1, ...` by default.
+        target : str
+            Name of the target.
+        aux : mapping of str to (n,) array_like, optional
+            Group and fold columns.
+
+        Raises
+        ------
+        BadInput
+            If a shape, a name or a number is wrong.
+
+        Examples
+        --------
+        >>> Dataset.from_arrays([[1.0], [2.0]], [0.0, 1.0]).names
+        ('x0',)
+        """
+        columns = getattr(X, "columns", None)
+        if names is None and columns is not None:
+            names = [str(name) for name in columns]
+        numbers, response = _numbers(X, "X", 2), _numbers(y, "y", 1)
+        n, p = numbers.shape
+        if response.shape[0] != n:
+            raise BadInput(f"X has {n} rows but y has {response.shape[0]}: give one target per row")
+        labels = tuple(f"x{j}" for j in range(p)) if names is None else tuple(str(name) for name in names)
+        if len(labels) != p:
+            raise BadInput(f"X has {p} columns but {len(labels)} names were given: give one name per column")
+        return assemble(numbers, response, labels, str(target), aux or {})
+
+    @classmethod
+    def from_frame(
+        cls,
+        frame: pd.DataFrame,
+        target: str | int,
+        features: Sequence[str] | None = None,
+        drop: Sequence[str] | None = None,
+        aux: Sequence[str] = (),
+    ) -> Dataset:
+        """Copy the columns of a pandas frame into a data set.
+
+        Parameters
+        ----------
+        frame : pandas.DataFrame
+        target : str or int
+            Column name, or 0-based position where no column has that name.
+        features, drop : sequence of str, optional
+            Columns to keep, or to leave out; at most one of the two.
+        aux : sequence of str
+            Group and fold columns.
+
+        Raises
+        ------
+        BadInput
+            If a name is unknown or given twice, or a used column holds text, empty cells, NaN or infinity.
+
+        Examples
+        --------
+        >>> import pandas as pd
+        >>> frame = pd.DataFrame({"a": [1.0, 2.0], "g": ["u", "v"], "t": [0.0, 1.0]})
+        >>> Dataset.from_frame(frame, "t", aux=["g"]).names
+        ('a',)
+        """
+        from sparsecv_mio.data.frame import dataset_from_frame
+
+        return dataset_from_frame(frame, target, features, drop, aux)
+
+
+def assemble(
+    X: FloatArray, y: FloatArray, names: tuple[str, ...], target: str, aux: Mapping[str, ArrayLike]
+) -> Dataset:
+    """Check arrays that nobody else holds and wrap them without a copy; `BadInput` names what is wrong."""
+    n, p = X.shape
+    if n == 0:
+        raise BadInput("the data has no rows: give at least one row for every fold")
+    if p == 0:
+        raise BadInput("no feature is left: keep at least one column beside the target")
+    seen: set[str] = {target}
+    for name in names:
+        if name in seen:
+            what = "is also the target" if name == target else "stands there twice"
+            raise BadInput(f"feature name {name!r} {what}: names must be distinct")
+        seen.add(name)
+    columns: dict[str, NDArray[Any]] = {}
+    for key, values in aux.items():
+        column = np.asarray(values)
+        if column.shape != (n,):
+            raise BadInput(f"column {key!r} has shape {column.shape} but the data has {n} rows: give one value per row")
+        column = column.copy()
+        column.setflags(write=False)
+        columns[str(key)] = column
+    check_finite(X, y, names, target)
+    return Dataset(X, y, names, target, columns)
+
+
+def _numbers(values: ArrayLike, what: str, ndim: int) -> FloatArray:
+    try:
+        array = np.array(values, dtype=np.float64, order="C")
+    except (TypeError, ValueError) as error:
+        raise BadInput(f"{what} must hold numbers only: {error}".splitlines()[0]) from error
+    if ndim == 1 and array.ndim == 2 and array.shape[1] == 1:
+        array = array.reshape(-1)
+    if array.ndim != ndim:
+        raise BadInput(f"{what} has {array.ndim} dimensions: it must have {ndim}")
+    return array

@@ -1,0 +1,124 @@
+"""Fold and group ids: from columns and files to integer labels."""
+
+from __future__ import annotations
+
+import csv
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sparsecv_mio.data.dataset import IntArray
+from sparsecv_mio.errors import BadInput
+
+
+def as_ids(values: NDArray[Any], what: str) -> NDArray[Any]:
+    """Return ids as int64 where all are whole numbers, else as floats or text.
+
+    Text that spells whole numbers counts as numbers, so a CSV and a Parquet file give the same folds.
+
+    Raises
+    ------
+    BadInput
+        At the first missing id; `what` names the column or file.
+
+    Examples
+    --------
+    >>> as_ids(np.array(["10", " 2"]), "column 'g'").tolist()
+    [10, 2]
+    """
+    if values.dtype.kind in "biu":
+        return values.astype(np.int64)
+    if values.dtype.kind == "f":
+        missing = np.flatnonzero(~np.isfinite(values))
+        if missing.size:
+            raise BadInput(f"{what} has no id in row {int(missing[0]) + 1}: give every row one")
+        whole = np.all((values == np.rint(values)) & (np.abs(values) < 2.0**53))
+        return values.astype(np.int64) if whole else values
+    texts = ["" if _missing(value) else str(value).strip() for value in values.tolist()]
+    if "" in texts:
+        raise BadInput(f"{what} has no id in row {texts.index('') + 1}: give every row one")
+    try:
+        return np.array([_whole(text) for text in texts], dtype=np.int64)
+    except (ValueError, OverflowError):
+        return np.array(texts)
+
+
+def _missing(value: object) -> bool:
+    # NaN and pandas' NaT differ from themselves; pandas' NA prints as such and has no truth value to ask for.
+    return value is None or repr(value) == "<NA>" or (isinstance(value, float) and value != value)
+
+
+def _whole(text: str) -> int:
+    try:
+        return int(text)
+    except ValueError:
+        number = float(text)
+        if not number.is_integer():
+            raise ValueError(text) from None
+        return int(number)
+
+
+def group_labels(values: NDArray[Any], what: str) -> IntArray:
+    """Return 0..k-1, one label per distinct id in sorted order."""
+    ids = as_ids(values, what)
+    return np.unique(ids, return_inverse=True)[1].reshape(-1).astype(np.int64)
+
+
+def fold_labels(values: NDArray[Any], what: str) -> IntArray:
+    """Return labels of ids that number the folds: -1 (or any whole number below 0) means never held out.
+
+    Whole numbers must run without a gap: a missing number is an empty fold. Text is taken as it comes.
+
+    Examples
+    --------
+    >>> fold_labels(np.array([3, 1, 2, -1]), "column 'f'").tolist()
+    [2, 0, 1, -1]
+    """
+    ids = as_ids(values, what)
+    if ids.dtype.kind != "i":
+        return group_labels(ids, what)
+    held = ids >= 0
+    labels = np.full(ids.shape, -1, dtype=np.int64)
+    distinct, inverse = np.unique(ids[held], return_inverse=True)
+    gaps = np.flatnonzero(np.diff(distinct) > 1)
+    if gaps.size:
+        lost = int(distinct[gaps[0]]) + 1
+        raise BadInput(
+            f"{what} has no row with fold id {lost} although ids run from {distinct[0]} to {distinct[-1]}: an empty "
+            "fold; number the folds without gaps, or use groups:COLUMN for ids that are names"
+        )
+    labels[held] = inverse.reshape(-1)
+    return labels
+
+
+def read_fold_file(path: Path, n: int) -> NDArray[Any]:
+    """Read a one-column CSV with one fold id per row; a header line is recognised by the number of lines.
+
+    Raises
+    ------
+    BadInput
+        If the file cannot be read, has several columns, or does not hold n ids.
+    """
+    what = f"fold file {str(path)!r}"
+    ids: list[str] = []
+    try:
+        with path.open(encoding="utf-8-sig", newline="") as handle:
+            reader = csv.reader(handle)
+            for row in reader:
+                if len(row) > 1:
+                    raise BadInput(f"{what} has {len(row)} columns in line {reader.line_num}: give one fold id a line")
+                if row:
+                    ids.append(row[0].strip())
+    except FileNotFoundError:
+        raise BadInput(f"{what} does not exist: check the path after file:") from None
+    except (OSError, UnicodeDecodeError, csv.Error) as error:
+        raise BadInput(f"{what} cannot be read as a one-column CSV: {str(error).splitlines()[0]}") from error
+    if len(ids) == n + 1:
+        return np.array(ids[1:])
+    if len(ids) != n:
+        raise BadInput(f"{what} has {len(ids)} lines but the data has {n} rows: give one id per row, header optional")
+    if n > 1 and as_ids(np.array(ids[1:]), what).dtype.kind == "i" and as_ids(np.array(ids), what).dtype.kind != "i":
+        raise BadInput(f"{what} has {n - 1} ids below its header but the data has {n} rows: give one id per row")
+    return np.array(ids)

@@ -1,0 +1,127 @@
+"""Choose target, features and auxiliary columns by name."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from sparsecv_mio.errors import BadInput
+
+SHOWN_NAMES = 8
+
+
+@dataclass(frozen=True)
+class Selection:
+    """Positions in a header: the target, the features in file order, the auxiliary columns by name."""
+
+    header: tuple[str, ...]
+    target: int
+    features: tuple[int, ...]
+    aux: tuple[int, ...]
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Feature names."""
+        return tuple(self.header[j] for j in self.features)
+
+    @property
+    def numeric(self) -> tuple[int, ...]:
+        """Positions of every column that must hold numbers: the features, then the target."""
+        return (*self.features, self.target)
+
+
+def select_columns(
+    header: Sequence[str],
+    target: str | int,
+    features: Sequence[str] | None = None,
+    drop: Sequence[str] | None = None,
+    aux: Sequence[str] = (),
+) -> Selection:
+    """Resolve the user's words against the names of the columns.
+
+    Parameters
+    ----------
+    header : sequence of str
+        Column names of the data.
+    target : str or int
+        A name; where no column has it, a 0-based position.
+    features, drop : sequence of str, optional
+        Names to keep or to leave out. Features keep the order of the file.
+    aux : sequence of str
+        Group and fold columns: never features.
+
+    Raises
+    ------
+    BadInput
+        If a name is missing, unknown or given twice, or a column has two uses.
+
+    Examples
+    --------
+    >>> select_columns(["a", "b", "g", "y"], "y", drop=["b"], aux=["g"]).names
+    ('a',)
+    """
+    names = tuple(header)
+    _check_header(names)
+    goal = _target(names, target)
+    extra = tuple(_position(names, name, "fold or group column") for name in dict.fromkeys(aux))
+    if goal in extra:
+        raise BadInput(f"column {names[goal]!r} is the target and cannot give the folds too: use another column")
+    if features is not None and drop is not None:
+        raise BadInput("features and drop were both given: use one of the two")
+    _check_repeats(features, "features")
+    _check_repeats(drop, "drop")
+    if features is not None:
+        kept = {_position(names, name, "feature") for name in features}
+        if goal in kept:
+            raise BadInput(f"column {names[goal]!r} is the target and cannot be a feature: take it off the features")
+        for j in extra:
+            if j in kept:
+                raise BadInput(f"column {names[j]!r} gives the folds and cannot be a feature: take it off the features")
+    else:
+        gone = {_position(names, name, "dropped column") for name in drop or ()}
+        if goal in gone:
+            raise BadInput(f"column {names[goal]!r} is the target and cannot be dropped: take it off the dropped columns")
+        kept = set(range(len(names))) - gone - {goal, *extra}
+    if not kept:
+        raise BadInput("no feature is left: keep at least one column beside the target")
+    return Selection(names, goal, tuple(sorted(kept)), extra)
+
+
+def _check_header(names: tuple[str, ...]) -> None:
+    for j, name in enumerate(names):
+        if not name:
+            raise BadInput(f"column {j + 1} has no name: name every column in the header or remove it")
+    twice = [name for name, count in Counter(names).items() if count > 1]
+    if twice:
+        raise BadInput(f"column name {twice[0]!r} stands in the header more than once: give every column its own name")
+
+
+def _check_repeats(given: Sequence[str] | None, option: str) -> None:
+    twice = [name for name, count in Counter(given or ()).items() if count > 1]
+    if twice:
+        raise BadInput(f"column {twice[0]!r} is named twice in {option}: name it once")
+
+
+def _target(names: tuple[str, ...], target: str | int) -> int:
+    word = str(target).strip()
+    if word in names:
+        return names.index(word)
+    if word.isascii() and word.isdigit():
+        if int(word) < len(names):
+            return int(word)
+        raise BadInput(f"target {word} is neither a name nor one of the positions 0..{len(names) - 1}")
+    if not word:
+        raise BadInput(f"no target was named: use one of {_listed(names)}")
+    return _position(names, word, "target")
+
+
+def _position(names: tuple[str, ...], name: str, role: str) -> int:
+    if name not in names:
+        raise BadInput(f"{role} {name!r} is not in the data: its columns are {_listed(names)}")
+    return names.index(name)
+
+
+def _listed(names: tuple[str, ...]) -> str:
+    shown = ", ".join(names[:SHOWN_NAMES])
+    return shown if len(names) <= SHOWN_NAMES else f"{shown}, ... ({len(names)} in all)"

@@ -1,0 +1,295 @@
+"""`StandardData`: the coordinates in which every layer computes, and the way back to the units of the file."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from functools import cached_property
+from typing import TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sparsecv_mio.data.copies import find_copies
+from sparsecv_mio.data.dataset import Dataset, FloatArray, IntArray, row_chunks
+from sparsecv_mio.data.scaling import column_moments, nearest_exponent
+from sparsecv_mio.errors import BadInput
+
+CACHE_BYTES = 256 << 20
+COLUMN_EXPONENT = 900  # beyond 2^900 a sum of squares over the rows could leave the range of float64
+TARGET_EXPONENTS = (-505, 508)  # the CV error is in squared units of the target and must stay in range too
+WEIGHT_EXPONENTS = (-1020, 1000)  # leaves room for lam; clipping moves no objective by a representable amount
+
+
+class Scale(StrEnum):
+    """What a unit of penalty means: one weight per column, from all rows, about the mean (theory section 0)."""
+
+    LENGTH = "length"
+    VARIANCE = "variance"
+    NONE = "none"
+
+
+class Intercept(StrEnum):
+    """Where the unpenalised intercept lives: in every training set, in one global centring, or nowhere."""
+
+    FOLD = "fold"
+    GLOBAL = "global"
+    NONE = "none"
+
+
+@dataclass(frozen=True, eq=False)
+class StandardData:
+    """Rows in standard coordinates: `v_ij = (x_ij - center_j) / divisor_j`, `r_i = (y_i - y_center) / y_unit`.
+
+    The training objective is `sum_i (r_i - b0 - v_i' beta)^2 + lam sum_j weight_j beta_j^2` with `lam = gamma / 2`; it
+    equals the user's objective divided by `y_unit ** 2` (theory section 0).
+
+    Attributes
+    ----------
+    dataset : Dataset
+    scale : Scale
+    intercept : Intercept
+    columns : (q,) int array
+        Positions in `dataset.names` of the columns that vary.
+    center : (q,) array
+        Means over all rows for `fold` and `global`, zero for `none`; units of the file.
+    divisor : (q,) array
+        `length`: centred l2 norm; `variance`: that over sqrt(n); `none`: the power of two nearest the centred norm.
+    weight : (q,) array
+        1 for `length` and `variance`; `divisor ** -2` for `none`.
+    y_center : float
+        Mean of the target for `fold` and `global`, zero for `none`.
+    y_unit : float
+        The power of two nearest the rms of `y - y_center`.
+    copy_of : (q,) int array
+        The earliest earlier column that equals this one or its negative in these coordinates with the same weight,
+        else -1.
+    warnings : tuple of str
+        Lines for the user: constant columns, copies.
+    """
+
+    dataset: Dataset
+    scale: Scale
+    intercept: Intercept
+    columns: IntArray
+    center: FloatArray
+    divisor: FloatArray
+    weight: FloatArray
+    y_center: float
+    y_unit: float
+    copy_of: IntArray
+    warnings: tuple[str, ...]
+
+    @property
+    def n(self) -> int:
+        """Number of rows."""
+        return self.dataset.n
+
+    @property
+    def q(self) -> int:
+        """Number of columns that vary."""
+        return int(self.columns.shape[0])
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Names of the q columns."""
+        return tuple(self.dataset.names[j] for j in self.columns.tolist())
+
+    @cached_property
+    def _all_rows(self) -> tuple[FloatArray, FloatArray] | None:
+        if self.n * self.q * 8 > CACHE_BYTES:
+            return None
+        V, r = self._compute(slice(0, self.n))
+        V.setflags(write=False)
+        r.setflags(write=False)
+        return V, r
+
+    def rows(self, index: slice | IntArray | NDArray[np.intp]) -> tuple[FloatArray, FloatArray]:
+        """Return `(V, r)` for some rows.
+
+        Parameters
+        ----------
+        index : slice or (m,) int array
+
+        Returns
+        -------
+        V : (m, q) array
+        r : (m,) array
+
+        Notes
+        -----
+        O(mq). All rows are computed once and kept when they take at most 256 MB; a slice is then a read-only view.
+        """
+        cached = self._all_rows
+        if cached is None:
+            return self._compute(index)
+        return cached[0][index], cached[1][index]
+
+    def _compute(self, index: slice | IntArray | NDArray[np.intp]) -> tuple[FloatArray, FloatArray]:
+        block = self.dataset.X[index]
+        if self.q < self.dataset.p:
+            block = np.take(block, self.columns, axis=1)
+        V = block - self.center
+        V /= self.divisor
+        return V, (self.dataset.y[index] - self.y_center) / self.y_unit
+
+    def column(self, j: int) -> FloatArray:
+        """Return `V[:, j]`, all rows of one column."""
+        return (self.dataset.X[:, self.columns[j]] - self.center[j]) / self.divisor[j]
+
+    def coefficients(
+        self, support: Sequence[int] | IntArray, beta: FloatArray, v_mean: FloatArray, r_mean: float
+    ) -> tuple[dict[str, float], float]:
+        """Translate a fit to the units of the file.
+
+        Parameters
+        ----------
+        support : (s,) int sequence
+            Columns of the fit, in 0..q-1.
+        beta : (s,) array
+            Coefficients in standard coordinates, in the order of `support`.
+        v_mean : (q,) array
+            Means of the training rows, zero unless the intercept is `fold`.
+        r_mean : float
+            Mean of the training targets, zero unless the intercept is `fold`.
+
+        Returns
+        -------
+        coefficients : dict of str to float
+            `b_j = beta_j y_unit / divisor_j` on the support, in file order.
+        intercept : float
+            `y_center + y_unit (r_mean - sum_j (v_mean_j + center_j / divisor_j) beta_j)`.
+
+        Raises
+        ------
+        BadInput
+            If a coefficient is too large for a float.
+        """
+        chosen = np.asarray(support, dtype=np.int64)
+        position = np.argsort(chosen, kind="stable")
+        chosen, values = chosen[position], np.asarray(beta, dtype=np.float64)[position]
+        shift = v_mean[chosen] + self.center[chosen] / self.divisor[chosen]
+        intercept = self.y_center + self.y_unit * (r_mean - float(shift @ values))
+        with np.errstate(over="ignore"):
+            in_units = values * self.y_unit / self.divisor[chosen]
+        names = [self.dataset.names[j] for j in self.columns[chosen].tolist()]
+        for name, value in zip(names, in_units.tolist(), strict=True):
+            if not np.isfinite(value):
+                raise BadInput(f"the coefficient of {name!r} is too large for a float: rescale that column")
+        return dict(zip(names, in_units.tolist(), strict=True)), float(intercept)
+
+
+def standardize(dataset: Dataset, scale: str = "length", intercept: str = "fold") -> StandardData:
+    """Compute the scales once, on all rows, about the mean (theory section 0).
+
+    Parameters
+    ----------
+    dataset : Dataset
+    scale : {"length", "variance", "none"}
+    intercept : {"fold", "global", "none"}
+
+    Returns
+    -------
+    StandardData
+
+    Raises
+    ------
+    BadInput
+        If a word is unknown, the target is constant, no feature varies, or a magnitude cannot be handled.
+
+    Examples
+    --------
+    >>> data = Dataset.from_arrays([[0.0, 5.0], [3.0, 5.0], [6.0, 5.0]], [1.0, 2.0, 4.0])
+    >>> std = standardize(data)
+    >>> std.names, std.warnings
+    (('x0',), ("column 'x1' is constant: its coefficient is zero",))
+    >>> V, r = std.rows(slice(0, 3))
+    >>> bool(np.isclose(np.linalg.norm(V), 1.0))
+    True
+    """
+    how, where = _word(Scale, scale, "scale"), _word(Intercept, intercept, "intercept")
+    centred = where is not Intercept.NONE
+    y_center, y_unit = _target_unit(dataset, centred)
+    moments = column_moments(dataset.X)
+    columns = np.flatnonzero(~moments.constant).astype(np.int64)
+    if columns.size == 0:
+        raise BadInput("every feature is constant: keep at least one column that varies")
+    norm = moments.norm[columns]
+    _check_magnitudes(dataset, columns, moments.largest[columns], norm)
+    weight = np.ones(columns.size)
+    if how is Scale.NONE:
+        exponent = nearest_exponent(norm)
+        divisor = np.ldexp(1.0, exponent)
+        weight = np.ldexp(1.0, np.clip(-2 * exponent, *WEIGHT_EXPONENTS))
+    else:
+        divisor = norm / np.sqrt(dataset.n) if how is Scale.VARIANCE else norm
+    bare = StandardData(
+        dataset=dataset,
+        scale=how,
+        intercept=where,
+        columns=columns,
+        center=moments.mean[columns] if centred else np.zeros(columns.size),
+        divisor=divisor,
+        weight=weight,
+        y_center=y_center,
+        y_unit=y_unit,
+        copy_of=np.full(columns.size, -1, dtype=np.int64),
+        warnings=(),
+    )
+    length = (norm if centred else moments.raw_norm[columns]) / divisor
+    copy_of = find_copies(lambda g: _project(bare, g), bare.column, length, weight, dataset.n)
+    notes = _constant_warning(dataset, moments.constant) + _copy_warning(bare.names, copy_of)
+    return replace(bare, copy_of=copy_of, warnings=notes)
+
+
+Word = TypeVar("Word", bound=StrEnum)
+
+
+def _word(kind: type[Word], value: str, option: str) -> Word:
+    try:
+        return kind(value)
+    except ValueError:
+        raise BadInput(f"{option} {value!r} is unknown: use one of {', '.join(kind)}") from None
+
+
+def _target_unit(dataset: Dataset, centred: bool) -> tuple[float, float]:
+    moments = column_moments(dataset.y[:, None])
+    if moments.constant[0]:
+        raise BadInput(f"target {dataset.target!r} is constant: there is nothing to predict")
+    rms = (moments.norm if centred else moments.raw_norm) / np.sqrt(dataset.n)
+    exponent = int(nearest_exponent(rms)[0]) if 0 < rms[0] < np.inf else 2000
+    if not TARGET_EXPONENTS[0] <= exponent <= TARGET_EXPONENTS[1]:
+        raise BadInput(f"target {dataset.target!r} is too large or too small for its square to be a float: rescale it")
+    return (float(moments.mean[0]) if centred else 0.0), float(np.ldexp(1.0, exponent))
+
+
+def _check_magnitudes(dataset: Dataset, columns: IntArray, largest: FloatArray, norm: FloatArray) -> None:
+    limit = 2.0**COLUMN_EXPONENT
+    bad = np.flatnonzero((largest > limit) | (norm < 1.0 / limit))
+    if bad.size:
+        name = dataset.names[int(columns[bad[0]])]
+        raise BadInput(f"column {name!r} is beyond the range 2^-900 .. 2^900 of what can be squared: rescale it")
+
+
+def _project(data: StandardData, probe: FloatArray) -> FloatArray:
+    out = np.zeros(data.q)
+    for rows in row_chunks(data.n, data.q):
+        out += probe[rows] @ data._compute(rows)[0]
+    return out
+
+
+def _constant_warning(dataset: Dataset, constant: NDArray[np.bool_]) -> tuple[str, ...]:
+    names = [repr(dataset.names[j]) for j in np.flatnonzero(constant).tolist()]
+    if not names:
+        return ()
+    if len(names) == 1:
+        return (f"column {names[0]} is constant: its coefficient is zero",)
+    return (f"columns {', '.join(names)} are constant: their coefficients are zero",)
+
+
+def _copy_warning(names: tuple[str, ...], copy_of: IntArray) -> tuple[str, ...]:
+    pairs = [f"{names[j]!r} of {names[copy_of[j]]!r}" for j in np.flatnonzero(copy_of >= 0).tolist()]
+    if not pairs:
+        return ()
+    return (f"copies, up to sign and scale, of an earlier column (interchangeable with it): {', '.join(pairs)}",)

@@ -1,0 +1,105 @@
+"""Numbers with a meaning: intervals, certified bounds against estimates, and the tolerances of the whole package."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import NewType
+
+from sparsecv_mio.errors import Contradiction
+
+CertifiedLower = NewType("CertifiedLower", float)
+"""A number proved to be at most the truth; it may prune."""
+
+CertifiedUpper = NewType("CertifiedUpper", float)
+"""A number proved to be at least the truth; it may prune."""
+
+Estimate = NewType("Estimate", float)
+"""A number near the truth without a proof; it may order the work, never prune."""
+
+TIE_RTOL = 1e-9
+"""Supports whose refitted objectives differ by at most this, relative to the full objective, are tied (theory 9)."""
+
+KEEP_RTOL = 1e-8
+"""A node is pruned only above the best objective times `1 + KEEP_RTOL`: updated inverses drift (theory 9)."""
+
+
+@dataclass(frozen=True)
+class Interval:
+    """A closed interval known to contain a number; an unknown end is infinite.
+
+    Parameters
+    ----------
+    lower, upper : float
+        `lower <= truth <= upper`, both in the unit of the truth.
+
+    Raises
+    ------
+    Contradiction
+        If an end is NaN or `lower > upper`.
+
+    Examples
+    --------
+    >>> Interval(1.0, 3.0).width
+    2.0
+    >>> 2.5 in Interval(1.0, 3.0)
+    True
+    >>> Interval.unknown()
+    Interval(lower=-inf, upper=inf)
+    """
+
+    lower: float
+    upper: float
+
+    def __post_init__(self) -> None:
+        if not self.lower <= self.upper:
+            raise Contradiction(f"lower bound {self.lower!r} exceeds upper bound {self.upper!r}")
+
+    @classmethod
+    def unknown(cls) -> Interval:
+        """Return the whole line: nothing is known yet."""
+        return cls(-math.inf, math.inf)
+
+    @classmethod
+    def point(cls, value: float) -> Interval:
+        """Return the interval of a number known exactly."""
+        return cls(value, value)
+
+    @property
+    def width(self) -> float:
+        """`upper - lower`; zero for a point, infinite while an end is unknown."""
+        return self.upper - self.lower
+
+    def __contains__(self, value: float) -> bool:
+        return self.lower <= value <= self.upper
+
+    def __add__(self, other: Interval) -> Interval:
+        """Return the interval of the sum of two numbers."""
+        return Interval(self.lower + other.lower, self.upper + other.upper)
+
+    def tighten(self, other: Interval, allowance: float = 0.0) -> Interval:
+        """Intersect two intervals that contain the same number.
+
+        Parameters
+        ----------
+        other : Interval
+        allowance : float
+            Rounding error either interval may carry. Ends that cross by at most this much are swapped, so the result
+            covers both of them.
+
+        Raises
+        ------
+        Contradiction
+            If the ends cross by more than `allowance`.
+
+        Examples
+        --------
+        >>> Interval(0.0, 2.0).tighten(Interval(1.0, 5.0))
+        Interval(lower=1.0, upper=2.0)
+        """
+        lower, upper = max(self.lower, other.lower), min(self.upper, other.upper)
+        if lower <= upper:
+            return Interval(lower, upper)
+        if lower > upper + allowance:
+            raise Contradiction(f"lower bound {lower!r} exceeds upper bound {upper!r} by more than {allowance:.3g}")
+        return Interval(upper, lower)
