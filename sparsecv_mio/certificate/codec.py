@@ -16,7 +16,7 @@ from dataclasses import MISSING, fields, is_dataclass
 from pathlib import Path
 from typing import Annotated, Any, TypeVar
 
-from ..errors import BadInput, CorruptStore
+from sparsecv_mio.errors import BadInput, CorruptStore
 
 T = TypeVar("T")
 

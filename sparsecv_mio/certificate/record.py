@@ -16,8 +16,8 @@ from typing import Any, Literal, get_type_hints
 import numpy as np
 from numpy.typing import NDArray
 
-from ..errors import CorruptStore
-from .codec import Bound, Encoded, json_pieces, parse_object, plain, read, write_atomic
+from sparsecv_mio.certificate.codec import Bound, Encoded, json_pieces, parse_object, plain, read, write_atomic
+from sparsecv_mio.errors import CorruptStore
 
 SCHEMA = "sparsecv/1"
 PATH_SCHEMA = "sparsecv-path/1"
@@ -351,6 +351,6 @@ def versions() -> dict[str, str]:
 
 
 def _own_version() -> str:
-    from .. import __version__
+    from sparsecv_mio import __version__
 
     return __version__

@@ -1,0 +1,305 @@
+"""The definition, in plain numpy and in units of the file: f(S), the fit behind it, held-out errors and h.
+
+This is theory section 0 written out, for readers and for tests: every other number of the package is compared with
+this module, and `sparsecv verify` computes with nothing else. It is slow and it is meant to be.
+
+    f(S) = min over b0, b   sum_{i in T} (y_i - b0 - x_i' b)^2  +  (gamma / 2) sum_{j in S} (s_j b_j)^2,    b = 0 off S
+
+with T the training rows and s_j the scale of column j, computed once, on all rows, about the mean: `length` the
+square root of the centred sum of squares, `variance` that over sqrt(n), `none` 1. The intercept b0 is free and
+unpenalised (`fold`); or the data are centred once, on all rows, and b0 follows from that (`global`); or it is 0
+(`none`). Constant columns never enter a support.
+
+    h = (1 / m) sum over folds N of sum_{i in N} (y_i - b0^(-N) - x_i' b^(-N))^2,    m = rows that some fold holds out
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from sparsecv_mio.units import TIE_RTOL
+
+FloatArray = NDArray[np.float64]
+IntArray = NDArray[np.int64]
+
+
+def scales(X: FloatArray, scale: str = "length") -> FloatArray:
+    """Column scales s_j of the penalty, from all rows about the mean.
+
+    Parameters
+    ----------
+    X : (n, p) array
+    scale : {"length", "variance", "none"}
+
+    Returns
+    -------
+    (p,) array
+        0 for a constant column under `length` and `variance`.
+
+    Examples
+    --------
+    >>> scales(np.array([[1.0, 5.0], [3.0, 5.0], [2.0, 5.0]]))
+    array([1.41421356, 0.        ])
+    """
+    if scale == "none":
+        return np.ones(X.shape[1])
+    unit, norms = _centred_norms(X)
+    return unit * norms / (np.sqrt(X.shape[0]) if scale == "variance" else 1.0)
+
+
+def varying_columns(X: FloatArray) -> IntArray:
+    """Positions of the columns that are not constant, to within the rounding of whoever wrote the file."""
+    return np.flatnonzero(_varies(X)).astype(np.int64)
+
+
+def _varies(X: FloatArray) -> NDArray[np.bool_]:
+    low, high = X.min(axis=0), X.max(axis=0)
+    return np.asarray(high - low > 4.0 * np.finfo(float).eps * np.maximum(np.abs(low), np.abs(high)))
+
+
+def _centred_norms(X: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """(power of two, norm) per column whose product is the norm about the mean: squares neither overflow nor vanish."""
+    centred = np.where(_varies(X), X - X.mean(axis=0), 0.0)
+    unit = _power_of_two(np.abs(centred).max(axis=0, initial=0.0))
+    return unit, np.asarray(np.linalg.norm(centred / unit, axis=0))
+
+
+def _power_of_two(size: ArrayLike) -> FloatArray:
+    """The power of two above each size, 1 for 0."""
+    return np.asarray(np.exp2(np.where(np.asarray(size) > 0.0, np.frexp(size)[1], 0).astype(float)))
+
+
+@dataclass(frozen=True, eq=False)
+class RidgeFit:
+    """The minimiser behind f(S), in units of the file: prediction = y_center + (x - x_center)' beta.
+
+    Attributes
+    ----------
+    support : tuple of int
+        Columns of X.
+    beta : (|S|,) array
+    objective : float
+        f(S).
+    """
+
+    support: tuple[int, ...]
+    beta: FloatArray
+    objective: float
+    x_center: FloatArray
+    y_center: float
+
+    @property
+    def intercept(self) -> float:
+        """b0 of prediction = b0 + x' beta."""
+        return float(self.y_center - self.x_center @ self.beta)
+
+    def predict(self, X: FloatArray) -> FloatArray:
+        """Predictions (m,) for rows X (m, p)."""
+        return np.asarray(self.y_center + (X[:, list(self.support)] - self.x_center) @ self.beta)
+
+
+def fit(
+    X: FloatArray,
+    y: FloatArray,
+    support: Sequence[int],
+    gamma: float,
+    *,
+    scale: str = "length",
+    intercept: str = "fold",
+    rows: IntArray | None = None,
+) -> RidgeFit:
+    """Ridge fit of one support, by orthogonal factorisation of the augmented matrix `[X_S; sqrt(gamma/2) diag(s)]`.
+
+    Parameters
+    ----------
+    X : (n, p) array
+    y : (n,) array
+    support : sequence of int
+    gamma : float
+        Ridge weight, > 0.
+    scale, intercept : str
+        As in the head of this module.
+    rows : array of int, optional
+        Training rows; all by default. Scales and, for `global`, centres use all rows in any case.
+
+    Examples
+    --------
+    >>> fit(np.array([[0.0], [1.0], [2.0]]), np.array([1.0, 2.0, 3.0]), [0], 4.0).beta        # 2 b + (4/2) 2 b = 2
+    array([0.33333333])
+    """
+    columns = list(support)
+    train = np.arange(X.shape[0]) if rows is None else np.asarray(rows)
+    A, weight = X[:, columns], scales(X[:, columns], scale)
+    if intercept == "none":
+        x_center, y_center = np.zeros(len(columns)), 0.0
+    else:
+        about = train if intercept == "fold" else np.arange(X.shape[0])
+        x_center, y_center = A[about].mean(axis=0), float(y[about].mean())
+    # powers of two, so that columns and targets of any size are exact and of size one in between
+    x_unit = _power_of_two(np.abs(A - A.mean(axis=0)).max(axis=0, initial=0.0))
+    y_unit = float(_power_of_two(np.abs(y).max(initial=0.0)))
+    augmented = np.vstack([(A[train] - x_center) / x_unit, np.diag(np.sqrt(gamma / 2.0) * (weight / x_unit))])
+    response = np.concatenate([(y[train] - y_center) / y_unit, np.zeros(len(columns))])
+    size = np.linalg.norm(augmented, axis=0)
+    size[size == 0.0] = 1.0
+    solution = np.linalg.lstsq(augmented / size, response, rcond=None)[0]
+    residual = response - (augmented / size) @ solution
+    beta = solution / size / x_unit * y_unit
+    return RidgeFit(tuple(columns), beta, float(residual @ residual) * y_unit * y_unit, x_center, y_center)
+
+
+def held_out_error(model: RidgeFit, X: FloatArray, y: FloatArray, test: IntArray) -> float:
+    """Sum of squares of the held-out rows `test`: h_j of theory section 0."""
+    residual = y[test] - model.predict(X[test])
+    unit = float(_power_of_two(np.abs(residual).max(initial=0.0)))
+    return float(np.sum((residual / unit) ** 2)) * unit * unit
+
+
+def scored_rows(labels: IntArray) -> int:
+    """m: the number of rows that some fold holds out (n, but for a hold-out split)."""
+    return int(np.count_nonzero(labels >= 0))
+
+
+def cv_error(
+    X: FloatArray,
+    y: FloatArray,
+    labels: IntArray,
+    supports: Sequence[Sequence[int]],
+    gamma: float,
+    *,
+    scale: str = "length",
+    intercept: str = "fold",
+) -> float:
+    """h for one given support per fold.
+
+    Parameters
+    ----------
+    labels : (n,) integers
+        The fold that holds each row out, -1 for never.
+    supports : one sequence of int per fold
+
+    Examples
+    --------
+    >>> X, y = np.array([[0.0], [1.0], [2.0], [3.0]]), np.array([0.0, 1.0, 2.0, 3.0])
+    >>> cv_error(X, y, np.array([0, 0, 1, 1]), [[], []], 1.0)           # means of the other half: (6.25 + 2.25) / 2
+    4.25
+    """
+    total = 0.0
+    for fold, support in enumerate(supports):
+        model = fit(X, y, support, gamma, scale=scale, intercept=intercept, rows=np.flatnonzero(labels != fold))
+        total += held_out_error(model, X, y, np.flatnonzero(labels == fold))
+    return total / scored_rows(labels)
+
+
+def r_squared(y: FloatArray, labels: IntArray, cv_error: float) -> float:
+    """Cross-validated R^2: 1 - h / (variance of the scored targets); 0 if these are all equal."""
+    scored = y[labels >= 0]
+    unit = float(_power_of_two(np.abs(scored).max(initial=0.0)))
+    variance = float(np.var(scored / unit))
+    return 1.0 - cv_error / unit / unit / variance if variance > 0.0 else 0.0
+
+
+def standard_error(errors: FloatArray, sizes: IntArray) -> float:
+    """Standard error of h over folds as glmnet defines it.
+
+    With `e_j = h_j / n_j` and weights `w_j = n_j / sum n`: sqrt( sum_j w_j (e_j - h)^2 / (k - 1) ).
+
+    Parameters
+    ----------
+    errors : (k,) array
+        Held-out sums of squares.
+    sizes : (k,) integers
+        Rows per fold; k >= 2.
+
+    Examples
+    --------
+    >>> round(standard_error(np.array([1.0, 3.0]), np.array([1, 1])), 12)
+    1.0
+    """
+    unit = float(_power_of_two(np.abs(errors).max(initial=0.0)))
+    means, weights = errors / unit / sizes, sizes / sizes.sum()
+    return float(np.sqrt(weights @ (means - weights @ means) ** 2 / (len(errors) - 1))) * unit
+
+
+@dataclass(frozen=True)
+class Cell:
+    """The optimum of one (gamma, tau) on one training set: every support within `TIE_RTOL` of the best."""
+
+    objective: float
+    fits: tuple[RidgeFit, ...]
+
+    @property
+    def supports(self) -> tuple[tuple[int, ...], ...]:
+        """The tied supports."""
+        return tuple(model.support for model in self.fits)
+
+    def held_out(self, X: FloatArray, y: FloatArray, test: IntArray) -> tuple[float, float]:
+        """Smallest and largest held-out sum of squares over the tied supports."""
+        errors = [held_out_error(model, X, y, test) for model in self.fits]
+        return min(errors), max(errors)
+
+
+def brute_force_cell(
+    X: FloatArray,
+    y: FloatArray,
+    tau: int,
+    gamma: float,
+    *,
+    scale: str = "length",
+    intercept: str = "fold",
+    rows: IntArray | None = None,
+) -> Cell:
+    """Best supports of size tau by trying all of them; fewer than tau varying columns give the one support of them all.
+
+    Examples
+    --------
+    >>> X = np.array([[0.0, 1.0], [1.0, 0.0], [2.0, 1.0], [3.0, 2.0]])
+    >>> brute_force_cell(X, np.array([0.0, 1.0, 2.0, 3.1]), 1, 0.1).supports
+    ((0,),)
+    """
+    candidates = varying_columns(X).tolist()
+    fits = [
+        fit(X, y, support, gamma, scale=scale, intercept=intercept, rows=rows)
+        for support in combinations(candidates, min(tau, len(candidates)))
+    ]
+    best = min(model.objective for model in fits)
+    return Cell(best, tuple(model for model in fits if model.objective <= best * (1.0 + TIE_RTOL)))
+
+
+def brute_force_path(
+    X: FloatArray,
+    y: FloatArray,
+    taus: Sequence[int],
+    gamma: float,
+    *,
+    scale: str = "length",
+    intercept: str = "fold",
+    rows: IntArray | None = None,
+) -> Mapping[int, Cell]:
+    """`brute_force_cell` for every tau."""
+    return {tau: brute_force_cell(X, y, tau, gamma, scale=scale, intercept=intercept, rows=rows) for tau in taus}
+
+
+def brute_force_cv_error(
+    X: FloatArray,
+    y: FloatArray,
+    labels: IntArray,
+    tau: int,
+    gamma: float,
+    *,
+    scale: str = "length",
+    intercept: str = "fold",
+) -> tuple[float, float]:
+    """h(gamma, tau) by brute force, as the interval over ties (a point without any)."""
+    lower = upper = 0.0
+    for fold in range(int(labels.max()) + 1):
+        train, test = np.flatnonzero(labels != fold), np.flatnonzero(labels == fold)
+        cell = brute_force_cell(X, y, tau, gamma, scale=scale, intercept=intercept, rows=train)
+        low, high = cell.held_out(X, y, test)
+        lower, upper = lower + low, upper + high
+    return lower / scored_rows(labels), upper / scored_rows(labels)

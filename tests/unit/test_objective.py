@@ -1,0 +1,130 @@
+"""The plain-numpy definition of f(S) and h, against formulas it does not use."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from sparsecv_mio.problem.objective import (
+    brute_force_cell,
+    brute_force_cv_error,
+    brute_force_path,
+    cv_error,
+    fit,
+    held_out_error,
+    r_squared,
+    scales,
+    standard_error,
+    varying_columns,
+)
+
+SCALES = ["length", "variance", "none"]
+INTERCEPTS = ["fold", "global", "none"]
+
+
+def instance(seed: int, n: int = 12, p: int = 5) -> tuple[np.ndarray, np.ndarray]:
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, p)) * rng.uniform(0.1, 30, p) + rng.normal(size=p) * 10
+    return X, X @ rng.normal(size=p) + rng.normal(size=n) + 5.0
+
+
+@pytest.mark.parametrize("scale", SCALES)
+@pytest.mark.parametrize("intercept", INTERCEPTS)
+def test_fit_solves_the_normal_equations_with_an_explicit_intercept(scale: str, intercept: str) -> None:
+    X, y = instance(0)
+    support, gamma, rows = [0, 3, 4], 0.7, np.arange(3, 12)
+    s = {"length": X.std(axis=0) * np.sqrt(12), "variance": X.std(axis=0), "none": np.ones(5)}[scale]
+    A, t = X[:, support], y
+    if intercept == "global":
+        A, t = A - A.mean(axis=0), t - t.mean()
+    A, t = A[rows], t[rows]
+    penalty = gamma / 2 * s[support] ** 2
+    if intercept == "fold":
+        A, penalty = np.column_stack([np.ones(9), A]), np.append(0.0, penalty)
+    solution = np.linalg.solve(A.T @ A + np.diag(penalty), A.T @ t)
+    objective = np.sum((t - A @ solution) ** 2) + penalty @ solution**2
+
+    model = fit(X, y, support, gamma, scale=scale, intercept=intercept, rows=rows)
+    assert model.objective == pytest.approx(objective, rel=1e-10)
+    assert model.beta == pytest.approx(solution[-3:], rel=1e-8)
+    assert model.predict(X) == pytest.approx(model.intercept + X[:, support] @ model.beta, rel=1e-9)
+    if intercept == "fold":
+        assert model.intercept == pytest.approx(solution[0], rel=1e-8)
+
+
+@pytest.mark.parametrize("intercept", INTERCEPTS)
+@pytest.mark.parametrize("test", [[4], [0, 5, 7]])
+def test_leaving_rows_out_agrees_with_theory_section_5(intercept: str, test: list[int]) -> None:
+    X, y = instance(1)
+    S, gamma = [1, 2], 0.3
+    shift = (X.mean(axis=0), y.mean()) if intercept != "none" else (0.0, 0.0)
+    A, t = (X - shift[0])[:, S], y - shift[1]
+    H = A @ np.linalg.solve(A.T @ A + gamma / 2 * np.diag(scales(X)[S] ** 2), A.T)
+    if intercept == "fold":
+        H = H + 1.0 / 12
+    e = (t - (H if intercept != "fold" else H - 1.0 / 12) @ t)[test]
+    left = np.linalg.solve(np.eye(len(test)) - H[np.ix_(test, test)], e)
+    model = fit(X, y, S, gamma, intercept=intercept, rows=np.setdiff1d(np.arange(12), test))
+    assert model.objective == pytest.approx(fit(X, y, S, gamma, intercept=intercept).objective - e @ left, rel=1e-9)
+    assert held_out_error(model, X, y, np.array(test)) == pytest.approx(left @ left, rel=1e-9)
+
+
+@pytest.mark.parametrize("scale", ["length", "variance"])
+@pytest.mark.parametrize("intercept", INTERCEPTS)
+def test_units_of_any_size(scale: str, intercept: str) -> None:
+    X, y = instance(2)
+    labels = np.arange(12) % 3
+    factor = np.array([2.0**500, 1.0, 2.0**-498, 1.0, 2.0**30])
+    plain = brute_force_cv_error(X, y, labels, 2, 0.5, scale=scale, intercept=intercept)
+    scaled = brute_force_cv_error(X * factor, y * 2.0**490, labels, 2, 0.5, scale=scale, intercept=intercept)
+    assert np.array(scaled) / 2.0**980 == pytest.approx(np.array(plain), rel=1e-10)
+    small = brute_force_cv_error(X, y * 2.0**-480, labels, 2, 0.5, scale=scale, intercept=intercept)
+    assert np.array(small) * 2.0**960 == pytest.approx(np.array(plain), rel=1e-10)
+
+
+def test_scaling_y_scales_f_by_the_square() -> None:
+    X, y = instance(3)
+    assert fit(X, 3.0 * y, [0, 1], 0.2).objective == pytest.approx(9.0 * fit(X, y, [0, 1], 0.2).objective, rel=1e-12)
+
+
+def test_larger_tau_never_raises_f() -> None:
+    X, y = instance(4)
+    path = brute_force_path(X, y, range(6), 0.4)
+    values = [path[tau].objective for tau in range(6)]
+    assert values == sorted(values, reverse=True)
+    assert path[0].supports == ((),) and path[0].objective == pytest.approx(np.sum((y - y.mean()) ** 2))
+
+
+def test_a_tie_is_an_interval() -> None:
+    X = np.array([[1.0, 0.0], [-1.0, 0.0], [0.0, 1.0], [0.0, -1.0], [1.0, 0.0]])
+    y = np.array([1.0, -1.0, 1.0, -1.0, 1.0])
+    labels = np.array([-1, -1, -1, -1, 0])
+    assert len(brute_force_cell(X, y, 1, 0.1, rows=np.arange(4), scale="none").fits) == 2
+    low, high = brute_force_cv_error(X, y, labels, 1, 0.1, scale="none")
+    assert low < 0.1 < high
+    assert high == pytest.approx(1.0)
+
+
+def test_constant_columns_never_enter() -> None:
+    X, y = instance(5)
+    X[:, 1] = 0.1
+    assert varying_columns(X).tolist() == [0, 2, 3, 4]
+    assert brute_force_cell(X, y, 5, 0.4).supports == ((0, 2, 3, 4),)
+
+
+def test_h_is_per_scored_row() -> None:
+    X, y = instance(6)
+    labels = np.full(12, -1)
+    labels[[2, 9]] = 0
+    model = fit(X, y, [0], 1.0, rows=np.flatnonzero(labels < 0))
+    residual = y[[2, 9]] - model.predict(X[[2, 9]])
+    assert cv_error(X, y, labels, [[0]], 1.0) == pytest.approx(np.mean(residual**2))
+    assert r_squared(y, labels, cv_error(X, y, labels, [[0]], 1.0)) == pytest.approx(
+        1.0 - np.sum(residual**2) / np.sum((y[[2, 9]] - y[[2, 9]].mean()) ** 2)
+    )
+
+
+def test_standard_error_of_single_rows_is_the_textbook_one() -> None:
+    errors = np.array([0.3, 1.2, 0.7, 2.2])
+    assert standard_error(errors, np.ones(4, dtype=np.int64)) == pytest.approx(errors.std(ddof=1) / 2.0)
+    assert standard_error(errors * 1e300, np.ones(4, dtype=np.int64)) == pytest.approx(errors.std(ddof=1) / 2.0 * 1e300)
