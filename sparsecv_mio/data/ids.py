@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import re
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,9 @@ from numpy.typing import NDArray
 
 from sparsecv_mio.data.dataset import IntArray
 from sparsecv_mio.errors import BadInput
+
+
+WHOLE_NUMBER = re.compile(r"[+-]?[0-9]{1,18}(\.0*)?")
 
 
 def as_ids(values: NDArray[Any], what: str) -> NDArray[Any]:
@@ -39,25 +43,14 @@ def as_ids(values: NDArray[Any], what: str) -> NDArray[Any]:
     texts = ["" if _missing(value) else str(value).strip() for value in values.tolist()]
     if "" in texts:
         raise BadInput(f"{what} has no id in row {texts.index('') + 1}: give every row one")
-    try:
-        return np.array([_whole(text) for text in texts], dtype=np.int64)
-    except (ValueError, OverflowError):
-        return np.array(texts)
+    if all(WHOLE_NUMBER.fullmatch(text) for text in texts):
+        return np.array([int(text.partition(".")[0]) for text in texts], dtype=np.int64)
+    return np.array(texts)
 
 
 def _missing(value: object) -> bool:
     # NaN and pandas' NaT differ from themselves; pandas' NA prints as such and has no truth value to ask for.
     return value is None or repr(value) == "<NA>" or (isinstance(value, float) and value != value)
-
-
-def _whole(text: str) -> int:
-    try:
-        return int(text)
-    except ValueError:
-        number = float(text)
-        if not number.is_integer():
-            raise ValueError(text) from None
-        return int(number)
 
 
 def group_labels(values: NDArray[Any], what: str) -> IntArray:

@@ -12,6 +12,20 @@ SHOWN_NAMES = 8
 
 
 @dataclass(frozen=True)
+class Wanted:
+    """The user's words about columns, before any header is known."""
+
+    target: str | int
+    features: Sequence[str] | None
+    drop: Sequence[str] | None
+    aux: tuple[str, ...]
+
+    def within(self, header: Sequence[str]) -> Selection:
+        """Resolve the words against a header; see :func:`select_columns`."""
+        return select_columns(header, self.target, self.features, self.drop, self.aux)
+
+
+@dataclass(frozen=True)
 class Selection:
     """Positions in a header: the target, the features in file order, the auxiliary columns by name."""
 
@@ -81,7 +95,9 @@ def select_columns(
     else:
         gone = {_position(names, name, "dropped column") for name in drop or ()}
         if goal in gone:
-            raise BadInput(f"column {names[goal]!r} is the target and cannot be dropped: take it off the dropped columns")
+            raise BadInput(
+                f"column {names[goal]!r} is the target and cannot be dropped: take it off the dropped columns"
+            )
         kept = set(range(len(names))) - gone - {goal, *extra}
     if not kept:
         raise BadInput("no feature is left: keep at least one column beside the target")

@@ -1,0 +1,89 @@
+"""From a file to a `Dataset`: the suffix chooses the reader, the header and the user's words choose the columns."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from sparsecv_mio.data.binary import read_npz, read_parquet
+from sparsecv_mio.data.dataset import Dataset
+from sparsecv_mio.data.delimited import read_delimited
+from sparsecv_mio.data.select import Wanted
+from sparsecv_mio.data.svmlight import read_svmlight
+from sparsecv_mio.errors import BadInput
+
+READERS: dict[str, Callable[[Path, Wanted], Dataset]] = {
+    ".csv": lambda path, wanted: read_delimited(path, wanted, ","),
+    ".tsv": lambda path, wanted: read_delimited(path, wanted, "\t"),
+    ".parquet": read_parquet,
+    ".npz": read_npz,
+    ".svm": read_svmlight,
+    ".svmlight": read_svmlight,
+    ".libsvm": read_svmlight,
+}
+
+
+def read_dataset(
+    path: str | Path,
+    target: str | int,
+    *,
+    features: Sequence[str] | None = None,
+    drop: Sequence[str] | None = None,
+    aux: Sequence[str] = (),
+) -> Dataset:
+    """Read a data file.
+
+    Parameters
+    ----------
+    path : str or Path
+        `.csv` and `.tsv` (UTF-8, one header line), `.parquet`, `.npz` (arrays `X`, `y` and optionally `names`), or
+        svmlight text (`.svm`, `.svmlight`, `.libsvm`; its features are named `x` and their number in the file).
+    target : str or int
+        Column name, or 0-based position where no column has that name; `y` for NPZ and svmlight files.
+    features, drop : sequence of str, optional
+        Columns to keep, or to leave out; at most one of the two. Columns not kept may hold anything.
+    aux : sequence of str
+        Group and fold columns (see :func:`sparsecv_mio.data.folds.fold_columns`); never features.
+
+    Returns
+    -------
+    Dataset
+        Features in file order, in the units of the file.
+
+    Raises
+    ------
+    BadInput
+        If the file is missing, empty or malformed, a name is wrong, or a used cell is not a finite number; the message
+        names column and row (1-based, header not counted).
+
+    Notes
+    -----
+    Peak memory is the feature array plus one block of the file for CSV, TSV and Parquet.
+
+    Examples
+    --------
+    >>> import tempfile, pathlib
+    >>> folder = tempfile.TemporaryDirectory()
+    >>> file = pathlib.Path(folder.name) / "small.csv"
+    >>> _ = file.write_text("a,b,y\\n1,2,3\\n4,5,6\\n")
+    >>> read_dataset(file, "y", drop=["b"]).X.tolist()
+    [[1.0], [4.0]]
+    >>> folder.cleanup()
+    """
+    file = Path(path)
+    shown = str(file)
+    if not file.exists():
+        raise BadInput(f"file {shown!r} does not exist: check its path")
+    if file.is_dir():
+        raise BadInput(f"{shown!r} is a folder: name a data file")
+    reader = READERS.get(file.suffix.lower())
+    if reader is None:
+        raise BadInput(f"file {shown!r} has the unknown suffix {file.suffix!r}: use one of {', '.join(READERS)}")
+    try:
+        if file.stat().st_size == 0:
+            raise BadInput(f"file {shown!r} is empty: give one header line and one line per row")
+        return reader(file, Wanted(target, features, drop, tuple(aux)))
+    except OSError as error:
+        raise BadInput(f"file {shown!r} cannot be read: {error.strerror or str(error).splitlines()[0]}") from error
+    except MemoryError as error:
+        raise BadInput(f"file {shown!r} does not fit in memory as numbers: keep fewer columns or rows") from error
