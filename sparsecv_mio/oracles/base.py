@@ -1,0 +1,104 @@
+"""The one question every oracle answers: what does the same fit predict for rows it was not given?
+
+| kind | answer | may prune | oracles |
+|---|---|---|---|
+| certified | :class:`Bracket`, proved to contain the prediction | yes | GLRU |
+| estimate | :class:`Guess`, near the prediction | no, it may only order the work | IACV, TreeCV |
+
+The two answers are different types on purpose: code that prunes takes a `Bracket`, and a `Guess` cannot become one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Protocol, runtime_checkable
+
+import numpy as np
+
+from sparsecv_mio.data.dataset import FloatArray, IntArray
+from sparsecv_mio.errors import Contradiction
+
+ProgressHook = Callable[[int, int], None]
+"""Called with (units of work done, units of work in total) from time to time."""
+
+
+class Guarantee(StrEnum):
+    """What an oracle's numbers are worth."""
+
+    CERTIFIED = "certified"
+    ESTIMATE = "estimate"
+
+
+@dataclass(frozen=True, eq=False)
+class Bracket:
+    """Intervals proved to contain each left-out prediction.
+
+    Parameters
+    ----------
+    lower, upper : (m,) arrays
+        `lower <= x_i' w^(-N) <= upper` for the m left-out rows; -inf / +inf where nothing is known.
+
+    Raises
+    ------
+    Contradiction
+        If an end is NaN or a lower end exceeds its upper end.
+
+    Examples
+    --------
+    >>> Bracket(np.array([0.5, -1.0]), np.array([2.0, 1.0])).sign().tolist()
+    [1.0, nan]
+    """
+
+    lower: FloatArray
+    upper: FloatArray
+
+    def __post_init__(self) -> None:
+        if not np.all(self.lower <= self.upper):
+            raise Contradiction("a certified interval is empty: its lower end exceeds its upper end")
+
+    def sign(self) -> FloatArray:
+        """(m,) sign of each prediction: -1, 0 or 1 where the interval decides it, NaN elsewhere."""
+        zero = (self.lower == 0.0) & (self.upper == 0.0)
+        return np.select([self.lower > 0.0, self.upper < 0.0, zero], [1.0, -1.0, 0.0], default=np.nan)
+
+
+@dataclass(frozen=True, eq=False)
+class Guess:
+    """Numbers near each left-out prediction, without a proof.
+
+    Parameters
+    ----------
+    value : (m,) array
+    """
+
+    value: FloatArray
+
+
+@runtime_checkable
+class CertifiedOracle(Protocol):
+    """Leaves rows out and proves where the predictions lie."""
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """`Guarantee.CERTIFIED`."""
+        ...
+
+    def leave_out(self, rows: IntArray) -> Bracket:
+        """Intervals for the predictions at `rows` (m,) of the fit to all other rows."""
+        ...
+
+
+@runtime_checkable
+class EstimateOracle(Protocol):
+    """Leaves rows out and says about where the predictions lie."""
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """`Guarantee.ESTIMATE`."""
+        ...
+
+    def leave_out(self, rows: IntArray) -> Guess:
+        """Estimates of the predictions at `rows` (m,) of the fit to all other rows."""
+        ...

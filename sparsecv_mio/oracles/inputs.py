@@ -1,0 +1,77 @@
+"""From a data set to what the oracles fit: the columns as in the file unless asked otherwise, labels -1 / +1."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from sparsecv_mio.data.dataset import Dataset, FloatArray
+from sparsecv_mio.data.scaling import column_moments
+from sparsecv_mio.data.standard import Intercept, Scale
+from sparsecv_mio.errors import BadInput
+
+
+def binary_labels(dataset: Dataset) -> tuple[FloatArray, tuple[float, float]]:
+    """Map the two values of the target to -1 (the smaller) and +1 (the larger).
+
+    Returns
+    -------
+    labels : (n,) array of -1.0 and 1.0
+    values : the two values of the target, (that of -1, that of +1)
+
+    Raises
+    ------
+    BadInput
+        If the target does not take exactly two values.
+
+    Examples
+    --------
+    >>> labels, values = binary_labels(Dataset.from_arrays([[0.0], [1.0], [2.0]], [3.0, 7.0, 3.0]))
+    >>> labels.tolist(), values
+    ([-1.0, 1.0, -1.0], (3.0, 7.0))
+    """
+    values = np.unique(dataset.y)
+    if values.size != 2:
+        raise BadInput(f"target {dataset.target!r} takes {values.size} values: a classification needs exactly two")
+    return np.where(dataset.y == values[1], 1.0, -1.0), (float(values[0]), float(values[1]))
+
+
+def design_matrix(dataset: Dataset, scale: str = "none", intercept: str = "none") -> FloatArray:
+    """Columns divided by their scale and, for `intercept="global"`, centred once on all rows.
+
+    Parameters
+    ----------
+    dataset : Dataset
+    scale : {"none", "length", "variance"}
+        `length` divides by the centred l2 norm, `variance` by that over sqrt(n) (theory section 0); constant columns
+        keep their values.
+    intercept : {"none", "global", "fold"}
+        `fold` changes nothing here: the fit itself then carries an unpenalised intercept.
+
+    Returns
+    -------
+    (n, p) array, C-contiguous; the data set's own array where nothing changes.
+
+    Raises
+    ------
+    BadInput
+        If a word is unknown.
+
+    Examples
+    --------
+    >>> design_matrix(Dataset.from_arrays([[1.0], [3.0]], [0.0, 1.0]), "variance", "global").ravel().tolist()
+    [-1.0, 1.0]
+    """
+    if scale not in set(Scale):
+        raise BadInput(f"scale {scale!r} is unknown: use one of {', '.join(Scale)}")
+    if intercept not in set(Intercept):
+        raise BadInput(f"intercept {intercept!r} is unknown: use one of {', '.join(Intercept)}")
+    if scale == Scale.NONE and intercept != Intercept.GLOBAL:
+        return dataset.X
+    moments = column_moments(dataset.X)
+    divisor = np.ones(dataset.p)
+    if scale != Scale.NONE:
+        divisor = np.where(moments.constant, 1.0, moments.norm)
+        if scale == Scale.VARIANCE:
+            divisor = np.where(moments.constant, 1.0, divisor / np.sqrt(dataset.n))
+    center = moments.mean if intercept == Intercept.GLOBAL else np.zeros(dataset.p)
+    return np.ascontiguousarray((dataset.X - center) / divisor)
