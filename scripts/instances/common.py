@@ -23,7 +23,7 @@ def sha256(path: Path) -> str:
 
 
 def save(frame: pd.DataFrame, path: Path, float_format: str | None = None) -> bool:
-    """Write a frame as CSV and compare it with the recorded checksum; say what differs from the file in `instances/`."""
+    """Write a frame as CSV and compare it with the recorded checksum; print what differs."""
     path.parent.mkdir(parents=True, exist_ok=True)
     frame.to_csv(path, index=False, lineterminator="\n", float_format=float_format)
     if sha256(path) == checksums()[path.name]:
