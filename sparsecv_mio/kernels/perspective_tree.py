@@ -207,7 +207,7 @@ def _split(status, inside, free):
 
 @njit(cache=True, nogil=True)
 def _branch_column(b, g, free, nf):
-    """Most fractional z = b / g; the largest z where all are integral."""
+    """Fractional z = b / g nearest 3/4 (measured better than 1/2 where branching is long); the largest z where all are integral."""
     pick = free[0]
     most = -1.0
     for a in range(nf):
@@ -215,7 +215,7 @@ def _branch_column(b, g, free, nf):
         z = 0.0
         if g[j] != 0.0:
             z = min(max(b[j] / g[j], 0.0), 1.0)
-        x = min(z, 1.0 - z)
+        x = min(z, 3.0 * (1.0 - z))
         if x < 1e-6:
             x = 1e-7 * z
         x += 1e-12 * abs(g[j])
@@ -299,7 +299,7 @@ def run(s, G, M, c, yy, lipschitz, tau, copy_prev, copy_next, keep, slack, max_n
                 if status[j] == DROPPED:
                     b[j] = 0.0
             d, v, steps = relax(
-                G, c, yy, lipschitz, inside, ni, free, nf, k, s.best[1], 0.05, 200, b, g, best_b, best_g
+                G, c, yy, lipschitz, inside, ni, free, nf, k, s.best[1], 0.3, 80, b, g, best_b, best_g
             )
             s.ctrl[STEPS] += steps
             dual = max(dual, d)
