@@ -1,0 +1,65 @@
+"""What a verification found: the parts recomputed, the parts only read, the fields that disagree."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from sparsecv_mio.errors import VerificationFailed
+
+
+@dataclass(frozen=True)
+class Failure:
+    """A field of the record that disagrees with the data or with the rest of the record."""
+
+    field: str
+    message: str
+
+
+@dataclass(frozen=True)
+class VerifyReport:
+    """What was recomputed, what was only read, what disagrees."""
+
+    verified: tuple[str, ...]
+    reread: tuple[str, ...]
+    failures: tuple[Failure, ...]
+
+    @property
+    def ok(self) -> bool:
+        """Nothing disagrees."""
+        return not self.failures
+
+    def raise_if_failed(self) -> None:
+        """Raise `VerificationFailed` for the first failure; its message names the field."""
+        if self.failures:
+            first = self.failures[0]
+            more = f" (and {len(self.failures) - 1} more)" if len(self.failures) > 1 else ""
+            raise VerificationFailed(f"verification failed: field {first.field}: {first.message}{more}", first.field)
+
+
+@dataclass
+class Checks:
+    """Collects the outcome of one check after another."""
+
+    verified: list[str] = field(default_factory=list)
+    reread: list[str] = field(default_factory=list)
+    failures: list[Failure] = field(default_factory=list)
+
+    def that(self, holds: bool, name: str, message: str) -> bool:
+        if not holds:
+            self.failures.append(Failure(name, message))
+        return holds
+
+    def equal(self, name: str, said: object, found: object) -> bool:
+        return self.that(said == found, name, f"the record says {said!r}, the data give {found!r}")
+
+    def close(self, name: str, said: float, found: float, tolerance: float) -> bool:
+        holds = abs(said - found) <= tolerance
+        return self.that(holds, name, f"the record says {said!r}, recomputed {found!r}")
+
+    def part(self, name: str, before: int) -> None:
+        """Add a verified part unless a check since `before` failures has failed."""
+        if len(self.failures) == before:
+            self.verified.append(name)
+
+    def report(self) -> VerifyReport:
+        return VerifyReport(tuple(self.verified), tuple(self.reread), tuple(self.failures))

@@ -1,0 +1,354 @@
+"""`verify` accepts true records, made here by brute force from the definition, and names the field of any false one."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+import numpy as np
+import pytest
+
+from sparsecv_mio.certificate.enumeration import Design, fold_optima, held_out_errors
+from sparsecv_mio.certificate.record import (
+    ChosenFolds,
+    DataInfo,
+    FoldInfo,
+    OneSe,
+    PathRecord,
+    PathRow,
+    Record,
+    Refit,
+    Request,
+    TableRow,
+    Work,
+    relative_gap,
+    versions,
+)
+from sparsecv_mio.certificate.verify import verify, verify_path
+from sparsecv_mio.data.dataset import Dataset
+from sparsecv_mio.data.folds import FoldPlan, folds_from_labels, make_folds
+from sparsecv_mio.errors import VerificationFailed
+from sparsecv_mio.problem.objective import (
+    brute_force_cell,
+    brute_force_cv_error,
+    fit,
+    held_out_error,
+    r_squared,
+    scored_rows,
+    standard_error,
+)
+
+Pair = tuple[float, int]
+
+
+def small(seed: int, n: int = 18, p: int = 4, aux: bool = False) -> Dataset:
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, p)) + 3.0
+    X[:, 1] = X[:, 0] + 0.3 * rng.normal(size=n)
+    y = X[:, 0] - 2.0 * X[:, 2] + rng.normal(size=n)
+    return Dataset.from_arrays(X, y, aux={"g": np.arange(n) % 5} if aux else None)
+
+
+def worst_fold(data: Dataset, plan: FoldPlan, fold: int, pair: Pair, how: dict[str, str]) -> tuple[list[str], float]:
+    train, test = plan.train_rows(fold), plan.test_rows(fold)
+    cell = brute_force_cell(data.X, data.y, pair[1], pair[0], rows=train, **how)
+    errors = [held_out_error(model, data.X, data.y, test) for model in cell.fits]
+    worst = int(np.argmax(errors))
+    return [data.names[j] for j in cell.fits[worst].support], errors[worst]
+
+
+def truth(
+    data: Dataset, plan: FoldPlan, gammas: list[float], taus: list[int], one_se: bool = False, **how: str
+) -> Record:
+    """The record of a complete enumeration."""
+    how = {"scale": "length", "intercept": "fold", **how}
+    k, X, y = plan.k, data.X, data.y
+    h = {(g, t): brute_force_cv_error(X, y, plan.labels, t, g, **how) for g in gammas for t in taus}
+    best: Pair = min(h, key=lambda pair: h[pair][1])
+    folds = [worst_fold(data, plan, j, best, how) for j in range(k)]
+    errors = np.array([error for _, error in folds])
+    upper, lower = h[best][1], min(low for low, _ in h.values())
+    pair, one = best, None
+    if one_se:
+        error = standard_error(errors, plan.sizes)
+        within = [q for q in h if h[q][1] <= upper + error]
+        pair = min(within, key=lambda q: (q[1], -q[0]))
+        one = OneSe(pair[0], pair[1], h[pair][1], h[pair][0], h[pair][1], error)
+    model = brute_force_cell(X, y, pair[1], pair[0], **how).fits[0]
+    names = tuple(data.names[j] for j in model.support)
+    return Record(
+        schema="sparsecv/1",
+        status="proved",
+        gamma=best[0],
+        tau=best[1],
+        cv_error=upper,
+        lower=lower,
+        upper=upper,
+        gap=relative_gap(lower, upper),
+        tie_width=h[best][1] - h[best][0],
+        allowance=1e-12 * upper,
+        r_squared=r_squared(y, plan.labels, upper),
+        support=names,
+        coefficients=dict(zip(names, model.beta.tolist(), strict=True)),
+        intercept=model.intercept,
+        one_se=one,
+        refit=Refit(pair[0], pair[1], model.objective, model.objective, model.objective, True),
+        table=tuple(TableRow(g, t, high, low, high, k, k) for (g, t), (low, high) in h.items()),
+        chosen_folds=ChosenFolds.of([support for support, _ in folds], errors),
+        work=Work(0, 0, 0.0, "brute force"),
+        data=DataInfo(data.n, data.p, data.target, data.fingerprint, how["scale"], how["intercept"], data.names),
+        folds=FoldInfo(plan.spec, plan.seed, k, plan.digest),
+        request=Request(tuple(gammas), tuple(taus), 0.0, one_se=one_se),
+        warnings=(),
+        versions=versions(),
+    )
+
+
+@pytest.mark.parametrize("spec", ["loo", "4", "blocks:5", "holdout:0.3", "groups:g", "column:g"])
+@pytest.mark.parametrize("intercept", ["fold", "global", "none"])
+def test_a_true_record_passes(spec: str, intercept: str) -> None:
+    data = small(0, aux=True)
+    plan = make_folds(spec, data, 3)
+    record = truth(data, plan, [0.05, 1.0], [0, 1, 2, 4], intercept=intercept)
+    report = verify(Record.from_json(record.to_json()), data)
+    assert report.failures == ()
+    assert "lower and upper of all 8 pairs, by enumeration of all supports" in report.verified
+    assert "optimality of the support of every fold, by enumeration" in report.verified
+
+
+@pytest.mark.parametrize("scale", ["variance", "none"])
+def test_other_scales_pass(scale: str) -> None:
+    data = small(1)
+    report = verify(truth(data, make_folds("loo", data), [0.1], [1, 2], scale=scale), data)
+    assert report.ok
+
+
+@pytest.mark.parametrize("factor", [1e-140, 1e140])
+def test_units_of_any_size_pass(factor: float) -> None:
+    data = small(2)
+    big = Dataset.from_arrays(data.X * [factor, 1.0, 1.0 / factor, 1.0], data.y * factor)
+    assert verify(truth(big, make_folds("loo", big), [0.1, 1.0], [1, 2]), big).failures == ()
+
+
+def test_duplicated_and_constant_columns_pass() -> None:
+    data = small(3)
+    X = np.column_stack([data.X, -data.X[:, 0], data.X[:, 2], np.ones(data.n)])
+    wide = Dataset.from_arrays(X, data.y)
+    for spec in ("loo", "blocks:3", "2"):
+        assert verify(truth(wide, make_folds(spec, wide), [0.1], [1, 2, 7]), wide).failures == ()
+
+
+def test_real_ties_pass() -> None:
+    rows = np.array([[1.0, 0.0], [-1.0, 0.0], [0.0, 1.0], [0.0, -1.0], [1.0, 0.0], [0.5, 0.2]])
+    data = Dataset.from_arrays(rows, [1.0, -1.0, 1.0, -1.0, 1.5, 0.3], aux={"f": [1, 1, 1, 1, 0, 0]})
+    plan = make_folds("column:f", data)
+    record = truth(data, plan, [0.1], [1], scale="none")
+    assert record.tie_width > 0.1
+    assert verify(record, data).failures == ()
+    train, test = plan.train_rows(0), plan.test_rows(0)
+    tied = brute_force_cell(data.X, data.y, 1, 0.1, scale="none", rows=train).fits
+    luckier = min(tied, key=lambda model: held_out_error(model, data.X, data.y, test))
+    errors = np.array([held_out_error(luckier, data.X, data.y, test), record.chosen_folds.error[1]])
+    supports = [[data.names[luckier.support[0]]], record.chosen_folds[1].support]
+    h = float(errors.sum()) / 6
+    named = failing(
+        record, data, chosen_folds=ChosenFolds.of(supports, errors), cv_error=h,
+        r_squared=r_squared(data.y, plan.labels, h), table=(dataclasses.replace(record.table[0], cv_error=h),),
+    )  # fmt: skip
+    assert named == ["chosen_folds[0].error"]
+
+
+def test_folds_of_a_splitter_need_the_plan() -> None:
+    data = small(4)
+    plan = folds_from_labels(np.arange(18) % 3)
+    assert verify(truth(data, plan, [0.1], [1]), data, plan).ok
+
+
+@pytest.mark.parametrize("spec", ["loo", "3"])
+def test_one_standard_error_passes_and_is_checked(spec: str) -> None:
+    data = small(5)
+    record = truth(data, make_folds(spec, data), [0.05, 0.5, 5.0], [0, 1, 2, 3, 4], one_se=True)
+    assert record.one_se is not None
+    if spec == "loo":
+        assert (record.one_se.gamma, record.one_se.tau) == (0.5, 2) != (record.gamma, record.tau)
+    assert verify(record, data).failures == ()
+    assert failing(record, data, one_se=dataclasses.replace(record.one_se, standard_error=9.9))[0].startswith("one_se")
+    worse = next(r for r in record.table if r.tau == 4 and r.gamma == 5.0)
+    moved = OneSe(worse.gamma, worse.tau, worse.cv_error, worse.lower, worse.upper, record.one_se.standard_error)
+    assert failing(record, data, one_se=moved)[0].startswith("one_se")
+
+
+def failing(record: Record, dataset: Dataset, /, **changes: Any) -> list[str]:
+    report = verify(dataclasses.replace(record, **changes), dataset)
+    return [failure.field for failure in report.failures]
+
+
+RECORD_DATA = small(6)
+RECORD = truth(RECORD_DATA, make_folds("loo", RECORD_DATA), [0.05, 1.0], [1, 2, 3])
+
+
+def test_the_record_to_falsify_is_true() -> None:
+    assert verify(RECORD, RECORD_DATA).failures == ()
+
+
+@pytest.mark.parametrize(
+    ("changes", "named"),
+    [
+        ({"cv_error": RECORD.cv_error * 1.001}, "upper"),
+        ({"lower": RECORD.lower * 1.001}, "lower"),
+        ({"lower": RECORD.lower * 0.9}, "gap"),
+        ({"lower": RECORD.lower * 0.9, "gap": relative_gap(RECORD.lower * 0.9, RECORD.upper)}, "status"),
+        ({"upper": RECORD.upper * 1.001}, "gap"),
+        ({"upper": RECORD.upper * 0.999}, "upper"),
+        ({"allowance": RECORD.upper}, "allowance"),
+        ({"r_squared": 0.99}, "r_squared"),
+        ({"intercept": RECORD.intercept + 0.01}, "intercept"),
+        ({"gamma": 0.77}, "gamma"),
+        ({"support": ("x3",)}, "support"),
+        ({"support": ("x1", "age")}, "support"),
+        ({"coefficients": {**RECORD.coefficients, RECORD.support[0]: 3.3}}, f"coefficients.{RECORD.support[0]}"),
+        ({"coefficients": {}}, "coefficients"),
+        ({"refit": dataclasses.replace(RECORD.refit, objective=RECORD.refit.objective * 1.01)}, "refit.objective"),
+        ({"refit": dataclasses.replace(RECORD.refit, lower=RECORD.refit.lower * 1.01)}, "refit.lower"),
+        ({"refit": dataclasses.replace(RECORD.refit, upper=RECORD.refit.upper * 0.99)}, "refit.upper"),
+        ({"refit": dataclasses.replace(RECORD.refit, tau=1)}, "refit"),
+        ({"table": RECORD.table[1:]}, "table"),
+        ({"data": dataclasses.replace(RECORD.data, fingerprint="sha256:0")}, "data.fingerprint"),
+        ({"data": dataclasses.replace(RECORD.data, n=17)}, "data.n"),
+        ({"data": dataclasses.replace(RECORD.data, target="z")}, "data.target"),
+        ({"data": dataclasses.replace(RECORD.data, intercept="global")}, "chosen_folds[0].error"),
+        ({"data": dataclasses.replace(RECORD.data, scale="odd")}, "data.scale"),
+        ({"folds": dataclasses.replace(RECORD.folds, digest="sha256:0")}, "folds.digest"),
+        ({"folds": dataclasses.replace(RECORD.folds, spec="3")}, "folds.k"),
+    ],
+)
+def test_a_false_field_is_named(changes: dict[str, Any], named: str) -> None:
+    assert named in failing(RECORD, RECORD_DATA, **changes)
+
+
+@pytest.mark.parametrize("row", range(len(RECORD.table)))
+@pytest.mark.parametrize(("field", "factor"), [("lower", 1.01), ("upper", 0.99)])
+def test_a_false_bound_of_any_pair_is_found_by_enumeration(row: int, field: str, factor: float) -> None:
+    table = list(RECORD.table)
+    width = {"lower": 0.0, "upper": 1e9, field: getattr(table[row], field) * factor}
+    table[row] = dataclasses.replace(table[row], **width)
+    assert f"table[{row}].{field}" in failing(RECORD, RECORD_DATA, table=tuple(table))
+
+
+def test_a_support_that_is_not_optimal_is_found() -> None:
+    """The error is that of the wrong support, and every sum agrees with it: only enumeration can tell."""
+    data, plan = RECORD_DATA, make_folds("loo", RECORD_DATA)
+    supports = [list(fold.support) for fold in RECORD.chosen_folds]
+    wrong = next(s for s in (["x0", "x2"], ["x1", "x3"], ["x0", "x1"], ["x1", "x2", "x3"]) if len(s) == RECORD.tau)
+    assert sorted(wrong) != sorted(supports[4])
+    supports[4] = wrong
+    columns = [data.names.index(name) for name in wrong]
+    model = fit(data.X, data.y, columns, RECORD.gamma, rows=plan.train_rows(4))
+    errors = RECORD.chosen_folds.error.copy()
+    errors[4] = held_out_error(model, data.X, data.y, plan.test_rows(4))
+    h = float(errors.sum()) / scored_rows(plan.labels)
+    table = tuple(
+        dataclasses.replace(r, cv_error=h, upper=max(h, r.upper), lower=min(h, r.lower))
+        if (r.gamma, r.tau) == (RECORD.gamma, RECORD.tau)
+        else r
+        for r in RECORD.table
+    )
+    lower, upper = min(h, RECORD.lower), max(h, RECORD.upper)
+    named = failing(
+        RECORD, data, chosen_folds=ChosenFolds.of(supports, errors), table=table, cv_error=h, lower=lower, upper=upper,
+        gap=relative_gap(lower, upper), request=dataclasses.replace(RECORD.request, gap=1.0),
+        r_squared=r_squared(data.y, plan.labels, h),
+    )  # fmt: skip
+    assert "chosen_folds[4].support" in named
+    assert not {"cv_error", "gap", "status", "chosen_folds[4].error"} & set(named) - {"chosen_folds[4].error"}
+
+
+@pytest.mark.parametrize("fold", [0, 7, 17])
+def test_a_false_error_of_a_fold_is_named(fold: int) -> None:
+    errors = RECORD.chosen_folds.error.copy()
+    errors[fold] *= 1.0001
+    assert f"chosen_folds[{fold}].error" in failing(
+        RECORD, RECORD_DATA, chosen_folds=dataclasses.replace(RECORD.chosen_folds, error=errors)
+    )
+
+
+def test_a_failure_raises_with_its_field() -> None:
+    report = verify(dataclasses.replace(RECORD, intercept=9.0), RECORD_DATA)
+    with pytest.raises(VerificationFailed, match="intercept") as caught:
+        report.raise_if_failed()
+    assert caught.value.field == "intercept"
+
+
+def test_more_features_are_only_reread() -> None:
+    rng = np.random.default_rng(8)
+    wide = Dataset.from_arrays(rng.normal(size=(20, 17)), rng.normal(size=20))
+    report = verify(truth(wide, make_folds("4", wide), [1.0], [1]), wide)
+    assert report.ok and any("17 > 15 features" in part for part in report.reread)
+    medium = Dataset.from_arrays(wide.X[:, :14], wide.y)
+    report = verify(truth(medium, make_folds("4", medium), [0.1, 1.0], [1, 2]), medium)
+    assert report.ok and "lower and upper of the other pairs" in report.reread
+
+
+@pytest.mark.parametrize("intercept", ["fold", "global", "none"])
+@pytest.mark.parametrize("spec", ["loo", "blocks:2", "blocks:13", "3"])
+def test_enumeration_equals_brute_force(spec: str, intercept: str) -> None:
+    for seed in range(4):
+        data = small(seed, n=29 if spec == "blocks:13" else 14)
+        plan, design = make_folds(spec, data, seed), Design.of(data, "length", intercept)
+        for gamma, tau in ((1e-4, 3), (0.3, 2), (1e4, 1)):
+            optima = fold_optima(design, plan, gamma, tau)
+            found = optima.low.sum() / plan.n, optima.high.sum() / plan.n
+            expected = brute_force_cv_error(data.X, data.y, plan.labels, tau, gamma, intercept=intercept)
+            assert found == pytest.approx(expected, rel=1e-9)
+
+
+def test_a_row_of_full_leverage_is_refitted() -> None:
+    """A column that is nonzero in one row only: I - H vanishes there and the identity has nothing to divide by."""
+    data = small(9)
+    X = data.X.copy()
+    X[:, 3] = 0.0
+    X[5, 3] = 1e6
+    spiky = Dataset.from_arrays(X, data.y)
+    for gamma in (1e-4, 1e-9):
+        assert verify(truth(spiky, make_folds("loo", spiky), [gamma], [2, 3]), spiky).failures == ()
+
+
+def test_held_out_errors_by_identity_and_by_refit_agree() -> None:
+    rng = np.random.default_rng(10)
+    X = rng.normal(size=(8000, 4))
+    data = Dataset.from_arrays(X, X[:, 0] + rng.normal(size=8000))
+    plan = make_folds("loo", data)
+    supports = [(0, 2) if j % 3 else (0, 1) for j in range(8000)]
+    errors, how = held_out_errors(data, plan, supports, 0.5, "length", "fold")
+    assert how == "leave-out identity"
+    for fold in (0, 1, 777, 7999):
+        model = fit(X, data.y, supports[fold], 0.5, rows=plan.train_rows(fold))
+        expected = held_out_error(model, X, data.y, plan.test_rows(fold))
+        assert errors[fold] == pytest.approx(expected, rel=1e-8)
+
+
+def path_record(data: Dataset, gammas: list[float], taus: list[int]) -> PathRecord:
+    rows = []
+    for gamma in gammas:
+        for tau in taus:
+            model = brute_force_cell(data.X, data.y, tau, gamma).fits[0]
+            names = tuple(data.names[j] for j in model.support)
+            coefficients = dict(zip(names, model.beta.tolist(), strict=True))
+            f = model.objective
+            rows.append(PathRow(gamma, tau, names, coefficients, model.intercept, f, f, f, True))
+    info = DataInfo(data.n, data.p, data.target, data.fingerprint, "length", "fold", data.names)
+    request = Request(tuple(gammas), tuple(taus), 0.0)
+    return PathRecord(
+        "sparsecv-path/1", "proved", tuple(rows), Work(0, 0, 0.0, "brute force"), info, request, (), versions()
+    )
+
+
+def test_path_records() -> None:
+    data = small(11)
+    record = path_record(data, [0.1, 1.0], [0, 1, 3])
+    assert verify_path(record, data).failures == ()
+    for field, value in (("objective", 1.0), ("lower", 1e9), ("upper", 0.0), ("intercept", 7.7), ("support", ("x9",))):
+        rows = list(record.path)
+        rows[4] = dataclasses.replace(rows[4], **{field: value})
+        report = verify_path(dataclasses.replace(record, path=tuple(rows)), data)
+        assert f"path[4].{field}" in [failure.field for failure in report.failures]
