@@ -1,0 +1,145 @@
+"""One-step approximations of the left-out fits from one point: Newton step and infinitesimal jackknife.
+
+Both are meant for the minimiser of the full problem; along a trajectory they take the current iterate in its place
+(the paper's section 6). The non-informative baseline is the full iterate itself.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from sparsecv_mio.data.dataset import FloatArray
+from sparsecv_mio.errors import BadInput
+from sparsecv_mio.oracles.iacv.erm import Erm, own_rows
+from sparsecv_mio.oracles.iacv.losses import Expansion
+from sparsecv_mio.oracles.iacv.proximal import accelerated
+
+MAX_PROXIMAL_STEPS = 20_000
+PROXIMAL_TOLERANCE = 1e-13  # relative size of the last proximal step of a left-out quadratic
+
+
+def newton_step(erm: Erm, theta: FloatArray, *, proximal: bool = False) -> FloatArray:
+    """Newton step on every left-out problem (the paper's (3)), or proximal Newton step (17).
+
+    `theta - H_i^{-1} grad F(Z_-i; theta)`, `H_i` the left-out Hessian; proximal: the minimiser of
+    `grad g(Z_-i)'z + 1/2 z' H_i z + h(theta + z)`, added to theta.
+
+    Parameters
+    ----------
+    erm : Erm
+        Problem with k left-out fits.
+    theta : (p,) array
+        Where to expand.
+    proximal : bool
+        Treat the penalty by its proximal map (needed for l1).
+
+    Returns
+    -------
+    (k, p) array
+        Approximate left-out fits. O(k p^3); proximal: O(k p^2) per inner step.
+
+    Raises
+    ------
+    BadInput
+        A left-out Hessian is singular.
+    """
+    taylor = erm.loss.expand(erm.X, erm.y, theta)
+    gradients = _left_out_gradients(erm, taylor, theta, proximal)
+    if proximal and erm.lam > 0.0:
+        return _proximal_quadratics(erm, taylor, theta, -gradients)
+    return np.asarray(theta - _solve_left_out(erm, taylor, theta, gradients))
+
+
+def infinitesimal_jackknife(erm: Erm, theta: FloatArray, *, proximal: bool = False) -> FloatArray:
+    """Infinitesimal jackknife (4): the Newton step with the full Hessian in place of the left-out one.
+
+    Its proximal version (19) takes the full Hessian inside and the left-out Hessian as the metric of the proximal map;
+    this is as printed (theory, Errata).
+
+    Parameters
+    ----------
+    erm : Erm
+        Problem with k left-out fits.
+    theta : (p,) array
+        Where to expand.
+    proximal : bool
+        Treat the penalty by its proximal map.
+
+    Returns
+    -------
+    (k, p) array
+        Approximate left-out fits. O(p^3 + k p^2); proximal: O(k p^2) per inner step.
+
+    Raises
+    ------
+    BadInput
+        The Hessian is singular.
+    """
+    taylor = erm.loss.expand(erm.X, erm.y, theta)
+    gradients = _left_out_gradients(erm, taylor, theta, proximal)
+    H = taylor.hessian()
+    if not proximal and erm.lam > 0.0:
+        H = H + erm.lam * erm.penalty.hessian_times(theta, np.eye(erm.p))
+    steps = -_solve(H, gradients.T).T
+    if proximal and erm.lam > 0.0:
+        return _proximal_quadratics(erm, taylor, theta, _left_out_times(erm, taylor, steps))
+    return np.asarray(theta + steps)
+
+
+def _left_out_gradients(erm: Erm, taylor: Expansion, theta: FloatArray, proximal: bool) -> FloatArray:
+    """(k, p) gradient of the smooth part without each fit's rows, at theta."""
+    total = taylor.total()
+    if not proximal and erm.lam > 0.0:
+        total = total + erm.lam * erm.penalty.gradient(theta)
+    out = np.tile(total, (erm.k, 1))
+    erm.take_out(out, taylor.rows(np.zeros_like(erm.X)))
+    return out
+
+
+def _left_out_times(erm: Erm, taylor: Expansion, D: FloatArray) -> FloatArray:
+    """(k, p) row i of D times the left-out Hessian of the summed loss of fit i."""
+    out = taylor.apply(D)
+    erm.take_out(out, taylor.row_times(own_rows(D, erm.labels)))
+    return out
+
+
+def _solve(H: FloatArray, right: FloatArray) -> FloatArray:
+    try:
+        return np.asarray(np.linalg.solve(H, right))
+    except np.linalg.LinAlgError:
+        raise BadInput("a Newton step met a singular Hessian: give lam > 0 or drop redundant columns") from None
+
+
+def _solve_left_out(erm: Erm, taylor: Expansion, theta: FloatArray, right: FloatArray) -> FloatArray:
+    """(k, p) rows `H_i^{-1} right_i`, in blocks of about max(n, p) p numbers."""
+    H = taylor.hessian()
+    if erm.lam > 0.0:
+        H = H + erm.lam * erm.penalty.hessian_times(theta, np.eye(erm.p))
+    out = np.empty_like(right)
+    size = max(1, erm.n // erm.p)
+    order = np.arange(erm.n) if erm.labels is None else np.argsort(erm.labels, kind="stable")
+    labels = order if erm.labels is None else erm.labels[order]
+    for lo in range(0, erm.k, size):
+        hi = min(lo + size, erm.k)
+        if erm.labels is None:
+            held = erm.loss.row_hessians(erm.X[lo:hi], erm.y[lo:hi], theta)
+        else:
+            cuts = np.searchsorted(labels, np.arange(lo, hi + 1))
+            groups = [order[a:b] for a, b in zip(cuts[:-1], cuts[1:], strict=True)]
+            held = np.stack([erm.loss.hessian(erm.X[rows], erm.y[rows], theta) for rows in groups])
+        out[lo:hi] = _solve(H - held, right[lo:hi, :, None])[:, :, 0]
+    return out
+
+
+def _proximal_quadratics(erm: Erm, taylor: Expansion, theta: FloatArray, linear: FloatArray) -> FloatArray:
+    """(k, p) minimisers of `1/2 d' H_i d - linear_i' d + lam pi(theta + d)`, plus theta."""
+    step = 1.0 / max(float(np.linalg.eigvalsh(taylor.hessian())[-1]), 1e-300)
+    z, _ = accelerated(
+        lambda z: _left_out_times(erm, taylor, z - theta) - linear,
+        lambda v: erm.penalty.prox(v, step * erm.lam),
+        np.tile(theta, (erm.k, 1)),
+        step,
+        MAX_PROXIMAL_STEPS,
+        PROXIMAL_TOLERANCE,
+    )
+    return z

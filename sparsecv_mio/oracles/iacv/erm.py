@@ -1,0 +1,151 @@
+"""The penalised empirical risk and the rows each fit leaves out."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from sparsecv_mio.data.dataset import FloatArray, IntArray
+from sparsecv_mio.errors import BadInput
+from sparsecv_mio.oracles.iacv.losses import SmoothLoss
+from sparsecv_mio.oracles.iacv.penalties import Penalty
+
+if TYPE_CHECKING:
+    from scipy.sparse import csr_array
+
+
+@dataclass(frozen=True, eq=False)
+class Erm:
+    """`F(Z; theta) = sum_i l(Z_i; theta) + lam * pi(theta)` and k fits that each leave some rows out.
+
+    The objective is the paper's sum: it is not divided by n.
+
+    Parameters
+    ----------
+    X : (n, p) array
+        Columns as the loss uses them; append a column of ones for an intercept.
+    y : (n,) array
+        Responses.
+    loss, penalty : SmoothLoss, Penalty
+        See :mod:`sparsecv_mio.oracles.iacv.losses` and :mod:`~sparsecv_mio.oracles.iacv.penalties`.
+    lam : float
+        Weight of the penalty, >= 0.
+    labels : (n,) int array, optional
+        Fold that leaves the row out, -1 for never; without it fit i leaves out row i (the paper's setting).
+
+    Raises
+    ------
+    BadInput
+        Shapes differ, a number is not finite, lam is negative, a label is missing, or y is outside the loss's domain.
+    """
+
+    X: FloatArray
+    y: FloatArray
+    loss: SmoothLoss
+    penalty: Penalty
+    lam: float
+    labels: IntArray | None = None
+
+    def __post_init__(self) -> None:
+        if self.X.ndim != 2 or self.y.shape != self.X.shape[:1] or self.X.shape[0] < 2:
+            raise BadInput(f"X {self.X.shape} and y {self.y.shape} must be (n, p) and (n,) with n >= 2")
+        if not (np.isfinite(self.X).all() and np.isfinite(self.y).all()):
+            raise BadInput("X and y must be finite")
+        if not (np.isfinite(self.lam) and self.lam >= 0.0):
+            raise BadInput(f"lam must be a number >= 0, not {self.lam}")
+        if self.labels is not None:
+            used = np.unique(self.labels[self.labels >= 0])
+            if self.labels.shape != self.y.shape or used.size == 0 or used[-1] != used.size - 1:
+                raise BadInput("labels must give every row a fold 0 .. k-1, each used, or -1 for never left out")
+        self.loss.check(self.y)
+
+    @property
+    def n(self) -> int:
+        """Number of rows."""
+        return int(self.X.shape[0])
+
+    @property
+    def p(self) -> int:
+        """Number of parameters."""
+        return int(self.X.shape[1])
+
+    @cached_property
+    def k(self) -> int:
+        """Number of fits."""
+        return self.n if self.labels is None else int(self.labels.max()) + 1
+
+    def objective(self, theta: FloatArray) -> float:
+        """`F(Z; theta)` at one theta (p,)."""
+        penalty = self.lam * float(self.penalty.value(theta)) if self.lam > 0.0 else 0.0
+        return float(self.loss.values(self.X, self.y, theta).sum()) + penalty
+
+    def held_out_loss(self, Theta: FloatArray) -> float:
+        """Cross-validation loss: mean over the left-out rows of `l(Z_i; theta of the fit without i)`.
+
+        Parameters
+        ----------
+        Theta : (k, p) or (p,) array
+            Parameters of the fits, or one for all.
+
+        Returns
+        -------
+        float
+            The paper's (2) in leave-one-out. O(n p).
+        """
+        if Theta.ndim == 1 or self.labels is None:
+            values = self.loss.values(self.X, self.y, Theta)
+            return float(values.mean() if self.labels is None else values[self.labels >= 0].mean())
+        rows = np.flatnonzero(self.labels >= 0)
+        return float(self.loss.values(self.X[rows], self.y[rows], Theta[self.labels[rows]]).mean())
+
+    def batch(self, rows: IntArray | None) -> tuple[FloatArray, FloatArray, IntArray | None]:
+        """`(X, y, labels)` of a batch; labels stay None when every row is there and fit i leaves out row i."""
+        if rows is None:
+            return self.X, self.y, self.labels
+        return self.X[rows], self.y[rows], rows if self.labels is None else self.labels[rows]
+
+    @cached_property
+    def _indicator(self) -> csr_array:
+        assert self.labels is not None
+        return fold_indicator(self.labels, self.k)
+
+    def take_out(self, target: FloatArray, per_row: FloatArray, rows: IntArray | None = None) -> None:
+        """Subtract from each fit's row of `target` (k, p) what the rows it leaves out would have added.
+
+        Parameters
+        ----------
+        target : (k, p) array
+            Sums over the batch, one per fit; changed in place.
+        per_row : (m, p) array
+            Terms of the rows of the batch.
+        rows : (m,) int array, optional
+            The batch; all rows unless given.
+        """
+        if self.labels is None:
+            if rows is None:
+                target -= per_row
+            else:
+                target[rows] -= per_row
+        else:
+            indicator = self._indicator if rows is None else fold_indicator(self.labels[rows], self.k)
+            target -= indicator @ per_row
+
+
+def own_rows(D: FloatArray, labels: IntArray | None) -> FloatArray:
+    """(m, p) row of D (k, p) that leaves out each of the m rows; rows never left out get zeros."""
+    if labels is None:
+        return D
+    own = D[labels]
+    own[labels < 0] = 0.0
+    return own
+
+
+def fold_indicator(labels: IntArray, k: int) -> csr_array:
+    """(k, m) sparse matrix with a one where row i is left out by fit j; `indicator @ M` sums rows by fold."""
+    from scipy.sparse import csr_array
+
+    held = np.flatnonzero(labels >= 0)
+    return csr_array((np.ones(held.size), (labels[held], held)), shape=(k, labels.size))

@@ -1,0 +1,278 @@
+"""A run of iterative approximate cross-validation: the trajectory, its errors and when to stop."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from time import perf_counter
+from typing import Any
+
+import numpy as np
+
+from sparsecv_mio.data.dataset import FloatArray
+from sparsecv_mio.errors import BadInput
+from sparsecv_mio.oracles.iacv.baselines import infinitesimal_jackknife, newton_step
+from sparsecv_mio.oracles.iacv.erm import Erm
+from sparsecv_mio.oracles.iacv.trajectory import Solver, State, exact_step, iacv_step, start
+
+METHODS = ("iacv", "ns", "ij", "baseline")
+Watch = Callable[[int, int], None]
+
+
+@dataclass(frozen=True)
+class EarlyStop:
+    """Stop when the approximated cross-validation loss has not fallen by `tolerance` (relative) in `patience` steps."""
+
+    patience: int = 50
+    tolerance: float = 0.0
+
+
+@dataclass(frozen=True, eq=False)
+class Trace:
+    """One method along the recorded iterations.
+
+    Attributes
+    ----------
+    cv : (m,) array
+        Cross-validation loss at the method's left-out iterates.
+    err_approx : (m,) array or None
+        `(1/k) sum_i ||approx_i - exact_i||_2` (the paper's (15)); None when the exact iterates were not run.
+    err_cv, rel_err_cv : (m,) array or None
+        `|cv - exact cv|` (16), and the same over the exact one.
+    """
+
+    cv: FloatArray
+    err_approx: FloatArray | None
+    err_cv: FloatArray | None
+    rel_err_cv: FloatArray | None
+
+
+@dataclass(frozen=True, eq=False)
+class Report:
+    """What :func:`run` found.
+
+    Attributes
+    ----------
+    iterations : (m,) int array
+        Recorded iterations.
+    traces : mapping of str to Trace
+        `iacv` and the baselines asked for.
+    cv_exact : (m,) array or None
+        Exact cross-validation loss at the recorded iterations.
+    seconds : (m,) array
+        Time of the full fit and the approximated left-out fits up to each recorded iteration, evaluations apart.
+    seconds_exact : (m,) array or None
+        The same of the exact left-out fits.
+    best : int
+        Recorded iteration with the smallest approximated loss.
+    theta, approx : (p,), (k, p) array
+        Full and approximated left-out iterates: the last ones, or those of `best` after an early stop.
+    stopped_early : bool
+        Whether :class:`EarlyStop` ended the run.
+    """
+
+    iterations: np.ndarray
+    traces: Mapping[str, Trace]
+    cv_exact: FloatArray | None
+    seconds: FloatArray
+    seconds_exact: FloatArray | None
+    best: int
+    theta: FloatArray
+    approx: FloatArray
+    stopped_early: bool
+
+    @property
+    def chosen(self) -> int:
+        """Position in `iterations` of the iterate held: the last, or the best after an early stop."""
+        return int(np.flatnonzero(self.iterations == self.best)[0]) if self.stopped_early else len(self.iterations) - 1
+
+    def summary(self) -> dict[str, Any]:
+        """Numbers of the iterate held, ready for JSON: cv, err_approx, rel_err_cv, seconds, and what else was run."""
+        at, trace = self.chosen, self.traces["iacv"]
+
+        def pick(values: FloatArray | None) -> float | None:
+            return None if values is None else float(values[at])
+
+        out: dict[str, Any] = {
+            "iteration": int(self.iterations[at]),
+            "cv": pick(trace.cv),
+            "cv_exact": pick(self.cv_exact),
+            "err_approx": pick(trace.err_approx),
+            "err_cv": pick(trace.err_cv),
+            "rel_err_cv": pick(trace.rel_err_cv),
+            "best_iteration": self.best,
+            "best_cv": float(trace.cv.min()),
+            "stopped_early": self.stopped_early,
+            "seconds": float(self.seconds[-1]),
+            "seconds_exact": None if self.seconds_exact is None else float(self.seconds_exact[-1]),
+        }
+        for name, other in self.traces.items():
+            if name != "iacv":
+                numbers = (other.cv, other.err_approx, other.rel_err_cv)
+                out[name] = dict(zip(("cv", "err_approx", "rel_err_cv"), map(pick, numbers), strict=True))
+        return out
+
+
+def log_spaced(iterations: int, count: int = 60) -> list[int]:
+    """About `count` iterations from 1 to `iterations`, evenly spaced in the logarithm."""
+    return sorted({int(round(t)) for t in np.geomspace(1, iterations, count)})
+
+
+@dataclass
+class _Recorder:
+    """Collects the numbers of the recorded iterations."""
+
+    erm: Erm
+    solver: Solver
+    methods: Sequence[str]
+    iterations: list[int] = field(default_factory=list)
+    rows: dict[str, list[tuple[float, float]]] = field(default_factory=dict)
+    exact: list[float] = field(default_factory=list)
+    seconds: list[tuple[float, float]] = field(default_factory=list)
+
+    def add(self, state: State, Theta: FloatArray | None, clock: tuple[float, float]) -> float:
+        """Evaluate every method at one iteration; returns the approximated loss."""
+        self.iterations.append(state.t)
+        self.seconds.append(clock)
+        if Theta is not None:
+            self.exact.append(self.erm.held_out_loss(Theta))
+        for name in self.methods:
+            guess = self._iterates(name, state)
+            error = np.nan if Theta is None else float(np.linalg.norm(guess - Theta, axis=1).mean())
+            self.rows.setdefault(name, []).append((self.erm.held_out_loss(guess), error))
+        return self.rows["iacv"][-1][0]
+
+    def _iterates(self, name: str, state: State) -> FloatArray:
+        if name == "iacv":
+            return state.approx
+        if name == "baseline":
+            return np.broadcast_to(state.theta, state.offset.shape)
+        one_step = newton_step if name == "ns" else infinitesimal_jackknife
+        return one_step(self.erm, state.theta, proximal=self.solver.proximal)
+
+    def report(self, state: State, best: int, stopped: bool) -> Report:
+        exact = np.array(self.exact) if self.exact else None
+        traces = {}
+        for name, rows in self.rows.items():
+            cv, error = np.array(rows).T
+            off = None if exact is None else np.abs(cv - exact)
+            relative = None if off is None or exact is None else off / np.abs(exact)
+            traces[name] = Trace(cv, None if exact is None else error, off, relative)
+        clock = np.array(self.seconds)
+        return Report(
+            iterations=np.array(self.iterations, dtype=np.int64),
+            traces=traces,
+            cv_exact=exact,
+            seconds=clock[:, 0],
+            seconds_exact=None if exact is None else clock[:, 1],
+            best=best,
+            theta=state.theta,
+            approx=state.approx,
+            stopped_early=stopped,
+        )
+
+
+def run(
+    erm: Erm,
+    solver: Solver,
+    iterations: int,
+    *,
+    record: Iterable[int] | None = None,
+    exact: bool = False,
+    methods: Sequence[str] = ("iacv",),
+    early_stop: EarlyStop | None = None,
+    theta: FloatArray | None = None,
+    progress: Watch | None = None,
+) -> Report:
+    """Follow the full fit and all approximated left-out fits for a number of steps.
+
+    Parameters
+    ----------
+    erm : Erm
+        Penalised risk and the rows each fit leaves out.
+    solver : Solver
+        :func:`gd`, :func:`sgd` or :func:`proxgd`.
+    iterations : int
+        Steps, at least 1.
+    record : iterable of int, optional
+        Iterations to evaluate; about sixty log-spaced ones unless given, every one with `early_stop`.
+    exact : bool
+        Advance the exact left-out fits beside them and report the errors (15) and (16).
+    methods : sequence of str
+        Any of `iacv`, `ns`, `ij`, `baseline`; `iacv` is always there.
+    early_stop : EarlyStop, optional
+        End the run by the approximated loss; the report then holds the best iterate.
+    theta : (p,) array, optional
+        Starting point of every fit; the origin unless given.
+    progress : callable, optional
+        Called with (steps done, steps in all).
+
+    Returns
+    -------
+    Report
+        Errors, losses and times along the trajectory.
+
+    Raises
+    ------
+    BadInput
+        An option does not fit, or the iterates leave the finite numbers (step too long).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sparsecv_mio.oracles.iacv import Erm, Logistic, Ridge, default_step, gd, run
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.standard_normal((200, 3))
+    >>> y = np.where(rng.random(200) < 1 / (1 + np.exp(-X[:, 0])), 1.0, -1.0)
+    >>> erm = Erm(X, y, Logistic(), Ridge(), lam=0.1)
+    >>> report = run(erm, gd(default_step(erm)), 50, exact=True, methods=("iacv", "baseline"))
+    >>> bool(report.traces["iacv"].err_approx[-1] < 0.05 * report.traces["baseline"].err_approx[-1])
+    True
+    """
+    names = _check(erm, solver, iterations, methods, early_stop)
+    kept = set(range(1, iterations + 1) if early_stop else record if record is not None else log_spaced(iterations))
+    kept.add(iterations)
+    recorder = _Recorder(erm, solver, names)
+    state = start(erm, theta)
+    held, best, stopped = state, (np.inf, 0), False
+    Theta = np.tile(state.theta, (erm.k, 1)) if exact else None
+    clock = [0.0, 0.0]
+    for t in range(iterations):
+        begin = perf_counter()
+        state = iacv_step(erm, solver, state)
+        middle = perf_counter()
+        clock[0] += middle - begin
+        if Theta is not None:
+            Theta = exact_step(erm, solver, t, Theta)
+            clock[1] += perf_counter() - middle
+        if t + 1 in kept:
+            cv = _finite(recorder.add(state, Theta, (clock[0], clock[1])), t + 1)
+            floor = best[0] - (early_stop.tolerance * abs(best[0]) if early_stop and best[1] else 0.0)
+            if cv < floor:
+                best, held = (cv, t + 1), state
+            stopped = early_stop is not None and t + 1 - best[1] >= early_stop.patience
+        if progress is not None:
+            progress(t + 1, iterations)
+        if stopped:
+            break
+    return recorder.report(held if stopped else state, best[1], stopped)
+
+
+def _finite(cv: float, t: int) -> float:
+    if not np.isfinite(cv):
+        raise BadInput(f"the iterates left the finite numbers by iteration {t}: give a smaller --step")
+    return cv
+
+
+def _check(
+    erm: Erm, solver: Solver, iterations: int, methods: Sequence[str], early_stop: EarlyStop | None
+) -> tuple[str, ...]:
+    unknown = set(methods) - set(METHODS)
+    if unknown:
+        raise BadInput(f"unknown method {sorted(unknown)[0]!r}: choose among {', '.join(METHODS)}")
+    if iterations < 1:
+        raise BadInput(f"--iterations must be at least 1, not {iterations}")
+    if early_stop is not None and early_stop.patience < 1:
+        raise BadInput(f"--early-stop must be at least 1 step, not {early_stop.patience}")
+    solver.check(erm)
+    return ("iacv", *(name for name in METHODS[1:] if name in methods))

@@ -1,0 +1,301 @@
+"""Iterates of the full fit and of all left-out fits, approximated and exact: the general scheme (5), (9), (11).
+
+`F = g + h`; a step takes a gradient step on g over a batch of rows and a proximal step on h. GD and SGD have g = F and
+h = 0; proximal GD has g = the summed loss and h = lam * pi.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+
+from sparsecv_mio.data.dataset import FloatArray, IntArray
+from sparsecv_mio.errors import BadInput
+from sparsecv_mio.oracles.iacv.erm import Erm, own_rows
+
+BLOCK_ELEMENTS = 1 << 17  # predictors of exact left-out fits are formed in blocks of 1 MB: they stay in the cache
+
+
+class Schedule(Protocol):
+    """Step length at iteration t = 1, 2, ..."""
+
+    def __call__(self, t: int) -> float: ...
+
+
+@dataclass(frozen=True)
+class FixedStep:
+    """The same step at every iteration."""
+
+    alpha: float
+
+    def __call__(self, t: int) -> float:
+        return self.alpha
+
+
+@dataclass(frozen=True)
+class EpochDoubling:
+    """`first` steps of length alpha, then 2 first of alpha / 2, then 4 first of alpha / 4, ... (paper section 6.2).
+
+    Examples
+    --------
+    >>> schedule = EpochDoubling(1.0, first=2)
+    >>> [schedule(t) for t in range(1, 8)]
+    [1.0, 1.0, 0.5, 0.5, 0.5, 0.5, 0.25]
+    """
+
+    alpha: float
+    first: int = 1000
+
+    def __call__(self, t: int) -> float:
+        epoch = ((t - 1) // self.first + 1).bit_length() - 1
+        return self.alpha / float(1 << epoch)
+
+
+@dataclass(frozen=True)
+class Solver:
+    """A first-order method: its steps, its batches and whether the penalty is met by a proximal step.
+
+    Use :func:`gd`, :func:`sgd` or :func:`proxgd`.
+
+    Parameters
+    ----------
+    schedule : Schedule
+        Step lengths.
+    proximal : bool
+        Proximal step on `lam * pi` instead of its gradient.
+    batch : int, optional
+        Rows drawn per step without replacement, afresh at each step; all rows without it.
+    seed : int
+        Seed of the batches; the batch of step t depends on (seed, t) only.
+    scale_penalty : bool
+        Weigh the penalty of a batch of K rows by K / n. The paper's (7) takes it whole, so that its batches follow
+        `(K/n) sum l + lam pi` on average; scaled, they follow the objective itself.
+    """
+
+    schedule: Schedule
+    proximal: bool = False
+    batch: int | None = None
+    seed: int = 0
+    scale_penalty: bool = False
+
+    @property
+    def name(self) -> str:
+        """`gd`, `sgd` or `proxgd`."""
+        return "sgd" if self.batch is not None else "proxgd" if self.proximal else "gd"
+
+    def rows(self, t: int, n: int) -> IntArray | None:
+        """Rows of the batch of step t, ascending, or None for all."""
+        if self.batch is None or self.batch >= n:
+            return None
+        rng = np.random.Generator(np.random.Philox(key=self.seed, counter=t))
+        return np.sort(rng.choice(n, size=self.batch, replace=False, shuffle=False)).astype(np.int64)
+
+    def weight(self, erm: Erm) -> float:
+        """Weight of the penalty in one step."""
+        if self.scale_penalty and self.batch is not None:
+            return erm.lam * min(self.batch, erm.n) / erm.n
+        return erm.lam
+
+    def check(self, erm: Erm) -> None:
+        """Raise :class:`BadInput` when the penalty does not fit the method or the batch the data."""
+        if self.proximal and not erm.penalty.proximable:
+            raise BadInput(f"penalty {erm.penalty.name} has no proximal map: use --solver gd or sgd")
+        if not self.proximal and not erm.penalty.smooth:
+            raise BadInput(f"penalty {erm.penalty.name} is not differentiable: use --solver proxgd")
+        if self.batch is not None and not 1 <= self.batch <= erm.n:
+            raise BadInput(f"--batch must lie between 1 and the number of rows, {erm.n}, not {self.batch}")
+
+
+def gd(alpha: float) -> Solver:
+    """Gradient descent (6) with a fixed step."""
+    return Solver(FixedStep(alpha))
+
+
+def proxgd(alpha: float) -> Solver:
+    """Proximal gradient descent (8) with a fixed step."""
+    return Solver(FixedStep(alpha), proximal=True)
+
+
+def sgd(schedule: Schedule | float, batch: int, seed: int = 0, *, scale_penalty: bool = False) -> Solver:
+    """Stochastic gradient descent (7) on batches of fixed size; a number is a fixed step."""
+    steps = FixedStep(float(schedule)) if isinstance(schedule, (int, float)) else schedule
+    return Solver(steps, batch=batch, seed=seed, scale_penalty=scale_penalty)
+
+
+@dataclass(frozen=True, eq=False)
+class State:
+    """Iteration t: the full fit and the approximated left-out fits as offsets from it.
+
+    Attributes
+    ----------
+    t : int
+        Steps taken.
+    theta : (p,) array
+        Iterate on all rows.
+    offset : (k, p) array
+        Approximate left-out iterates minus theta.
+    """
+
+    t: int
+    theta: FloatArray
+    offset: FloatArray
+
+    @property
+    def approx(self) -> FloatArray:
+        """(k, p) approximate left-out iterates."""
+        return self.theta + self.offset
+
+
+def start(erm: Erm, theta: FloatArray | None = None) -> State:
+    """State 0: every fit begins at the same point, the origin unless given."""
+    first = np.zeros(erm.p) if theta is None else np.array(theta, dtype=np.float64)
+    return State(0, first, np.zeros((erm.k, erm.p)))
+
+
+def iacv_step(erm: Erm, solver: Solver, state: State) -> State:
+    """One step of the full fit (5) and of all approximated left-out fits (11).
+
+    With g_i, H_i the gradient and Hessian of row i at theta, `D_i` the offset, G, H their sums over the batch,
+
+        theta+   = theta - a G,
+        theta_i+ = theta_i - a ( G - g_i + (H - H_i) D_i )      i in the batch, no correction otherwise,
+
+    so that the offsets obey `D+ = D (I - a H) + a (g_i + H_i D_i)`: one k x p by p x p product for all fits.
+
+    Parameters
+    ----------
+    erm : Erm
+        Problem with k left-out fits.
+    solver : Solver
+        Method; fixes the batch and the length of step t + 1.
+    state : State
+        Iterates after t steps.
+
+    Returns
+    -------
+    State
+        After t + 1 steps. O(m p^2 + k p^2) time for a batch of m rows, O(k p + p^2) memory (the paper's Table 1).
+    """
+    t = state.t + 1
+    alpha, weight, rows = solver.schedule(t), solver.weight(erm), solver.rows(t, erm.n)
+    X, y, labels = erm.batch(rows)
+    taylor = erm.loss.expand(X, y, state.theta)
+    gradient = taylor.total()
+    bent = taylor.apply(state.offset)
+    if not solver.proximal and weight > 0.0:
+        gradient = gradient + weight * erm.penalty.gradient(state.theta)
+        bent += weight * erm.penalty.hessian_times(state.theta, state.offset)
+    erm.take_out(bent, taylor.rows(own_rows(state.offset, labels)), rows)
+    theta = state.theta - alpha * gradient
+    offset = state.offset - alpha * bent
+    if solver.proximal and weight > 0.0:
+        moved = erm.penalty.prox(theta, alpha * weight)
+        offset = erm.penalty.prox(theta + offset, alpha * weight) - moved
+        theta = moved
+    return State(t, theta, offset)
+
+
+def full_step(erm: Erm, solver: Solver, t: int, theta: FloatArray) -> FloatArray:
+    """Step t + 1 of the full fit alone (5). O(m p)."""
+    X, y, _ = erm.batch(solver.rows(t + 1, erm.n))
+    none = np.empty(0, dtype=np.int64)
+    return _descend(erm, solver, t + 1, theta[None, :], erm.loss.gradient_sums(X, y, theta[None, :], (none, none)))[0]
+
+
+def exact_step(erm: Erm, solver: Solver, t: int, Theta: FloatArray) -> FloatArray:
+    """Step t + 1 of every left-out fit, exactly (9): the truth the approximation is measured against.
+
+    All k fits advance together: their predictors are matrix products, formed in blocks that stay in the cache.
+
+    Parameters
+    ----------
+    erm, solver : Erm, Solver
+        Problem and method, with the same batches as :func:`iacv_step`.
+    t : int
+        Steps already taken.
+    Theta : (k, p) array
+        Left-out iterates after t steps.
+
+    Returns
+    -------
+    (k, p) array
+        After t + 1 steps. O(k m p) time for a batch of m rows, O(k p) memory.
+    """
+    rows = solver.rows(t + 1, erm.n)
+    X, y, labels = erm.batch(rows)
+    m = X.shape[0]
+    size = max(1, BLOCK_ELEMENTS // max(m, 1))
+    fits = np.arange(m) if labels is None else labels
+    gradient = np.empty_like(Theta)
+    for lo in range(0, erm.k, size):
+        hi = min(lo + size, erm.k)
+        out = np.flatnonzero((fits >= lo) & (fits < hi))
+        gradient[lo:hi] = erm.loss.gradient_sums(X, y, Theta[lo:hi], (fits[out] - lo, out))
+    return _descend(erm, solver, t + 1, Theta, gradient)
+
+
+def _descend(erm: Erm, solver: Solver, t: int, Theta: FloatArray, gradient: FloatArray) -> FloatArray:
+    """(b, p) gradient step on g and proximal step on h; `gradient` is that of the summed loss."""
+    alpha, weight = solver.schedule(t), solver.weight(erm)
+    if solver.proximal:
+        moved = Theta - alpha * gradient
+        return erm.penalty.prox(moved, alpha * weight) if weight > 0.0 else moved
+    if weight > 0.0:
+        gradient = gradient + weight * erm.penalty.gradient(Theta)
+    return np.asarray(Theta - alpha * gradient)
+
+
+def default_step(erm: Erm, *, proximal: bool = False, batch: int | None = None, iterations: int = 100) -> float:
+    """Step `1 / L`, L a bound on the curvature of g over any batch.
+
+    Without such a bound (the Poisson loss) the step begins at the inverse of the curvature at the origin and is halved
+    until `iterations` full steps lower the objective each time.
+
+    Parameters
+    ----------
+    erm : Erm
+        Problem.
+    proximal : bool
+        Leave the penalty to the proximal step.
+    batch : int, optional
+        Batch size.
+    iterations : int
+        Steps the run will take.
+
+    Returns
+    -------
+    float
+        Step length.
+
+    Raises
+    ------
+    BadInput
+        The data carry no curvature (all columns zero), or no step descends.
+    """
+    smooth = 0.0 if proximal or erm.lam == 0.0 else erm.lam * erm.penalty.bound()
+    top = erm.loss.bound(erm.X, erm.y, batch)
+    if top is not None:
+        if top + smooth <= 0.0:
+            raise BadInput("all columns are zero: there is nothing to fit")
+        return 1.0 / (top + smooth)
+    curvature = float(np.linalg.eigvalsh(erm.loss.hessian(erm.X, erm.y, np.zeros(erm.p)))[-1]) + smooth
+    alpha = 1.0 / curvature
+    for _ in range(60):
+        if _descends(erm, Solver(FixedStep(alpha), proximal=proximal), iterations):
+            return alpha
+        alpha /= 2.0
+    raise BadInput("no step length lowers the objective: rescale the columns (--scale variance)")
+
+
+def _descends(erm: Erm, solver: Solver, iterations: int) -> bool:
+    theta, value = np.zeros(erm.p), erm.objective(np.zeros(erm.p))
+    with np.errstate(over="ignore", invalid="ignore"):
+        for t in range(iterations):
+            theta = full_step(erm, solver, t, theta)
+            new = erm.objective(theta)
+            if not new <= value + 1e-12 * abs(value):
+                return False
+            value = new
+    return True
