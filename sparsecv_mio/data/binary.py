@@ -12,14 +12,17 @@ from numpy.typing import NDArray
 
 from sparsecv_mio.data.cells import bad_cell
 from sparsecv_mio.data.dataset import Dataset, FloatArray, assemble
-from sparsecv_mio.data.select import Wanted
+from sparsecv_mio.data.select import Selection, Wanted
 from sparsecv_mio.errors import BadInput
 
-BATCH_NUMBERS = 1 << 21
+BATCH_NUMBERS = 1 << 22
 
 
 def read_parquet(path: Path, wanted: Wanted) -> Dataset:
-    """Stream record batches into one preallocated array: peak memory is X plus one row group of the file."""
+    """Read a few columns of one row group at a time into one preallocated array.
+
+    Peak memory is X plus one column of the longest row group, or 32 MB where that is more.
+    """
     import pyarrow as pa
     from pyarrow import parquet
 
@@ -30,23 +33,31 @@ def read_parquet(path: Path, wanted: Wanted) -> Dataset:
             chosen = wanted.within(header)
             for j in chosen.numeric:
                 _check_type(header[j], file.schema_arrow.field(header[j]).type)
-            n, names = file.metadata.num_rows, chosen.names
-            X, y = np.empty((n, len(names))), np.empty(n)
-            columns = [header[j] for j in (*chosen.numeric, *chosen.aux)]
-            extra: dict[str, list[NDArray[Any]]] = {header[j]: [] for j in chosen.aux}
-            start = 0
-            for batch in file.iter_batches(max(1, BATCH_NUMBERS // len(columns)), columns=columns, use_threads=False):
-                stop = start + batch.num_rows
-                for k, name in enumerate(names):
-                    X[start:stop, k] = _batch_numbers(batch.column(name), name, start)
-                y[start:stop] = _batch_numbers(batch.column(header[chosen.target]), header[chosen.target], start)
-                for name, parts in extra.items():
-                    parts.append(_batch_ids(batch.column(name)))
-                start = stop
+            X, y, aux = _fill(file, chosen)
     except pa.ArrowException as error:
         raise BadInput(f"file {str(path)!r} cannot be read as Parquet: {str(error).splitlines()[0]}") from error
-    aux = {name: np.concatenate(parts) if parts else np.empty(0) for name, parts in extra.items()}
-    return assemble(X, y, names, header[chosen.target], aux)
+    return assemble(X, y, chosen.names, header[chosen.target], aux)
+
+
+def _fill(file: Any, chosen: Selection) -> tuple[FloatArray, FloatArray, dict[str, NDArray[Any]]]:
+    names, target = chosen.names, chosen.header[chosen.target]
+    n = file.metadata.num_rows
+    X, y = np.empty((n, len(names))), np.empty(n)
+    extra: dict[str, list[NDArray[Any]]] = {chosen.header[j]: [] for j in chosen.aux}
+    start = 0
+    for group in range(file.num_row_groups):
+        rows = file.metadata.row_group(group).num_rows
+        stop, step = start + rows, max(1, BATCH_NUMBERS // max(1, rows))
+        for first in range(0, len(names), step):
+            some = list(names[first : first + step])
+            table = file.read_row_group(group, columns=some, use_threads=False)
+            for k, name in enumerate(some, start=first):
+                X[start:stop, k] = _numbers(table[name], name, start)
+        y[start:stop] = _numbers(file.read_row_group(group, columns=[target])[target], target, start)
+        for name, parts in extra.items():
+            parts.append(_ids(file.read_row_group(group, columns=[name])[name]))
+        start = stop
+    return X, y, {name: np.concatenate(parts) if parts else np.empty(0) for name, parts in extra.items()}
 
 
 def _check_type(name: str, kind: Any) -> None:
@@ -57,33 +68,31 @@ def _check_type(name: str, kind: Any) -> None:
         raise BadInput(f"column {name!r} has the type {kind}, not numbers: encode it as numbers or drop the column")
 
 
-def _batch_numbers(column: Any, name: str, start: int) -> FloatArray:
+def _numbers(column: Any, name: str, start: int) -> FloatArray:
     import pyarrow as pa
 
     if column.null_count:
-        empty = column.is_null().to_numpy(zero_copy_only=False)
+        empty = column.is_null().to_numpy()
         raise bad_cell(name, start + int(np.argmax(empty)) + 1, None)
     if pa.types.is_decimal(column.type):
         column = column.cast(pa.float64())
-    return column.to_numpy(zero_copy_only=False)
+    return column.to_numpy()
 
 
-def _batch_ids(column: Any) -> NDArray[Any]:
+def _ids(column: Any) -> NDArray[Any]:
     import pyarrow as pa
 
-    if pa.types.is_dictionary(column.type):
-        column = column.dictionary_decode()
     if column.null_count or not (pa.types.is_integer(column.type) or pa.types.is_floating(column.type)):
         return np.array(column.to_pylist(), dtype=object)
-    return column.to_numpy(zero_copy_only=False)
+    return column.to_numpy()
 
 
 def read_npz(path: Path, wanted: Wanted) -> Dataset:
     """Read the arrays X, y and names of an NPZ file; group and fold columns are arrays of their own or columns of X."""
+    if not zipfile.is_zipfile(path):
+        raise BadInput(f"file {str(path)!r} is not an NPZ archive: save it with numpy.savez(file, X=X, y=y)")
     try:
         with np.load(path, allow_pickle=False) as store:
-            if not isinstance(store, np.lib.npyio.NpzFile):
-                raise BadInput(f"file {str(path)!r} is not an NPZ archive: save it with numpy.savez(file, X=X, y=y)")
             arrays = {key: store[key] for key in store.files if key in ("X", "y", "names", *wanted.aux)}
     except (ValueError, EOFError, KeyError, zipfile.BadZipFile) as error:
         raise BadInput(f"file {str(path)!r} cannot be read as NPZ: {str(error).splitlines()[0]}") from error

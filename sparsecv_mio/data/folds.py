@@ -108,7 +108,7 @@ def make_folds(spec: str, dataset: Dataset, seed: int = 0) -> FoldPlan:
     dataset : Dataset
         Holds the columns of `fold_columns(spec)` in `aux`.
     seed : int
-        Seed of the shuffle (PCG64).
+        Seed of the shuffle: the order of n raw draws of PCG64.
 
     Raises
     ------
@@ -200,6 +200,8 @@ def folds_from_splitter(
     labels = np.full(dataset.n, -1, dtype=np.int64)
     for j, (train, test) in enumerate(pairs):
         held = np.asarray(test, dtype=np.int64)
+        if held.size and not 0 <= held.min() <= held.max() < dataset.n:
+            raise BadInput(f"splitter {name} gives fold {j} row numbers outside 0..{dataset.n - 1}: check its rows")
         rest = np.ones(dataset.n, dtype=bool)
         rest[held] = False
         if held.size == 0:
@@ -238,7 +240,9 @@ def _plan(labels: IntArray, spec: str, seed: int | None, single: bool = False) -
 
 
 def _shuffled(n: int, seed: int) -> IntArray:
-    return np.random.Generator(np.random.PCG64(seed)).permutation(n)
+    # numpy keeps the raw stream of PCG64 across versions but not what Generator.permutation makes of it, and a record
+    # must still find its folds years later.
+    return np.argsort(np.random.PCG64(seed).random_raw(n), kind="stable").astype(np.int64)
 
 
 def _whole_number(text: str, spec: str) -> int:

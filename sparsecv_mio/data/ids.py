@@ -13,7 +13,6 @@ from numpy.typing import NDArray
 from sparsecv_mio.data.dataset import IntArray
 from sparsecv_mio.errors import BadInput
 
-
 WHOLE_NUMBER = re.compile(r"[+-]?[0-9]{1,18}(\.0*)?")
 
 
@@ -112,6 +111,7 @@ def read_fold_file(path: Path, n: int) -> NDArray[Any]:
         return np.array(ids[1:])
     if len(ids) != n:
         raise BadInput(f"{what} has {len(ids)} lines but the data has {n} rows: give one id per row, header optional")
-    if n > 1 and as_ids(np.array(ids[1:]), what).dtype.kind == "i" and as_ids(np.array(ids), what).dtype.kind != "i":
+    whole = as_ids(np.array(ids), what).dtype.kind == "i"
+    if n > 1 and not whole and as_ids(np.array(ids[1:]), what).dtype.kind == "i":
         raise BadInput(f"{what} has {n - 1} ids below its header but the data has {n} rows: give one id per row")
     return np.array(ids)
