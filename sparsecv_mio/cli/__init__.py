@@ -1,0 +1,131 @@
+"""The command line: parse, one library call, print, exit code. No numerics here, and no import of any at start-up.
+
+A command is one module of this package, named in `COMMANDS` and imported when it is called; it holds a typer app with
+one command (or a group) whose functions return the exit code.
+"""
+
+from __future__ import annotations
+
+import sys
+from importlib import import_module
+from typing import Annotated, Any
+
+import typer
+from typer.core import TyperGroup
+
+from sparsecv_mio import __version__
+from sparsecv_mio.errors import SparseCVError
+
+COMMANDS = {
+    "solve": "sparsecv_mio.cli.solve",
+    "path": "sparsecv_mio.cli.path",
+    "verify": "sparsecv_mio.cli.verify",
+}
+EXIT_CODES = (
+    "Exit codes: 0 proved, 1 verification failed, 2 bad input, 3 limit reached (bounds valid, answer printed), "
+    "4 backend unavailable, 130 interrupted (answer and record written)."
+)
+
+# the base of typer's own usage errors, which old and new typer keep in different packages
+UsageError: type[Exception] = typer.BadParameter.__mro__[1]
+
+
+class Interrupted(SparseCVError):
+    """Ctrl-C before a command had an answer to write."""
+
+    exit_code = 130
+
+
+class LazyCommands(TyperGroup):
+    """A group that imports a command's module when the command is asked for."""
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        """Names in the order of `COMMANDS`."""
+        return list(COMMANDS)
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        """The command, or None for an unknown name."""
+        if cmd_name not in COMMANDS:
+            return None
+        command = typer.main.get_command(import_module(COMMANDS[cmd_name]).app)
+        command.name = cmd_name
+        return command
+
+    def invoke(self, ctx: Any) -> Any:
+        """Run the command; typer would turn Ctrl-C into a code without a word."""
+        try:
+            return super().invoke(ctx)
+        except KeyboardInterrupt:
+            raise Interrupted("interrupted before there was an answer") from None
+
+
+app = typer.Typer(
+    cls=LazyCommands, add_completion=False, no_args_is_help=True, rich_markup_mode=None, epilog=EXIT_CODES,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)  # fmt: skip
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        print(f"sparsecv {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _root(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version and exit.")
+    ] = False,
+) -> None:
+    """Certified cross-validation for best-subset ridge regression."""
+
+
+def run(arguments: list[str] | None = None) -> int:
+    """Run one command line.
+
+    Parameters
+    ----------
+    arguments : list of str, optional
+        Without the program's name; `sys.argv[1:]` by default.
+
+    Returns
+    -------
+    int
+        The exit code; everything the user did wrong is one line on stderr.
+
+    Examples
+    --------
+    >>> run(["--version"])                                              # doctest: +ELLIPSIS
+    sparsecv ...
+    0
+    """
+    given = sys.argv[1:] if arguments is None else arguments
+    command = typer.main.get_command(app)
+    try:
+        code = command.main(args=given or ["--help"], prog_name="sparsecv", standalone_mode=False)
+    except SparseCVError as error:
+        return _say(str(error), error.exit_code)
+    except UsageError as error:
+        message = error.format_message()  # type: ignore[attr-defined]
+        return _say(message, 2) if message else 2
+    return int(code or 0)
+
+
+def _say(message: str, code: int) -> int:
+    print(f"sparsecv: error: {' '.join(message.split())}", file=sys.stderr)
+    return code
+
+
+def main() -> None:
+    """Entry point of the script `sparsecv`."""
+    for stream in (sys.stdout, sys.stderr):
+        if hasattr(stream, "reconfigure"):
+            stream.reconfigure(errors="backslashreplace")  # a feature name must not crash a terminal without UTF-8
+    try:
+        code = run()
+        sys.stdout.flush()
+    except BrokenPipeError:
+        # the reader of a pipe has gone (`| head`): nothing is left to say, and nobody to say it to
+        sys.stderr.close()
+        code = 0
+    sys.exit(code)

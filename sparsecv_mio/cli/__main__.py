@@ -1,0 +1,5 @@
+"""`python -m sparsecv_mio.cli`."""
+
+from sparsecv_mio.cli import main
+
+main()

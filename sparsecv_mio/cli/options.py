@@ -1,0 +1,69 @@
+"""Options that several commands share, each declared once."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+DataFile = Annotated[
+    str, typer.Argument(metavar="DATA", help="CSV, TSV, Parquet, NPZ or svmlight file.", show_default=False)
+]
+Target = Annotated[
+    str | None,
+    typer.Option("--target", metavar="T", help="Column to predict, by name or position. [NPZ, svmlight: y]"),
+]
+Features = Annotated[
+    str | None, typer.Option("--features", metavar="A,B,...", help="Use these columns only. [all but the target]")
+]
+Drop = Annotated[str | None, typer.Option("--drop", metavar="C,D,...", help="Use all columns but these.")]
+Folds = Annotated[
+    str,
+    typer.Option(
+        "--folds",
+        metavar="SPEC",
+        help="K (shuffled), loo, blocks:B (blocks of B rows), holdout:F (one scored fold), groups:COLUMN, "
+        "column:COLUMN or file:F (a fold id per row).",
+    ),
+]
+Seed = Annotated[int, typer.Option("--seed", metavar="N", help="Seed of the shuffle.")]
+Gamma = Annotated[
+    str,
+    typer.Option("--gamma", metavar="LIST", help="Ridge weights: 0.01,0.1,1 or LO:HI:COUNT, logarithmic, inclusive."),
+]
+Tau = Annotated[
+    str | None,
+    typer.Option(
+        "--tau",
+        metavar="LIST",
+        help="Support sizes: K, LO:HI (inclusive) or a list; 0 is the intercept alone. [1:min(p, n_train - 1, 30)]",
+    ),
+]
+Scale = Annotated[
+    str,
+    typer.Option(
+        "--scale",
+        metavar="WORD",
+        help="What the penalty measures: length (centred unit l2 norm), variance (unit variance) or none.",
+    ),
+]
+Intercept = Annotated[
+    str,
+    typer.Option(
+        "--intercept",
+        metavar="WORD",
+        help="fold (free in every training set), global (centre once on all rows) or none.",
+    ),
+]
+Gap = Annotated[
+    float,
+    typer.Option("--gap", metavar="G", help="Stop at this certified relative gap; 0 asks for every optimum."),
+]
+TimeLimit = Annotated[
+    float | None, typer.Option("--time-limit", metavar="S", help="Stop after S seconds with valid bounds. [none]")
+]
+Threads = Annotated[int | None, typer.Option("--threads", metavar="N", help="Threads. [all cores]")]
+Json = Annotated[
+    str | None, typer.Option("--json", metavar="FILE", help="Write the record here; - is standard output.")
+]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Only the answer: no progress bar, table or warnings.")]

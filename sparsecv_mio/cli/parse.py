@@ -1,0 +1,171 @@
+"""Option texts to values. Pure functions: what is wrong is one line that names the option."""
+
+from __future__ import annotations
+
+import csv
+import math
+from collections.abc import Sequence
+
+from sparsecv_mio.errors import BadInput
+
+DEFAULT_GAMMAS = "1e-3:10:15"
+MAX_TAU = 30
+MAX_COUNT = 10_000
+SCALES = ("length", "variance", "none")
+INTERCEPTS = ("fold", "global", "none")
+
+
+def number(text: str, option: str) -> float:
+    """A finite number.
+
+    Examples
+    --------
+    >>> number("1e-3", "--gap")
+    0.001
+    """
+    try:
+        value = float(text)
+    except ValueError:
+        raise BadInput(f"{option}: {text.strip()!r} is not a number") from None
+    if not math.isfinite(value):
+        raise BadInput(f"{option}: {text.strip()!r} is not a finite number")
+    return value
+
+
+def whole(text: str, option: str) -> int:
+    """A whole number."""
+    try:
+        return int(text)
+    except ValueError:
+        raise BadInput(f"{option}: {text.strip()!r} is not a whole number") from None
+
+
+def names(text: str | None, option: str) -> list[str] | None:
+    """Column names separated by commas; a name that holds a comma is quoted as in a CSV file.
+
+    Examples
+    --------
+    >>> names('age, "a,b"', "--features")
+    ['age', 'a,b']
+    """
+    if text is None:
+        return None
+    found = [name.strip() for name in next(csv.reader([text], skipinitialspace=True), [])]
+    if not found or "" in found:
+        raise BadInput(f"{option}: {text!r} is not a list of column names separated by commas")
+    return found
+
+
+def one_of(text: str, words: Sequence[str], option: str) -> str:
+    """One of some words."""
+    if text not in words:
+        raise BadInput(f"{option}: unknown word {text!r}, use {', '.join(words)}")
+    return text
+
+
+def gammas(text: str) -> tuple[float, ...]:
+    """Ridge weights: a list `0.01,0.1,1` or `LO:HI:COUNT`, logarithmic, both ends included.
+
+    Returns
+    -------
+    tuple of float
+        Ascending, each once.
+
+    Examples
+    --------
+    >>> gammas("1,0.1,1")
+    (0.1, 1.0)
+    >>> gammas("0.01:1:3")
+    (0.01, 0.1, 1.0)
+    """
+    option = "--gamma"
+    if ":" not in text:
+        return tuple(sorted({_positive(part, option) for part in text.split(",")}))
+    parts = text.split(":")
+    if len(parts) != 3:
+        raise BadInput(f"{option}: {text!r} is not a list of numbers nor LO:HI:COUNT")
+    low, high, count = _positive(parts[0], option), _positive(parts[1], option), whole(parts[2], option)
+    if low > high:
+        raise BadInput(f"{option}: {text!r} is reversed, write {parts[1]}:{parts[0]}:{parts[2]}")
+    if not 1 <= count <= MAX_COUNT or (count == 1 and low < high):
+        raise BadInput(f"{option}: COUNT of {text!r} must be from 2 to {MAX_COUNT}")
+    if low == high:
+        return (low,)
+    # ten to a rounded power: a grid over decades holds 0.1 and 1, not their neighbours
+    first, last = math.log10(low), math.log10(high)
+    inner = (10.0 ** round(first + (last - first) * i / (count - 1), 12) for i in range(1, count - 1))
+    return (low, *inner, high)
+
+
+def _positive(text: str, option: str) -> float:
+    value = number(text, option)
+    if not 1e-300 <= value <= 1e300:
+        raise BadInput(f"{option}: {text.strip()!r} is out of range, a gamma is a positive number")
+    return value
+
+
+def taus(text: str, p: int) -> tuple[int, ...]:
+    """Support sizes: `K`, `LO:HI` (both included) or a list of these, from 0 to the number of features p.
+
+    Returns
+    -------
+    tuple of int
+        Ascending, each once.
+
+    Examples
+    --------
+    >>> taus("0,3:5", 10)
+    (0, 3, 4, 5)
+    """
+    option = "--tau"
+    found: set[int] = set()
+    for part in text.split(","):
+        ends = [whole(end, option) for end in part.split(":")]
+        if len(ends) > 2:
+            raise BadInput(f"{option}: {part.strip()!r} is not a support size K nor a range LO:HI")
+        low, high = ends[0], ends[-1]
+        if low > high:
+            raise BadInput(f"{option}: {part.strip()!r} is reversed, write {high}:{low}")
+        if low < 0 or high > p:
+            raise BadInput(f"{option}: {part.strip()!r} is out of range, the data have {p} features")
+        found.update(range(low, high + 1))
+    return tuple(sorted(found))
+
+
+def default_taus(p: int, n_train: int) -> tuple[int, ...]:
+    """1 .. min(p, n_train - 1, 30).
+
+    Parameters
+    ----------
+    p : int
+        Features.
+    n_train : int
+        Rows of the smallest training set.
+
+    Examples
+    --------
+    >>> default_taus(4, 100)
+    (1, 2, 3, 4)
+    """
+    return tuple(range(1, max(1, min(p, n_train - 1, MAX_TAU)) + 1))
+
+
+def gap(value: float) -> float:
+    """A relative gap in [0, 1)."""
+    if not 0.0 <= value < 1.0:
+        raise BadInput(f"--gap: {value} is out of range, a relative gap is at least 0 and below 1")
+    return value
+
+
+def time_limit(value: float | None) -> float | None:
+    """Seconds, positive; None for no limit."""
+    if value is not None and not 0.0 < value < math.inf:
+        raise BadInput(f"--time-limit: {value} is out of range, give a positive number of seconds")
+    return value
+
+
+def threads(value: int | None, cores: int) -> int:
+    """Threads, at least 1; all cores by default."""
+    if value is not None and value < 1:
+        raise BadInput(f"--threads: {value} is out of range, give at least 1")
+    return cores if value is None else value

@@ -1,0 +1,54 @@
+"""`sparsecv path`: best subsets on all rows."""
+
+from __future__ import annotations
+
+import typer
+
+from sparsecv_mio.cli import options, parse, session
+
+app = typer.Typer(add_completion=False, rich_markup_mode=None)
+
+
+@app.command(epilog="Exit codes: 0 proved within --gap, 2 bad input, 3 limit reached (answer printed, bounds valid), "
+             "130 interrupted (answer and record written).")  # fmt: skip
+def path(
+    data: options.DataFile,
+    target: options.Target = None,
+    features: options.Features = None,
+    drop: options.Drop = None,
+    gamma: options.Gamma = parse.DEFAULT_GAMMAS,
+    tau: options.Tau = None,
+    scale: options.Scale = "length",
+    intercept: options.Intercept = "fold",
+    gap: options.Gap = 1e-4,
+    time_limit: options.TimeLimit = None,
+    threads: options.Threads = None,
+    json: options.Json = None,
+    quiet: options.Quiet = False,
+) -> int:
+    """Find the best subset of every size.
+
+    The same engine on all rows, without cross-validation: supports, coefficients and certified bounds of every tau.
+    """
+    grid = parse.gammas(gamma)
+    parse.one_of(scale, parse.SCALES, "--scale")
+    parse.one_of(intercept, parse.INTERCEPTS, "--intercept")
+    limits = {"gap": parse.gap(gap), "time_limit": parse.time_limit(time_limit)}
+    workers = parse.threads(threads, session.cores())
+    session.check_output(json)
+    dataset = session.read_data(data, target, features, drop, ())
+    sizes = parse.default_taus(dataset.p, dataset.n) if tau is None else parse.taus(tau, dataset.p)
+
+    from sparsecv_mio.search.driver import best_subsets
+
+    with session.interruptible() as stop, session.progress_bar(quiet) as progress:
+        record = best_subsets(
+            dataset, gammas=grid, taus=sizes, scale=scale, intercept=intercept,
+            threads=workers, progress=progress, stop=stop, **limits,
+        )  # fmt: skip
+    session.deliver(record, json, quiet)
+
+    from sparsecv_mio.report.tables import print_path
+
+    print_path(session.console(json), record, brief=quiet)
+    return session.EXIT_CODE[record.status]

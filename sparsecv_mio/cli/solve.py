@@ -1,0 +1,71 @@
+"""`sparsecv solve`: certified cross-validation."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from sparsecv_mio.cli import options, parse, session
+from sparsecv_mio.errors import BadInput
+
+app = typer.Typer(add_completion=False, rich_markup_mode=None)
+
+
+@app.command(epilog="Exit codes: 0 proved within --gap, 2 bad input, 3 limit reached (answer printed, bounds valid), "
+             "130 interrupted (answer and record written).")  # fmt: skip
+def solve(
+    data: options.DataFile,
+    target: options.Target = None,
+    features: options.Features = None,
+    drop: options.Drop = None,
+    folds: options.Folds = "10",
+    seed: options.Seed = 0,
+    gamma: options.Gamma = parse.DEFAULT_GAMMAS,
+    tau: options.Tau = None,
+    scale: options.Scale = "length",
+    intercept: options.Intercept = "fold",
+    one_se: Annotated[
+        bool, typer.Option("--one-se", help="Report and refit the one-standard-error pair too: the smallest tau.")
+    ] = False,
+    gap: options.Gap = 1e-4,
+    time_limit: options.TimeLimit = None,
+    threads: options.Threads = None,
+    json: options.Json = None,
+    quiet: options.Quiet = False,
+) -> int:
+    """Find the best (tau, gamma) and prove it.
+
+    For every gamma, tau and fold the best subset of tau features is found exactly; the pair with the least
+    cross-validation error comes with certified bounds and is refitted on all rows.
+    """
+    grid = parse.gammas(gamma)
+    parse.one_of(scale, parse.SCALES, "--scale")
+    parse.one_of(intercept, parse.INTERCEPTS, "--intercept")
+    limits = {"gap": parse.gap(gap), "time_limit": parse.time_limit(time_limit)}
+    workers = parse.threads(threads, session.cores())
+    session.check_output(json)
+
+    from sparsecv_mio.data.folds import fold_columns, make_folds
+
+    dataset = session.read_data(data, target, features, drop, fold_columns(folds))
+    plan = make_folds(folds, dataset, seed)
+    if one_se and plan.k < 2:
+        raise BadInput("--one-se: a single fold has no standard error")
+    sizes = (
+        parse.default_taus(dataset.p, dataset.n - int(plan.sizes.max())) if tau is None else parse.taus(tau, dataset.p)
+    )
+
+    from sparsecv_mio.search.driver import cross_validate
+
+    with session.interruptible() as stop, session.progress_bar(quiet) as progress:
+        record = cross_validate(
+            dataset, plan, gammas=grid, taus=sizes, scale=scale, intercept=intercept, one_se=one_se,
+            threads=workers, progress=progress, stop=stop, **limits,
+        )  # fmt: skip
+    session.deliver(record, json, quiet)
+
+    from sparsecv_mio.report.tables import print_answer
+
+    print_answer(session.console(json), record, brief=quiet)
+    return session.EXIT_CODE[record.status]
