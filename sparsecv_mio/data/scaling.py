@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from sparsecv_mio.data.dataset import FloatArray, IntArray, row_chunks
 
@@ -30,7 +31,7 @@ class ColumnMoments:
     """
 
     largest: FloatArray
-    constant: np.ndarray
+    constant: NDArray[np.bool_]
     mean: FloatArray
     norm: FloatArray
     raw_norm: FloatArray
@@ -66,13 +67,9 @@ def column_moments(X: FloatArray) -> ColumnMoments:
         squares += np.einsum("ij,ij->j", block, block)
     squares = np.maximum(squares - drift * (drift / n), 0.0)
     constant = high * factor - low * factor <= CONSTANT_ULPS * np.finfo(float).eps * (largest * factor)
-    return ColumnMoments(
-        largest=largest,
-        constant=constant,
-        mean=np.ldexp(mean + drift / n, exponent),
-        norm=np.ldexp(np.sqrt(squares), exponent),
-        raw_norm=np.ldexp(np.sqrt(raw), exponent),
-    )
+    with np.errstate(over="ignore"):  # a norm beyond the floats becomes infinite and is refused by the caller
+        norm, raw_norm = np.ldexp(np.sqrt(squares), exponent), np.ldexp(np.sqrt(raw), exponent)
+    return ColumnMoments(largest, constant, np.ldexp(mean + drift / n, exponent), norm, raw_norm)
 
 
 def nearest_exponent(values: FloatArray) -> IntArray:

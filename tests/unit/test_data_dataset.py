@@ -1,0 +1,100 @@
+"""`Dataset` from arrays and frames, and its fingerprint."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from sparsecv_mio.data import dataset as module
+from sparsecv_mio.data.dataset import Dataset
+from sparsecv_mio.errors import BadInput
+
+X = np.arange(12.0).reshape(6, 2) ** 2
+Y = np.arange(6.0)
+
+
+def test_arrays_are_copied_and_frozen() -> None:
+    mine = X.copy()
+    data = Dataset.from_arrays(mine, Y)
+    mine[0, 0] = 99.0
+    assert data.X[0, 0] == 0.0
+    with pytest.raises(ValueError, match="read-only"):
+        data.X[0, 0] = 1.0
+
+
+def test_fingerprint_sees_numbers_names_and_target_but_not_memory_layout(monkeypatch: pytest.MonkeyPatch) -> None:
+    prints = {
+        Dataset.from_arrays(X, Y).fingerprint,
+        Dataset.from_arrays(X, Y, names=["a", "b"]).fingerprint,
+        Dataset.from_arrays(X, Y, target="z").fingerprint,
+        Dataset.from_arrays(X[:, ::-1], Y).fingerprint,
+        Dataset.from_arrays(X, Y[::-1]).fingerprint,
+        Dataset.from_arrays(np.nextafter(X, 1e9), Y).fingerprint,
+    }
+    assert len(prints) == 6
+    reference = Dataset.from_arrays(X, Y).fingerprint
+    assert Dataset.from_arrays(np.asfortranarray(X), Y[:, None]).fingerprint == reference
+    assert Dataset.from_arrays(np.where(X == 0, -0.0, X), Y).fingerprint == reference
+    monkeypatch.setattr(module, "CHUNK_ELEMENTS", 3)
+    assert Dataset.from_arrays(X, Y).fingerprint == reference, "independent of the chunks"
+
+
+def test_frames_with_nullable_boolean_object_and_integer_names() -> None:
+    frame = pd.DataFrame(
+        {
+            0: pd.array([1, 2, 3], dtype="Int64"),
+            1: [True, False, True],
+            2: pd.Series([1, 2.5, 3], dtype=object),
+            "t": [1.0, 2.0, 4.0],
+            "g": pd.Categorical(["u", "v", "u"]),
+        }
+    )
+    data = Dataset.from_frame(frame, "t", aux=["g"])
+    assert data.names == ("0", "1", "2") and data.aux["g"].tolist() == ["u", "v", "u"]
+    assert data.X.tolist() == [[1.0, 1.0, 1.0], [2.0, 0.0, 2.5], [3.0, 1.0, 3.0]]
+    assert Dataset.from_frame(frame, 3, drop=["g"]).target == "t"
+    assert Dataset.from_arrays(frame[[0, 1]], frame["t"]).names == ("0", "1")
+
+
+@pytest.mark.parametrize(
+    ("column", "message"),
+    [
+        (["u", "v"], "column 'a' holds text 'u' in row 1"),
+        ([1.0, None], "column 'a' is empty in row 2"),
+        (pd.array([1, None], dtype="Int64"), "column 'a' is empty in row 2"),
+        ([1.0, np.inf], "column 'a' holds inf in row 2"),
+        (pd.Series([1, "2"], dtype=object), "column 'a' holds text '2' in row 2"),
+        (pd.Series([1, None], dtype=object), "column 'a' is empty in row 2"),
+        (pd.to_datetime(["2020-01-01", "2020-01-02"]), "column 'a' holds text"),
+        (pd.Categorical(["u", "v"]), "column 'a' holds text 'u' in row 1"),
+        ([1j, 2.0], "column 'a' holds text"),
+    ],
+)
+def test_bad_frames(column: object, message: str) -> None:
+    with pytest.raises(BadInput, match=message):
+        Dataset.from_frame(pd.DataFrame({"a": column, "y": [1.0, 2.0]}), "y")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"X": X, "y": Y[:-1]}, "X has 6 rows but y has 5"),
+        ({"X": X, "y": Y, "names": ["a"]}, "X has 2 columns but 1 names"),
+        ({"X": X, "y": Y, "names": ["a", "a"]}, "feature name 'a' stands there twice"),
+        ({"X": X, "y": Y, "names": ["a", "y"]}, "feature name 'y' is also the target"),
+        ({"X": X[0], "y": Y}, "X has 1 dimensions"),
+        ({"X": X, "y": X}, "y has 2 dimensions"),
+        ({"X": [["a"]], "y": [1.0]}, "X must hold numbers only"),
+        ({"X": [[1.0], [2.0, 3.0]], "y": [1.0, 2.0]}, "X must hold numbers only"),
+        ({"X": X[:0], "y": Y[:0]}, "the data has no rows"),
+        ({"X": X[:, :0], "y": Y}, "no feature is left"),
+        ({"X": np.where(X == 4, np.nan, X), "y": Y}, "column 'x0' holds nan in row 2"),
+        ({"X": X, "y": np.where(Y == 4, -np.inf, Y)}, "column 'y' holds -inf in row 5"),
+        ({"X": X, "y": Y, "aux": {"g": [1, 2]}}, "column 'g' has shape"),
+    ],
+)
+def test_bad_arrays(arguments: dict[str, object], message: str) -> None:
+    with pytest.raises(BadInput, match=message) as caught:
+        Dataset.from_arrays(**arguments)
+    assert "\n" not in str(caught.value)

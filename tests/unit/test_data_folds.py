@@ -1,0 +1,247 @@
+"""Fold plans: each spec's sizes, the ids of columns and files, scikit-learn splitters, and every refusal."""
+
+from __future__ import annotations
+
+import hashlib
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from sklearn.model_selection import (
+    GroupKFold,
+    KFold,
+    LeaveOneOut,
+    PredefinedSplit,
+    RepeatedKFold,
+    ShuffleSplit,
+    StratifiedKFold,
+    TimeSeriesSplit,
+)
+
+from sparsecv_mio.data.dataset import Dataset
+from sparsecv_mio.data.folds import FoldPlan, fold_columns, folds_from_labels, folds_from_splitter, make_folds
+from sparsecv_mio.errors import BadInput
+
+
+def data_of(n: int, **aux: Any) -> Dataset:
+    return Dataset.from_arrays(np.arange(2.0 * n).reshape(n, 2), np.arange(float(n)), aux=aux)
+
+
+def check(plan: FoldPlan, n: int) -> None:
+    assert plan.n == n
+    assert sorted(plan.order.tolist()) == list(range(n))
+    for j in range(plan.k):
+        test, train = plan.test_rows(j), plan.train_rows(j)
+        assert np.array_equal(test, np.flatnonzero(plan.labels == j)) and test.size == plan.sizes[j] > 0
+        assert np.array_equal(np.sort(np.concatenate([test, train])), np.arange(n))
+    assert np.array_equal(plan.order[plan.starts[-1] :], np.flatnonzero(plan.labels < 0))
+
+
+@pytest.mark.parametrize(
+    ("n", "spec", "sizes"),
+    [
+        (23, "5", [5, 5, 5, 4, 4]),
+        (23, "loo", [1] * 23),
+        (23, "23", [1] * 23),
+        (23, "blocks:10", [12, 11]),
+        (20, "blocks:10", [10, 10]),
+        (29, "blocks:10", [15, 14]),
+        (7, "blocks:1", [1] * 7),
+        (23, "holdout:0.2", [5]),
+        (23, "holdout:0.001", [1]),
+    ],
+)
+def test_sizes(n: int, spec: str, sizes: list[int]) -> None:
+    plan = make_folds(spec, data_of(n), seed=1)
+    check(plan, n)
+    assert plan.sizes.tolist() == sizes and plan.spec == spec
+
+
+@pytest.mark.parametrize(("n", "folds"), [(442, 44), (506, 50), (167, 16), (392, 39)])
+def test_blocks_of_ten_give_the_published_numbers_of_folds(n: int, folds: int) -> None:
+    assert make_folds("blocks:10", data_of(n)).k == folds
+
+
+def test_seed_decides_the_shuffle_and_digest_is_of_the_labels() -> None:
+    data = data_of(40)
+    first, again, other = (make_folds("10", data, seed) for seed in (0, 0, 1))
+    assert first.digest == again.digest != other.digest
+    assert first.digest == "sha256:" + hashlib.sha256(first.labels.astype("<i8").tobytes()).hexdigest()
+    assert first.seed == 0 and make_folds("loo", data, 5).seed is None
+    assert folds_from_labels(first.labels).digest == first.digest
+    assert not np.array_equal(np.sort(first.labels), first.labels), "the rows are shuffled"
+    with pytest.raises(ValueError, match="read-only"):
+        first.labels[0] = 3
+
+
+def test_frozen_labels_of_a_shuffled_plan() -> None:
+    """Records written today must find the same folds tomorrow."""
+    assert make_folds("3", data_of(9), 0).labels.tolist() == [1, 0, 0, 0, 2, 2, 1, 2, 1]
+
+
+def test_groups_take_any_names_in_sorted_order() -> None:
+    data = data_of(6, g=["b", "a", "b", "c", "a", "c"], year=[2003, 1998, 1998, 2003, 2010, 2010], w=[0.5, 1.5] * 3)
+    assert make_folds("groups:g", data).labels.tolist() == [1, 0, 1, 2, 0, 2]
+    assert make_folds("groups:year", data).labels.tolist() == [1, 0, 0, 1, 2, 2]
+    assert make_folds("groups:w", data).k == 2
+    assert fold_columns("groups:g") == ("g",) and fold_columns("column:a:b") == ("a:b",) and fold_columns("loo") == ()
+
+
+def test_column_ids_are_numbers_or_text_and_minus_one_is_never_held_out() -> None:
+    data = data_of(6, f=["10", "2", "2", "10", "2", "10"], g=np.array([2.0, 1, 1, 2, -1, -1]), h=[9, 10, 9, 10, 11, 11])
+    with pytest.raises(BadInput, match="no row with fold id 3 although ids run from 2 to 10"):
+        make_folds("column:f", data)
+    plan = make_folds("column:g", data)
+    check(plan, 6)
+    assert plan.labels.tolist() == [1, 0, 0, 1, -1, -1]
+    assert make_folds("column:h", data).labels.tolist() == [0, 1, 0, 1, 2, 2]
+    text = data_of(4, f=np.array(["late", "early", "late", "early"], dtype=object))
+    assert make_folds("column:f", text).labels.tolist() == [1, 0, 1, 0]
+
+
+@pytest.mark.parametrize("header", ["", "fold\n", "\ufefffold\n", '"the fold"\n'])
+def test_fold_file_with_and_without_header(tmp_path: Path, header: str) -> None:
+    path = tmp_path / "folds.csv"
+    path.write_text(header + "1\n2\n\n3\n1\n2\n3\n", encoding="utf-8")
+    assert make_folds(f"file:{path}", data_of(6)).labels.tolist() == [0, 1, 2, 0, 1, 2]
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("1\n2\n1\n", "has 3 lines but the data has 4 rows"),
+        ("fold\n1\n2\n1\n", "has 3 ids below its header but the data has 4 rows"),
+        ("1,2\n2,2\n", "has 2 columns in line 1"),
+        ("1\n2\n4\n4\n", "no row with fold id 3"),
+        ("1\n1\n1\n1\n", "single fold"),
+        ("1\n2\n1\n2\n1\n2\n", "has 6 lines but the data has 4 rows"),
+        ("", "has 0 lines"),
+        ('1\n""\n2\n2\n', "has no id in row 2"),
+    ],
+)
+def test_bad_fold_files(tmp_path: Path, text: str, message: str) -> None:
+    path = tmp_path / "folds.csv"
+    path.write_text(text)
+    refused(message, f"file:{path}", data_of(4))
+
+
+def refused(message: str, spec: str, data: Dataset, seed: int = 0) -> None:
+    with pytest.raises(BadInput) as caught:
+        make_folds(spec, data, seed)
+    assert message in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("spec", "message"),
+    [
+        ("1", "fewer than two folds"),
+        ("0", "fewer than two folds"),
+        ("13", "need 13 rows but the data has 12"),
+        ("-3", "are unknown"),
+        ("2.5", "are unknown"),
+        ("ten", "are unknown"),
+        ("", "are unknown"),
+        ("loocv", "are unknown"),
+        ("kfold:5", "are unknown: use K, loo, blocks:B"),
+        ("blocks:", "are unknown"),
+        ("blocks:0", "empty blocks"),
+        ("blocks:7", "fewer than two blocks"),
+        ("holdout:0", "between 0 and 1"),
+        ("holdout:1", "between 0 and 1"),
+        ("holdout:half", "between 0 and 1"),
+        ("holdout:nan", "between 0 and 1"),
+        ("holdout:0.95", "only 1 training rows"),
+        ("groups:no", "need the column 'no'"),
+        ("groups:", "need the column ''"),
+        ("groups:one", "single fold"),
+        ("column:one", "single fold"),
+        ("groups:hole", "column 'hole' has no id in row 3"),
+        ("groups:nan", "column 'nan' has no id in row 1"),
+        ("file:", "are unknown"),
+        ("file:/no/such/file.csv", "does not exist"),
+        ("column:most", "only 1 training rows"),
+        ("column:never", "with at least one fold"),
+    ],
+)
+def test_bad_specs(spec: str, message: str) -> None:
+    hole = np.array(["a", "b", None, *"cdefghijk"], dtype=object)
+    aux = {"one": [3] * 12, "hole": hole, "nan": [np.nan, *range(11)], "most": [0] * 11 + [1], "never": [-1] * 12}
+    refused(message, spec, data_of(12, **aux))
+
+
+def test_unreadable_fold_file_and_negative_seed(tmp_path: Path) -> None:
+    refused("cannot be read as a one-column CSV", f"file:{tmp_path}", data_of(4))
+    (tmp_path / "b.csv").write_bytes(b"\xff\xfe1")
+    refused("cannot be read as a one-column CSV", f"file:{tmp_path / 'b.csv'}", data_of(4))
+    refused("seed -1 is negative", "2", data_of(4), seed=-1)
+    refused("only 1 training rows", "loo", data_of(2))
+
+
+@pytest.mark.parametrize(
+    ("labels", "message"),
+    [
+        ([0, 2, 2, 0], "fold 1 is empty"),
+        ([0, 0, 0, 0], "single fold"),
+        ([-1, 0, 0, -1], "single fold"),
+        ([-2, 0, 1, 1], "labels must be 0..k-1"),
+        ([0, 1, 2, 9], "need 10 folds but the data has 4 rows"),
+        ([0.0, 1.0, 0.0, 1.0], "one whole number per row"),
+        ([[0, 1], [1, 0]], "one whole number per row"),
+        ([], "one whole number per row"),
+    ],
+)
+def test_bad_labels(labels: list[Any], message: str) -> None:
+    with pytest.raises(BadInput, match=message):
+        folds_from_labels(labels)
+
+
+def test_holdout_labels_are_accepted_under_their_spec() -> None:
+    assert folds_from_labels([-1, 0, 0, -1], spec="holdout:0.5").k == 1
+
+
+@pytest.mark.parametrize(
+    "splitter",
+    [
+        KFold(4),
+        KFold(4, shuffle=True, random_state=2),
+        LeaveOneOut(),
+        GroupKFold(3),
+        PredefinedSplit([0, 0, 1, 1, 2, 2, -1, -1, -1, 0, 1, 2]),
+    ],
+)
+@pytest.mark.filterwarnings("ignore:The groups parameter is ignored")
+def test_splitters_that_leave_each_row_out_at_most_once(splitter: Any) -> None:
+    data = data_of(12)
+    groups = np.arange(12) % 4
+    plan = folds_from_splitter(splitter, data, groups)
+    check(plan, 12)
+    for j, (train, test) in enumerate(splitter.split(data.X, data.y, groups)):
+        assert np.array_equal(plan.test_rows(j), np.sort(test)) and np.array_equal(plan.train_rows(j), np.sort(train))
+    assert plan.spec == f"splitter:{type(splitter).__name__}"
+
+
+def test_pairs_serve_as_splitter() -> None:
+    pairs = [([2, 3], [0, 1]), ([0, 1], [3, 2])]
+    assert folds_from_splitter(pairs, data_of(4)).labels.tolist() == [0, 0, 1, 1]
+
+
+@pytest.mark.parametrize(
+    ("splitter", "message"),
+    [
+        (RepeatedKFold(n_splits=3, n_repeats=2), "holds a row out twice"),
+        (TimeSeriesSplit(3), "leaves rows out of both parts"),
+        (ShuffleSplit(3, random_state=0), "holds a row out twice"),
+        (ShuffleSplit(1, test_size=0.25, random_state=0), "single fold"),
+        (KFold(13), "cannot split the data"),
+        (StratifiedKFold(3), "cannot split the data"),
+        ([(range(2, 12), [0, 1]), (range(12), [])], "gives fold 1 no row"),
+        ([([2, 3], [0, 99])], "row numbers"),
+        ([([2, 3], [0, 0, 1])], "holds a row out twice"),
+    ],
+)
+def test_bad_splitters(splitter: Any, message: str) -> None:
+    with pytest.raises(BadInput, match=message) as caught:
+        folds_from_splitter(splitter, data_of(12))
+    assert "\n" not in str(caught.value)
