@@ -1,1 +1,1 @@
-
+"""From a file to numbers with names, standard coordinates and folds."""

@@ -13,10 +13,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from sparsecv_mio.data.dataset import Dataset, IntArray
+from sparsecv_mio.data.dealing import SPECS, blocks, equal_folds, holdout
 from sparsecv_mio.data.ids import fold_labels, group_labels, read_fold_file
 from sparsecv_mio.errors import BadInput
-
-SPECS = "K, loo, blocks:B, holdout:F, groups:COLUMN, column:COLUMN or file:F"
 
 
 @dataclass(frozen=True, eq=False)
@@ -131,11 +130,11 @@ def make_folds(spec: str, dataset: Dataset, seed: int = 0) -> FoldPlan:
     if not colon:
         if kind == "loo":
             return _plan(np.arange(n, dtype=np.int64), text, None)
-        return _plan(_equal_folds(kind, n, seed), text, seed)
+        return _plan(equal_folds(kind, n, seed), text, seed)
     if kind == "blocks":
-        return _plan(_blocks(value, n, seed), text, seed)
+        return _plan(blocks(value, n, seed), text, seed)
     if kind == "holdout":
-        return _plan(_holdout(value, n, seed), text, seed, single=True)
+        return _plan(holdout(value, n, seed), text, seed, single=True)
     if kind in ("groups", "column"):
         if value not in dataset.aux:
             raise BadInput(f"folds {text!r} need the column {value!r}, which the data does not hold: check its name")
@@ -237,54 +236,3 @@ def _plan(labels: IntArray, spec: str, seed: int | None, single: bool = False) -
     for array in (labels, order, starts):
         array.setflags(write=False)
     return FoldPlan(spec, seed, labels, k, order, starts)
-
-
-def _shuffled(n: int, seed: int) -> IntArray:
-    # numpy keeps the raw stream of PCG64 across versions but not what Generator.permutation makes of it, and a record
-    # must still find its folds years later.
-    return np.argsort(np.random.PCG64(seed).random_raw(n), kind="stable").astype(np.int64)
-
-
-def _whole_number(text: str, spec: str) -> int:
-    if not (text.isascii() and text.isdigit()):
-        raise BadInput(f"folds {spec!r} are unknown: use {SPECS}")
-    return int(text)
-
-
-def _equal_folds(text: str, n: int, seed: int) -> IntArray:
-    k = _whole_number(text, text)
-    if k < 2:
-        raise BadInput(f"folds {text!r} make fewer than two folds: ask for 2 or more, or holdout:F for one scored fold")
-    if k > n:
-        raise BadInput(f"folds {text!r} need {k} rows but the data has {n}: ask for fewer folds")
-    labels = np.empty(n, dtype=np.int64)
-    labels[_shuffled(n, seed)] = np.repeat(np.arange(k), [n // k + (j < n % k) for j in range(k)])
-    return labels
-
-
-def _blocks(text: str, n: int, seed: int) -> IntArray:
-    spec = f"blocks:{text}"
-    size = _whole_number(text, spec)
-    if size < 1:
-        raise BadInput(f"folds {spec!r} have empty blocks: ask for at least one row a block")
-    k = n // size
-    if k < 2:
-        raise BadInput(f"folds {spec!r} make fewer than two blocks of the data's {n} rows: ask for smaller blocks")
-    dealt = np.concatenate((np.repeat(np.arange(k), size), np.arange(n - k * size) % k))
-    labels = np.empty(n, dtype=np.int64)
-    labels[_shuffled(n, seed)] = dealt
-    return labels
-
-
-def _holdout(text: str, n: int, seed: int) -> IntArray:
-    spec = f"holdout:{text}"
-    try:
-        share = float(text)
-    except ValueError:
-        share = 0.0
-    if not 0.0 < share < 1.0:
-        raise BadInput(f"folds {spec!r}: the share of held-out rows must be between 0 and 1, as in holdout:0.2")
-    held = max(1, int(share * n + 0.5))
-    labels = np.full(n, -1, dtype=np.int64)
-    labels[_shuffled(n, seed)[:held]] = 0
-    return labels

@@ -1,0 +1,64 @@
+"""Deal shuffled rows out to folds: the arithmetic behind the specs `K`, `blocks:B` and `holdout:F`."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from sparsecv_mio.data.dataset import IntArray
+from sparsecv_mio.errors import BadInput
+
+SPECS = "K, loo, blocks:B, holdout:F, groups:COLUMN, column:COLUMN or file:F"
+
+
+def _shuffled(n: int, seed: int) -> IntArray:
+    # numpy keeps the raw stream of PCG64 across versions but not what Generator.permutation makes of it, and a record
+    # must still find its folds years later.
+    return np.argsort(np.random.PCG64(seed).random_raw(n), kind="stable").astype(np.int64)
+
+
+def _whole_number(text: str, spec: str) -> int:
+    if not (text.isascii() and text.isdigit()):
+        raise BadInput(f"folds {spec!r} are unknown: use {SPECS}")
+    return int(text)
+
+
+def equal_folds(text: str, n: int, seed: int) -> IntArray:
+    """Return labels of `K` shuffled folds whose sizes differ by at most one."""
+    k = _whole_number(text, text)
+    if k < 2:
+        raise BadInput(f"folds {text!r} make fewer than two folds: ask for 2 or more, or holdout:F for one scored fold")
+    if k > n:
+        raise BadInput(f"folds {text!r} need {k} rows but the data has {n}: ask for fewer folds")
+    labels = np.empty(n, dtype=np.int64)
+    labels[_shuffled(n, seed)] = np.repeat(np.arange(k), [n // k + (j < n % k) for j in range(k)])
+    return labels
+
+
+def blocks(text: str, n: int, seed: int) -> IntArray:
+    """Return labels of `blocks:B`: floor(n / B) blocks, the rows left over dealt out one to a block in turn."""
+    spec = f"blocks:{text}"
+    size = _whole_number(text, spec)
+    if size < 1:
+        raise BadInput(f"folds {spec!r} have empty blocks: ask for at least one row a block")
+    k = n // size
+    if k < 2:
+        raise BadInput(f"folds {spec!r} make fewer than two blocks of the data's {n} rows: ask for smaller blocks")
+    dealt = np.concatenate((np.repeat(np.arange(k), size), np.arange(n - k * size) % k))
+    labels = np.empty(n, dtype=np.int64)
+    labels[_shuffled(n, seed)] = dealt
+    return labels
+
+
+def holdout(text: str, n: int, seed: int) -> IntArray:
+    """Return labels of `holdout:F`: 0 for the nearest whole number to F n rows (at least one), -1 for the others."""
+    spec = f"holdout:{text}"
+    try:
+        share = float(text)
+    except ValueError:
+        share = 0.0
+    if not 0.0 < share < 1.0:
+        raise BadInput(f"folds {spec!r}: the share of held-out rows must be between 0 and 1, as in holdout:0.2")
+    held = max(1, int(share * n + 0.5))
+    labels = np.full(n, -1, dtype=np.int64)
+    labels[_shuffled(n, seed)[:held]] = 0
+    return labels
