@@ -107,7 +107,7 @@ class KSupport(Penalty):
 
     With the squared loss and lam it is the perspective relaxation (P) of theory section 1. With s the prox weight, its
     prox is `b_j = v_j z_j / (z_j + 2 s w_j)`, `z_j = clip(sqrt(w_j) |v_j| t - 2 s w_j, 0, 1)`, t such that the z add up
-    to k: the root of a piecewise linear equation, found exactly by sorting its 2p break points. O(p log p) a row.
+    to k: the root of a piecewise linear equation, found exactly from its 2p sorted break points. O(p log p) a row.
 
     Examples
     --------
@@ -139,25 +139,32 @@ class KSupport(Penalty):
 
 
 def _fill(a: FloatArray, b: FloatArray, k: int) -> FloatArray:
-    """(m, p) `z = clip(a t - b, 0, 1)` with `sum_j z_j = min(k, number of a_j > 0)`, one t per row of a."""
-    positive = a > 0.0
-    safe = np.where(positive, a, 1.0)
-    starts = np.where(positive, b / safe, np.inf)
-    ends = np.where(positive, (1.0 + b) / safe, np.inf)
-    breaks = np.concatenate([starts, ends], axis=1)
-    slopes = np.concatenate([np.where(positive, a, 0.0), np.where(positive, -a, 0.0)], axis=1)
-    order = np.argsort(breaks, axis=1, kind="stable")
-    breaks = np.take_along_axis(breaks, order, axis=1)
-    slope = np.cumsum(np.take_along_axis(slopes, order, axis=1), axis=1)
-    gaps = np.diff(np.where(np.isfinite(breaks), breaks, 0.0), axis=1, append=0.0)
-    reached = np.cumsum(np.where(np.isfinite(np.roll(breaks, -1, axis=1)), slope * gaps, 0.0)[:, :-1], axis=1)
-    full = positive.sum(axis=1) <= k
-    z = positive.astype(np.float64)
-    rows = np.flatnonzero(~full)
-    if rows.size:
-        at = (reached[rows] < k).sum(axis=1)  # the sum reaches k in the segment that begins at this break point
-        before = np.where(at > 0, np.take_along_axis(reached[rows], np.maximum(at - 1, 0)[:, None], axis=1)[:, 0], 0.0)
-        rise = slope[rows, at]
-        t = breaks[rows, at] + np.divide(k - before, rise, out=np.zeros_like(rise), where=rise > 0.0)
-        z[rows] = np.clip(a[rows] * t[:, None] - b, 0.0, 1.0)
+    """(m, p) `z = clip(a t - b, 0, 1)` with `sum_j z_j = min(k, number of a_j > 0)`, one t per row of a; a, b >= 0.
+
+    The sum is piecewise linear in t: bisection over the sorted break points finds the piece, whose line is then summed
+    afresh (running sums would carry rounding errors from large entries to small ones).
+    """
+    z = (a > 0.0).astype(np.float64)
+    rows = np.flatnonzero(z.sum(axis=1) > k)
+    if rows.size == 0:
+        return z
+    a = a[rows]
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+        begin = np.where(a > 0.0, b / a, np.inf)
+        end = np.where(a > 0.0, (1.0 + b) / a, np.inf)
+    pieces = np.sort(np.concatenate([np.zeros((rows.size, 1)), begin, end], axis=1), axis=1)
+    low, high = np.zeros(rows.size, dtype=np.intp), np.full(rows.size, pieces.shape[1] - 1)
+    each = np.arange(rows.size)
+    while np.any(high - low > 1):  # the sum is below k at break point `low` and reaches it by `high`
+        middle = (low + high) // 2
+        t = pieces[each, middle]
+        finite = np.where(np.isfinite(t), t, 0.0)
+        reached = ~np.isfinite(t) | (np.clip(a * finite[:, None] - b, 0.0, 1.0).sum(axis=1) >= k)
+        low, high = np.where(reached, low, middle), np.where(reached, middle, high)
+    left, right = pieces[each, low][:, None], pieces[each, high][:, None]
+    rising = (begin <= left) & (end >= right)
+    missing = k - (end <= left).sum(axis=1) + np.where(rising, b, 0.0).sum(axis=1)
+    slope = np.where(rising, a, 0.0).sum(axis=1)
+    t = np.divide(missing, slope, out=right[:, 0].copy(), where=slope > 0.0)
+    z[rows] = np.clip(a * np.clip(t[:, None], left, right) - b, 0.0, 1.0)
     return z
