@@ -41,13 +41,17 @@ def cholesky_solve(L, b, size):
 
 
 @njit(cache=True, nogil=True)
-def support_value(M, c, yy, support, size, work, x):
-    """Return `yy - c_S' M_S^{-1} c_S` and leave `M_S^{-1} c_S` in `x`; inf if M_S is not positive. O(size^3 / 3)."""
+def support_value(M, shift, c, yy, support, size, work, x):
+    """Return `yy - c_S' A^{-1} c_S`, `A = M_S + shift I`, and leave `A^{-1} c_S` in `x`; inf if A is not positive.
+
+    O(size^3 / 3).
+    """
     for a in range(size):
         i = support[a]
         x[a] = c[i]
         for b in range(a + 1):
             work[a, b] = M[i, support[b]]
+        work[a, a] += shift
     if not cholesky_in_place(work, size):
         return np.inf
     cholesky_solve(work, x, size)

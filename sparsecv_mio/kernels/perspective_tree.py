@@ -36,8 +36,9 @@ class NodePool(NamedTuple):
     kept_value: np.ndarray
 
 
-def new_pool(q, best, bar, best_mask, capacity=64, keep_capacity=256):
-    """Pool with the root as its only open node; O(capacity q) memory."""
+def new_pool(status, best, bar, best_mask, capacity=64, keep_capacity=256):
+    """Pool with one open node of the given status (q,); O(capacity q) memory."""
+    q = status.shape[0]
     pool = NodePool(
         ctrl=np.zeros(6, dtype=np.int64),
         bound=np.full(capacity, -np.inf),
@@ -50,6 +51,7 @@ def new_pool(q, best, bar, best_mask, capacity=64, keep_capacity=256):
         kept_mask=np.zeros((keep_capacity, q), dtype=np.bool_),
         kept_value=np.zeros(keep_capacity),
     )
+    pool.status[0] = status
     pool.ctrl[SPARE] = capacity - 1
     pool.ctrl[OPEN] = 1
     return pool
@@ -158,7 +160,7 @@ def _canonical(inside, size, status, copy_prev):
 
 
 @njit(cache=True, nogil=True)
-def _screen(s_status, g, free, count_free, k, dual, bar):
+def screen(s_status, g, free, count_free, k, dual, bar):
     """Fix free columns by the safe rules at a dual point; the number fixed. O(count_free k)."""
     top = np.zeros(k + 1)
     held = 0
@@ -226,13 +228,13 @@ def _branch_column(b, g, free, nf):
 
 
 @njit(cache=True, nogil=True)
-def run(s, G, M, c, yy, lipschitz, tau, copy_prev, copy_next, keep, slack, max_nodes):
+def run(s, G, c, yy, lipschitz, tau, copy_prev, copy_next, keep, slack, max_nodes):
     """Work on the tree for at most `max_nodes` nodes.
 
     Parameters
     ----------
     s : NodePool
-    G, M, c, yy : normal form, M = G + I
+    G, c, yy : normal form, M = G + I
     lipschitz : float
         At least the largest eigenvalue of G.
     tau : int
@@ -291,7 +293,7 @@ def run(s, G, M, c, yy, lipschitz, tau, copy_prev, copy_next, keep, slack, max_n
                     inside[ni] = free[a]
                     ni += 1
                 if _canonical(inside, ni, status, copy_prev):
-                    value = support_value(M, c, yy, inside, ni, work, x)
+                    value = support_value(G, 1.0, c, yy, inside, ni, work, x)
                     _record(s, inside, ni, value, keep, slack)
                 closed = True
                 break
@@ -312,14 +314,14 @@ def run(s, G, M, c, yy, lipschitz, tau, copy_prev, copy_next, keep, slack, max_n
             order = np.argsort(x[:nf])
             for a in range(k):
                 inside[ni + a] = free[order[a]]
-            value = support_value(M, c, yy, inside, tau, work, x)
+            value = support_value(G, 1.0, c, yy, inside, tau, work, x)
             if value < s.best[0]:
                 s.best[0] = value
                 s.best[1] = value * (1.0 + keep) + slack
                 s.best_mask[:] = False
                 for a in range(tau):
                     s.best_mask[inside[a]] = True
-            fixed = _screen(status, best_g, free, nf, k, d, s.best[1])
+            fixed = screen(status, best_g, free, nf, k, d, s.best[1])
             for j in range(q):
                 b[j] = best_b[j] if status[j] != DROPPED else 0.0
             if fixed == 0 or (10 * fixed < nf and nf - fixed > 8):
@@ -339,7 +341,7 @@ def run(s, G, M, c, yy, lipschitz, tau, copy_prev, copy_next, keep, slack, max_n
                 inside[ni] = free[a]
                 ni += 1
             if _canonical(inside, ni, status, copy_prev):
-                value = support_value(M, c, yy, inside, ni, work, x)
+                value = support_value(G, 1.0, c, yy, inside, ni, work, x)
                 _record(s, inside, ni, value, keep, slack)
             continue
         j = _branch_column(best_b, best_g, free, nf)

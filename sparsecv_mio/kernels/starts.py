@@ -199,7 +199,7 @@ def try_supports(M, c, yy, masks, best, supports):
                 size += 1
         if size == 0 or size >= best.shape[0]:
             continue
-        value = support_value(M, c, yy, index, size, work, x)
+        value = support_value(M, 0.0, c, yy, index, size, work, x)
         if value < best[size]:
             best[size] = value
             supports[size, :] = masks[r]

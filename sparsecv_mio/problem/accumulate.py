@@ -80,6 +80,7 @@ class Moments:
             n=self.n,
             v_mean=mean[:q].copy(),
             r_mean=float(mean[q]),
+            copy_of=data.copy_of,
         )
 
 

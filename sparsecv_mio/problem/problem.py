@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
 FloatArray = NDArray[np.float64]
+
+EIGEN_LIMIT = 1500  # columns beyond which the spectrum is bounded, not computed
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,6 +38,9 @@ class SparseProblem:
     v_mean, r_mean : (q,) array, float
         Means taken off the training rows (zero unless the intercept is `fold`); a new row v is predicted by
         `r_mean + (v - v_mean)' b`.
+    copy_of : (q,) int array, optional
+        Earliest earlier column equal to this one up to sign, under the same weight, else -1; swapping copies changes no
+        prediction (theory section 9).
     """
 
     Q: FloatArray
@@ -46,6 +51,8 @@ class SparseProblem:
     n: int
     v_mean: FloatArray
     r_mean: float
+    copy_of: NDArray[np.intp] | None = None
+    _gamma_free: dict[str, tuple[float, float]] = field(default_factory=dict, repr=False)
 
     @property
     def q(self) -> int:
@@ -67,6 +74,24 @@ class SparseProblem:
     def with_gamma(self, gamma: float) -> SparseProblem:
         """Return the same rows under another gamma; the Gram matrix is shared, not copied."""
         return replace(self, lam=gamma / 2.0)
+
+    def spectrum(self) -> tuple[float, float]:
+        """Bounds on the eigenvalues of Q: the smallest from below (at least 0), the largest from above.
+
+        O(q^3) the first time, shared by every gamma of the same rows. With fewer rows than columns, or too many
+        columns, the smallest is 0 and the largest is bounded by row sums.
+        """
+        if "spectrum" not in self._gamma_free:
+            if self.q == 0:
+                ends = (0.0, 0.0)
+            elif self.q >= min(self.n, EIGEN_LIMIT):
+                ends = (0.0, float(np.abs(self.Q).sum(axis=1).max()))
+            else:
+                values = np.linalg.eigvalsh(self.Q)
+                error = 1e-14 * self.q * abs(values[-1])
+                ends = (max(0.0, float(values[0] - error)), float(values[-1] + error))
+            self._gamma_free["spectrum"] = ends
+        return self._gamma_free["spectrum"]
 
     def ridge(self, support: NDArray[np.intp]) -> tuple[FloatArray, float]:
         """Fit one support from the moments.

@@ -1,0 +1,136 @@
+"""The form in which the kernels see an inner problem: `M = G + w I`, G positive semidefinite, w = 1 or 0."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sparsecv_mio.problem.problem import FloatArray, SparseProblem
+from sparsecv_mio.units import KEEP_RTOL
+
+IntArray = NDArray[np.int64]
+
+NULL_COLUMN = 1e-26  # squared length, relative to the longest column, below which a column is constant in training
+WIDEST_RATIO = 1e12  # condition of M beyond which the penalty is too small to bound anything
+
+
+@dataclass(frozen=True, eq=False)
+class NormalForm:
+    """`min yy - c_S' M_S^{-1} c_S` over columns that vary in training, each divided by the root of its curvature.
+
+    The curvature of column j is `penalty_j + mu`, mu a lower bound of the smallest eigenvalue of Q, so that in the new
+    units `M - I` is positive semidefinite: every diagonal w of theory section 4 is 1. Where the penalty is too small
+    for that (`curved` is False) columns are divided by `M_jj ** 0.5` and the bounds that need w are off.
+
+    Attributes
+    ----------
+    columns : (m,) int array
+        Columns of the problem that vary in training. The others have coefficient zero in every optimum, and every
+        optimum that holds one predicts as an optimum without it.
+    G : (m, m) array
+        `M - I` (or M itself where not curved).
+    c : (m,) array
+    yy : float
+    curved : bool
+    largest : float
+        At least the largest eigenvalue of G.
+    keep, slack : float
+        Supports within `best (1 + keep) + slack` must be refitted before one is called optimal: the rounding error of
+        the trees, from the condition of M.
+    copy_prev, copy_next : (m,) int arrays
+        Neighbouring copies or -1.
+    """
+
+    columns: IntArray
+    G: FloatArray
+    c: FloatArray
+    yy: float
+    curved: bool
+    largest: float
+    keep: float
+    slack: float
+    copy_prev: IntArray
+    copy_next: IntArray
+
+    @property
+    def m(self) -> int:
+        """Number of columns."""
+        return int(self.c.shape[0])
+
+    @property
+    def w(self) -> float:
+        """The w of `M = G + w I`."""
+        return 1.0 if self.curved else 0.0
+
+    def matrix(self) -> FloatArray:
+        """(m, m) matrix M."""
+        out = self.G.copy()
+        if self.curved:
+            out.flat[:: self.m + 1] += 1.0
+        return out
+
+    @property
+    def trusted(self) -> bool:
+        """Whether the trees' arithmetic is good enough to prune at all."""
+        return self.keep < 0.1
+
+
+def normal_form(problem: SparseProblem) -> NormalForm:
+    """Bring a problem to normal form. O(q^2) beside the cached spectrum."""
+    diagonal = np.diag(problem.Q)
+    longest = float(diagonal.max(initial=0.0))
+    columns = np.flatnonzero(diagonal > NULL_COLUMN * longest).astype(np.int64)
+    smallest, largest = problem.spectrum() if len(columns) == problem.q else (0.0, problem.spectrum()[1])
+    curvature = problem.penalty[columns] + smallest
+    floor = float(curvature.min(initial=np.inf))
+    curved = floor > 0.0 and largest / floor < WIDEST_RATIO
+    Q = problem.Q if len(columns) == problem.q else problem.Q[np.ix_(columns, columns)]
+    G = Q.copy()
+    m = len(columns)
+    if curved:
+        G.flat[:: m + 1] -= smallest
+        scale = 1.0 / np.sqrt(curvature)
+        top = (largest - smallest) / floor if m else 0.0
+        condition = top + 1.0
+    else:
+        G.flat[:: m + 1] += problem.penalty[columns]
+        scale = 1.0 / np.sqrt(np.diag(G))
+        top = float(m)
+        condition = np.inf
+    G *= scale[:, None]
+    G *= scale
+    if not curved and m:
+        values = np.linalg.eigvalsh(G)
+        condition = values[-1] / values[0] if values[0] > 0.0 else np.inf
+    rounding = 50.0 * np.finfo(float).eps * condition
+    prev, nxt = _copies(problem.copy_of, columns)
+    return NormalForm(
+        columns=columns,
+        G=G,
+        c=problem.c[columns] * scale,
+        yy=problem.yy,
+        curved=bool(curved),
+        largest=float(top),
+        keep=max(KEEP_RTOL, float(rounding)),
+        slack=max(1e-13, 0.01 * float(rounding)) * problem.yy if np.isfinite(rounding) else problem.yy,
+        copy_prev=prev,
+        copy_next=nxt,
+    )
+
+
+def _copies(copy_of: NDArray[np.intp] | None, columns: IntArray) -> tuple[IntArray, IntArray]:
+    """Chain the copies among `columns`."""
+    m = len(columns)
+    prev, nxt = np.full(m, -1, dtype=np.int64), np.full(m, -1, dtype=np.int64)
+    if copy_of is None or not np.any(copy_of >= 0):
+        return prev, nxt
+    last: dict[int, int] = {}
+    for a, j in enumerate(columns.tolist()):
+        root = int(copy_of[j]) if copy_of[j] >= 0 else j
+        if root in last:
+            prev[a] = last[root]
+            nxt[last[root]] = a
+        last[root] = a
+    return prev, nxt

@@ -1,0 +1,388 @@
+"""Every tau of one fold, solved exactly: the path tree for all of them, then perspective and path trees one by one.
+
+Which tree prunes depends on the data: the path tests where gamma is small and n > p, the perspective where gamma is
+large or n <= p (theory section 4). Nothing is guessed: both get budgets that grow fourfold in turn, counted in nodes
+(never seconds, so that runs repeat), and the first to finish decides the tau.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from sparsecv_mio.formulation.backends.native.normal_form import IntArray, NormalForm, normal_form
+from sparsecv_mio.kernels import path_tree, perspective_tree, starts
+from sparsecv_mio.kernels.perspective import relax
+from sparsecv_mio.problem.problem import FloatArray, SparseProblem
+
+PATH_COLUMNS = 400  # the path tree's memory grows as m^3 / 3
+SMALL = 36  # up to here the path tree of all tau nearly always finishes at once
+PATH_SLICE, PERSPECTIVE_SLICE = 20_000, 400  # nodes between two looks at the clock
+NODE_RATIO = 16  # path nodes worth one perspective node
+SWAP_ROUNDS = 4
+
+BoolArray = np.ndarray
+
+
+@dataclass(frozen=True, eq=False)
+class PathCell:
+    """What is known of one tau: `lower <= min f <= upper = f(support)` in the units of the problem.
+
+    `complete` says that `candidates` holds every support that can be optimal, up to copies and to columns that are
+    constant in training; then `lower` is `upper` less the rounding margin.
+    """
+
+    tau: int
+    support: IntArray
+    lower: float
+    upper: float
+    candidates: tuple[IntArray, ...]
+    values: tuple[float, ...]
+    margin: float
+    complete: bool
+    branched: bool
+
+
+@dataclass(frozen=True, eq=False)
+class PathResult:
+    """Cells by tau and the nodes they cost; `finished` when every cell is complete or can never be."""
+
+    cells: dict[int, PathCell]
+    nodes: int
+    finished: bool
+
+
+def never() -> bool:
+    """The clock that never stops a solve."""
+    return False
+
+
+def solve_path(
+    problem: SparseProblem,
+    taus: Sequence[int],
+    *,
+    starts: Iterable[IntArray] = (),
+    effort: int = 1 << 62,
+    expired: Callable[[], bool] = never,
+) -> PathResult:
+    """Solve `min f(S), |S| <= tau` for every tau asked.
+
+    Parameters
+    ----------
+    problem : SparseProblem
+    taus : sequence of int
+        Sizes, `0 <= tau`; larger than the number of useful columns is allowed.
+    starts : iterable of int arrays
+        Supports worth trying first.
+    effort : int
+        Nodes of a path tree any one tau may cost; a perspective node counts as 16.
+    expired : callable
+        Looked at every few milliseconds; True stops with what is held.
+
+    Returns
+    -------
+    PathResult
+    """
+    return _PathSolver(problem, taus, starts, effort, expired).solve()
+
+
+class _PathSolver:
+    """State of one call: incumbents by size in the columns of the normal form, and what has been proved."""
+
+    def __init__(
+        self,
+        problem: SparseProblem,
+        taus: Sequence[int],
+        first: Iterable[IntArray],
+        effort: int,
+        expired: Callable[[], bool],
+    ) -> None:
+        self.form: NormalForm = normal_form(problem)
+        self.taus = sorted(set(taus))
+        self.effort, self.expired = effort, expired
+        m = self.form.m
+        self.sizes = sorted({min(t, m) for t in self.taus})
+        self.best = np.full(m + 1, np.inf)
+        self.best[0] = self.form.yy
+        self.support = np.zeros((m + 1, m), dtype=np.bool_)
+        self.lower = np.zeros(m + 1)
+        self.kept: dict[int, list[tuple[FloatArray, float]]] = {}
+        self.done: dict[int, bool] = {}  # size -> candidates complete
+        self.branched: set[int] = set()
+        self.nodes = 0
+        self._inverse: tuple[FloatArray, FloatArray, float] | None = None
+        self._begin(first)
+
+    # -- incumbents -------------------------------------------------------------------------------------------------
+
+    def _begin(self, first: Iterable[IntArray]) -> None:
+        form, m = self.form, self.form.m
+        if 0 in self.sizes:
+            self._close(0, [(np.zeros(m, dtype=bool), form.yy)])
+        if m == 0:
+            return
+        M = form.matrix()
+        if m <= PATH_COLUMNS:
+            V = np.linalg.inv(M) if form.trusted else np.linalg.pinv(M)
+            beta = V @ form.c
+            self._inverse = (V, beta, float(form.yy - form.c @ beta))
+            starts.backward_elimination(V.copy(), beta.copy(), self._inverse[2], self.best, self.support)
+        masks = self._masks(first)
+        if len(masks):
+            starts.try_supports(M, form.c, form.yy, masks, self.best, self.support)
+        if m > SMALL or not len(masks):
+            starts.forward_selection(M, form.c, form.yy, min(self.sizes[-1], m), self.best, self.support)
+        if m > SMALL:
+            for size in self.sizes:
+                starts.improve_by_swaps(M, form.c, form.yy, size, self.best, self.support, SWAP_ROUNDS)
+        if m in self.sizes:
+            full = np.ones(m, dtype=bool)
+            if not np.isfinite(self.best[m]):
+                starts.try_supports(M, form.c, form.yy, full[None, :], self.best, self.support)
+            self._close(m, [(full, float(self.best[m]))])
+
+    def _masks(self, first: Iterable[IntArray]) -> BoolArray:
+        position = {int(j): a for a, j in enumerate(self.form.columns)}
+        rows = []
+        for support in first:
+            mask = np.zeros(self.form.m, dtype=np.bool_)
+            mask[[position[int(j)] for j in support if int(j) in position]] = True
+            rows.append(mask)
+        return np.array(rows, dtype=np.bool_).reshape(len(rows), self.form.m)
+
+    # -- proofs -----------------------------------------------------------------------------------------------------
+
+    def solve(self) -> PathResult:
+        """Run the trees until every size is closed, the effort is spent or the clock stops them."""
+        if self.form.trusted:
+            open_sizes = [s for s in self.sizes if s not in self.done]
+            if open_sizes and self._inverse is not None:
+                self._path(open_sizes, min(self.effort, 200_000 if self.form.m <= SMALL else 20_000))
+            for size in open_sizes:
+                if size not in self.done and not self.expired():
+                    self._one_size(size)
+        else:
+            for size in self.sizes:
+                self.done.setdefault(size, False)
+        cells = {tau: self._cell(tau) for tau in self.taus}
+        return PathResult(cells, self.nodes, finished=all(s in self.done for s in self.sizes))
+
+    def _path_state(self, sizes: list[int]) -> path_tree.PathState:
+        assert self._inverse is not None
+        V, beta, value = self._inverse
+        best = np.full(self.form.m + 1, -np.inf)
+        best[sizes] = self.best[sizes]
+        return path_tree.new_state(
+            V, beta, value, best, sizes[0], sizes[-1], self.form.keep, self.form.slack, 256 + 16 * len(sizes)
+        )
+
+    def _advance_path(self, state: path_tree.PathState, nodes: int) -> bool:
+        """Run the path tree for some nodes; True when it is finished."""
+        form = self.form
+        while nodes > 0 and not self.expired():
+            step = min(nodes, PATH_SLICE)
+            if path_tree.run(state, form.copy_prev, form.copy_next, form.w, form.keep, form.slack, step):
+                return True
+            nodes -= step
+        return False
+
+    def _collect_path(self, state: path_tree.PathState, sizes: list[int], finished: bool) -> None:
+        """Take over what a path tree found."""
+        found = int(state.ctrl[path_tree.KEPT])
+        self.nodes += int(state.ctrl[path_tree.NODES])
+        bounds = np.full(self.form.m + 1, np.inf)
+        if not finished:
+            path_tree.open_bounds(state, bounds)
+        kept_size, kept_value, kept_mask = state.kept_size[:found], state.kept_value[:found], state.kept_mask[:found]
+        overflow = bool(state.ctrl[path_tree.OVERFLOW])
+        for size in sizes:
+            rows = np.flatnonzero((kept_size == size) & (kept_value <= state.bar[size]))
+            for r in rows:
+                if kept_value[r] < self.best[size]:
+                    self.best[size] = kept_value[r]
+                    self.support[size] = kept_mask[r]
+            self.branched.add(size)
+            if finished:
+                self._close(size, [(kept_mask[r].copy(), float(kept_value[r])) for r in rows], not overflow)
+            else:
+                self.lower[size] = max(self.lower[size], min(bounds[size], self.best[size]))
+
+    def _path(self, sizes: list[int], nodes: int) -> None:
+        state = self._path_state(sizes)
+        self._collect_path(state, sizes, self._advance_path(state, nodes))
+
+    def _one_size(self, size: int) -> None:
+        """Alternate the perspective and the path tree on one tau with growing budgets."""
+        pool = self._rooted(size) if self.form.curved else None
+        path = None
+        spent, budget = 0, 512
+        finished = False
+        while spent < self.effort and not finished and not self.expired():
+            budget = min(budget, self.effort - spent)
+            if pool is not None:
+                finished = pool.advance(budget // NODE_RATIO + 1, self.expired)
+                self._learn(size, pool)
+                if finished:
+                    break
+            if self._inverse is not None and spent + budget > 2048:
+                path = path or self._path_state([size])
+                if path.best[size] > self.best[size]:
+                    path.best[size] = self.best[size]
+                    path.bar[size] = path.bar_max[: size + 1] = self.best[size] * (1 + self.form.keep) + self.form.slack
+                finished = self._advance_path(path, budget)
+            elif pool is None:
+                break
+            spent += budget
+            budget *= 4
+        if pool is not None:
+            self._learn(size, pool)
+            self.nodes += pool.nodes
+            if pool.finished:
+                self._close(size, pool.candidates(), not pool.overflow)
+        if path is not None:
+            self._collect_path(path, [size], finished and size not in self.done)
+        if pool is None and path is None:
+            self.done[size] = False
+
+    def _learn(self, size: int, pool: _Perspective) -> None:
+        """Share incumbents and bounds between a perspective tree and this solver."""
+        if pool.upper < self.best[size]:
+            self.best[size] = pool.upper
+            self.support[size] = pool.incumbent()
+        self.lower[size] = max(self.lower[size], min(pool.lower, self.best[size]))
+        if pool.nodes > 1:
+            self.branched.add(size)
+
+    def _rooted(self, size: int) -> _Perspective | None:
+        pool = _Perspective(self.form, size, float(self.best[size]), self.support[size])
+        self._learn(size, pool)
+        return pool
+
+    def _close(self, size: int, candidates: list[tuple[FloatArray, float]], complete: bool = True) -> None:
+        self.done[size] = complete and bool(candidates)
+        self.kept[size] = candidates
+        if candidates:
+            low = min(value for _, value in candidates)
+            if low <= self.best[size]:
+                self.best[size] = low
+                self.support[size] = min(candidates, key=lambda item: item[1])[0]
+
+    def _cell(self, tau: int) -> PathCell:
+        form = self.form
+        size = min(tau, form.m)
+        complete = self.done.get(size, False)
+        upper = float(self.best[size])
+        margin = upper * form.keep + form.slack
+        lower = upper - margin if size in self.done and complete else float(self.lower[size]) - margin
+        kept = self.kept.get(size, [])
+        return PathCell(
+            tau=tau,
+            support=form.columns[self.support[size]],
+            lower=max(lower, 0.0),
+            upper=upper,
+            candidates=tuple(form.columns[mask] for mask, _ in kept),
+            values=tuple(value for _, value in kept),
+            margin=margin,
+            complete=complete,
+            branched=size in self.branched,
+        )
+
+
+class _Perspective:
+    """A perspective tree on the columns that survive the root's screening."""
+
+    def __init__(self, form: NormalForm, size: int, upper: float, support: FloatArray) -> None:
+        self.form, self.size = form, size
+        m = form.m
+        status = np.zeros(m, dtype=np.int8)
+        self.bar = upper * (1.0 + form.keep) + form.slack
+        self.root = self._screen(status)
+        self.columns = np.flatnonzero(status != perspective_tree.DROPPED)
+        if len(self.columns) > 0.7 * m:
+            self.columns = np.arange(m)
+        part = slice(None) if len(self.columns) == m else np.ix_(self.columns, self.columns)
+        self.G = np.ascontiguousarray(form.G[part])
+        self.c = np.ascontiguousarray(form.c[self.columns])
+        prev = np.full(m + 1, -1, dtype=np.int64)
+        prev[self.columns] = np.arange(len(self.columns))
+        self.copy_prev, self.copy_next = prev[form.copy_prev[self.columns]], prev[form.copy_next[self.columns]]
+        self.pool = perspective_tree.new_pool(
+            status[self.columns], upper, self.bar, np.asarray(support[self.columns], dtype=np.bool_)
+        )
+        self.pool.bound[0] = self.root
+        self.finished = False
+
+    def _screen(self, status: np.ndarray) -> float:
+        """Solve the root's relaxation and fix what its dual point allows; returns the certified bound."""
+        form, m, size = self.form, self.form.m, self.size
+        free = np.arange(m)
+        b, g, best_b, best_g = (np.zeros(m) for _ in range(4))
+        inside = np.zeros(1, dtype=np.int64)
+        dual, _, _ = relax(
+            form.G, form.c, form.yy, max(form.largest, 1e-12), inside, 0, free, m, size, self.bar, 0.1, 300, b, g, best_b, best_g
+        )
+        if dual < self.bar:
+            perspective_tree.screen(status, best_g, free, m, size, dual, self.bar)
+            if np.any((form.copy_prev >= 0) & (status == perspective_tree.DROPPED)):
+                status[(form.copy_prev >= 0) & (status == perspective_tree.FREE)] = perspective_tree.FREE
+        return float(dual)
+
+    def advance(self, nodes: int, expired: Callable[[], bool]) -> bool:
+        """Run for some nodes; True when the tree is finished."""
+        form = self.form
+        goal = self.nodes + nodes
+        while not self.finished and self.nodes < goal and not expired():
+            code = perspective_tree.run(
+                self.pool,
+                self.G,
+                self.c,
+                form.yy,
+                max(form.largest, 1e-12),
+                self.size,
+                self.copy_prev,
+                self.copy_next,
+                form.keep,
+                form.slack,
+                min(goal - self.nodes, PERSPECTIVE_SLICE),
+            )
+            if code == perspective_tree.FULL:
+                self.pool = perspective_tree.grown(self.pool)
+            self.finished = code == perspective_tree.FINISHED
+        return self.finished
+
+    @property
+    def nodes(self) -> int:
+        """Nodes so far."""
+        return int(self.pool.ctrl[perspective_tree.NODES])
+
+    @property
+    def upper(self) -> float:
+        """Value of the incumbent."""
+        return float(self.pool.best[0])
+
+    @property
+    def lower(self) -> float:
+        """Smallest bound of an open node."""
+        return self.upper if self.pool.ctrl[perspective_tree.OPEN] == 0 else float(self.pool.bound[0])
+
+    @property
+    def overflow(self) -> bool:
+        """Whether a support within the bar was not kept."""
+        return bool(self.pool.ctrl[perspective_tree.OVERFLOW])
+
+    def _mask(self, part: np.ndarray) -> np.ndarray:
+        mask = np.zeros(self.form.m, dtype=np.bool_)
+        mask[self.columns] = part
+        return mask
+
+    def incumbent(self) -> np.ndarray:
+        """Mask of the incumbent in the columns of the normal form."""
+        return self._mask(self.pool.best_mask)
+
+    def candidates(self) -> list[tuple[np.ndarray, float]]:
+        """Every support kept within the bar, with its value."""
+        kept = int(self.pool.ctrl[perspective_tree.KEPT])
+        rows = [r for r in range(kept) if self.pool.kept_value[r] <= self.pool.best[1]]
+        return [(self._mask(self.pool.kept_mask[r]), float(self.pool.kept_value[r])) for r in rows]

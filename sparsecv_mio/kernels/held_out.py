@@ -1,0 +1,126 @@
+"""Refit of given supports from moments, with held-out errors and a bound on the rounding of both."""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+
+from sparsecv_mio.kernels.dense import cholesky_in_place, cholesky_solve
+
+
+@njit(cache=True, nogil=True)
+def refit_supports(Q, c, yy, penalty, supports, sizes, unit, beta, spread, value, value_error):
+    """Ridge fit of every support, once refined, with bounds on its rounding error.
+
+    Parameters
+    ----------
+    Q, c, yy, penalty : moments of the training rows
+    supports : (k, s) int array, the first `sizes[r]` entries of row r are used
+    unit : float
+        Relative error of the moments (a few ulp).
+    beta, spread : (k, s) arrays, filled
+        Coefficients and a bound on the error of each: `|M_S^{-1}| unit (|M_S| |beta| + |c_S|)`.
+    value, value_error : (k,) arrays, filled
+        f(S) and a bound on its error; inf where M_S is not positive definite.
+
+    Notes
+    -----
+    O(size^3) a support.
+    """
+    top = supports.shape[1]
+    L = np.empty((top, top))
+    x = np.empty(top)
+    load = np.empty(top)
+    for r in range(supports.shape[0]):
+        n = sizes[r]
+        for a in range(n):
+            i = supports[r, a]
+            for b in range(a + 1):
+                L[a, b] = Q[i, supports[r, b]]
+            L[a, a] += penalty[i]
+            x[a] = c[i]
+        if not cholesky_in_place(L, n):
+            value[r] = np.inf
+            value_error[r] = np.inf
+            continue
+        cholesky_solve(L, x, n)
+        for a in range(n):
+            beta[r, a] = x[a]
+        for a in range(n):
+            i = supports[r, a]
+            s = c[i] - penalty[i] * beta[r, a]
+            for b in range(n):
+                s -= Q[i, supports[r, b]] * beta[r, b]
+            x[a] = s
+        cholesky_solve(L, x, n)
+        for a in range(n):
+            beta[r, a] += x[a]
+        total = yy
+        error = yy
+        for a in range(n):
+            i = supports[r, a]
+            s = abs(c[i]) + penalty[i] * abs(beta[r, a])
+            for b in range(n):
+                s += abs(Q[i, supports[r, b]] * beta[r, b])
+            load[a] = unit * s
+            total -= c[i] * beta[r, a]
+            error += abs(c[i] * beta[r, a]) + s * abs(beta[r, a])
+            spread[r, a] = 0.0
+        value[r] = total
+        value_error[r] = unit * error
+        for b in range(n):
+            for a in range(n):
+                x[a] = 0.0
+            x[b] = 1.0
+            cholesky_solve(L, x, n)
+            for a in range(n):
+                spread[r, a] += abs(x[a]) * load[b]
+
+
+@njit(cache=True, nogil=True)
+def held_out_rows(V, r_test, supports, sizes, beta, spread, error, rounding):
+    """Held-out sum of squares from the test rows (centred on the training means) and a bound on its rounding.
+
+    O(rows size) a support.
+    """
+    eps = 4.0e-16
+    for s in range(supports.shape[0]):
+        total = 0.0
+        bound = 0.0
+        for i in range(V.shape[0]):
+            e = r_test[i]
+            d = abs(r_test[i])
+            slip = 0.0
+            for a in range(sizes[s]):
+                v = V[i, supports[s, a]]
+                e -= v * beta[s, a]
+                d += abs(v * beta[s, a])
+                slip += abs(v) * spread[s, a]
+            slip += eps * (sizes[s] + 4) * d
+            total += e * e
+            bound += (2.0 * abs(e) + slip) * slip
+        error[s] = total
+        rounding[s] = bound + eps * total
+
+
+@njit(cache=True, nogil=True)
+def held_out_moments(Q, c, yy, supports, sizes, beta, spread, unit, error, rounding):
+    """The same from the moments of the test rows about the training means. O(size^2) a support."""
+    for s in range(supports.shape[0]):
+        n = sizes[s]
+        total = yy
+        bound = unit * yy
+        for a in range(n):
+            i = supports[s, a]
+            g = -c[i]
+            size = abs(c[i])
+            wide = 0.0
+            for b in range(n):
+                j = supports[s, b]
+                g += Q[i, j] * beta[s, b]
+                size += abs(Q[i, j] * beta[s, b])
+                wide += abs(Q[i, j]) * spread[s, b]
+            total += (g - c[i]) * beta[s, a]
+            bound += unit * (size + abs(c[i])) * abs(beta[s, a]) + (2.0 * (abs(g) + unit * size) + wide) * spread[s, a]
+        error[s] = max(total, 0.0)
+        rounding[s] = bound

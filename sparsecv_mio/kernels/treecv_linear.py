@@ -1,0 +1,119 @@
+"""PEGASOS and averaged least-squares SGD: one update, one score, and the whole cross-validation tree.
+
+A model is one row of numbers: `[v (p), t]` for PEGASOS (kind 0), `[w (p), sum of w (p), t]` for least squares (kind 1),
+t the rows learned. `a` is PEGASOS's lam or the step of least squares.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+
+from sparsecv_mio.kernels.treecv_order import shuffled_range
+
+PEGASOS = 0
+LEAST_SQUARES = 1
+
+
+@njit(cache=True, nogil=True)
+def learn_row(kind, model, x, target, a):
+    """Update `model` in place by one row. O(p)."""
+    p = x.shape[0]
+    t = model[model.shape[0] - 1]
+    product = 0.0
+    for j in range(p):
+        product += model[j] * x[j]
+    if kind == PEGASOS:
+        # w = v / (lam t): (1 - 1/t) w + y x / (lam t) leaves v alone or adds y x to it
+        if t == 0.0 or target * product < a * t:
+            for j in range(p):
+                model[j] += target * x[j]
+    else:
+        move = 2.0 * a * (product - target)
+        length = 0.0
+        for j in range(p):
+            w = model[j] - move * x[j]
+            model[j] = w
+            length += w * w
+        shrink = 1.0 / np.sqrt(length) if length > 1.0 else 1.0
+        for j in range(p):
+            model[j] *= shrink
+            model[p + j] += model[j]
+    model[model.shape[0] - 1] = t + 1.0
+
+
+@njit(cache=True, nogil=True)
+def learn_rows(kind, model, X, y, a):
+    """Update `model` in place by all rows in order. O(m p)."""
+    for i in range(X.shape[0]):
+        learn_row(kind, model, X[i], y[i], a)
+
+
+@njit(cache=True, nogil=True)
+def score_rows(kind, model, X, y, first, last):
+    """Mean loss over rows first .. last-1: share of wrong signs (kind 0) or squared error (kind 1). O(m p)."""
+    p = X.shape[1]
+    t = max(model[model.shape[0] - 1], 1.0)
+    total = 0.0
+    for i in range(first, last):
+        product = 0.0
+        for j in range(p):
+            product += (model[j] if kind == PEGASOS else model[p + j]) * X[i, j]
+        if kind == PEGASOS:
+            total += 1.0 if (product >= 0.0) != (y[i] > 0.0) else 0.0
+        else:
+            total += (product / t - y[i]) ** 2
+    return total / (last - first)
+
+
+@njit(cache=True, nogil=True)
+def learn_range(kind, model, X, y, first, last, a, randomized, seed, order):
+    """Update by rows first .. last-1, in order or shuffled; `order` is scratch of at least that length. O(m p)."""
+    if randomized:
+        shuffled_range(first, last, seed, order)
+        for i in range(last - first):
+            learn_row(kind, model, X[order[i]], y[order[i]], a)
+    else:
+        for i in range(first, last):
+            learn_row(kind, model, X[i], y[i], a)
+
+
+@njit(cache=True, nogil=True)
+def tree(kind, base, X, y, starts, first, last, a, randomized, seed, scores):
+    """Cross-validate chunks first .. last-1 from a model of all other rows; returns the rows learned.
+
+    Depth first on an explicit stack; one model per level, so O(p log k) memory. The left child learns the right half's
+    chunks on a copy, the right child then reuses its parent's place. O(m p log2 k) time, m rows in the chunks.
+    """
+    levels = 2
+    while (1 << (levels - 2)) < last - first:
+        levels += 1
+    models = np.empty((levels, base.shape[0]))
+    models[0] = base
+    longest = starts[last] - starts[first] if randomized else 0
+    order = np.empty(longest, dtype=np.int64)
+    stack = np.empty((2 * levels, 4), dtype=np.int64)
+    stack[0, 0], stack[0, 1], stack[0, 2], stack[0, 3] = first, last, 0, 0
+    height, learned = 1, 0
+    while height > 0:
+        height -= 1
+        s, e, level, second = stack[height, 0], stack[height, 1], stack[height, 2], stack[height, 3]
+        if e - s == 1:
+            scores[s - first] = score_rows(kind, models[level], X, y, starts[s], starts[e])
+            continue
+        m = s + (e - s + 1) // 2
+        if second == 0:
+            stack[height, 3] = 1
+            height += 1
+            for j in range(base.shape[0]):
+                models[level + 1, j] = models[level, j]
+            lo, hi = starts[m], starts[e]
+            learn_range(kind, models[level + 1], X, y, lo, hi, a, randomized, seed, order)
+            stack[height, 0], stack[height, 1], stack[height, 2], stack[height, 3] = s, m, level + 1, 0
+        else:
+            lo, hi = starts[s], starts[m]
+            learn_range(kind, models[level], X, y, lo, hi, a, randomized, seed, order)
+            stack[height, 0], stack[height, 1], stack[height, 2], stack[height, 3] = m, e, level, 0
+        height += 1
+        learned += hi - lo
+    return learned

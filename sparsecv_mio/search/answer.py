@@ -1,0 +1,275 @@
+"""From the state of a run to its record: the reported pair, the refit on all rows, the certificate."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sparsecv_mio.certificate.record import (
+    PATH_SCHEMA,
+    SCHEMA,
+    ChosenFolds,
+    DataInfo,
+    FoldInfo,
+    OneSe,
+    PathRecord,
+    PathRow,
+    Record,
+    Refit,
+    Request,
+    TableRow,
+    Work,
+    relative_gap,
+    versions,
+)
+from sparsecv_mio.data.standard import StandardData
+from sparsecv_mio.formulation.backends.native.path import PathCell, solve_path
+from sparsecv_mio.problem.accumulate import Moments, row_moments
+from sparsecv_mio.problem.objective import r_squared, standard_error
+from sparsecv_mio.problem.refit import refit_rows
+from sparsecv_mio.search.cells import CellTable, PairBounds
+
+if TYPE_CHECKING:
+    from sparsecv_mio.search.driver import Clock, CrossValidation, Grid, Progress
+
+IntArray = NDArray[np.int64]
+
+
+def names_of(data: StandardData, support: IntArray) -> tuple[str, ...]:
+    """Names of columns in standard numbering, in file order."""
+    return tuple(data.dataset.names[j] for j in np.sort(data.columns[support]).tolist())
+
+
+def all_rows_fit(
+    data: StandardData, cell: PathCell, gamma: float, tau: int, gap: float
+) -> tuple[Refit, tuple[str, ...], dict[str, float], float]:
+    """Refit one cell's best support on all rows, by QR, in units of the file."""
+    unit = data.y_unit**2
+    fit = refit_rows(data, slice(0, data.n), cell.support, gamma)
+    v_mean = np.zeros(data.q)
+    v_mean[cell.support] = fit.v_mean
+    coefficients, intercept = data.coefficients(cell.support, fit.beta, v_mean, fit.r_mean)
+    upper = fit.objective + fit.objective_error
+    lower = min(cell.lower, fit.objective)
+    proved = cell.complete or upper - lower <= max(gap, 1e-9) * upper
+    refit = Refit(gamma, tau, fit.objective * unit, lower * unit, upper * unit, bool(proved))
+    return refit, names_of(data, cell.support), coefficients, intercept
+
+
+def data_info(data: StandardData) -> DataInfo:
+    """Describe the data for the record."""
+    source = data.dataset
+    return DataInfo(
+        n=source.n,
+        p=source.p,
+        target=source.target,
+        fingerprint=source.fingerprint,
+        scale=str(data.scale),
+        intercept=str(data.intercept),
+        names=tuple(source.names),
+    )
+
+
+class _Answer:
+    """Units and indices shared by the parts of a record."""
+
+    def __init__(self, run: CrossValidation) -> None:
+        self.run = run
+        self.data, self.folds, self.grid = run.data, run.folds, run.grid
+        self.cells: CellTable = run.cells
+        self.bounds: PairBounds = run.bounds()
+        self.scored = int((self.folds.labels >= 0).sum())
+        self.unit = self.data.y_unit**2
+        self.per_row = self.unit / self.scored
+
+    def one_se(self) -> tuple[OneSe, tuple[int, int]]:
+        """Smallest tau, then largest gamma, whose h is within one standard error of the best.
+
+        The comparison uses the certified upper ends, so that the pair is within one standard error for sure.
+        """
+        g, t = self.bounds.best
+        sizes = np.diff(self.folds.starts)
+        error = standard_error(self.cells.nominal[g, t] * self.unit, sizes)
+        limit = self.bounds.nominal[g, t] * self.per_row + error
+        within = self.bounds.upper * self.per_row <= limit
+        within[g, t] = True
+        rows, cols = np.nonzero(within)
+        pick = np.lexsort((-self.grid.gammas[rows], self.grid.taus[cols]))[0]
+        a, b = int(rows[pick]), int(cols[pick])
+        chosen = OneSe(
+            gamma=float(self.grid.gammas[a]),
+            tau=int(self.grid.taus[b]),
+            cv_error=float(self.bounds.nominal[a, b] * self.per_row),
+            lower=float(self.bounds.lower[a, b] * self.per_row),
+            upper=float(self.bounds.upper[a, b] * self.per_row),
+            standard_error=error,
+        )
+        return chosen, (a, b)
+
+    def table(self) -> tuple[TableRow, ...]:
+        """One row per (gamma, tau)."""
+        decided = self.cells.decided.sum(axis=2)
+        return tuple(
+            TableRow(
+                gamma=float(gamma),
+                tau=int(tau),
+                cv_error=float(self.bounds.nominal[g, t] * self.per_row),
+                lower=float(self.bounds.lower[g, t] * self.per_row),
+                upper=float(self.bounds.upper[g, t] * self.per_row),
+                folds_decided=int(decided[g, t]),
+                folds=self.folds.k,
+            )
+            for g, gamma in enumerate(self.grid.gammas)
+            for t, tau in enumerate(self.grid.taus)
+        )
+
+    def chosen_folds(self) -> ChosenFolds:
+        """Support and held-out error of every fold of the reported pair."""
+        g, t = self.bounds.best
+        packed = self.cells.support[g, t]
+        distinct, which = np.unique(packed, axis=0, return_inverse=True)
+        supports = tuple(
+            names_of(self.data, np.flatnonzero(np.unpackbits(row, count=self.data.q)).astype(np.int64)) for row in distinct
+        )
+        return ChosenFolds(supports, which.reshape(-1).astype(np.int64), self.cells.nominal[g, t] * self.unit)
+
+    def fit(self, g: int, t: int) -> PathCell:
+        """Best subset on all rows at a pair, solved on where the first pass left it open."""
+        tau, gamma = int(self.grid.taus[t]), float(self.grid.gammas[g])
+        cell = self.run.full[g].cells[tau]
+        if cell.complete or self.run.clock.expired() or self.run.all_rows is None:
+            return cell
+        problem = self.run.all_rows.problem(self.data, gamma)
+        again = solve_path(
+            problem, [tau], starts=[cell.support], effort=self.run.effort, expired=self.run.clock.expired
+        )
+        self.run.nodes += again.nodes
+        return again.cells[tau]
+
+
+def build_record(
+    run: CrossValidation, *, one_se: bool, time_limit: float | None, threads: int | None
+) -> Record:
+    """Assemble the record of a run in whatever state it is."""
+    answer = _Answer(run)
+    bounds, grid, data = answer.bounds, answer.grid, answer.data
+    g, t = bounds.best
+    rule, at = answer.one_se() if one_se else (None, (g, t))
+    refit, support, coefficients, intercept = all_rows_fit(
+        data, answer.fit(*at), float(grid.gammas[at[0]]), int(grid.taus[at[1]]), run.gap
+    )
+    tie, allowance = bounds.allowances()
+    proved = bounds.proved(run.gap)
+    cv_error = float(bounds.nominal[g, t] * answer.per_row)
+    lower, upper = bounds.floor * answer.per_row, bounds.ceiling * answer.per_row
+    status = "proved" if proved else "interrupted" if run.clock.stop.is_set() else "limit"
+    return Record(
+        schema=SCHEMA,
+        status=status,
+        gamma=float(grid.gammas[g]),
+        tau=int(grid.taus[t]),
+        cv_error=cv_error,
+        lower=lower,
+        upper=upper,
+        gap=relative_gap(lower, upper),
+        tie_width=tie * answer.per_row,
+        allowance=allowance * answer.per_row,
+        r_squared=r_squared(data.dataset.y, answer.folds.labels, cv_error) if np.isfinite(cv_error) else None,
+        support=support,
+        coefficients=coefficients,
+        intercept=intercept,
+        one_se=rule,
+        refit=refit,
+        table=answer.table(),
+        chosen_folds=answer.chosen_folds(),
+        work=Work(
+            mios=int((answer.cells.decided & answer.cells.branched).sum()),
+            nodes=run.nodes,
+            seconds=run.clock.seconds,
+            engine="per-fold",
+        ),
+        data=data_info(data),
+        folds=FoldInfo(answer.folds.spec, answer.folds.seed, answer.folds.k, answer.folds.digest),
+        request=Request(
+            gammas=tuple(grid.gammas.tolist()),
+            taus=tuple(grid.taus.tolist()),
+            gap=run.gap,
+            one_se=one_se,
+            time_limit=time_limit,
+            threads=threads,
+        ),
+        warnings=data.warnings,
+        versions=versions(),
+    )
+
+
+def build_path(
+    data: StandardData,
+    grid: Grid,
+    gap: float,
+    clock: Clock,
+    threads: int | None,
+    time_limit: float | None,
+    progress: Callable[[Progress], None] | None,
+) -> PathRecord:
+    """Best subsets on all rows for every gamma, in rounds of growing effort."""
+    from threadpoolctl import threadpool_limits
+
+    from sparsecv_mio.search.driver import EFFORT_GROWTH, FIRST_EFFORT, Progress
+
+    moments: Moments = row_moments(data, slice(0, data.n))
+    problem = moments.problem(data, 1.0)
+    cells: dict[tuple[int, int], PathCell] = {}
+    nodes, effort, done = 0, FIRST_EFFORT, 0
+    total = len(grid.gammas) * len(grid.taus)
+    with threadpool_limits(limits=1):
+        left = {g: grid.taus.tolist() for g in range(len(grid.gammas))}
+        while left:
+            starts: list[IntArray] = []
+            for g in sorted(left, key=lambda g: -grid.gammas[g]):
+                here = problem.with_gamma(float(grid.gammas[g]))
+                mine = [cells[g, t].support for t in left[g] if (g, t) in cells]
+                result = solve_path(here, left[g], starts=starts + mine, effort=effort, expired=clock.expired)
+                starts = [cell.support for cell in result.cells.values()]
+                nodes += result.nodes
+                for t, cell in result.cells.items():
+                    cells[g, t] = cell
+                left[g] = [] if result.finished else [t for t in left[g] if not cells[g, t].complete]
+                done = total - sum(len(rest) for rest in left.values())
+                if progress is not None:
+                    progress(Progress(done, total, nodes, 0.0, np.inf, clock.seconds))
+            left = {g: rest for g, rest in left.items() if rest}
+            effort *= EFFORT_GROWTH
+            if clock.expired():
+                break
+    rows = []
+    for g, gamma in enumerate(grid.gammas.tolist()):
+        for tau in grid.taus.tolist():
+            refit, support, coefficients, intercept = all_rows_fit(data, cells[g, tau], gamma, tau, gap)
+            rows.append(
+                PathRow(
+                    gamma=gamma,
+                    tau=tau,
+                    support=support,
+                    coefficients=coefficients,
+                    intercept=intercept,
+                    objective=refit.objective,
+                    lower=refit.lower,
+                    upper=refit.upper,
+                    proved=refit.proved,
+                )
+            )
+    status = "proved" if all(row.proved for row in rows) else "interrupted" if clock.stop.is_set() else "limit"
+    return PathRecord(
+        schema=PATH_SCHEMA,
+        status=status,
+        path=tuple(rows),
+        work=Work(mios=sum(cell.branched for cell in cells.values()), nodes=nodes, seconds=clock.seconds, engine="path"),
+        data=data_info(data),
+        request=Request(tuple(grid.gammas.tolist()), tuple(grid.taus.tolist()), gap, False, time_limit, threads),
+        warnings=data.warnings,
+        versions=versions(),
+    )

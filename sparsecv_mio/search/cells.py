@@ -1,0 +1,145 @@
+"""What is known of every cell (gamma, tau, fold), and what the sums over folds say of every pair (gamma, tau)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sparsecv_mio.errors import Contradiction
+from sparsecv_mio.problem.problem import FloatArray
+
+BoolArray = NDArray[np.bool_]
+
+
+@dataclass(frozen=True, eq=False)
+class CellTable:
+    """Intervals of the held-out sum of squares by (gamma, tau, fold), in standard units; filled in place by the search.
+
+    Attributes
+    ----------
+    lower, upper : (G, T, K) arrays
+        `lower <= h_j <= upper` for every optimum of the cell.
+    nominal : (G, T, K) array
+        Held-out sum of squares of the support in `support`.
+    tie : (G, T, K) array
+        Width that is due to ties of a decided cell.
+    rounding : (G, T, K) array
+        Rounding error allowed for in `lower` and `upper` of a decided cell, both sides together.
+    decided, final, branched : (G, T, K) bool arrays
+        Optimal supports completely known; no further work can change the cell; a tree was needed.
+    support : (G, T, K, B) uint8 array
+        Packed bits of the support behind `nominal`.
+    q : int
+        Number of columns.
+    """
+
+    lower: FloatArray
+    upper: FloatArray
+    nominal: FloatArray
+    tie: FloatArray
+    rounding: FloatArray
+    decided: BoolArray
+    final: BoolArray
+    branched: BoolArray
+    support: NDArray[np.uint8]
+    q: int
+
+    @classmethod
+    def empty(cls, gammas: int, taus: int, folds: int, q: int) -> CellTable:
+        """Return a table in which nothing is known."""
+        shape = (gammas, taus, folds)
+        return cls(
+            lower=np.zeros(shape),
+            upper=np.full(shape, np.inf),
+            nominal=np.full(shape, np.inf),
+            tie=np.zeros(shape),
+            rounding=np.zeros(shape),
+            decided=np.zeros(shape, dtype=bool),
+            final=np.zeros(shape, dtype=bool),
+            branched=np.zeros(shape, dtype=bool),
+            support=np.zeros((*shape, (q + 7) // 8), dtype=np.uint8),
+            q=q,
+        )
+
+    def get_support(self, g: int, t: int, fold: int) -> NDArray[np.int64]:
+        """Return the columns of a cell's support."""
+        return np.flatnonzero(np.unpackbits(self.support[g, t, fold], count=self.q)).astype(np.int64)
+
+    def set_support(self, g: int, t: int, fold: int, columns: NDArray[np.int64]) -> None:
+        """Store the columns of a cell's support."""
+        mask = np.zeros(self.q, dtype=np.uint8)
+        mask[columns] = 1
+        self.support[g, t, fold] = np.packbits(mask)
+
+    def narrow(self, g: int, t: int, fold: int, lower: float, upper: float) -> None:
+        """Tighten the interval of a cell; bounds only ever tighten.
+
+        Raises
+        ------
+        Contradiction
+            If the new interval misses the old one by more than rounding.
+        """
+        low, high = max(self.lower[g, t, fold], lower), min(self.upper[g, t, fold], upper)
+        if low > high:
+            if low > high * (1.0 + 1e-7) + 1e-300:
+                raise Contradiction(f"cell (gamma {g}, tau {t}, fold {fold}): lower bound {low!r} exceeds upper bound {high!r}")
+            low = high
+        self.lower[g, t, fold], self.upper[g, t, fold] = low, high
+
+
+@dataclass(frozen=True, eq=False)
+class PairBounds:
+    """Sums over folds by (gamma, tau): `lower <= sum_j h_j <= upper`; `best` indexes the smallest upper sum."""
+
+    lower: FloatArray
+    upper: FloatArray
+    nominal: FloatArray
+    tie: FloatArray
+    rounding: FloatArray
+    best: tuple[int, int]
+
+    @property
+    def floor(self) -> float:
+        """Certified lower bound of the smallest h over the grid."""
+        return float(self.lower.min())
+
+    @property
+    def ceiling(self) -> float:
+        """Certified upper bound of the reported pair's h."""
+        return float(self.upper[self.best])
+
+    def allowances(self) -> tuple[float, float]:
+        """Tie width and rounding allowance of the certificate: those of the pair that attains the lower bound.
+
+        With every cell decided, `upper[best] <= upper[lowest] = lower[lowest] + ties + rounding`.
+        """
+        lowest = np.unravel_index(int(np.argmin(self.lower)), self.lower.shape)
+        return float(self.tie[lowest]), float(self.rounding[lowest]) + 1e-14 * float(self.lower[lowest])
+
+    def proved(self, gap: float) -> bool:
+        """Whether `upper - lower <= gap * upper + tie_width + allowance`."""
+        tie, allowance = self.allowances()
+        return bool(np.isfinite(self.ceiling)) and self.ceiling - self.floor <= gap * self.ceiling + tie + allowance
+
+
+def pair_bounds(cells: CellTable, gammas: FloatArray, taus: NDArray[np.int64]) -> PairBounds:
+    """Sum the cells over folds; ties between pairs go to the smallest tau, then the largest gamma. O(G T K)."""
+    upper = cells.upper.sum(axis=2)
+    low = upper.min()
+    rows, cols = np.nonzero(upper <= low * (1.0 + 1e-15) if np.isfinite(low) else upper == low)
+    pick = np.lexsort((-gammas[rows], taus[cols]))[0]
+    best = (int(rows[pick]), int(cols[pick]))
+    if not np.isfinite(low):
+        nominal = cells.nominal.sum(axis=2)
+        place = np.unravel_index(int(np.argmin(nominal)), nominal.shape)
+        best = (int(place[0]), int(place[1]))
+    return PairBounds(
+        lower=cells.lower.sum(axis=2),
+        upper=upper,
+        nominal=cells.nominal.sum(axis=2),
+        tie=cells.tie.sum(axis=2),
+        rounding=cells.rounding.sum(axis=2),
+        best=best,
+    )

@@ -1,0 +1,337 @@
+"""Certified cross-validation over a grid of (gamma, tau): rounds of growing effort until the certificate closes."""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sparsecv_mio.certificate.record import PathRecord, Record
+from sparsecv_mio.data.dataset import Dataset
+from sparsecv_mio.data.folds import FoldPlan
+from sparsecv_mio.data.standard import StandardData, standardize
+from sparsecv_mio.errors import BadInput
+from sparsecv_mio.formulation.backends.native.path import PathResult, solve_path
+from sparsecv_mio.problem.accumulate import Moments, row_moments, training_moments
+from sparsecv_mio.problem.problem import FloatArray
+from sparsecv_mio.search.cells import CellTable, PairBounds, pair_bounds
+from sparsecv_mio.search.fold_job import FoldJob
+
+FIRST_EFFORT, EFFORT_GROWTH = 1 << 16, 8
+
+
+@dataclass(frozen=True)
+class Progress:
+    """How far a run is: cells final of all, nodes, bounds of the best CV error so far (per row, file units), seconds."""
+
+    done: int
+    total: int
+    nodes: int
+    lower: float
+    upper: float
+    seconds: float
+
+
+@dataclass(frozen=True, eq=False)
+class Grid:
+    """What was asked: gammas and taus in the order of the request, without repeats."""
+
+    gammas: FloatArray
+    taus: NDArray[np.int64]
+
+    @classmethod
+    def of(cls, gammas: Sequence[float], taus: Sequence[int], p: int) -> Grid:
+        """Check and freeze the grid.
+
+        Raises
+        ------
+        BadInput
+            For an empty grid, a gamma that is not positive and finite, or a tau outside 0..p.
+        """
+        if len(gammas) == 0 or len(taus) == 0:
+            raise BadInput("the grid is empty: give at least one gamma and one tau")
+        for gamma in gammas:
+            if not (np.isfinite(gamma) and gamma > 0.0):
+                raise BadInput(f"gamma {gamma:g} is out of range: it must be positive and finite")
+        for tau in taus:
+            if not 0 <= tau <= p:
+                raise BadInput(f"tau {tau} is out of range: use 0 to {p}, the number of features")
+        unique = sorted(set(float(g) for g in gammas)), sorted(set(int(t) for t in taus))
+        return cls(np.array(unique[0]), np.array(unique[1], dtype=np.int64))
+
+
+class Clock:
+    """Time limit and stop request in one question."""
+
+    def __init__(self, time_limit: float | None, stop: threading.Event | None) -> None:
+        self.began = time.monotonic()
+        self.deadline = self.began + time_limit if time_limit is not None else np.inf
+        self.stop = stop or threading.Event()
+
+    def expired(self) -> bool:
+        """Whether the run should end with what it holds."""
+        return self.stop.is_set() or time.monotonic() > self.deadline
+
+    @property
+    def seconds(self) -> float:
+        """Time since the start."""
+        return time.monotonic() - self.began
+
+
+class CrossValidation:
+    """A run as explicit state: `begin`, then `round` until `finished`; every moment holds a valid certificate.
+
+    A round gives every open cell the same effort, counted in nodes; the next one eight times as much. With a gap
+    above 0, pairs whose certified lower bound already exceeds the best upper bound by the gap are left as they are.
+    """
+
+    def __init__(
+        self,
+        data: StandardData,
+        folds: FoldPlan,
+        grid: Grid,
+        gap: float,
+        clock: Clock,
+        threads: int,
+        progress: Callable[[Progress], None] | None,
+    ) -> None:
+        self.data, self.folds, self.grid, self.gap = data, folds, grid, gap
+        self.clock, self.threads, self.progress = clock, threads, progress
+        self.cells = CellTable.empty(len(grid.gammas), len(grid.taus), folds.k, data.q)
+        self.full: list[PathResult] = []
+        self.all_rows: Moments | None = None
+        self.nodes = 0
+        self.effort = FIRST_EFFORT
+
+    def begin(self) -> None:
+        """Best subsets on all rows, for every gamma: first supports for the folds and the training-loss bound."""
+        self.all_rows = row_moments(self.data, slice(0, self.data.n))
+        problem = self.all_rows.problem(self.data, 1.0)
+        starts: list[NDArray[np.int64]] = []
+        found: dict[int, PathResult] = {}
+        for g in np.argsort(-self.grid.gammas, kind="stable").tolist():
+            here = problem.with_gamma(float(self.grid.gammas[g]))
+            found[g] = solve_path(
+                here, self.grid.taus.tolist(), starts=starts, effort=self.effort, expired=self.clock.expired
+            )
+            starts = [cell.support for cell in found[g].cells.values()]
+            self.nodes += found[g].nodes
+        self.full = [found[g] for g in range(len(self.grid.gammas))]
+
+    def bounds(self) -> PairBounds:
+        """Return the sums over folds."""
+        return pair_bounds(self.cells, self.grid.gammas, self.grid.taus)
+
+    def wanted(self) -> NDArray[np.bool_]:
+        """(G, T, K): the cells worth more work."""
+        open_cells = ~self.cells.final
+        if self.gap > 0.0:
+            now = self.bounds()
+            if np.isfinite(now.ceiling):
+                hopeless = now.lower >= now.ceiling * (1.0 - self.gap)
+                hopeless[now.best] = False
+                open_cells &= ~hopeless[:, :, None]
+        return open_cells
+
+    @property
+    def finished(self) -> bool:
+        """Whether the certificate is closed, or nothing is left to do."""
+        if self.gap > 0.0 and self.bounds().proved(self.gap):
+            return True
+        return self.clock.expired() or not self.wanted().any()
+
+    def round(self) -> None:
+        """Give every cell that is worth it the effort of this round, folds on threads."""
+        wanted = self.wanted()
+        which = np.flatnonzero(wanted.any(axis=(0, 1)))
+        job = FoldJob(
+            self.data, self.folds, self.grid.gammas, self.grid.taus, self.full, self.cells, self.effort, self.clock.expired
+        )
+        for nodes in run_folds(
+            training_moments(self.data, self.folds, which.tolist()),
+            lambda fold, moments: job.run(fold, moments, wanted[:, :, fold]),
+            min(self.threads, len(which)),
+        ):
+            self.nodes += nodes
+            self._report()
+        self.effort *= EFFORT_GROWTH
+
+    def _report(self) -> None:
+        if self.progress is None:
+            return
+        now = self.bounds()
+        per_row = self.data.y_unit**2 / max(int((self.folds.labels >= 0).sum()), 1)
+        self.progress(
+            Progress(
+                done=int(self.cells.final.sum()),
+                total=int(self.cells.final.size),
+                nodes=self.nodes,
+                lower=now.floor * per_row,
+                upper=now.ceiling * per_row,
+                seconds=self.clock.seconds,
+            )
+        )
+
+
+def run_folds(
+    source: Iterator[tuple[int, Moments]], work: Callable[[int, Moments], int], threads: int
+) -> Iterator[int]:
+    """Run `work` over folds on threads, at most two folds ahead of each thread; yields the nodes of each.
+
+    BLAS is held to one thread: the folds are the parallelism.
+    """
+    from threadpoolctl import threadpool_limits
+
+    with threadpool_limits(limits=1):
+        if threads <= 1:
+            for fold, moments in source:
+                yield work(fold, moments)
+            return
+        with ThreadPoolExecutor(threads) as pool:
+            flying: set[Future[int]] = set()
+            for fold, moments in source:
+                flying.add(pool.submit(work, fold, moments))
+                if len(flying) >= 2 * threads:
+                    done, flying = wait(flying, return_when=FIRST_COMPLETED)
+                    for future in done:
+                        yield future.result()
+            for future in flying:
+                yield future.result()
+
+
+def cross_validate(
+    dataset: Dataset,
+    folds: FoldPlan,
+    *,
+    gammas: Sequence[float],
+    taus: Sequence[int],
+    scale: str = "length",
+    intercept: str = "fold",
+    gap: float = 1e-4,
+    one_se: bool = False,
+    time_limit: float | None = None,
+    threads: int | None = None,
+    progress: Callable[[Progress], None] | None = None,
+    stop: threading.Event | None = None,
+) -> Record:
+    """Find the CV-optimal (tau, gamma) of a grid and prove it.
+
+    Minimises `h(gamma, tau) = (1/m) sum_j sum_{i in N_j} (y_i - x_i' b^(-N_j)(gamma, tau))^2` over the grid, where
+    `b^(-N)` solves `min ||y - Xb||^2 + (gamma/2)||b||^2, ||b||_0 <= tau` on the rows outside N (theory section 0).
+
+    Parameters
+    ----------
+    dataset : Dataset
+    folds : FoldPlan
+    gammas, taus : sequences
+        The grid; gamma > 0, 0 <= tau <= p.
+    scale : {"length", "variance", "none"}
+    intercept : {"fold", "global", "none"}
+    gap : float
+        Relative gap at which the certificate counts as closed; 0 decides every cell.
+    one_se : bool
+        Apply the one-standard-error rule and refit at its pair.
+    time_limit : float, optional
+        Seconds; the best answer so far is returned with valid bounds.
+    threads : int, optional
+        Folds solved at once; all cores by default.
+    progress : callable, optional
+        Called with a :class:`Progress` after each fold.
+    stop : threading.Event, optional
+        Set it to end the run with what it holds.
+
+    Returns
+    -------
+    Record
+        Answer and certificate, `lower <= min h <= h(reported pair) <= upper`.
+
+    Raises
+    ------
+    BadInput
+        If the grid or an option is out of range.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sparsecv_mio.data.dataset import Dataset
+    >>> from sparsecv_mio.data.folds import make_folds
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.normal(size=(40, 5))
+    >>> data = Dataset.from_arrays(X, 2 * X[:, 1] - X[:, 3] + 0.1 * rng.normal(size=40))
+    >>> record = cross_validate(data, make_folds("5", data), gammas=[0.01, 0.1], taus=range(1, 6))
+    >>> record.status, record.tau, record.support
+    ('proved', 2, ('x1', 'x3'))
+    """
+    from sparsecv_mio.search.answer import build_record
+
+    _check_options(dataset, folds, gap, one_se, time_limit, threads)
+    grid = Grid.of(gammas, taus, dataset.p)
+    clock = Clock(time_limit, stop)
+    data = standardize(dataset, scale, intercept)
+    run = CrossValidation(data, folds, grid, gap, clock, threads or os.cpu_count() or 1, progress)
+    run.begin()
+    run.round()
+    while not run.finished:
+        run.round()
+    return build_record(run, one_se=one_se, time_limit=time_limit, threads=threads)
+
+
+def best_subsets(
+    dataset: Dataset,
+    *,
+    gammas: Sequence[float],
+    taus: Sequence[int],
+    scale: str = "length",
+    intercept: str = "fold",
+    gap: float = 1e-7,
+    time_limit: float | None = None,
+    threads: int | None = None,
+    progress: Callable[[Progress], None] | None = None,
+    stop: threading.Event | None = None,
+) -> PathRecord:
+    """Best subset of every size on all rows, each with its certified interval.
+
+    Parameters and errors as for :func:`cross_validate`; `gap` is the relative gap at which a fit counts as proved.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sparsecv_mio.data.dataset import Dataset
+    >>> data = Dataset.from_arrays(np.eye(6)[:, :3], [3.0, 2.0, 1.0, 0.0, 0.0, 0.0])
+    >>> [row.support for row in best_subsets(data, gammas=[0.1], taus=[1, 2]).path]
+    [('x0',), ('x0', 'x1')]
+    """
+    from sparsecv_mio.search.answer import build_path
+
+    _check_options(dataset, None, gap, False, time_limit, threads)
+    grid = Grid.of(gammas, taus, dataset.p)
+    return build_path(
+        standardize(dataset, scale, intercept), grid, gap, Clock(time_limit, stop), threads, time_limit, progress
+    )
+
+
+def _check_options(
+    dataset: Dataset,
+    folds: FoldPlan | None,
+    gap: float,
+    one_se: bool,
+    time_limit: float | None,
+    threads: int | None,
+) -> None:
+    if not 0.0 <= gap < 1.0:
+        raise BadInput(f"gap {gap:g} is out of range: use 0 <= gap < 1")
+    if time_limit is not None and not time_limit > 0.0:
+        raise BadInput(f"time limit {time_limit:g} is out of range: give seconds above 0")
+    if threads is not None and threads < 1:
+        raise BadInput(f"threads {threads} is out of range: use at least 1")
+    if folds is not None:
+        if folds.n != dataset.n:
+            raise BadInput(f"the fold plan is for {folds.n} rows, the data have {dataset.n}")
+        if one_se and folds.k < 2:
+            raise BadInput("the one-standard-error rule needs at least two scored folds")

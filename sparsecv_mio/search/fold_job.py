@@ -1,0 +1,128 @@
+"""One fold, every gamma and tau still open: solve, refit, score, bound."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sparsecv_mio.data.folds import FoldPlan
+from sparsecv_mio.data.standard import StandardData
+from sparsecv_mio.formulation.backends.native.path import PathCell, PathResult, solve_path
+from sparsecv_mio.problem.accumulate import Moments
+from sparsecv_mio.problem.problem import FloatArray, SparseProblem
+from sparsecv_mio.search.candidates import FoldRows
+from sparsecv_mio.search.cells import CellTable
+from sparsecv_mio.search.undecided import RidgeBall
+from sparsecv_mio.units import TIE_RTOL
+
+IntArray = NDArray[np.int64]
+BALL_COLUMNS = 1500  # columns beyond which the ridge ball's factorisation costs more than it is worth
+
+
+class FoldJob:
+    """The work of one fold in one round.
+
+    Parameters
+    ----------
+    data, folds : StandardData, FoldPlan
+    gammas, taus : the grid
+    full : PathResult by gamma
+        Best subsets on all rows: first supports to try, and the training-loss bound.
+    cells : CellTable
+        Read for what is open, written for this fold only (so that folds may run on threads).
+    effort : int
+        Nodes one tau may cost.
+    expired : callable
+        True stops the trees with what they hold.
+    """
+
+    def __init__(
+        self,
+        data: StandardData,
+        folds: FoldPlan,
+        gammas: FloatArray,
+        taus: IntArray,
+        full: Sequence[PathResult],
+        cells: CellTable,
+        effort: int,
+        expired: Callable[[], bool],
+    ) -> None:
+        self.data, self.folds, self.gammas, self.taus = data, folds, gammas, taus
+        self.full, self.cells, self.effort, self.expired = full, cells, effort, expired
+
+    def run(self, fold: int, training: Moments, wanted: NDArray[np.bool_]) -> int:
+        """Work on the cells `wanted` (G, T) of a fold; returns the nodes spent."""
+        rows = FoldRows(self.data, self.folds, fold, training)
+        problem = training.problem(self.data, 1.0)
+        nodes = 0
+        neighbours: list[IntArray] = []
+        for g in np.argsort(-self.gammas, kind="stable").tolist():
+            open_taus = np.flatnonzero(wanted[g])
+            if len(open_taus) == 0:
+                continue
+            gamma = float(self.gammas[g])
+            here = problem.with_gamma(gamma)
+            starts = [cell.support for cell in self.full[g].cells.values()] + neighbours
+            result = solve_path(here, self.taus[open_taus].tolist(), starts=starts, effort=self.effort, expired=self.expired)
+            nodes += result.nodes
+            self._settle(fold, g, open_taus, here, rows, result)
+            neighbours = [cell.support for cell in result.cells.values()]
+        return nodes
+
+    def _settle(
+        self, fold: int, g: int, open_taus: IntArray, problem: SparseProblem, rows: FoldRows, result: PathResult
+    ) -> None:
+        """Turn the outcome of the trees into intervals of the held-out error."""
+        found = [result.cells[int(self.taus[t])] for t in open_taus]
+        supports: list[IntArray] = []
+        spans: list[tuple[int, int]] = []
+        for cell in found:
+            mine = list(cell.candidates) if cell.complete else [cell.support]
+            spans.append((len(supports), len(supports) + len(mine)))
+            supports.extend(mine)
+        fits = rows.refit(problem, supports, float(self.gammas[g]))
+        ball: RidgeBall | None = None
+        for t, cell, (lo, hi) in zip(open_taus.tolist(), found, spans, strict=True):
+            value, error = fits.value[lo:hi], fits.value_error[lo:hi]
+            held, slip = fits.held_out[lo:hi], fits.held_out_error[lo:hi]
+            where = (g, t, fold)
+            if cell.complete and bool(np.all(np.abs(value - np.array(cell.values)) <= 0.5 * cell.margin + error)):
+                best = int(np.argmin(value))
+                tied = value - error <= value[best] * (1.0 + TIE_RTOL) + error[best]
+                self._decide(where, [supports[lo + i] for i in np.flatnonzero(tied)], held[tied], slip[tied], cell)
+                continue
+            upper = float(value[0] + error[0]) if not cell.complete else float((value + error).min())
+            first = int(np.argmin(value))
+            self.cells.set_support(*where, supports[lo + first])
+            self.cells.nominal[where] = held[first]
+            self.cells.final[where] = result.finished
+            self.cells.branched[where] |= cell.branched
+            if problem.q <= BALL_COLUMNS:
+                ball = ball or RidgeBall(problem, rows)
+                interval = ball.held_out(upper)
+                self.cells.narrow(*where, interval.lower, interval.upper)
+            full = self.full[g].cells[cell.tau]
+            self.cells.narrow(*where, max(0.0, full.lower - upper), np.inf)
+
+    def _decide(
+        self,
+        where: tuple[int, int, int],
+        supports: list[IntArray],
+        held: FloatArray,
+        slip: FloatArray,
+        cell: PathCell,
+    ) -> None:
+        """Store a cell whose optimal supports are completely known."""
+        low, high = float((held - slip).min()), float((held + slip).max())
+        first = min(range(len(supports)), key=lambda i: tuple(supports[i].tolist()))
+        cells = self.cells
+        cells.set_support(*where, supports[first])
+        cells.nominal[where] = held[first]
+        cells.narrow(*where, max(low, 0.0), high)
+        width = float(held.max() - held.min())
+        cells.tie[where] = width
+        cells.rounding[where] = max(float(cells.upper[where] - cells.lower[where]) - width, 0.0)
+        cells.decided[where] = cells.final[where] = True
+        cells.branched[where] |= cell.branched
