@@ -33,19 +33,22 @@ def path(
     grid = parse.gammas(gamma)
     parse.one_of(scale, parse.SCALES, "--scale")
     parse.one_of(intercept, parse.INTERCEPTS, "--intercept")
-    limits = {"gap": parse.gap(gap), "time_limit": parse.time_limit(time_limit)}
+    parse.gap(gap)
+    seconds = parse.time_limit(time_limit)
     workers = parse.threads(threads, session.cores())
     session.check_output(json)
-    dataset = session.read_data(data, target, features, drop, ())
-    sizes = parse.default_taus(dataset.p, dataset.n) if tau is None else parse.taus(tau, dataset.p)
+    with session.interruptible() as stop:
+        dataset = session.read_data(data, target, features, drop, ())
+        sizes = parse.default_taus(dataset.p, dataset.n) if tau is None else parse.taus(tau, dataset.p)
 
-    from sparsecv_mio.search.driver import best_subsets
+        from sparsecv_mio.search.driver import best_subsets
 
-    with session.interruptible() as stop, session.progress_bar(quiet) as progress:
-        record = best_subsets(
-            dataset, gammas=grid, taus=sizes, scale=scale, intercept=intercept,
-            threads=workers, progress=progress, stop=stop, **limits,
-        )  # fmt: skip
+        session.before_the_engine(stop)
+        with session.progress_bar(quiet) as progress:
+            record = best_subsets(
+                dataset, gammas=grid, taus=sizes, scale=scale, intercept=intercept,
+                threads=workers, progress=progress, stop=stop, gap=gap, time_limit=seconds,
+            )  # fmt: skip
     session.deliver(record, json, quiet)
 
     from sparsecv_mio.report.tables import print_path

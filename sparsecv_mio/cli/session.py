@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 EXIT_CODE = {"proved": 0, "limit": 3, "interrupted": 130}
 OWN_TARGET = (".npz", ".svm", ".svmlight", ".libsvm")
+READ_BY_ARROW = (".csv", ".tsv", ".parquet")
 PIPE_WIDTH = 200  # a file or a pipe has no width: wide enough that no table is cut
 
 
@@ -34,6 +35,10 @@ def read_data(path: str, target: str | None, features: str | None, drop: str | N
         if Path(path).suffix.lower() not in OWN_TARGET:
             raise BadInput("--target is missing: name the column to predict")
         target = "y"
+    if Path(path).suffix.lower() in READ_BY_ARROW:
+        import pyarrow
+
+        pyarrow.enable_signal_handlers(False)  # they lose a Ctrl-C that comes near the end of a read
     from sparsecv_mio.data.readers import read_dataset
 
     return read_dataset(path, target, features=kept, drop=dropped, aux=tuple(aux))
@@ -79,7 +84,10 @@ def deliver(record: Record | PathRecord, json: str | None, quiet: bool) -> None:
 
 @contextmanager
 def interruptible() -> Iterator[threading.Event]:
-    """The first Ctrl-C sets the event, on which the engine returns its best answer; the second one quits."""
+    """The first Ctrl-C sets the event, on which the engine returns its best answer; the second one quits.
+
+    It is in force from the start of a command: libraries swallow a KeyboardInterrupt that falls into an import.
+    """
     stop = threading.Event()
     if threading.current_thread() is not threading.main_thread():
         yield stop
@@ -90,13 +98,19 @@ def interruptible() -> Iterator[threading.Event]:
             raise KeyboardInterrupt
         stop.set()
         # os.write: the handler may interrupt a print to the same stream
-        os.write(2, b"sparsecv: stopping with the best answer so far (Ctrl-C again quits at once)\n")
+        os.write(2, b"sparsecv: stopping (Ctrl-C again quits at once)\n")
 
     previous = signal.signal(signal.SIGINT, note)
     try:
         yield stop
     finally:
         signal.signal(signal.SIGINT, previous)
+
+
+def before_the_engine(stop: threading.Event) -> None:
+    """End a command that was interrupted while it read its data."""
+    if stop.is_set():
+        raise KeyboardInterrupt
 
 
 @contextmanager

@@ -42,27 +42,29 @@ def solve(
     grid = parse.gammas(gamma)
     parse.one_of(scale, parse.SCALES, "--scale")
     parse.one_of(intercept, parse.INTERCEPTS, "--intercept")
-    limits = {"gap": parse.gap(gap), "time_limit": parse.time_limit(time_limit)}
+    parse.gap(gap)
+    seconds = parse.time_limit(time_limit)
     workers = parse.threads(threads, session.cores())
     session.check_output(json)
 
-    from sparsecv_mio.data.folds import fold_columns, make_folds
+    with session.interruptible() as stop:
+        from sparsecv_mio.data.folds import fold_columns, make_folds
 
-    dataset = session.read_data(data, target, features, drop, fold_columns(folds))
-    plan = make_folds(folds, dataset, seed)
-    if one_se and plan.k < 2:
-        raise BadInput("--one-se: a single fold has no standard error")
-    sizes = (
-        parse.default_taus(dataset.p, dataset.n - int(plan.sizes.max())) if tau is None else parse.taus(tau, dataset.p)
-    )
+        dataset = session.read_data(data, target, features, drop, fold_columns(folds))
+        plan = make_folds(folds, dataset, seed)
+        if one_se and plan.k < 2:
+            raise BadInput("--one-se: a single fold has no standard error")
+        n_train = dataset.n - int(plan.sizes.max())
+        sizes = parse.default_taus(dataset.p, n_train) if tau is None else parse.taus(tau, dataset.p)
 
-    from sparsecv_mio.search.driver import cross_validate
+        from sparsecv_mio.search.driver import cross_validate
 
-    with session.interruptible() as stop, session.progress_bar(quiet) as progress:
-        record = cross_validate(
-            dataset, plan, gammas=grid, taus=sizes, scale=scale, intercept=intercept, one_se=one_se,
-            threads=workers, progress=progress, stop=stop, **limits,
-        )  # fmt: skip
+        session.before_the_engine(stop)
+        with session.progress_bar(quiet) as progress:
+            record = cross_validate(
+                dataset, plan, gammas=grid, taus=sizes, scale=scale, intercept=intercept, one_se=one_se,
+                threads=workers, progress=progress, stop=stop, gap=gap, time_limit=seconds,
+            )  # fmt: skip
     session.deliver(record, json, quiet)
 
     from sparsecv_mio.report.tables import print_answer

@@ -19,8 +19,9 @@ def verify(
 ) -> int:
     """Check a record against the data.
 
-    By plain linear algebra, apart from the search that made the record: rebuilds the folds, refits every support, sums the errors and, with at most 15 features that vary, proves the
-    optimality again by enumeration. Says what it verified and what it only read.
+    By plain linear algebra, apart from the search that made the record: rebuilds the folds, refits every support, sums
+    the errors and, with at most 15 features that vary, proves the optimality again by enumeration. Says what it
+    verified and what it only read.
     """
     from sparsecv_mio.certificate.record import Record, read_record
     from sparsecv_mio.certificate.verify import verify as check
