@@ -8,15 +8,19 @@ from __future__ import annotations
 
 import numpy as np
 from numba import njit
+from numpy.typing import NDArray
 
 from sparsecv_mio.kernels.treecv_order import shuffled_range
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
 
 PEGASOS = 0
 LEAST_SQUARES = 1
 
 
 @njit(cache=True, nogil=True)
-def learn_row(kind, model, x, target, a):
+def learn_row(kind: int, model: Floats, x: Floats, target: float, a: float) -> None:
     """Update `model` in place by one row. O(p)."""
     p = x.shape[0]
     t = model[model.shape[0] - 1]
@@ -43,14 +47,14 @@ def learn_row(kind, model, x, target, a):
 
 
 @njit(cache=True, nogil=True)
-def learn_rows(kind, model, X, y, a):
+def learn_rows(kind: int, model: Floats, X: Floats, y: Floats, a: float) -> None:
     """Update `model` in place by all rows in order. O(m p)."""
     for i in range(X.shape[0]):
         learn_row(kind, model, X[i], y[i], a)
 
 
 @njit(cache=True, nogil=True)
-def score_rows(kind, model, X, y, first, last):
+def score_rows(kind: int, model: Floats, X: Floats, y: Floats, first: int, last: int) -> float:
     """Mean loss over rows first .. last-1: share of wrong signs (kind 0) or squared error (kind 1). O(m p)."""
     p = X.shape[1]
     t = max(model[model.shape[0] - 1], 1.0)
@@ -67,7 +71,18 @@ def score_rows(kind, model, X, y, first, last):
 
 
 @njit(cache=True, nogil=True)
-def learn_range(kind, model, X, y, first, last, a, randomized, seed, order):
+def learn_range(
+    kind: int,
+    model: Floats,
+    X: Floats,
+    y: Floats,
+    first: int,
+    last: int,
+    a: float,
+    randomized: bool,
+    seed: int,
+    order: Ints,
+) -> None:
     """Update by rows first .. last-1, in order or shuffled; `order` is scratch of at least that length. O(m p)."""
     if randomized:
         shuffled_range(first, last, seed, order)
@@ -79,7 +94,19 @@ def learn_range(kind, model, X, y, first, last, a, randomized, seed, order):
 
 
 @njit(cache=True, nogil=True)
-def tree(kind, base, X, y, starts, first, last, a, randomized, seed, scores):
+def tree(
+    kind: int,
+    base: Floats,
+    X: Floats,
+    y: Floats,
+    starts: Ints,
+    first: int,
+    last: int,
+    a: float,
+    randomized: bool,
+    seed: int,
+    scores: Floats,
+) -> int:
     """Cross-validate chunks first .. last-1 from a model of all other rows; returns the rows learned.
 
     Depth first on an explicit stack; one model per level, so O(p log k) memory. The left child learns the right half's

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 from numba import njit
+from numpy.typing import NDArray
 
 
 @njit(cache=True, nogil=True)
-def splitmix(x):
+def splitmix(x: np.uint64) -> np.uint64:
     """One step of splitmix64 on a uint64. O(1)."""
     x = np.uint64(x) + np.uint64(0x9E3779B97F4A7C15)
     x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
@@ -16,7 +17,7 @@ def splitmix(x):
 
 
 @njit(cache=True, nogil=True)
-def shuffled_range(first, last, seed, out):
+def shuffled_range(first: int, last: int, seed: int, out: NDArray[np.int64]) -> None:
     """Fill `out[:last - first]` with first .. last-1 in a random order (Fisher-Yates). O(last - first)."""
     m = last - first
     for i in range(m):

@@ -1,0 +1,28 @@
+"""TreeCV (Joulani, Gyorgy, Szepesvari 2015): k-fold cross-validation of incremental learners in O(log k) passes.
+
+Estimates, never certificates, save for learners that do not mind the order of the rows (theory section 8).
+"""
+
+from sparsecv_mio.oracles.treecv.learners.linear import LeastSquaresSgd, PegasosLearner
+from sparsecv_mio.oracles.treecv.learners.naive_bayes import BernoulliNaiveBayes, GaussianNaiveBayes
+from sparsecv_mio.oracles.treecv.learners.partial_fit import PartialFitLearner
+from sparsecv_mio.oracles.treecv.learners.ridge import RidgeLearner
+from sparsecv_mio.oracles.treecv.protocol import CvResult, FoldRows, Learner, Recursive, Revertible
+from sparsecv_mio.oracles.treecv.standard import standard_cv
+from sparsecv_mio.oracles.treecv.tree import tree_cv
+
+__all__ = [
+    "BernoulliNaiveBayes",
+    "CvResult",
+    "FoldRows",
+    "GaussianNaiveBayes",
+    "LeastSquaresSgd",
+    "Learner",
+    "PartialFitLearner",
+    "PegasosLearner",
+    "Recursive",
+    "Revertible",
+    "RidgeLearner",
+    "standard_cv",
+    "tree_cv",
+]

@@ -1,0 +1,251 @@
+"""The TreeCV recursion (Joulani, Gyorgy, Szepesvari 2015, Algorithm 1), on one thread or many.
+
+The model of a range of folds has learned every row outside it. Its left half gets a copy that learns the right half's
+rows, then the model itself learns the left half's rows and serves the right half. A range of one fold is scored. Every
+level of the tree feeds each row once, so all k folds cost `ceil(log2 k)` passes over the data.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from time import perf_counter
+
+import numpy as np
+
+from sparsecv_mio.data.dataset import FloatArray, IntArray, row_chunks
+from sparsecv_mio.data.folds import FoldPlan
+from sparsecv_mio.errors import BadInput
+from sparsecv_mio.oracles.base import ProgressHook
+from sparsecv_mio.oracles.treecv.protocol import CvResult, FoldRows, Learner, Recursive, Revertible
+
+PROGRESS_PARTS = 64  # subtrees that compiled code runs between two calls of the progress hook
+TASKS_PER_JOB = 4  # subtrees per worker, so that unequal ones even out
+STRATEGIES = ("copy", "revert")
+
+
+@dataclass(frozen=True)
+class Manner:
+    """How the tree is walked."""
+
+    randomized: bool
+    seed: int
+    strategy: str
+
+
+def tree_cv(
+    learner: Learner,
+    X: FloatArray,
+    y: FloatArray,
+    folds: FoldPlan,
+    *,
+    randomized: bool = False,
+    seed: int = 0,
+    strategy: str = "copy",
+    jobs: int = 1,
+    progress: ProgressHook | None = None,
+) -> CvResult:
+    """Cross-validate an incremental learner over all folds in `ceil(log2 k)` passes.
+
+    Parameters
+    ----------
+    learner : Learner
+        The untrained model; it is copied, not changed.
+    X, y : (n, p), (n,) array
+        Rows; those never held out are learned first.
+    folds : FoldPlan
+        Up to k = n folds.
+    randomized : bool
+        Feed the rows of every update in a random order, else in the order of the folds. The order depends on the seed
+        and on the rows of the update alone: strategy and jobs do not change the result.
+    seed : int
+        Seed of those orders.
+    strategy : {"copy", "revert"}
+        Copy the model before each branch, or undo the branch's updates (the learner must be
+        :class:`~sparsecv_mio.oracles.treecv.protocol.Revertible`).
+    jobs : int
+        Workers, by joblib with threads unless a joblib context (`parallel_config`) names another backend.
+    progress : callable, optional
+        Called with (folds scored, k).
+
+    Returns
+    -------
+    CvResult
+        `updates <= n ceil(log2 k)` beyond the rows never held out, so at most `n (1 + log2 k)`; O(log k) models in
+        memory on one job. The estimate equals standard cross-validation where the learner does not mind the order.
+
+    Raises
+    ------
+    BadInput
+        An option does not fit the learner.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sparsecv_mio.data.folds import folds_from_labels
+    >>> from sparsecv_mio.oracles.treecv import RidgeLearner, standard_cv, tree_cv
+    >>> rng = np.random.default_rng(0)
+    >>> X, y = rng.standard_normal((16, 2)), rng.standard_normal(16)
+    >>> folds = folds_from_labels(np.arange(16))
+    >>> tree, standard = (cv(RidgeLearner(1.0), X, y, folds) for cv in (tree_cv, standard_cv))
+    >>> tree.updates, standard.updates, abs(tree.estimate - standard.estimate) < 1e-12
+    (64, 240, True)
+    """
+    if strategy not in STRATEGIES:
+        raise BadInput(f"strategy {strategy!r} is unknown: use one of {', '.join(STRATEGIES)}")
+    if strategy == "revert" and not isinstance(learner, Revertible):
+        raise BadInput(f"{type(learner).__name__} cannot revert an update: use the copy strategy")
+    if jobs < 1:
+        raise BadInput(f"--jobs must be at least 1, not {jobs}")
+    rows, manner = FoldRows.of(X, y, folds), Manner(randomized, seed, strategy)
+    begin = perf_counter()
+    model = learner.copy()
+    fixed = _feed(model, rows, int(rows.starts[-1]), rows.n, manner)
+    if jobs == 1:
+        scores, fed = _run_subtree(model, rows, 0, rows.k, manner, progress)
+    else:
+        scores, fed = _run_parallel(model, rows, manner, jobs, progress)
+    return CvResult(scores, np.diff(rows.starts), fixed + fed, perf_counter() - begin)
+
+
+def _middle(first: int, last: int) -> int:
+    return first + (last - first + 1) // 2
+
+
+def feed_rows(model: Learner, rows: FoldRows, first: int, last: int, order: IntArray | None) -> None:
+    """Update a model with rows first .. last-1, in the given order by blocks of 8 MB, or in one piece."""
+    if order is None:
+        model.update(rows.X[first:last], rows.y[first:last])
+        return
+    for block in row_chunks(last - first, rows.X.shape[1]):
+        model.update(rows.X[order[block]], rows.y[order[block]])
+
+
+def _order(first: int, last: int, manner: Manner) -> IntArray | None:
+    if not manner.randomized:
+        return None
+    from sparsecv_mio.kernels.treecv_order import shuffled_range
+
+    order = np.empty(last - first, dtype=np.int64)
+    shuffled_range(first, last, manner.seed, order)
+    return order
+
+
+def _feed(model: Learner, rows: FoldRows, first: int, last: int, manner: Manner) -> int:
+    if last > first:
+        feed_rows(model, rows, first, last, _order(first, last, manner))
+    return last - first
+
+
+def _feed_saving(model: Revertible, rows: FoldRows, first: int, last: int, manner: Manner) -> object:
+    order = _order(first, last, manner)
+    chosen = slice(first, last) if order is None else order
+    return model.update_saving(rows.X[chosen], rows.y[chosen])
+
+
+@dataclass
+class _Walk:
+    """One subtree, sequentially: the recursion, its scores and its counts."""
+
+    rows: FoldRows
+    manner: Manner
+    first: int
+    scores: FloatArray
+    tick: Callable[[int], None]
+    grain: int
+    fed: int = 0
+
+    def copying(self, model: Learner, first: int, last: int) -> None:
+        """Score folds first .. last-1 from a model of all others; the model is used up."""
+        if last - first == 1:
+            self._score(model, first)
+        elif last - first <= self.grain and isinstance(model, Recursive):
+            manner = self.manner
+            found, fed = model.subtree(self.rows, first, last, randomized=manner.randomized, seed=manner.seed)
+            self.scores[first - self.first : last - self.first] = found
+            self.fed += fed
+            self.tick(last - first)
+        else:
+            middle, starts = _middle(first, last), self.rows.starts
+            left = model.copy()
+            self.fed += _feed(left, self.rows, int(starts[middle]), int(starts[last]), self.manner)
+            self.copying(left, first, middle)
+            del left
+            self.fed += _feed(model, self.rows, int(starts[first]), int(starts[middle]), self.manner)
+            self.copying(model, middle, last)
+
+    def reverting(self, model: Revertible, first: int, last: int) -> None:
+        """The same on one model, which is left as it was found."""
+        if last - first == 1:
+            self._score(model, first)
+            return
+        middle = _middle(first, last)
+        for learn, hold in (((middle, last), (first, middle)), ((first, middle), (middle, last))):
+            lo, hi = int(self.rows.starts[learn[0]]), int(self.rows.starts[learn[1]])
+            change = _feed_saving(model, self.rows, lo, hi, self.manner)
+            self.fed += hi - lo
+            self.reverting(model, *hold)
+            model.revert(change)
+
+    def _score(self, model: Learner, j: int) -> None:
+        lo, hi = self.rows.starts[j], self.rows.starts[j + 1]
+        self.scores[j - self.first] = model.score(self.rows.X[lo:hi], self.rows.y[lo:hi])
+        self.tick(1)
+
+
+def _run_subtree(
+    model: Learner, rows: FoldRows, first: int, last: int, manner: Manner, progress: ProgressHook | None = None
+) -> tuple[FloatArray, int]:
+    """Scores of folds first .. last-1 and the rows fed, from a model of all other rows; the model is used up."""
+    done = 0
+
+    def tick(count: int) -> None:
+        nonlocal done
+        done += count
+        if progress is not None:
+            progress(done, last - first)
+
+    grain = last - first if progress is None else max(1, (last - first) // PROGRESS_PARTS)
+    walk = _Walk(rows, manner, first, np.empty(last - first), tick, grain)
+    if manner.strategy == "revert" and isinstance(model, Revertible):
+        walk.reverting(model, first, last)
+    else:
+        walk.copying(model, first, last)
+    return walk.scores, walk.fed
+
+
+def _split(
+    model: Learner, rows: FoldRows, first: int, last: int, manner: Manner
+) -> tuple[list[tuple[Learner, int, int]], int]:
+    """Children of one node, each with its own model."""
+    if last - first == 1:
+        return [(model, first, last)], 0
+    middle, starts = _middle(first, last), rows.starts
+    left = model.copy()
+    fed = _feed(left, rows, int(starts[middle]), int(starts[last]), manner)
+    fed += _feed(model, rows, int(starts[first]), int(starts[middle]), manner)
+    return [(left, first, middle), (model, middle, last)], fed
+
+
+def _run_parallel(
+    model: Learner, rows: FoldRows, manner: Manner, jobs: int, progress: ProgressHook | None
+) -> tuple[FloatArray, int]:
+    """Split level by level until there are enough subtrees, then run these; both in parallel."""
+    from joblib import Parallel, delayed
+
+    pool = Parallel(n_jobs=jobs, prefer="threads")
+    nodes: list[tuple[Learner, int, int]] = [(model, 0, rows.k)]
+    fed = 0
+    while len(nodes) < min(TASKS_PER_JOB * jobs, rows.k):
+        grown = pool(delayed(_split)(*node[:1], rows, *node[1:], manner) for node in nodes)
+        nodes = [node for children, _ in grown for node in children]
+        fed += sum(count for _, count in grown)
+    scores = np.empty(rows.k)
+    finish = pool if progress is None else Parallel(n_jobs=jobs, prefer="threads", return_as="generator")
+    tasks = (delayed(_run_subtree)(*node[:1], rows, *node[1:], manner) for node in nodes)
+    for (_, first, last), (found, count) in zip(nodes, finish(tasks), strict=True):
+        scores[first:last] = found
+        fed += count
+        if progress is not None:
+            progress(last, rows.k)
+    return scores, fed
