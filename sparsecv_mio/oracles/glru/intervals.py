@@ -1,0 +1,324 @@
+"""Intervals for coefficients, predictions and dual variables of the optimum in a :class:`Region`.
+
+| method | what it is |
+|---|---|
+| `primal` | Primal-SCB as printed: ball (9) about w, interval (15) |
+| `dual` | Dual-SCB as printed, with Remark 2: ball (11), intervals (12) of the coefficients, their sum (16) |
+| `sharp` | the ball of the midpoint, see :mod:`.region` |
+| `best` | intersection of `sharp`, the dual intervals with the sharp radius, and, for L1, the level sets below |
+
+In (16) the division by n belongs inside of the derivative's argument, as here. For L1 the gap bounds
+`sum_j l1 |w_j*| - c_j w_j* <= G`, and `l1 ||w*||_1 <= P(w)`; both give the range of a linear function in closed form.
+
+The paper has no interval for an unpenalised intercept (12 is the whole line). Two are found here and intersected:
+`sum_i l_i'(t_i*) = 0` is monotone in the intercept once `t_i*` is known up to a radius (the *middle*), and a row's
+`t_i*` lies in `dl_i*(-alpha_i*)`, alpha* in its ball (the *anchors*).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from enum import StrEnum
+
+import numpy as np
+
+from sparsecv_mio.data.dataset import FloatArray
+from sparsecv_mio.errors import BadInput
+from sparsecv_mio.oracles.base import Bracket
+from sparsecv_mio.oracles.glru.fit import EPS
+from sparsecv_mio.oracles.glru.region import Region
+
+ROUNDING = 32.0 * EPS
+
+
+class Method(StrEnum):
+    """Which bound an interval is made from."""
+
+    PRIMAL = "primal"
+    DUAL = "dual"
+    SHARP = "sharp"
+    BEST = "best"
+
+
+def coefficient_intervals(region: Region, method: str = "best") -> Bracket:
+    """Intervals of the optimal coefficients.
+
+    Parameters
+    ----------
+    region : Region
+    method : {"primal", "dual", "sharp", "best"}
+        `primal` and `sharp` say nothing without strong convexity.
+
+    Returns
+    -------
+    Bracket
+        (d,) ends in the region's coordinates; an intercept's entry, last, is found by :func:`prediction_intervals`.
+
+    Examples
+    --------
+    >>> from sparsecv_mio.oracles.glru import Regularizer, Squared, assess, make_problem, region_of
+    >>> problem = make_problem([[1.0], [1.0]], [2.0, 2.0], Squared(), Regularizer(1.0))
+    >>> box = coefficient_intervals(region_of(assess(problem, np.array([0.5]))))
+    >>> bool(box.lower[0] <= 1.0 <= box.upper[0])
+    True
+    """
+    low, high = _penalised_box(region, Method(method))
+    if region.regularizer.intercept:
+        level = prediction_intervals(region, np.zeros((1, region.d)), method)
+        low, high = np.append(low, level.lower), np.append(high, level.upper)
+    return Bracket(low, high)
+
+
+def prediction_intervals(region: Region, X: FloatArray, method: str = "best") -> Bracket:
+    """Intervals of the optimal predictions `x' w*`, an intercept included.
+
+    Parameters
+    ----------
+    region : Region
+    X : (m, d) array
+        Test rows over the penalised columns, in the region's order.
+    method : {"primal", "dual", "sharp", "best"}
+
+    Returns
+    -------
+    Bracket
+        (m,) ends. O(md); with an intercept O(md + n).
+
+    Raises
+    ------
+    BadInput
+        If X has another number of columns.
+
+    Examples
+    --------
+    >>> from sparsecv_mio.oracles.glru import Regularizer, Squared, assess, make_problem, change_rows
+    >>> problem = make_problem([[1.0], [1.0], [1.0]], [1.0, 1.0, 4.0], Squared(), Regularizer(1.0))
+    >>> region = change_rows(assess(problem, np.array([1.0])), remove=[2])
+    >>> [round(float(prediction_intervals(region, np.ones((1, 1)), m).upper[0]), 6) for m in Method]
+    [2.0, 1.0, 1.0, 0.5]
+    """
+    if X.ndim != 2 or X.shape[1] != region.d:
+        raise BadInput(f"test rows of shape {X.shape} must have the {region.d} penalised columns of the problem")
+    which = Method(method)
+    if not np.isfinite(region.gap):
+        return Bracket(np.full(X.shape[0], -np.inf), np.full(X.shape[0], np.inf))
+    linear = _linear(region, which)
+    if region.regularizer.intercept:
+        return _with_intercept(region, X, linear, which)
+    return Bracket(*linear(X))
+
+
+def dual_intervals(region: Region, X: FloatArray, y: FloatArray, method: str = "best") -> Bracket:
+    """Intervals (10) of the optimal dual variables of some rows of the problem.
+
+    Parameters
+    ----------
+    region : Region
+    X : (m, d) array
+        Rows of the problem over its penalised columns.
+    y : (m,) array
+        Their responses.
+    method : {"primal", "dual", "sharp", "best"}
+
+    Returns
+    -------
+    Bracket
+        `-l'` at the ends of the rows' predictions; (m,) ends.
+    """
+    t = prediction_intervals(region, X, method)
+    low, high = region.loss.dual_range(y)
+    with np.errstate(invalid="ignore"):
+        least, most = -region.loss.derivative(t.upper, y), -region.loss.derivative(t.lower, y)
+    least = np.where(np.isfinite(t.upper), least, low)
+    most = np.where(np.isfinite(t.lower), most, high)
+    spread = ROUNDING * (np.abs(least) + np.abs(most))
+    spread = np.where(np.isfinite(spread), spread, 0.0)
+    return Bracket(np.maximum(least - spread, low), np.minimum(most + spread, high))
+
+
+Linear = Callable[[FloatArray], tuple[FloatArray, FloatArray]]
+
+
+def _linear(region: Region, method: Method) -> Linear:
+    """Map rows V (m, d) to the ends of `V w*` over the penalised part of the region."""
+    ridge = region.regularizer.ridge > 0.0
+    parts: list[Linear] = []
+    if ridge and method is Method.PRIMAL:
+        parts.append(_ball(region.w[: region.d], region.primal_radius))
+    if ridge and method in (Method.SHARP, Method.BEST):
+        parts.append(_ball(region.center[: region.d], region.radius))
+    if method in (Method.DUAL, Method.BEST):
+        parts.append(_box(*_dual_box(region, sharp=method is Method.BEST)))
+    if not ridge and method is Method.BEST:
+        parts += [_l1_gap(region), _l1_size(region)]
+
+    def ends(V: FloatArray) -> tuple[FloatArray, FloatArray]:
+        low, high = np.full(V.shape[0], -np.inf), np.full(V.shape[0], np.inf)
+        for part in parts:
+            least, most = part(V)
+            low, high = np.maximum(low, least), np.minimum(high, most)
+        return _ordered(low, high)
+
+    return ends
+
+
+def _ball(center: FloatArray, radius: float) -> Linear:
+    def ends(V: FloatArray) -> tuple[FloatArray, FloatArray]:
+        norm = np.sqrt(np.einsum("ij,ij->i", V, V))
+        reach = norm * (radius * (1.0 + ROUNDING) + ROUNDING * float(np.linalg.norm(center)))
+        middle = V @ center
+        return middle - reach, middle + reach
+
+    return ends
+
+
+def _box(low: FloatArray, high: FloatArray) -> Linear:
+    """The paper's MinLin and MaxLin."""
+    finite = np.isfinite(low) & np.isfinite(high)
+    middle = np.where(finite, 0.5 * (np.where(finite, low, 0.0) + np.where(finite, high, 0.0)), 0.0)
+    half = np.where(finite, 0.5 * (np.where(finite, high, 0.0) - np.where(finite, low, 0.0)), 0.0)
+    half = half * (1.0 + ROUNDING) + ROUNDING * np.abs(middle)
+    open_ = np.flatnonzero(~finite)
+
+    def ends(V: FloatArray) -> tuple[FloatArray, FloatArray]:
+        mid, reach = V @ middle, np.abs(V) @ half
+        least, most = mid - reach, mid + reach
+        if open_.size:
+            rest = V[:, open_]
+            below = np.where(rest > 0.0, low[open_], high[open_])
+            above = np.where(rest > 0.0, high[open_], low[open_])
+            least = least + np.multiply(rest, below, where=rest != 0.0, out=np.zeros_like(rest)).sum(axis=1)
+            most = most + np.multiply(rest, above, where=rest != 0.0, out=np.zeros_like(rest)).sum(axis=1)
+        return least, most
+
+    return ends
+
+
+def _l1_gap(region: Region) -> Linear:
+    """Range over `sum_j l1 |w_j| - c_j w_j <= G`: the largest of `G v_j / (l1 - c_j)`, `-G v_j / (l1 + c_j)`."""
+    l1, c = region.regularizer.l1, region.score[: region.d]
+    room_up, room_down = (np.maximum(l1 - s * c, 0.0) * (1.0 - ROUNDING) for s in (1.0, -1.0))
+    with np.errstate(divide="ignore"):
+        up, down = region.gap / room_up, region.gap / room_down
+
+    def most(V: FloatArray) -> FloatArray:
+        rise = np.multiply(V, up, where=V > 0.0, out=np.zeros_like(V))
+        fall = np.multiply(-V, down, where=V < 0.0, out=np.zeros_like(V))
+        return np.maximum(rise, fall).max(axis=1, initial=0.0)
+
+    return lambda V: (-most(-V), most(V))
+
+
+def _l1_size(region: Region) -> Linear:
+    """Range over `l1 ||w||_1 <= P(w)`."""
+    size = region.primal / region.regularizer.l1 * (1.0 + ROUNDING)
+
+    def ends(V: FloatArray) -> tuple[FloatArray, FloatArray]:
+        reach = size * np.abs(V).max(axis=1, initial=0.0)
+        return -reach, reach
+
+    return ends
+
+
+def _dual_box(region: Region, sharp: bool) -> tuple[FloatArray, FloatArray]:
+    """Intervals (12) of the penalised coefficients with the domain-tightened F of (27)."""
+    radius = region.dual_radius_sharp if sharp else region.dual_radius
+    total = region.n * region.score
+    reach = radius * np.sqrt(region.column_sq) * (1.0 + ROUNDING) + ROUNDING * np.abs(total)
+    box_low, box_high = region.box
+    low, high = np.maximum(total - reach, box_low) / region.n, np.minimum(total + reach, box_high) / region.n
+    # A coefficient is zero only if its score is inside of the L1 threshold for sure: widen before it is compared.
+    spread = ROUNDING * (np.abs(low) + np.abs(high) + region.regularizer.l1)
+    spread = np.where(np.isfinite(spread), spread, 0.0)
+    domain_low, domain_high = region.regularizer.score_range(region.w.shape[0])
+    low, high = np.maximum(low - spread, domain_low), np.minimum(high + spread, domain_high)
+    low, high = region.regularizer.conjugate_ends(low, high)
+    return low[: region.d], high[: region.d]
+
+
+def _penalised_box(region: Region, method: Method) -> tuple[FloatArray, FloatArray]:
+    d, ridge = region.d, region.regularizer.ridge
+    low, high = np.full(d, -np.inf), np.full(d, np.inf)
+    if not np.isfinite(region.gap):
+        return low, high
+    ball = region.primal_radius if method is Method.PRIMAL else region.radius
+    if ridge > 0.0 and method is not Method.DUAL:
+        center = region.w[:d] if method is Method.PRIMAL else region.center[:d]
+        reach = ball * (1.0 + ROUNDING) + ROUNDING * np.abs(center)
+        low, high = center - reach, center + reach
+    if method in (Method.DUAL, Method.BEST):
+        least, most = _dual_box(region, sharp=method is Method.BEST)
+        low, high = np.maximum(low, least), np.minimum(high, most)
+    if ridge == 0.0 and method is Method.BEST:
+        l1, c = region.regularizer.l1, region.score[:d]
+        size = region.primal / l1 * (1.0 + ROUNDING)
+        with np.errstate(divide="ignore"):
+            up = region.gap / (np.maximum(l1 - c, 0.0) * (1.0 - ROUNDING))
+            down = region.gap / (np.maximum(l1 + c, 0.0) * (1.0 - ROUNDING))
+        low, high = np.maximum(low, -np.minimum(down, size)), np.minimum(high, np.minimum(up, size))
+    return _ordered(low, high)
+
+
+def _ordered(low: FloatArray, high: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Ends that crossed by rounding (both are within their allowances of one number) change places."""
+    return np.minimum(low, high), np.maximum(low, high)
+
+
+def _with_intercept(region: Region, X: FloatArray, linear: Linear, method: Method) -> Bracket:
+    low, high = _by_anchors(region, X, linear)
+    if region.regularizer.ridge > 0.0:
+        least, most = _by_middle(region, X, linear, method)
+        low, high = np.maximum(low, least), np.minimum(high, most)
+    return Bracket(*_ordered(low, high))
+
+
+def _by_anchors(region: Region, X: FloatArray, linear: Linear) -> tuple[FloatArray, FloatArray]:
+    """`x' w* + b* = t_k* + (x - x_k)' w*` with `t_k*` in `dl*(-alpha_k*)`, for a few rows k."""
+    anchor, loss, radius = region.anchor, region.loss, region.dual_radius_sharp * (1.0 + ROUNDING)
+    box_low, box_high = loss.dual_range(anchor.y)
+    least, _ = loss.conjugate_ends(-np.minimum(anchor.alpha + radius, box_high), anchor.y)
+    _, most = loss.conjugate_ends(-np.maximum(anchor.alpha - radius, box_low), anchor.y)
+    low, high = np.full(X.shape[0], -np.inf), np.full(X.shape[0], np.inf)
+    for k in range(anchor.y.size):
+        a, b = linear(X - anchor.rows[k, :-1])
+        below, above = least[k] - ROUNDING * abs(least[k]), most[k] + ROUNDING * abs(most[k])
+        low, high = np.maximum(low, a + below), np.minimum(high, b + above)
+    return low, high
+
+
+def _by_middle(region: Region, X: FloatArray, linear: Linear, method: Method) -> tuple[FloatArray, FloatArray]:
+    """`(x - z)' w* + b'`, with b' between the roots of `sum_i l_i'(t_i + shift -/+ radius ||x_i - z||) = 0`."""
+    middle = region.middle
+    radius = region.primal_radius if method in (Method.PRIMAL, Method.DUAL) else region.radius_about_w
+    reach = radius * middle.distance * (1.0 + ROUNDING)
+    reach = reach + ROUNDING * (np.abs(middle.t) + middle.distance * float(np.linalg.norm(region.w)))
+
+    def slope(shift: float, side: float) -> float:
+        return float(region.loss.derivative(middle.t + (shift + side * reach), middle.y).sum())
+
+    step = float(reach.max(initial=0.0)) + EPS
+    least = -_first_rise(lambda s: slope(-s, 1.0) < 0.0, step)
+    most = _first_rise(lambda s: slope(s, -1.0) > 0.0, step)
+    level = float(region.w[-1]) + float(middle.point @ region.w[: region.d])
+    size = float(np.abs(middle.point) @ np.abs(region.w[: region.d])) + abs(float(region.w[-1]))
+    a, b = linear(X - middle.point)
+    return a + (level + least - ROUNDING * size), b + (level + most + ROUNDING * size)
+
+
+def _first_rise(beyond: Callable[[float], bool], step: float) -> float:
+    """A number s >= 0 past which `beyond` holds, by doubling and bisection, from above; +inf where none is found."""
+    high = step
+    for _ in range(60):
+        if beyond(high):
+            break
+        high *= 2.0
+    else:
+        return np.inf
+    low = 0.0
+    for _ in range(40):
+        half = 0.5 * (low + high)
+        if beyond(half):
+            high = half
+        else:
+            low = half
+    return high

@@ -1,0 +1,231 @@
+"""The regularised empirical risk on some of the rows and columns of one matrix, dense or sparse.
+
+    P(w)     =  (1/n) sum_i l_{y_i}(x_i' w)       +  sum_j rho_j(w_j)
+    D(alpha) = -(1/n) sum_i l*_{y_i}(-alpha_i)    -  sum_j rho_j*(x_j' alpha / n)
+
+Rows and columns outside of the problem stay in the matrix: a row that is out has `alpha_i = 0`, which costs nothing as
+`l*(0) = 0`, a column that is out has `w_j = 0` and its score `x_j' alpha / n` is read as 0. No fold copies X.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sparsecv_mio.data.dataset import FloatArray, IntArray
+from sparsecv_mio.errors import BadInput
+from sparsecv_mio.oracles.glru.losses import Loss
+from sparsecv_mio.oracles.glru.regularizers import Regularizer
+
+BoolArray = NDArray[np.bool_]
+
+
+class Design:
+    """A matrix (n, d) with what is asked of it again and again: products, single rows and columns, squared norms.
+
+    Parameters
+    ----------
+    X : (n, d) array or scipy sparse matrix
+        Dense input is used as it is where it is float64 and C-contiguous; sparse input is held by rows and, once a
+        column is asked for, by columns.
+    intercept : bool
+        Append a column of ones.
+
+    Raises
+    ------
+    BadInput
+        If X is not a matrix of finite numbers with at least one row and one column.
+
+    Examples
+    --------
+    >>> design = Design([[3.0, 4.0], [0.0, 1.0]], intercept=True)
+    >>> design.d, design.row_sq.tolist(), design.forward(np.array([1.0, 0.0, 2.0])).tolist()
+    (3, [26.0, 2.0], [5.0, 2.0])
+    """
+
+    def __init__(self, X: Any, intercept: bool = False) -> None:
+        self.sparse = hasattr(X, "tocsr")
+        if self.sparse:
+            import scipy.sparse as sp
+
+            self.X: Any = sp.csr_array(X, dtype=np.float64)
+            if intercept:
+                ones = sp.csr_array(np.ones((self.X.shape[0], 1)))
+                self.X = sp.csr_array(sp.hstack([self.X, ones]))
+            values = self.X.data
+        else:
+            self.X = np.ascontiguousarray(X, dtype=np.float64)
+            if self.X.ndim == 2 and intercept:
+                self.X = np.hstack([self.X, np.ones((self.X.shape[0], 1))])
+            values = self.X
+        if self.X.ndim != 2 or min(self.X.shape) == 0:
+            raise BadInput(f"X of shape {self.X.shape} must be a matrix with at least one row and one column")
+        if not np.isfinite(values).all():
+            raise BadInput("X holds a number that is not finite: remove or fill it first")
+
+    @property
+    def n(self) -> int:
+        """Number of rows of the matrix."""
+        return int(self.X.shape[0])
+
+    @property
+    def d(self) -> int:
+        """Number of columns of the matrix, the intercept's included."""
+        return int(self.X.shape[1])
+
+    @cached_property
+    def row_sq(self) -> FloatArray:
+        """(n,) squared norms of the rows over all columns."""
+        if self.sparse:
+            return np.asarray(self.X.multiply(self.X).sum(axis=1)).ravel()
+        return np.einsum("ij,ij->i", self.X, self.X)
+
+    @cached_property
+    def column_sq(self) -> FloatArray:
+        """(d,) squared norms of the columns over all rows."""
+        if self.sparse:
+            return np.asarray(self.X.multiply(self.X).sum(axis=0)).ravel()
+        return np.einsum("ij,ij->j", self.X, self.X)
+
+    @cached_property
+    def by_columns(self) -> Any:
+        """The matrix with its columns contiguous: a copy."""
+        return self.X.tocsc() if self.sparse else np.asfortranarray(self.X)
+
+    def forward(self, w: FloatArray) -> FloatArray:
+        """`X w`, (n,) or (n, k)."""
+        return np.asarray(self.X @ w)
+
+    def adjoint(self, a: FloatArray) -> FloatArray:
+        """`X' a`, (d,)."""
+        return np.asarray(self.X.T @ a)
+
+    def rows(self, index: IntArray | slice) -> FloatArray:
+        """(k, d) dense rows."""
+        block = self.X[index]
+        return np.asarray(block.toarray() if self.sparse else block)
+
+    def columns(self, index: IntArray | slice) -> FloatArray:
+        """(n, k) dense columns."""
+        return np.asarray(self.by_columns[:, index].toarray() if self.sparse else self.X[:, index])
+
+
+@dataclass(frozen=True, eq=False)
+class Problem:
+    """`min_w P(w)` over some rows and columns of a :class:`Design`.
+
+    Parameters
+    ----------
+    design : Design
+        With its column of ones last where `regularizer.intercept`.
+    y : (n,) array
+        Responses; -1 / +1 for the losses of labels.
+    loss, regularizer : Loss, Regularizer
+    row_mask : (n,) bool array, optional
+        Rows in the problem; all by default.
+    column_mask : (d,) bool array, optional
+        Columns in the problem; all by default. An intercept cannot be left out.
+
+    Raises
+    ------
+    BadInput
+        If shapes differ, no row is left, or y is outside of the loss's domain.
+
+    Examples
+    --------
+    >>> from sparsecv_mio.oracles.glru.losses import Squared
+    >>> problem = Problem(Design([[1.0], [2.0]]), np.array([1.0, 0.0]), Squared(), Regularizer(1.0))
+    >>> problem.primal(np.array([1.0]), np.array([1.0, 2.0])), problem.without_rows([1]).n
+    (1.5, 1)
+    """
+
+    design: Design
+    y: FloatArray
+    loss: Loss
+    regularizer: Regularizer
+    row_mask: BoolArray | None = None
+    column_mask: BoolArray | None = None
+
+    def __post_init__(self) -> None:
+        if self.y.shape != (self.design.n,):
+            raise BadInput(f"y of shape {self.y.shape} must hold one response for each of the {self.design.n} rows")
+        if not np.isfinite(self.y).all():
+            raise BadInput("y holds a number that is not finite")
+        if self.n == 0:
+            raise BadInput("no row is left to fit: keep at least one")
+        if self.regularizer.intercept and self.column_mask is not None and not self.column_mask[-1]:
+            raise BadInput("the intercept cannot be removed: fit without one instead")
+        self.loss.check(self.y)
+
+    @cached_property
+    def n(self) -> int:
+        """Number of rows in the problem: the n of `P`."""
+        return self.design.n if self.row_mask is None else int(np.count_nonzero(self.row_mask))
+
+    @cached_property
+    def rows(self) -> IntArray:
+        """Positions of the rows in the problem."""
+        return np.arange(self.design.n) if self.row_mask is None else np.flatnonzero(self.row_mask)
+
+    @cached_property
+    def columns(self) -> IntArray:
+        """Positions of the columns in the problem, an intercept's last."""
+        return np.arange(self.design.d) if self.column_mask is None else np.flatnonzero(self.column_mask)
+
+    def keep_rows(self, values: FloatArray) -> FloatArray:
+        """Zero where a row is out; (n,)."""
+        return values if self.row_mask is None else np.where(self.row_mask, values, 0.0)
+
+    def keep_columns(self, values: FloatArray) -> FloatArray:
+        """Zero where a column is out; (d,)."""
+        return values if self.column_mask is None else np.where(self.column_mask, values, 0.0)
+
+    def without_rows(self, rows: Any) -> Problem:
+        """The problem without some of its rows."""
+        mask = np.ones(self.design.n, dtype=bool) if self.row_mask is None else self.row_mask.copy()
+        mask[rows] = False
+        return replace(self, row_mask=mask)
+
+    def without_columns(self, columns: Any) -> Problem:
+        """The problem without some of its columns."""
+        mask = np.ones(self.design.d, dtype=bool) if self.column_mask is None else self.column_mask.copy()
+        mask[columns] = False
+        return replace(self, column_mask=mask)
+
+    def with_columns(self, columns: Any) -> Problem:
+        """The problem with some more of the matrix's columns."""
+        mask = np.ones(self.design.d, dtype=bool) if self.column_mask is None else self.column_mask.copy()
+        mask[columns] = True
+        return replace(self, column_mask=mask)
+
+    def primal(self, w: FloatArray, t: FloatArray) -> float:
+        """`P(w)` given `t = X w`. O(n + d)."""
+        return float(self.keep_rows(self.loss.value(t, self.y)).sum()) / self.n + self.regularizer.value(w)
+
+    def dual(self, alpha: FloatArray) -> float:
+        """`D(alpha)`, -inf outside of its domain; for checks, as one pass over X is spent. O(nd)."""
+        score = self.keep_columns(self.design.adjoint(alpha) / self.n)
+        rows = self.keep_rows(self.loss.conjugate(-alpha, self.y))
+        return -float(rows.sum()) / self.n - self.regularizer.conjugate(score)
+
+
+def make_problem(X: Any, y: Any, loss: Loss, regularizer: Regularizer) -> Problem:
+    """Return the problem on all rows and columns of X; the regulariser's intercept appends a column of ones.
+
+    Raises
+    ------
+    BadInput
+        As :class:`Design` and :class:`Problem`.
+
+    Examples
+    --------
+    >>> from sparsecv_mio.oracles.glru.losses import Logistic
+    >>> make_problem([[0.0], [1.0]], [-1, 1], Logistic(), Regularizer(1.0, intercept=True)).design.d
+    2
+    """
+    response = np.array(y, dtype=np.float64).ravel()
+    return Problem(Design(X, regularizer.intercept), response, loss, regularizer)

@@ -1,0 +1,296 @@
+"""Training to a relative duality gap that the fit itself certifies.
+
+L2: Newton with exact steps while the Hessian is small, conjugate gradients with a preconditioner beyond; elastic net
+and L1: proximal Newton (:mod:`.proximal`). An intercept is brought to its one-dimensional optimum before every step,
+which keeps the dual point feasible without repair.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.linalg import LinAlgError, cho_factor, cho_solve
+
+from sparsecv_mio.data.dataset import FloatArray
+from sparsecv_mio.errors import BadInput
+from sparsecv_mio.oracles.glru.fit import EPS, Fit, assess
+from sparsecv_mio.oracles.glru.problem import Problem
+from sparsecv_mio.oracles.glru.proximal import proximal_target
+
+DIRECT_WORK = 5e8  # multiply-adds of an exact Hessian, about 20 ms: below, conjugate gradients save nothing
+MAX_STEPS = 200
+ATTEMPTS = 3
+LONG_STEP = 0.2
+
+Stop = Callable[[Fit], bool]
+"""Asked after every step: enough is known of the optimum (Remark 3)."""
+
+Solve = Callable[[FloatArray], FloatArray]
+"""An approximate inverse Hessian: (d,) gradient to (d,) step."""
+
+
+@dataclass(frozen=True, eq=False)
+class HessianFactor:
+    """Cholesky factor of `X' diag(h) X / n + ridge I` at one fit: the preconditioner of fits nearby.
+
+    Built in O(n d^2), applied in O(d^2); d is the number of penalised columns.
+    """
+
+    factor: tuple[FloatArray, bool]
+
+    @classmethod
+    def at(cls, fit: Fit) -> HessianFactor:
+        """Factorise at the weights of a fit."""
+        return cls(cho_factor(_hessian(fit.problem, _weights(fit.problem, fit.t)), lower=True, check_finite=False))
+
+    def __call__(self, g: FloatArray) -> FloatArray:
+        return np.asarray(cho_solve(self.factor, g, check_finite=False))
+
+
+def train(
+    problem: Problem,
+    *,
+    tol: float = 1e-6,
+    start: FloatArray | None = None,
+    precondition: Solve | None = None,
+    stop: Stop | None = None,
+    max_steps: int = MAX_STEPS,
+) -> Fit:
+    """Minimise `P(w)` until `(P - D) / P <= tol`.
+
+    Parameters
+    ----------
+    problem : Problem
+    tol : float
+        Relative duality gap, > 0.
+    start : (d,) array, optional
+        Where to start; zero by default.
+    precondition : callable, optional
+        Approximate inverse Hessian for conjugate gradients, on the penalised columns; used for L2 where every column
+        is in the problem. See :class:`HessianFactor`.
+    stop : callable, optional
+        Ends training early when it returns True for the fit of a step.
+    max_steps : int
+        Newton steps.
+
+    Returns
+    -------
+    Fit
+        Where a limit or rounding ended training, `relative_gap` says how far it got.
+
+    Raises
+    ------
+    BadInput
+        If tol is not positive, or an unpenalised intercept has no finite optimum (one class only).
+
+    Examples
+    --------
+    >>> from sparsecv_mio.oracles.glru import Logistic, Regularizer, make_problem
+    >>> fit = train(make_problem([[1.0], [-2.0]], [1, -1], Logistic(), Regularizer(1.0)), tol=1e-12)
+    >>> bool(fit.relative_gap <= 1e-12), round(float(fit.w[0]), 4)
+    (True, 0.4721)
+    """
+    if not tol > 0.0:
+        raise BadInput(f"the tolerance must be a positive number, not {tol!r}")
+    w = np.zeros(problem.design.d) if start is None else problem.keep_columns(np.array(start, dtype=np.float64))
+    t = problem.design.forward(w)
+    fit, stalled = _assess(problem, w, t, 0), 0
+    for step in range(1, max_steps + 1):
+        if fit.gap <= tol * fit.primal or (step > 1 and stop is not None and stop(fit)):
+            break
+        moved = _step(fit, tol, precondition)
+        if moved is None:
+            break
+        new = _assess(problem, *moved, step)
+        stalled = stalled + 1 if new.gap > 0.5 * fit.gap and new.primal >= fit.primal * (1.0 - 1e-13) else 0
+        fit = new if new.gap <= fit.gap or new.primal < fit.primal else fit
+        if stalled >= 3:
+            break
+    return fit
+
+
+def _assess(problem: Problem, w: FloatArray, t: FloatArray, step: int) -> Fit:
+    if problem.regularizer.intercept:
+        shift = level_shift(problem, t)
+        w = w.copy()
+        w[-1] += shift
+        t = t + shift
+    return assess(problem, w, t, step)
+
+
+def level_shift(problem: Problem, t: FloatArray) -> float:
+    """The shift s with `sum_i l_i'(t_i + s) = 0` over the rows of the problem. O(n) a step.
+
+    Raises
+    ------
+    BadInput
+        If there is none: all labels are equal and the loss rewards any larger intercept.
+    """
+    rows = problem.rows
+    t, y, loss = t[rows], problem.y[rows], problem.loss
+
+    def slope(s: float) -> float:
+        return float(loss.derivative(t + s, y).sum())
+
+    at = slope(0.0)
+    low, high, step = 0.0, 0.0, 1e-8 + EPS * float(np.abs(t).max())
+    size = EPS * float(np.abs(loss.derivative(t, y)).sum())
+    if abs(at) <= size:
+        return 0.0
+    side = -1.0 if at > 0.0 else 1.0
+    for _ in range(70):
+        if side * slope(side * step) >= 0.0:
+            break
+        step *= 4.0 if step < 1.0 else 2.0
+        if step > 1e12:
+            raise BadInput("an unpenalised intercept has no finite optimum here: both classes are needed in every fit")
+    low, high = sorted((0.0, side * step))
+    s = 0.5 * (low + high)
+    for _ in range(200):
+        value = slope(s)
+        if value > 0.0:
+            high = s
+        else:
+            low = s
+        curvature = float(loss.curvature(t + s, y).sum())
+        newton = s - value / curvature if curvature > 0.0 else np.nan
+        new = newton if low < newton < high else 0.5 * (low + high)
+        if abs(value) <= size or new in (s, low, high):
+            break
+        s = new
+    return s
+
+
+def _weights(problem: Problem, t: FloatArray) -> FloatArray:
+    return problem.keep_rows(problem.loss.curvature(t, problem.y)) / problem.n
+
+
+def _hessian(problem: Problem, h: FloatArray) -> FloatArray:
+    """(d, d) Hessian of P over the penalised columns, the intercept profiled out; identity on columns that are out."""
+    d = problem.regularizer.penalised(problem.design.d)
+    X = problem.design.X[:, :d]
+    if problem.design.sparse:
+        H = (X.multiply(h[:, None]).T @ X).toarray()
+    else:
+        root = np.sqrt(h)[:, None] * X
+        H = root.T @ root
+    if problem.regularizer.intercept and h.any():
+        mean = X.T @ h
+        H -= np.outer(mean, mean) / h.sum()
+    if problem.column_mask is not None:
+        out = ~problem.column_mask[:d]
+        H[out], H[:, out] = 0.0, 0.0
+    H[np.diag_indices(d)] += problem.regularizer.ridge
+    return np.asarray(H)
+
+
+def _step(fit: Fit, tol: float, precondition: Solve | None) -> tuple[FloatArray, FloatArray] | None:
+    """One step of Newton's method; (w, t) or None where P cannot be lowered.
+
+    A loss with kinks in its derivative may meet curvature that the point itself does not show. After a short step the
+    curvature past its end is added to the rows' and the step is taken anew; the best one counts.
+    """
+    problem = fit.problem
+    h = _weights(problem, fit.t)
+    best, lowest = None, fit.primal + 4.0 * EPS * fit.primal
+    for _ in range(ATTEMPTS):
+        sparse = problem.regularizer.l1 > 0.0
+        p = proximal_target(fit, h) - fit.w if sparse else _newton(fit, h, tol, precondition)
+        x = problem.design.forward(p)
+        size = _line_search(fit, p, x)
+        w, t = fit.w + size * p, fit.t + size * x
+        value = problem.primal(w, t)
+        if value <= lowest and size > 0.0:
+            best, lowest = (w, t), value
+        if size >= LONG_STEP:
+            break
+        h = np.maximum(h, _weights(problem, fit.t + 2.0 * size * x))
+    return best
+
+
+def _newton(fit: Fit, h: FloatArray, tol: float, precondition: Solve | None) -> FloatArray:
+    problem = fit.problem
+    d = problem.regularizer.penalised(problem.design.d)
+    g = (problem.regularizer.ridge * fit.w - fit.score)[:d]
+    if problem.design.n * float(d) ** 2 <= DIRECT_WORK:
+        try:
+            p = -cho_solve(cho_factor(_hessian(problem, h), check_finite=False), g, check_finite=False)
+        except LinAlgError:
+            p = -g / problem.regularizer.ridge
+    else:
+        aim = 0.5 * np.sqrt(tol * fit.primal / fit.gap)
+        p = -_conjugate_gradients(problem, h, g, float(np.clip(aim, 1e-4, 0.1)), precondition)
+    return np.append(p, _level_step(problem, h, p)) if problem.regularizer.intercept else p
+
+
+def _level_step(problem: Problem, h: FloatArray, p: FloatArray) -> float:
+    """The intercept's part of a Newton step, given that of the other columns."""
+    total = float(h.sum())
+    return -float(h @ problem.design.forward(np.append(p, 0.0))) / total if total > 0.0 else 0.0
+
+
+def _conjugate_gradients(
+    problem: Problem, h: FloatArray, g: FloatArray, tol: float, precondition: Solve | None
+) -> FloatArray:
+    """Solve `H p = g` to a relative residual in the preconditioner's norm."""
+    intercept, design = problem.regularizer.intercept, problem.design
+    d, total = g.shape[0], float(h.sum())
+
+    def hessian(v: FloatArray) -> FloatArray:
+        x = design.forward(np.append(v, 0.0) if intercept else v)
+        if intercept and total > 0.0:
+            x = x - float(h @ x) / total
+        return problem.keep_columns(design.adjoint(h * x))[:d] + problem.regularizer.ridge * v
+
+    if precondition is None or problem.column_mask is not None:
+        scale = problem.regularizer.ridge + total / problem.n * design.column_sq[:d]
+        solve: Solve = lambda r: r / scale  # noqa: E731
+    else:
+        solve = precondition
+    p, r = np.zeros(d), g.copy()
+    z = solve(r)
+    direction, rz = z, float(r @ z)
+    goal = tol * tol * rz
+    for _ in range(max(50, 2 * min(d, problem.n))):
+        if rz <= goal:
+            break
+        Hd = hessian(direction)
+        step = rz / float(direction @ Hd)
+        p, r = p + step * direction, r - step * Hd
+        z = solve(r)
+        rz, old = float(r @ z), rz
+        direction = z + (rz / old) * direction
+    return p
+
+
+def _line_search(fit: Fit, p: FloatArray, x: FloatArray) -> float:
+    """About the minimiser of P along p, `x = X p`; 1 where that is good enough, which keeps exact zeros."""
+    problem, regularizer = fit.problem, fit.problem.regularizer
+    d = regularizer.penalised(p.shape[0])
+    w, q = fit.w[:d], p[:d]
+
+    def slope(size: float) -> float:
+        rows = problem.keep_rows(problem.loss.derivative(fit.t + size * x, problem.y))
+        v = w + size * q
+        return float(rows @ x) / problem.n + float((regularizer.ridge * v + regularizer.l1 * np.sign(v)) @ q)
+
+    def falls(size: float) -> bool:
+        goal = fit.primal - 1e-4 * size * first + 4.0 * EPS * fit.primal
+        return problem.primal(fit.w + size * p, fit.t + size * x) <= goal
+
+    first, last = abs(slope(0.0)), slope(1.0)
+    if first == 0.0 or (abs(last) <= 0.5 * first and falls(1.0)):
+        return 1.0
+    low, high = 0.0, 1.0
+    while last < 0.0 and high < 1e6:
+        low, high = high, 4.0 * high
+        last = slope(high)
+    for _ in range(40):
+        middle = 0.5 * (low + high)
+        value = slope(middle)
+        if abs(value) <= 0.02 * first and falls(middle):
+            return middle
+        low, high = (low, middle) if value > 0.0 else (middle, high)
+    return low
