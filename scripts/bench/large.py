@@ -42,12 +42,18 @@ def write_parquet(path: Path, rows: int, columns: int, informative: int = 10, se
 def solve(path: Path, record: Path, options: argparse.Namespace) -> tuple[int, float]:
     """Run `sparsecv solve` on a file; its exit code and wall seconds, start-up and reading included."""
     command = [str(Path(sys.executable).with_name("sparsecv")), "solve", str(path), "--target", "y"]
-    command += ["--folds", options.folds, "--tau", options.tau, "--json", str(record)]
+    command += ["--folds", options.folds, "--tau", options.tau, "--json", str(record), "--quiet"]
     if options.threads is not None:
         command += ["--threads", str(options.threads)]
     begin = time.perf_counter()
     code = subprocess.run(command, check=False).returncode
     return code, time.perf_counter() - begin
+
+
+def cpu_seconds() -> float:
+    """User and system time of all children that have ended."""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
 
 
 def main() -> int:
@@ -64,13 +70,13 @@ def main() -> int:
         write_parquet(small, 2_000, options.columns)
         write_parquet(big, options.rows, options.columns)
         solve(small, record, options)  # compiles the kernels on a machine that never ran them
-        before = resource.getrusage(resource.RUSAGE_CHILDREN)
+        before = cpu_seconds()
         code, seconds = solve(big, record, options)
-        after = resource.getrusage(resource.RUSAGE_CHILDREN)
+        after, peak = cpu_seconds(), resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss
         held = json.loads(record.read_text())
     # Peak memory is the largest child's, so it also covers the small run: the big one dominates.
     row = [options.rows, options.columns, options.folds, options.tau, held["status"], held["tau"], code]
-    row += [round(seconds, 2), round(after.ru_utime - before.ru_utime, 2), round(after.ru_maxrss / 2**20, 3)]
+    row += [round(seconds, 2), round(after - before, 2), round(peak / 2**20, 3)]
     head = ["rows", "columns", "folds", "tau", "status", "best tau", "exit", "seconds", "CPU seconds", "peak GiB"]
     print(table(head, [row]))
     return code
