@@ -1,3 +1,50 @@
 """Certified cross-validation for best-subset ridge regression."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from sparsecv_mio.certificate.record import read_record
+    from sparsecv_mio.certificate.verify import verify
+    from sparsecv_mio.data.dataset import Dataset
+    from sparsecv_mio.data.folds import make_folds
+    from sparsecv_mio.data.readers import read_dataset
+    from sparsecv_mio.errors import SparseCVError
+    from sparsecv_mio.search.driver import best_subsets, cross_validate
+
 __version__ = "0.1.0"
+__all__ = [
+    "Dataset",
+    "SparseCVError",
+    "best_subsets",
+    "cross_validate",
+    "make_folds",
+    "read_dataset",
+    "read_record",
+    "verify",
+]
+
+_HOME = {
+    "Dataset": "data.dataset",
+    "SparseCVError": "errors",
+    "best_subsets": "search.driver",
+    "cross_validate": "search.driver",
+    "make_folds": "data.folds",
+    "read_dataset": "data.readers",
+    "read_record": "certificate.record",
+    "verify": "certificate.verify",
+}
+
+
+def __getattr__(name: str) -> Any:
+    # on first use, so that importing the package loads neither numba nor a numerical library
+    if name not in _HOME:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from importlib import import_module
+
+    return getattr(import_module(f"{__name__}.{_HOME[name]}"), name)
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+import sparsecv_mio
+
 PACKAGE = "sparsecv_mio"
 ROOT = Path(__file__).resolve().parents[2] / PACKAGE
 
@@ -166,6 +168,13 @@ def test_importing_the_package_is_cheap() -> None:
     loaded = loaded_by(f"import {PACKAGE}")
     assert PACKAGE in loaded
     assert not loaded & set(LATE)
+
+
+def test_public_names_are_few_and_resolve() -> None:
+    assert len(sparsecv_mio.__all__) <= 10
+    assert all(getattr(sparsecv_mio, name) is not None for name in sparsecv_mio.__all__)
+    with pytest.raises(AttributeError, match="nonsense"):
+        sparsecv_mio.nonsense  # noqa: B018
 
 
 @pytest.mark.parametrize("arguments", [["--help"], ["solve", "--help"]])
