@@ -20,6 +20,8 @@ COMMANDS = {
     "solve": "sparsecv_mio.cli.solve",
     "path": "sparsecv_mio.cli.path",
     "verify": "sparsecv_mio.cli.verify",
+    "iacv": "sparsecv_mio.cli.iacv",
+    "treecv": "sparsecv_mio.cli.treecv",
 }
 EXIT_CODES = (
     "Exit codes: 0 proved, 1 verification failed, 2 bad input, 3 limit reached (bounds valid, answer printed), "

@@ -116,7 +116,7 @@ def test_divergence_and_bad_options():
     rng = np.random.default_rng(3)
     X, y = rng.standard_normal((20, 3)), rng.standard_normal(20)
     erm = Erm(X, y, Squared(), Ridge(), 0.0)
-    with pytest.raises(BadInput, match="smaller --step"), np.errstate(all="ignore"):
+    with pytest.raises(BadInput, match="smaller --step"):
         run(erm, gd(10.0), 500)
     for kwargs, word in [
         ({"iterations": 0}, "--iterations"),

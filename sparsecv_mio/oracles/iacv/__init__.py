@@ -8,7 +8,8 @@ from sparsecv_mio.oracles.iacv.batched import FoldFits, fold_fits
 from sparsecv_mio.oracles.iacv.erm import Erm
 from sparsecv_mio.oracles.iacv.losses import LOSSES, LinearLoss, Logistic, Poisson, SmoothLoss, Squared
 from sparsecv_mio.oracles.iacv.penalties import L1, KSupport, Penalty, Ridge
-from sparsecv_mio.oracles.iacv.report import EarlyStop, Report, Trace, log_spaced, run
+from sparsecv_mio.oracles.iacv.report import METHODS, EarlyStop, Report, Trace, log_spaced, run
+from sparsecv_mio.oracles.iacv.setup import make_erm, make_solver
 from sparsecv_mio.oracles.iacv.trajectory import (
     EpochDoubling,
     FixedStep,
@@ -27,6 +28,7 @@ from sparsecv_mio.oracles.iacv.trajectory import (
 __all__ = [
     "L1",
     "LOSSES",
+    "METHODS",
     "EarlyStop",
     "EpochDoubling",
     "Erm",
@@ -52,6 +54,8 @@ __all__ = [
     "iacv_step",
     "infinitesimal_jackknife",
     "log_spaced",
+    "make_erm",
+    "make_solver",
     "newton_step",
     "proxgd",
     "run",

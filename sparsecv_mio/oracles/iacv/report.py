@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from threading import Event
 from time import perf_counter
 from typing import Any
 
@@ -11,12 +12,12 @@ import numpy as np
 
 from sparsecv_mio.data.dataset import FloatArray
 from sparsecv_mio.errors import BadInput
+from sparsecv_mio.oracles.base import ProgressHook
 from sparsecv_mio.oracles.iacv.baselines import infinitesimal_jackknife, newton_step
 from sparsecv_mio.oracles.iacv.erm import Erm
 from sparsecv_mio.oracles.iacv.trajectory import Solver, State, exact_step, iacv_step, start
 
 METHODS = ("iacv", "ns", "ij", "baseline")
-Watch = Callable[[int, int], None]
 
 
 @dataclass(frozen=True)
@@ -91,7 +92,7 @@ class Report:
         at, trace = self.chosen, self.traces["iacv"]
 
         def pick(values: FloatArray | None) -> float | None:
-            return None if values is None else float(values[at])
+            return float(values[at]) if values is not None and np.isfinite(values[at]) else None
 
         out: dict[str, Any] = {
             "iteration": int(self.iterations[at]),
@@ -137,9 +138,10 @@ class _Recorder:
         if Theta is not None:
             self.exact.append(self.erm.held_out_loss(Theta))
         for name in self.methods:
-            guess = self._iterates(name, state)
-            error = np.nan if Theta is None else float(np.linalg.norm(guess - Theta, axis=1).mean())
-            self.rows.setdefault(name, []).append((self.erm.held_out_loss(guess), error))
+            with np.errstate(over="ignore", invalid="ignore"):
+                guess = self._iterates(name, state)
+                error = np.nan if Theta is None else float(np.linalg.norm(guess - Theta, axis=1).mean())
+                self.rows.setdefault(name, []).append((self.erm.held_out_loss(guess), error))
         return self.rows["iacv"][-1][0]
 
     def _iterates(self, name: str, state: State) -> FloatArray:
@@ -156,7 +158,7 @@ class _Recorder:
         for name, rows in self.rows.items():
             cv, error = np.array(rows).T
             off = None if exact is None else np.abs(cv - exact)
-            relative = None if off is None or exact is None else off / np.abs(exact)
+            relative = None if off is None or exact is None else _ratio(off, np.abs(exact))
             traces[name] = Trace(cv, None if exact is None else error, off, relative)
         clock = np.array(self.seconds)
         return Report(
@@ -182,7 +184,8 @@ def run(
     methods: Sequence[str] = ("iacv",),
     early_stop: EarlyStop | None = None,
     theta: FloatArray | None = None,
-    progress: Watch | None = None,
+    progress: ProgressHook | None = None,
+    stop: Event | None = None,
 ) -> Report:
     """Follow the full fit and all approximated left-out fits for a number of steps.
 
@@ -206,6 +209,8 @@ def run(
         Starting point of every fit; the origin unless given.
     progress : callable, optional
         Called with (steps done, steps in all).
+    stop : Event, optional
+        Once set, the run ends after the current step; the report then ends there.
 
     Returns
     -------
@@ -239,13 +244,15 @@ def run(
     clock = [0.0, 0.0]
     for t in range(iterations):
         begin = perf_counter()
-        state = iacv_step(erm, solver, state)
-        middle = perf_counter()
-        clock[0] += middle - begin
-        if Theta is not None:
-            Theta = exact_step(erm, solver, t, Theta)
-            clock[1] += perf_counter() - middle
-        if t + 1 in kept:
+        with np.errstate(over="ignore", invalid="ignore"):  # a step too long is found where the loss is evaluated
+            state = iacv_step(erm, solver, state)
+            middle = perf_counter()
+            clock[0] += middle - begin
+            if Theta is not None:
+                Theta = exact_step(erm, solver, t, Theta)
+                clock[1] += perf_counter() - middle
+        ended = stop is not None and stop.is_set()
+        if ended or t + 1 in kept:
             cv = _finite(recorder.add(state, Theta, (clock[0], clock[1])), t + 1)
             floor = best[0] - (early_stop.tolerance * abs(best[0]) if early_stop and best[1] else 0.0)
             if cv < floor:
@@ -253,9 +260,14 @@ def run(
             stopped = early_stop is not None and t + 1 - best[1] >= early_stop.patience
         if progress is not None:
             progress(t + 1, iterations)
-        if stopped:
+        if stopped or ended:
             break
     return recorder.report(held if stopped else state, best[1], stopped)
+
+
+def _ratio(part: FloatArray, whole: FloatArray) -> FloatArray:
+    """Elementwise part / whole; nothing of nothing is 0."""
+    return np.divide(part, whole, out=np.where(part > 0.0, np.inf, 0.0), where=whole > 0.0)
 
 
 def _finite(cv: float, t: int) -> float:

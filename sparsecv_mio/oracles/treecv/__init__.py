@@ -8,6 +8,7 @@ from sparsecv_mio.oracles.treecv.learners.naive_bayes import BernoulliNaiveBayes
 from sparsecv_mio.oracles.treecv.learners.partial_fit import PartialFitLearner
 from sparsecv_mio.oracles.treecv.learners.ridge import RidgeLearner
 from sparsecv_mio.oracles.treecv.protocol import CvResult, FoldRows, Learner, Recursive, Revertible
+from sparsecv_mio.oracles.treecv.setup import Task, make_task
 from sparsecv_mio.oracles.treecv.standard import standard_cv
 from sparsecv_mio.oracles.treecv.tree import tree_cv
 
@@ -23,6 +24,8 @@ __all__ = [
     "Recursive",
     "Revertible",
     "RidgeLearner",
+    "Task",
+    "make_task",
     "standard_cv",
     "tree_cv",
 ]

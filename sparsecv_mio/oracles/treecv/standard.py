@@ -10,7 +10,7 @@ from sparsecv_mio.data.dataset import FloatArray
 from sparsecv_mio.data.folds import FoldPlan
 from sparsecv_mio.oracles.base import ProgressHook
 from sparsecv_mio.oracles.treecv.protocol import CvResult, FoldRows, Learner
-from sparsecv_mio.oracles.treecv.tree import feed_rows
+from sparsecv_mio.oracles.treecv.tree import Manner, feed_rows, warm_up
 
 
 def standard_cv(
@@ -55,6 +55,7 @@ def standard_cv(
     [10.0, 10.0]
     """
     rows = FoldRows.of(X, y, folds)
+    warm_up(learner, rows, Manner(randomized, seed, "copy"))
     begin, scores, fed = perf_counter(), np.empty(rows.k), 0
     for j in range(rows.k):
         lo, hi = int(rows.starts[j]), int(rows.starts[j + 1])

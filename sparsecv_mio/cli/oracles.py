@@ -1,0 +1,53 @@
+"""What the oracle commands share: a counting progress bar, Ctrl-C, and a JSON file of plain numbers."""
+
+from __future__ import annotations
+
+import json as encoder
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from sparsecv_mio.data.dataset import Dataset
+    from sparsecv_mio.oracles.base import ProgressHook
+
+DRAWS = 200  # the bar moves at most this often: a step may take less time than drawing it
+
+
+def deliver(numbers: Mapping[str, Any], json: str | None) -> None:
+    """Write the numbers as JSON to a file or, for `-`, to standard output."""
+    if json is None:
+        return
+    text = encoder.dumps(numbers, indent=2, allow_nan=False) + "\n"
+    if json == "-":
+        sys.stdout.write(text)
+        sys.stdout.flush()
+    else:
+        Path(json).write_text(text, encoding="utf-8")
+
+
+def describe(dataset: Dataset) -> dict[str, Any]:
+    """Size, target and fingerprint of the data, for the JSON file."""
+    return {"n": dataset.n, "p": dataset.p, "target": dataset.target, "fingerprint": dataset.fingerprint}
+
+
+@contextmanager
+def counting_bar(quiet: bool, unit: str) -> Iterator[ProgressHook | None]:
+    """A hook (done, total) that draws a bar on standard error; None when nobody is looking."""
+    if quiet or not sys.stderr.isatty():
+        yield None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+    columns = (BarColumn(), MofNCompleteColumn(), TextColumn(unit), TimeElapsedColumn())
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task(unit, total=None)
+
+        def draw(done: int, total: int) -> None:
+            if done == total or done % max(1, total // DRAWS) == 0:
+                bar.update(task, completed=done, total=total)
+
+        yield draw

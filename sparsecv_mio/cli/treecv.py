@@ -1,0 +1,110 @@
+"""`sparsecv treecv`: cross-validation of incremental learners."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from sparsecv_mio.cli import options, oracles, parse, session
+
+if TYPE_CHECKING:
+    from sparsecv_mio.oracles.treecv import CvResult
+
+app = typer.Typer(add_completion=False, rich_markup_mode=None)
+
+
+@app.command(epilog="Exit codes: 0 done, 2 bad input, 130 interrupted.")
+def treecv(
+    data: options.DataFile,
+    target: options.Target = None,
+    features: options.Features = None,
+    drop: options.Drop = None,
+    learner: Annotated[
+        str,
+        typer.Option(
+            "--learner",
+            metavar="WORD",
+            help="pegasos (linear SVM), lsqsgd (averaged least-squares SGD in the unit ball), ridge (exact), "
+            "naive-bayes (Gaussian) or bernoulli-nb (indicators x > 0).",
+        ),
+    ] = "ridge",
+    folds: options.Folds = "10",
+    seed: Annotated[int, typer.Option("--seed", metavar="N", help="Seed of the folds and of --randomized.")] = 0,
+    lam: Annotated[
+        float | None, typer.Option("--lam", metavar="X", help="lam of pegasos [1e-6] or ridge, lam * ||b||^2 [1].")
+    ] = None,
+    step: Annotated[float | None, typer.Option("--step", metavar="A", help="Step of lsqsgd. [n^-1/2]")] = None,
+    randomized: Annotated[
+        bool, typer.Option("--randomized", help="Feed the rows of every update in a random order.")
+    ] = False,
+    strategy: Annotated[
+        str, typer.Option("--strategy", metavar="WORD", help="copy models at branches, or revert their updates.")
+    ] = "copy",
+    standard: Annotated[
+        bool, typer.Option("--standard", help="Run standard cross-validation too, one training per fold.")
+    ] = False,
+    jobs: Annotated[int, typer.Option("--jobs", metavar="N", help="Threads.")] = 1,
+    scale: options.Scale = "none",
+    intercept: options.Intercept = "none",
+    json: options.Json = None,
+    quiet: options.Quiet = False,
+) -> int:
+    """Cross-validate an incremental learner in log2(k) passes over the data.
+
+    TreeCV (Joulani, Gyorgy, Szepesvari 2015), for up to k = n folds. Columns are used as they are in the file and no
+    intercept is added, unless --scale and --intercept ask for it; classifiers map the target's two values to -1 and
+    +1. The estimate is the mean of the folds' mean losses: squared error, or the share of wrong classes.
+    """
+    parse.one_of(scale, parse.SCALES, "--scale")
+    parse.one_of(intercept, parse.INTERCEPTS, "--intercept")
+    session.check_output(json)
+    from sparsecv_mio.data.folds import fold_columns, make_folds
+    from sparsecv_mio.oracles.treecv import make_task, standard_cv, tree_cv
+
+    dataset = session.read_data(data, target, features, drop, fold_columns(folds))
+    plan = make_folds(folds, dataset, seed)
+    task = make_task(dataset, learner, lam=lam, step=step, scale=scale, intercept=intercept)
+    with oracles.counting_bar(quiet, "folds") as progress:
+        tree = tree_cv(
+            task.learner, task.X, task.y, plan,
+            randomized=randomized, seed=seed, strategy=strategy, jobs=jobs, progress=progress,
+        )  # fmt: skip
+    plain = None
+    if standard:
+        with oracles.counting_bar(quiet, "trainings") as progress:
+            plain = standard_cv(task.learner, task.X, task.y, plan, randomized=randomized, seed=seed, progress=progress)
+    numbers: dict[str, Any] = {
+        "command": "treecv",
+        "data": oracles.describe(dataset),
+        "options": {
+            "learner": learner, "lam": lam, "step": step, "folds": folds, "k": plan.k, "folds_digest": plan.digest,
+            "seed": seed, "randomized": randomized, "strategy": strategy, "jobs": jobs, "scale": scale,
+            "intercept": intercept,
+        },
+        "loss": task.loss,
+        **_numbers(tree),
+    }  # fmt: skip
+    if plain is not None:
+        numbers["standard"] = _numbers(plain)
+    oracles.deliver(numbers, json)
+    screen = session.console(json)
+    if quiet:
+        screen.print(f"{tree.estimate:.10g}")
+        return 0
+    for name, found in (("TreeCV", tree), ("standard", plain)):
+        if found is not None:
+            screen.print(
+                f"{name:<9} {task.loss}  {found.estimate:.8g}  (k = {plan.k}; {found.updates} rows learned, "
+                f"{found.updates / dataset.n:.4g} n; {found.seconds:.3g} s)"
+            )
+    return 0
+
+
+def _numbers(found: CvResult) -> dict[str, Any]:
+    return {
+        "estimate": found.estimate,
+        "pooled": found.pooled,
+        "updates": found.updates,
+        "seconds": found.seconds,
+    }
