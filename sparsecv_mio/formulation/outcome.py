@@ -12,13 +12,23 @@ not usable here               raises              BackendUnavailable
 ============================  ==================  ==============================================
 
 An unknown bound is -inf / +inf, never None or NaN.
+
+`Stop.OPTIMAL` means `upper - lower <= gap * upper + allowance`. A solver works in floating point with tolerances of its
+own, so its dual bound is trusted to 2e-6 of the objective's scale only (theory section 9): `lower` is the dual bound
+less that much, and `allowance` states what was taken off, plus 1e-7 of the scale for the rows its incumbents may
+violate. A bound from our own arithmetic has an allowance for rounding only. `Stop.GAP` is a solver that met its own
+criterion while the exact refit of its support did not.
 """
 
 from __future__ import annotations
 
 import math
+import threading
 from dataclasses import dataclass, field
 from enum import StrEnum
+
+import numpy as np
+from numpy.typing import NDArray
 
 
 class Stop(StrEnum):
@@ -42,13 +52,46 @@ class Start:
 
 @dataclass(frozen=True)
 class Limits:
-    """When to stop: relative gap `(upper - lower) / upper` on the full objective, seconds, nodes, threads, log file."""
+    """When to stop: relative gap `(upper - lower) / upper` on the full objective, seconds, nodes, threads, log file.
+
+    `cancel`, when given, is an event another thread may set to ask the solve to stop.
+    """
 
     gap: float = 1e-7
     seconds: float = math.inf
     nodes: float = math.inf
     threads: int = 1
     log: str | None = None
+    cancel: threading.Event | None = field(default=None, compare=False, repr=False)
+
+    @property
+    def cancelled(self) -> bool:
+        """Whether somebody asked to stop."""
+        return self.cancel is not None and self.cancel.is_set()
+
+
+@dataclass(frozen=True, eq=False)
+class Advice:
+    """What other layers know about one problem and tau, passed in as data; each item must be valid for that tau.
+
+    Attributes
+    ----------
+    lower : float
+        A certified lower bound on the optimum, in the units of `f`.
+    interval : pair of (q,) arrays, or None
+        `(lo, hi)` with `lo_j <= b_j <= hi_j` for every tau-sparse b with `f(b) <= upper`, `upper` the exact refit of
+        the start passed along (standard coordinates).
+    fixed_in, fixed_out : tuple of int
+        Columns that screening proved to be in, or out of, every support that beats the start.
+    points : tuple of (q,) arrays
+        Coefficients whose dual cut is worth having (a relaxation's solution).
+    """
+
+    lower: float = -math.inf
+    interval: tuple[NDArray[np.float64], NDArray[np.float64]] | None = None
+    fixed_in: tuple[int, ...] = ()
+    fixed_out: tuple[int, ...] = ()
+    points: tuple[NDArray[np.float64], ...] = ()
 
 
 @dataclass(frozen=True)
@@ -69,6 +112,16 @@ class Outcome:
         Time inside the solver.
     raw_status : str
         The solver's own word.
+    beta : tuple of float
+        Coefficients of the incumbent's refit, in the order of `incumbent` (standard coordinates).
+    allowance : float
+        What was taken off the solver's dual bound, see above.
+    setup_seconds : float
+        Everything else: start, scaling, model, refits.
+    formulation : str
+        The model that was solved.
+    log_tail : str
+        The end of the solver's log, when something is worth telling.
     """
 
     stop: Stop
@@ -80,3 +133,14 @@ class Outcome:
     seconds: float = 0.0
     raw_status: str = ""
     beta: tuple[float, ...] = field(default=(), repr=False)
+    allowance: float = 0.0
+    formulation: str = ""
+    log_tail: str = field(default="", repr=False)
+    setup_seconds: float = 0.0
+
+    @property
+    def gap(self) -> float:
+        """`(upper - lower) / upper`, 0 for a zero upper bound that is met, inf when a side is unknown."""
+        if not (math.isfinite(self.upper) and math.isfinite(self.lower)):
+            return math.inf
+        return 0.0 if self.upper <= self.lower else (self.upper - self.lower) / max(self.upper, 5e-324)

@@ -1,0 +1,301 @@
+"""The contract of every backend: what it declares, what it is asked, what it answers.
+
+A backend writes two methods: `available()` and `_run(task, formulation, limits)`. Everything that decides whether an
+answer is right happens here, once: feasibility of the side constraints, the start, the exact refit of every support a
+solver names, the bounds with their allowance, and the status.
+"""
+
+from __future__ import annotations
+
+import math
+import threading
+import time
+from abc import ABC, abstractmethod
+from collections import OrderedDict
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, ClassVar
+
+from sparsecv_mio.errors import BackendFailed, BackendUnavailable, BadInput, Contradiction
+from sparsecv_mio.formulation.constraints import FREE, SideConstraints
+from sparsecv_mio.formulation.feasible import feasible_start
+from sparsecv_mio.formulation.outcome import Advice, Limits, Outcome, Start, Stop
+from sparsecv_mio.formulation.refit import Fit, refit
+from sparsecv_mio.formulation.scaled import ROUNDING
+from sparsecv_mio.formulation.task import Task, make_task
+from sparsecv_mio.problem.problem import SparseProblem
+
+if TYPE_CHECKING:
+    from sparsecv_mio.formulation.lowering import Lowered
+    from sparsecv_mio.formulation.models.common import SparseModel
+
+TRUST = 2e-6  # a vendor's dual bound is trusted to this much of the objective's scale (theory section 9)
+PRIMAL = 1e-7  # and its incumbents meet their rows to about this much: both stand in the allowance
+KEPT_MODELS = 4
+LOG_TAIL = 2000
+
+
+@dataclass(frozen=True)
+class Capabilities:
+    """What a backend can do.
+
+    Attributes
+    ----------
+    formulations : dict of name to the kinds of side constraints it takes
+        The first is the default; kinds are `force`, `together`, `at_most`, `box`.
+    limits : frozenset of str
+        Which of `seconds`, `nodes`, `gap`, `threads`, `log` are honoured.
+    warm_start : bool
+    licence_free : bool
+        Whether it must run on every machine that has the package (continuous integration insists).
+    """
+
+    formulations: dict[str, frozenset[str]]
+    limits: frozenset[str] = frozenset({"seconds", "nodes", "gap", "threads", "log"})
+    warm_start: bool = True
+    licence_free: bool = True
+
+
+@dataclass(frozen=True)
+class Availability:
+    """Whether a backend can be used here, and what to do if not; `version` and `licence` are for people to read."""
+
+    usable: bool
+    why: str = ""
+    version: str = ""
+    licence: str = ""
+    hint: str = ""
+
+    def __iter__(self) -> Iterator[bool | str]:
+        """Unpack as `usable, why`."""
+        yield self.usable
+        yield self.why
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What a solver said, unjudged, in the units of phi.
+
+    Attributes
+    ----------
+    stop : Stop
+        Its own reason; OPTIMAL for its own gap criterion.
+    bound : float
+        Its dual bound, -inf when it has none.
+    supports : tuple of tuples of int
+        Candidates; each is checked and refitted.
+    seconds : float
+        Time inside the solver; building the model is not in it.
+    certified : bool
+        Whether the bound comes from our own arithmetic and needs no trust.
+    """
+
+    stop: Stop
+    bound: float
+    supports: tuple[tuple[int, ...], ...] = ()
+    nodes: int = 0
+    cuts: int = 0
+    raw_status: str = ""
+    log_tail: str = ""
+    seconds: float = 0.0
+    certified: bool = False
+
+
+@dataclass
+class _Kept:
+    models: OrderedDict[tuple[str, tuple[int, ...]], SparseModel] = field(default_factory=OrderedDict)
+
+
+class Backend(ABC):
+    """One solver under the contract."""
+
+    name: ClassVar[str]
+    capabilities: ClassVar[Capabilities]
+
+    def __init__(self) -> None:
+        self._local = threading.local()  # Pyomo models are not thread-safe
+
+    @abstractmethod
+    def available(self) -> Availability:
+        """Say whether this backend is usable here, or why not; cheap after the first call, never raises."""
+
+    @abstractmethod
+    def _run(self, task: Task, formulation: str, limits: Limits) -> Answer:
+        """Solve one task; vendor exceptions become `BackendUnavailable` or `BackendFailed` here."""
+
+    def solve(
+        self,
+        problem: SparseProblem,
+        tau: int,
+        *,
+        start: Start | None = None,
+        limits: Limits | None = None,
+        constraints: SideConstraints = FREE,
+        advice: Advice | None = None,
+        formulation: str | None = None,
+    ) -> Outcome:
+        """Solve `min f(S), |S| <= tau` under the side constraints.
+
+        Parameters
+        ----------
+        problem : SparseProblem
+        tau : int
+            Largest support size, 0..q.
+        start : Start, optional
+            Warm start; ignored when the side constraints exclude it.
+        limits : Limits, optional
+        constraints : SideConstraints, optional
+        advice : Advice, optional
+            Bounds, intervals, screening and cut points from other layers.
+        formulation : str, optional
+            One of `capabilities.formulations`; the first by default.
+
+        Returns
+        -------
+        Outcome
+            Limits are outcomes. `lower <= optimum <= upper` always.
+
+        Raises
+        ------
+        BadInput
+            For a tau, formulation or side constraint outside of what this backend does.
+        BackendUnavailable
+            Not installed, no licence, or a licence too small for this model.
+        BackendFailed
+            The solver broke down; carries its raw status and the end of its log.
+        Contradiction
+            The solver's bound exceeds a feasible objective by more than the allowance.
+        """
+        limits = limits or Limits()
+        advice = advice or Advice()
+        form = self._check(problem, tau, formulation, constraints, limits)
+        begin = time.perf_counter()
+        first = feasible_start(problem, tau, constraints)
+        if first is None:
+            why = "no support meets the side constraints"
+            return Outcome(Stop.INFEASIBLE, None, math.inf, math.inf, formulation=form, raw_status=why)
+        if start is not None and constraints.allows(start.support, tau):
+            first = min(first, refit(problem, start.support, constraints), key=lambda fit: fit.objective)
+        task = make_task(problem, tau, constraints, first, advice)
+        trivial = self._trivial(task, limits)
+        if trivial is not None:
+            answer = trivial
+        elif limits.seconds <= 0 or limits.cancelled:
+            stop = Stop.INTERRUPTED if limits.cancelled else Stop.TIME
+            answer = Answer(stop, -math.inf, raw_status="stopped before the solver began")
+        else:
+            answer = self._run(task, form, limits)
+        outcome = self._judge(task, answer, limits, advice)
+        return replace(outcome, setup_seconds=time.perf_counter() - begin - answer.seconds, formulation=form)
+
+    def _check(
+        self, problem: SparseProblem, tau: int, formulation: str | None, constraints: SideConstraints, limits: Limits
+    ) -> str:
+        known = self.capabilities.formulations
+        form = formulation or next(iter(known))
+        if form not in known:
+            raise BadInput(f"backend {self.name} has no formulation {form!r}; it has {', '.join(known)}")
+        if not 0 <= tau <= problem.q:
+            raise BadInput(f"tau must be between 0 and the {problem.q} columns, not {tau}")
+        if limits.gap < 0 or limits.threads < 1:
+            raise BadInput("the gap must not be negative and there must be at least one thread")
+        missing = constraints.needs - known[form]
+        if missing:
+            raise BadInput(f"backend {self.name}, formulation {form}, does not take: {', '.join(sorted(missing))}")
+        usable = self.available()
+        if not usable.usable:
+            hint = f"; {usable.hint}" if usable.hint else ""
+            raise BackendUnavailable(f"backend {self.name} cannot be used: {usable.why}{hint}")
+        return form
+
+    def _trivial(self, task: Task, limits: Limits) -> Answer | None:
+        """Answer without a solver where our own bound closes the gap (tau 0, nothing to explain, a huge gamma)."""
+        lower, upper = task.scaled.objective(task.floor), task.start.objective
+        if upper - lower <= limits.gap * upper or (task.tau == 0 and not task.constraints.forced_in):
+            bound = max(task.floor, task.scaled.value(upper)) if task.tau == 0 else task.floor
+            return Answer(Stop.OPTIMAL, bound, raw_status="closed by the ridge bound", certified=True)
+        return None
+
+    def _judge(self, task: Task, answer: Answer, limits: Limits, advice: Advice) -> Outcome:
+        """Refit, round the bounds outwards, and say what was proved."""
+        best = self._best(task, answer)
+        scale = max(task.problem.yy, best.objective if task.constraints.on_coefficients else 0.0)
+        trust, room = (ROUNDING, 0.0) if answer.certified else (TRUST, PRIMAL)
+        allowance = (trust + room) * scale
+        dual = task.scaled.objective(answer.bound) - trust * scale
+        if dual > best.objective:
+            raise Contradiction(f"backend {self.name}: lower bound {dual!r} above a feasible {best.objective!r}")
+        ours = max(task.scaled.objective(task.floor) - ROUNDING * scale, advice.lower, 0.0)
+        if ours > best.objective + allowance:
+            raise Contradiction(f"a lower bound passed in, {ours!r}, exceeds the feasible objective {best.objective!r}")
+        lower = min(max(dual, ours), best.objective)
+        closed = best.objective - lower <= limits.gap * best.objective + allowance
+        stop = answer.stop
+        if closed:
+            stop = Stop.OPTIMAL
+        elif stop is Stop.OPTIMAL:
+            stop = Stop.GAP
+        return Outcome(
+            stop=stop,
+            incumbent=best.support,
+            lower=lower,
+            upper=best.objective,
+            nodes=answer.nodes,
+            cuts=answer.cuts,
+            seconds=answer.seconds,
+            raw_status=answer.raw_status,
+            beta=tuple(best.beta.tolist()),
+            allowance=allowance,
+            log_tail=answer.log_tail[-LOG_TAIL:],
+        )
+
+    def _best(self, task: Task, answer: Answer) -> Fit:
+        best = task.start
+        for support in dict.fromkeys(answer.supports):
+            if support == best.support or not task.constraints.allows(support, task.tau):
+                continue
+            trial = refit(task.problem, support, task.constraints)
+            if trial.objective < best.objective:
+                best = trial
+        return best
+
+    def _lowered(self, kind: type[SparseModel], task: Task) -> tuple[SparseModel, Lowered]:
+        """Return the Pyomo model of a task, retargeted in place when one of that shape is at hand, and its arrays."""
+        from sparsecv_mio.formulation.lowering import lower_model
+
+        kept: _Kept = self._local.__dict__.setdefault("kept", _Kept())
+        key = (kind.__name__, kind.shape_of(task))
+        model = kept.models.pop(key, None)
+        if model is None:
+            model = kind(task)
+        else:
+            model.retarget(task)
+        kept.models[key] = model
+        while len(kept.models) > KEPT_MODELS:
+            kept.models.popitem(last=False)
+        return model, lower_model(model)
+
+
+def gap_target(task: Task, limits: Limits) -> float:
+    """Return the absolute gap, in units of phi, that closes the relative gap on the full objective, with some room.
+
+    Below 1e-9 no floating-point branch-and-bound can tell; the allowance covers the difference.
+    """
+    least = max(task.scaled.objective(task.floor), 0.0)
+    return max(0.5 * limits.gap * least / task.scaled.unit**2, 1e-9)
+
+
+def read_tail(path: str | None) -> str:
+    """Return the end of a log file, empty when there is none."""
+    if path is None:
+        return ""
+    try:
+        with open(path, encoding="utf-8", errors="replace") as handle:
+            return handle.read()[-LOG_TAIL:]
+    except OSError:
+        return ""
+
+
+def failed(name: str, raw_status: str, log_tail: str = "") -> BackendFailed:
+    """Return the one error for a solver that stopped in a state it should not reach."""
+    return BackendFailed(f"backend {name} failed: {raw_status}", raw_status, log_tail)

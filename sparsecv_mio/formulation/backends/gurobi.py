@@ -1,0 +1,274 @@
+"""Gurobi: perspective MISOCP, big-M MIQP, and single-tree Benders with lazy cuts."""
+
+from __future__ import annotations
+
+import contextlib
+import math
+import threading
+import time
+from collections.abc import Callable
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import csr_matrix
+
+from sparsecv_mio.errors import BackendUnavailable
+from sparsecv_mio.formulation.backends.base import (
+    Answer,
+    Availability,
+    Backend,
+    Capabilities,
+    failed,
+    gap_target,
+    read_tail,
+)
+from sparsecv_mio.formulation.outcome import Limits, Stop
+from sparsecv_mio.formulation.task import Task
+
+if TYPE_CHECKING:
+    from sparsecv_mio.formulation.lowering import Lowered
+    from sparsecv_mio.formulation.models.common import SparseModel
+
+FloatArray = NDArray[np.float64]
+ALL = frozenset({"force", "together", "at_most", "box"})
+GRAM_COLUMNS = 100  # above, the Gram objective has more terms than the factor's rows are worth
+ROOT_ROUNDS = 60
+_ENV = threading.local()  # one environment a thread: an environment must not be used by two at once
+
+
+class GurobiBackend(Backend):
+    """Gurobi through its own interface, the model lowered from Pyomo."""
+
+    name: ClassVar[str] = "gurobi"
+    capabilities: ClassVar[Capabilities] = Capabilities(
+        formulations={"perspective": ALL, "bigm": ALL, "benders": ALL - {"box"}}
+    )
+
+    def available(self) -> Availability:
+        """Say whether gurobipy and a licence are here; the pip licence counts, its limits are told."""
+        return _available()
+
+    def _run(self, task: Task, formulation: str, limits: Limits) -> Answer:
+        import gurobipy as gp
+
+        from sparsecv_mio.formulation.models.cuts import CutMaster
+        from sparsecv_mio.formulation.models.perspective import BigMModel, FactorModel, PerspectiveModel
+
+        perspective = PerspectiveModel if task.q <= GRAM_COLUMNS else FactorModel
+        kinds: dict[str, type[SparseModel]] = {"perspective": perspective, "bigm": BigMModel, "benders": CutMaster}
+        kind = kinds[formulation]
+        model, arrays = self._lowered(kind, task)
+        z = arrays.columns(model.z)
+        try:
+            with gp.Model(env=_environment()) as solver:
+                variables = _load(solver, arrays, arrays.vector(model.point(task, task.start_u, task.start_z)))
+                _options(solver, task, limits)
+                watch = _Watch(limits)
+                if formulation == "benders":
+                    solver.Params.LazyConstraints = 1
+                    eta = int(arrays.columns([model.pyomo.eta])[0])
+                    watch.cuts = _Benders(task, variables, z, eta)
+                begin = time.perf_counter()
+                solver.optimize(watch)
+                seconds = time.perf_counter() - begin
+                watch.raise_stored()
+                return _answer(solver, variables, z, watch, limits, seconds)
+        except gp.GurobiError as error:
+            raise _translate(error, task, formulation) from error
+
+
+def _answer(solver: Any, variables: Any, z: NDArray[np.int64], watch: _Watch, limits: Limits, seconds: float) -> Answer:
+    from gurobipy import GRB
+
+    stops = {
+        GRB.OPTIMAL: Stop.OPTIMAL,
+        GRB.TIME_LIMIT: Stop.TIME,
+        GRB.NODE_LIMIT: Stop.NODES,
+        GRB.INTERRUPTED: Stop.INTERRUPTED,
+        GRB.SUBOPTIMAL: Stop.GAP,
+    }
+    names = {getattr(GRB, k): k for k in dir(GRB.Status) if k.isupper() and isinstance(getattr(GRB, k, None), int)}
+    raw = names.get(solver.Status, str(solver.Status))
+    if solver.Status not in stops:
+        raise failed("gurobi", raw, read_tail(limits.log))
+    supports = []
+    if solver.SolCount:
+        chosen = np.flatnonzero(variables.X[z] > 0.5)
+        supports.append(tuple(int(j) for j in chosen))
+    bound = float(solver.ObjBound) if abs(solver.ObjBound) < 1e100 else -math.inf
+    return Answer(
+        stop=stops[solver.Status],
+        bound=bound,
+        supports=tuple([*supports, *watch.supports]),
+        nodes=int(solver.NodeCount),
+        cuts=watch.added,
+        raw_status=raw,
+        seconds=seconds,
+    )
+
+
+def _load(solver: Any, arrays: Lowered, start: FloatArray) -> Any:
+    """Send the arrays to a fresh model: it carries nothing of an earlier solve and costs little beside a solve."""
+    kinds = np.where(arrays.binary, "B", "C")
+    x = solver.addMVar(arrays.size, lb=arrays.lower, ub=arrays.upper, vtype=kinds, name="x")
+    rows = csr_matrix(arrays.rows)
+    finite = np.isfinite(arrays.row_lower) & np.isfinite(arrays.row_upper)
+    equal = finite & (arrays.row_lower == arrays.row_upper)
+    above = np.isfinite(arrays.row_lower) & ~equal
+    below = np.isfinite(arrays.row_upper) & ~equal
+    for mask, sense, bound in (
+        (equal, "=", arrays.row_upper),
+        (above, ">", arrays.row_lower),
+        (below, "<", arrays.row_upper),
+    ):
+        if mask.any():
+            solver.addMConstr(rows[np.flatnonzero(mask)], x, sense, bound[mask])
+    for cone in arrays.cones:
+        i, j, value = cone.terms
+        matrix = csr_matrix((value, (i, j)), shape=(arrays.size, arrays.size))
+        row = np.zeros(arrays.size)
+        row[cone.index] = cone.linear
+        solver.addMQConstr(matrix, row, "<", cone.upper, xQ_L=x, xQ_R=x, xc=x)
+    i, j, value = arrays.terms
+    quadratic = csr_matrix((value, (i, j)), shape=(arrays.size, arrays.size)) if len(value) else None
+    solver.setMObjective(quadratic, arrays.cost, arrays.constant, xQ_L=x, xQ_R=x, xc=x)
+    x.Start = start
+    return x
+
+
+def _options(solver: Any, task: Task, limits: Limits) -> None:
+    solver.Params.MIPGap = 0.0
+    solver.Params.MIPGapAbs = gap_target(task, limits)
+    # z may be off by 1e-5 by default: enough for a coefficient to slip past its link at no charge
+    solver.Params.IntFeasTol = 1e-9
+    solver.Params.FeasibilityTol = 1e-9
+    solver.Params.OptimalityTol = 1e-9
+    solver.Params.Threads = limits.threads
+    if math.isfinite(limits.seconds):
+        solver.Params.TimeLimit = limits.seconds
+    if math.isfinite(limits.nodes):
+        solver.Params.NodeLimit = limits.nodes
+    if limits.log is not None:
+        solver.Params.LogFile = limits.log
+
+
+class _Watch:
+    """The callback: polls the cancel event, hands over to the cuts, and lets no exception drown in the solver."""
+
+    def __init__(self, limits: Limits) -> None:
+        self.limits = limits
+        self.cuts: Callable[[Any, int], None] | None = None
+        self.error: BaseException | None = None
+
+    @property
+    def added(self) -> int:
+        """Number of lazy cuts."""
+        return getattr(self.cuts, "added", 0)
+
+    @property
+    def supports(self) -> tuple[tuple[int, ...], ...]:
+        """Supports the cuts came across."""
+        return tuple(getattr(self.cuts, "supports", ()))
+
+    def __call__(self, solver: Any, where: int) -> None:
+        if self.error is not None:
+            return
+        try:
+            if self.limits.cancelled:
+                solver.terminate()
+            elif self.cuts is not None:
+                self.cuts(solver, where)
+        except BaseException as error:  # gurobipy prints and drops it: keep it, stop, raise it after optimize
+            self.error = error
+            solver.terminate()
+
+    def raise_stored(self) -> None:
+        """Raise what the callback could not."""
+        if self.error is not None:
+            raise self.error
+
+
+class _Benders:
+    """Lazy cuts `eta >= a - s'z` at every integer point, and at the root's fractional points (theory section 6)."""
+
+    def __init__(self, task: Task, variables: Any, z: NDArray[np.int64], eta: int) -> None:
+        self.task, self.x, self.z, self.eta = task, variables, z, eta
+        self.added = 0
+        self.rounds = 0
+        self.supports: dict[tuple[int, ...], None] = {}
+
+    def __call__(self, solver: Any, where: int) -> None:
+        from gurobipy import GRB
+
+        if where == GRB.Callback.MIPSOL:
+            x = solver.cbGetSolution(self.x)
+            z = np.round(x[self.z])
+            self.supports.setdefault(tuple(int(j) for j in np.flatnonzero(z)))
+            self._cut(solver, z, float(x[self.eta]), 1e-10)
+        elif where == GRB.Callback.MIPNODE and solver.cbGet(GRB.Callback.MIPNODE_STATUS) == GRB.OPTIMAL:
+            depth = solver.cbGet(GRB.Callback.MIPNODE_NODCNT)
+            if depth == 0 and self.rounds < ROOT_ROUNDS:
+                self.rounds += 1
+                x = solver.cbGetNodeRel(self.x)
+                self._cut(solver, np.clip(x[self.z], 0.0, 1.0), float(x[self.eta]), 1e-5)
+
+    def _cut(self, solver: Any, z: FloatArray, eta: float, tolerance: float) -> None:
+        u = self.task.scaled.fractional_fit(z)
+        a, s = self.task.scaled.clipped_cut(u, self.task.floor)
+        if eta < a - s @ z - tolerance:
+            row = np.zeros(self.x.shape[0])
+            row[self.z], row[self.eta] = s, 1.0
+            solver.cbLazy(row @ self.x >= a)
+            self.added += 1
+
+
+def _environment() -> Any:
+    import gurobipy as gp
+
+    env = getattr(_ENV, "env", None)
+    if env is None:
+        env = gp.Env(empty=True)
+        env.setParam("OutputFlag", 1)
+        env.setParam("LogToConsole", 0)
+        env.start()
+        _ENV.env = env
+    return env
+
+
+@lru_cache(maxsize=1)
+def _available() -> Availability:
+    try:
+        import gurobipy as gp
+    except ImportError:
+        return Availability(False, "gurobipy is not installed", hint="pip install 'sparsecv-mio[gurobi]'")
+    version = ".".join(str(part) for part in gp.gurobi.version())
+    try:
+        with gp.Model(env=_environment()) as probe:
+            probe.addVars(2001)
+            probe.optimize()
+        licence = "full"
+    except gp.GurobiError as error:
+        if error.errno != gp.GRB.Error.SIZE_LIMIT_EXCEEDED:
+            why = f"no licence ({error})"
+            return Availability(False, why, version, hint="set GRB_LICENSE_FILE, or unset it to use the pip licence")
+        licence = "size-limited (pip): 200 variables in quadratic models, 2,000 variables and rows in linear ones"
+    except Exception as error:  # a damaged installation must not end `sparsecv backends`
+        return Availability(False, f"gurobipy does not start ({error})", version)
+    return Availability(True, "", version, licence)
+
+
+def _translate(error: Any, task: Task, formulation: str) -> Exception:
+    from gurobipy import GRB
+
+    if error.errno == GRB.Error.SIZE_LIMIT_EXCEEDED:
+        other = "; --formulation benders is linear with p + 1 variables" if formulation != "benders" else ""
+        return BackendUnavailable(
+            f"backend gurobi: {formulation} with {task.q} columns is past the size limit of this licence{other}"
+        )
+    if error.errno in (GRB.Error.NO_LICENSE, GRB.Error.JOB_REJECTED, GRB.Error.NETWORK):
+        with contextlib.suppress(AttributeError):
+            del _ENV.env
+        return BackendUnavailable(f"backend gurobi has no licence: {error}")
+    return failed("gurobi", f"error {error.errno}: {error}")

@@ -1,0 +1,319 @@
+"""HiGHS: disaggregated outer approximation, one integer program a round.
+
+HiGHS has neither cones nor lazy cuts, so every parabola is approximated by tangents from outside: first on the linear
+relaxation until it is as good as the perspective relaxation, then on integer programs until the cuts close the gap.
+Every round's dual bound is a bound on the whole problem, since tangents only ever lie below.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sparsecv_mio.formulation.backends.base import (
+    Answer,
+    Availability,
+    Backend,
+    Capabilities,
+    failed,
+    gap_target,
+    read_tail,
+)
+from sparsecv_mio.formulation.bigm import require_finite
+from sparsecv_mio.formulation.outcome import Limits, Stop
+from sparsecv_mio.formulation.task import Task
+
+if TYPE_CHECKING:
+    from sparsecv_mio.formulation.lowering import Lowered
+    from sparsecv_mio.formulation.models.cuts import OuterModel
+
+FloatArray = NDArray[np.float64]
+IntArray = NDArray[np.int64]
+ALL = frozenset({"force", "together", "at_most", "box"})
+ROOT_ROUNDS = 60
+CUT_TOLERANCE = 1e-10
+
+
+class HighsBackend(Backend):
+    """HiGHS through highspy, the master lowered from Pyomo."""
+
+    name: ClassVar[str] = "highs"
+    capabilities: ClassVar[Capabilities] = Capabilities(formulations={"outer": ALL})
+
+    def available(self) -> Availability:
+        """Say whether highspy is installed and starts."""
+        return _available()
+
+    def _run(self, task: Task, formulation: str, limits: Limits) -> Answer:
+        from sparsecv_mio.formulation.models.cuts import OuterModel
+
+        require_finite(task.lo, task.hi, "highs")
+        model, arrays = self._lowered(OuterModel, task)
+        assert isinstance(model, OuterModel)
+        run = _Run(task, limits, _load(arrays, limits), _Columns.of(model, arrays), arrays)
+        run.start = arrays.vector(model.point(task, task.start_u, task.start_z))
+        run.clock = time.perf_counter()
+        return run.solve()
+
+
+@dataclass(frozen=True, eq=False)
+class _Columns:
+    """Positions of the variables in the lowered model."""
+
+    z: IntArray
+    u: IntArray
+    t: IntArray
+    r: IntArray
+    s: IntArray
+
+    @classmethod
+    def of(cls, model: OuterModel, arrays: Lowered) -> _Columns:
+        return cls(*(arrays.columns(v) for v in (model.z, model.u, model.t, model.r, model.s)))
+
+
+@dataclass
+class _Run:
+    """State of one outer approximation: step after step, a linear phase and an integer phase."""
+
+    task: Task
+    limits: Limits
+    solver: Any
+    at: _Columns
+    arrays: Lowered
+    start: FloatArray = field(default_factory=lambda: np.zeros(0))
+    clock: float = 0.0
+    bound: float = -math.inf
+    nodes: int = 0
+    cuts: int = 0
+    supports: dict[tuple[int, ...], None] = field(default_factory=dict)
+    upper: float = math.inf
+
+    def solve(self) -> Answer:
+        """Cut the linear relaxation, then integer programs, until the gap closes or a limit is met."""
+        self.upper = self.task.scaled.value(self.task.start.objective)
+        self._cut(self.start)
+        for u in self.task.points:
+            self._cut_at(self.task.scaled.factor @ u, u, np.ones(self.task.q))
+        stop = self._linear_phase()
+        if stop is None:
+            stop = self._integer_phase()
+        raw = self.solver.modelStatusToString(self.solver.getModelStatus())
+        return Answer(
+            stop=stop,
+            bound=self.bound,
+            supports=tuple(self.supports),
+            nodes=self.nodes,
+            cuts=self.cuts,
+            raw_status=raw,
+            seconds=time.perf_counter() - self.clock,
+        )
+
+    def _remaining(self) -> float:
+        return self.limits.seconds - (time.perf_counter() - self.clock)
+
+    def _stopped(self) -> Stop | None:
+        if self.limits.cancelled:
+            return Stop.INTERRUPTED
+        if self._remaining() <= 0.01:
+            return Stop.TIME
+        return Stop.NODES if self.nodes >= self.limits.nodes else None
+
+    def _optimise(self) -> FloatArray | None:
+        """Run HiGHS once within what is left; return the point it holds, None when it has none."""
+        remaining = self._remaining()
+        # HiGHS adds up its clock over the runs of one object
+        elapsed = self.solver.getRunTime()
+        self.solver.setOptionValue("time_limit", elapsed + max(remaining, 0.0) if math.isfinite(remaining) else 1e30)
+        self.solver.run()
+        solution = self.solver.getSolution()
+        if not solution.value_valid:
+            return None
+        return np.asarray(solution.col_value, dtype=np.float64)
+
+    def _linear_phase(self) -> Stop | None:
+        import highspy
+
+        self.solver.setOptionValue("solve_relaxation", True)
+        for _ in range(ROOT_ROUNDS):
+            stop = self._stopped()
+            if stop is not None:
+                return stop
+            x = self._optimise()
+            status = self.solver.getModelStatus()
+            if status != highspy.HighsModelStatus.kOptimal or x is None:
+                return self._unfinished(status)
+            value = float(self.solver.getInfo().objective_function_value)
+            gained = value - self.bound
+            self.bound = max(self.bound, value)
+            if not self._cut(x) or gained < 1e-5:
+                break
+        return None
+
+    def _integer_phase(self) -> Stop:
+        import highspy
+
+        status = highspy.HighsModelStatus
+        target = gap_target(self.task, self.limits)
+        self.solver.setOptionValue("solve_relaxation", False)
+        while True:
+            stop = self._stopped()
+            if stop is not None:
+                return stop
+            # early rounds only have to be good enough to cut: a tenth of the gap that is left
+            wanted = max(0.1 * (self.upper - self.bound), 0.5 * target) if math.isfinite(self.bound) else 0.5 * target
+            self.solver.setOptionValue("mip_abs_gap", wanted)
+            if math.isfinite(self.limits.nodes):
+                self.solver.setOptionValue("mip_max_nodes", int(max(self.limits.nodes - self.nodes, 1)))
+            self.solver.setSolution(self._completed())
+            x = self._optimise()
+            info = self.solver.getInfo()
+            self.nodes += max(int(info.mip_node_count), 0)
+            ended = self.solver.getModelStatus()
+            if math.isfinite(info.mip_dual_bound):
+                self.bound = max(self.bound, float(info.mip_dual_bound))
+            added = 0
+            if x is not None:
+                added = self._cut(x) + self._refit(x)
+            if self.upper - self.bound <= target:
+                return Stop.OPTIMAL
+            if ended != status.kOptimal:
+                return self._unfinished(ended)
+            if added == 0 and wanted <= 0.5 * target:
+                return Stop.OPTIMAL  # the point meets every parabola to the tolerance of the cuts
+
+    def _completed(self) -> Any:
+        import highspy
+
+        solution = highspy.HighsSolution()
+        solution.col_value = self.start.tolist()
+        return solution
+
+    def _unfinished(self, status: Any) -> Stop:
+        import highspy
+
+        kinds = highspy.HighsModelStatus
+        known = {kinds.kTimeLimit: Stop.TIME, kinds.kIterationLimit: Stop.NODES, kinds.kSolutionLimit: Stop.NODES}
+        known[kinds.kInterrupt] = Stop.INTERRUPTED
+        if status in known:
+            return known[status]
+        raise failed("highs", self.solver.modelStatusToString(status), read_tail(self.limits.log))
+
+    def _refit(self, x: FloatArray) -> int:
+        """Cut at the exact minimiser of the support of an integer point; keep it when it is the best so far."""
+        scaled = self.task.scaled
+        z = np.asarray(np.round(np.clip(x[self.at.z], 0.0, 1.0)), dtype=np.float64)
+        support = tuple(int(j) for j in np.flatnonzero(z))
+        if support in self.supports:
+            return 0
+        self.supports[support] = None
+        if self.task.constraints.on_coefficients:
+            return 0  # the unconstrained minimiser may lie outside of the boxes
+        u = scaled.fractional_fit(z)
+        value = float(u @ (scaled.G @ u) + scaled.w @ u**2 - 2.0 * scaled.g @ u)
+        residual = scaled.factor @ u
+        if value < self.upper:
+            self.upper = value
+            self.start[self.at.z], self.start[self.at.u], self.start[self.at.t] = z, u, u**2
+            self.start[self.at.r], self.start[self.at.s] = residual, residual**2
+        return self._cut_at(residual, u, np.maximum(z, 1e-12))
+
+    def _cut(self, x: FloatArray) -> int:
+        """Add the tangents a point violates; return their number."""
+        z = np.clip(x[self.at.z], 1e-9, 1.0)
+        r, s, u, t = x[self.at.r], x[self.at.s], x[self.at.u], x[self.at.t]
+        if x is self.start:
+            s, t = np.full_like(s, -1.0), np.where(u != 0.0, -1.0, 0.0)
+        return self._tangents(r, r**2 - s, u / z, u**2 / z - t)
+
+    def _cut_at(self, r: FloatArray, u: FloatArray, z: FloatArray) -> int:
+        return self._tangents(r, np.ones_like(r), u / z, np.where(u != 0.0, 1.0, 0.0))
+
+    def _tangents(self, r: FloatArray, r_short: FloatArray, slope: FloatArray, u_short: FloatArray) -> int:
+        """Add `s_i >= 2 r r_i - r^2` and `t_j >= 2 a u_j - a^2 z_j` where the shortfall pays for the row."""
+        w = self.task.scaled.w
+        reach = np.maximum(np.abs(self.task.lo), np.abs(self.task.hi))
+        slope = np.clip(slope, -reach, reach)
+        rows_i = np.flatnonzero(r_short > CUT_TOLERANCE)
+        rows_j = np.flatnonzero(w * u_short > CUT_TOLERANCE)
+        ri, aj = r[rows_i], slope[rows_j]
+        index = np.concatenate(
+            [
+                np.stack([self.at.s[rows_i], self.at.r[rows_i]], axis=1).ravel(),
+                np.stack([self.at.t[rows_j], self.at.u[rows_j], self.at.z[rows_j]], axis=1).ravel(),
+            ]
+        ).astype(np.int32)
+        value = np.concatenate(
+            [
+                np.stack([np.ones_like(ri), -2.0 * ri], axis=1).ravel(),
+                np.stack([np.ones_like(aj), -2.0 * aj, aj**2], axis=1).ravel(),
+            ]
+        )
+        sizes = np.concatenate([np.full(len(ri), 2), np.full(len(aj), 3)])
+        count = len(sizes)
+        if count:
+            begins = np.concatenate([[0], np.cumsum(sizes)[:-1]]).astype(np.int32)
+            lower = np.concatenate([-(ri**2), np.zeros(len(aj))])
+            self.solver.addRows(count, lower, np.full(count, math.inf), len(index), begins, index, value)
+            self.cuts += count
+        return count
+
+
+def _load(arrays: Lowered, limits: Limits) -> Any:
+    import highspy
+
+    solver = highspy.Highs()
+    solver.setOptionValue("output_flag", limits.log is not None)
+    solver.setOptionValue("log_to_console", False)
+    if limits.log is not None:
+        solver.setOptionValue("log_file", limits.log)
+    solver.setOptionValue("threads", limits.threads)
+    solver.setOptionValue("mip_rel_gap", 0.0)
+    solver.setOptionValue("mip_feasibility_tolerance", 1e-9)
+    solver.setOptionValue("primal_feasibility_tolerance", 1e-9)
+    solver.setOptionValue("dual_feasibility_tolerance", 1e-9)
+    lp = highspy.HighsLp()
+    lp.num_col_, lp.num_row_ = arrays.size, arrays.rows.shape[0]
+    lp.col_cost_, lp.offset_ = arrays.cost, arrays.constant
+    lp.col_lower_, lp.col_upper_ = arrays.lower, arrays.upper
+    lp.row_lower_, lp.row_upper_ = arrays.row_lower, arrays.row_upper
+    lp.a_matrix_.format_ = highspy.MatrixFormat.kRowwise
+    lp.a_matrix_.start_ = arrays.rows.indptr
+    lp.a_matrix_.index_ = arrays.rows.indices
+    lp.a_matrix_.value_ = arrays.rows.data
+    kinds = highspy.HighsVarType
+    lp.integrality_ = [kinds.kInteger if b else kinds.kContinuous for b in arrays.binary]
+    if solver.passModel(lp) == highspy.HighsStatus.kError:
+        raise failed("highs", "the model was refused", read_tail(limits.log))
+    if limits.cancel is not None:
+        _poll(solver, limits)
+    return solver
+
+
+def _poll(solver: Any, limits: Limits) -> None:
+    """Ask for the cancel event from inside the branch-and-bound and the simplex."""
+
+    def ask(event: Any) -> None:
+        if limits.cancelled:
+            event.interrupt(True)
+
+    solver.cbMipInterrupt.subscribe(ask)
+    solver.cbSimplexInterrupt.subscribe(ask)
+
+
+@lru_cache(maxsize=1)
+def _available() -> Availability:
+    try:
+        import highspy
+    except ImportError:
+        return Availability(False, "highspy is not installed", hint="pip install 'sparsecv-mio[highs]'")
+    try:
+        version = highspy.Highs().version()
+    except Exception as error:  # a damaged installation must not end `sparsecv backends`
+        return Availability(False, f"highspy does not start ({error})")
+    return Availability(True, "", version, "MIT, no limits")

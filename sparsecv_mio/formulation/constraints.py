@@ -1,0 +1,163 @@
+"""Side constraints a user may ask for: what the chosen support and its coefficients must satisfy."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sparsecv_mio.data.standard import StandardData
+from sparsecv_mio.errors import BadInput
+
+FloatArray = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class SideConstraints:
+    """Constraints beside `|S| <= tau`, on the columns 0..q-1 of a problem, in standard coordinates.
+
+    Attributes
+    ----------
+    forced_in, forced_out : tuple of int
+        Columns in every, or in no, support.
+    together : tuple of tuples of int
+        Groups whose columns are chosen all or none.
+    at_most : tuple of (int, tuple of int)
+        `(k, columns)`: at most k of these columns.
+    box : tuple of (int, float, float)
+        `(j, lo, hi)`: `lo <= b_j <= hi` whenever j is chosen; a column that is not chosen is zero, inside its box or
+        not. `-inf` / `inf` for an open side, so a sign is a box.
+
+    Raises
+    ------
+    BadInput
+        For a box without a number in it, or a negative k.
+
+    Notes
+    -----
+    With side constraints a smaller support may be the better one, so `|S| <= tau` stays an inequality (theory
+    section 0).
+
+    Examples
+    --------
+    >>> SideConstraints(forced_in=(0,), box=((1, 0.0, float("inf")),)).on_coefficients
+    True
+    """
+
+    forced_in: tuple[int, ...] = ()
+    forced_out: tuple[int, ...] = ()
+    together: tuple[tuple[int, ...], ...] = ()
+    at_most: tuple[tuple[int, tuple[int, ...]], ...] = ()
+    box: tuple[tuple[int, float, float], ...] = ()
+
+    def __post_init__(self) -> None:
+        for j, lo, hi in self.box:
+            if not (lo <= hi and lo < math.inf and hi > -math.inf):
+                raise BadInput(f"the box of column {j} holds no number: {lo} to {hi}")
+        for k, columns in self.at_most:
+            if k < 0:
+                raise BadInput(f"at most {k} of {len(columns)} columns: the count must not be negative")
+
+    @property
+    def on_coefficients(self) -> bool:
+        """Whether any coefficient is bounded."""
+        return bool(self.box)
+
+    @property
+    def needs(self) -> frozenset[str]:
+        """Names of the kinds in use, as backends declare them."""
+        kinds = {
+            "force": self.forced_in or self.forced_out,
+            "together": self.together,
+            "at_most": self.at_most,
+            "box": self.box,
+        }
+        return frozenset(name for name, used in kinds.items() if used)
+
+    @property
+    def rows(self) -> tuple[tuple[tuple[int, tuple[int, ...]], ...], tuple[tuple[int, int], ...]]:
+        """`(at_most, equal)`: what a model adds as rows on z, the groups as pairs of equal columns."""
+        pairs = tuple((group[0], j) for group in self.together for j in group[1:])
+        return self.at_most, pairs
+
+    def interval(self, q: int) -> tuple[FloatArray, FloatArray]:
+        """Return (q,) arrays lo, hi: the box of every column, intersected where a column has several."""
+        lo, hi = np.full(q, -np.inf), np.full(q, np.inf)
+        for j, a, b in self.box:
+            lo[j], hi[j] = max(lo[j], a), min(hi[j], b)
+        if np.any(lo > hi):
+            j = int(np.argmax(lo > hi))
+            raise BadInput(f"the boxes of column {j} do not meet")
+        return lo, hi
+
+    def allows(self, support: Iterable[int], tau: int) -> bool:
+        """Whether a support meets everything but the boxes."""
+        chosen = set(support)
+        return (
+            len(chosen) <= tau
+            and chosen.issuperset(self.forced_in)
+            and chosen.isdisjoint(self.forced_out)
+            and all(chosen.issuperset(group) or chosen.isdisjoint(group) for group in self.together)
+            and all(len(chosen.intersection(columns)) <= k for k, columns in self.at_most)
+        )
+
+
+FREE = SideConstraints()
+
+
+def side_constraints(
+    data: StandardData,
+    *,
+    force_in: Sequence[str] = (),
+    force_out: Sequence[str] = (),
+    together: Sequence[Sequence[str]] = (),
+    at_most: Sequence[tuple[int, Sequence[str]]] = (),
+    box: Mapping[str, tuple[float, float]] | None = None,
+) -> SideConstraints:
+    """Translate constraints on named features, coefficients in the units of the file.
+
+    Parameters
+    ----------
+    data : StandardData
+        Its `divisor` and `y_unit` carry a coefficient b of the file to `b * divisor_j / y_unit`.
+    force_in, force_out : sequences of feature names
+    together : sequence of groups of names
+    at_most : sequence of (count, names)
+    box : mapping of name to (lo, hi), optional
+
+    Returns
+    -------
+    SideConstraints
+
+    Raises
+    ------
+    BadInput
+        For an unknown name, or a constant column that is forced in or must be chosen with others.
+    """
+    position = {name: j for j, name in enumerate(data.names)}
+
+    def find(name: str, what: str) -> int:
+        if name in position:
+            return position[name]
+        if name in data.dataset.names:
+            raise BadInput(f"{what}: feature {name!r} is constant and cannot take part")
+        raise BadInput(f"{what}: there is no feature {name!r}")
+
+    constant = set(data.dataset.names) - set(position)
+    boxes = []
+    for name, (lo, hi) in (box or {}).items():
+        if lo > hi:
+            raise BadInput(f"box: the bounds of {name!r} are reversed ({lo} > {hi})")
+        j = find(name, "box")
+        factor = float(data.divisor[j]) / data.y_unit
+        boxes.append((j, lo * factor, hi * factor))
+    return SideConstraints(
+        forced_in=tuple(sorted({find(name, "force in") for name in force_in})),
+        forced_out=tuple(sorted({find(name, "force out") for name in force_out if name not in constant})),
+        together=tuple(tuple(find(name, "together") for name in group) for group in together if group),
+        at_most=tuple((k, tuple(find(name, "at most") for name in names)) for k, names in at_most),
+        box=tuple(boxes),
+    )

@@ -1,0 +1,130 @@
+"""A first feasible support, or the proof that the side constraints exclude every one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sparsecv_mio.errors import BackendFailed
+from sparsecv_mio.formulation.constraints import SideConstraints
+from sparsecv_mio.formulation.refit import Fit, refit
+from sparsecv_mio.problem.problem import SparseProblem
+
+FloatArray = NDArray[np.float64]
+
+
+def feasible_start(problem: SparseProblem, tau: int, constraints: SideConstraints) -> Fit | None:
+    """Return a feasible fit, good but not optimal; None when the side constraints exclude every support.
+
+    Notes
+    -----
+    Feasibility is a question about z alone (a box binds chosen columns only), so it is decided by a pure 0/1 program
+    with unit coefficients before any backend is asked; the support found is checked. Without side constraints: forward
+    selection, O(tau q^2), then swaps. With them: the 0/1 program maximises the marginal scores of the chosen columns,
+    then the moves that stay feasible.
+    """
+    if not constraints.needs - {"box"}:
+        support = _forward(problem, min(tau, problem.q))
+    else:
+        found = _feasible(problem, tau, constraints)
+        if found is None:
+            return None
+        support = found
+    return _improve(problem, support, tau, constraints)
+
+
+def _scores(problem: SparseProblem) -> FloatArray:
+    return np.asarray(problem.c**2 / np.maximum(problem.M.diagonal(), 1e-300), dtype=np.float64)
+
+
+def _forward(problem: SparseProblem, size: int) -> tuple[int, ...]:
+    """Forward selection by pivoted elimination on `[M c]`, O(size q^2)."""
+    M, c = problem.M.copy(), problem.c.copy()
+    floor = 1e-13 * np.maximum(M.diagonal(), 1e-300)
+    chosen: list[int] = []
+    for _ in range(size):
+        pivot = M.diagonal()
+        gain = np.where(pivot > floor, c**2 / np.where(pivot > floor, pivot, 1.0), -1.0)
+        gain[chosen] = -1.0
+        j = int(np.argmax(gain))
+        if gain[j] < 0:
+            break
+        chosen.append(j)
+        row = M[j].copy()
+        c -= row * (c[j] / row[j])
+        M -= np.outer(row, row / row[j])
+    return tuple(chosen)
+
+
+def _feasible(problem: SparseProblem, tau: int, constraints: SideConstraints) -> tuple[int, ...] | None:
+    from scipy.optimize import Bounds, LinearConstraint, milp
+
+    q = problem.q
+    score = _scores(problem)
+    lo, hi = np.zeros(q), np.ones(q)
+    lo[list(constraints.forced_in)] = 1.0
+    hi[list(constraints.forced_out)] = 0.0
+    if np.any(lo > hi):
+        return None
+    rows, low, high = [np.ones(q)], [0.0], [float(tau)]
+    at_most, equal = constraints.rows
+    for k, columns in at_most:
+        row = np.zeros(q)
+        row[list(columns)] = 1.0
+        rows.append(row)
+        low.append(0.0)
+        high.append(float(k))
+    for i, j in equal:
+        row = np.zeros(q)
+        row[i] += 1.0
+        row[j] -= 1.0
+        rows.append(row)
+        low.append(0.0)
+        high.append(0.0)
+    gain = score / max(float(score.max(initial=0.0)), 1e-300)
+    found = milp(
+        -gain,
+        constraints=LinearConstraint(np.array(rows), np.array(low), np.array(high)),
+        integrality=np.ones(q, dtype=np.int64),
+        bounds=Bounds(lo, hi),
+    )
+    if found.status == 2:
+        return None
+    support = () if found.x is None else tuple(int(j) for j in np.flatnonzero(found.x > 0.5))
+    if found.x is None or not constraints.allows(support, tau):
+        raise BackendFailed(f"the side constraints could not be decided: {found.message}", str(found.status))
+    return support
+
+
+def _improve(problem: SparseProblem, support: tuple[int, ...], tau: int, constraints: SideConstraints) -> Fit:
+    """Exchange one column (or drop one) while that helps; at most 20 rounds of O(tau) refits of the best candidates."""
+    best = refit(problem, support, constraints)
+    for _ in range(20):
+        trial = _best_move(problem, best, lambda s: constraints.allows(s, tau), constraints)
+        if trial is None:
+            return best
+        best = trial
+    return best
+
+
+def _best_move(
+    problem: SparseProblem, fit: Fit, allowed: Callable[[set[int]], bool], constraints: SideConstraints
+) -> Fit | None:
+    beta = np.zeros(problem.q)
+    beta[list(fit.support)] = fit.beta
+    slope = problem.c - problem.M @ beta
+    reach = slope**2 / np.maximum(problem.M.diagonal(), 1e-300)
+    reach[list(fit.support)] = -1.0
+    enter = [int(j) for j in np.argsort(-reach)[:5] if reach[j] >= 0]
+    best: Fit | None = None
+    for i in fit.support:
+        kept = set(fit.support) - {i}
+        for new in [kept, *(kept | {j} for j in enter)]:
+            if not allowed(new):
+                continue
+            trial = refit(problem, tuple(sorted(new)), constraints)
+            if trial.objective < (best or fit).objective * (1 - 1e-12):
+                best = trial
+    return best

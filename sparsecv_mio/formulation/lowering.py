@@ -1,0 +1,150 @@
+"""A Pyomo model as plain arrays, which every vendor takes without going through a file or a global state."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyomo.environ as pyo
+from numpy.typing import NDArray
+from pyomo.repn import generate_standard_repn
+from scipy.sparse import csr_array
+
+from sparsecv_mio.formulation.models.common import SparseModel
+
+FloatArray = NDArray[np.float64]
+Terms = tuple[NDArray[np.int64], NDArray[np.int64], FloatArray]
+
+
+@dataclass(frozen=True, eq=False)
+class QuadraticRow:
+    """`linear' x + sum value x_i x_j <= upper`."""
+
+    index: NDArray[np.int64]
+    linear: FloatArray
+    terms: Terms
+    upper: float
+
+
+@dataclass(frozen=True, eq=False)
+class Lowered:
+    """`min constant + cost'x + quadratic terms` over linear and quadratic rows.
+
+    Attributes
+    ----------
+    position : dict
+        Column of each Pyomo variable by its `id`.
+    binary : (m,) bool array
+    lower, upper, cost : (m,) arrays
+    constant : float
+    terms : row, column and value of the objective's quadratic terms
+    rows : (k, m) sparse array
+    row_lower, row_upper : (k,) arrays
+    cones : tuple of QuadraticRow
+    """
+
+    position: dict[int, int]
+    binary: NDArray[np.bool_]
+    lower: FloatArray
+    upper: FloatArray
+    cost: FloatArray
+    constant: float
+    terms: Terms
+    rows: csr_array
+    row_lower: FloatArray
+    row_upper: FloatArray
+    cones: tuple[QuadraticRow, ...]
+
+    @property
+    def size(self) -> int:
+        """Number of variables."""
+        return len(self.cost)
+
+    def columns(self, variables: list[Any]) -> NDArray[np.int64]:
+        """Return the positions of Pyomo variables."""
+        return np.array([self.position[id(v)] for v in variables], dtype=np.int64)
+
+    def vector(self, values: dict[int, float]) -> FloatArray:
+        """Return a full point as an array."""
+        x = np.zeros(self.size)
+        for key, value in values.items():
+            x[self.position[key]] = value
+        return x
+
+    def objective(self, x: FloatArray) -> float:
+        """Evaluate the objective at a point."""
+        i, j, v = self.terms
+        return float(self.constant + self.cost @ x + np.sum(v * x[i] * x[j]))
+
+    def violation(self, x: FloatArray) -> float:
+        """Return the largest violation of a bound, a row or a cone at a point."""
+        worst = [0.0, float(np.max(self.lower - x, initial=0.0)), float(np.max(x - self.upper, initial=0.0))]
+        activity = self.rows @ x
+        worst.append(float(np.max(self.row_lower - activity, initial=0.0)))
+        worst.append(float(np.max(activity - self.row_upper, initial=0.0)))
+        for cone in self.cones:
+            i, j, v = cone.terms
+            worst.append(float(cone.linear @ x[cone.index] + np.sum(v * x[i] * x[j]) - cone.upper))
+        return max(worst)
+
+
+def lower_model(model: SparseModel) -> Lowered:
+    """Compile a model; O(terms).
+
+    Raises
+    ------
+    ValueError
+        For an expression that is not quadratic, or a quadratic equality.
+    """
+    variables = list(model.pyomo.component_data_objects(pyo.Var, descend_into=True))
+    position = {id(v): k for k, v in enumerate(variables)}
+    size = len(variables)
+    linear_rows: list[tuple[list[int], list[float]]] = []
+    low: list[float] = []
+    high: list[float] = []
+    cones: list[QuadraticRow] = []
+    for row in model.pyomo.component_data_objects(pyo.Constraint, active=True):
+        index, values, terms, constant = _repn(row.body, position)
+        lower = -np.inf if row.lower is None else pyo.value(row.lower) - constant
+        upper = np.inf if row.upper is None else pyo.value(row.upper) - constant
+        if not len(terms[0]):
+            linear_rows.append((index, values))
+            low.append(lower)
+            high.append(upper)
+        elif np.isneginf(lower):
+            cones.append(QuadraticRow(np.array(index, dtype=np.int64), np.array(values), terms, upper))
+        else:
+            raise ValueError(f"{row.name}: only quadratic rows of the form <= are known")
+    index, values, terms, constant = _repn(model.pyomo.phi.expr, position)
+    cost = np.zeros(size)
+    cost[index] = values
+    indptr = np.cumsum([0, *(len(i) for i, _ in linear_rows)])
+    indices = np.array([k for i, _ in linear_rows for k in i], dtype=np.int64)
+    data = np.array([v for _, vs in linear_rows for v in vs], dtype=np.float64)
+    bound = [(-np.inf if v.lb is None else v.lb, np.inf if v.ub is None else v.ub) for v in variables]
+    return Lowered(
+        position=position,
+        binary=np.array([v.is_binary() for v in variables]),
+        lower=np.array([b[0] for b in bound], dtype=np.float64),
+        upper=np.array([b[1] for b in bound], dtype=np.float64),
+        cost=cost,
+        constant=constant,
+        terms=terms,
+        rows=csr_array((data, indices, indptr), shape=(len(linear_rows), size)),
+        row_lower=np.array(low),
+        row_upper=np.array(high),
+        cones=tuple(cones),
+    )
+
+
+def _repn(expression: Any, position: dict[int, int]) -> tuple[list[int], list[float], Terms, float]:
+    repn = generate_standard_repn(expression, compute_values=True, quadratic=True)
+    if repn.nonlinear_expr is not None:
+        raise ValueError("the expression is not quadratic")
+    index = [position[id(v)] for v in repn.linear_vars]
+    values = [float(a) for a in repn.linear_coefs]
+    rows = np.array([position[id(a)] for a, _ in repn.quadratic_vars], dtype=np.int64)
+    columns = np.array([position[id(b)] for _, b in repn.quadratic_vars], dtype=np.int64)
+    terms = (rows, columns, np.array([float(a) for a in repn.quadratic_coefs], dtype=np.float64))
+    return index, values, terms, float(repn.constant)

@@ -1,0 +1,129 @@
+"""Exact refit of one support by our own linear algebra: the only upper bound a backend may report."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.linalg import cho_factor, cho_solve, cholesky, eigvalsh, solve_triangular
+from scipy.optimize import lsq_linear
+
+from sparsecv_mio.formulation.constraints import FREE, SideConstraints
+from sparsecv_mio.problem.problem import SparseProblem
+
+FloatArray = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class Fit:
+    """A support with its coefficients.
+
+    Attributes
+    ----------
+    support : tuple of int
+    beta : (s,) array
+        Coefficients, inside the boxes.
+    objective : float
+        `f` at these very coefficients, rounded up: an upper bound whatever the solve did.
+    shortfall : float
+        Certified bound on how far `objective` is above the best one of this support.
+    """
+
+    support: tuple[int, ...]
+    beta: FloatArray
+    objective: float
+    shortfall: float
+
+
+def refit(problem: SparseProblem, support: tuple[int, ...], constraints: SideConstraints = FREE) -> Fit:
+    """Minimise `f` over the coefficients of one support, inside the boxes of the constraints.
+
+    Parameters
+    ----------
+    problem : SparseProblem
+    support : tuple of int
+        Chosen columns; the boxes hold for all of them.
+    constraints : SideConstraints, optional
+
+    Returns
+    -------
+    Fit
+
+    Notes
+    -----
+    O(s^3). Without a box: Cholesky with one step of iterative refinement, the residual in extended precision. With
+    boxes: bounded least squares on the Cholesky factor (active set), then one exact solve on the coefficients off their
+    bounds. Either way the objective is evaluated afresh, and for any feasible b' of the same support
+
+        f(b') >= f(b) + sum_j min_d { h_j d + mu d^2 },   h = 2 (M b - c),  mu = lambda_min(M_SS),
+
+    d over the room left in the box, bounds the shortfall.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> p = SparseProblem(np.eye(2), np.array([1.0, 2.0]), 6.0, np.ones(2), 1.0, 5, np.zeros(2), 0.0)
+    >>> round(refit(p, (1,)).objective, 12)
+    4.0
+    """
+    S = np.asarray(sorted(support), dtype=np.intp)
+    chosen = tuple(int(j) for j in S)
+    if S.size == 0:
+        return Fit((), np.zeros(0), float(problem.yy), 0.0)
+    # power-of-two column units: a penalty weight may span hundreds of orders of magnitude (scale "none")
+    unit = 2.0 ** -np.rint(0.5 * np.log2(np.maximum(problem.M[S, S], 1e-300)))
+    M = problem.M[np.ix_(S, S)] * np.outer(unit, unit)
+    c = problem.c[S] * unit
+    lo, hi = constraints.interval(problem.q)
+    lo, hi = lo[S] / unit, hi[S] / unit
+    beta = _solve(M, c) if not constraints.on_coefficients else _box_solve(M, c, lo, hi)
+    objective = _objective(problem.yy, M, c, beta)
+    return Fit(chosen, beta * unit, objective, _shortfall(M, c, beta, lo, hi))
+
+
+def _objective(yy: float, M: FloatArray, c: FloatArray, beta: FloatArray) -> float:
+    """Evaluate `yy - 2c'b + b'Mb` in extended precision, rounded up to the next float."""
+    b = beta.astype(np.longdouble)
+    value = np.longdouble(yy) - b @ (2 * c.astype(np.longdouble) - M.astype(np.longdouble) @ b)
+    return max(float(np.nextafter(float(value), np.inf)), 0.0)
+
+
+def _solve(M: FloatArray, c: FloatArray) -> FloatArray:
+    try:
+        factor = cho_factor(M, lower=True)
+    except np.linalg.LinAlgError:  # gamma = 0 on collinear columns: any least-squares solution will do
+        return np.asarray(np.linalg.lstsq(M, c, rcond=None)[0], dtype=np.float64)
+    beta = np.asarray(cho_solve(factor, c), dtype=np.float64)
+    residual = c.astype(np.longdouble) - M.astype(np.longdouble) @ beta.astype(np.longdouble)
+    better = beta + cho_solve(factor, residual.astype(np.float64))
+    return np.asarray(better, dtype=np.float64)
+
+
+def _box_solve(M: FloatArray, c: FloatArray, lo: FloatArray, hi: FloatArray) -> FloatArray:
+    """Minimise `b'Mb - 2c'b` over `lo <= b <= hi`, M positive definite."""
+    beta = np.where(lo == hi, lo, 0.0)
+    loose = np.flatnonzero(lo < hi)
+    if loose.size:
+        target = c[loose] - M[np.ix_(loose, np.flatnonzero(lo == hi))] @ beta[lo == hi]
+        sub = M[np.ix_(loose, loose)]
+        factor = cholesky(sub, lower=True)
+        rhs = solve_triangular(factor, target, lower=True)
+        found = lsq_linear(factor.T, rhs, bounds=(lo[loose], hi[loose]), method="bvls", tol=1e-14)
+        beta[loose] = np.clip(found.x, lo[loose], hi[loose])
+        free = loose[(beta[loose] > lo[loose]) & (beta[loose] < hi[loose])]
+        if free.size:
+            held = np.setdiff1d(np.arange(len(c)), free)
+            polished = beta.copy()
+            polished[free] = _solve(M[np.ix_(free, free)], c[free] - M[np.ix_(free, held)] @ beta[held])
+            polished = np.clip(polished, lo, hi)
+            if polished @ (M @ polished - 2 * c) <= beta @ (M @ beta - 2 * c):
+                beta = polished
+    return beta
+
+
+def _shortfall(M: FloatArray, c: FloatArray, beta: FloatArray, lo: FloatArray, hi: FloatArray) -> float:
+    mu = max(float(eigvalsh(M, subset_by_index=(0, 0))[0]), 1e-300)
+    slope = 2.0 * (M @ beta - c)
+    step = np.clip(-slope / (2.0 * mu), lo - beta, hi - beta)
+    return float(-np.sum(slope * step + mu * step * step))

@@ -1,0 +1,183 @@
+"""One inner problem in the units a solver likes: every model is built from this, so the mathematics stands once.
+
+With `m_j = sqrt(M_jj)`, the ridge value `f_r = f(all columns)` and `u_j = m_j b_j / sqrt(yy - f_r)`,
+
+    (f(b) - yy) / (yy - f_r)  =  u'Gu + sum_j w_j u_j^2 - 2 g'u  =:  phi(u),      -1 <= min phi <= 0,
+
+where `G + diag(w)` is M with unit diagonal. The split is free as long as G stays positive semidefinite: w is the scaled
+penalty plus lambda_min of the rest, the largest multiple of the identity that may move under the perspective (theory
+section 4). The perspective relaxation replaces `w_j u_j^2` by `w_j u_j^2 / z_j`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.linalg import LinAlgError, cho_factor, cho_solve
+
+from sparsecv_mio.problem.problem import SparseProblem
+
+FloatArray = NDArray[np.float64]
+ROUNDING = 1e-11  # allowance, in units of yy, for what float64 may do to a bound computed here
+
+
+@dataclass(frozen=True, eq=False)
+class ScaledProblem:
+    """`min phi(u)` and the way back.
+
+    Attributes
+    ----------
+    G : (q, q) array
+        Positive semidefinite part that stays outside of the perspective.
+    w : (q,) array
+        Diagonal under the perspective, all > 0 when gamma > 0.
+    g : (q,) array
+    ridge : (q,) array
+        Minimiser of phi with every column in.
+    inverse : (q,) array
+        Upper bounds on the diagonal of `(G + diag(w))^{-1}`; inf where the matrix is singular to working precision.
+    floor : float
+        Certified lower bound on min phi, the computed ridge value less what rounding may have done to it (about -1).
+    doubt : float
+        Bound on `||residual of the ridge solve||` in the norm of the inverse.
+    column, unit : (q,) array, float
+        `b = u * unit / column`; `unit^2 = yy - f_r` (1 when that is zero).
+    yy : float
+    """
+
+    G: FloatArray
+    w: FloatArray
+    g: FloatArray
+    ridge: FloatArray
+    inverse: FloatArray
+    floor: float
+    doubt: float
+    column: FloatArray
+    unit: float
+    yy: float
+
+    @property
+    def q(self) -> int:
+        """Number of columns."""
+        return int(self.g.shape[0])
+
+    def value(self, objective: float) -> float:
+        """Return phi of an `f`."""
+        return (objective - self.yy) / self.unit**2
+
+    def objective(self, value: float) -> float:
+        """Return the `f` of a phi."""
+        return self.yy + self.unit**2 * value
+
+    @cached_property
+    def factor(self) -> FloatArray:
+        """(r, q) array R with `R'R = G` to rounding, rows by falling weight; rank r <= q."""
+        values, vectors = np.linalg.eigh(self.G)
+        keep = values > 1e-14 * max(float(values[-1]), 1e-300)
+        return np.ascontiguousarray((vectors[:, keep] * np.sqrt(values[keep])).T[::-1])
+
+    def dual_cut(self, u: FloatArray) -> tuple[float, FloatArray]:
+        """Return `(a, s)` with `phi >= a - s'z` for every support indicator z (theory sections 4 and 6).
+
+        `a = -u'Gu`, `s_j = (g - Gu)_j^2 / w_j`, for any u; tight at z when u minimises phi over the support of z.
+        """
+        Gu = self.G @ u
+        return float(-u @ Gu), (self.g - Gu) ** 2 / self.w
+
+    def fractional_fit(self, z: FloatArray) -> FloatArray:
+        """Return the minimiser of `u'Gu - 2g'u + sum w_j u_j^2 / z_j` at a fixed z in [0, 1]^q; O(s^3), s nonzeros."""
+        used = np.flatnonzero(z > 1e-9)
+        u = np.zeros(self.q)
+        if used.size:
+            A = self.G[np.ix_(used, used)] + np.diag(self.w[used] / z[used])
+            u[used] = np.linalg.solve(A, self.g[used])
+        return u
+
+    def own_lower(self, tau: int) -> float:
+        """Return a lower bound on min phi by the ridge fit's dual cut, rounded down (theory section 4)."""
+        a, s = self.dual_cut(self.ridge)
+        best = a - float(np.sort(s)[::-1][:tau].sum()) - 4.0 * _rounding(self.G, self.w, self.g, self.ridge)
+        return max(self.floor, best) - ROUNDING * self.yy / self.unit**2
+
+    def clipped_cut(self, u: FloatArray, floor: float) -> tuple[float, FloatArray]:
+        """Return the dual cut with its slopes cut at `a - floor`, for a valid `phi >= floor`.
+
+        Where a clipped column is chosen the cut falls to the floor, which holds anyway; elsewhere nothing changed. So
+        it is valid at every 0/1 point and stronger between them, and its coefficients stay of order one.
+        """
+        a, s = self.dual_cut(u)
+        return a, np.minimum(s, max(a - floor, 0.0))
+
+    def to_beta(self, u: FloatArray) -> FloatArray:
+        """Return standard coefficients."""
+        return u * self.unit / self.column
+
+    def to_u(self, beta: FloatArray) -> FloatArray:
+        """Return scaled coefficients."""
+        return beta * self.column / self.unit
+
+
+def scaled_problem(problem: SparseProblem) -> ScaledProblem:
+    """Scale one inner problem; O(q^3).
+
+    Parameters
+    ----------
+    problem : SparseProblem
+
+    Returns
+    -------
+    ScaledProblem
+    """
+    q = problem.q
+    diagonal = problem.M.diagonal()
+    column = np.where(diagonal > 0, np.sqrt(np.maximum(diagonal, 0.0)), 1.0)
+    A = problem.M / column[:, None] / column
+    A = 0.5 * (A + A.T)
+    root = problem.yy**0.5 if problem.yy > 0 else 1.0
+    g = problem.c / column / root
+    w = problem.penalty / column**2
+    G = problem.Q / column[:, None] / column
+    spare = float(np.linalg.eigvalsh(G)[0]) - 1e-12 * q if q else 0.0
+    if spare > 0:
+        w = w + spare
+        G = G - spare * np.eye(q)
+    ridge, inverse = _ridge(A, g)
+    drop = float(g @ ridge)
+    unit = drop**0.5 if drop > 1e-30 else 1.0
+    u = ridge / unit
+    g = g / unit
+    slop = _rounding(G, w, g, u)
+    doubt = float(np.linalg.norm(A @ u - g) + 1e-16 * q) * float(np.sum(inverse)) ** 0.5 if q else 0.0
+    floor = float(u @ (A @ u) - 2.0 * (g @ u)) - slop - doubt**2 if np.isfinite(doubt) else -np.inf
+    yy_floor = -problem.yy / (unit * root) ** 2  # f is a sum of squares
+    return ScaledProblem(G, w, g, u, inverse, max(floor, yy_floor), doubt, column, unit * root, problem.yy)
+
+
+def _rounding(G: FloatArray, w: FloatArray, g: FloatArray, u: FloatArray) -> float:
+    """Bound what float64 does to `u'Gu + w'u^2 - 2g'u`."""
+    size = np.abs(u)
+    return float(2e-15 * (size @ (np.abs(G) @ size) + w @ size**2 + 2.0 * np.abs(g) @ size))
+
+
+def _ridge(A: FloatArray, g: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Solve `A u = g` and bound the diagonal of `A^{-1}` from above.
+
+    The inverse is that of `A - delta I` with a delta well above the rounding of a Cholesky factorisation, which
+    dominates the exact one; where that is not positive definite nothing is claimed.
+    """
+    q = len(g)
+    if q == 0:
+        return np.zeros(0), np.zeros(0)
+    try:
+        ridge = np.asarray(cho_solve(cho_factor(A), g), dtype=np.float64)
+    except LinAlgError:
+        ridge = np.asarray(np.linalg.lstsq(A, g, rcond=None)[0], dtype=np.float64)
+    try:
+        shifted = cho_factor(A - 4e-15 * q * np.eye(q))
+        inverse = np.asarray(cho_solve(shifted, np.eye(q)), dtype=np.float64).diagonal() * (1 + 1e-6)
+    except LinAlgError:
+        inverse = np.full(q, np.inf)
+    return ridge, np.maximum(inverse, 0.0)

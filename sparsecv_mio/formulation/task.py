@@ -1,0 +1,96 @@
+"""Everything a model is built from: one problem, scaled, with its bounds, links and start."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sparsecv_mio.formulation.bigm import link_bounds
+from sparsecv_mio.formulation.constraints import SideConstraints
+from sparsecv_mio.formulation.outcome import Advice
+from sparsecv_mio.formulation.refit import Fit
+from sparsecv_mio.formulation.scaled import ScaledProblem, scaled_problem
+from sparsecv_mio.problem.problem import SparseProblem
+
+FloatArray = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class Task:
+    """One solve, in scaled units (see :mod:`sparsecv_mio.formulation.scaled`).
+
+    Attributes
+    ----------
+    problem, scaled : SparseProblem, ScaledProblem
+    tau : int
+    constraints : SideConstraints
+    start : Fit
+        A feasible support with its exact refit; the links are valid for everything at least as good.
+    lo, hi : (q,) arrays
+        `lo_j z_j <= u_j <= hi_j z_j`; infinite where no valid bound is known.
+    z_lo, z_hi : (q,) arrays of 0 / 1
+        Columns held in or out, by the user or by screening.
+    floor : float
+        Certified lower bound on phi.
+    points : tuple of (q,) arrays
+        Scaled coefficients whose dual cuts come first.
+    """
+
+    problem: SparseProblem
+    scaled: ScaledProblem
+    tau: int
+    constraints: SideConstraints
+    start: Fit
+    lo: FloatArray
+    hi: FloatArray
+    z_lo: FloatArray
+    z_hi: FloatArray
+    floor: float
+    points: tuple[FloatArray, ...]
+
+    @property
+    def q(self) -> int:
+        """Number of columns."""
+        return self.scaled.q
+
+    @property
+    def start_u(self) -> FloatArray:
+        """(q,) scaled coefficients of the start."""
+        beta = np.zeros(self.q)
+        beta[list(self.start.support)] = self.start.beta
+        return self.scaled.to_u(beta)
+
+    @property
+    def start_z(self) -> FloatArray:
+        """(q,) indicator of the start."""
+        z = np.zeros(self.q)
+        z[list(self.start.support)] = 1.0
+        return z
+
+
+def make_task(problem: SparseProblem, tau: int, constraints: SideConstraints, start: Fit, advice: Advice) -> Task:
+    """Scale a problem and gather what is known about it; O(q^3)."""
+    scaled = scaled_problem(problem)
+    q = problem.q
+    upper = scaled.value(start.objective)
+    lo, hi = link_bounds(scaled, upper, constraints.interval(q), advice.interval)
+    beta = np.zeros(q)
+    beta[list(start.support)] = start.beta
+    start_u = scaled.to_u(beta)
+    # the start satisfies every valid bound; where rounding says otherwise the bound gives way
+    lo, hi = np.minimum(lo, np.where(start_u < 0, start_u, lo)), np.maximum(hi, np.where(start_u > 0, start_u, hi))
+    z_lo, z_hi = np.zeros(q), np.ones(q)
+    z_lo[[j for j in advice.fixed_in if j in start.support]] = 1.0
+    z_hi[[j for j in advice.fixed_out if j not in start.support]] = 0.0
+    z_lo[list(constraints.forced_in)] = 1.0
+    z_hi[list(constraints.forced_out)] = 0.0
+    # a box out of reach of the level set: choosing the column cannot beat the start
+    unreachable = lo > hi
+    z_hi[unreachable] = 0.0
+    lo, hi = np.where(unreachable, 0.0, lo), np.where(unreachable, 0.0, hi)
+    known = scaled.value(advice.lower) if np.isfinite(advice.lower) else -np.inf
+    floor = max(scaled.own_lower(tau), known)
+    points = (scaled.ridge, *(scaled.to_u(point) for point in advice.points))
+    return Task(problem, scaled, tau, constraints, start, lo, hi, z_lo, z_hi, floor, points)
