@@ -316,7 +316,7 @@ class Logistic(Loss):
 
     def ray(self, alpha: FloatArray, y: FloatArray) -> tuple[FloatArray, FloatArray]:
         share = np.clip(y * alpha, 0.0, 1.0)
-        rest = np.maximum(1.0 - share, np.finfo(float).tiny)
+        rest = np.maximum(1.0 - share, 1e-100)
         with np.errstate(divide="ignore", invalid="ignore"):
             slope = np.where(share > 0.0, share * (np.log(share) - np.log(rest)), 0.0)
         return slope, share / rest

@@ -95,15 +95,14 @@ def train(
     if not tol > 0.0:
         raise BadInput(f"the tolerance must be a positive number, not {tol!r}")
     w = np.zeros(problem.design.d) if start is None else problem.keep_columns(np.array(start, dtype=np.float64))
-    t = problem.design.forward(w)
-    fit, stalled = _assess(problem, w, t, 0), 0
+    fit, stalled = settle(problem, w), 0
     for step in range(1, max_steps + 1):
         if fit.gap <= tol * fit.primal or (step > 1 and stop is not None and stop(fit)):
             break
         moved = _step(fit, tol, precondition)
         if moved is None:
             break
-        new = _assess(problem, *moved, step)
+        new = settle(problem, *moved, step)
         stalled = stalled + 1 if new.gap > 0.5 * fit.gap and new.primal >= fit.primal * (1.0 - 1e-13) else 0
         fit = new if new.gap <= fit.gap or new.primal < fit.primal else fit
         if stalled >= 3:
@@ -111,13 +110,15 @@ def train(
     return fit
 
 
-def _assess(problem: Problem, w: FloatArray, t: FloatArray, step: int) -> Fit:
+def settle(problem: Problem, w: FloatArray, t: FloatArray | None = None, iterations: int = 0) -> Fit:
+    """:func:`assess` with the intercept, where there is one, at its optimum for the other coefficients. O(nd)."""
+    t = problem.design.forward(problem.keep_columns(w)) if t is None else t
     if problem.regularizer.intercept:
         shift = level_shift(problem, t)
         w = w.copy()
         w[-1] += shift
         t = t + shift
-    return assess(problem, w, t, step)
+    return assess(problem, w, t, iterations)
 
 
 def level_shift(problem: Problem, t: FloatArray) -> float:
