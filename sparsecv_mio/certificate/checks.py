@@ -53,7 +53,7 @@ class Checks:
         return self.that(said == found, name, f"the record says {said!r}, the data give {found!r}")
 
     def close(self, name: str, said: float, found: float, tolerance: float) -> bool:
-        holds = abs(said - found) <= tolerance
+        holds = said == found or abs(said - found) <= tolerance
         return self.that(holds, name, f"the record says {said!r}, recomputed {found!r}")
 
     def part(self, name: str, before: int) -> None:

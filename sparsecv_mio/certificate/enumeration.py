@@ -28,8 +28,7 @@ IntArray = NDArray[np.int64]
 
 IDENTITY_ROWS = 12
 CANDIDATE_RTOL = 1e-7  # looser than any drift of the corrections below, so that no tie escapes the exact refit
-TRUSTED_MARGIN = 1e-5  # smallest eigenvalue of I - H_NN at which a correction keeps that accuracy
-SOUND_RCOND = 1e-9  # below it the fit on all rows itself has lost the digits
+TRUSTED = 1e-7  # rounding over `trust` bounds the error of a correction: 1e-9, well inside what is compared
 BLOCK_ELEMENTS = 1 << 22
 
 
@@ -124,7 +123,8 @@ def fold_optima(
     gamma : float
     tau : int
     reported : list of tuple of int, optional
-        One support per fold, as sorted positions in `design.columns`, to be compared with the optimum.
+        One support per fold, as sorted positions in `design.columns`, to be compared with the optimum. It may be
+        smaller than tau: a column that is constant in a training set adds nothing there.
     """
     supports = design.supports(tau)
     index = {tuple(s): i for i, s in enumerate(supports.tolist())}
@@ -133,18 +133,16 @@ def fold_optima(
     for fold, objective, error in _all_objectives(design, folds, gamma, supports):
         best = float(objective.min())
         close = objective <= best * (1.0 + CANDIDATE_RTOL) + 1e-11 * float(design.t @ design.t)
-        mine = None if reported is None else index.get(tuple(reported[fold]), -1)
+        mine = None if reported is None else tuple(reported[fold])
         candidates = np.flatnonzero(close)
-        if error is not None and candidates.size == 1 and mine in (None, candidates[0]):
+        if error is not None and candidates.size == 1 and (mine is None or index.get(mine) == candidates[0]):
             low[fold] = high[fold] = error[candidates[0]] * design.y_unit**2
             continue
-        if mine is not None and mine >= 0:
-            candidates = np.union1d(candidates, [mine])
         train, test = folds.train_rows(fold), folds.test_rows(fold)
         cell = design.exact(supports[candidates], gamma, train)
         low[fold], high[fold] = cell.held_out(design.dataset.X, design.dataset.y, test)
         if mine is not None:
-            good[fold] = mine >= 0 and _ties(design, supports[mine], gamma, train, cell.objective)
+            good[fold] = _ties(design, np.array(mine, dtype=np.int64), gamma, train, cell.objective)
     return FoldOptima(low, high, good)
 
 
@@ -158,7 +156,9 @@ def full_optimum(design: Design, gamma: float, tau: int) -> float:
 
 
 def _ties(design: Design, support: IntArray, gamma: float, train: IntArray, best: float) -> bool:
-    return design.exact(support[None, :], gamma, train).objective <= best * (1.0 + 2.0 * TIE_RTOL)
+    objective, noise = design.exact(support[None, :], gamma, train).objective, 1e-13 * design.y_unit
+    # twice the tolerance, and the rounding of the residuals of a perfect fit: no false alarm from a refit's last digits
+    return objective <= best * (1.0 + 2.0 * TIE_RTOL) + noise * (2.0 * np.sqrt(best) + noise) * len(train)
 
 
 def _all_objectives(
@@ -183,9 +183,8 @@ def _by_identity(
     objective, error = np.empty((2, len(supports), len(members)))
     sure = np.ones(len(members), dtype=bool)
     for i, support in enumerate(supports):
-        objective[i], error[i], margin = leave_out(design, support, gamma, rows)
-        doubtful = margin < TRUSTED_MARGIN
-        for j in np.flatnonzero(doubtful).tolist():
+        objective[i], error[i], trust = leave_out(design, support, gamma, rows)
+        for j in np.flatnonzero(trust < TRUSTED).tolist():
             sure[j] = False
             train = folds.train_rows(int(members[j]))
             objective[i, j] = design.exact(support[None, :], gamma, train).objective / design.y_unit**2
@@ -202,16 +201,18 @@ def leave_out(
     -------
     objective, error : (k,) arrays
         In the design's units.
-    margin : (k,) array
-        Smallest eigenvalue of I - H_NN; near 0 the two others lose their digits.
+    trust : (k,) array
+        Smallest eigenvalue of I - H_NN times reciprocal condition of the fit times ||e|| / ||t||: near 0 the others
+        have lost their digits.
     """
     Z = design.Z[:, support]
     penalty = gamma / 2.0 * design.weight[support]
     values, vectors = np.linalg.eigh(Z.T @ Z + np.diag(penalty))
-    sound = values.size == 0 or values[0] > SOUND_RCOND * values[-1]
-    V = (vectors / values) @ vectors.T if sound else np.zeros((values.size, values.size))
+    rcond = max(0.0, float(values[0]) / float(values[-1])) if values.size else 1.0
+    V = (vectors / values) @ vectors.T if rcond > 0.0 else np.zeros((values.size, values.size))
     beta = V @ (Z.T @ design.t)
     e = design.t - Z @ beta
+    share = min(1.0, float(np.linalg.norm(e)) / float(np.linalg.norm(design.t)))
     ZV, full = Z @ V, float(e @ e + penalty @ beta**2)
     H = np.einsum("kas,kbs->kab", ZV[rows], Z[rows])
     if design.intercept == "fold":
@@ -224,7 +225,7 @@ def leave_out(
         margin = np.linalg.eigvalsh(matrix)[:, 0]
         matrix[margin <= 0.0] = np.eye(rows.shape[1])
         held = np.linalg.solve(matrix, e[rows][:, :, None])[:, :, 0]
-    return full - np.sum(e[rows] * held, axis=1), np.sum(held**2, axis=1), margin if sound else np.zeros(len(rows))
+    return full - np.sum(e[rows] * held, axis=1), np.sum(held**2, axis=1), margin * rcond * share
 
 
 def _moments(design: Design, test: IntArray) -> tuple[FloatArray, FloatArray]:
@@ -278,9 +279,9 @@ def held_out_errors(
         for (support, _), members in groups.items():
             design = Design.of(dataset, scale, intercept, np.array(support, dtype=np.int64))
             rows = np.stack([folds.test_rows(fold) for fold in members])
-            _, error, margin = leave_out(design, np.arange(len(support)), gamma, rows)
+            _, error, trust = leave_out(design, np.arange(len(support)), gamma, rows)
             errors[members] = error * design.y_unit**2
-            direct[members] = margin < TRUSTED_MARGIN
+            direct[members] = trust < TRUSTED
     for fold in np.flatnonzero(direct).tolist():
         model = fit(dataset.X, dataset.y, supports[fold], gamma,
                     scale=scale, intercept=intercept, rows=folds.train_rows(fold))  # fmt: skip
