@@ -21,6 +21,7 @@ STYLE = {
     "iacv": ("IACV", "black", "-"),
     "exact": ("Exact CV", "tab:purple", "--"),
 }
+ROUNDING = 1e-10
 FORMATS = (".png", ".pdf", ".svg")
 
 
@@ -48,11 +49,14 @@ def draw(ax: Any, iterations: IntArray, curves: Mapping[str, FloatArray], label:
     label : str
         Vertical axis.
     log : bool
-        Both axes logarithmic, as the paper's error panels; linear for run times.
+        Both axes logarithmic, as the paper's error panels; linear for run times. Errors at rounding level beside the
+        rest of their curve (the first step is exact) are then left out: they would set the axis.
     """
     for name, values in curves.items():
         text, colour, line = STYLE[name]
         rows = np.atleast_2d(values)
+        if log:
+            rows = np.where(rows > ROUNDING * rows.max(initial=0.0), rows, np.nan)
         ax.plot(iterations, np.median(rows, axis=0), line, color=colour, label=text)
         if rows.shape[0] > 1:
             low, high = np.quantile(rows, [0.25, 0.75], axis=0)

@@ -7,6 +7,7 @@ from sparsecv_mio.oracles.iacv.baselines import infinitesimal_jackknife, newton_
 from sparsecv_mio.oracles.iacv.batched import FoldFits, fold_fits
 from sparsecv_mio.oracles.iacv.erm import Erm
 from sparsecv_mio.oracles.iacv.losses import LOSSES, LinearLoss, Logistic, Poisson, SmoothLoss, Squared
+from sparsecv_mio.oracles.iacv.oracle import IacvOracle
 from sparsecv_mio.oracles.iacv.penalties import L1, KSupport, Penalty, Ridge
 from sparsecv_mio.oracles.iacv.report import METHODS, EarlyStop, Report, Trace, log_spaced, run
 from sparsecv_mio.oracles.iacv.setup import make_erm, make_solver
@@ -34,6 +35,7 @@ __all__ = [
     "Erm",
     "FixedStep",
     "FoldFits",
+    "IacvOracle",
     "KSupport",
     "LinearLoss",
     "Logistic",

@@ -7,6 +7,7 @@ from sparsecv_mio.oracles.treecv.learners.linear import LeastSquaresSgd, Pegasos
 from sparsecv_mio.oracles.treecv.learners.naive_bayes import BernoulliNaiveBayes, GaussianNaiveBayes
 from sparsecv_mio.oracles.treecv.learners.partial_fit import PartialFitLearner
 from sparsecv_mio.oracles.treecv.learners.ridge import RidgeLearner
+from sparsecv_mio.oracles.treecv.oracle import TreeCvOracle, held_out_predictions
 from sparsecv_mio.oracles.treecv.protocol import CvResult, FoldRows, Learner, Recursive, Revertible
 from sparsecv_mio.oracles.treecv.setup import Task, make_task
 from sparsecv_mio.oracles.treecv.standard import standard_cv
@@ -25,6 +26,8 @@ __all__ = [
     "Revertible",
     "RidgeLearner",
     "Task",
+    "TreeCvOracle",
+    "held_out_predictions",
     "make_task",
     "standard_cv",
     "tree_cv",
