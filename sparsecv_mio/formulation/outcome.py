@@ -15,7 +15,7 @@ An unknown bound is -inf / +inf, never None or NaN.
 
 `Stop.OPTIMAL` means `upper - lower <= gap * upper + allowance`. A solver works in floating point with tolerances of its
 own, so its dual bound is trusted to 2e-6 of the objective's scale only (theory section 9): `lower` is the dual bound
-less that much, and `allowance` states what was taken off, plus 1e-7 of the scale for the rows its incumbents may
+less that much, and `allowance` states what was taken off, plus 5e-7 of the scale for the rows its incumbents may
 violate. A bound from our own arithmetic has an allowance for rounding only. `Stop.GAP` is a solver that met its own
 criterion while the exact refit of its support did not.
 """

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from sparsecv_mio.formulation.backends.base import Backend
 
 BACKENDS = {
+    "native": "sparsecv_mio.formulation.backends.native.backend:NativeBackend",
     "gurobi": "sparsecv_mio.formulation.backends.gurobi:GurobiBackend",
     "highs": "sparsecv_mio.formulation.backends.highs:HighsBackend",
     "scip": "sparsecv_mio.formulation.backends.scip:ScipBackend",

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from sparsecv_mio.formulation.models.common import SparseModel
 
 TRUST = 2e-6  # a vendor's dual bound is trusted to this much of the objective's scale (theory section 9)
-PRIMAL = 1e-7  # and its incumbents meet their rows to about this much: both stand in the allowance
+PRIMAL = 5e-7  # and its incumbents meet their rows to about this much: both stand in the allowance
 KEPT_MODELS = 4
 LOG_TAIL = 2000
 
@@ -88,6 +88,8 @@ class Answer:
         Time inside the solver; building the model is not in it.
     certified : bool
         Whether the bound comes from our own arithmetic and needs no trust.
+    margin : float
+        What rounding took off a certified bound already, in the units of f.
     """
 
     stop: Stop
@@ -99,6 +101,7 @@ class Answer:
     log_tail: str = ""
     seconds: float = 0.0
     certified: bool = False
+    margin: float = 0.0
 
 
 @dataclass
@@ -221,7 +224,7 @@ class Backend(ABC):
         best = self._best(task, answer)
         scale = max(task.problem.yy, best.objective if task.constraints.on_coefficients else 0.0)
         trust, room = (ROUNDING, 0.0) if answer.certified else (TRUST, PRIMAL)
-        allowance = (trust + room) * scale
+        allowance = (trust + room) * scale + answer.margin
         dual = task.scaled.objective(answer.bound) - trust * scale
         if dual > best.objective:
             raise Contradiction(f"backend {self.name}: lower bound {dual!r} above a feasible {best.objective!r}")

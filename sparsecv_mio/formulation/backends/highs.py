@@ -127,9 +127,7 @@ class _Run:
     def _optimise(self) -> FloatArray | None:
         """Run HiGHS once within what is left; return the point it holds, None when it has none."""
         remaining = self._remaining()
-        # HiGHS adds up its clock over the runs of one object
-        elapsed = self.solver.getRunTime()
-        self.solver.setOptionValue("time_limit", elapsed + max(remaining, 0.0) if math.isfinite(remaining) else 1e30)
+        self.solver.setOptionValue("time_limit", max(remaining, 0.0) if math.isfinite(remaining) else 1e30)
         self.solver.run()
         solution = self.solver.getSolution()
         if not solution.value_valid:

@@ -1,0 +1,234 @@
+"""Mosek: perspective MISOCP in affine conic constraints, built natively from the lowered Pyomo model.
+
+Without a licence the model is still built, written (.ptf, .cbf, .task) and evaluated at given points; only `optimize`
+needs one. `getpviolacc` is not used: it aborts the process.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sparsecv_mio.errors import BackendUnavailable
+from sparsecv_mio.formulation.backends.base import (
+    Answer,
+    Availability,
+    Backend,
+    Capabilities,
+    failed,
+    gap_target,
+    read_tail,
+)
+from sparsecv_mio.formulation.outcome import Limits, Stop
+from sparsecv_mio.formulation.task import Task
+
+if TYPE_CHECKING:
+    from sparsecv_mio.formulation.lowering import Lowered, QuadraticRow
+
+FloatArray = NDArray[np.float64]
+ALL = frozenset({"force", "together", "at_most", "box"})
+
+
+class MosekBackend(Backend):
+    """Mosek through its own interface."""
+
+    name: ClassVar[str] = "mosek"
+    capabilities: ClassVar[Capabilities] = Capabilities(formulations={"perspective": ALL}, licence_free=False)
+
+    def available(self) -> Availability:
+        """Say whether mosek is installed and a licence can be checked out."""
+        return _available()
+
+    def _run(self, task: Task, formulation: str, limits: Limits) -> Answer:
+        import mosek
+
+        from sparsecv_mio.formulation.models.perspective import FactorModel
+
+        model, arrays = self._lowered(FactorModel, task)
+        z = arrays.columns(model.z)
+        try:
+            with mosek.Env() as env, build(env, arrays) as solver:
+                return _optimise(solver, task, arrays, z, arrays.vector(model.point(task, *_start(task))), limits)
+        except mosek.Error as error:
+            if error.errno in _licence_codes():
+                raise BackendUnavailable(f"backend mosek has no licence ({error.errno})") from error
+            raise failed("mosek", f"{error.errno}: {error.msg}", read_tail(limits.log)) from error
+
+
+def build(env: Any, arrays: Lowered) -> Any:
+    """Return a Mosek task for lowered arrays; needs no licence.
+
+    Raises
+    ------
+    ValueError
+        For a quadratic row that is not one square under a product or under a variable.
+    """
+    import mosek
+
+    solver = env.Task()
+    size, count = arrays.size, arrays.rows.shape[0]
+    solver.appendvars(size)
+    solver.appendcons(count)
+    kinds, low, high = _bounds(arrays.lower, arrays.upper)
+    solver.putvarboundslice(0, size, kinds, low, high)
+    solver.putvartypelist(
+        np.flatnonzero(arrays.binary).tolist(), [mosek.variabletype.type_int] * int(arrays.binary.sum())
+    )
+    solver.putclist(list(range(size)), arrays.cost.tolist())
+    solver.putcfix(arrays.constant)
+    rows = arrays.rows
+    for k in range(count):
+        part = slice(rows.indptr[k], rows.indptr[k + 1])
+        solver.putarow(k, rows.indices[part].tolist(), rows.data[part].tolist())
+    kinds, low, high = _bounds(arrays.row_lower, arrays.row_upper)
+    solver.putconboundslice(0, count, kinds, low, high)
+    domain = solver.appendrquadraticconedomain(3)
+    for cone in arrays.cones:
+        _append_cone(solver, domain, cone)
+    solver.putobjsense(mosek.objsense.minimize)
+    return solver
+
+
+def evaluate(solver: Any, x: FloatArray) -> tuple[float, float]:
+    """Return the objective and the largest violation of a row, bound or cone at a point, as the task itself sees it."""
+    import mosek
+
+    kind = mosek.soltype.itg
+    size = solver.getnumvar()
+    solver.putxxslice(kind, 0, size, x.tolist())
+    worst = 0.0
+    activity = np.zeros(solver.getnumcon())
+    rows, columns, values = solver.getatrip()
+    np.add.at(activity, np.asarray(rows), np.asarray(values) * x[np.asarray(columns)])
+    for bounds, body in (
+        (solver.getconboundslice(0, len(activity)), activity),
+        (solver.getvarboundslice(0, size), x),
+    ):
+        for key, low, high, value in zip(*bounds, body, strict=True):
+            if key not in (mosek.boundkey.fr, mosek.boundkey.up):
+                worst = max(worst, low - value)
+            if key not in (mosek.boundkey.fr, mosek.boundkey.lo):
+                worst = max(worst, value - high)
+    for k in range(solver.getnumacc()):
+        member = np.asarray(solver.evaluateacc(kind, k))
+        worst = max(worst, -member[0], -member[1], float(np.sum(member[2:] ** 2) - 2.0 * member[0] * member[1]))
+    return float(solver.getprimalobj(kind)), float(worst)
+
+
+def _append_cone(solver: Any, domain: int, cone: QuadraticRow) -> None:
+    """Add `x^2 <= a b` as (a, b / 2, x), or `x^2 <= c a` as (a, c / 2, x), in the rotated quadratic cone."""
+    i, j, value = cone.terms
+    square, product = np.flatnonzero(i == j), np.flatnonzero(i != j)
+    if len(square) != 1 or value[square[0]] != 1.0 or cone.upper != 0.0:
+        raise ValueError("a quadratic row that is no cone")
+    first = solver.getnumafe()
+    solver.appendafes(3)
+    if len(product) == 1 and not len(cone.index):
+        solver.putafefentry(first, int(i[product[0]]), 1.0)
+        solver.putafefentry(first + 1, int(j[product[0]]), -0.5 * float(value[product[0]]))
+    elif not len(product) and len(cone.index) == 1:
+        solver.putafefentry(first, int(cone.index[0]), 1.0)
+        solver.putafeg(first + 1, -0.5 * float(cone.linear[0]))
+    else:
+        raise ValueError("a quadratic row that is no cone")
+    solver.putafefentry(first + 2, int(i[square[0]]), 1.0)
+    solver.appendacc(domain, [first, first + 1, first + 2], None)
+
+
+def _bounds(lower: FloatArray, upper: FloatArray) -> tuple[list[Any], list[float], list[float]]:
+    from mosek import boundkey
+
+    kinds = []
+    for low, high in zip(lower, upper, strict=True):
+        if np.isfinite(low) and np.isfinite(high):
+            kinds.append(boundkey.fx if low == high else boundkey.ra)
+        elif np.isfinite(low):
+            kinds.append(boundkey.lo)
+        else:
+            kinds.append(boundkey.up if np.isfinite(high) else boundkey.fr)
+    clean = [np.where(np.isfinite(side), side, 0.0).tolist() for side in (lower, upper)]
+    return kinds, clean[0], clean[1]
+
+
+def _start(task: Task) -> tuple[FloatArray, FloatArray]:
+    return task.start_u, task.start_z
+
+
+def _optimise(
+    solver: Any, task: Task, arrays: Lowered, z: NDArray[np.int64], start: FloatArray, limits: Limits
+) -> Answer:
+    import mosek
+
+    parameters, kind = mosek.dparam, mosek.soltype.itg
+    solver.putdouparam(parameters.mio_tol_rel_gap, 0.0)
+    solver.putdouparam(parameters.mio_tol_abs_gap, gap_target(task, limits))
+    solver.putdouparam(parameters.mio_tol_feas, 1e-9)
+    solver.putdouparam(parameters.mio_tol_abs_relax_int, 1e-9)
+    solver.putintparam(mosek.iparam.num_threads, limits.threads)
+    if math.isfinite(limits.seconds):
+        solver.putdouparam(parameters.mio_max_time, limits.seconds)
+    if math.isfinite(limits.nodes):
+        solver.putintparam(mosek.iparam.mio_max_num_branches, int(limits.nodes))
+    if limits.log is not None:
+        solver.linkfiletostream(mosek.streamtype.log, limits.log, 0)
+    solver.putxxslice(kind, 0, arrays.size, start.tolist())
+    if limits.cancel is not None:
+        solver.set_Progress(lambda _code: int(limits.cancelled))
+    begin = time.perf_counter()
+    reason = solver.optimize()
+    seconds = time.perf_counter() - begin
+    solver.set_Progress(None)
+    codes, states = mosek.rescode, mosek.solsta
+    stops = {
+        codes.ok: Stop.OPTIMAL,
+        codes.trm_max_time: Stop.TIME,
+        codes.trm_mio_num_branches: Stop.NODES,
+        codes.trm_mio_num_relaxs: Stop.NODES,
+        codes.trm_user_callback: Stop.INTERRUPTED,
+    }
+    state = solver.getsolsta(kind)
+    if reason not in stops or state not in (states.integer_optimal, states.prim_feas, states.unknown):
+        raise failed("mosek", f"{reason} / {state}", read_tail(limits.log))
+    supports = []
+    if state in (states.integer_optimal, states.prim_feas):
+        values = np.asarray(solver.getxx(kind))[z]
+        supports.append(tuple(int(j) for j in np.flatnonzero(values > 0.5)))
+    bound = float(solver.getdouinf(mosek.dinfitem.mio_obj_bound))
+    known = solver.getintinf(mosek.iinfitem.mio_obj_bound_defined)
+    return Answer(
+        stop=stops[reason],
+        bound=bound if known else -math.inf,
+        supports=tuple(supports),
+        nodes=int(solver.getintinf(mosek.iinfitem.mio_num_branch)),
+        raw_status=f"{reason} / {state}",
+        seconds=seconds,
+    )
+
+
+def _licence_codes() -> tuple[Any, ...]:
+    from mosek import rescode
+
+    return tuple(getattr(rescode, name) for name in dir(rescode) if name.startswith(("err_license", "err_missing_lic")))
+
+
+@lru_cache(maxsize=1)
+def _available() -> Availability:
+    try:
+        import mosek
+    except ImportError:
+        return Availability(False, "mosek is not installed", hint="pip install 'sparsecv-mio[mosek]'")
+    version = ".".join(str(part) for part in mosek.Env.getversion())
+    hint = "put a licence file where MOSEKLM_LICENSE_FILE says; `sparsecv export --to model.ptf` works without"
+    try:
+        with mosek.Env() as env:
+            env.checkoutlicense(mosek.feature.pton)
+    except mosek.Error as error:
+        return Availability(False, f"no licence ({str(error.errno).removeprefix('rescode.')})", version, hint=hint)
+    except Exception as error:  # a damaged installation must not end `sparsecv backends`
+        return Availability(False, f"mosek does not start ({error})", version)
+    return Availability(True, "", version, "full")
