@@ -227,7 +227,7 @@ class Fit:
             out = np.flatnonzero(~self.problem.column_mask)
             norm_sq = norm_sq - np.square(design.columns(out)).sum(axis=1)
         zz = float(z @ z)
-        return np.maximum(norm_sq - 2.0 * product + zz, 0.0) + 8.0 * EPS * (norm_sq + zz)
+        return np.maximum(norm_sq - 2.0 * product + zz, 0.0) + 8.0 * EPS * (design.row_sq + zz)
 
 
 def assess(problem: Problem, w: FloatArray, t: FloatArray | None = None, iterations: int = 0) -> Fit:

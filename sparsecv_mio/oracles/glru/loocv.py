@@ -246,7 +246,7 @@ def shared_factor(fit: Fit) -> HessianFactor | None:
     d = problem.regularizer.penalised(problem.design.d)
     large = problem.design.n * float(d) ** 2 > DIRECT_WORK
     usable = problem.regularizer.l1 == 0.0 and not problem.design.sparse and d <= LARGEST_FACTOR
-    return HessianFactor.at(fit) if large and usable and problem.column_mask is None else None
+    return HessianFactor.at(fit) if large and usable else None
 
 
 def _decided(fit: Fit, x: FloatArray) -> float:

@@ -68,8 +68,8 @@ def train(
     start : (d,) array, optional
         Where to start; zero by default.
     precondition : callable, optional
-        Approximate inverse Hessian for conjugate gradients, on the penalised columns; used for L2 where every column
-        is in the problem. See :class:`HessianFactor`.
+        Approximate inverse Hessian for conjugate gradients, on the penalised columns; used for L2. See
+        :class:`HessianFactor`.
     stop : callable, optional
         Ends training early when it returns True for the fit of a step.
     max_steps : int
@@ -245,11 +245,15 @@ def _conjugate_gradients(
             x = x - float(h @ x) / total
         return problem.keep_columns(design.adjoint(h * x))[:d] + problem.regularizer.ridge * v
 
-    if precondition is None or problem.column_mask is not None:
+    if precondition is None:
         scale = problem.regularizer.ridge + total / problem.n * design.column_sq[:d]
         solve: Solve = lambda r: r / scale  # noqa: E731
-    else:
+    elif problem.column_mask is None:
         solve = precondition
+    else:
+        # restricted to the columns that are in, the factor of more columns is still positive definite
+        inside = problem.column_mask[:d]
+        solve = lambda r: np.where(inside, precondition(r), 0.0)  # noqa: E731
     p, r = np.zeros(d), g.copy()
     z = solve(r)
     direction, rz = z, float(r @ z)

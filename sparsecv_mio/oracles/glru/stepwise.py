@@ -1,0 +1,265 @@
+"""Stepwise elimination and addition of columns by validation errors, with as few trainings as the bounds allow.
+
+Each step trains the candidates in the order of their lower bounds and stops where the next bound is no better than the
+best error count found (the paper's Algorithm 4). Three things are added: a candidate whose two bounds meet needs no
+training; a training ends once its errors are known or known not to be better; elimination also runs forwards.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+import numpy as np
+
+from sparsecv_mio.data.dataset import FloatArray, IntArray
+from sparsecv_mio.errors import BadInput
+from sparsecv_mio.oracles.base import ProgressHook
+from sparsecv_mio.oracles.glru.candidates import ErrorRange, View, candidate_errors, fit_errors
+from sparsecv_mio.oracles.glru.fit import Fit
+from sparsecv_mio.oracles.glru.loocv import TIGHTEST, shared_factor
+from sparsecv_mio.oracles.glru.problem import Design, Problem
+from sparsecv_mio.oracles.glru.train import HessianFactor, train
+
+Direction = Literal["backward", "forward"]
+Ties = Literal["any", "first"]
+
+
+@dataclass(frozen=True, eq=False)
+class Step:
+    """One column removed or added, or the last look that found nothing better (`column` is None).
+
+    Attributes
+    ----------
+    column : int or None
+    errors : int
+        Validation errors after the step.
+    candidates : (k,) int array
+        Columns that could go or come.
+    lower, upper : (k,) int arrays
+        Bounds on each candidate's errors before any training.
+    found : dict of int to int
+        Errors of the candidates that were settled; a lower bound where that alone ruled the candidate out.
+    trainings : int
+        Candidates that were trained.
+    """
+
+    column: int | None
+    errors: int
+    candidates: IntArray
+    lower: IntArray
+    upper: IntArray
+    found: dict[int, int]
+    trainings: int
+
+
+@dataclass(frozen=True, eq=False)
+class StepwiseResult:
+    """What stepwise selection ended with.
+
+    Attributes
+    ----------
+    selected : (k,) int array
+        Columns kept, ascending.
+    errors : int
+        Their validation errors.
+    start_errors : int
+        Validation errors before the first step.
+    steps : tuple of Step
+    w : (d,) array
+        Coefficients on every column, zero where it is out; an intercept last.
+    seconds : float
+    """
+
+    selected: IntArray
+    errors: int
+    start_errors: int
+    steps: tuple[Step, ...]
+    w: FloatArray
+    seconds: float
+
+    @property
+    def trainings(self) -> int:
+        """Trainings of candidates in all steps."""
+        return sum(step.trainings for step in self.steps)
+
+    @property
+    def candidates(self) -> int:
+        """Candidates of all steps: the trainings of the naive way."""
+        return sum(step.candidates.size for step in self.steps)
+
+
+def stepwise(
+    problem: Problem,
+    X_validation: Any,
+    y_validation: Any,
+    *,
+    direction: Direction = "backward",
+    tol: float = 1e-6,
+    bounds: bool = True,
+    ties: Ties = "any",
+    max_steps: int | None = None,
+    progress: ProgressHook | None = None,
+) -> StepwiseResult:
+    """Remove columns, or add them, one at a time while the validation errors fall.
+
+    Parameters
+    ----------
+    problem : Problem
+        Training rows over all columns, labels -1 / +1.
+    X_validation : (m, p) array or sparse matrix
+        Validation rows over the penalised columns.
+    y_validation : (m,) array
+        Their labels.
+    direction : {"backward", "forward"}
+        From all columns down, or from none up.
+    tol : float
+        Relative duality gap of every training.
+    bounds : bool
+        Use GLRU (Algorithms 4 and 5) or train every candidate (Algorithm 3).
+    ties : {"any", "first"}
+        Among candidates with equally few errors take whichever was found first, as Algorithm 4 does, or the first
+        column, which makes the outcome that of the naive way.
+    max_steps : int, optional
+    progress : callable, optional
+        Called with (candidates settled in all, candidates seen in all).
+
+    Returns
+    -------
+    StepwiseResult
+
+    Raises
+    ------
+    BadInput
+        If labels are not -1 / +1, the validation rows do not fit, or a word is unknown.
+
+    Examples
+    --------
+    >>> from sparsecv_mio.oracles.glru import Logistic, Regularizer, make_problem
+    >>> X = np.array([[1.0, 3.0], [2.0, -3.0], [-1.0, -3.0], [-2.0, 3.0]])
+    >>> problem = make_problem(X, [1, 1, -1, -1], Logistic(), Regularizer(0.1))
+    >>> result = stepwise(problem, [[1.0, -9.0], [-1.0, 9.0]], [1, -1], direction="forward")
+    >>> result.selected.tolist(), result.errors
+    ([0], 0)
+    """
+    begin = time.perf_counter()
+    validation, y = _check(problem, X_validation, y_validation, direction, ties)
+    d = problem.regularizer.penalised(problem.design.d)
+    everything = np.arange(d, dtype=np.int64)
+    selected = everything if direction == "backward" else everything[:0]
+    search = _Search(problem, validation, y, tol, bounds, ties, progress)
+    view = View.of(problem, selected)
+    fit = train(view.problem, tol=tol)
+    errors = start_errors = search.settle(view, fit, y.size + 1)[1]
+    steps: list[Step] = []
+    while max_steps is None or len(steps) < max_steps:
+        candidates = selected if direction == "backward" else np.setdiff1d(everything, selected)
+        if candidates.size == 0:
+            break
+        step = search.step(view, fit, selected, candidates, errors, direction == "forward")
+        steps.append(step)
+        if step.column is None:
+            break
+        errors, chosen = step.errors, np.array([step.column])
+        selected = np.union1d(selected, chosen) if direction == "forward" else np.setdiff1d(selected, chosen)
+        old, view = view.widen(fit.w, problem.design.d), View.of(problem, selected)
+        fit = train(view.problem, tol=tol, start=view.narrow(old))
+    w = view.widen(fit.w, problem.design.d)
+    return StepwiseResult(selected, errors, start_errors, tuple(steps), w, time.perf_counter() - begin)
+
+
+def _check(problem: Problem, X: Any, y: Any, direction: str, ties: str) -> tuple[Design, FloatArray]:
+    labels = np.asarray(y, dtype=np.float64).ravel()
+    validation = Design(X, problem.regularizer.intercept)
+    if validation.d != problem.design.d or labels.shape != (validation.n,):
+        raise BadInput(
+            f"validation data of {validation.n} rows and {validation.d} columns, {labels.size} labels, do not fit "
+            f"the {problem.design.d} columns of the training data"
+        )
+    if not (np.all(np.abs(labels) == 1.0) and np.all(np.abs(problem.y) == 1.0)):
+        raise BadInput("stepwise selection needs labels -1 and +1: map the two values of the target to them")
+    if direction not in ("backward", "forward"):
+        raise BadInput(f"direction {direction!r} is unknown: use backward or forward")
+    if ties not in ("any", "first"):
+        raise BadInput(f"ties {ties!r} is unknown: use any or first")
+    return validation, labels
+
+
+@dataclass(eq=False)
+class _Search:
+    whole: Problem
+    validation: Design
+    y: FloatArray
+    tol: float
+    bounds: bool
+    ties: Ties
+    progress: ProgressHook | None
+    done: int = 0
+    seen: int = 0
+    factor: HessianFactor | None = field(default=None)
+
+    def step(self, view: View, fit: Fit, selected: IntArray, candidates: IntArray, errors: int, adding: bool) -> Step:
+        """Find the best candidate of one step."""
+        known = self._known(view, fit, candidates, adding)
+        self.seen += candidates.size
+        self.factor = shared_factor(fit) if view.problem.column_mask is not None else None
+        best, column, found, trainings = errors, None, dict[int, int](), 0
+        wide = view.widen(fit.w, self.whole.design.d)
+        for k in np.lexsort((candidates, known.lower)).tolist():
+            j, low, high = int(candidates[k]), int(known.lower[k]), int(known.upper[k])
+            self._report()
+            if self.bounds and not self._may_win(j, low, best, column):
+                continue
+            if low < high:
+                low, high = self._train(selected, wide, j, adding, best)
+                trainings += 1
+            found[j] = low
+            if low == high and self._may_win(j, low, best, column):
+                best, column = low, j
+        return Step(column, best, candidates, known.lower, known.upper, found, trainings)
+
+    def settle(self, view: View, fit: Fit, enough: int) -> tuple[int, int]:
+        """Bounds on a trained fit's errors, trained on until they meet or the lower one is at least `enough`."""
+        goal = self.tol
+        while True:
+            low, high = fit_errors(view, fit, self.validation, self.y)
+            if low == high or low >= enough:
+                return low, high
+            if goal <= TIGHTEST or fit.problem.regularizer.ridge == 0.0 or fit.relative_gap > goal or not self.bounds:
+                return (self._plain(view, fit),) * 2
+            goal = max(goal * 1e-2, TIGHTEST)
+            fit = train(view.problem, tol=goal, start=fit.w, precondition=self.factor)
+
+    def _known(self, view: View, fit: Fit, candidates: IntArray, adding: bool) -> ErrorRange:
+        if self.bounds:
+            return candidate_errors(self.whole, view, fit, self.validation, self.y, candidates, adding)
+        size = candidates.size
+        return ErrorRange(np.zeros(size, dtype=np.int64), np.full(size, self.y.size, dtype=np.int64))
+
+    def _may_win(self, j: int, low: int, best: int, column: int | None) -> bool:
+        first = self.ties == "first" and column is not None and j < column
+        return low < best or (first and low == best)
+
+    def _train(self, selected: IntArray, wide: FloatArray, j: int, adding: bool, best: int) -> tuple[int, int]:
+        one = np.array([j])
+        view = View.of(self.whole, np.union1d(selected, one) if adding else np.setdiff1d(selected, one))
+        enough = best + 1 if self.ties == "first" else best
+
+        def stop(fit: Fit) -> bool:
+            low, high = fit_errors(view, fit, self.validation, self.y)
+            return low == high or low >= enough
+
+        early = stop if self.bounds and self.whole.regularizer.ridge > 0.0 else None
+        factor = self.factor if view.problem.column_mask is not None else None
+        fit = train(view.problem, tol=self.tol, start=view.narrow(wide), precondition=factor, stop=early)
+        return self.settle(view, fit, enough) if self.bounds else (self._plain(view, fit),) * 2
+
+    def _plain(self, view: View, fit: Fit) -> int:
+        t = self.validation.forward(view.widen(fit.w, self.whole.design.d))
+        return int(np.sum(np.sign(t) != self.y))
+
+    def _report(self) -> None:
+        self.done += 1
+        if self.progress is not None:
+            self.progress(self.done, self.seen)

@@ -1,0 +1,98 @@
+"""Leave-one-out errors of GLRU against retraining on every row-deleted data set, from scratch."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+from sparsecv_mio.oracles.glru import (
+    Huber,
+    Logistic,
+    Loss,
+    Regularizer,
+    SmoothedHinge,
+    Squared,
+    SquaredHinge,
+    make_problem,
+    train,
+)
+from sparsecv_mio.oracles.glru.leave_one_out import leave_one_out_bounds
+from sparsecv_mio.oracles.glru.loocv import loocv
+
+LOSSES = (Squared(), Huber(0.8), SquaredHinge(), SmoothedHinge(0.7), Logistic())
+REGULARIZERS = (
+    Regularizer(0.05),
+    Regularizer(1.0),
+    Regularizer(0.1, 0.05),
+    Regularizer(0.1, intercept=True),
+    Regularizer(0.3, 0.02, intercept=True),
+    Regularizer(0.0, 0.05, intercept=True),
+    Regularizer(0.0, 0.05),
+)
+
+
+def classes(rng: np.random.Generator, n: int, d: int, gap: float) -> tuple[np.ndarray, np.ndarray]:
+    y = np.where(np.arange(n) % 2 == 0, 1.0, -1.0)
+    return rng.normal(size=(n, d)) + y[:, None] * gap / np.sqrt(d) + 0.3, y
+
+
+def naive(X: np.ndarray, y: np.ndarray, loss: Loss, regularizer: Regularizer) -> tuple[np.ndarray, np.ndarray]:
+    """Predictions of each left-out row and how far each may be from the optimum's."""
+    values, away = np.empty(len(y)), np.empty(len(y))
+    for i in range(len(y)):
+        fit = train(make_problem(np.delete(X, i, 0), np.delete(y, i), loss, regularizer), tol=1e-13)
+        values[i] = (np.append(X[i], 1.0) if regularizer.intercept else X[i]) @ fit.w
+        size = 1.0 + np.sqrt(np.square(X).sum(axis=1).max())
+        ridge = regularizer.ridge
+        away[i] = 1e-7 * size + (3.0 * size * np.sqrt(2.0 * fit.gap / ridge) if ridge > 0.0 else 1e-6 * size)
+    return values, away
+
+
+@pytest.mark.parametrize("loss", LOSSES, ids=lambda loss: loss.name)
+@pytest.mark.parametrize("regularizer", REGULARIZERS, ids=str)
+def test_errors_and_bounds_equal_naive(loss: Loss, regularizer: Regularizer) -> None:
+    rng = np.random.default_rng(LOSSES.index(loss) + 10 * REGULARIZERS.index(regularizer))
+    X, y = classes(rng, 26, 7, 1.5)
+    values, away = naive(X, y, loss, regularizer)
+    assert np.all(np.abs(values) > away), "a prediction is too near zero for its sign to be tested"
+    full = train(make_problem(X, y, loss, regularizer), tol=1e-9)
+    bounds = leave_one_out_bounds(full)
+    assert np.all(bounds.lower <= values + away) and np.all(values - away <= bounds.upper)
+    for options in ({}, {"steps": False}, {"bounds": False}):
+        data = sp.csr_array(X) if options == {"steps": False} else X
+        result = loocv(make_problem(data, y, loss, regularizer), tol=1e-8, **options)
+        assert np.array_equal(result.signs, np.sign(values))
+        assert result.errors == int(np.sum(np.sign(values) != y))
+        assert result.bracket[0] <= result.errors <= result.bracket[1]
+        assert np.all(result.signs[result.certain] == np.sign(values)[result.certain])
+    if regularizer.ridge > 0.0:
+        assert loocv(make_problem(X, y, loss, regularizer)).certain.all()
+
+
+@pytest.mark.parametrize(("n", "d", "lam"), [(600, 15, 0.01), (600, 15, 1.0), (250, 900, 0.1), (250, 900, 0.001)])
+def test_errors_equal_naive_on_larger_data(n: int, d: int, lam: float) -> None:
+    X, y = classes(np.random.default_rng(n + d), n, d, 2.05)
+    X -= X.mean(axis=0)
+    problem = make_problem(X, y, Logistic(), Regularizer(lam))
+    plain, fast = loocv(problem, tol=1e-12, bounds=False), loocv(problem)
+    assert np.array_equal(fast.signs, plain.signs) and fast.errors == plain.errors
+    assert fast.certain.all() and plain.trainings == n and fast.trainings < n // 10
+    printed = loocv(problem, steps=False)
+    assert np.array_equal(printed.signs, plain.signs) and printed.trainings == int(printed.open.sum())
+
+
+def test_the_newton_step_is_exact_for_the_squared_loss_and_near_for_the_logistic() -> None:
+    X, y = classes(np.random.default_rng(4), 60, 5, 1.0)
+    for regularizer in (Regularizer(0.1), Regularizer(0.1, intercept=True)):
+        exact = loocv(make_problem(X, y, Squared(), regularizer), bounds=False, tol=1e-12)
+        step = loocv(make_problem(X, y, Squared(), regularizer), bounds=False, approximate=True, tol=1e-12)
+        assert np.array_equal(exact.signs, step.signs) and step.trainings == 60 and not step.certain.any()
+    near = loocv(make_problem(X, y, Logistic(), Regularizer(0.1)), approximate=True)
+    assert abs(near.errors - loocv(make_problem(X, y, Logistic(), Regularizer(0.1))).errors) <= 1
+
+
+def test_a_prediction_of_zero_is_an_error() -> None:
+    X = np.array([[1.0, 0.0], [2.0, 0.0], [-1.0, 0.0], [-2.0, 0.0], [0.0, 0.0]])
+    result = loocv(make_problem(X, [1, 1, -1, -1, 1], Logistic(), Regularizer(0.1)))
+    assert result.errors == 1 and result.signs[-1] == 0.0 and result.certain[-1]
