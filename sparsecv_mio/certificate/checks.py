@@ -50,7 +50,7 @@ class Checks:
         return holds
 
     def equal(self, name: str, said: object, found: object) -> bool:
-        return self.that(said == found, name, f"the record says {said!r}, the data give {found!r}")
+        return self.that(said == found, name, f"the record says {said!r:.60}, the data give {found!r:.60}")
 
     def close(self, name: str, said: float, found: float, tolerance: float) -> bool:
         holds = said == found or abs(said - found) <= tolerance

@@ -29,7 +29,7 @@ IntArray = NDArray[np.int64]
 IDENTITY_ROWS = 12
 CANDIDATE_RTOL = 1e-7  # looser than any drift of the corrections below, so that no tie escapes the exact refit
 TRUSTED = 1e-7  # rounding over `trust` bounds the error of a correction: 1e-9, well inside what is compared
-BLOCK_ELEMENTS = 1 << 22
+BLOCK_ELEMENTS = 1 << 24
 
 
 @dataclass(frozen=True, eq=False)
@@ -104,10 +104,11 @@ class FoldOptima:
     reported_optimal: NDArray[np.bool_]
 
 
-def enumeration_cost(design: Design, taus: list[int], gammas: int, k: int) -> float:
+def enumeration_cost(n: int, q: int, taus: list[int], gammas: int, k: int) -> float:
     """Elementary operations of `fold_optima` for all pairs, roughly."""
-    rows = max(design.dataset.n, 400, 30 * k)
-    return gammas * sum(comb(design.q, min(tau, design.q)) * rows * (tau + 2.0) for tau in taus)
+    counts = {tau: comb(q, min(tau, q)) for tau in taus}
+    blocks = {tau: 1.0 + k * count // BLOCK_ELEMENTS for tau, count in counts.items()}
+    return gammas * sum(counts[tau] * max(n, 400, 30 * k) * (tau + 2.0) * blocks[tau] for tau in taus)
 
 
 def fold_optima(

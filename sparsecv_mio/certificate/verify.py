@@ -249,18 +249,17 @@ def _refit(checks: Checks, record: Record, dataset: Dataset) -> None:
 def _optimality(
     checks: Checks, record: Record, dataset: Dataset, plan: FoldPlan, supports: list[tuple[int, ...]]
 ) -> None:
+    q = len(varying_columns(dataset.X))
+    if q > ENUMERATE_PAIR:
+        checks.reread.append(f"optimality of the supports, lower bounds ({q} > {ENUMERATE_PAIR} features)")
+        return
+    if enumeration_cost(dataset.n, q, [record.tau], 1, plan.k) > COST_LIMIT:
+        checks.reread.append("optimality of the supports, lower bounds (too many rows to enumerate)")
+        return
     design = Design.of(dataset, record.data.scale, record.data.intercept)
-    if design.q > ENUMERATE_PAIR:
-        checks.reread.append(
-            f"optimality of the supports and all lower bounds ({design.q} > {ENUMERATE_PAIR} features)"
-        )
-        return
-    if enumeration_cost(design, [record.tau], 1, plan.k) > COST_LIMIT:
-        checks.reread.append("optimality of the supports and all lower bounds (too many rows to enumerate)")
-        return
     _full_bounds(checks, design, record.refit.gamma, record.refit.tau, record.refit, "refit.")
     taus, gammas = list(record.request.taus), len(record.request.gammas)
-    whole = design.q <= ENUMERATE_GRID and enumeration_cost(design, taus, gammas, plan.k) <= COST_LIMIT
+    whole = q <= ENUMERATE_GRID and enumeration_cost(dataset.n, q, taus, gammas, plan.k) <= COST_LIMIT
     own = [(i, r) for i, r in enumerate(record.table) if (r.gamma, r.tau) == (record.gamma, record.tau)]
     place = {int(j): i for i, j in enumerate(design.columns)}
     chosen = [tuple(place[j] for j in support) for support in supports]
@@ -330,9 +329,10 @@ def verify_path(record: PathRecord, dataset: Dataset) -> VerifyReport:
     checks = Checks()
     if not _data(checks, record.data, dataset):
         return checks.report()
-    design = Design.of(dataset, record.data.scale, record.data.intercept)
-    cost = enumeration_cost(design, list(record.request.taus), len(record.request.gammas), 1)
-    enumerated = design.q <= ENUMERATE_PAIR and cost <= COST_LIMIT
+    q = len(varying_columns(dataset.X))
+    cost = enumeration_cost(dataset.n, q, list(record.request.taus), len(record.request.gammas), 1)
+    enumerated = q <= ENUMERATE_PAIR and cost <= COST_LIMIT
+    design = Design.of(dataset, record.data.scale, record.data.intercept) if enumerated else None
     before = len(checks.failures)
     for i, row in enumerate(record.path):
         path = f"path[{i}]."
@@ -340,7 +340,7 @@ def verify_path(record: PathRecord, dataset: Dataset) -> VerifyReport:
         if model is not None:
             slack = _objective_slack(model.objective, dataset)
             checks.close(f"{path}objective", row.objective, model.objective, slack)
-        if enumerated:
+        if design is not None:
             _full_bounds(checks, design, row.gamma, row.tau, row, path)
     checks.part(f"coefficients, intercept and objective of {len(record.path)} fits on all rows", before)
     if enumerated:
