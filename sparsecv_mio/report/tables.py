@@ -34,10 +34,25 @@ def shown(value: float, digits: int = 6) -> str:
     return f"{value:.{digits}g}" if math.isfinite(value) else "?"
 
 
+def aligned(value: float, digits: int) -> str:
+    """As `shown`, with trailing zeros and without an exponent below 1e12: for a column of numbers of one size.
+
+    Examples
+    --------
+    >>> aligned(2999.8, 6)
+    '2999.80'
+    >>> aligned(1762506.9, 6)
+    '1762507'
+    """
+    if 10.0**digits <= abs(value) < 1e12:
+        return f"{value:.0f}"
+    return f"{value:#.{digits}g}".rstrip(".") if math.isfinite(value) else "?"
+
+
 def interval_digits(rows: Iterable[tuple[float, float]]) -> int:
-    """Digits that tell the ends of every proper interval apart, from 6 to 12."""
+    """Digits that tell the ends of intervals apart, from 6 to 12; narrower than 1e-6 is a point on the screen."""
     ratios = [(high - low) / high for low, high in rows if 0.0 < low < high < math.inf]
-    return min(12, max([6, *(2 - math.floor(math.log10(ratio)) for ratio in ratios if ratio > 1e-11)]))
+    return min(12, max([6, *(2 - math.floor(math.log10(ratio)) for ratio in ratios if ratio > 1e-6)]))
 
 
 def print_answer(console: Console, record: Record, brief: bool = False) -> None:
@@ -105,7 +120,7 @@ def _tau_table(record: Record) -> Table:
     rows = best_by_tau(record.table)
     digits = interval_digits((row.lower, row.upper) for row in rows)
     for row in rows:
-        numbers = [shown(value, digits) for value in (row.cv_error, row.lower, row.upper)]
+        numbers = [aligned(value, digits) for value in (row.cv_error, row.lower, row.upper)]
         chosen = (row.gamma, row.tau) == (record.gamma, record.tau)
         decided = f"{row.folds_decided}/{row.folds}"
         table.add_row(str(row.tau), shown(row.gamma), *numbers, decided, style="bold" if chosen else None)
@@ -136,7 +151,7 @@ def _path_table(rows: list[PathRow]) -> Table:
     digits = interval_digits((row.lower, row.upper) for row in rows)
     for row in rows:
         model = "".join(f"  {value:+.5g} {name}" for name, value in row.coefficients.items())
-        numbers = shown(row.objective, digits), shown(row.lower, digits)
+        numbers = aligned(row.objective, digits), aligned(row.lower, digits)
         table.add_row(str(row.tau), *numbers, "yes" if row.proved else "no", Text(f"{row.intercept:.5g}{model}"))
     return table
 
