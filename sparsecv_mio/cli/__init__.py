@@ -20,6 +20,10 @@ COMMANDS = {
     "solve": "sparsecv_mio.cli.solve",
     "path": "sparsecv_mio.cli.path",
     "verify": "sparsecv_mio.cli.verify",
+    "fit": "sparsecv_mio.cli.fit",
+    "backends": "sparsecv_mio.cli.backends",
+    "compare": "sparsecv_mio.cli.compare",
+    "export": "sparsecv_mio.cli.export",
     "iacv": "sparsecv_mio.cli.iacv",
     "treecv": "sparsecv_mio.cli.treecv",
 }

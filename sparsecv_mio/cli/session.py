@@ -17,6 +17,7 @@ from sparsecv_mio.errors import BadInput
 if TYPE_CHECKING:
     from rich.console import Console
 
+    from sparsecv_mio.certificate.fit_record import FitRecord
     from sparsecv_mio.certificate.record import PathRecord, Record
     from sparsecv_mio.data.dataset import Dataset
 
@@ -70,7 +71,7 @@ def console(json: str | None) -> Console:
     return Console(file=stream, width=None if stream.isatty() else PIPE_WIDTH, highlight=False, soft_wrap=False)
 
 
-def deliver(record: Record | PathRecord, json: str | None, quiet: bool) -> None:
+def deliver(record: Record | PathRecord | FitRecord, json: str | None, quiet: bool) -> None:
     """Write the record first, then the warnings: whatever happens to the screen, the answer is kept."""
     if json == "-":
         sys.stdout.write(record.to_json())

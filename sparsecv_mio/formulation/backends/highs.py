@@ -93,6 +93,8 @@ class _Run:
     cuts: int = 0
     supports: dict[tuple[int, ...], None] = field(default_factory=dict)
     upper: float = math.inf
+    rounds: int = 0
+    raw: str = "not started"
 
     def solve(self) -> Answer:
         """Cut the linear relaxation, then integer programs, until the gap closes or a limit is met."""
@@ -103,14 +105,13 @@ class _Run:
         stop = self._linear_phase()
         if stop is None:
             stop = self._integer_phase()
-        raw = self.solver.modelStatusToString(self.solver.getModelStatus())
         return Answer(
             stop=stop,
             bound=self.bound,
             supports=tuple(self.supports),
             nodes=self.nodes,
             cuts=self.cuts,
-            raw_status=raw,
+            raw_status=f"{self.raw} in round {self.rounds}",
             seconds=time.perf_counter() - self.clock,
         )
 
@@ -129,6 +130,8 @@ class _Run:
         remaining = self._remaining()
         self.solver.setOptionValue("time_limit", max(remaining, 0.0) if math.isfinite(remaining) else 1e30)
         self.solver.run()
+        self.rounds += 1
+        self.raw = self.solver.modelStatusToString(self.solver.getModelStatus())
         solution = self.solver.getSolution()
         if not solution.value_valid:
             return None

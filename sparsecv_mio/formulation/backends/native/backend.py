@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import time
+from functools import lru_cache
 from typing import ClassVar
 
 import numpy as np
@@ -12,6 +13,7 @@ import sparsecv_mio
 from sparsecv_mio.formulation.backends.base import Answer, Availability, Backend, Capabilities
 from sparsecv_mio.formulation.outcome import Limits, Stop
 from sparsecv_mio.formulation.task import Task
+from sparsecv_mio.problem.problem import SparseProblem
 
 
 class NativeBackend(Backend):
@@ -33,6 +35,7 @@ class NativeBackend(Backend):
     def _run(self, task: Task, formulation: str, limits: Limits) -> Answer:
         from sparsecv_mio.formulation.backends.native.path import solve_path
 
+        _compile()
         begin = time.perf_counter()
 
         def expired() -> bool:
@@ -67,3 +70,15 @@ class NativeBackend(Backend):
             certified=True,
             margin=cell.margin,
         )
+
+
+@lru_cache(maxsize=1)
+def _compile() -> None:
+    """Load or compile the kernels on a toy problem: a time limit is about solving, not about the first call."""
+    from sparsecv_mio.formulation.backends.native.path import solve_path
+
+    q = 6
+    gram = np.full((q, q), 0.5) + 0.5 * np.eye(q)
+    toy = SparseProblem(gram, np.linspace(1.0, 2.0, q), 9.0, np.ones(q), 0.1, 20, np.zeros(q), 0.0)
+    for effort in (1, 1000):  # one node is not enough for the path tree, so the perspective tree is called too
+        solve_path(toy, [2, 3], effort=effort)

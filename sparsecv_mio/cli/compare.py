@@ -1,0 +1,115 @@
+"""`sparsecv compare`: the same MIOs through several backends."""
+
+from __future__ import annotations
+
+import shlex
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from sparsecv_mio.cli import options, parse, session
+from sparsecv_mio.cli import side as extra
+from sparsecv_mio.errors import BadInput
+
+app = typer.Typer(add_completion=False, rich_markup_mode=None)
+
+
+@app.command(epilog="Exit codes: 0 done (the table says where a backend met a limit), 2 bad input, 4 no backend could "
+             "solve anything, 130 interrupted (what was measured is written).")  # fmt: skip
+def compare(
+    data: Annotated[list[str], typer.Argument(metavar="DATA...", help="One or more data files.", show_default=False)],
+    tau: Annotated[str, typer.Option("--tau", metavar="LIST", help="Support sizes: 2,5,8 or LO:HI.")],
+    gamma: Annotated[str, typer.Option("--gamma", metavar="LIST", help="Ridge weights.")],
+    out: Annotated[str, typer.Option("--out", metavar="DIR", help="Where compare.csv, .md and .png go.")],
+    target: Annotated[
+        str | None,
+        typer.Option("--target", metavar="T", help="Column to predict; one for all files or a list, one each."),
+    ] = None,
+    backends: Annotated[
+        str, typer.Option("--backends", metavar="LIST", help="Names, or name:formulation.")
+    ] = "native,gurobi,scip,highs",
+    folds: Annotated[
+        str | None, typer.Option("--folds", metavar="SPEC", help="Every fold's training rows. [all rows at once]")
+    ] = None,
+    seed: options.Seed = 0,
+    repeats: Annotated[int, typer.Option("--repeats", metavar="N", help="Runs of each; medians are shown.")] = 3,
+    scale: options.Scale = "length",
+    intercept: options.Intercept = "fold",
+    gap: options.Gap = 1e-7,
+    time_limit: options.TimeLimit = None,
+    threads: Annotated[int, typer.Option("--threads", metavar="N", help="Threads of each solver.")] = 1,
+    warm: Annotated[
+        bool, typer.Option("--warm", help="From the second repeat on, everybody starts from the best support found.")
+    ] = False,
+    quiet: options.Quiet = False,
+) -> int:
+    """Solve the same MIOs by several backends and compare time, work, bounds and answers.
+
+    Runs are interleaved; compilation and licence start-up stay outside of the clock; objectives are exact refits.
+    """
+    weights = parse.gammas(gamma)
+    parse.one_of(scale, parse.SCALES, "--scale")
+    parse.one_of(intercept, parse.INTERCEPTS, "--intercept")
+    parse.gap(gap)
+    seconds = parse.time_limit(time_limit)
+    parse.threads(threads, session.cores())
+    if repeats < 1:
+        raise BadInput(f"--repeats: {repeats} is out of range, give at least 1")
+    folder = _folder(out)
+    targets = _targets(target, len(data))
+
+    with session.interruptible() as stop:
+        from sparsecv_mio.data.folds import fold_columns, make_folds
+        from sparsecv_mio.formulation.outcome import Limits
+        from sparsecv_mio.search.compare import Contender, cells_of
+        from sparsecv_mio.search.compare import compare as run
+
+        contenders = [Contender.of(label.strip()) for label in backends.split(",")]
+        cells = []
+        for path, column in zip(data, targets, strict=True):
+            dataset = session.read_data(path, column, None, None, fold_columns(folds) if folds else ())
+            plan = make_folds(folds, dataset, seed) if folds else None
+            sizes = parse.taus(tau, dataset.p)
+            name = Path(path).stem
+            cells += list(
+                cells_of(name, dataset, plan, taus=sizes, gammas=weights, scale=scale, intercept=intercept)
+            )
+        session.before_the_engine(stop)
+        limits = Limits(gap=gap, seconds=seconds or float("inf"), threads=threads, cancel=stop)
+        rows = extra.beside(lambda: run(cells, contenders, repeats=repeats, limits=limits, warm=warm))
+
+    from sparsecv_mio.certificate.codec import write_atomic
+    from sparsecv_mio.report.compare import markdown, plot_compare, print_compare, write_csv
+
+    command = shlex.join(["sparsecv", *sys.argv[1:]])
+    write_csv(rows, folder / "compare.csv")
+    write_atomic(folder / "compare.md", [markdown(rows, command)])
+    plot_compare(rows, folder / "compare.png")
+    if not quiet:
+        print_compare(session.console(None), rows)
+    print(f"{folder / 'compare.csv'}, {folder / 'compare.md'}, {folder / 'compare.png'}")
+    if stop.is_set():
+        return 130
+    return 0 if any(row.seconds == row.seconds for row in rows) else 4
+
+
+def _folder(out: str) -> Path:
+    folder = Path(out)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise BadInput(f"--out: cannot make folder {out}: {error.strerror}") from None
+    return folder
+
+
+def _targets(text: str | None, count: int) -> list[str | None]:
+    if text is None:
+        return [None] * count
+    found: list[str | None] = list(parse.names(text, "--target") or [])
+    if len(found) == 1:
+        return found * count
+    if len(found) != count:
+        raise BadInput(f"--target: {len(found)} names for {count} files, give one or one each")
+    return found

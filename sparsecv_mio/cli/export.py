@@ -1,0 +1,46 @@
+"""`sparsecv export`: the model of one MIO as a file."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from sparsecv_mio.cli import options, parse, session
+from sparsecv_mio.cli import side as extra
+
+app = typer.Typer(add_completion=False, rich_markup_mode=None)
+
+
+@app.command()
+def export(
+    data: options.DataFile,
+    tau: Annotated[int, typer.Option("--tau", metavar="K", help="Largest number of features.")],
+    gamma: Annotated[str, typer.Option("--gamma", metavar="G", help="Ridge weight.")],
+    to: Annotated[
+        str, typer.Option("--to", metavar="FILE", help="Ends with .mps, .lp, .nl (quadratic), .cbf or .ptf (conic).")
+    ],
+    target: options.Target = None,
+    features: options.Features = None,
+    drop: options.Drop = None,
+    scale: options.Scale = "length",
+    intercept: options.Intercept = "fold",
+    force_in: extra.ForceIn = None,
+    force_out: extra.ForceOut = None,
+    together: extra.Together = None,
+    at_most: extra.AtMost = None,
+    box: extra.Box = None,
+) -> int:
+    """Write the perspective model of one MIO on all rows for somebody else's solver."""
+    weight = extra.one_gamma(gamma)
+    parse.one_of(scale, parse.SCALES, "--scale")
+    parse.one_of(intercept, parse.INTERCEPTS, "--intercept")
+    session.check_output(to)
+    side = extra.side_options(force_in, force_out, together, at_most, box)
+    dataset = session.read_data(data, target, features, drop, ())
+
+    from sparsecv_mio.search.single import export_one
+
+    offset, factor = export_one(dataset, to, tau=tau, gamma=weight, scale=scale, intercept=intercept, side=side)
+    print(f"{to}: ||y - Xb||^2 + (gamma/2) ||b||^2 in the scaled columns = {offset!r} + {factor!r} * objective")
+    return 0

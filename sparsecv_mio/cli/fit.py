@@ -1,0 +1,87 @@
+"""`sparsecv fit`: one MIO on all rows, by any backend."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from sparsecv_mio.cli import options, parse, session
+from sparsecv_mio.cli import side as extra
+from sparsecv_mio.errors import BadInput
+
+app = typer.Typer(add_completion=False, rich_markup_mode=None)
+
+
+@app.command(epilog="Exit codes: 0 proved within --gap, 2 bad input or no support meets the side constraints, 3 limit "
+             "reached (answer printed, bounds valid), 4 backend unavailable, 130 interrupted.")  # fmt: skip
+def fit(
+    data: options.DataFile,
+    tau: Annotated[int, typer.Option("--tau", metavar="K", help="Largest number of features.")],
+    gamma: Annotated[str, typer.Option("--gamma", metavar="G", help="Ridge weight.")],
+    target: options.Target = None,
+    features: options.Features = None,
+    drop: options.Drop = None,
+    backend: Annotated[str, typer.Option("--backend", metavar="B", help="See `sparsecv backends`.")] = "native",
+    formulation: Annotated[
+        str | None, typer.Option("--formulation", metavar="F", help="Model to solve. [the backend's first]")
+    ] = None,
+    scale: options.Scale = "length",
+    intercept: options.Intercept = "fold",
+    gap: options.Gap = 1e-7,
+    time_limit: options.TimeLimit = None,
+    node_limit: Annotated[
+        int | None, typer.Option("--node-limit", metavar="N", help="Stop after N nodes with valid bounds. [none]")
+    ] = None,
+    threads: options.Threads = None,
+    start: Annotated[str | None, typer.Option("--start", metavar="A,B", help="Features to start from.")] = None,
+    force_in: extra.ForceIn = None,
+    force_out: extra.ForceOut = None,
+    together: extra.Together = None,
+    at_most: extra.AtMost = None,
+    box: extra.Box = None,
+    log: Annotated[str | None, typer.Option("--log", metavar="FILE", help="The solver's log.")] = None,
+    json: options.Json = None,
+    quiet: options.Quiet = False,
+) -> int:
+    """Find the best subset of at most K features on all rows, by one solver.
+
+    The objective of the answer is an exact refit; the bound is the solver's, less what it is not trusted for.
+    """
+    weight = extra.one_gamma(gamma)
+    parse.one_of(scale, parse.SCALES, "--scale")
+    parse.one_of(intercept, parse.INTERCEPTS, "--intercept")
+    parse.gap(gap)
+    seconds = parse.time_limit(time_limit)
+    workers = parse.threads(threads, session.cores())
+    if node_limit is not None and node_limit < 1:
+        raise BadInput(f"--node-limit: {node_limit} is out of range, give at least 1")
+    session.check_output(json)
+    side = extra.side_options(force_in, force_out, together, at_most, box)
+
+    with session.interruptible() as stop:
+        from sparsecv_mio.formulation.backends import get_backend
+        from sparsecv_mio.formulation.outcome import Limits
+        from sparsecv_mio.search.single import fit_one
+
+        honoured = get_backend(backend).capabilities.limits
+        if log is not None and "log" not in honoured:
+            raise BadInput(f"--log: backend {backend} writes no log")
+        dataset = session.read_data(data, target, features, drop, ())
+        session.before_the_engine(stop)
+        limits = Limits(
+            gap=gap, seconds=seconds or float("inf"), nodes=node_limit or float("inf"), threads=workers, log=log,
+            cancel=stop,
+        )  # fmt: skip
+        record = extra.beside(
+            lambda: fit_one(
+                dataset, tau=tau, gamma=weight, backend=backend, formulation=formulation, scale=scale,
+                intercept=intercept, limits=limits, side=side, start=parse.names(start, "--start"),
+            )  # fmt: skip
+        )
+    session.deliver(record, json, quiet)
+
+    from sparsecv_mio.report.backends import print_fit
+
+    print_fit(session.console(json), record, brief=quiet)
+    return session.EXIT_CODE[record.status]

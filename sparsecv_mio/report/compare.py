@@ -1,0 +1,157 @@
+"""A backend comparison as a table, a CSV file and a figure."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Sequence
+from dataclasses import fields
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from rich.box import SIMPLE_HEAD
+from rich.console import Console
+from rich.table import Table
+
+from sparsecv_mio.certificate.codec import write_atomic
+from sparsecv_mio.report.tables import shown
+from sparsecv_mio.search.compare import CompareRow
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+SOLVED = ("optimal",)
+PLAIN = tuple(f.name for f in fields(CompareRow) if f.name not in ("support", "environment"))
+COLUMNS = ("data", "fold", "tau", "gamma", "backend", "status", "seconds", "nodes", "cuts", "objective", "lower")
+
+
+def write_csv(rows: Sequence[CompareRow], path: Path) -> None:
+    """Write one line a row, the environment in every line."""
+    places = sorted({key for row in rows for key in row.environment})
+    out = io.StringIO()
+    writer = csv.writer(out, lineterminator="\n")
+    writer.writerow([*PLAIN, "support", *places])
+    for row in rows:
+        values = [_text(getattr(row, name)) for name in PLAIN]
+        writer.writerow([*values, " ".join(row.support), *(row.environment.get(key, "") for key in places)])
+    write_atomic(path, [out.getvalue()])
+
+
+def _text(value: Any) -> Any:
+    return "" if isinstance(value, float) and np.isnan(value) else value
+
+
+def print_compare(console: Console, rows: Sequence[CompareRow]) -> None:
+    """Print every row, then a summary a backend."""
+    table = Table(box=SIMPLE_HEAD, pad_edge=False)
+    for name in (*COLUMNS, "gap", "true gap", "agrees"):
+        table.add_column(name, justify="left" if name in ("data", "backend", "status") else "right")
+    for row in rows:
+        cells = ["all" if row.fold < 0 else str(row.fold), str(row.tau), shown(row.gamma), row.backend]
+        numbers = [shown(row.seconds, 3), str(row.nodes), str(row.cuts), shown(row.objective, 9), shown(row.lower, 9)]
+        gaps = [shown(row.gap, 2), shown(row.true_gap, 2), "yes" if row.same_support else "no"]
+        table.add_row(row.data, *cells, row.status.partition(":")[0], *numbers, *gaps)
+    console.print(table)
+    console.print(_summary(rows))
+    for text in dict.fromkeys(row.status for row in rows if ":" in row.status):
+        console.print(text, markup=False)
+
+
+def _summary(rows: Sequence[CompareRow]) -> Table:
+    table = Table(box=SIMPLE_HEAD, pad_edge=False)
+    for name in ("backend", "solved", "of", "median s", "total s", "largest true gap", "supports agree"):
+        table.add_column(name, justify="left" if name == "backend" else "right")
+    for name in dict.fromkeys(row.backend for row in rows):
+        mine = [row for row in rows if row.backend == name]
+        ran = [row for row in mine if np.isfinite(row.seconds)]
+        if not ran:
+            table.add_row(name, "0", str(len(mine)), "", "", "", "")
+            continue
+        seconds = [row.seconds for row in ran]
+        table.add_row(
+            name,
+            str(sum(row.status in SOLVED for row in ran)),
+            str(len(mine)),
+            shown(float(np.median(seconds)), 3),
+            shown(float(np.sum(seconds)), 3),
+            shown(max(row.true_gap for row in ran), 2),
+            f"{sum(row.same_support for row in ran)}/{len(ran)}",
+        )
+    return table
+
+
+def markdown(rows: Sequence[CompareRow], command: str) -> str:
+    """Return the comparison as a Markdown page with the command that made it."""
+    names = ("data", "fold", "tau", "gamma", "backend", "formulation", "status", "seconds", "setup", "nodes", "cuts",
+             "objective", "lower", "gap", "true gap", "agrees")  # fmt: skip
+    lines = ["# Backend comparison", "", f"`{command}`", ""]
+    environment = rows[0].environment if rows else {}
+    keep = ("machine", "cores", "threads", "python", "numpy", "sparsecv_mio")
+    lines += [", ".join(f"{key} {environment[key]}" for key in keep if key in environment) + "; " + ", ".join(
+        dict.fromkeys(f"{row.backend.partition(':')[0]} {row.environment.get('backend_version', '')}" for row in rows)
+    ), ""]  # fmt: skip
+    lines += ["| " + " | ".join(names) + " |", "|" + " --- |" * len(names)]
+    for row in rows:
+        fold = "all" if row.fold < 0 else row.fold
+        values = [row.data, fold, row.tau, shown(row.gamma), row.backend, row.formulation, row.status, shown(row.seconds, 3),
+                  shown(row.setup_seconds, 3), row.nodes, row.cuts, shown(row.objective, 10),
+                  shown(row.lower, 10), shown(row.gap, 2), shown(row.true_gap, 2), "yes" if row.same_support else "no"]  # fmt: skip
+        lines.append("| " + " | ".join(str(value) for value in values) + " |")
+    return "\n".join(lines) + "\n"
+
+
+def plot_compare(rows: Sequence[CompareRow], path: Path) -> None:
+    """Draw seconds by backend, and the performance profile: share of MIOs solved within x times the fastest."""
+    import matplotlib
+
+    matplotlib.use("Agg")
+    import matplotlib.pyplot as plt
+
+    names = list(dict.fromkeys(row.backend for row in rows))
+    figure, (left, right) = plt.subplots(1, 2, figsize=(10, 4), layout="constrained")
+    _times(left, rows, names)
+    _profile(right, rows, names)
+    figure.savefig(path, dpi=150)
+    plt.close(figure)
+
+
+def _key(row: CompareRow) -> tuple[str, int, int, float]:
+    return row.data, row.fold, row.tau, row.gamma
+
+
+def _times(axes: Axes, rows: Sequence[CompareRow], names: Sequence[str]) -> None:
+    for place, name in enumerate(names):
+        mine = [row for row in rows if row.backend == name and np.isfinite(row.seconds)]
+        offset = np.linspace(-0.25, 0.25, max(len(mine), 1))
+        for solved, marker in ((True, "o"), (False, "x")):
+            at = [k for k, row in enumerate(mine) if (row.status in SOLVED) is solved]
+            seconds = [max(mine[k].seconds, 1e-5) for k in at]
+            axes.scatter(place + offset[at], seconds, s=18, marker=marker, color=f"C{place}")
+        if mine:
+            middle = float(np.median([max(row.seconds, 1e-5) for row in mine]))
+            axes.hlines(middle, place - 0.35, place + 0.35, color="black", linewidth=1)
+    axes.set_yscale("log")
+    axes.set_xticks(range(len(names)), names)
+    axes.set_ylabel("seconds in the solver")
+    axes.set_title("time per MIO (line: median, x: limit)")
+
+
+def _profile(axes: Axes, rows: Sequence[CompareRow], names: Sequence[str]) -> None:
+    fastest: dict[tuple[str, int, int, float], float] = {}
+    for row in rows:
+        if row.status in SOLVED:
+            fastest[_key(row)] = min(fastest.get(_key(row), np.inf), max(row.seconds, 1e-5))
+    count = len({_key(row) for row in rows})
+    for place, name in enumerate(names):
+        ratios = sorted(
+            max(row.seconds, 1e-5) / fastest[_key(row)] for row in rows if row.backend == name and row.status in SOLVED
+        )
+        share = np.arange(1, len(ratios) + 1) / max(count, 1)
+        axes.step([1.0, *ratios], [0.0, *share], where="post", label=name, color=f"C{place}")
+    axes.set_xscale("log")
+    axes.set_ylim(0, 1.02)
+    axes.set_xlabel("times the fastest")
+    axes.set_ylabel("share of MIOs solved")
+    axes.set_title("performance profile")
+    axes.legend(loc="lower right")
