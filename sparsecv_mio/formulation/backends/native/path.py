@@ -20,6 +20,7 @@ from sparsecv_mio.problem.problem import FloatArray, SparseProblem
 PATH_COLUMNS = 400  # the path tree's memory grows as m^3 / 3
 SMALL = 36  # up to here the path tree of all tau nearly always finishes at once
 PATH_SLICE, PERSPECTIVE_SLICE = 20_000, 400  # nodes between two looks at the clock
+FIRST_LOOK = 1024  # effort of the first pass over the sizes of a large problem: the perspective alone
 NODE_RATIO = 16  # path nodes worth one perspective node
 SWAP_ROUNDS = 4
 
@@ -157,17 +158,25 @@ class _PathSolver:
     def solve(self) -> PathResult:
         """Run the trees until every size is closed, the effort is spent or the clock stops them."""
         if self.form.trusted:
-            open_sizes = [s for s in self.sizes if s not in self.done]
-            if open_sizes and self._inverse is not None:
-                self._path(open_sizes, min(self.effort, 200_000 if self.form.m <= SMALL else 20_000))
-            for size in open_sizes:
-                if size not in self.done and not self.expired():
-                    self._one_size(size)
+            self._prove([s for s in self.sizes if s not in self.done])
         else:
             for size in self.sizes:
                 self.done.setdefault(size, False)
         cells = {tau: self._cell(tau) for tau in self.taus}
         return PathResult(cells, self.nodes, finished=all(s in self.done for s in self.sizes))
+
+    def _prove(self, sizes: list[int]) -> None:
+        """All sizes at once where the path tree is likely to close them, then one by one, the easy ones first."""
+        small = self.form.m <= SMALL
+        if not small:
+            for size in sizes:
+                self._one_size(size, FIRST_LOOK)
+            sizes = [s for s in sizes if s not in self.done]
+        if sizes and self._inverse is not None and not self.expired():
+            self._path(sizes, min(self.effort, 200_000 if small else 4_000 * len(sizes)))
+        for size in sizes:
+            if size not in self.done and not self.expired():
+                self._one_size(size, self.effort)
 
     def _path_state(self, sizes: list[int]) -> path_tree.PathState:
         assert self._inverse is not None
@@ -213,20 +222,21 @@ class _PathSolver:
         state = self._path_state(sizes)
         self._collect_path(state, sizes, self._advance_path(state, nodes))
 
-    def _one_size(self, size: int) -> None:
+    def _one_size(self, size: int, effort: int) -> None:
         """Alternate the perspective and the path tree on one tau with growing budgets."""
+        effort = min(effort, self.effort)
         pool = self._rooted(size) if self.form.curved else None
         path = None
         spent, budget = 0, 512
         finished = False
-        while spent < self.effort and not finished and not self.expired():
-            budget = min(budget, self.effort - spent)
+        while spent < effort and not finished and not self.expired():
+            budget = min(budget, effort - spent)
             if pool is not None:
                 finished = pool.advance(budget // NODE_RATIO + 1, self.expired)
                 self._learn(size, pool)
                 if finished:
                     break
-            if self._inverse is not None and spent + budget > 2048:
+            if self._inverse is not None and spent + budget > FIRST_LOOK:
                 path = path or self._path_state([size])
                 if path.best[size] > self.best[size]:
                     path.best[size] = self.best[size]
@@ -243,7 +253,7 @@ class _PathSolver:
                 self._close(size, pool.candidates(), not pool.overflow)
         if path is not None:
             self._collect_path(path, [size], finished and size not in self.done)
-        if pool is None and path is None:
+        if pool is None and self._inverse is None:
             self.done[size] = False
 
     def _learn(self, size: int, pool: _Perspective) -> None:
