@@ -58,7 +58,7 @@ def one_by_one(X: FloatArray, y: FloatArray, steps: int, fits: int) -> float:
         A, b = np.delete(X, i, axis=0), np.delete(y, i)
         theta = np.zeros(p)
         for _ in range(steps):
-            theta = theta - alpha * ((-b * expit(-b * (A @ theta))) @ A + 2.0 * lam * theta)
+            theta = theta - alpha * ((-b / (1.0 + np.exp(b * (A @ theta)))) @ A + 2.0 * lam * theta)
     return (time.perf_counter() - begin) * n / fits
 
 

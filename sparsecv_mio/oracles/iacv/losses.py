@@ -6,7 +6,6 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.special import expit
 
 from sparsecv_mio.data.dataset import FloatArray, IntArray
 from sparsecv_mio.errors import BadInput
@@ -231,11 +230,15 @@ class Logistic(LinearLoss):
         return np.logaddexp(0.0, -y * eta)
 
     def slope(self, eta: FloatArray, y: FloatArray) -> FloatArray:
-        return np.asarray(-y * expit(-y * eta))
+        z = y * eta
+        with np.errstate(over="ignore"):  # exp = inf gives the slope its limit, 0
+            np.exp(z, out=z)  # vectorised, where scipy's expit is not
+        z += 1.0
+        return np.divide(-y, z, out=z)
 
     def curvature(self, eta: FloatArray, y: FloatArray) -> FloatArray:
-        s = expit(eta)
-        return np.asarray(s * (1.0 - s))
+        e = np.exp(-np.abs(eta))
+        return np.asarray(e / (1.0 + e) ** 2)
 
     def max_curvature(self) -> float | None:
         return 0.25

@@ -15,7 +15,8 @@ from sparsecv_mio.data.dataset import FloatArray, IntArray
 from sparsecv_mio.errors import BadInput
 from sparsecv_mio.oracles.iacv.erm import Erm, own_rows
 
-BLOCK_ELEMENTS = 1 << 17  # predictors of exact left-out fits are formed in blocks of 1 MB: they stay in the cache
+BLOCK_ELEMENTS = 1 << 14  # exact left-out fits form their predictors in blocks of 128 kB, at least BLOCK_FITS of them
+BLOCK_FITS = 16
 
 
 class Schedule(Protocol):
@@ -226,7 +227,7 @@ def exact_step(erm: Erm, solver: Solver, t: int, Theta: FloatArray) -> FloatArra
     rows = solver.rows(t + 1, erm.n)
     X, y, labels = erm.batch(rows)
     m = X.shape[0]
-    size = max(1, BLOCK_ELEMENTS // max(m, 1))
+    size = max(BLOCK_FITS, BLOCK_ELEMENTS // max(m, 1))
     fits = np.arange(m) if labels is None else labels
     gradient = np.empty_like(Theta)
     for lo in range(0, erm.k, size):
