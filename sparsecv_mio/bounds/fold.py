@@ -1,0 +1,287 @@
+"""One fold at one gamma: intervals of the held-out error for every tau, without branching."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from enum import IntEnum, StrEnum
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sparsecv_mio.bounds.form import FoldForm, IntArray, fold_form
+from sparsecv_mio.errors import Contradiction
+from sparsecv_mio.kernels import fold_bounds, starts
+from sparsecv_mio.problem.problem import FloatArray, SparseProblem
+from sparsecv_mio.units import TIE_RTOL, CertifiedLower, CertifiedUpper, Interval
+
+TIE = 2.0 * TIE_RTOL  # every support within TIE_RTOL of the best counts as optimal
+ROUNDS = 5  # relaxations one bound may take
+ROW_LIMIT = 64  # held-out rows beyond which only their sum is bounded
+OUTWARD = 1e-12  # relative rounding of the last few operations
+COLUMN_LIMIT = 400  # columns up to which backward elimination from all of them is affordable
+
+
+class Which(StrEnum):
+    """Families of certified bounds."""
+
+    SAFE = "safe"
+    CONIC = "conic"
+    AGGREGATED = "aggregated"
+
+
+MODES = {
+    Which.SAFE: fold_bounds.DO_REDUCE | fold_bounds.DO_ROWS | fold_bounds.DO_TOGETHER,
+    Which.CONIC: fold_bounds.DO_ROWS,
+    Which.AGGREGATED: fold_bounds.DO_TOGETHER,
+}
+
+
+class Origin(IntEnum):
+    """Which bound an end of an interval comes from."""
+
+    TRIVIAL = fold_bounds.NOTHING
+    CONIC = fold_bounds.ROWS
+    AGGREGATED = fold_bounds.TOGETHER
+    EXACT = fold_bounds.EXACT
+    TRAINING = 4
+
+
+@dataclass(frozen=True, eq=False)
+class FoldCell:
+    """What the relaxations know of one (gamma, tau, fold); standard coordinates, squared.
+
+    Attributes
+    ----------
+    objective_lower, objective_upper : float
+        Around the optimum of the inner problem; the upper one is the incumbent's f.
+    lower, upper : float
+        Around the held-out sum of squares, ties included.
+    low_origin, high_origin : Origin
+    estimate : float
+        Held-out sum of squares of the relaxation's solution: no bound.
+    left : int
+        Columns whose membership is open; 0 when the support is decided.
+    """
+
+    tau: int
+    objective_lower: CertifiedLower
+    objective_upper: CertifiedUpper
+    lower: CertifiedLower
+    upper: CertifiedUpper
+    low_origin: Origin
+    high_origin: Origin
+    estimate: float
+    left: int
+
+    @property
+    def interval(self) -> Interval:
+        """Certified interval of the held-out sum of squares."""
+        return Interval(self.lower, self.upper)
+
+
+class FoldBounds:
+    """Bounds of one fold at one gamma.
+
+    Parameters
+    ----------
+    problem : SparseProblem
+        Training rows.
+    V_test, r_test : (N, q), (N,) arrays
+        Held-out rows in standard coordinates.
+    near : (q,) array, optional
+        Diagonal of a similar problem, see `fold_form`.
+
+    Attributes
+    ----------
+    best, supports : (m + 1,), (m + 1, m) bool
+        Incumbents by size over the columns of the form.
+    """
+
+    def __init__(
+        self, problem: SparseProblem, V_test: FloatArray, r_test: FloatArray, near: FloatArray | None = None
+    ) -> None:
+        self.problem = problem
+        self.form: FoldForm | None = fold_form(problem, near)
+        self.u = np.asarray(r_test - problem.r_mean, dtype=float)
+        self.N = len(self.u)
+        self.m = 0 if self.form is None else self.form.m
+        self.best = np.full(self.m + 1, np.inf)
+        self.supports = np.zeros((self.m + 1, self.m), dtype=np.bool_)
+        if self.form is not None:
+            self.X, self.u = self.form.rows(problem, V_test, r_test)
+            self.compressed = len(self.u) > self.m + 1
+            if self.compressed:
+                self.X, self.u = compress(self.X, self.u)
+
+    # -- incumbents -------------------------------------------------------------------------------------------------
+
+    def try_supports(self, supports: Iterable[NDArray[np.integer]]) -> None:
+        """Try given supports (columns of the problem) as incumbents. O(s^3) each."""
+        if self.form is None:
+            return
+        masks = np.zeros((0, self.m), dtype=np.bool_)
+        rows = [np.isin(self.form.columns, np.asarray(support)) for support in supports]
+        if rows:
+            masks = np.array(rows, dtype=np.bool_)
+        starts.try_supports(self.form.M, self.form.c, self.form.yy, masks, self.best, self.supports)
+
+    def search(self, sizes: Sequence[int], swap_rounds: int = 0) -> None:
+        """Backward elimination, forward selection and, if asked, swaps."""
+        form = self.form
+        if form is None or self.m == 0:
+            return
+        if self.m <= COLUMN_LIMIT:
+            try:
+                V = np.linalg.inv(form.M)
+            except np.linalg.LinAlgError:
+                V = np.linalg.pinv(form.M)
+            beta = V @ form.c
+            starts.backward_elimination(V, beta.copy(), float(form.yy - form.c @ beta), self.best, self.supports)
+            # updated inverses drift: the values of the path are recomputed before they may cut
+            found = self.supports[1:].copy()
+            self.best[1:] = np.inf
+            starts.try_supports(form.M, form.c, form.yy, found, self.best, self.supports)
+        if swap_rounds:
+            top = min(max(sizes), self.m)
+            starts.forward_selection(form.M, form.c, form.yy, top, self.best, self.supports)
+            for size in sizes:
+                starts.improve_by_swaps(
+                    form.M, form.c, form.yy, min(size, self.m), self.best, self.supports, swap_rounds
+                )
+            self._recompute()
+
+    def _recompute(self) -> None:
+        form = self.form
+        assert form is not None
+        found = self.supports[np.isfinite(self.best)].copy()
+        self.best[1:] = np.inf
+        starts.try_supports(form.M, form.c, form.yy, found, self.best, self.supports)
+
+    def incumbents(self) -> list[IntArray]:
+        """Supports held, as columns of the problem."""
+        if self.form is None:
+            return []
+        return [self.form.columns[self.supports[k]] for k in np.flatnonzero(np.isfinite(self.best)) if k > 0]
+
+    # -- bounds -----------------------------------------------------------------------------------------------------
+
+    def cells(self, taus: Sequence[int], which: Which = Which.SAFE) -> list[FoldCell]:
+        """Bound every tau.
+
+        Parameters
+        ----------
+        taus : sequence of int
+            Any sizes from 0 up.
+        which : Which
+
+        Raises
+        ------
+        Contradiction
+            If a certified lower bound exceeds an incumbent's value by more than the rounding allowance.
+        """
+        if self.form is None:
+            return [self._unknown(tau) for tau in taus]
+        inner = sorted({tau for tau in taus if 0 < tau < self.m})
+        found = dict(zip(inner, self._run(inner, which), strict=True)) if inner else {}
+        return [found[tau] if tau in found else self._whole(tau) for tau in taus]
+
+    def _run(self, sizes: list[int], which: Which) -> list[FoldCell]:
+        form = self.form
+        assert form is not None
+        mode = MODES[which]
+        if self.N == 1:
+            mode = (mode & ~fold_bounds.DO_TOGETHER) | fold_bounds.DO_ROWS
+        elif self.compressed or (self.N > ROW_LIMIT and which is Which.SAFE):
+            mode = (mode & ~fold_bounds.DO_ROWS) | fold_bounds.DO_TOGETHER
+        out = np.zeros((len(sizes), 8))
+        ends = np.empty((len(sizes), len(self.u), 2))
+        broken = fold_bounds.run(
+            form.M, form.c, form.yy, self.X, self.u, form.w, np.array(sizes, dtype=np.int64), mode, ROUNDS, TIE,
+            form.rounding, self.best, self.supports, out, ends,
+        )  # fmt: skip
+        if broken:
+            raise Contradiction(f"{broken} certified lower bounds exceed the value of a known support")
+        return [self._cell(size, row) for size, row in zip(sizes, out, strict=True)]
+
+    def _cell(self, tau: int, row: FloatArray) -> FoldCell:
+        lower, upper = max(float(row[2]), 0.0), float(row[3])
+        return FoldCell(
+            tau=tau,
+            objective_lower=CertifiedLower(max(float(row[0]), 0.0)),
+            objective_upper=CertifiedUpper(float(row[1])),
+            lower=CertifiedLower(lower * (1.0 - OUTWARD)),
+            upper=CertifiedUpper(upper * (1.0 + OUTWARD)),
+            low_origin=Origin(int(row[4])),
+            high_origin=Origin(int(row[5])),
+            estimate=float(row[6]),
+            left=int(row[7]),
+        )
+
+    def _unknown(self, tau: int) -> FoldCell:
+        row = np.array([0.0, np.inf, 0.0, np.inf, Origin.TRIVIAL, Origin.TRIVIAL, np.nan, self.problem.q])
+        return self._cell(tau, row)
+
+    def _whole(self, tau: int) -> FoldCell:
+        """No column, or all that vary: nothing to choose."""
+        form = self.form
+        assert form is not None
+        status = np.full(self.m, fold_bounds.INSIDE if tau > 0 else fold_bounds.DROPPED, dtype=np.int8)
+        lo, hi = np.empty(len(self.u)), np.empty(len(self.u))
+        work, x, index = np.empty((self.m, self.m)), np.empty(self.m), np.empty(self.m, dtype=np.int64)
+        prior = float(np.sqrt(form.yy) * (1.0 + 2.0 * np.sqrt((1.0 / form.w).sum())))
+        size = self.m if tau > 0 else 0
+        if not fold_bounds.one_support(
+            form.M, form.c, status, size, self.X, self.u, prior, form.rounding, lo, hi, work, x, index
+        ):
+            return self._unknown(tau)
+        value = form.yy - float(form.c @ x[:size]) if size else form.yy
+        slip = form.rounding * prior * prior
+        low, high = fold_bounds.distances(self.u, lo, hi)
+        exact = Origin.EXACT
+        return self._cell(tau, np.array([value - slip, value + slip, low, high, exact, exact, 0.5 * (low + high), 0]))
+
+
+def compress(X: FloatArray, u: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """At most m + 1 rows with the same `||u - X b||` for every b. O(N m^2).
+
+    Examples
+    --------
+    >>> X, u = compress(np.ones((4, 1)), np.arange(4.0))
+    >>> X.shape, bool(np.isclose(np.linalg.norm(u - X @ [0.5]), np.linalg.norm(np.arange(4.0) - 0.5)))
+    ((2, 1), True)
+    """
+    R = np.linalg.qr(np.column_stack([X, u]), mode="r")
+    return np.ascontiguousarray(R[:, :-1]), np.ascontiguousarray(R[:, -1])
+
+
+def fold_interval(
+    problem: SparseProblem, V_test: FloatArray, r_test: FloatArray, tau: int, ubar: float = np.inf
+) -> Interval:
+    """Certified interval of the held-out sum of squares of every optimum of one fold.
+
+    Parameters
+    ----------
+    problem : SparseProblem
+        Training rows, one gamma.
+    V_test, r_test : (N, q), (N,) arrays
+        Held-out rows in standard coordinates.
+    tau : int
+    ubar : float
+        f of any support of size tau, rounded up; found by rounding where none is given.
+
+    Returns
+    -------
+    Interval
+        In squared standard units (times `y_unit ** 2`: squared units of the file).
+
+    Notes
+    -----
+    For many tau of a fold use :class:`FoldBounds`, which shares the work. docs/theory/bounds.md 4 and 5.
+    """
+    fold = FoldBounds(problem, V_test, r_test)
+    if np.isfinite(ubar) and 0 < tau <= fold.m:
+        fold.best[tau] = ubar
+    else:
+        fold.search([tau], swap_rounds=2)
+    return fold.cells([tau])[0].interval

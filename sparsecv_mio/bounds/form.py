@@ -1,0 +1,125 @@
+"""The form in which the bounds see one fold at one gamma: columns of unit curvature, and a valid diagonal under M."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sparsecv_mio.kernels import curvature
+from sparsecv_mio.kernels.fold_bounds import SHARP_COLUMNS, SHARPNESS
+from sparsecv_mio.problem.problem import FloatArray, SparseProblem
+
+IntArray = NDArray[np.int64]
+
+NULL_COLUMN = 1e-26  # squared length, relative to the longest column, below which a column is constant in training
+COLD_STEPS, WARM_STEPS = 15, 3
+SHRINK = (0.98, 0.9, 0.7)  # tried on the diagonal of a neighbouring problem
+MARGIN = 1e-9  # share of w given up for rounding where no factorisation has certified it
+
+
+@dataclass(frozen=True, eq=False)
+class FoldForm:
+    """`min yy - 2 c'b + b'M b` on the columns that vary in training, each divided by the root of its `M_jj`.
+
+    Attributes
+    ----------
+    columns : (m,) int array
+        Columns of the problem. The others are constant in training: their coefficient is zero in every optimum.
+    scale : (m,) array
+        `beta_j = scale_j b_j` with beta in the units of the problem.
+    M, c, yy : (m, m) with unit diagonal, (m,), float
+    w : (m,) array
+        `M - diag(w)` is positive semidefinite (docs/theory/bounds.md 2).
+    rounding : float
+        Unit of the rounding allowance (docs/theory/bounds.md 7).
+    """
+
+    columns: IntArray
+    scale: FloatArray
+    M: FloatArray
+    c: FloatArray
+    yy: float
+    w: FloatArray
+    rounding: float
+
+    @property
+    def m(self) -> int:
+        """Number of columns."""
+        return int(self.c.shape[0])
+
+    @property
+    def diagonal(self) -> FloatArray:
+        """(m,) w in the units of the problem: `Q + diag(penalty) - diag(diagonal)` is semidefinite on the columns."""
+        return np.asarray(self.w / self.scale**2)
+
+    def rows(self, problem: SparseProblem, V: FloatArray, r: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Held-out rows `(V, r)` (N, q), (N,) as `(X, u)`: the residual of b is `u - X b`."""
+        X = (V[:, self.columns] - problem.v_mean[self.columns]) * self.scale
+        return np.ascontiguousarray(X), np.asarray(r - problem.r_mean, dtype=float)
+
+
+def rounding_unit(problem: SparseProblem) -> float:
+    """Unit of the rounding allowance: sums over n rows, then arithmetic on q columns.
+
+    Examples
+    --------
+    >>> from sparsecv_mio.problem.problem import SparseProblem
+    >>> one = SparseProblem(np.eye(1), np.ones(1), 1.0, np.ones(1), 0.5, 9, np.zeros(1), 0.0)
+    >>> rounding_unit(one) < 1e-13
+    True
+    """
+    return float(np.finfo(float).eps) * (problem.n + 4 * problem.q + 64)
+
+
+def fold_form(problem: SparseProblem, near: FloatArray | None = None, *, sharp: bool = True) -> FoldForm | None:
+    """Bring a problem to the form of the bounds.
+
+    Parameters
+    ----------
+    problem : SparseProblem
+    near : (q,) array, optional
+        The diagonal of a similar problem (all rows, another fold) in the units of the problem, to start from.
+    sharp : bool
+        False takes the penalty and the smallest eigenvalue of Q only: the diagonal of theory section 1.
+
+    Returns
+    -------
+    FoldForm or None
+        None if M is singular to rounding: then nothing is known.
+
+    Notes
+    -----
+    O(q^3): a few factorisations. Beyond 300 columns the diagonal is not sharpened.
+    """
+    squares = np.diag(problem.Q)
+    columns = np.flatnonzero(squares > NULL_COLUMN * squares.max(initial=0.0)).astype(np.int64)
+    whole = len(columns) == problem.q
+    M = problem.M if whole else problem.M[np.ix_(columns, columns)]
+    scale = 1.0 / np.sqrt(np.diag(M))
+    M = M * scale[:, None]
+    M *= scale
+    np.fill_diagonal(M, 1.0)
+    if sharp and len(columns) <= SHARP_COLUMNS:
+        w = _sharp(M, None if near is None else near[columns] * scale**2)
+    else:
+        smallest = problem.spectrum()[0] if whole else 0.0
+        w = (problem.penalty[columns] + smallest) * scale**2 * (1.0 - MARGIN)
+    if w is None or (len(w) and not w.min() > 0.0):
+        return None
+    return FoldForm(columns, scale, M, problem.c[columns] * scale, problem.yy, w, rounding_unit(problem))
+
+
+def _sharp(M: FloatArray, near: FloatArray | None) -> FloatArray | None:
+    """The sharpened diagonal, from a neighbour's where that is still valid."""
+    if near is not None:
+        for share in SHRINK:
+            w = share * near
+            if curvature.sharpen(M, w, SHARPNESS, WARM_STEPS) >= 0:
+                return w
+    w = np.empty(len(M))
+    if not curvature.dominated(M, 0.9, w):
+        return None
+    curvature.sharpen(M, w, SHARPNESS, COLD_STEPS)
+    return w

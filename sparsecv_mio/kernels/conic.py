@@ -1,0 +1,285 @@
+"""How far a linear form, or a sum of squares, can move over `{ b : F(b) <= ubar }` (docs/theory/bounds.md 4 and 5).
+
+F is the perspective relaxation of :mod:`sparsecv_mio.kernels.perspective` in normal form (`M = G + I`, k of f columns):
+
+    F(b) = yy - 2 c'b + b'G b + Omega_k(b),        D(b; c, yy, G) = yy - b'G b - (k largest g_j^2),   g = c - G b.
+
+For every t > 0 and every b, with no exactness anywhere,
+
+    x'b*            <=  (ubar - D(b; c + t x / 2, yy, G)) / t
+    ||u - X b*||^2  >=  (D(b; c + t X'u, yy + t u'u, G + t X'X) - ubar) / t
+    ||u - X b*||^2  <=  (ubar - D(b; c - t X'u, yy - t u'u, G - t X'X)) / t        while G - t X'X is semidefinite
+
+for every k-sparse b* with `f(b*) <= ubar`. The best t puts the minimiser on the boundary, `F(b_t) = ubar`.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+
+from sparsecv_mio.kernels.perspective import relax
+
+TARGET = 0.15  # accepted relative error of F(b_t) - zeta: second order in the bound
+FAR = 1e6
+
+
+@njit(cache=True, nogil=True)
+def solve(G, c, yy, lipschitz, free, k, accuracy, max_steps, b, g, best_b, best_g):
+    """`relax` at the root, to an absolute accuracy; b is the start and is overwritten. Returns dual, primal, steps."""
+    far = FAR * max(yy, 1e-300)
+    return relax(
+        G, c, yy, lipschitz, free, 0, free, free.shape[0], k, far, accuracy / far, max_steps, b, g, best_b, best_g
+    )
+
+
+@njit(cache=True, nogil=True)
+def gershgorin(G):
+    """An upper bound of the largest eigenvalue: the smaller of the largest row sum and the trace. O(f^2)."""
+    f = G.shape[0]
+    top = 0.0
+    trace = 0.0
+    for i in range(f):
+        s = 0.0
+        for j in range(f):
+            s += abs(G[i, j])
+        top = max(top, s)
+        trace += G[i, i]
+    return max(min(top, trace), 1e-12)
+
+
+@njit(cache=True, nogil=True)
+def allowance(rounding, prior, length, b):
+    """Rounding allowance of a comparison between D at b and f at any candidate (docs/theory/bounds.md 7). O(f).
+
+    `rounding (prior + sum_j length_j |b_j|)^2`: `length_j = sqrt(M_jj)` in b's units, `prior` at least `||y|| + sum_S
+    length_j |b*_j|` for every candidate b*.
+    """
+    s = prior
+    for j in range(b.shape[0]):
+        s += length[j] * abs(b[j])
+    return rounding * s * s
+
+
+@njit(cache=True, nogil=True)
+def farthest(G, c, yy, lipschitz, k, x, ubar, zeta, centre, t, rounds, max_steps, length, prior, norm, rounding):
+    """Upper bound of `x'b*`.
+
+    Parameters
+    ----------
+    x : (f,) array
+        Direction.
+    ubar, zeta : float
+        Level and (about) the minimum of F.
+    centre : (f,) array
+        A point near the minimiser of F.
+    t : float
+        First multiplier, > 0.
+    rounds, max_steps : int
+    length, prior, rounding : as in `allowance`
+    norm : float
+        At least `||b*||` in these units.
+
+    Returns
+    -------
+    bound, t : float
+
+    Notes
+    -----
+    O(rounds) relaxations. t moves by the root of `(ubar - zeta) / (F(b_t) - zeta)`, exact while F is quadratic there.
+    """
+    f = c.shape[0]
+    free = np.arange(f)
+    shifted = np.empty(f)
+    b = centre.copy()
+    g = np.empty(f)
+    best_b = centre.copy()
+    best_g = np.empty(f)
+    gap = max(ubar - zeta, 1e-14 * yy)
+    most = 0.0
+    for j in range(f):
+        most += x[j] * x[j]
+    most = np.sqrt(most) * norm
+    bound = np.inf
+    best_t = t
+    for _ in range(rounds):
+        for j in range(f):
+            shifted[j] = c[j] + 0.5 * t * x[j]
+        d, p, _ = solve(G, shifted, yy, lipschitz, free, k, 0.003 * gap, max_steps, b, g, best_b, best_g)
+        reach = 0.0
+        error = most
+        for j in range(f):
+            reach += x[j] * best_b[j]
+            error += abs(x[j] * best_b[j])
+        value = (ubar - d + allowance(rounding, prior, length, best_b)) / t + rounding * error
+        if value < bound:
+            bound = value
+            best_t = t
+        ratio = gap / max(p + t * reach - zeta, 1e-4 * gap)
+        if abs(ratio - 1.0) < TARGET:
+            break
+        step = np.sqrt(min(ratio, 100.0))
+        t *= step
+        for j in range(f):
+            b[j] = centre[j] + step * (best_b[j] - centre[j])
+    return bound, best_t
+
+
+@njit(cache=True, nogil=True)
+def augmented(G, c, yy, X, u, t, G_t, c_t):
+    """Add t times the rows (X, u) to a problem; returns `yy + t u'u`. O(N f^2)."""
+    f = c.shape[0]
+    G_t[:] = G
+    c_t[:] = c
+    total = yy
+    for i in range(X.shape[0]):
+        total += t * u[i] * u[i]
+        for j in range(f):
+            a = t * X[i, j]
+            if a != 0.0:
+                c_t[j] += a * u[i]
+                for e in range(f):
+                    G_t[j, e] += a * X[i, e]
+    return total
+
+
+@njit(cache=True, nogil=True)
+def squares(X, u, b):
+    """`||u - X b||^2`. O(N f)."""
+    s = 0.0
+    for i in range(X.shape[0]):
+        e = u[i]
+        for j in range(b.shape[0]):
+            e -= X[i, j] * b[j]
+        s += e * e
+    return s
+
+
+@njit(cache=True, nogil=True)
+def size_of_rows(X, u, b, norm):
+    """At least `(||u|| + sum_j ||X_.j|| |b_j|)^2` for this b and for every candidate up to this norm. O(N f)."""
+    total = 0.0
+    s = 0.0
+    for i in range(X.shape[0]):
+        s += u[i] * u[i]
+    s = np.sqrt(s)
+    for j in range(X.shape[1]):
+        a = 0.0
+        for i in range(X.shape[0]):
+            a += X[i, j] * X[i, j]
+        total += a
+        s += np.sqrt(a) * abs(b[j])
+    s += np.sqrt(total) * norm
+    return s * s
+
+
+@njit(cache=True, nogil=True)
+def least_squares(G, c, yy, k, X, u, ubar, zeta, centre, rounds, max_steps, length, prior, norm, rounding):
+    """Lower bound of `||u - X b*||^2`; t = 1 comes first and is the training-loss bound.
+
+    Parameters as in `farthest`, X (N, f) in the units of the normal form. O(rounds (N f^2 + a relaxation)).
+    """
+    f = c.shape[0]
+    free = np.arange(f)
+    G_t = np.empty((f, f))
+    c_t = np.empty(f)
+    b = centre.copy()
+    g = np.empty(f)
+    best_b = centre.copy()
+    best_g = np.empty(f)
+    gap = max(ubar - zeta, 1e-14 * yy)
+    bound = 0.0
+    low = 0.0
+    high = np.inf
+    t = 1.0
+    for _ in range(rounds):
+        total = augmented(G, c, yy, X, u, t, G_t, c_t)
+        d, p, _ = solve(G_t, c_t, total, gershgorin(G_t), free, k, 0.003 * gap, max_steps, b, g, best_b, best_g)
+        slip = allowance(rounding, prior, length, best_b)
+        bound = max(bound, (d - ubar - slip) / t - rounding * size_of_rows(X, u, best_b, norm))
+        excess = p - t * squares(X, u, best_b) - zeta
+        ratio = gap / max(excess, 1e-8 * gap)
+        if abs(ratio - 1.0) < TARGET:
+            break
+        if excess < gap:
+            low = t
+        else:
+            high = t
+        new = t * np.sqrt(min(max(ratio, 1e-4), 1e4))
+        if new >= high:
+            new = np.sqrt(low * high) if low > 0.0 else 0.3 * high
+        elif new <= low:
+            new = np.sqrt(low * high) if high < np.inf else 3.0 * low
+        t = new
+        if t > 1e8 or t < 1e-8:
+            break
+        b[:] = best_b
+    return bound
+
+
+@njit(cache=True, nogil=True)
+def most_squares(M, w, c, yy, k, X, u, ubar, zeta, reach, centre, shares, max_steps, length, prior, norm, rounding):
+    """Upper bound of `||u - X b*||^2`.
+
+    Parameters
+    ----------
+    M, c, yy : the problem, not normalised; X, u : rows and residual targets in the same units
+    w : (f,) array
+        A valid diagonal: `M - diag(w)` semidefinite.
+    reach : float
+        At least the largest eigenvalue of `X M^{-1} X'`.
+    centre : (f,) array
+    shares : array
+        Values in (0, 1) to try for `s = t reach`; then `(1 - s) w` is valid for `M - t X'X`.
+    length : (f,) array
+        For b in the units of M.
+    ubar, zeta, max_steps, prior, norm, rounding : as in `farthest`
+
+    Notes
+    -----
+    `M - t X'X - (1 - s) diag(w) = (1 - s)(M - diag(w)) + s (M - X'X / reach)`, both semidefinite. O(N f^2 + a
+    relaxation) a share.
+    """
+    f = c.shape[0]
+    free = np.arange(f)
+    G_t = np.empty((f, f))
+    c_t = np.empty(f)
+    start = centre.copy()
+    b = np.empty(f)
+    g = np.empty(f)
+    best_b = np.empty(f)
+    best_g = np.empty(f)
+    root = np.empty(f)
+    gap = max(ubar - zeta, 1e-14 * yy)
+    bound = np.inf
+    rising = 0
+    for a in range(shares.shape[0]):
+        s = shares[a]
+        t = s / reach
+        total = augmented(M, c, yy, X, u, -t, G_t, c_t)
+        lift = yy - min(total, 0.0)  # relax wants a positive constant
+        for j in range(f):
+            root[j] = 1.0 / np.sqrt((1.0 - s) * w[j])
+        for i in range(f):
+            for j in range(f):
+                G_t[i, j] *= root[i] * root[j]
+            G_t[i, i] -= 1.0
+            c_t[i] *= root[i]
+            b[i] = start[i] / root[i]
+        now = squares(X, u, start)
+        d, p, _ = solve(
+            G_t, c_t, total + lift, gershgorin(G_t), free, k, 0.003 * (gap + t * now), max_steps, b, g, best_b, best_g
+        )
+        for j in range(f):
+            best_b[j] *= root[j]
+        slip = allowance(rounding, prior, length, best_b) + rounding * (abs(total) + lift)
+        value = (ubar - (d - lift) + slip) / t + rounding * size_of_rows(X, u, best_b, norm)
+        if value < bound:
+            bound = value
+            rising = 0
+            start[:] = best_b
+        else:
+            rising += 1
+            if rising == 2:
+                break
+    return bound

@@ -1,0 +1,138 @@
+"""A diagonal w under M: how much of the objective's curvature the perspective may take (docs/theory/bounds.md 2).
+
+Every `w > 0` with `M - diag(w)` positive semidefinite gives a relaxation, and a larger w a tighter one. This one is
+
+    maximise   sharpness * sum_j log w_j + log det(M - diag(w)),
+
+which does not depend on the units of the columns; the sharper, the nearer to the largest `sum log w_j`.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+
+from sparsecv_mio.kernels.dense import cholesky_in_place, cholesky_solve
+
+
+@njit(cache=True, nogil=True)
+def factor_difference(M, w, L):
+    """Cholesky factor of `M - diag(w)` into L; False if it is not positive definite. O(q^3 / 3)."""
+    q = M.shape[0]
+    for i in range(q):
+        for j in range(i):
+            L[i, j] = M[i, j]
+        L[i, i] = M[i, i] - w[i]
+    return cholesky_in_place(L, q)
+
+
+@njit(cache=True, nogil=True)
+def inverse_of_factor(L, T, V):
+    """Inverse of `L L'` into V; T is work. O(q^3)."""
+    q = L.shape[0]
+    for i in range(q):
+        for j in range(i + 1):
+            T[i, j] = 0.0
+        T[i, i] = 1.0
+        for k in range(i):
+            a = L[i, k]
+            for j in range(k + 1):
+                T[i, j] -= a * T[k, j]
+        d = 1.0 / L[i, i]
+        for j in range(i + 1):
+            T[i, j] *= d
+    for i in range(q):
+        for j in range(i + 1):
+            V[i, j] = 0.0
+    for k in range(q):
+        for i in range(k + 1):
+            a = T[k, i]
+            for j in range(i + 1):
+                V[i, j] += a * T[k, j]
+    for i in range(q):
+        for j in range(i):
+            V[j, i] = V[i, j]
+
+
+@njit(cache=True, nogil=True)
+def dominated(M, share, w):
+    """Fill w with `share / sum_l |V_jl| sqrt(V_jj / V_ll)`, V the inverse of M; False if M is not positive definite.
+
+    With share <= 1 this w is valid: V scaled to unit diagonal lies under the diagonal of its absolute row sums. O(q^3).
+    """
+    q = M.shape[0]
+    L = np.empty((q, q))
+    T = np.empty((q, q))
+    V = np.empty((q, q))
+    w[:] = 0.0
+    if not factor_difference(M, w, L):
+        return False
+    inverse_of_factor(L, T, V)
+    for j in range(q):
+        s = 0.0
+        for k in range(q):
+            s += abs(V[j, k]) / np.sqrt(V[k, k])
+        w[j] = share / (s * np.sqrt(V[j, j]))
+    return True
+
+
+@njit(cache=True, nogil=True)
+def sharpen(M, w, sharpness, max_steps):
+    """Newton steps on the problem above from a valid w > 0, in place.
+
+    Parameters
+    ----------
+    M : (q, q) array
+    w : (q,) array
+        Start, `M - diag(w)` positive definite; improved in place and valid on return.
+    sharpness : float
+    max_steps : int
+
+    Returns
+    -------
+    steps : int
+        -1 if the start was not valid; w is then untouched.
+
+    Notes
+    -----
+    O(q^3) a step. What certifies w is the factorisation of `M - diag(w)` that every accepted step has passed.
+    """
+    q = M.shape[0]
+    L = np.empty((q, q))
+    T = np.empty((q, q))
+    V = np.empty((q, q))
+    x = np.empty(q)
+    trial = np.empty(q)
+    if not factor_difference(M, w, L):
+        return -1
+    for step in range(max_steps):
+        inverse_of_factor(L, T, V)
+        for i in range(q):
+            x[i] = sharpness / w[i] - V[i, i]
+            trial[i] = x[i]
+            for j in range(i):
+                T[i, j] = V[i, j] * V[i, j]
+            T[i, i] = V[i, i] * V[i, i] + sharpness / (w[i] * w[i])
+        if not cholesky_in_place(T, q):
+            return step
+        cholesky_solve(T, x, q)
+        decrement = 0.0
+        size = 1.0
+        for i in range(q):
+            decrement += x[i] * trial[i]
+            if x[i] < 0.0:
+                size = min(size, -0.9 * w[i] / x[i])
+        # the steps that a self-concordant function guarantees are short: try the whole one first
+        while True:
+            for i in range(q):
+                trial[i] = w[i] + size * x[i]
+            if factor_difference(M, trial, L):
+                break
+            size *= 0.5
+            if size < 1e-6:
+                return step
+        for i in range(q):
+            w[i] = trial[i]
+        if decrement < 0.1:
+            return step + 1
+    return max_steps
