@@ -129,11 +129,8 @@ class _Answer:
     def chosen_folds(self) -> ChosenFolds:
         """Support and held-out error of every fold of the reported pair."""
         g, t = self.bounds.best
-        packed = self.cells.support[g, t]
-        distinct, which = np.unique(packed, axis=0, return_inverse=True)
-        supports = tuple(
-            names_of(self.data, np.flatnonzero(np.unpackbits(row, count=self.data.q)).astype(np.int64)) for row in distinct
-        )
+        distinct, which = np.unique(self.cells.support[g, t], return_inverse=True)
+        supports = tuple(names_of(self.data, self.cells.pool.supports[number]) for number in distinct.tolist())
         return ChosenFolds(supports, which.reshape(-1).astype(np.int64), self.cells.nominal[g, t] * self.unit)
 
     def fit(self, g: int, t: int) -> PathCell:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from dataclasses import dataclass
 
 import numpy as np
@@ -11,6 +12,25 @@ from sparsecv_mio.errors import Contradiction
 from sparsecv_mio.problem.problem import FloatArray
 
 BoolArray = NDArray[np.bool_]
+
+
+class SupportPool:
+    """Distinct supports by number; number 0 is the empty one. Safe to use from several threads."""
+
+    def __init__(self) -> None:
+        self.lock = threading.Lock()
+        self.supports: list[NDArray[np.int64]] = [np.zeros(0, dtype=np.int64)]
+        self._numbers: dict[bytes, int] = {b"": 0}
+
+    def number(self, support: NDArray[np.int64]) -> int:
+        """Return the number of a support, giving it one if it is new."""
+        columns = np.sort(np.asarray(support, dtype=np.int64))
+        key = columns.tobytes()
+        with self.lock:
+            if key not in self._numbers:
+                self._numbers[key] = len(self.supports)
+                self.supports.append(columns)
+            return self._numbers[key]
 
 
 @dataclass(frozen=True, eq=False)
@@ -23,16 +43,16 @@ class CellTable:
         `lower <= h_j <= upper` for every optimum of the cell.
     nominal : (G, T, K) array
         Held-out sum of squares of the support in `support`.
-    tie : (G, T, K) array
-        Width that is due to ties of a decided cell.
-    rounding : (G, T, K) array
-        Rounding error allowed for in `lower` and `upper` of a decided cell, both sides together.
+    tie : (G, T) array
+        Sum over decided cells of the width that is due to ties.
+    rounding : (G, T) array
+        Sum over decided cells of the rounding error allowed for in `lower` and `upper`, both sides together.
     decided, final, branched : (G, T, K) bool arrays
         Optimal supports completely known; no further work can change the cell; a tree was needed.
-    support : (G, T, K, B) uint8 array
-        Packed bits of the support behind `nominal`.
-    q : int
-        Number of columns.
+    support : (G, T, K) int32 array
+        Position in `pool` of the support behind `nominal`.
+    pool : SupportPool
+        The distinct supports: folds share few.
     """
 
     lower: FloatArray
@@ -43,35 +63,36 @@ class CellTable:
     decided: BoolArray
     final: BoolArray
     branched: BoolArray
-    support: NDArray[np.uint8]
-    q: int
+    support: NDArray[np.int32]
+    pool: SupportPool
 
     @classmethod
-    def empty(cls, gammas: int, taus: int, folds: int, q: int) -> CellTable:
+    def empty(cls, gammas: int, taus: int, folds: int) -> CellTable:
         """Return a table in which nothing is known."""
         shape = (gammas, taus, folds)
         return cls(
             lower=np.zeros(shape),
             upper=np.full(shape, np.inf),
             nominal=np.full(shape, np.inf),
-            tie=np.zeros(shape),
-            rounding=np.zeros(shape),
+            tie=np.zeros(shape[:2]),
+            rounding=np.zeros(shape[:2]),
             decided=np.zeros(shape, dtype=bool),
             final=np.zeros(shape, dtype=bool),
             branched=np.zeros(shape, dtype=bool),
-            support=np.zeros((*shape, (q + 7) // 8), dtype=np.uint8),
-            q=q,
+            support=np.zeros(shape, dtype=np.int32),
+            pool=SupportPool(),
         )
 
-    def get_support(self, g: int, t: int, fold: int) -> NDArray[np.int64]:
-        """Return the columns of a cell's support."""
-        return np.flatnonzero(np.unpackbits(self.support[g, t, fold], count=self.q)).astype(np.int64)
-
-    def set_support(self, g: int, t: int, fold: int, columns: NDArray[np.int64]) -> None:
-        """Store the columns of a cell's support."""
-        mask = np.zeros(self.q, dtype=np.uint8)
-        mask[columns] = 1
-        self.support[g, t, fold] = np.packbits(mask)
+    def settle(self, where: tuple[int, int, int], support: int, nominal: float, lower: float, upper: float, tie: float) -> None:
+        """Store a cell whose optimal supports are completely known; `tie` is the width that ties account for."""
+        g, t, fold = where
+        self.support[where] = support
+        self.nominal[where] = nominal
+        self.narrow(g, t, fold, max(lower, 0.0), upper)
+        with self.pool.lock:
+            self.tie[g, t] += tie
+            self.rounding[g, t] += max(float(self.upper[where] - self.lower[where]) - tie, 0.0)
+        self.decided[where] = self.final[where] = True
 
     def narrow(self, g: int, t: int, fold: int, lower: float, upper: float) -> None:
         """Tighten the interval of a cell; bounds only ever tighten.
@@ -139,7 +160,7 @@ def pair_bounds(cells: CellTable, gammas: FloatArray, taus: NDArray[np.int64]) -
         lower=cells.lower.sum(axis=2),
         upper=upper,
         nominal=cells.nominal.sum(axis=2),
-        tie=cells.tie.sum(axis=2),
-        rounding=cells.rounding.sum(axis=2),
+        tie=cells.tie,
+        rounding=cells.rounding,
         best=best,
     )

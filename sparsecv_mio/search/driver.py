@@ -108,7 +108,7 @@ class CrossValidation:
     ) -> None:
         self.data, self.folds, self.grid, self.gap = data, folds, grid, gap
         self.clock, self.threads, self.progress = clock, threads, progress
-        self.cells = CellTable.empty(len(grid.gammas), len(grid.taus), folds.k, data.q)
+        self.cells = CellTable.empty(len(grid.gammas), len(grid.taus), folds.k)
         self.full: list[PathResult] = []
         self.all_rows: Moments | None = None
         self.nodes = 0

@@ -95,7 +95,7 @@ class FoldJob:
                 continue
             upper = float(value[0] + error[0]) if not cell.complete else float((value + error).min())
             first = int(np.argmin(value))
-            self.cells.set_support(*where, supports[lo + first])
+            self.cells.support[where] = self.cells.pool.number(supports[lo + first])
             self.cells.nominal[where] = held[first]
             self.cells.final[where] = result.finished
             self.cells.branched[where] |= cell.branched
@@ -115,14 +115,13 @@ class FoldJob:
         cell: PathCell,
     ) -> None:
         """Store a cell whose optimal supports are completely known."""
-        low, high = float((held - slip).min()), float((held + slip).max())
-        first = min(range(len(supports)), key=lambda i: tuple(supports[i].tolist()))
-        cells = self.cells
-        cells.set_support(*where, supports[first])
-        cells.nominal[where] = held[first]
-        cells.narrow(*where, max(low, 0.0), high)
-        width = float(held.max() - held.min())
-        cells.tie[where] = width
-        cells.rounding[where] = max(float(cells.upper[where] - cells.lower[where]) - width, 0.0)
-        cells.decided[where] = cells.final[where] = True
-        cells.branched[where] |= cell.branched
+        first = min(range(len(supports)), key=lambda i: tuple(np.sort(supports[i]).tolist()))
+        self.cells.settle(
+            where,
+            support=self.cells.pool.number(supports[first]),
+            nominal=float(held[first]),
+            lower=float((held - slip).min()),
+            upper=float((held + slip).max()),
+            tie=float(held.max() - held.min()),
+        )
+        self.cells.branched[where] |= cell.branched
