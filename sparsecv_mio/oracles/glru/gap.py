@@ -18,7 +18,7 @@ import numpy as np
 
 from sparsecv_mio.data.dataset import FloatArray, IntArray
 from sparsecv_mio.errors import BadInput
-from sparsecv_mio.oracles.glru.changes import ColumnChange, RowChange
+from sparsecv_mio.oracles.glru.changes import ColumnChange, RowChange, without
 from sparsecv_mio.oracles.glru.fit import (
     ALPHA_SQ,
     ALPHA_TILT,
@@ -153,7 +153,7 @@ def change_columns(fit: Fit, remove: Any = None, add: Any = None) -> Region:
     problem, regularizer = fit.problem, fit.problem.regularizer
     gone = _known_columns(fit, remove)
     X_new = _new_columns(fit, add)
-    kept = np.setdiff1d(problem.columns, gone, assume_unique=True)
+    kept = without(problem.columns, gone, problem.design.d)
     penalised = regularizer.penalised(kept.size)
     if penalised + X_new.shape[1] == 0:
         raise BadInput("no penalised column is left after the removal: keep at least one")

@@ -17,17 +17,16 @@ from sparsecv_mio.data.dataset import FloatArray, IntArray
 from sparsecv_mio.errors import BadInput
 from sparsecv_mio.oracles.base import Bracket, Guarantee, ProgressHook
 from sparsecv_mio.oracles.glru.fit import Fit
-from sparsecv_mio.oracles.glru.gap import change_rows, region_of
+from sparsecv_mio.oracles.glru.gap import region_of
 from sparsecv_mio.oracles.glru.intervals import prediction_intervals
 from sparsecv_mio.oracles.glru.leave_one_out import feature_rows, leave_one_out_bounds
-from sparsecv_mio.oracles.glru.newton import NewtonOracle
+from sparsecv_mio.oracles.glru.newton import BATCH, NewtonOracle
 from sparsecv_mio.oracles.glru.problem import BoolArray, Problem
 from sparsecv_mio.oracles.glru.reduce import reduce
-from sparsecv_mio.oracles.glru.train import DIRECT_WORK, HessianFactor, settle, train
+from sparsecv_mio.oracles.glru.training import DIRECT_WORK, HessianFactor, settle, train
 
 TIGHTEST = 1e-12
 NEAR_ZERO = 1e-11  # of ||x_i|| ||w||: a prediction this small may owe its sign to rounding
-SECOND_LOOK = 2_000_000  # numbers in X up to which the dual intervals are tried where the ball leaves a sign open
 LARGEST_FACTOR = 8000  # columns up to which a Hessian is factorised
 STEPS_PER_COLUMN = 1 / 200  # open rows from which one factorisation for all costs less than their trainings
 
@@ -130,7 +129,7 @@ def loocv(
     problem = fit.problem
     clock.append(time.perf_counter())
     rows, y = problem.rows, problem.y[problem.rows]
-    known = _second_look(fit, leave_one_out_bounds(fit)) if bounds else _nothing(rows.size)
+    known = leave_one_out_bounds(fit) if bounds else _nothing(rows.size)
     clock.append(time.perf_counter())
     signs, trained = known.sign(), np.zeros(rows.size, dtype=bool)
     still_open = np.isnan(signs)
@@ -138,11 +137,11 @@ def loocv(
     if bounds and steps and not approximate and _steps_pay(fit, int(still_open.sum())):
         signs[still_open] = _step_signs(fit, rows[still_open])
     certain, left = ~np.isnan(signs), np.flatnonzero(np.isnan(signs))
-    solve = _newton_sign(fit) if approximate and left.size else _trained_sign(fit, tol, early=bounds)
-    for k, place in enumerate(left.tolist()):
-        signs[place], certain[place] = solve(int(rows[place]))
-        if progress is not None:
-            progress(rows.size - left.size + k + 1, rows.size)
+    done = _Progress(progress, rows.size - left.size, rows.size)
+    if approximate:
+        signs[left] = _newton_signs(fit, rows[left], done)
+    else:
+        signs[left], certain[left] = _trained_signs(fit, rows[left], tol, bounds, done)
     trained[left] = True
     clock.append(time.perf_counter())
     spent = np.diff(clock).tolist()
@@ -160,6 +159,18 @@ def loocv(
     )
 
 
+@dataclass
+class _Progress:
+    hook: ProgressHook | None
+    done: int
+    total: int
+
+    def advance(self, count: int) -> None:
+        self.done += count
+        if self.hook is not None:
+            self.hook(self.done, self.total)
+
+
 def _check(problem: Problem) -> None:
     y = problem.y[problem.rows]
     if not np.all(np.abs(y) == 1.0):
@@ -168,20 +179,6 @@ def _check(problem: Problem) -> None:
         raise BadInput("leaving one row out needs at least two rows")
     if problem.regularizer.intercept and min(np.sum(y > 0.0), np.sum(y < 0.0)) < 2:
         raise BadInput("with an intercept each class needs two rows or more: else a fold has one class only")
-
-
-def _second_look(fit: Fit, known: Bracket) -> Bracket:
-    """Try every interval where the ball left a sign open and that costs next to nothing."""
-    problem = fit.problem
-    small = problem.design.n * problem.design.d <= SECOND_LOOK
-    if problem.regularizer.intercept or problem.regularizer.ridge == 0.0 or not small:
-        return known
-    low, high = known.lower.copy(), known.upper.copy()
-    for place in np.flatnonzero(np.isnan(known.sign())).tolist():
-        row = problem.rows[place : place + 1]
-        again = prediction_intervals(change_rows(fit, row), feature_rows(problem, row))
-        low[place], high[place] = max(low[place], again.lower[0]), min(high[place], again.upper[0])
-    return Bracket(np.minimum(low, high), np.maximum(low, high))
 
 
 def _nothing(size: int) -> Bracket:
@@ -210,13 +207,20 @@ def _step_signs(fit: Fit, rows: IntArray) -> FloatArray:
     return signs
 
 
+def _newton_signs(fit: Fit, rows: IntArray, done: _Progress) -> FloatArray:
+    """Signs of the Newton steps, without a proof."""
+    if rows.size == 0:
+        return np.zeros(0)
+    oracle, signs = NewtonOracle(fit), np.empty(rows.size)
+    for start in range(0, rows.size, BATCH):
+        part = slice(start, start + BATCH)
+        signs[part] = np.sign(oracle.leave_out(rows[part]).value)
+        done.advance(signs[part].size)
+    return signs
+
+
 Sign = Callable[[int], tuple[float, bool]]
 """Row to its leave-one-out sign and whether a bound proves it."""
-
-
-def _newton_sign(fit: Fit) -> Sign:
-    oracle = NewtonOracle(fit)
-    return lambda row: (float(np.sign(oracle.leave_out(np.array([row])).value[0])), False)
 
 
 def _trained_sign(fit: Fit, tol: float, early: bool) -> Sign:
@@ -258,6 +262,14 @@ def _decided(fit: Fit, x: FloatArray) -> float:
     if bracket.lower[0] > margin:
         return 1.0
     return -1.0 if bracket.upper[0] < -margin else 0.0
+
+
+def _trained_signs(fit: Fit, rows: IntArray, tol: float, early: bool, done: _Progress) -> tuple[FloatArray, BoolArray]:
+    solve, signs, proved = _trained_sign(fit, tol, early), np.empty(rows.size), np.zeros(rows.size, dtype=bool)
+    for k, row in enumerate(rows.tolist()):
+        signs[k], proved[k] = solve(row)
+        done.advance(1)
+    return signs, proved
 
 
 def naive_seconds(fit: Fit, rows: IntArray, tol: float) -> FloatArray:

@@ -20,12 +20,13 @@ from sparsecv_mio.errors import BadInput
 class Loss(ABC):
     """A smooth convex loss `l_y(t)` of a response y and a linear prediction t (theory section 8).
 
-    Subclasses state `smoothness` (the Lipschitz constant mu of the derivative) and `labels` (True when y must be
-    -1 or +1).
+    Subclasses state `smoothness` (the Lipschitz constant mu of the derivative), `labels` (True when y must be -1 or
+    +1) and `attained` (False when the minimum 0 is only approached as t grows).
     """
 
     smoothness: float
     labels: bool = True
+    attained: bool = True
     name: str
 
     @abstractmethod
@@ -288,6 +289,7 @@ class Logistic(Loss):
     """
 
     smoothness = 0.25
+    attained = False
     name = "logistic"
 
     def value(self, t: FloatArray, y: FloatArray) -> FloatArray:

@@ -20,7 +20,7 @@ from sparsecv_mio.oracles.glru.candidates import ErrorRange, View, candidate_err
 from sparsecv_mio.oracles.glru.fit import Fit
 from sparsecv_mio.oracles.glru.loocv import TIGHTEST, shared_factor
 from sparsecv_mio.oracles.glru.problem import Design, Problem
-from sparsecv_mio.oracles.glru.train import HessianFactor, train
+from sparsecv_mio.oracles.glru.training import HessianFactor, train
 
 Direction = Literal["backward", "forward"]
 Ties = Literal["any", "first"]

@@ -131,6 +131,8 @@ def level_shift(problem: Problem, t: FloatArray) -> float:
     """
     rows = problem.rows
     t, y, loss = t[rows], problem.y[rows], problem.loss
+    if not loss.attained and np.all(y == y[0]):
+        raise BadInput("an unpenalised intercept has no finite optimum here: both classes are needed in every fit")
 
     def slope(s: float) -> float:
         return float(loss.derivative(t + s, y).sum())
@@ -141,12 +143,10 @@ def level_shift(problem: Problem, t: FloatArray) -> float:
     if abs(at) <= size:
         return 0.0
     side = -1.0 if at > 0.0 else 1.0
-    for _ in range(70):
+    for _ in range(200):
         if side * slope(side * step) >= 0.0:
             break
-        step *= 4.0 if step < 1.0 else 2.0
-        if step > 1e12:
-            raise BadInput("an unpenalised intercept has no finite optimum here: both classes are needed in every fit")
+        step *= 4.0
     low, high = sorted((0.0, side * step))
     s = 0.5 * (low + high)
     for _ in range(200):

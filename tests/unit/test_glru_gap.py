@@ -1,0 +1,192 @@
+"""The gap after a change of the data against the paper's formulas and against the new problem itself."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+from sparsecv_mio.errors import BadInput
+from sparsecv_mio.oracles.base import CertifiedOracle, EstimateOracle
+from sparsecv_mio.oracles.glru import (
+    Fit,
+    Huber,
+    Logistic,
+    Loss,
+    Method,
+    Regularizer,
+    SmoothedHinge,
+    Squared,
+    SquaredHinge,
+    assess,
+    change_columns,
+    change_rows,
+    coefficient_intervals,
+    make_problem,
+    prediction_intervals,
+    region_of,
+    train,
+)
+from sparsecv_mio.oracles.glru.leave_one_out import GlruOracle, leave_one_out_bounds
+from sparsecv_mio.oracles.glru.newton import NewtonOracle
+
+LOSSES = (Squared(), Huber(0.8), SquaredHinge(), SmoothedHinge(0.7), Logistic())
+RIDGES = (Regularizer(0.3), Regularizer(0.3, 0.1))
+
+
+def fitted(loss: Loss, regularizer: Regularizer, seed: int = 0, n: int = 14, d: int = 6, sparse: bool = False) -> Fit:
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, d)) * (rng.random((n, d)) < 0.7)
+    y = np.where(rng.random(n) < 0.5, 1.0, -1.0)
+    problem = make_problem(sp.csr_array(X) if sparse else X, y, loss, regularizer)
+    return assess(problem, train(problem, tol=1e-3).w)
+
+
+def gap(loss: Loss, regularizer: Regularizer, X: np.ndarray, y: np.ndarray, w: np.ndarray, alpha: np.ndarray) -> float:
+    """`P(w) - D(alpha)` from the definitions alone."""
+    n = len(y)
+    primal = loss.value(X @ w, y).sum() / n + regularizer.value(w)
+    return float(primal + loss.conjugate(-alpha, y).sum() / n + regularizer.conjugate(X.T @ alpha / n))
+
+
+@pytest.mark.parametrize("loss", LOSSES, ids=lambda loss: loss.name)
+@pytest.mark.parametrize("regularizer", RIDGES, ids=str)
+def test_equations_18_to_21(loss: Loss, regularizer: Regularizer) -> None:
+    fit = fitted(loss, regularizer)
+    X, y = fit.problem.design.X, fit.problem.y
+    rng = np.random.default_rng(1)
+    rows, y_rows, columns = rng.normal(size=(2, 6)), np.array([1.0, -1.0]), rng.normal(size=(14, 2))
+    keep = np.delete(np.arange(14), [3, 8])
+    expected = gap(loss, regularizer, X[keep], y[keep], fit.w, fit.alpha[keep])
+    assert change_rows(fit, [8, 3]).gap == pytest.approx(expected, rel=1e-9, abs=1e-13)
+    alpha = np.concatenate([fit.alpha, -loss.derivative(rows @ fit.w, y_rows)])
+    expected = gap(loss, regularizer, np.vstack([X, rows]), np.concatenate([y, y_rows]), fit.w, alpha)
+    assert change_rows(fit, add=(rows, y_rows)).gap == pytest.approx(expected, rel=1e-9, abs=1e-13)
+    keep = np.delete(np.arange(6), [0, 4])
+    expected = gap(loss, regularizer, X[:, keep], y, fit.w[keep], fit.alpha)
+    assert change_columns(fit, [4, 0]).gap == pytest.approx(expected, rel=1e-9, abs=1e-13)
+    w = np.concatenate([fit.w, regularizer.minimizer(columns.T @ fit.alpha / 14)])
+    expected = gap(loss, regularizer, np.hstack([X, columns]), y, w, fit.alpha)
+    assert change_columns(fit, add=columns).gap == pytest.approx(expected, rel=1e-9, abs=1e-13)
+
+
+@pytest.mark.parametrize("loss", LOSSES, ids=lambda loss: loss.name)
+@pytest.mark.parametrize(
+    "regularizer",
+    [*RIDGES, Regularizer(0.3, intercept=True), Regularizer(0.0, 0.05, True), Regularizer(0.0, 0.05)],
+    ids=str,
+)
+def test_sparse_and_dense_agree(loss: Loss, regularizer: Regularizer) -> None:
+    dense, other = (fitted(loss, regularizer, sparse=sparse) for sparse in (False, True))
+    other = assess(other.problem, dense.w)
+    x = np.random.default_rng(2).normal(size=(3, 6))
+    pairs = [
+        (change_rows(dense, [2]), change_rows(other, [2]), x),
+        (change_rows(dense, add=(x, np.ones(3))), change_rows(other, add=(sp.csr_array(x), np.ones(3))), x),
+        (change_columns(dense, [1]), change_columns(other, [1]), x[:, 1:]),
+    ]
+    for one, two, test in pairs:
+        assert one.gap == pytest.approx(two.gap, rel=1e-9, abs=1e-13)
+        for method in Method:
+            a, b = prediction_intervals(one, test, method), prediction_intervals(two, test, method)
+            assert np.allclose(a.lower, b.lower) and np.allclose(a.upper, b.upper)
+
+
+@pytest.mark.parametrize("loss", LOSSES, ids=lambda loss: loss.name)
+@pytest.mark.parametrize("regularizer", [*RIDGES, Regularizer(0.3, intercept=True)], ids=str)
+def test_a_masked_problem_is_the_smaller_problem(loss: Loss, regularizer: Regularizer) -> None:
+    whole = fitted(loss, regularizer).problem
+    rows, columns = np.delete(np.arange(14), [1, 5]), np.delete(np.arange(6), [2])
+    masked = train(whole.without_rows([1, 5]).without_columns([2]), tol=1e-12)
+    X = whole.design.X[np.ix_(rows, columns)]
+    small = train(make_problem(X, whole.y[rows], loss, regularizer), tol=1e-12)
+    tail = [6] if regularizer.intercept else []
+    assert np.allclose(masked.w[[*columns, *tail]], small.w, atol=1e-5) and masked.w[2] == 0.0
+    position, x = 3, np.ones((1, 5))
+    one = change_rows(assess(masked.problem, masked.w), [rows[position]])
+    two = change_rows(assess(small.problem, masked.w[[*columns, *tail]]), [position])
+    assert one.gap == pytest.approx(two.gap, rel=1e-6)
+    for method in Method:
+        a, b = prediction_intervals(one, x, method), prediction_intervals(two, x, method)
+        assert np.allclose(a.lower, b.lower, rtol=1e-5) and np.allclose(a.upper, b.upper, rtol=1e-5)
+    a, b = (prediction_intervals(change_columns(f, [c]), x[:, 1:]) for f, c in ((masked, 0), (small, 0)))
+    assert np.allclose(a.lower, b.lower, atol=1e-4) and np.allclose(a.upper, b.upper, atol=1e-4)
+
+
+def test_the_midpoint_ball_lies_in_the_papers_and_best_in_all() -> None:
+    for loss in LOSSES:
+        region = change_rows(fitted(loss, RIDGES[0]), [0])
+        shift = float(np.linalg.norm(region.center - region.w))
+        assert shift + region.radius <= region.primal_radius * (1 + 1e-9)
+        assert region.radius <= region.primal_radius / np.sqrt(2.0) * (1 + 1e-9)
+        assert region.radius_about_w <= region.primal_radius * (1 + 1e-9)
+        assert region.dual_radius_sharp <= region.dual_radius * (1 + 1e-9)
+        assert 0.5 * region.gap * (1 - 1e-9) <= region.slack <= region.gap
+        boxes = {method: coefficient_intervals(region, method) for method in Method}
+        for method in (Method.PRIMAL, Method.DUAL, Method.SHARP):
+            assert np.all(boxes[Method.BEST].lower >= boxes[method].lower - 1e-12)
+            assert np.all(boxes[Method.BEST].upper <= boxes[method].upper + 1e-12)
+
+
+def test_removing_a_row_of_an_exact_fit_halves_the_radius() -> None:
+    problem = fitted(Logistic(), RIDGES[0]).problem
+    region = change_rows(train(problem, tol=1e-14), [4])
+    assert region.radius == pytest.approx(0.5 * region.primal_radius, rel=1e-6)
+
+
+@pytest.mark.parametrize("regularizer", [*RIDGES, Regularizer(0.3, intercept=True)], ids=str)
+def test_all_leave_one_out_bounds_are_the_single_ones(regularizer: Regularizer) -> None:
+    for loss in LOSSES:
+        fit = fitted(loss, regularizer)
+        together, oracle = leave_one_out_bounds(fit), GlruOracle(fit, "sharp" if not regularizer.intercept else "best")
+        for i in range(14):
+            alone = oracle.leave_out(np.array([i]))
+            assert together.lower[i] == pytest.approx(alone.lower[0], abs=1e-7)
+            assert together.upper[i] == pytest.approx(alone.upper[0], abs=1e-7)
+
+
+def test_oracles_keep_the_protocol() -> None:
+    fit = fitted(Logistic(), RIDGES[0])
+    glru, step = GlruOracle(fit), NewtonOracle(fit)
+    assert isinstance(glru, CertifiedOracle) and glru.guarantee == "certified"
+    assert isinstance(step, EstimateOracle) and step.guarantee == "estimate"
+    joint = glru.leave_out(np.array([1, 2, 3]))
+    assert joint.lower.shape == (3,) and step.leave_out(np.array([1, 2])).value.shape == (2,)
+
+
+def test_an_infeasible_dual_point_gives_no_bound() -> None:
+    # the only two rows with room to take over what the third leaves are saturated: nothing can be repaired
+    X, y = np.array([[5.0], [-5.0], [0.0]]), np.array([1.0, -1.0, 1.0])
+    problem = make_problem(X, y, SmoothedHinge(0.5), Regularizer(1e-3, intercept=True))
+    fit = assess(problem, np.array([-50.0, 0.0]))
+    region = change_rows(fit, [2])
+    if not np.isfinite(region.gap):
+        bracket = prediction_intervals(region, np.ones((1, 1)))
+        assert bracket.lower[0] == -np.inf and bracket.upper[0] == np.inf
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda fit: change_rows(fit, [14]),
+        lambda fit: change_rows(fit, [-1]),
+        lambda fit: change_rows(fit, [2, 2]),
+        lambda fit: change_rows(fit, np.arange(14)),
+        lambda fit: change_rows(fit, add=(np.ones((1, 5)), [1.0])),
+        lambda fit: change_rows(fit, add=(np.ones((1, 6)), [0.5])),
+        lambda fit: change_rows(fit, add=(np.full((1, 6), np.nan), [1.0])),
+        lambda fit: change_columns(fit, [6]),
+        lambda fit: change_columns(fit, [1, 1]),
+        lambda fit: change_columns(fit, np.arange(6)),
+        lambda fit: change_columns(fit, add=np.ones((13, 1))),
+        lambda fit: prediction_intervals(region_of(fit), np.ones((1, 5))),
+        lambda fit: make_problem(np.ones((3, 1)), [1.0, 1.0], Logistic(), Regularizer(1.0)),
+        lambda fit: make_problem(np.ones((2, 0)), [1.0, 1.0], Logistic(), Regularizer(1.0)),
+        lambda fit: make_problem([[np.inf]], [1.0], Logistic(), Regularizer(1.0)),
+        lambda fit: make_problem([[1.0]], [np.nan], Squared(), Regularizer(1.0)),
+    ],
+)
+def test_misuse_is_one_clear_line(call) -> None:  # type: ignore[no-untyped-def]
+    with pytest.raises(BadInput) as caught:
+        call(fitted(Logistic(), RIDGES[0]))
+    assert "\n" not in str(caught.value)

@@ -1,0 +1,166 @@
+"""Training: the gap it claims, warm starts, early stops, both linear algebras, the reduction, the kernel's twin."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+from sparsecv_mio.errors import BadInput
+from sparsecv_mio.kernels.glru_descent import descend_dense, descend_sparse, second_sparse
+from sparsecv_mio.oracles.glru import (
+    HessianFactor,
+    Huber,
+    Logistic,
+    Problem,
+    Regularizer,
+    SmoothedHinge,
+    Squared,
+    SquaredHinge,
+    make_problem,
+    train,
+    training,
+)
+from sparsecv_mio.oracles.glru.reduce import reduce
+
+LOSSES = (Squared(), Huber(0.8), SquaredHinge(), SmoothedHinge(0.7), Logistic())
+
+
+def random_problem(loss: Any, regularizer: Regularizer, n: int = 40, d: int = 12, seed: int = 0) -> Problem:
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, d))
+    y = np.where(X[:, 0] + rng.normal(size=n) > 0.0, 1.0, -1.0)
+    return make_problem(X, y, loss, regularizer)
+
+
+@pytest.mark.parametrize("loss", LOSSES, ids=lambda loss: loss.name)
+@pytest.mark.parametrize("regularizer", [Regularizer(0.01), Regularizer(0.1, 0.05), Regularizer(0.0, 0.05)], ids=str)
+def test_the_gap_is_that_of_the_definitions(loss: Any, regularizer: Regularizer) -> None:
+    problem = random_problem(loss, regularizer)
+    for tol in (1e-2, 1e-6, 1e-11):
+        fit = train(problem, tol=tol)
+        assert fit.relative_gap <= tol
+        assert fit.primal - problem.dual(fit.alpha) == pytest.approx(fit.gap, rel=1e-3, abs=1e-14)
+
+
+@pytest.mark.parametrize("loss", LOSSES, ids=lambda loss: loss.name)
+def test_an_intercept_is_optimal_and_its_dual_point_feasible(loss: Any) -> None:
+    problem = random_problem(loss, Regularizer(0.1, 0.02, intercept=True))
+    fit = train(problem, tol=1e-11)
+    assert fit.relative_gap <= 1e-11 and abs(fit.alpha.sum()) < 1e-12
+    for shift in (-1e-3, 1e-3):
+        assert problem.primal(fit.w, fit.t + shift) >= fit.primal - 1e-13
+
+
+def test_a_start_near_the_optimum_saves_steps_and_a_stop_is_asked() -> None:
+    problem = random_problem(Logistic(), Regularizer(1e-4), n=200)
+    cold = train(problem, tol=1e-8)
+    warm = train(problem.without_rows([3]), tol=1e-8, start=cold.w)
+    assert warm.iterations < cold.iterations
+    asked: list[float] = []
+    early = train(problem, tol=1e-8, stop=lambda fit: not asked.append(fit.gap) and len(asked) == 2)
+    assert len(asked) == 2 and early.iterations == 2 < cold.iterations
+
+
+@pytest.mark.parametrize("intercept", [False, True])
+@pytest.mark.parametrize("sparse", [False, True])
+def test_conjugate_gradients_find_the_same_fit(monkeypatch: pytest.MonkeyPatch, intercept: bool, sparse: bool) -> None:
+    direct = random_problem(Logistic(), Regularizer(0.01, intercept=intercept), n=80, d=20)
+    columns = direct.design.X[:, :20]
+    problem = make_problem(sp.csr_array(columns) if sparse else columns, direct.y, Logistic(), direct.regularizer)
+    exact = train(direct, tol=1e-13)
+    monkeypatch.setattr(training, "DIRECT_WORK", 0.0)
+    plain = train(problem, tol=1e-13)
+    assert np.allclose(plain.w, exact.w, atol=1e-6)
+    factor, calls = HessianFactor.at(exact), []
+
+    def counted(g: np.ndarray) -> np.ndarray:
+        calls.append(1)
+        return factor(g)
+
+    for changed in (problem.without_rows([5]), problem.without_columns([2, 7])):
+        again = train(changed, tol=1e-13, start=exact.w, precondition=counted)
+        other = train(changed, tol=1e-13)
+        assert np.allclose(again.w, other.w, atol=1e-6)
+        assert again.relative_gap <= 1e-13 and len(calls) <= 60
+
+
+def test_a_separable_problem_with_kinks_converges() -> None:
+    # small lam, every row flat at the start of the path: plain Newton steps would crawl along the kinks
+    for seed in range(4):
+        for loss in (SmoothedHinge(0.4), SquaredHinge(), Huber(0.2)):
+            for regularizer in (
+                Regularizer(2e-3, intercept=True),
+                Regularizer(2e-3, 1e-3),
+                Regularizer(0.0, 2e-3, True),
+            ):
+                problem = random_problem(loss, regularizer, n=20, d=25, seed=seed)
+                fit = train(problem, tol=1e-9)
+                assert fit.relative_gap <= 1e-9 and fit.iterations <= 60
+
+
+def test_reduction_keeps_predictions_and_objective() -> None:
+    rng = np.random.default_rng(3)
+    X = rng.normal(size=(15, 60))
+    X[4] = X[3]  # a singular product takes the other factorisation
+    y = np.where(rng.random(15) < 0.5, 1.0, -1.0)
+    for intercept in (False, True):
+        wide = make_problem(X, y, Logistic(), Regularizer(0.1, intercept=intercept)).without_rows([7])
+        small = reduce(wide)
+        assert small.design.X.shape[1] == 15 + intercept and small.n == 14
+        a, b = train(wide, tol=1e-13), train(small, tol=1e-13)
+        assert np.allclose(a.t, b.t, atol=1e-6) and a.primal == pytest.approx(b.primal, rel=1e-10)
+    for regularizer in (Regularizer(0.1, 0.1), Regularizer(0.0, 0.1)):
+        problem = make_problem(X, y, Logistic(), regularizer)
+        assert reduce(problem) is problem
+    tall = make_problem(X[:, :20], y, Logistic(), Regularizer(0.1))
+    assert reduce(tall) is tall
+
+
+def test_one_class_with_an_intercept_is_refused() -> None:
+    with pytest.raises(BadInput, match="both classes"):
+        train(make_problem(np.eye(3), np.ones(3), Logistic(), Regularizer(1.0, intercept=True)))
+    with pytest.raises(BadInput, match="tolerance"):
+        train(make_problem(np.eye(3), np.ones(3), Logistic(), Regularizer(1.0)), tol=0.0)
+
+
+def twin(X: np.ndarray, h: np.ndarray, a: np.ndarray, w: np.ndarray, ridge: float, l1: float, free: int) -> np.ndarray:
+    """Coordinate descent as in the kernel, in plain numpy, to the end."""
+    u = w.copy()
+    for _ in range(4_000):
+        before = u.copy()
+        for j in range(len(u)):
+            second = float(h @ X[:, j] ** 2)
+            slope = float(X[:, j] @ (h * (X @ (u - w)) - a))
+            pull = second * u[j] - slope
+            if j == free:
+                u[j] = pull / second
+            else:
+                u[j] = np.sign(pull) * max(abs(pull) - l1, 0.0) / (second + ridge)
+        if np.array_equal(before, u):
+            break
+    return u
+
+
+@pytest.mark.parametrize("ridge", [0.0, 0.4])
+@pytest.mark.parametrize("free", [-1, 5])
+def test_coordinate_descent_equals_its_twin(ridge: float, free: int) -> None:
+    rng = np.random.default_rng(6)
+    X = rng.normal(size=(30, 6)) * (rng.random((30, 6)) < 0.8)
+    h, a, w = rng.random(30), rng.normal(size=30), rng.normal(size=6)
+    expected = twin(X, h, a, w, ridge, 1.5, free)
+    columns, second = np.arange(6), np.square(X).T @ h
+    dense, v = w.copy(), np.zeros(30)
+    while descend_dense(np.ascontiguousarray(X.T), columns, h, a, second, dense, v, ridge, 1.5, free, 20, 1e-3) > 1e-26:
+        pass
+    assert np.allclose(dense, expected, atol=1e-10) and np.allclose(v, X @ (dense - w))
+    assert np.array_equal(dense == 0.0, expected == 0.0)
+    csc, other, v = sp.csc_array(X), w.copy(), np.zeros(30)
+    weights = second_sparse(csc.data, csc.indices, csc.indptr, h)
+    assert np.allclose(weights, second)
+    parts = (csc.data, csc.indices, csc.indptr)
+    while descend_sparse(*parts, columns, h, a, weights, other, v, ridge, 1.5, free, 20, 1e-3) > 1e-26:
+        pass
+    assert np.allclose(other, expected, atol=1e-10)
