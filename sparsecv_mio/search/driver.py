@@ -20,6 +20,7 @@ from sparsecv_mio.errors import BadInput
 from sparsecv_mio.formulation.backends.native.path import PathResult, solve_path
 from sparsecv_mio.problem.accumulate import Moments, row_moments, training_moments
 from sparsecv_mio.problem.problem import FloatArray
+from sparsecv_mio.search.allfolds import ThresholdEnumeration
 from sparsecv_mio.search.cells import CellTable, PairBounds, pair_bounds
 from sparsecv_mio.search.fold_job import FoldJob
 
@@ -132,6 +133,18 @@ class CrossValidation:
             starts = [cell.support for cell in found[g].cells.values()]
             self.nodes += found[g].nodes
         self.full = [found[g] for g in range(len(self.grid.gammas))]
+
+    def all_folds(self) -> None:
+        """Decide what one tree can decide for all folds at once; the rest is left to the rounds."""
+        assert self.all_rows is not None
+        engine = ThresholdEnumeration(
+            self.data, self.folds, self.all_rows, self.grid.taus, self.cells, self.threads
+        )
+        if not engine.usable:
+            return
+        for g in np.argsort(-self.grid.gammas, kind="stable").tolist():
+            self.nodes += engine.run(g, float(self.grid.gammas[g]), self.full[g], self.clock.expired)
+            self._report()
 
     def bounds(self) -> PairBounds:
         """Return the sums over folds."""
@@ -285,7 +298,7 @@ def cross_validate(
     data = standardize(dataset, scale, intercept)
     run = CrossValidation(data, folds, grid, gap, clock, threads or os.cpu_count() or 1, progress)
     run.begin()
-    run.round()
+    run.all_folds()
     while not run.finished:
         run.round()
     return build_record(run, one_se=one_se, time_limit=time_limit, threads=threads)

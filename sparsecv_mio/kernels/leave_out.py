@@ -1,0 +1,156 @@
+"""One full-data fit, every fold's fit: leaving rows out of a ridge fit exactly (theory section 5)."""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+
+from sparsecv_mio.kernels.dense import cholesky_in_place, cholesky_solve
+
+EPS = 2.220446049250313e-16
+
+
+@njit(cache=True, nogil=True)
+def score_supports(
+    V, r, starts, base, supports, sizes, place, value, beta, spread, half, blur, limit, eta, first,
+    best, second, held, error, which,
+):  # fmt: skip
+    """Leave every fold out of every listed support; keep the best two values per (tau, fold).
+
+    With `e = r - V_S beta`, `H = V_S (M_S)^{-1} V_S' + base` on the fold's rows: `f^(-N) = f - e' (I - H)^{-1} e` and the
+    held-out residual is `(I - H)^{-1} e`.
+
+    Parameters
+    ----------
+    V, r : (rows, q), (rows,)
+        Rows of a chunk, folds contiguous, centred as the full-data fit is.
+    starts : (k + 1,) int array
+        Rows of each fold of the chunk.
+    base : float
+        1 / n where an intercept is profiled out, else 0.
+    supports, sizes, place : (L, s), (L,), (L,) int arrays
+        Columns, how many, and the row of `limit` and of the outputs (the tau) each support belongs to.
+    value, beta, spread, half, blur : (L,), (L, s), (L, s), (L, s, s), (L,)
+        f, coefficients, bounds on their rounding, lower-triangular C with `C' C = M_S^{-1}`, and the relative rounding of
+        the leverages.
+    limit : (T, k) array
+        A support with f above `limit[place, fold]` cannot win the fold.
+    eta : (k,) array
+        At least the largest eigenvalue of every H of the fold; < 1.
+    first : int
+        Number of the first listed support.
+    best, second, held, error : (T, k) arrays, which : (T, k) int array
+        Updated in place: smallest and second smallest f^(-N), held-out sum of squares of the best with a bound on its
+        rounding, and its number.
+
+    Notes
+    -----
+    O(rows s) a support for e, O(rows s^2 / 2) for the leverages of the folds that e alone does not rule out.
+    """
+    top = 1
+    for k in range(starts.shape[0] - 1):
+        top = max(top, starts[k + 1] - starts[k])
+    e = np.empty(top)
+    d = np.empty(top)
+    slip = np.empty(top)
+    H = np.empty((top, top))
+    z = np.empty((top, supports.shape[1]))
+    for a in range(supports.shape[0]):
+        t = place[a]
+        n = sizes[a]
+        g = value[a]
+        for k in range(starts.shape[0] - 1):
+            if limit[t, k] < g:
+                continue
+            lo = starts[k]
+            b = starts[k + 1] - lo
+            total = 0.0
+            for i in range(b):
+                s = r[lo + i]
+                for c in range(n):
+                    s -= V[lo + i, supports[a, c]] * beta[a, c]
+                e[i] = s
+                total += s * s
+            if g - total / (1.0 - eta[k]) > second[t, k]:
+                continue
+            for i in range(b):
+                for c in range(n):
+                    s = 0.0
+                    for j in range(c + 1):
+                        s += half[a, c, j] * V[lo + i, supports[a, j]]
+                    z[i, c] = s
+                d[i] = e[i]
+            trace = 0.0
+            for i in range(b):
+                for j in range(i + 1):
+                    s = base
+                    for c in range(n):
+                        s += z[i, c] * z[j, c]
+                    if i == j:
+                        trace += s
+                        H[i, i] = 1.0 - s
+                    else:
+                        H[i, j] = -s
+            if not cholesky_in_place(H, b):
+                continue
+            cholesky_solve(H, d, b)
+            f = g
+            out = 0.0
+            for i in range(b):
+                f -= e[i] * d[i]
+                out += d[i] * d[i]
+            if f < best[t, k]:
+                second[t, k] = best[t, k]
+                best[t, k] = f
+                which[t, k] = first + a
+                held[t, k] = out
+                # rounding of e, then of H, through (I - H)^{-1}, whose norm is at most 1 / (1 - eta)
+                wide = 0.0
+                for i in range(b):
+                    s = 0.0
+                    size = abs(r[lo + i])
+                    for c in range(n):
+                        x = abs(V[lo + i, supports[a, c]])
+                        s += x * spread[a, c]
+                        size += x * abs(beta[a, c])
+                    slip[i] = s + (n + 4) * EPS * size
+                    wide += slip[i] * slip[i]
+                norm = np.sqrt(out)
+                wide = (np.sqrt(wide) + blur[a] * trace * norm) / (1.0 - eta[k])
+                error[t, k] = (2.0 * norm + wide) * wide + 8.0 * EPS * out
+            elif f < second[t, k]:
+                second[t, k] = f
+
+
+@njit(cache=True, nogil=True)
+def half_inverses(Q, penalty, supports, sizes, half, blur):
+    """Fill `half[a]` with the inverse of the Cholesky factor of `M_S`, and `blur` with its relative rounding.
+
+    O(s^3) a support. `blur` is inf where M_S is not positive definite.
+    """
+    top = supports.shape[1]
+    L = np.empty((top, top))
+    for a in range(supports.shape[0]):
+        n = sizes[a]
+        for i in range(n):
+            for j in range(i + 1):
+                L[i, j] = Q[supports[a, i], supports[a, j]]
+            L[i, i] += penalty[supports[a, i]]
+        norm = 0.0
+        for i in range(n):
+            norm += L[i, i]
+        if not cholesky_in_place(L, n):
+            blur[a] = np.inf
+            continue
+        inverse = 0.0
+        for j in range(n):
+            half[a, j, j] = 1.0 / L[j, j]
+            for i in range(j + 1, n):
+                s = 0.0
+                for k in range(j, i):
+                    s -= L[i, k] * half[a, k, j]
+                half[a, i, j] = s / L[i, i]
+        for i in range(n):
+            for j in range(i + 1):
+                inverse += half[a, i, j] * half[a, i, j]
+        blur[a] = 8.0 * (n + 2) * EPS * norm * inverse
