@@ -102,6 +102,7 @@ class FoldBounds:
         self, problem: SparseProblem, V_test: FloatArray, r_test: FloatArray, near: FloatArray | None = None
     ) -> None:
         self.problem = problem
+        self.rows = (V_test, r_test)
         self.form: FoldForm | None = fold_form(problem, near)
         self.u = np.asarray(r_test - problem.r_mean, dtype=float)
         self.N = len(self.u)
@@ -190,7 +191,9 @@ class FoldBounds:
         form = self.form
         assert form is not None
         mode = MODES[which]
-        if self.N == 1:
+        if self.N == 0:
+            mode &= fold_bounds.DO_REDUCE
+        elif self.N == 1:
             mode = (mode & ~fold_bounds.DO_TOGETHER) | fold_bounds.DO_ROWS
         elif self.compressed or (self.N > ROW_LIMIT and which is Which.SAFE):
             mode = (mode & ~fold_bounds.DO_ROWS) | fold_bounds.DO_TOGETHER

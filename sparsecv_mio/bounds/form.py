@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from enum import StrEnum
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,6 +18,14 @@ NULL_COLUMN = 1e-26  # squared length, relative to the longest column, below whi
 COLD_STEPS, WARM_STEPS = 15, 3
 SHRINK = (0.98, 0.9, 0.7)  # tried on the diagonal of a neighbouring problem
 MARGIN = 1e-9  # share of w given up for rounding where no factorisation has certified it
+
+
+class Diagonal(StrEnum):
+    """Which valid diagonal w under M the perspective takes."""
+
+    PENALTY = "penalty"  # lam w_j, as in the papers
+    SHIFTED = "shifted"  # that and the smallest eigenvalue of Q
+    SHARP = "sharp"  # about the largest sum of logarithms
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,7 +82,9 @@ def rounding_unit(problem: SparseProblem) -> float:
     return float(np.finfo(float).eps) * (problem.n + 4 * problem.q + 64)
 
 
-def fold_form(problem: SparseProblem, near: FloatArray | None = None, *, sharp: bool = True) -> FoldForm | None:
+def fold_form(
+    problem: SparseProblem, near: FloatArray | None = None, diagonal: Diagonal = Diagonal.SHARP
+) -> FoldForm | None:
     """Bring a problem to the form of the bounds.
 
     Parameters
@@ -81,8 +92,7 @@ def fold_form(problem: SparseProblem, near: FloatArray | None = None, *, sharp: 
     problem : SparseProblem
     near : (q,) array, optional
         The diagonal of a similar problem (all rows, another fold) in the units of the problem, to start from.
-    sharp : bool
-        False takes the penalty and the smallest eigenvalue of Q only: the diagonal of theory section 1.
+    diagonal : Diagonal
 
     Returns
     -------
@@ -101,10 +111,11 @@ def fold_form(problem: SparseProblem, near: FloatArray | None = None, *, sharp: 
     M = M * scale[:, None]
     M *= scale
     np.fill_diagonal(M, 1.0)
-    if sharp and len(columns) <= SHARP_COLUMNS:
+    w: FloatArray | None
+    if diagonal is Diagonal.SHARP and len(columns) <= SHARP_COLUMNS:
         w = _sharp(M, None if near is None else near[columns] * scale**2)
     else:
-        smallest = problem.spectrum()[0] if whole else 0.0
+        smallest = problem.spectrum()[0] if whole and diagonal is not Diagonal.PENALTY else 0.0
         w = (problem.penalty[columns] + smallest) * scale**2 * (1.0 - MARGIN)
     if w is None or (len(w) and not w.min() > 0.0):
         return None

@@ -1,0 +1,272 @@
+"""`compute_bounds`: the CV error bracketed at every (gamma, tau) without solving a single MIO (the paper's Algorithm 2)."""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import Literal, Protocol, overload
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sparsecv_mio.bounds.fold import FoldBounds, FoldCell, Origin, Which
+from sparsecv_mio.bounds.printed import PrintedCell, printed_cells
+from sparsecv_mio.bounds.table import BoundsTable, PrintedTable
+from sparsecv_mio.bounds.wide import WideFold, is_wide
+from sparsecv_mio.data.dataset import FloatArray
+from sparsecv_mio.data.folds import FoldPlan
+from sparsecv_mio.data.standard import StandardData
+from sparsecv_mio.errors import BadInput
+from sparsecv_mio.problem.accumulate import Moments, row_moments, training_moments
+
+Certified = Literal["safe", "conic", "aggregated"]
+PRINTED = "as-printed"
+FULL_SWAPS, FOLD_SWAPS = 6, 2  # rounds of swaps on all rows, and in each fold of a plan with few folds
+FEW_FOLDS = 50
+Support = NDArray[np.integer]
+
+
+class _Fold(Protocol):
+    """A fold at one gamma, from moments or from rows."""
+
+    def try_supports(self, supports: Iterable[Support]) -> None: ...
+
+    def search(self, sizes: Sequence[int], swap_rounds: int = 0) -> None: ...
+
+    def incumbents(self) -> list[NDArray[np.int64]]: ...
+
+    def cells(self, taus: Sequence[int], which: Which = Which.SAFE) -> list[FoldCell]: ...
+
+
+@overload
+def compute_bounds(
+    data: StandardData,
+    folds: FoldPlan,
+    gammas: Sequence[float],
+    taus: Sequence[int],
+    which: Certified = "safe",
+    supports: Iterable[Support] | None = None,
+    *,
+    threads: int | None = 1,
+    progress: Callable[[int, int], None] | None = None,
+    stop: threading.Event | None = None,
+) -> BoundsTable: ...
+
+
+@overload
+def compute_bounds(
+    data: StandardData,
+    folds: FoldPlan,
+    gammas: Sequence[float],
+    taus: Sequence[int],
+    which: Literal["as-printed"],
+    supports: Iterable[Support] | None = None,
+    *,
+    threads: int | None = 1,
+    progress: Callable[[int, int], None] | None = None,
+    stop: threading.Event | None = None,
+) -> PrintedTable: ...
+
+
+def compute_bounds(
+    data: StandardData,
+    folds: FoldPlan,
+    gammas: Sequence[float],
+    taus: Sequence[int],
+    which: str = "safe",
+    supports: Iterable[Support] | None = None,
+    *,
+    threads: int | None = 1,
+    progress: Callable[[int, int], None] | None = None,
+    stop: threading.Event | None = None,
+) -> BoundsTable | PrintedTable:
+    """Bound every h_j(gamma, tau) by convex relaxations.
+
+    Parameters
+    ----------
+    data : StandardData
+    folds : FoldPlan
+    gammas, taus : sequences
+        The grid.
+    which : {"safe", "conic", "aggregated", "as-printed"}
+        `safe`: everything that is valid, screened columns minimised out. `conic`: predictions row by row on all columns.
+        `aggregated`: the held-out rows of a fold together, on all columns. `as-printed`: the paper's Corollary 2.7, not
+        valid: a table of estimates.
+    supports : iterable of int arrays, optional
+        Supports worth trying as incumbents in every fold (columns in standard coordinates).
+    threads : int or None
+        Folds are spread over this many; None takes all cores.
+    progress : callable, optional
+        Called with (folds done, folds in all).
+    stop : threading.Event, optional
+        Once set, the remaining folds keep the interval [0, inf).
+
+    Returns
+    -------
+    BoundsTable, or PrintedTable for `as-printed`
+
+    Raises
+    ------
+    BadInput
+        For an empty grid, a gamma that is not positive and finite, a tau outside 0..p or an unknown word.
+
+    Notes
+    -----
+    Incumbents: backward elimination, forward selection and swaps on all rows, those supports and backward elimination in
+    every fold, rounding of every relaxation. A fold's relaxations start from each other over tau; its diagonal from that
+    of all rows. docs/theory/bounds.md.
+
+    Examples
+    --------
+    >>> from sparsecv_mio.data.dataset import Dataset
+    >>> from sparsecv_mio.data.folds import make_folds
+    >>> from sparsecv_mio.data.standard import standardize
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.standard_normal((30, 4))
+    >>> dataset = Dataset.from_arrays(X, X @ [3.0, 0, 0, 1] + rng.standard_normal(30))
+    >>> table = compute_bounds(standardize(dataset), make_folds("5", dataset), [1.0], [1, 2])
+    >>> table.cv_interval(0, 1).lower <= table.cv_estimate(0, 1) * 1.5
+    True
+    """
+    _check(data, gammas, taus, which)
+    job = _Job(data, folds, tuple(map(float, gammas)), tuple(map(int, taus)), which, supports or ())
+    return job.run(os.cpu_count() or 1 if threads is None else threads, progress, stop)
+
+
+def _check(data: StandardData, gammas: Sequence[float], taus: Sequence[int], which: str) -> None:
+    if len(gammas) == 0 or len(taus) == 0:
+        raise BadInput("the grid is empty: give at least one gamma and one tau")
+    for gamma in gammas:
+        if not (gamma > 0.0 and np.isfinite(gamma)):
+            raise BadInput(f"gamma {gamma} is out of range: a gamma is a positive number")
+    for tau in taus:
+        if not 0 <= tau <= data.dataset.p:
+            raise BadInput(f"tau {tau} is out of range: the data have {data.dataset.p} features")
+    words = [*Which, PRINTED]
+    if which not in words:
+        raise BadInput(f"bounds {which!r} are unknown: use one of {', '.join(words)}")
+
+
+class _Job:
+    """One call: what all folds share, then the folds."""
+
+    def __init__(
+        self,
+        data: StandardData,
+        folds: FoldPlan,
+        gammas: tuple[float, ...],
+        taus: tuple[int, ...],
+        which: str,
+        supports: Iterable[Support],
+    ) -> None:
+        self.data, self.folds, self.gammas, self.taus, self.which = data, folds, gammas, taus, which
+        self.given = [np.asarray(support) for support in supports]
+        self.table = BoundsTable.empty(data, folds, gammas, taus, which)
+        self.printed: dict[tuple[int, int], list[PrintedCell]] = {}
+        self.wide = is_wide(data)
+        self.shared: list[list[Support]] = []
+        self.near: list[FloatArray | None] = []
+        self.full_lower: list[FloatArray] = []
+
+    @property
+    def mode(self) -> Which:
+        """The family of certified bounds; as-printed needs the incumbents only."""
+        return Which.SAFE if self.which == PRINTED else Which(self.which)
+
+    def run(
+        self, threads: int, progress: Callable[[int, int], None] | None, stop: threading.Event | None
+    ) -> BoundsTable | PrintedTable:
+        """All rows first, then every fold."""
+        self._all_rows()
+        done = 0
+        work: list[Future[None]] = []
+        sources: Iterable[tuple[int, Moments | None]] = (
+            ((j, None) for j in range(self.folds.k)) if self.wide else training_moments(self.data, self.folds)
+        )
+        with ThreadPoolExecutor(max(1, threads)) as pool:
+            for fold, moments in sources:
+                if stop is not None and stop.is_set():
+                    break
+                work.append(pool.submit(self._fold, fold, moments))
+                # the moments of a fold take memory: only a few may wait
+                while len(work) > 2 * threads or (threads == 1 and work):
+                    work.pop(0).result()
+                    done += 1
+                    if progress is not None:
+                        progress(done, self.folds.k)
+            for future in work:
+                future.result()
+        if progress is not None and done < self.folds.k:
+            progress(self.folds.k, self.folds.k)
+        if self.which == PRINTED:
+            return self._printed_table()
+        if self.mode is Which.SAFE:
+            self._training_loss()
+        return self.table
+
+    def _make(self, rows: NDArray[np.int64], fold: int | None, moments: Moments | None, gamma: float, g: int) -> _Fold:
+        """The fold (or all rows, fold None) at a gamma."""
+        test = self.folds.test_rows(fold) if fold is not None else rows[:0]
+        V, r = self.data.rows(test)
+        if self.wide:
+            return WideFold.of_rows(self.data, rows, V, r, gamma)
+        assert moments is not None
+        near = self.near[g] if fold is not None else None
+        return FoldBounds(moments.problem(self.data, gamma), V, r, near)
+
+    def _all_rows(self) -> None:
+        """Incumbents, the diagonal and lower bounds on all rows, gamma by gamma."""
+        rows = np.arange(self.data.n)
+        moments = None if self.wide else row_moments(self.data, slice(0, self.data.n))
+        known: list[Support] = list(self.given)
+        for g, gamma in enumerate(self.gammas):
+            begin = time.perf_counter()
+            full = self._make(rows, None, moments, gamma, g)
+            full.try_supports(known)
+            full.search(self.taus, swap_rounds=FULL_SWAPS)
+            cells = full.cells(self.taus, Which.SAFE)
+            self.full_lower.append(np.array([cell.objective_lower for cell in cells]))
+            self.shared.append([*self.given, *full.incumbents()])
+            near = None
+            if isinstance(full, FoldBounds) and full.form is not None:
+                near = np.full(self.data.q, np.nan)
+                near[full.form.columns] = full.form.diagonal
+            self.near.append(near)
+            known = self.shared[-1]
+            self.table.seconds[g] += time.perf_counter() - begin
+
+    def _fold(self, fold: int, moments: Moments | None) -> None:
+        rows = self.folds.train_rows(fold) if self.wide else np.zeros(0, dtype=np.int64)
+        for g, gamma in enumerate(self.gammas):
+            begin = time.perf_counter()
+            here = self._make(rows, fold, moments, gamma, g)
+            here.try_supports(self.shared[g])
+            here.search(self.taus, swap_rounds=FOLD_SWAPS if self.folds.k <= FEW_FOLDS else 0)
+            if self.which == PRINTED:
+                assert isinstance(here, FoldBounds)
+                self.printed[g, fold] = printed_cells(here, self.taus)
+            else:
+                self.table.put(g, fold, here.cells(self.taus, self.mode))
+            self.table.seconds[g] += time.perf_counter() - begin
+
+    def _training_loss(self) -> None:
+        """`h_j >= (lower bound on all rows) - (incumbent of the fold)`, docs/theory/bounds.md 5."""
+        for g in range(len(self.gammas)):
+            upper = self.table.objective_upper[g]
+            floor = self.full_lower[g][:, None] - np.where(np.isfinite(upper), upper, np.inf)
+            self.table.raise_lower(g, floor, Origin.TRAINING)
+
+    def _printed_table(self) -> PrintedTable:
+        table = self.table
+        shape = table.lower.shape
+        lower, upper, estimate = np.zeros(shape), np.full(shape, np.inf), np.full(shape, np.nan)
+        for (g, fold), cells in self.printed.items():
+            for t, cell in enumerate(cells):
+                lower[g, t, fold], upper[g, t, fold], estimate[g, t, fold] = cell.lower, cell.upper, cell.estimate
+        return PrintedTable(
+            gammas=table.gammas, taus=table.taus, folds=table.folds, rows=table.rows, unit=table.unit,
+            seconds=table.seconds, lower=lower, upper=upper, estimate=estimate,
+        )  # fmt: skip

@@ -1,0 +1,147 @@
+"""The perspective relaxation (P) of one problem for every tau, certified by the dual value (D) of its own point."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from sparsecv_mio.bounds.form import Diagonal, FoldForm, IntArray, fold_form
+from sparsecv_mio.kernels.conic import gershgorin
+from sparsecv_mio.kernels.relaxation_sizes import relax_sizes
+from sparsecv_mio.problem.problem import FloatArray, SparseProblem
+from sparsecv_mio.units import CertifiedLower
+
+MAX_STEPS = 20_000
+
+
+@dataclass(frozen=True, eq=False)
+class Relaxation:
+    """A point of the relaxation with its own dual value.
+
+        D(beta) = yy - beta'G beta - (sum of the tau largest g_j^2 / w_j),     G = M - diag(w),  g = c - G beta
+
+    Attributes
+    ----------
+    tau : int
+    columns : (m,) int array
+        Columns that vary in training; the vectors below are over them.
+    point, slope, w : (m,) arrays
+        beta, g and w in the units of the problem.
+    dual : CertifiedLower
+        D less the rounding allowance: at most f of every support of size tau.
+    primal : float
+        Value of the relaxation at the best point seen; at least its minimum, no bound on f.
+    steps : int
+    """
+
+    tau: int
+    columns: IntArray
+    point: FloatArray
+    slope: FloatArray
+    w: FloatArray
+    dual: CertifiedLower
+    primal: float
+    steps: int
+    q: int
+
+    @property
+    def beta(self) -> FloatArray:
+        """(q,) the point over all columns of the problem."""
+        out = np.zeros(self.q)
+        out[self.columns] = self.point
+        return out
+
+    @property
+    def gap(self) -> float:
+        """`(primal - dual) / primal`: how exactly the relaxation is solved."""
+        return (self.primal - self.dual) / self.primal if self.primal > 0.0 else 0.0
+
+
+def relax_problem(
+    problem: SparseProblem,
+    taus: Sequence[int],
+    *,
+    diagonal: Diagonal = Diagonal.SHARP,
+    accuracy: float = 1e-6,
+    start: FloatArray | None = None,
+) -> list[Relaxation]:
+    """Solve the relaxation for every tau, in the order given; rising orders are the fastest.
+
+    Parameters
+    ----------
+    problem : SparseProblem
+    taus : sequence of int
+    diagonal : Diagonal
+        What the perspective takes from M; all are valid, `sharp` is the tightest.
+    accuracy : float
+        Relative gap between primal and dual to stop at.
+    start : (q,) array, optional
+        A point of a neighbouring problem (another fold, gamma or tau).
+
+    Returns
+    -------
+    list of Relaxation
+
+    Raises
+    ------
+    ValueError
+        If M is singular to rounding.
+
+    Examples
+    --------
+    The counterexample of the documents (X = I, y = (3/2, 3/2), lam = 1): zeta = 3.
+
+    >>> problem = SparseProblem(np.eye(2), np.full(2, 1.5), 4.5, np.ones(2), 1.0, 2, np.zeros(2), 0.0)
+    >>> round(relax_problem(problem, [1], diagonal=Diagonal.PENALTY)[0].dual, 6)
+    3.0
+    """
+    form = fold_form(problem, diagonal=diagonal)
+    if form is None:
+        raise ValueError("the matrix of the problem is singular to rounding")
+    return relax_form(form, problem.q, taus, accuracy=accuracy, start=start)
+
+
+def relax_form(
+    form: FoldForm, q: int, taus: Sequence[int], *, accuracy: float = 1e-6, start: FloatArray | None = None
+) -> list[Relaxation]:
+    """As `relax_problem`, for a form at hand."""
+    inner = np.array([tau for tau in taus if 0 < tau < form.m], dtype=np.int64)
+    root = 1.0 / np.sqrt(form.w)
+    G = form.M * root[:, None] * root
+    G.flat[:: form.m + 1] -= 1.0
+    points, slopes = np.zeros((len(inner), form.m)), np.zeros((len(inner), form.m))
+    dual, primal = np.zeros(len(inner)), np.zeros(len(inner))
+    steps = np.zeros(len(inner), dtype=np.int64)
+    first = np.zeros(form.m) if start is None else start[form.columns] / form.scale / root
+    if len(inner):
+        relax_sizes(
+            G, form.c * root, form.yy, gershgorin(G), inner, accuracy, MAX_STEPS, first, points, slopes, dual, primal, steps
+        )  # fmt: skip
+    at = iter(range(len(inner)))
+    return [_relaxation(form, q, tau, next(at) if 0 < tau < form.m else None, root, points, slopes, dual, primal, steps)
+            for tau in taus]  # fmt: skip
+
+
+def _relaxation(
+    form: FoldForm, q: int, tau: int, row: int | None, root: FloatArray, points: FloatArray, slopes: FloatArray,
+    dual: FloatArray, primal: FloatArray, steps: IntArray,
+) -> Relaxation:  # fmt: skip
+    if row is None:  # no column or all of them: the ridge fit itself
+        b = np.linalg.solve(form.M, form.c) if tau else np.zeros(form.m)
+        g = form.c - form.M @ b + form.w * b
+        value, top, count = float(form.yy - form.c @ b), float(form.yy - form.c @ b), 0
+    else:
+        b, g = points[row] * root, slopes[row] / root
+        value, top, count = float(dual[row]), float(primal[row]), int(steps[row])
+    slip = allowance(form, tau, b)
+    unit = form.scale
+    return Relaxation(tau, form.columns, b * unit, g / unit, form.diagonal, CertifiedLower(value - slip), top, count, q)
+
+
+def allowance(form: FoldForm, tau: int, b: FloatArray) -> float:
+    """Rounding allowance of a comparison of D at b (units of the form) with f (docs/theory/bounds.md 7)."""
+    widest = np.sort(1.0 / form.w)[::-1][: max(tau, 0)].sum()
+    prior = np.sqrt(form.yy) * (1.0 + 2.0 * np.sqrt(widest))
+    return float(form.rounding * (prior + np.abs(b).sum()) ** 2)

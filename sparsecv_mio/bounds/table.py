@@ -1,0 +1,228 @@
+"""What `compute_bounds` returns: certified intervals, or the printed (invalid) ones as estimates, by gamma, tau and fold.
+
+The two tables are different types on purpose. A `BoundsTable` hands out `Interval`s, which may prune; a `PrintedTable`
+holds `Estimate`s and has no method that makes an `Interval` of them.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sparsecv_mio.bounds.fold import OUTWARD, FoldCell, Origin
+from sparsecv_mio.data.dataset import FloatArray
+from sparsecv_mio.data.folds import FoldPlan
+from sparsecv_mio.data.standard import StandardData
+from sparsecv_mio.units import Estimate, Interval
+
+SCHEMA = "sparsecv-bounds/1"
+
+
+@dataclass(frozen=True, eq=False)
+class _Grid:
+    """Axes that both tables share; arrays are (gammas, taus, folds) in squared standard units."""
+
+    gammas: tuple[float, ...]
+    taus: tuple[int, ...]
+    folds: int
+    rows: int  # rows that some fold holds out
+    unit: float  # squared: what turns a squared standard unit into the file's
+    seconds: FloatArray  # (gammas,) wall time, all threads together
+
+    @property
+    def per_row(self) -> float:
+        """What turns a sum over folds into h in units of the file."""
+        return self.unit / self.rows
+
+
+@dataclass(frozen=True, eq=False)
+class BoundsTable(_Grid):
+    """Certified intervals of every h_j.
+
+    Attributes
+    ----------
+    lower, upper : (G, T, K) arrays
+        `lower <= h_j <= upper`, ties included; inf where nothing is known.
+    estimate : (G, T, K) array
+        h_j at the relaxation's solution; no bound.
+    objective_lower, objective_upper : (G, T, K) arrays
+        Around the optimum of the inner problem.
+    low_origin, high_origin : (G, T, K) int8 arrays
+        Which bound each end comes from, see `Origin`.
+    left : (G, T, K) int32 array
+        Columns whose membership is open; 0 where the support is decided.
+    which : str
+    """
+
+    certified: ClassVar[bool] = True
+
+    lower: FloatArray
+    upper: FloatArray
+    estimate: FloatArray
+    objective_lower: FloatArray
+    objective_upper: FloatArray
+    low_origin: NDArray[np.int8]
+    high_origin: NDArray[np.int8]
+    left: NDArray[np.int32]
+    which: str
+
+    @classmethod
+    def empty(
+        cls, data: StandardData, folds: FoldPlan, gammas: tuple[float, ...], taus: tuple[int, ...], which: str
+    ) -> BoundsTable:
+        """A table that knows nothing yet."""
+        shape = (len(gammas), len(taus), folds.k)
+        return cls(
+            gammas=gammas,
+            taus=taus,
+            folds=folds.k,
+            rows=int(folds.sizes.sum()),
+            unit=data.y_unit**2,
+            seconds=np.zeros(len(gammas)),
+            lower=np.zeros(shape),
+            upper=np.full(shape, np.inf),
+            estimate=np.full(shape, np.nan),
+            objective_lower=np.zeros(shape),
+            objective_upper=np.full(shape, np.inf),
+            low_origin=np.full(shape, Origin.TRIVIAL, dtype=np.int8),
+            high_origin=np.full(shape, Origin.TRIVIAL, dtype=np.int8),
+            left=np.full(shape, data.q, dtype=np.int32),
+            which=which,
+        )
+
+    def put(self, g: int, fold: int, cells: list[FoldCell]) -> None:
+        """Write the cells of one fold and gamma, in the order of the taus."""
+        for t, cell in enumerate(cells):
+            where = (g, t, fold)
+            self.lower[where], self.upper[where] = cell.lower, cell.upper
+            self.objective_lower[where], self.objective_upper[where] = cell.objective_lower, cell.objective_upper
+            self.low_origin[where], self.high_origin[where] = cell.low_origin, cell.high_origin
+            self.estimate[where], self.left[where] = cell.estimate, cell.left
+
+    def raise_lower(self, g: int, floor: FloatArray, origin: Origin) -> None:
+        """Raise the lower ends of a gamma to `floor` (T, K) where that is higher, never above the upper ends."""
+        higher = floor > self.lower[g]
+        self.lower[g] = np.where(higher, np.minimum(floor, self.upper[g]), self.lower[g])
+        self.low_origin[g][higher] = origin
+
+    def interval(self, g: int, t: int, fold: int) -> Interval:
+        """Certified interval of one h_j, in squared standard units."""
+        return Interval(float(self.lower[g, t, fold]), float(self.upper[g, t, fold]))
+
+    def cv_interval(self, g: int, t: int) -> Interval:
+        """Certified interval of h(gamma, tau), in squared units of the file."""
+        slack = OUTWARD + 2.0**-52 * self.folds
+        low, high = self.lower[g, t].sum(), self.upper[g, t].sum()
+        return Interval(float(low * (1.0 - slack)) * self.per_row, float(high * (1.0 + slack)) * self.per_row)
+
+    def cv_estimate(self, g: int, t: int) -> Estimate:
+        """h at the relaxations' solutions, in squared units of the file."""
+        return Estimate(float(self.estimate[g, t].sum()) * self.per_row)
+
+    def won(self, g: int, t: int) -> str:
+        """The bounds most of the ends of a pair come from: `exact`, or `lower/upper` where they differ."""
+        return bound_name(*(int(np.bincount(x[g, t]).argmax()) for x in (self.low_origin, self.high_origin)))
+
+    def decided(self, g: int, t: int) -> int:
+        """Folds whose support is decided."""
+        return int((self.left[g, t] == 0).sum())
+
+    def best(self) -> tuple[int, int]:
+        """The pair (g, t) with the least upper bound of h."""
+        g, t = np.unravel_index(np.argmin(self.upper.sum(axis=2)), self.upper.shape[:2])
+        return int(g), int(t)
+
+    def minimum(self) -> Interval:
+        """Certified interval of the least h of the grid, in squared units of the file."""
+        ends = [self.cv_interval(g, t) for g in range(len(self.gammas)) for t in range(len(self.taus))]
+        return Interval(min(end.lower for end in ends), min(end.upper for end in ends))
+
+    def to_dict(self) -> dict[str, Any]:
+        """The record: h and h_j in squared units of the file, an unknown end as null."""
+        table, folds = [], []
+        for g, t in _pairs(self):
+            pair = {"gamma": self.gammas[g], "tau": self.taus[t]}
+            ends = self.cv_interval(g, t)
+            table.append(pair | _ends(ends.lower, ends.upper, self.cv_estimate(g, t)) | {"bound": self.won(g, t)})
+            for j in range(self.folds):
+                where = (g, t, j)
+                ends_j = _ends(self.lower[where], self.upper[where], self.estimate[where], self.unit)
+                name = bound_name(int(self.low_origin[where]), int(self.high_origin[where]))
+                folds.append(pair | {"fold": j} | ends_j | {"bound": name})
+        return _record(self, self.which, True, table, folds)
+
+
+@dataclass(frozen=True, eq=False)
+class PrintedTable(_Grid):
+    """Corollary 2.7 as printed in the paper: estimates, wrong in some cells (docs/theory/bounds.md 6).
+
+    Attributes
+    ----------
+    lower, upper, estimate : (G, T, K) arrays
+        Of h_j, squared standard units.
+    """
+
+    certified: ClassVar[bool] = False
+    which: ClassVar[str] = "as-printed"
+
+    lower: FloatArray
+    upper: FloatArray
+    estimate: FloatArray
+
+    def cv_estimates(self, g: int, t: int) -> tuple[Estimate, Estimate, Estimate]:
+        """Printed lower and upper end and the relaxation's estimate of h, in squared units of the file."""
+        low, high, middle = (
+            float(x[g, t].sum()) * self.per_row for x in (self.lower, self.upper, self.estimate)
+        )  # fmt: skip
+        return Estimate(low), Estimate(high), Estimate(middle)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The record, as `BoundsTable.to_dict`, with `certified` false."""
+        table, folds = [], []
+        for g, t in _pairs(self):
+            pair = {"gamma": self.gammas[g], "tau": self.taus[t]}
+            table.append(pair | _ends(*self.cv_estimates(g, t)) | {"bound": self.which})
+            for j in range(self.folds):
+                where = (g, t, j)
+                ends = _ends(self.lower[where], self.upper[where], self.estimate[where], self.unit)
+                folds.append(pair | {"fold": j} | ends | {"bound": self.which})
+        return _record(self, self.which, False, table, folds)
+
+
+def bound_name(low: int, high: int) -> str:
+    """Name of the bounds behind the two ends.
+
+    Examples
+    --------
+    >>> bound_name(Origin.EXACT, Origin.EXACT), bound_name(Origin.TRAINING, Origin.CONIC)
+    ('exact', 'training/conic')
+    """
+    names = Origin(low).name.lower(), Origin(high).name.lower()
+    return names[0] if names[0] == names[1] else "/".join(names)
+
+
+def _pairs(grid: _Grid) -> Iterator[tuple[int, int]]:
+    return ((g, t) for g in range(len(grid.gammas)) for t in range(len(grid.taus)))
+
+
+def _ends(lower: float, upper: float, estimate: float, unit: float = 1.0) -> dict[str, float | None]:
+    values = {"lower": lower, "upper": upper, "estimate": estimate}
+    return {name: float(x) * unit if math.isfinite(x) else None for name, x in values.items()}
+
+
+def _record(
+    grid: _Grid, which: str, certified: bool, table: list[dict[str, Any]], folds: list[dict[str, Any]]
+) -> dict[str, Any]:
+    return {
+        "schema": SCHEMA,
+        "bounds": which,
+        "certified": certified,
+        "seconds": [{"gamma": gamma, "seconds": float(s)} for gamma, s in zip(grid.gammas, grid.seconds, strict=True)],
+        "table": table,
+        "folds": folds,
+    }

@@ -1,0 +1,58 @@
+"""The perspective relaxation of every size of one problem, each warm from the one before."""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+
+from sparsecv_mio.kernels.perspective import relax
+
+
+@njit(cache=True, nogil=True)
+def relax_sizes(G, c, yy, lipschitz, sizes, accuracy, max_steps, start, points, slopes, dual, primal, steps):
+    """Solve each size to `primal - dual <= accuracy * primal`.
+
+    Parameters
+    ----------
+    G, c, yy, lipschitz : normal form and a bound of G's largest eigenvalue
+    sizes : int array
+        In 1..q-1; rising sizes start best from each other.
+    accuracy : float
+    max_steps : int
+    start : (q,) array
+        Start of the first size; overwritten.
+    points, slopes : (len(sizes), q) arrays
+        Filled with b and `g = c - G b` of the best dual value.
+    dual, primal : (len(sizes),) arrays
+        Certified lower bound and the smallest value seen.
+    steps : (len(sizes),) int array
+
+    Notes
+    -----
+    The stopping test of `relax` is relative to a bar; one far above turns it into an absolute one.
+    """
+    q = c.shape[0]
+    free = np.arange(q)
+    g = np.empty(q)
+    far = 1e6 * max(yy, 1e-300)
+    for a in range(sizes.shape[0]):
+        # the value is not known beforehand: the last one bounds how small it can be to within the accuracy wanted
+        goal = accuracy * 0.5 * dual[a - 1] if a > 0 else 1e-3 * accuracy * yy
+        d = -np.inf
+        p = np.inf
+        done = 0
+        while done < max_steps:
+            d_new, p_new, s = relax(
+                G, c, yy, lipschitz, free, 0, free, q, sizes[a], far, goal / far, max_steps - done, start, g,
+                points[a], slopes[a],
+            )  # fmt: skip
+            d = max(d, d_new)
+            p = min(p, p_new)
+            done += max(s, 1)
+            start[:] = points[a]
+            if p - d <= accuracy * p or goal <= 1e-13 * yy:
+                break
+            goal = max(0.5 * accuracy * max(d, 0.0), 1e-13 * yy)
+        dual[a] = d
+        primal[a] = p
+        steps[a] = done
