@@ -248,3 +248,16 @@ def test_singular_ridge_is_named():
     learner.update(np.ones((3, 2)) * np.array([1.0, 0.0]), np.ones(3))
     with pytest.raises(BadInput, match="not unique"):
         learner.fit()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("randomized", [False, True])
+def test_leave_one_out_at_the_papers_size(randomized):
+    rng = np.random.default_rng(0)
+    n, p = 581_012, 54
+    X = rng.standard_normal((n, p))
+    y = np.where(X[:, 0] + 0.5 * rng.standard_normal(n) > 0, 1.0, -1.0)
+    result = tree_cv(PegasosLearner(p, 1e-6), X, y, folds_from_labels(np.arange(n)), randomized=randomized)
+    assert result.seconds < 60.0
+    assert result.updates <= n * (1 + np.log2(n))
+    assert 0.1 < result.estimate < 0.3
