@@ -26,6 +26,7 @@ COMMANDS = {
     "export": "sparsecv_mio.cli.export",
     "iacv": "sparsecv_mio.cli.iacv",
     "treecv": "sparsecv_mio.cli.treecv",
+    "glru": "sparsecv_mio.cli.glru",
 }
 EXIT_CODES = (
     "Exit codes: 0 proved, 1 verification failed, 2 bad input, 3 limit reached (bounds valid, answer printed), "

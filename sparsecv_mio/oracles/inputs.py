@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from sparsecv_mio.data.dataset import Dataset, FloatArray
+from sparsecv_mio.data.dataset import Dataset, FloatArray, IntArray
+from sparsecv_mio.data.folds import make_folds
 from sparsecv_mio.data.scaling import column_moments
 from sparsecv_mio.data.standard import Intercept, Scale
 from sparsecv_mio.errors import BadInput
@@ -67,11 +68,58 @@ def design_matrix(dataset: Dataset, scale: str = "none", intercept: str = "none"
         raise BadInput(f"intercept {intercept!r} is unknown: use one of {', '.join(Intercept)}")
     if scale == Scale.NONE and intercept != Intercept.GLOBAL:
         return dataset.X
+    center, divisor = _center_and_divisor(dataset, scale, intercept)
+    return np.ascontiguousarray((dataset.X - center) / divisor)
+
+
+def _center_and_divisor(dataset: Dataset, scale: str, intercept: str) -> tuple[FloatArray, FloatArray]:
     moments = column_moments(dataset.X)
     divisor = np.ones(dataset.p)
     if scale != Scale.NONE:
-        divisor = np.where(moments.constant, 1.0, moments.norm)
-        if scale == Scale.VARIANCE:
-            divisor = np.where(moments.constant, 1.0, divisor / np.sqrt(dataset.n))
-    center = moments.mean if intercept == Intercept.GLOBAL else np.zeros(dataset.p)
-    return np.ascontiguousarray((dataset.X - center) / divisor)
+        rows = dataset.n if scale == Scale.VARIANCE else 1
+        divisor = np.where(moments.constant, 1.0, moments.norm / np.sqrt(rows))
+    return (moments.mean if intercept == Intercept.GLOBAL else np.zeros(dataset.p)), divisor
+
+
+def holdout_split(dataset: Dataset, share: float, seed: int = 0) -> tuple[IntArray, IntArray]:
+    """Rows to train on and rows held out, by the fold plan `holdout:share`.
+
+    Raises
+    ------
+    BadInput
+        If the share is not between 0 and 1 or leaves fewer than two rows to train on.
+
+    Examples
+    --------
+    >>> train, test = holdout_split(Dataset.from_arrays([[0.0]] * 10, [0.0, 1.0] * 5), 0.2)
+    >>> len(train), len(test)
+    (8, 2)
+    """
+    plan = make_folds(f"holdout:{share!r}", dataset, seed)
+    return plan.train_rows(0), plan.test_rows(0)
+
+
+def validation_rows(
+    dataset: Dataset, extra: Dataset, scale: str = "none", intercept: str = "none"
+) -> tuple[FloatArray, FloatArray]:
+    """Rows of a second data set, scaled and centred as the first, and their labels by the first one's values.
+
+    Raises
+    ------
+    BadInput
+        If the second data set has other columns or a target value that the first one does not have.
+
+    Examples
+    --------
+    >>> one = Dataset.from_arrays([[1.0], [3.0]], [5.0, 6.0])
+    >>> X, labels = validation_rows(one, Dataset.from_arrays([[5.0]], [6.0]), "variance", "global")
+    >>> X.tolist(), labels.tolist()
+    ([[3.0]], [1.0])
+    """
+    if extra.names != dataset.names:
+        raise BadInput("the validation data must have the columns of the training data, in their order")
+    _, values = binary_labels(dataset)
+    if not np.isin(extra.y, values).all():
+        raise BadInput(f"target {extra.target!r} of the validation data takes a value that the training data does not")
+    center, divisor = _center_and_divisor(dataset, scale, intercept)
+    return np.ascontiguousarray((extra.X - center) / divisor), np.where(extra.y == values[1], 1.0, -1.0)

@@ -315,7 +315,7 @@ def _first_rise(beyond: Callable[[float], bool], step: float) -> float:
     else:
         return np.inf
     low = 0.0
-    for _ in range(40):
+    for _ in range(24):
         half = 0.5 * (low + high)
         if beyond(half):
             high = half

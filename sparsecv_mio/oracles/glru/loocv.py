@@ -7,6 +7,7 @@ decides the sign (Remark 3). The naive way trains for every row.
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -39,8 +40,10 @@ class LoocvResult:
     ----------
     errors : int
         Rows whose predicted sign is not their label; a prediction of exactly zero is an error, as in the paper.
+    unknown : int
+        Rows left when `stop` was set: their errors are not counted. Zero for a run that ended by itself.
     signs : (n,) array
-        Predicted signs, -1, 0 or 1.
+        Predicted signs, -1, 0 or 1; NaN where unknown.
     lower, upper : (n,) arrays
         Bounds on the leave-one-out predictions from the full fit alone.
     open : (n,) bool array
@@ -59,6 +62,7 @@ class LoocvResult:
     """
 
     errors: int
+    unknown: int
     signs: FloatArray
     lower: FloatArray
     upper: FloatArray
@@ -83,6 +87,7 @@ def loocv(
     steps: bool = True,
     approximate: bool = False,
     progress: ProgressHook | None = None,
+    stop: threading.Event | None = None,
 ) -> LoocvResult:
     """Count leave-one-out errors.
 
@@ -100,6 +105,8 @@ def loocv(
         Replace every training by one Newton step that nothing certifies: the comparator, an estimate.
     progress : callable, optional
         Called with (rows done, rows).
+    stop : threading.Event, optional
+        Set from outside, it ends the run after the training at hand.
 
     Returns
     -------
@@ -137,16 +144,18 @@ def loocv(
     if bounds and steps and not approximate and _steps_pay(fit, int(still_open.sum())):
         signs[still_open] = _step_signs(fit, rows[still_open])
     certain, left = ~np.isnan(signs), np.flatnonzero(np.isnan(signs))
-    done = _Progress(progress, rows.size - left.size, rows.size)
+    done = _Progress(progress, stop, rows.size - left.size, rows.size)
     if approximate:
         signs[left] = _newton_signs(fit, rows[left], done)
     else:
         signs[left], certain[left] = _trained_signs(fit, rows[left], tol, bounds, done)
-    trained[left] = True
+    trained[left] = ~np.isnan(signs[left])
+    unknown = np.isnan(signs)
     clock.append(time.perf_counter())
     spent = np.diff(clock).tolist()
     return LoocvResult(
-        errors=int(np.sum(signs != y)),
+        errors=int(np.sum(signs[~unknown] != y[~unknown])),
+        unknown=int(unknown.sum()),
         signs=signs,
         lower=known.lower,
         upper=known.upper,
@@ -162,6 +171,7 @@ def loocv(
 @dataclass
 class _Progress:
     hook: ProgressHook | None
+    stop: threading.Event | None
     done: int
     total: int
 
@@ -169,6 +179,10 @@ class _Progress:
         self.done += count
         if self.hook is not None:
             self.hook(self.done, self.total)
+
+    @property
+    def stopped(self) -> bool:
+        return self.stop is not None and self.stop.is_set()
 
 
 def _check(problem: Problem) -> None:
@@ -211,8 +225,10 @@ def _newton_signs(fit: Fit, rows: IntArray, done: _Progress) -> FloatArray:
     """Signs of the Newton steps, without a proof."""
     if rows.size == 0:
         return np.zeros(0)
-    oracle, signs = NewtonOracle(fit), np.empty(rows.size)
+    oracle, signs = NewtonOracle(fit), np.full(rows.size, np.nan)
     for start in range(0, rows.size, BATCH):
+        if done.stopped:
+            break
         part = slice(start, start + BATCH)
         signs[part] = np.sign(oracle.leave_out(rows[part]).value)
         done.advance(signs[part].size)
@@ -265,8 +281,11 @@ def _decided(fit: Fit, x: FloatArray) -> float:
 
 
 def _trained_signs(fit: Fit, rows: IntArray, tol: float, early: bool, done: _Progress) -> tuple[FloatArray, BoolArray]:
-    solve, signs, proved = _trained_sign(fit, tol, early), np.empty(rows.size), np.zeros(rows.size, dtype=bool)
+    solve, signs = _trained_sign(fit, tol, early), np.full(rows.size, np.nan)
+    proved = np.zeros(rows.size, dtype=bool)
     for k, row in enumerate(rows.tolist()):
+        if done.stopped:
+            break
         signs[k], proved[k] = solve(row)
         done.advance(1)
     return signs, proved

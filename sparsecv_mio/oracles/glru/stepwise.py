@@ -7,6 +7,7 @@ training; a training ends once its errors are known or known not to be better; e
 
 from __future__ import annotations
 
+import threading
 import time
 from dataclasses import dataclass, field
 from typing import Any, Literal
@@ -101,6 +102,7 @@ def stepwise(
     ties: Ties = "any",
     max_steps: int | None = None,
     progress: ProgressHook | None = None,
+    stop: threading.Event | None = None,
 ) -> StepwiseResult:
     """Remove columns, or add them, one at a time while the validation errors fall.
 
@@ -124,6 +126,8 @@ def stepwise(
     max_steps : int, optional
     progress : callable, optional
         Called with (candidates settled in all, candidates seen in all).
+    stop : threading.Event, optional
+        Set from outside, it ends the search after the training at hand; the step at hand is given up.
 
     Returns
     -------
@@ -148,7 +152,7 @@ def stepwise(
     d = problem.regularizer.penalised(problem.design.d)
     everything = np.arange(d, dtype=np.int64)
     selected = everything if direction == "backward" else everything[:0]
-    search = _Search(problem, validation, y, tol, bounds, ties, progress)
+    search = _Search(problem, validation, y, tol, bounds, ties, progress, stop)
     view = View.of(problem, selected)
     fit = train(view.problem, tol=tol)
     errors = start_errors = search.settle(view, fit, y.size + 1)[1]
@@ -158,6 +162,8 @@ def stepwise(
         if candidates.size == 0:
             break
         step = search.step(view, fit, selected, candidates, errors, direction == "forward")
+        if step is None:
+            break
         steps.append(step)
         if step.column is None:
             break
@@ -195,12 +201,15 @@ class _Search:
     bounds: bool
     ties: Ties
     progress: ProgressHook | None
+    stop: threading.Event | None
     done: int = 0
     seen: int = 0
     factor: HessianFactor | None = field(default=None)
 
-    def step(self, view: View, fit: Fit, selected: IntArray, candidates: IntArray, errors: int, adding: bool) -> Step:
-        """Find the best candidate of one step."""
+    def step(
+        self, view: View, fit: Fit, selected: IntArray, candidates: IntArray, errors: int, adding: bool
+    ) -> Step | None:
+        """Find the best candidate of one step; None when stopped from outside."""
         known = self._known(view, fit, candidates, adding)
         self.seen += candidates.size
         self.factor = shared_factor(fit) if view.problem.column_mask is not None else None
@@ -209,6 +218,8 @@ class _Search:
         for k in np.lexsort((candidates, known.lower)).tolist():
             j, low, high = int(candidates[k]), int(known.lower[k]), int(known.upper[k])
             self._report()
+            if self.stop is not None and self.stop.is_set():
+                return None
             if self.bounds and not self._may_win(j, low, best, column):
                 continue
             if low < high:

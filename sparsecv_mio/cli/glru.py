@@ -1,0 +1,291 @@
+"""`sparsecv glru loocv` and `sparsecv glru stepwise`: certified bounds in place of trainings."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from sparsecv_mio.cli import options, oracles, parse, session
+from sparsecv_mio.errors import BadInput
+
+if TYPE_CHECKING:
+    from sparsecv_mio.data.dataset import Dataset, FloatArray
+    from sparsecv_mio.oracles.glru import LoocvResult, Loss, Regularizer, StepwiseResult
+
+app = typer.Typer(add_completion=False, no_args_is_help=True, rich_markup_mode=None)
+CODES = "Exit codes: 0 done, 2 bad input, 130 interrupted (what is known until then is written)."
+
+LossWord = Annotated[
+    str,
+    typer.Option(
+        "--loss", metavar="WORD", help="logistic, squared_hinge, smoothed_hinge, huber or squared, on labels."
+    ),
+]
+Width = Annotated[float | None, typer.Option("--width", metavar="X", help="Width of smoothed_hinge and huber. [1]")]
+Reg = Annotated[
+    str,
+    typer.Option("--reg", metavar="WORD", help="l2: (lam/2) ||w||^2; elastic_net: that + l1 ||w||_1; l1: lam ||w||_1."),
+]
+Lam = Annotated[float, typer.Option("--lam", metavar="X", help="Weight lam, positive.", show_default=False)]
+L1 = Annotated[float | None, typer.Option("--l1", metavar="X", help="Weight of ||w||_1 in elastic_net.")]
+Tolerance = Annotated[float, typer.Option("--tol", metavar="G", help="Relative duality gap of every training.")]
+Naive = Annotated[bool, typer.Option("--naive", help="Use no bounds: train every time, for comparison.")]
+Plot = Annotated[str | None, typer.Option("--plot", metavar="FILE", help="Draw the bounds (PNG, PDF or SVG).")]
+
+
+@app.callback()
+def _group() -> None:
+    """Generalized low-rank update: leave-one-out and stepwise selection with certified bounds in place of trainings.
+
+    Hanada, Hashimoto, Taji, Takeuchi 2023. The objective is (1/n) sum_i loss_i + (lam/2) ||w||^2.
+    """
+
+
+@app.command(epilog=CODES)
+def loocv(
+    data: options.DataFile,
+    lam: Lam,
+    target: options.Target = None,
+    features: options.Features = None,
+    drop: options.Drop = None,
+    loss: LossWord = "logistic",
+    width: Width = None,
+    reg: Reg = "l2",
+    l1: L1 = None,
+    approx: Annotated[
+        bool, typer.Option("--approx", help="One Newton step in place of every training: an estimate.")
+    ] = False,
+    naive: Naive = False,
+    tol: Tolerance = 1e-6,
+    scale: options.Scale = "none",
+    intercept: options.Intercept = "none",
+    json: options.Json = None,
+    plot: Plot = None,
+    quiet: options.Quiet = False,
+) -> int:
+    """Count the leave-one-out errors of a linear classifier.
+
+    A bound from one fit decides most signs; the others take a certified Newton step or a training that stops as soon as
+    its sign is certain. The objective is the paper's (1/n) sum_i loss_i + (lam/2) ||w||^2; the target's two values
+    become the labels -1 (the smaller) and +1. Columns are used as they are in the file and no intercept is added,
+    unless --scale and --intercept ask for it.
+    """
+    _check(scale, intercept, json)
+    with session.interruptible() as stop:
+        from sparsecv_mio.oracles.glru import loocv as count
+        from sparsecv_mio.oracles.glru import make_problem
+        from sparsecv_mio.report.glru_plots import plot_loocv
+        from sparsecv_mio.report.iacv_plots import check_plot
+
+        check_plot(plot)
+        if plot is not None and naive:
+            raise BadInput("--plot draws the bounds, which --naive does without: leave one of them out")
+        dataset = session.read_data(data, target, features, drop, ())
+        X, y, values = _inputs(dataset, scale, intercept)
+        problem = make_problem(X, y, *_model(loss, width, reg, lam, l1, intercept))
+        session.before_the_engine(stop)
+        with oracles.counting_bar(quiet, "rows") as progress:
+            found = count(problem, tol=tol, bounds=not naive, approximate=approx, progress=progress, stop=stop)
+    chosen = {
+        "loss": loss, "width": width, "reg": reg, "lam": lam, "l1": l1, "approx": approx, "naive": naive, "tol": tol,
+        "scale": scale, "intercept": intercept,
+    }  # fmt: skip
+    numbers = {
+        "command": "glru loocv", "data": oracles.describe(dataset), "options": chosen, "labels": values,
+        **_loocv_numbers(found, dataset.n),
+    }  # fmt: skip
+    oracles.deliver(numbers, json)
+    if plot is not None:
+        plot_loocv(found, y, plot, f"{loss} loss, {reg}, lam = {lam:g}, n = {dataset.n}, p = {dataset.p}")
+    _print_loocv(numbers, json, quiet)
+    return 130 if found.unknown else 0
+
+
+@app.command(epilog=CODES)
+def stepwise(
+    data: options.DataFile,
+    lam: Lam,
+    target: options.Target = None,
+    features: options.Features = None,
+    drop: options.Drop = None,
+    loss: LossWord = "logistic",
+    width: Width = None,
+    reg: Reg = "l2",
+    l1: L1 = None,
+    direction: Annotated[
+        str, typer.Option("--direction", metavar="WORD", help="backward (remove columns) or forward (add them).")
+    ] = "backward",
+    validation: Annotated[
+        str | None, typer.Option("--validation", metavar="FILE", help="Validation rows, same columns. [--holdout]")
+    ] = None,
+    holdout: Annotated[
+        float, typer.Option("--holdout", metavar="F", help="Share of the rows held out for validation.")
+    ] = 0.1,
+    seed: options.Seed = 0,
+    steps: Annotated[int | None, typer.Option("--steps", metavar="K", help="At most K steps. [no limit]")] = None,
+    ties: Annotated[
+        str, typer.Option("--ties", metavar="WORD", help="Equal errors: any (found first) or first (column order).")
+    ] = "any",
+    naive: Naive = False,
+    tol: Tolerance = 1e-6,
+    scale: options.Scale = "none",
+    intercept: options.Intercept = "none",
+    json: options.Json = None,
+    plot: Plot = None,
+    quiet: options.Quiet = False,
+) -> int:
+    """Remove or add columns one at a time while the validation errors fall.
+
+    Candidates are trained in the order of a certified lower bound on their errors, until no bound is better than the
+    best found. The objective is the paper's (1/n) sum_i loss_i + (lam/2) ||w||^2; the target's two values become the
+    labels -1 (the smaller) and +1. Columns are used as they are in the file and no intercept is added, unless --scale
+    and --intercept ask for it (scales and centres are those of all rows of DATA).
+    """
+    _check(scale, intercept, json)
+    parse.one_of(direction, ("backward", "forward"), "--direction")
+    parse.one_of(ties, ("any", "first"), "--ties")
+    if steps is not None and steps < 1:
+        raise BadInput(f"--steps: {steps} is out of range, give at least 1")
+    with session.interruptible() as stop:
+        from sparsecv_mio.oracles.glru import make_problem
+        from sparsecv_mio.oracles.glru import stepwise as select
+        from sparsecv_mio.report.glru_plots import plot_stepwise
+        from sparsecv_mio.report.iacv_plots import check_plot
+
+        check_plot(plot)
+        dataset = session.read_data(data, target, features, drop, ())
+        extra = None if validation is None else session.read_data(validation, target, ",".join(
+            f'"{name}"' for name in dataset.names), None, ())  # fmt: skip
+        X, y, V, v, values = _split(dataset, extra, holdout, seed, scale, intercept)
+        problem = make_problem(X, y, *_model(loss, width, reg, lam, l1, intercept))
+        session.before_the_engine(stop)
+        with oracles.counting_bar(quiet, "candidates") as progress:
+            found = select(
+                problem, V, v, direction=direction, tol=tol, bounds=not naive, ties=ties, max_steps=steps,  # type: ignore[arg-type]
+                progress=progress, stop=stop,
+            )  # fmt: skip
+        interrupted = stop.is_set()
+    chosen = {
+        "loss": loss, "width": width, "reg": reg, "lam": lam, "l1": l1, "direction": direction,
+        "validation": validation, "holdout": holdout, "seed": seed, "steps": steps, "ties": ties, "naive": naive,
+        "tol": tol, "scale": scale, "intercept": intercept,
+    }  # fmt: skip
+    numbers = {
+        "command": "glru stepwise", "data": oracles.describe(dataset), "options": chosen, "labels": values,
+        **_stepwise_numbers(found, dataset, len(y), len(v)),
+    }  # fmt: skip
+    oracles.deliver(numbers, json)
+    if plot is not None:
+        plot_stepwise(found, plot, f"{loss} loss, {reg}, lam = {lam:g}, n = {len(y)}, p = {dataset.p}")
+    _print_stepwise(numbers, json, quiet)
+    return 130 if interrupted else 0
+
+
+def _check(scale: str, intercept: str, json: str | None) -> None:
+    parse.one_of(scale, parse.SCALES, "--scale")
+    parse.one_of(intercept, parse.INTERCEPTS, "--intercept")
+    session.check_output(json)
+
+
+def _model(
+    loss: str, width: float | None, reg: str, lam: float, l1: float | None, intercept: str
+) -> tuple[Loss, Regularizer]:
+    from sparsecv_mio.oracles.glru import make_loss, make_regularizer
+
+    words = loss.replace("-", "_"), reg.replace("-", "_")
+    return make_loss(words[0], width), make_regularizer(words[1], lam, l1, intercept == "fold")
+
+
+def _inputs(dataset: Dataset, scale: str, intercept: str) -> tuple[FloatArray, FloatArray, list[float]]:
+    from sparsecv_mio.oracles.inputs import binary_labels, design_matrix
+
+    y, values = binary_labels(dataset)
+    return design_matrix(dataset, scale, intercept), y, list(values)
+
+
+def _split(
+    dataset: Dataset, extra: Dataset | None, holdout: float, seed: int, scale: str, intercept: str
+) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray, list[float]]:
+    """Training rows and labels, validation rows and labels, the target's values."""
+    from sparsecv_mio.oracles.inputs import holdout_split, validation_rows
+
+    X, y, values = _inputs(dataset, scale, intercept)
+    if extra is not None:
+        return X, y, *validation_rows(dataset, extra, scale, intercept), values
+    train, test = holdout_split(dataset, holdout, seed)
+    return X[train], y[train], X[test], y[test], values
+
+
+def _loocv_numbers(found: LoocvResult, n: int) -> dict[str, Any]:
+    return {
+        "errors": found.errors,
+        "unknown": found.unknown,
+        "error_rate": found.errors / n,
+        "errors_before_training": list(found.bracket),
+        "open": int(found.open.sum()),
+        "trainings": found.trainings,
+        "certain": int(found.certain.sum()),
+        "guarantee": str(found.guarantee),
+        "n": n,
+        "seconds": found.seconds["total"],
+        "stages": found.seconds,
+    }
+
+
+def _print_loocv(found: dict[str, Any], json: str | None, quiet: bool) -> None:
+    screen = session.console(json)
+    if quiet:
+        screen.print(str(found["errors"]))
+        return
+    n, (low, high) = found["n"], found["errors_before_training"]
+    known = "" if not found["unknown"] else f", {found['unknown']} rows unknown"
+    screen.print(f"leave-one-out errors  {found['errors']} of {n} ({100 * found['error_rate']:.2f}%{known})")
+    screen.print(f"from one fit alone    between {low} and {high}; {found['open']} rows open")
+    screen.print(f"trainings             {found['trainings']} of {n}; {found['certain']} signs certified")
+    stages = ", ".join(f"{name} {found['stages'][name]:.3g} s" for name in ("prepare", "bounds", "train"))
+    screen.print(f"time                  {found['seconds']:.3g} s ({stages})")
+
+
+def _stepwise_numbers(found: StepwiseResult, dataset: Dataset, n: int, m: int) -> dict[str, Any]:
+    name = dataset.names
+    path = [
+        {
+            "column": None if step.column is None else name[step.column],
+            "errors": step.errors,
+            "candidates": int(step.candidates.size),
+            "trainings": step.trainings,
+        }
+        for step in found.steps
+    ]
+    d = dataset.p
+    return {
+        "selected": [name[j] for j in found.selected.tolist()],
+        "coefficients": {name[j]: float(found.w[j]) for j in found.selected.tolist()},
+        "intercept": float(found.w[d]) if found.w.size > d else 0.0,
+        "errors": found.errors,
+        "errors_at_start": found.start_errors,
+        "path": path,
+        "trainings": found.trainings,
+        "candidates": found.candidates,
+        "n": n,
+        "n_validation": m,
+        "seconds": found.seconds,
+    }
+
+
+def _print_stepwise(found: dict[str, Any], json: str | None, quiet: bool) -> None:
+    screen = session.console(json)
+    if quiet:
+        screen.print(str(found["errors"]))
+        return
+    for step in found["path"]:
+        what = "nothing better" if step["column"] is None else step["column"]
+        screen.print(
+            f"{what:<20} {step['errors']} errors  ({step['trainings']} trainings of {step['candidates']} candidates)"
+        )
+    screen.print(f"selected   {len(found['selected'])} columns: {', '.join(found['selected'][:20])}"
+                 + (", ..." if len(found["selected"]) > 20 else ""))  # fmt: skip
+    screen.print(f"errors     {found['errors']} of {found['n_validation']} (at the start {found['errors_at_start']})")
+    screen.print(f"trainings  {found['trainings']} of {found['candidates']}")
+    screen.print(f"time       {found['seconds']:.3g} s")
