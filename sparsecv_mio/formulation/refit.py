@@ -84,6 +84,8 @@ def refit(problem: SparseProblem, support: tuple[int, ...], constraints: SideCon
 
 def _objective(yy: float, M: FloatArray, c: FloatArray, beta: FloatArray) -> float:
     """Evaluate `yy - 2c'b + b'Mb` in extended precision, rounded up to the next float."""
+    if not beta.any():
+        return float(yy)
     b = beta.astype(np.longdouble)
     value = np.longdouble(yy) - b @ (2 * c.astype(np.longdouble) - M.astype(np.longdouble) @ b)
     return max(float(np.nextafter(float(value), np.inf)), 0.0)

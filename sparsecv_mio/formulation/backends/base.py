@@ -279,6 +279,32 @@ class Backend(ABC):
         return model, lower_model(model)
 
 
+class Poll:
+    """Asks for the cancel event from inside a solver's callback.
+
+    An exception must not pass through a solver's C code, where it is printed and lost or corrupts the solve: it is
+    kept, the solver is asked to stop, and `raise_stored` raises it once the solver has returned.
+    """
+
+    def __init__(self, limits: Limits) -> None:
+        self.limits = limits
+        self.error: BaseException | None = None
+
+    def __call__(self) -> bool:
+        """Whether to stop."""
+        if self.error is None:
+            try:
+                return self.limits.cancelled
+            except BaseException as error:
+                self.error = error
+        return True
+
+    def raise_stored(self) -> None:
+        """Raise what a callback could not."""
+        if self.error is not None:
+            raise self.error
+
+
 def gap_target(task: Task, limits: Limits) -> float:
     """Return the absolute gap, in units of phi, that closes the relative gap on the full objective, with some room.
 

@@ -6,7 +6,6 @@ import contextlib
 import math
 import threading
 import time
-from collections.abc import Callable
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -20,6 +19,7 @@ from sparsecv_mio.formulation.backends.base import (
     Availability,
     Backend,
     Capabilities,
+    Poll,
     failed,
     gap_target,
     read_tail,
@@ -71,7 +71,7 @@ class GurobiBackend(Backend):
                     eta = int(arrays.columns([model.pyomo.eta])[0])
                     watch.cuts = _Benders(task, variables, z, eta)
                 begin = time.perf_counter()
-                solver.optimize(watch)
+                solver.optimize(watch.callback)
                 seconds = time.perf_counter() - begin
                 watch.raise_stored()
                 return _answer(solver, variables, z, watch, limits, seconds)
@@ -154,40 +154,31 @@ def _options(solver: Any, task: Task, limits: Limits) -> None:
         solver.Params.LogFile = limits.log
 
 
-class _Watch:
+class _Watch(Poll):
     """The callback: polls the cancel event, hands over to the cuts, and lets no exception drown in the solver."""
 
-    def __init__(self, limits: Limits) -> None:
-        self.limits = limits
-        self.cuts: Callable[[Any, int], None] | None = None
-        self.error: BaseException | None = None
+    cuts: _Benders | None = None
 
     @property
     def added(self) -> int:
         """Number of lazy cuts."""
-        return getattr(self.cuts, "added", 0)
+        return 0 if self.cuts is None else self.cuts.added
 
     @property
     def supports(self) -> tuple[tuple[int, ...], ...]:
         """Supports the cuts came across."""
-        return tuple(getattr(self.cuts, "supports", ()))
+        return () if self.cuts is None else tuple(self.cuts.supports)
 
-    def __call__(self, solver: Any, where: int) -> None:
-        if self.error is not None:
-            return
-        try:
-            if self.limits.cancelled:
-                solver.terminate()
-            elif self.cuts is not None:
-                self.cuts(solver, where)
-        except BaseException as error:  # gurobipy prints and drops it: keep it, stop, raise it after optimize
-            self.error = error
+    def callback(self, solver: Any, where: int) -> None:
+        """What gurobipy calls; it prints and drops an exception, so none leaves here."""
+        if self():
             solver.terminate()
-
-    def raise_stored(self) -> None:
-        """Raise what the callback could not."""
-        if self.error is not None:
-            raise self.error
+        elif self.cuts is not None:
+            try:
+                self.cuts(solver, where)
+            except BaseException as error:
+                self.error = error
+                solver.terminate()
 
 
 class _Benders:

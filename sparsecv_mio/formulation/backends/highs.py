@@ -21,6 +21,7 @@ from sparsecv_mio.formulation.backends.base import (
     Availability,
     Backend,
     Capabilities,
+    Poll,
     failed,
     gap_target,
     read_tail,
@@ -38,6 +39,8 @@ IntArray = NDArray[np.int64]
 ALL = frozenset({"force", "together", "at_most", "box"})
 ROOT_ROUNDS = 60
 CUT_TOLERANCE = 1e-10
+EARLY = 0.03
+RESIDUAL_SEEDS, SLOPE_SEEDS = 16, 4  # measured on autompg: four times fewer seconds than without
 
 
 class HighsBackend(Backend):
@@ -56,7 +59,8 @@ class HighsBackend(Backend):
         require_finite(task.lo, task.hi, "highs")
         model, arrays = self._lowered(OuterModel, task)
         assert isinstance(model, OuterModel)
-        run = _Run(task, limits, _load(arrays, limits), _Columns.of(model, arrays), arrays)
+        poll = Poll(limits)
+        run = _Run(task, limits, _load(arrays, limits, poll), _Columns.of(model, arrays), poll)
         run.start = arrays.vector(model.point(task, task.start_u, task.start_z))
         run.clock = time.perf_counter()
         return run.solve()
@@ -85,7 +89,7 @@ class _Run:
     limits: Limits
     solver: Any
     at: _Columns
-    arrays: Lowered
+    poll: Poll
     start: FloatArray = field(default_factory=lambda: np.zeros(0))
     clock: float = 0.0
     bound: float = -math.inf
@@ -102,6 +106,7 @@ class _Run:
         self._cut(self.start)
         for u in self.task.points:
             self._cut_at(self.task.scaled.factor @ u, u, np.ones(self.task.q))
+        self._seed()
         stop = self._linear_phase()
         if stop is None:
             stop = self._integer_phase()
@@ -114,6 +119,20 @@ class _Run:
             raw_status=f"{self.raw} in round {self.rounds}",
             seconds=time.perf_counter() - self.clock,
         )
+
+    def _seed(self) -> None:
+        """Lay tangents over all of the level set, where every answer is: integer rounds are dear, rows are cheap.
+
+        Everything as good as the start has `|r_i - (R u_ridge)_i| <= sqrt(upper - floor)` in every direction i.
+        """
+        scaled, q = self.task.scaled, self.task.q
+        middle = scaled.factor @ scaled.ridge
+        radius = math.sqrt(max(self.upper - scaled.floor, 0.0))
+        for k in np.linspace(-1.0, 1.0, RESIDUAL_SEEDS):
+            self._cut_at(middle + k * radius, np.zeros(q), np.ones(q))
+        for k in range(1, SLOPE_SEEDS + 1):
+            for side in (self.task.lo, self.task.hi):
+                self._cut_at(np.zeros(0), side * (k / SLOPE_SEEDS), np.ones(q))
 
     def _remaining(self) -> float:
         return self.limits.seconds - (time.perf_counter() - self.clock)
@@ -130,6 +149,7 @@ class _Run:
         remaining = self._remaining()
         self.solver.setOptionValue("time_limit", max(remaining, 0.0) if math.isfinite(remaining) else 1e30)
         self.solver.run()
+        self.poll.raise_stored()
         self.rounds += 1
         self.raw = self.solver.modelStatusToString(self.solver.getModelStatus())
         solution = self.solver.getSolution()
@@ -152,7 +172,7 @@ class _Run:
             value = float(self.solver.getInfo().objective_function_value)
             gained = value - self.bound
             self.bound = max(self.bound, value)
-            if not self._cut(x) or gained < 1e-5:
+            if not self._cut(x) or gained < 1e-6:
                 break
         return None
 
@@ -166,8 +186,8 @@ class _Run:
             stop = self._stopped()
             if stop is not None:
                 return stop
-            # early rounds only have to be good enough to cut: a tenth of the gap that is left
-            wanted = max(0.1 * (self.upper - self.bound), 0.5 * target) if math.isfinite(self.bound) else 0.5 * target
+            # early rounds only have to be good enough to cut: a small part of the gap that is left
+            wanted = max(EARLY * (self.upper - self.bound), 0.5 * target) if math.isfinite(self.bound) else 0.5 * target
             self.solver.setOptionValue("mip_abs_gap", wanted)
             if math.isfinite(self.limits.nodes):
                 self.solver.setOptionValue("mip_max_nodes", int(max(self.limits.nodes - self.nodes, 1)))
@@ -265,7 +285,7 @@ class _Run:
         return count
 
 
-def _load(arrays: Lowered, limits: Limits) -> Any:
+def _load(arrays: Lowered, limits: Limits, poll: Poll) -> Any:
     import highspy
 
     solver = highspy.Highs()
@@ -292,15 +312,15 @@ def _load(arrays: Lowered, limits: Limits) -> Any:
     if solver.passModel(lp) == highspy.HighsStatus.kError:
         raise failed("highs", "the model was refused", read_tail(limits.log))
     if limits.cancel is not None:
-        _poll(solver, limits)
+        _include_cancel(solver, poll)
     return solver
 
 
-def _poll(solver: Any, limits: Limits) -> None:
+def _include_cancel(solver: Any, poll: Poll) -> None:
     """Ask for the cancel event from inside the branch-and-bound and the simplex."""
 
     def ask(event: Any) -> None:
-        if limits.cancelled:
+        if poll():
             event.interrupt(True)
 
     solver.cbMipInterrupt.subscribe(ask)

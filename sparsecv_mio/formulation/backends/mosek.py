@@ -20,6 +20,7 @@ from sparsecv_mio.formulation.backends.base import (
     Availability,
     Backend,
     Capabilities,
+    Poll,
     failed,
     gap_target,
     read_tail,
@@ -177,12 +178,14 @@ def _optimise(
     if limits.log is not None:
         solver.linkfiletostream(mosek.streamtype.log, limits.log, 0)
     solver.putxxslice(kind, 0, arrays.size, start.tolist())
+    poll = Poll(limits)
     if limits.cancel is not None:
-        solver.set_Progress(lambda _code: int(limits.cancelled))
+        solver.set_Progress(lambda _code: int(poll()))
     begin = time.perf_counter()
     reason = solver.optimize()
     seconds = time.perf_counter() - begin
     solver.set_Progress(None)
+    poll.raise_stored()
     codes, states = mosek.rescode, mosek.solsta
     stops = {
         codes.ok: Stop.OPTIMAL,

@@ -22,6 +22,7 @@ from sparsecv_mio.formulation.backends.base import (
     Availability,
     Backend,
     Capabilities,
+    Poll,
     failed,
     gap_target,
     read_tail,
@@ -68,14 +69,16 @@ class ScipBackend(Backend):
         start = arrays.vector(model.point(task, task.start_u, task.start_z))
         solver, x = _load(arrays, start)
         _options(solver, task, limits)
+        poll = Poll(limits)
         if limits.cancel is not None:
-            _include_cancel(solver, limits)
+            _include_cancel(solver, poll)
         begin = time.perf_counter()
         try:
             solver.optimizeNogil()
         except Exception as error:  # pyscipopt raises bare exceptions with SCIP's return code
             raise failed("scip", str(error), read_tail(limits.log)) from error
         seconds = time.perf_counter() - begin
+        poll.raise_stored()
         return _answer(solver, x, arrays.columns(model.z), limits, seconds)
 
 
@@ -166,7 +169,7 @@ def _options(solver: Any, task: Task, limits: Limits) -> None:
         solver.hideOutput()
 
 
-def _include_cancel(solver: Any, limits: Limits) -> None:
+def _include_cancel(solver: Any, poll: Poll) -> None:
     """Poll the cancel event at every node and every linear program."""
     import pyscipopt
 
@@ -180,7 +183,7 @@ def _include_cancel(solver: Any, limits: Limits) -> None:
             self.model.dropEvent(moments, self)
 
         def eventexec(self, event: Any) -> dict[str, Any]:
-            if limits.cancelled:
+            if poll():
                 self.model.interruptSolve()
             return {}
 

@@ -1,0 +1,271 @@
+"""Every backend and formulation against brute force."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from conformance_suite import FORMS, brute_force, problem_of, random_constraints, random_problem, usable
+
+from sparsecv_mio.errors import BadInput
+from sparsecv_mio.formulation.constraints import FREE, SideConstraints
+from sparsecv_mio.formulation.outcome import Advice, Limits, Outcome, Start, Stop
+from sparsecv_mio.formulation.refit import refit
+from sparsecv_mio.formulation.task import make_task
+from sparsecv_mio.problem.problem import SparseProblem
+
+QUICK, FULL = 12, 500
+
+
+def check(outcome: Outcome, truth: float, problem: SparseProblem, limits: Limits | None = None) -> None:
+    """Bounds hold, the status says what is true, the refit is the support's own value."""
+    gap = (limits or Limits()).gap
+    assert (outcome.stop is Stop.INFEASIBLE) == (truth == math.inf)
+    if truth == math.inf:
+        assert outcome.incumbent is None and outcome.lower == outcome.upper == math.inf
+        return
+    rounding = 1e-9 * truth + 1e-13 * problem.yy
+    assert outcome.lower <= truth + rounding
+    assert outcome.upper >= truth - rounding
+    if outcome.stop is Stop.OPTIMAL:
+        assert outcome.upper - outcome.lower <= gap * outcome.upper + outcome.allowance
+        assert outcome.upper - truth <= gap * truth + outcome.allowance + rounding
+    else:
+        assert not math.isnan(outcome.lower) and not math.isnan(outcome.upper)
+
+
+def run_random(name: str, form: str, count: int, seed: int) -> None:
+    backend = usable(name)
+    rng = np.random.default_rng(seed)
+    unproved = 0
+    for _ in range(count):
+        problem = random_problem(rng)
+        tau = int(rng.integers(0, problem.q + 1))
+        truth = brute_force(problem, tau)
+        outcome = backend.solve(problem, tau, formulation=form, limits=Limits(seconds=60.0))
+        check(outcome, truth, problem)
+        unproved += outcome.stop is not Stop.OPTIMAL
+        assert outcome.upper <= truth * (1 + 1e-6) + 1e-12 * problem.yy
+    assert unproved <= 0.02 * count, f"{unproved} of {count} not proved"
+
+
+@pytest.mark.parametrize(("name", "form"), FORMS)
+def test_random_problems(name: str, form: str) -> None:
+    run_random(name, form, QUICK, 20)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("name", "form"), FORMS)
+def test_500_random_problems(name: str, form: str) -> None:
+    run_random(name, form, FULL, 21)
+
+
+def run_constrained(name: str, form: str, count: int, seed: int) -> None:
+    backend = usable(name)
+    kinds = sorted(backend.capabilities.formulations[form])
+    if not kinds:
+        pytest.skip(f"{name} {form} takes no side constraints")
+    rng = np.random.default_rng(seed)
+    seen = set()
+    for _ in range(count):
+        problem = random_problem(rng, q=int(rng.integers(3, 7)))
+        problem = problem_scaled(problem)
+        tau = int(rng.integers(1, 4))
+        some = frozenset(k for k in kinds if rng.random() < 0.5) or frozenset(kinds[:1])
+        constraints = random_constraints(rng, problem.q, some)
+        truth = brute_force(problem, tau, constraints)
+        outcome = backend.solve(problem, tau, formulation=form, constraints=constraints, limits=Limits(seconds=60.0))
+        check(outcome, truth, problem)
+        seen.add(outcome.stop)
+        if outcome.incumbent is not None:
+            assert constraints.allows(outcome.incumbent, tau)
+            fit = refit(problem, outcome.incumbent, constraints)
+            assert fit.objective == pytest.approx(outcome.upper)
+            lo, hi = constraints.interval(problem.q)
+            at = list(outcome.incumbent)
+            assert np.all(np.asarray(outcome.beta) >= lo[at]) and np.all(np.asarray(outcome.beta) <= hi[at])
+    assert Stop.OPTIMAL in seen
+
+
+def problem_scaled(problem: SparseProblem) -> SparseProblem:
+    """The response in units that make the boxes of `random_constraints` bind."""
+    unit = math.sqrt(problem.yy) / 3.0
+    return SparseProblem(
+        problem.Q, problem.c / unit, problem.yy / unit**2, problem.weight, problem.lam, problem.n, problem.v_mean, 0.0
+    )
+
+
+@pytest.mark.parametrize(("name", "form"), FORMS)
+def test_side_constraints(name: str, form: str) -> None:
+    run_constrained(name, form, QUICK, 30)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("name", "form"), FORMS)
+def test_many_side_constraints(name: str, form: str) -> None:
+    run_constrained(name, form, 150, 31)
+
+
+@pytest.mark.parametrize(("name", "form"), FORMS)
+def test_infeasible_side_constraints_are_reported(name: str, form: str) -> None:
+    backend = usable(name)
+    if "force" not in backend.capabilities.formulations[form]:
+        problem = random_problem(np.random.default_rng(0), q=4)
+        with pytest.raises(BadInput, match="does not take: force"):
+            backend.solve(problem, 2, formulation=form, constraints=SideConstraints(forced_in=(0,)))
+        return
+    problem = random_problem(np.random.default_rng(0), q=5)
+    for constraints in (
+        SideConstraints(forced_in=(0, 1, 2)),
+        SideConstraints(forced_in=(0,), forced_out=(0,)),
+        SideConstraints(forced_in=(0,), together=((0, 1, 2),)),
+        SideConstraints(forced_in=(0, 1), at_most=((1, (0, 1, 2)),)),
+    ):
+        outcome = backend.solve(problem, 2, formulation=form, constraints=constraints)
+        assert outcome.stop is Stop.INFEASIBLE
+        assert outcome.incumbent is None and outcome.lower == outcome.upper == math.inf
+
+
+@pytest.mark.parametrize(("name", "form"), FORMS)
+def test_the_solver_itself_finds_the_optimum_from_a_poor_start(name: str, form: str) -> None:
+    """The first support the contract builds is nearly always best; here the solver is given the empty one."""
+    backend = usable(name)
+    rng = np.random.default_rng(7)
+    for _ in range(QUICK):
+        problem = random_problem(rng, q=6)
+        tau = int(rng.integers(1, 4))
+        truth = brute_force(problem, tau)
+        task = make_task(problem, tau, FREE, refit(problem, ()), Advice())
+        answer = backend._run(task, form, Limits(seconds=60.0))
+        trust = 0.0 if answer.certified else 2e-6 * problem.yy
+        assert task.scaled.objective(answer.bound) - trust <= truth + 1e-9 * problem.yy
+        best = min([refit(problem, support).objective for support in answer.supports], default=problem.yy)
+        assert best <= truth + 3e-6 * problem.yy
+
+
+@pytest.mark.parametrize(("name", "form"), FORMS)
+@pytest.mark.parametrize("gamma", [1e-6, 1e-3, 1e4, 1e8])
+def test_tiny_and_huge_gamma(name: str, form: str, gamma: float) -> None:
+    backend = usable(name)
+    rng = np.random.default_rng(3)
+    X = rng.standard_normal((30, 6))
+    problem = problem_of(X / np.linalg.norm(X, axis=0), X @ np.array([2.0, -1.0, 0.5, 0, 0, 0]) + 1.0, gamma)
+    for tau in (2, 4):
+        outcome = backend.solve(problem, tau, formulation=form, limits=Limits(seconds=60.0))
+        check(outcome, brute_force(problem, tau), problem)
+        assert outcome.stop is Stop.OPTIMAL
+
+
+@pytest.mark.parametrize(("name", "form"), FORMS)
+def test_fewer_rows_than_columns(name: str, form: str) -> None:
+    backend = usable(name)
+    rng = np.random.default_rng(4)
+    X = rng.standard_normal((5, 9))
+    problem = problem_of(X / np.linalg.norm(X, axis=0), rng.standard_normal(5), 0.05)
+    for tau in (2, 4):
+        check(backend.solve(problem, tau, formulation=form), brute_force(problem, tau), problem)
+
+
+@pytest.mark.parametrize(("name", "form"), FORMS)
+def test_ties(name: str, form: str) -> None:
+    """Copies, negated copies and exchangeable columns: any of the tied supports, at the true value."""
+    backend = usable(name)
+    rng = np.random.default_rng(5)
+    base = rng.standard_normal((20, 3))
+    X = np.column_stack([base, base[:, 0], -base[:, 1]])
+    problem = problem_of(X, base @ np.array([1.0, 1.0, 0.2]), 1.0)
+    for tau in (1, 2, 3):
+        outcome = backend.solve(problem, tau, formulation=form)
+        check(outcome, brute_force(problem, tau), problem)
+        assert outcome.stop is Stop.OPTIMAL
+    flat = SparseProblem(np.eye(6), np.ones(6), 10.0, np.ones(6), 0.5, 20, np.zeros(6), 0.0)
+    outcome = backend.solve(flat, 3, formulation=form)
+    check(outcome, brute_force(flat, 3), flat)
+    assert outcome.stop is Stop.OPTIMAL
+
+
+@pytest.mark.parametrize(("name", "form"), FORMS)
+def test_weights_and_degenerate_data(name: str, form: str) -> None:
+    backend = usable(name)
+    rng = np.random.default_rng(6)
+    X = rng.standard_normal((25, 5))
+    weighted = problem_of(X, rng.standard_normal(25), 0.3, weight=10.0 ** rng.uniform(-3, 3, 5))
+    check(backend.solve(weighted, 2, formulation=form), brute_force(weighted, 2), weighted)
+    nothing = SparseProblem(np.eye(3), np.zeros(3), 0.0, np.ones(3), 0.5, 9, np.zeros(3), 0.0)
+    outcome = backend.solve(nothing, 2, formulation=form)
+    assert outcome.stop is Stop.OPTIMAL and outcome.lower == 0.0 and outcome.upper <= 1e-300
+    unrelated = SparseProblem(np.eye(3), np.zeros(3), 4.0, np.ones(3), 0.5, 9, np.zeros(3), 0.0)
+    outcome = backend.solve(unrelated, 2, formulation=form)
+    assert outcome.stop is Stop.OPTIMAL and outcome.upper == pytest.approx(4.0)
+    zero = backend.solve(weighted, 0, formulation=form)
+    assert zero.incumbent == () and zero.stop is Stop.OPTIMAL and zero.upper == weighted.yy
+
+
+@pytest.mark.parametrize(("name", "form"), FORMS)
+def test_scaling_the_response_scales_the_objective(name: str, form: str) -> None:
+    backend = usable(name)
+    problem = random_problem(np.random.default_rng(11), q=6)
+    one = backend.solve(problem, 3, formulation=form)
+    for factor in (1e-100, 1e60):
+        big = SparseProblem(
+            problem.Q, problem.c * factor, problem.yy * factor**2, problem.weight, problem.lam, problem.n,
+            problem.v_mean, 0.0,
+        )  # fmt: skip
+        outcome = backend.solve(big, 3, formulation=form)
+        assert outcome.incumbent == one.incumbent
+        assert outcome.upper == pytest.approx(one.upper * factor**2, rel=1e-9)
+
+
+@pytest.mark.parametrize(("name", "form"), FORMS)
+def test_warm_start_is_respected(name: str, form: str) -> None:
+    """With no time to search, the answer is the start handed in when that is better than the built-in one."""
+    backend = usable(name)
+    rng = np.random.default_rng(12)
+    for _ in range(40):
+        problem = random_problem(rng, q=8)
+        best = min(
+            ((refit(problem, s).objective, s) for s in _pairs(8)),
+        )
+        outcome = backend.solve(
+            problem, 2, formulation=form, start=Start(best[1], "brute force"), limits=Limits(seconds=0.0)
+        )
+        assert outcome.upper == pytest.approx(best[0], rel=1e-12)
+        assert outcome.stop in (Stop.TIME, Stop.OPTIMAL)
+    if backend.capabilities.formulations[form] >= {"force"}:
+        # a start that the side constraints exclude is ignored, not obeyed
+        outcome = backend.solve(
+            problem, 2, formulation=form, start=Start(best[1], "excluded"),
+            constraints=SideConstraints(forced_out=best[1]),
+        )  # fmt: skip
+        assert not set(outcome.incumbent or ()) & set(best[1])
+
+
+def _pairs(q: int) -> list[tuple[int, ...]]:
+    return [(i, j) for j in range(q) for i in range(j)]
+
+
+@pytest.mark.parametrize(("name", "form"), FORMS)
+def test_advice_is_used_and_checked(name: str, form: str) -> None:
+    backend = usable(name)
+    problem = random_problem(np.random.default_rng(13), q=7)
+    truth = brute_force(problem, 3)
+    plain = backend.solve(problem, 3, formulation=form)
+    advice = Advice(
+        lower=truth * (1 - 1e-9),
+        fixed_in=plain.incumbent[:1] if plain.incumbent else (),
+        points=(np.linalg.solve(problem.M, problem.c),),
+    )
+    outcome = backend.solve(problem, 3, formulation=form, advice=advice)
+    check(outcome, truth, problem)
+    assert outcome.lower >= truth * (1 - 2e-9)
+
+
+@pytest.mark.parametrize(("name", "form"), FORMS)
+def test_bad_requests_are_one_line(name: str, form: str) -> None:
+    backend = usable(name)
+    problem = random_problem(np.random.default_rng(14), q=4)
+    with pytest.raises(BadInput, match="tau must be between 0 and the 4 columns"):
+        backend.solve(problem, 5, formulation=form)
+    with pytest.raises(BadInput, match="no formulation 'nonsense'"):
+        backend.solve(problem, 2, formulation="nonsense")

@@ -1,0 +1,190 @@
+"""Limits, interruptions and breakdowns: valid bounds and the right word, or one clear error."""
+
+from __future__ import annotations
+
+import threading
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+from conformance_suite import FORMS, problem_of, random_problem, usable
+
+from sparsecv_mio.errors import BackendFailed, BackendUnavailable, Contradiction
+from sparsecv_mio.formulation.backends import get_backend
+from sparsecv_mio.formulation.backends.base import Answer
+from sparsecv_mio.formulation.backends.native.path import solve_path
+from sparsecv_mio.formulation.outcome import Limits, Stop
+from sparsecv_mio.problem.problem import SparseProblem
+
+INSTANCES = Path(__file__).resolve().parents[2] / "instances"
+
+
+@pytest.fixture(scope="module")
+def hard() -> SparseProblem:
+    """diabetes64, gamma 0.01: far from closed within a second at tau 10."""
+    table = np.loadtxt(INSTANCES / "diabetes64.csv", delimiter=",", skiprows=1)
+    X = table[:, :-1] - table[:, :-1].mean(axis=0)
+    return problem_of(X / np.linalg.norm(X, axis=0), table[:, -1], 0.01)
+
+
+@pytest.fixture(scope="module")
+def best_known(hard: SparseProblem) -> float:
+    """An upper bound on the optimum from the native engine's first nodes."""
+    return solve_path(hard, [10], effort=20_000).cells[10].upper
+
+
+@pytest.mark.parametrize(("name", "form"), FORMS)
+def test_one_second_on_a_hard_instance(name: str, form: str, hard: SparseProblem, best_known: float) -> None:
+    backend = usable(name)
+    began = time.perf_counter()
+    outcome = backend.solve(hard, 10, formulation=form, limits=Limits(seconds=1.0))
+    took = time.perf_counter() - began
+    assert outcome.stop is Stop.TIME
+    assert outcome.seconds < 3.0
+    assert took - outcome.setup_seconds < 3.0
+    assert 0.0 < outcome.lower <= best_known
+    assert outcome.lower < outcome.upper and len(outcome.incumbent or ()) == 10
+    assert outcome.upper >= 0.95 * best_known
+
+
+@pytest.mark.parametrize(("name", "form"), FORMS)
+def test_node_limit(name: str, form: str, hard: SparseProblem, best_known: float) -> None:
+    backend = usable(name)
+    outcome = backend.solve(hard, 6, formulation=form, limits=Limits(nodes=1, seconds=60.0))
+    assert outcome.stop is Stop.NODES
+    assert 0.0 < outcome.lower < outcome.upper
+
+
+@pytest.mark.parametrize(("name", "form"), FORMS)
+def test_gap_limit(name: str, form: str, hard: SparseProblem) -> None:
+    backend = usable(name)
+    outcome = backend.solve(hard, 10, formulation=form, limits=Limits(gap=0.2, seconds=60.0))
+    assert outcome.stop is Stop.OPTIMAL
+    assert outcome.gap <= 0.2 + outcome.allowance / outcome.upper
+
+
+@pytest.mark.parametrize(("name", "form"), FORMS)
+def test_cancel_from_another_thread(name: str, form: str, hard: SparseProblem) -> None:
+    backend = usable(name)
+    backend.solve(random_problem(np.random.default_rng(0), q=4), 2, formulation=form)  # imports apart
+    cancel = threading.Event()
+    timer = threading.Timer(0.5, cancel.set)
+    timer.start()
+    try:
+        outcome = backend.solve(hard, 10, formulation=form, limits=Limits(seconds=60.0, cancel=cancel))
+    finally:
+        timer.cancel()
+    assert outcome.stop is Stop.INTERRUPTED
+    assert outcome.seconds < 10.0
+    assert 0.0 < outcome.lower < outcome.upper
+    again = backend.solve(hard, 10, formulation=form, limits=Limits(seconds=60.0, cancel=cancel))
+    assert again.stop is Stop.INTERRUPTED and again.seconds < 1.0
+
+
+@pytest.mark.parametrize(("name", "form"), FORMS)
+def test_log_file(name: str, form: str, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    backend = usable(name)
+    if "log" not in backend.capabilities.limits:
+        pytest.skip(f"{name} writes no log")
+    log = tmp_path / "solver.log"
+    problem = random_problem(np.random.default_rng(2), q=7)
+    backend.solve(problem, 3, formulation=form, limits=Limits(log=str(log)))
+    assert log.stat().st_size > 100
+    capfd.readouterr()
+    backend.solve(problem, 3, formulation=form)
+    assert capfd.readouterr().out == ""
+
+
+@pytest.mark.parametrize(("name", "form"), FORMS)
+def test_two_threads_at_once(name: str, form: str) -> None:
+    """One backend object, several callers: the same answers as one after the other."""
+    backend = usable(name)
+    rng = np.random.default_rng(8)
+    problems = [random_problem(rng, q=6) for _ in range(6)]
+    alone = [backend.solve(problem, 3, formulation=form).upper for problem in problems]
+    together: list[float] = [np.nan] * 6
+
+    def work(k: int) -> None:
+        together[k] = backend.solve(problems[k], 3, formulation=form).upper
+
+    threads = [threading.Thread(target=work, args=(k,)) for k in range(6)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert together == alone
+
+
+def test_gurobi_callback_errors_surface(monkeypatch: pytest.MonkeyPatch) -> None:
+    backend = usable("gurobi")
+    from sparsecv_mio.formulation.backends import gurobi
+
+    def broken(self: object, solver: object, where: int) -> None:
+        raise ZeroDivisionError("inside the callback")
+
+    monkeypatch.setattr(gurobi._Benders, "__call__", broken)
+    with pytest.raises(ZeroDivisionError, match="inside the callback"):
+        backend.solve(random_problem(np.random.default_rng(9), q=8), 3, formulation="benders")
+
+
+def test_cancel_polling_errors_surface(monkeypatch: pytest.MonkeyPatch, hard: SparseProblem) -> None:
+    """Whatever a poll of the cancel event raises comes out of solve, from every solver that polls in a callback."""
+
+    class Broken(threading.Event):
+        polls = 0
+
+        def is_set(self) -> bool:
+            Broken.polls += 1
+            if Broken.polls > 3:
+                raise ZeroDivisionError("inside the poll")
+            return False
+
+    for name in ("native", "gurobi", "scip", "highs"):
+        backend = usable(name)
+        Broken.polls = 0
+        with pytest.raises(ZeroDivisionError, match="inside the poll"):
+            backend.solve(hard, 10, limits=Limits(seconds=20.0, cancel=Broken()))
+
+
+def test_gurobi_past_its_size_limit() -> None:
+    backend = usable("gurobi")
+    if "size-limited" not in backend.available().licence:
+        pytest.skip("a full licence has no size limit")
+    rng = np.random.default_rng(10)
+    problem = problem_of(rng.standard_normal((150, 120)), rng.standard_normal(150), 1.0)
+    for form in ("perspective", "bigm"):
+        with pytest.raises(BackendUnavailable, match="120 columns is past the size limit of this licence") as caught:
+            backend.solve(problem, 3, formulation=form)
+        assert caught.value.exit_code == 4 and "\n" not in str(caught.value)
+    outcome = backend.solve(problem, 2, formulation="benders", limits=Limits(seconds=2.0))
+    assert 0.0 < outcome.lower <= outcome.upper
+
+
+def test_unavailable_backend_is_one_line() -> None:
+    backend = get_backend("mosek")
+    if backend.available().usable:
+        pytest.skip("mosek has a licence here")
+    with pytest.raises(BackendUnavailable, match="backend mosek cannot be used: no licence") as caught:
+        backend.solve(random_problem(np.random.default_rng(1), q=4), 2)
+    assert caught.value.exit_code == 4 and "\n" not in str(caught.value)
+
+
+def test_a_bound_above_a_feasible_objective_is_never_hidden(monkeypatch: pytest.MonkeyPatch) -> None:
+    problem = random_problem(np.random.default_rng(3), q=7)
+    for name in ("gurobi", "highs", "scip", "native"):
+        backend = usable(name)
+        monkeypatch.setattr(backend, "_run", lambda task, form, limits: Answer(Stop.OPTIMAL, 0.5, raw_status="wrong"))
+        with pytest.raises(Contradiction, match="above a feasible"):
+            backend.solve(problem, 3)
+        monkeypatch.undo()
+
+
+def test_unknown_solver_states_are_failures(monkeypatch: pytest.MonkeyPatch) -> None:
+    from sparsecv_mio.formulation.backends import scip
+
+    backend = usable("scip")
+    monkeypatch.setattr(scip, "STOPS", {})
+    with pytest.raises(BackendFailed, match="backend scip failed") as caught:
+        backend.solve(random_problem(np.random.default_rng(4), q=7), 3)
+    assert caught.value.raw_status and caught.value.exit_code == 4
