@@ -59,8 +59,8 @@ def test_errors_and_bounds_equal_naive(loss: Loss, regularizer: Regularizer) -> 
     full = train(make_problem(X, y, loss, regularizer), tol=1e-9)
     bounds = leave_one_out_bounds(full)
     assert np.all(bounds.lower <= values + away) and np.all(values - away <= bounds.upper)
-    for options in ({}, {"steps": False}, {"bounds": False}):
-        data = sp.csr_array(X) if options == {"steps": False} else X
+    ways = ((X, {}), (sp.csr_array(X), {}), (X, {"steps": False}), (sp.csr_array(X), {"bounds": False}))
+    for data, options in ways:
         result = loocv(make_problem(data, y, loss, regularizer), tol=1e-8, **options)
         assert np.array_equal(result.signs, np.sign(values))
         assert result.errors == int(np.sum(np.sign(values) != y))
@@ -80,6 +80,16 @@ def test_errors_equal_naive_on_larger_data(n: int, d: int, lam: float) -> None:
     assert fast.certain.all() and plain.trainings == n and fast.trainings < n // 10
     printed = loocv(problem, steps=False)
     assert np.array_equal(printed.signs, plain.signs) and printed.trainings == int(printed.open.sum())
+
+
+@pytest.mark.slow
+def test_errors_equal_naive_for_600_rows_and_10000_columns() -> None:
+    X, y = classes(np.random.default_rng(9), 600, 10_000, 2.05)
+    X = (X - X.mean(axis=0)) / X.std(axis=0)
+    for lam in (1.0, 2.0**-10):
+        problem = make_problem(X, y, Logistic(), Regularizer(lam))
+        plain, fast = loocv(problem, tol=1e-10, bounds=False), loocv(problem)
+        assert np.array_equal(fast.signs, plain.signs) and fast.certain.all() and fast.trainings < 30
 
 
 def test_the_newton_step_is_exact_for_the_squared_loss_and_near_for_the_logistic() -> None:

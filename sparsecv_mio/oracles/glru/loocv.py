@@ -138,7 +138,7 @@ def loocv(
     rows, y = problem.rows, problem.y[problem.rows]
     known = leave_one_out_bounds(fit) if bounds else _nothing(rows.size)
     clock.append(time.perf_counter())
-    signs, trained = known.sign(), np.zeros(rows.size, dtype=bool)
+    signs, trained = _signs(fit, rows, known), np.zeros(rows.size, dtype=bool)
     still_open = np.isnan(signs)
     bracket = int(np.sum(signs == -y) + np.sum(signs == 0.0)), int(np.sum(signs != y))
     if bounds and steps and not approximate and _steps_pay(fit, int(still_open.sum())):
@@ -205,15 +205,19 @@ def _steps_pay(fit: Fit, count: int) -> bool:
     return count > d * STEPS_PER_COLUMN and d <= LARGEST_FACTOR and problem.n > 1
 
 
+def _signs(fit: Fit, rows: IntArray, known: Bracket) -> FloatArray:
+    """Signs that intervals prove with room for rounding, NaN for the others; a prediction at a row of zeros is zero."""
+    margin = NEAR_ZERO * np.sqrt(fit.problem.design.row_sq[rows]) * float(np.linalg.norm(fit.w))
+    signs = np.select([known.lower > margin, known.upper < -margin], [1.0, -1.0], default=np.nan)
+    return np.where((known.lower == 0.0) & (known.upper == 0.0), 0.0, signs)
+
+
 def _step_signs(fit: Fit, rows: IntArray) -> FloatArray:
     """Signs that the gap of one Newton step proves, NaN for the others."""
     problem, oracle = fit.problem, NewtonOracle(fit)
     regularizer = problem.regularizer
-    norm = np.sqrt(problem.design.row_sq[rows])
-    margin = NEAR_ZERO * norm * float(np.linalg.norm(fit.w))
     if regularizer.l1 == 0.0 and not regularizer.intercept and problem.column_mask is None:
-        found = oracle.brackets(rows)
-        return np.select([found.lower > margin, found.upper < -margin], [1.0, -1.0], default=np.nan)
+        return _signs(fit, rows, oracle.brackets(rows))
     signs = np.full(rows.size, np.nan)
     for k, (row, w) in enumerate(zip(rows.tolist(), oracle.points(rows), strict=True)):
         sign = _decided(settle(problem.without_rows([row]), w), feature_rows(problem, rows[k : k + 1]))
