@@ -113,11 +113,11 @@ def score_supports(
                         x = abs(V[lo + i, supports[a, c]])
                         s += x * spread[a, c]
                         size += x * abs(beta[a, c])
-                    slip[i] = s + (n + 4) * EPS * size
+                    slip[i] = s + (4 * n + 16) * EPS * size
                     wide += slip[i] * slip[i]
                 norm = np.sqrt(out)
                 wide = (np.sqrt(wide) + blur[a] * trace * norm) / (1.0 - eta[k])
-                error[t, k] = (2.0 * norm + wide) * wide + 8.0 * EPS * out
+                error[t, k] = (2.0 * norm + wide) * wide + 32.0 * EPS * out
             elif f < second[t, k]:
                 second[t, k] = f
 

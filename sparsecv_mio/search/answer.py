@@ -186,7 +186,7 @@ def build_record(
             mios=int((answer.cells.decided & answer.cells.branched).sum()),
             nodes=run.nodes,
             seconds=run.clock.seconds,
-            engine="per-fold",
+            engine=run.engines(),
         ),
         data=data_info(data),
         folds=FoldInfo(answer.folds.spec, answer.folds.seed, answer.folds.k, answer.folds.digest),

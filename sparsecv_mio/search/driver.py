@@ -20,7 +20,8 @@ from sparsecv_mio.errors import BadInput
 from sparsecv_mio.formulation.backends.native.path import PathResult, solve_path
 from sparsecv_mio.problem.accumulate import Moments, row_moments, training_moments
 from sparsecv_mio.problem.problem import FloatArray
-from sparsecv_mio.search.allfolds import ThresholdEnumeration
+from sparsecv_mio.search.allfolds import Engine, solve_all_folds
+from sparsecv_mio.search.allfolds.full import FullData
 from sparsecv_mio.search.cells import CellTable, PairBounds, pair_bounds
 from sparsecv_mio.search.fold_job import FoldJob
 
@@ -106,8 +107,10 @@ class CrossValidation:
         clock: Clock,
         threads: int,
         progress: Callable[[Progress], None] | None,
+        engine: Engine = Engine.AUTO,
     ) -> None:
-        self.data, self.folds, self.grid, self.gap = data, folds, grid, gap
+        self.data, self.folds, self.grid, self.gap, self.engine = data, folds, grid, gap, engine
+        self.decided_by: dict[str, int] = {}
         self.clock, self.threads, self.progress = clock, threads, progress
         self.cells = CellTable.empty(len(grid.gammas), len(grid.taus), folds.k)
         self.full: list[PathResult] = []
@@ -137,13 +140,16 @@ class CrossValidation:
     def all_folds(self) -> None:
         """Decide what one tree can decide for all folds at once; the rest is left to the rounds."""
         assert self.all_rows is not None
-        engine = ThresholdEnumeration(
-            self.data, self.folds, self.all_rows, self.grid.taus, self.cells, self.threads
-        )
-        if not engine.usable:
+        if self.engine is Engine.PER_FOLD:
             return
+        full = FullData(self.data, self.folds, self.all_rows, self.grid.taus, self.cells, self.threads)
         for g in np.argsort(-self.grid.gammas, kind="stable").tolist():
-            self.nodes += engine.run(g, float(self.grid.gammas[g]), self.full[g], self.clock.expired)
+            nodes, decided = solve_all_folds(
+                full, g, float(self.grid.gammas[g]), self.full[g], self.engine, self.clock.expired
+            )
+            self.nodes += nodes
+            for name, count in decided.items():
+                self.decided_by[name] = self.decided_by.get(name, 0) + count
             self._report()
 
     def bounds(self) -> PairBounds:
@@ -160,6 +166,12 @@ class CrossValidation:
                 hopeless[now.best] = False
                 open_cells &= ~hopeless[:, :, None]
         return open_cells
+
+    def engines(self) -> str:
+        """Which engine decided how many cells, in words."""
+        alone = int(self.cells.decided.sum()) - sum(self.decided_by.values())
+        parts = [f"{name} {count}" for name, count in self.decided_by.items()]
+        return ", ".join(parts + [f"per-fold {alone}"]) if parts else "per-fold"
 
     @property
     def finished(self) -> bool:
@@ -241,6 +253,7 @@ def cross_validate(
     threads: int | None = None,
     progress: Callable[[Progress], None] | None = None,
     stop: threading.Event | None = None,
+    engine: str = "auto",
 ) -> Record:
     """Find the CV-optimal (tau, gamma) of a grid and prove it.
 
@@ -267,6 +280,8 @@ def cross_validate(
         Called with a :class:`Progress` after each fold.
     stop : threading.Event, optional
         Set it to end the run with what it holds.
+    engine : {"auto", "enumerate", "shared", "per-fold"}
+        How folds share work (:mod:`sparsecv_mio.search.allfolds`); the answer is the same.
 
     Returns
     -------
@@ -293,10 +308,13 @@ def cross_validate(
     from sparsecv_mio.search.answer import build_record
 
     _check_options(dataset, folds, gap, one_se, time_limit, threads)
+    if engine not in list(Engine):
+        raise BadInput(f"engine {engine!r} is unknown: use one of {', '.join(Engine)}")
+    how = Engine(engine)
     grid = Grid.of(gammas, taus, dataset.p)
     clock = Clock(time_limit, stop)
     data = standardize(dataset, scale, intercept)
-    run = CrossValidation(data, folds, grid, gap, clock, threads or os.cpu_count() or 1, progress)
+    run = CrossValidation(data, folds, grid, gap, clock, threads or os.cpu_count() or 1, progress, how)
     run.begin()
     run.all_folds()
     while not run.finished:

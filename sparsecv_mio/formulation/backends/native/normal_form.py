@@ -30,6 +30,8 @@ class NormalForm:
     columns : (m,) int array
         Columns of the problem that vary in training. The others have coefficient zero in every optimum, and every
         optimum that holds one predicts as an optimum without it.
+    scale : (m,) array
+        What each column was multiplied by.
     G : (m, m) array
         `M - I` (or M itself where not curved).
     c : (m,) array
@@ -45,6 +47,7 @@ class NormalForm:
     """
 
     columns: IntArray
+    scale: FloatArray
     G: FloatArray
     c: FloatArray
     yy: float
@@ -109,6 +112,7 @@ def normal_form(problem: SparseProblem) -> NormalForm:
     prev, nxt = _copies(problem.copy_of, columns)
     return NormalForm(
         columns=columns,
+        scale=scale,
         G=G,
         c=problem.c[columns] * scale,
         yy=problem.yy,

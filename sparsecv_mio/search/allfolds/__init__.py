@@ -1,0 +1,86 @@
+"""One tree for all folds: which engine serves which cells (theory section 5).
+
+* `enumerate`: thresholds and one listing, for n much larger than p or few candidates (`thresholds`).
+* `shared`: the alive-fold tree, for leave-one-out with moderate n (`alive`).
+* `per-fold`: one tree per fold, for what is left and for large folds (`fold_job`).
+
+`auto` decides by counted nodes, never by clocks: a listing for every fold if it costs at most a few full-data trees,
+else the alive-fold tree where folds are single rows and memory allows, else a listing for most folds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from enum import StrEnum
+
+
+from sparsecv_mio.formulation.backends.native.normal_form import normal_form
+from sparsecv_mio.formulation.backends.native.path import PathResult
+from sparsecv_mio.search.allfolds.alive import fits, run_alive_folds
+from sparsecv_mio.search.allfolds.full import FullData
+from sparsecv_mio.search.allfolds.root import Root
+from sparsecv_mio.search.allfolds.thresholds import EVERY_FOLD, FEWER_FOLDS, enumerate_below_thresholds
+
+LARGEST_FOLD = 16  # rows; larger folds lose little Gram work and have leverages near one
+SMALLEST_PLAN = 24  # folds; fewer are cheaper one by one
+PATH_COLUMNS = 128  # beyond, the path tree rarely closes without the perspective
+FULL_TREES = 5  # full-data trees' worth of nodes that a listing for every fold may cost
+FOLD_OVERHEAD = 200  # nodes' worth of work that a tree of its own costs beside its nodes
+
+
+class Engine(StrEnum):
+    """How the cells of a fold plan are solved."""
+
+    AUTO = "auto"
+    ENUMERATE = "enumerate"
+    SHARED = "shared"
+    PER_FOLD = "per-fold"
+
+
+def solve_all_folds(
+    full: FullData, g: int, gamma: float, best: PathResult, engine: Engine, expired: Callable[[], bool]
+) -> tuple[int, dict[str, int]]:
+    """Decide what can be decided for all folds at once of one gamma.
+
+    Parameters
+    ----------
+    full : FullData
+    g, gamma : int, float
+        Row of the grid and its gamma.
+    best : PathResult
+        Best subsets on all rows at this gamma.
+    engine : Engine
+    expired : callable
+
+    Returns
+    -------
+    nodes : int
+    decided : dict of str to int
+        Cells decided by engine.
+    """
+    wanted = [t for t in range(len(full.taus)) if not full.cells.final[g, t].all()]
+    usable = engine is not Engine.PER_FOLD and full.folds.sizes.max() <= LARGEST_FOLD and full.data.q <= PATH_COLUMNS
+    if engine is Engine.AUTO:
+        usable = usable and full.folds.k >= SMALLEST_PLAN
+    if not usable or not wanted or expired():
+        return 0, {}
+    problem = full.base.with_gamma(gamma)
+    form = normal_form(problem)
+    if not form.trusted or form.m == 0:
+        return 0, {}
+    root = Root(full, g, problem, form, best, wanted)
+    one_tree = best.nodes + FOLD_OVERHEAD
+    nodes, decided = 0, {"enumerate": 0, "shared": 0}
+    shared = engine is not Engine.ENUMERATE and fits(full, form.m)
+    if engine in (Engine.AUTO, Engine.ENUMERATE):
+        budget = FULL_TREES * one_tree if shared else full.folds.k * one_tree // 4
+        spent, decided["enumerate"] = enumerate_below_thresholds(full, root, wanted, budget, EVERY_FOLD, expired)
+        nodes += spent
+    if shared and not full.cells.final[g][wanted].all():
+        spent, decided["shared"] = run_alive_folds(full, root, wanted, full.folds.k * one_tree, expired)
+        nodes += spent
+    if not any(decided.values()) and engine is not Engine.SHARED:
+        budget = full.folds.k * one_tree // 8
+        spent, decided["enumerate"] = enumerate_below_thresholds(full, root, wanted, budget, FEWER_FOLDS, expired)
+        nodes += spent
+    return nodes, {name: count for name, count in decided.items() if count}

@@ -1,0 +1,228 @@
+"""What every all-folds engine shares: full-data fits of listed supports, left out of exactly, chunk by chunk."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sparsecv_mio.data.folds import FoldPlan
+from sparsecv_mio.data.standard import Intercept, StandardData
+from sparsecv_mio.formulation.backends.native.normal_form import NormalForm
+from sparsecv_mio.formulation.backends.native.path import PathResult
+from sparsecv_mio.kernels import held_out as refit_kernel
+from sparsecv_mio.kernels import leave_out
+from sparsecv_mio.problem.accumulate import Moments
+from sparsecv_mio.problem.problem import FloatArray, SparseProblem
+from sparsecv_mio.search.cells import CellTable
+
+IntArray = NDArray[np.int64]
+BoolArray = NDArray[np.bool_]
+Rows = tuple[FloatArray, FloatArray, IntArray]
+
+CHUNK_ROWS = 1 << 15
+WIDEST_ETA = 0.45  # leverage of a fold beyond which thresholds say nothing
+SAFE_ETA = 0.99  # leverage beyond which the leave-out identity loses too many digits
+
+
+@dataclass(frozen=True, eq=False)
+class Listing:
+    """Supports worth leaving every fold out of, refitted on all rows; `place` is the row of tau."""
+
+    supports: IntArray
+    sizes: IntArray
+    place: IntArray
+    value: FloatArray
+    beta: FloatArray
+    spread: FloatArray
+    half: FloatArray
+    blur: FloatArray
+
+    def __len__(self) -> int:
+        return len(self.sizes)
+
+    @classmethod
+    def of(cls, problem: SparseProblem, supports: Sequence[IntArray], place: Sequence[int], unit: float) -> Listing:
+        """Refit the supports on the full-data moments. O(s^3) each."""
+        k = len(supports)
+        sizes = np.array([len(s) for s in supports], dtype=np.int64)
+        top = max(int(sizes.max(initial=0)), 1)
+        table = np.zeros((k, top), dtype=np.int64)
+        for a, support in enumerate(supports):
+            table[a, : len(support)] = support
+        made = cls(
+            supports=table,
+            sizes=sizes,
+            place=np.array(place, dtype=np.int64),
+            value=np.empty(k),
+            beta=np.zeros((k, top)),
+            spread=np.zeros((k, top)),
+            half=np.zeros((k, top, top)),
+            blur=np.zeros(k),
+        )
+        refit_kernel.refit_supports(
+            problem.Q, problem.c, problem.yy, problem.penalty, table, sizes, unit, made.beta, made.spread, made.value,
+            np.empty(k),
+        )  # fmt: skip
+        leave_out.half_inverses(problem.Q, problem.penalty, table, sizes, made.half, made.blur)
+        return made
+
+
+@dataclass(frozen=True, eq=False)
+class Scores:
+    """Best two values by (tau, fold) of some consecutive folds, and what the best one predicts."""
+
+    best: FloatArray
+    second: FloatArray
+    held: FloatArray
+    error: FloatArray
+    which: NDArray[np.int32]
+
+    @classmethod
+    def empty(cls, taus: int, folds: int) -> Scores:
+        """Nothing known."""
+        shape = (taus, folds)
+        return cls(
+            np.full(shape, np.inf),
+            np.full(shape, np.inf),
+            np.full(shape, np.inf),
+            np.zeros(shape),
+            np.full(shape, -1, dtype=np.int32),
+        )
+
+
+class FullData:
+    """The full-data fit and the rows of every fold.
+
+    Parameters
+    ----------
+    data, folds : StandardData, FoldPlan
+    moments : Moments
+        Of all rows.
+    taus : (T,) int array
+    cells : CellTable
+        Decided cells are written here.
+    threads : int
+        Chunks of rows worked on at once.
+    """
+
+    def __init__(
+        self, data: StandardData, folds: FoldPlan, moments: Moments, taus: IntArray, cells: CellTable, threads: int
+    ) -> None:
+        self.data, self.folds, self.taus, self.cells, self.threads = data, folds, taus, cells, threads
+        self.base = moments.problem(data, 1.0)
+        self.unit = (24.0 + 0.1 * np.sqrt(moments.n)) * np.finfo(float).eps
+        self.lift = 1.0 / moments.n if data.intercept is Intercept.FOLD else 0.0
+        self.sorted_rows = bool(np.all(np.diff(folds.order) == 1))
+        self.single = next(self.chunks())[1] == folds.k
+        self._whole: Rows | None = None
+
+    def chunks(self) -> Iterator[tuple[int, int]]:
+        """Ranges of folds whose rows fit a chunk."""
+        starts = self.folds.starts
+        lo = 0
+        while lo < self.folds.k:
+            hi = int(np.searchsorted(starts, starts[lo] + CHUNK_ROWS, side="right")) - 1
+            hi = min(max(hi, lo + 1), self.folds.k)
+            yield lo, hi
+            lo = hi
+
+    def rows(self, lo: int, hi: int) -> Rows:
+        """Centred rows of folds lo..hi and where each fold starts; kept when one chunk holds them all."""
+        if self.single and self._whole is not None:
+            return self._whole
+        starts = self.folds.starts[lo : hi + 1]
+        index = (
+            slice(int(self.folds.order[starts[0]]), int(self.folds.order[starts[0]] + starts[-1] - starts[0]))
+            if self.sorted_rows
+            else self.folds.order[starts[0] : starts[-1]]
+        )
+        V, r = self.data.rows(index)
+        found = V - self.base.v_mean, r - self.base.r_mean, np.ascontiguousarray(starts - starts[0])
+        if self.single:
+            self._whole = found
+        return found
+
+    def over_chunks(self, work: Callable[[int, int], None]) -> None:
+        """Do `work` on every chunk, on threads where there are several."""
+        pieces = list(self.chunks())
+        if len(pieces) == 1 or self.threads == 1:
+            for lo, hi in pieces:
+                work(lo, hi)
+            return
+        with ThreadPoolExecutor(self.threads) as pool:
+            list(pool.map(lambda piece: work(*piece), pieces))
+
+    def incumbents(self, problem: SparseProblem, full: PathResult, wanted: list[int]) -> Listing:
+        """Best supports on all rows: incumbents of every fold."""
+        supports, place = [], []
+        for t in wanted:
+            cell = full.cells[int(self.taus[t])]
+            for support in (cell.candidates or (cell.support,))[:8]:
+                supports.append(support)
+                place.append(t)
+        return Listing.of(problem, supports, place, self.unit)
+
+    def leverages(self, problem: SparseProblem) -> tuple[FloatArray, FloatArray]:
+        """Largest eigenvalue of H_NN and norm of e_N at all columns, by fold. O(n q^2) in BLAS."""
+        factor = np.linalg.cholesky(np.linalg.inv(problem.M))
+        beta = factor @ (factor.T @ problem.c)
+        eta, norm = np.empty(self.folds.k), np.empty(self.folds.k)
+
+        def measure(lo: int, hi: int) -> None:
+            V, r, starts = self.rows(lo, hi)
+            Z = V @ factor
+            e = r - V @ beta
+            norm[lo:hi] = np.sqrt(np.add.reduceat(e * e, starts[:-1]))
+            trace = np.add.reduceat(np.einsum("ij,ij->i", Z, Z) + self.lift, starts[:-1])
+            for k in np.flatnonzero((np.diff(starts) > 1) & (trace > 1e-3)):
+                block = Z[starts[k] : starts[k + 1]]
+                trace[k] = np.linalg.eigvalsh(block @ block.T + self.lift)[-1]
+            eta[lo:hi] = trace * (1.0 + 1e-9) + 1e-12
+
+        self.over_chunks(measure)
+        return eta, norm
+
+    def score(
+        self, listing: Listing, V: FloatArray, r: FloatArray, starts: IntArray, limit: FloatArray, eta: FloatArray, first: int
+    ) -> Scores:
+        scores = Scores.empty(len(self.taus), len(starts) - 1)
+        leave_out.score_supports(
+            V, r, starts, self.lift, listing.supports, listing.sizes, listing.place, listing.value, listing.beta,
+            listing.spread, listing.half, listing.blur, np.ascontiguousarray(limit, dtype=float), eta, first, scores.best,
+            scores.second, scores.held, scores.error, scores.which,
+        )  # fmt: skip
+        return scores
+
+    def settle(self, g: int, lo: int, hi: int, scores: Scores, numbers: NDArray[np.int32], form: NormalForm, sure: BoolArray) -> int:
+        """Write the cells of folds lo..hi that are `sure` (T, hi - lo) and not yet final; how many."""
+        sure = sure & (scores.which >= 0) & (scores.error <= 2e-8 * scores.held + 1e-300)
+        sure &= ~self.cells.final[g, :, lo:hi]
+        part = (g, slice(None), slice(lo, hi))
+        cells = self.cells
+        cells.nominal[part][sure] = scores.held[sure]
+        cells.lower[part][sure] = np.maximum(scores.held - scores.error, 0.0)[sure]
+        cells.upper[part][sure] = (scores.held + scores.error)[sure]
+        cells.support[part][sure] = numbers[scores.which[sure]]
+        inner = (self.taus > 0) & (self.taus < form.m)
+        cells.branched[part][sure & inner[:, None]] = True
+        cells.decided[part][sure] = True
+        cells.final[part][sure] = True
+        with cells.pool.lock:
+            cells.rounding[g] += np.where(sure, 2.0 * scores.error, 0.0).sum(axis=1)
+        return int(sure.sum())
+
+    def numbers(self, listing: Listing) -> NDArray[np.int32]:
+        """Numbers of the listed supports in the pool of the cells."""
+        pool = self.cells.pool
+        return np.array(
+            [pool.number(listing.supports[a, : listing.sizes[a]]) for a in range(len(listing))], dtype=np.int32
+        )
+
+
+def clear_of_ties(best: FloatArray, second: FloatArray, form: NormalForm) -> BoolArray:
+    """Where the second best value is so far above the best that no refit could swap them."""
+    return np.asarray(second > best * (1.0 + form.keep) + form.slack)

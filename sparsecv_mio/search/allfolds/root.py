@@ -1,0 +1,46 @@
+"""The full-data fit of one gamma at all columns, as the root of the trees that serve all folds."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from sparsecv_mio.formulation.backends.native.normal_form import NormalForm
+from sparsecv_mio.formulation.backends.native.path import PathResult
+from sparsecv_mio.problem.problem import FloatArray, SparseProblem
+from sparsecv_mio.search.allfolds.full import FullData
+
+
+class Root:
+    """V, beta and f at all columns; leverage and residual norm of every fold there; the folds' incumbents.
+
+    Attributes
+    ----------
+    floor : float
+        f of all columns less the rounding allowance.
+    eta, residual : (K,) arrays
+        At least the largest eigenvalue of H_NN, and the norm of e_N.
+    """
+
+    def __init__(
+        self, full: FullData, g: int, problem: SparseProblem, form: NormalForm, best: PathResult, wanted: list[int]
+    ) -> None:
+        self.full, self.g, self.problem, self.form = full, g, problem, form
+        self.V: FloatArray = np.linalg.inv(form.matrix())
+        self.beta = self.V @ form.c
+        self.value = float(form.yy - form.c @ self.beta)
+        self.floor = self.value - form.slack
+        self.eta, self.residual = full.leverages(problem)
+        self.listing = full.incumbents(problem, best, wanted)
+        self._bars: FloatArray | None = None
+
+    def bars(self, lo: int, hi: int) -> FloatArray:
+        """(T, hi - lo): pruning bars of folds lo..hi from the best full-data supports, left out of exactly."""
+        if self._bars is not None:
+            return self._bars
+        V, r, starts = self.full.rows(lo, hi)
+        everything = np.full((len(self.full.taus), hi - lo), np.inf)
+        scores = self.full.score(self.listing, V, r, starts, everything, np.full(hi - lo, 0.9999), 0)
+        bars = scores.best * (1.0 + self.form.keep) + self.form.slack
+        if self.full.single:
+            self._bars = bars
+        return bars

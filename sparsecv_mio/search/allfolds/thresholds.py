@@ -1,0 +1,168 @@
+"""One tree for all folds, by thresholds: every support that can win any fold, listed once (theory section 5).
+
+Leaving a fold N out of a ridge fit is exact: `f^(-N)(S) = f(S) - e_N' (I - H_NN)^{-1} e_N`. With A all columns, `e`
+and `eta = lambda_max(H_NN)` taken at A,
+
+    f(S) - f^(-N)(S) <= ( ||e_N|| + sqrt(eta (f(S) - f(A))) )^2 / (1 - eta),
+
+so a support that beats the fold's incumbent has `f(S)` below a threshold, the larger root of a scalar quadratic. One
+pass of the path tree lists every support below the largest threshold of each tau; those few are then left out of
+exactly, for all folds at once, in chunks of rows. A fold whose own threshold would list too many supports (a large
+residual, a leverage near one half or more) is left to another engine, and so is a cell with a near tie.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sparsecv_mio.formulation.backends.native.normal_form import NormalForm
+from sparsecv_mio.kernels import path_tree
+from sparsecv_mio.problem.problem import FloatArray
+from sparsecv_mio.search.allfolds.full import WIDEST_ETA, FullData, Listing, clear_of_ties
+from sparsecv_mio.search.allfolds.root import Root
+
+LISTED = 4096  # supports a chunked pass can afford to list
+EVERY_FOLD: tuple[float, ...] = (1.0,)
+FEWER_FOLDS: tuple[float, ...] = (0.99, 0.95, 0.85, 0.7)  # shares of the folds the thresholds cover, tried in turn
+
+
+def enumerate_below_thresholds(
+    full: FullData,
+    root: Root,
+    wanted: Sequence[int],
+    budget: int,
+    levels: tuple[float, ...],
+    expired: Callable[[], bool],
+) -> tuple[int, int]:
+    """Decide what thresholds can decide of one gamma.
+
+    Parameters
+    ----------
+    full : FullData
+    root : Root
+        The full-data fit of the gamma at all columns, with the folds' incumbents.
+    wanted : sequence of int
+        Rows of tau with open cells.
+    budget : int
+        Nodes each level may cost.
+    levels : tuple of float
+        Shares of the folds to cover, tried in turn until a listing fits the budget.
+    expired : callable
+
+    Returns
+    -------
+    nodes, decided : int
+    """
+    form = root.form
+    shape = (len(full.taus), full.folds.k)
+    limit = np.full(shape, -np.inf, dtype=np.float32 if full.folds.k > 200_000 else float)
+
+    def thresholds(lo: int, hi: int) -> None:
+        bar = root.bars(lo, hi)
+        room = bar - root.floor
+        found = _larger_root(room, root.residual[lo:hi], root.eta[lo:hi]) * (1.0 + 1e-6) + root.floor + form.slack
+        limit[:, lo:hi] = np.nextafter(found.astype(limit.dtype), np.inf) if limit.dtype == np.float32 else found
+
+    full.over_chunks(thresholds)
+    nodes = 0
+    sizes = {t: min(int(full.taus[t]), form.m) for t in wanted}
+    for level in levels:
+        cover = _cover(limit, wanted, level, full.folds.k)
+        bars = np.full(form.m + 1, -np.inf)
+        for t in wanted:
+            bars[sizes[t]] = max(bars[sizes[t]], cover[t])
+        found, spent = _supports_below(root, bars, budget, expired)
+        nodes += spent
+        if found is not None:
+            listing = _listing(full, root, found, sizes)
+            return nodes, _decide(full, root, listing, limit, cover)
+        if expired():
+            break
+    return nodes, 0
+
+
+def _cover(limit: FloatArray, wanted: Sequence[int], level: float, folds: int) -> FloatArray:
+    """Bar by tau under which a share of the folds has its threshold."""
+    cover = np.full(limit.shape[0], -np.inf)
+    for t in wanted:
+        finite = limit[t][np.isfinite(limit[t])]
+        if len(finite):
+            out = min(max(len(finite) - int(np.ceil(level * folds)), 0), len(finite) - 1)
+            cover[t] = finite.max() if out == 0 else np.partition(finite, len(finite) - out - 1)[len(finite) - out - 1]
+    return cover
+
+
+def _listing(full: FullData, root: Root, found: dict[int, list[NDArray[np.bool_]]], sizes: dict[int, int]) -> Listing:
+    supports, place = [], []
+    for t, size in sizes.items():
+        for mask in found.get(size, []):
+            supports.append(root.form.columns[mask])
+            place.append(t)
+    return Listing.of(root.problem, supports, place, full.unit)
+
+
+def _decide(full: FullData, root: Root, listing: Listing, limit: FloatArray, cover: FloatArray) -> int:
+    """Leave every fold out of the listed supports and write the cells that are then known; how many."""
+    numbers = full.numbers(listing)
+    decided = []
+
+    def decide(lo: int, hi: int) -> None:
+        V, r, starts = full.rows(lo, hi)
+        scores = full.score(listing, V, r, starts, limit[:, lo:hi], np.minimum(root.eta[lo:hi], 0.999), 0)
+        sure = clear_of_ties(scores.best, scores.second, root.form)
+        sure &= (limit[:, lo:hi] <= cover[:, None]) & (root.eta[lo:hi] < WIDEST_ETA)
+        decided.append(full.settle(root.g, lo, hi, scores, numbers, root.form, sure))
+
+    full.over_chunks(decide)
+    return sum(decided)
+
+
+def _larger_root(room: FloatArray, residual: FloatArray, eta: FloatArray) -> FloatArray:
+    """Largest `u^2` with `u^2 - (residual + sqrt(eta) u)^2 / (1 - eta) <= room`, inf where eta >= WIDEST_ETA.
+
+    Nothing is left below a negative discriminant; 0 is returned there.
+    """
+    safe = np.where(eta < WIDEST_ETA, eta, 0.0)
+    a = (1.0 - 2.0 * safe) / (1.0 - safe)
+    b = residual * np.sqrt(safe) / (1.0 - safe)
+    c = residual**2 / (1.0 - safe) + room
+    with np.errstate(invalid="ignore"):
+        u = (b + np.sqrt(np.maximum(b * b + a * c, 0.0))) / a
+    return np.where(eta < WIDEST_ETA, u * u, np.inf)
+
+
+def _supports_below(
+    root: Root, bars: FloatArray, budget: int, expired: Callable[[], bool]
+) -> tuple[dict[int, list[NDArray[np.bool_]]] | None, int]:
+    """Every support with f at most `bars[size]`, by size; None when the budget or the list is too small for them."""
+    form: NormalForm = root.form
+    sizes = np.flatnonzero(bars > -np.inf)
+    m = form.m
+    found: dict[int, list[NDArray[np.bool_]]] = {}
+    if 0 in sizes:
+        found[0] = [np.zeros(m, dtype=bool)]
+    if m in sizes:
+        found[m] = [np.ones(m, dtype=bool)]
+    sizes = sizes[(sizes > 0) & (sizes < m)]
+    if len(sizes) == 0:
+        return found, 0
+    inner = np.full(m + 1, -np.inf)
+    state = path_tree.new_state(root.V, root.beta, root.value, inner, int(sizes[0]), int(sizes[-1]), 0.0, 0.0, LISTED)
+    state.bar[sizes] = bars[sizes]
+    state.bar_max[:] = np.maximum.accumulate(state.bar[::-1])[::-1]
+    done = False
+    while not done and budget > state.ctrl[path_tree.NODES] and not expired():
+        step = min(20_000, budget - int(state.ctrl[path_tree.NODES]))
+        done = path_tree.run(state, form.copy_prev, form.copy_next, form.w, 0.0, 0.0, step)
+        if state.ctrl[path_tree.OVERFLOW]:
+            done = False
+            break
+    spent = int(state.ctrl[path_tree.NODES])
+    if not done:
+        return None, spent
+    for a in range(int(state.ctrl[path_tree.KEPT])):
+        found.setdefault(int(state.kept_size[a]), []).append(state.kept_mask[a])
+    return found, spent
