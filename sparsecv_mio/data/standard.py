@@ -67,6 +67,9 @@ class StandardData:
         else -1.
     warnings : tuple of str
         Lines for the user: constant columns, copies.
+    rest, r_rest : (q,) array, float
+        Mean of the rows and of the targets after `center` and `y_center`, taken off as well under `global`: a centre
+        is rounded, and beside a spread much smaller than itself that shows.
     """
 
     dataset: Dataset
@@ -80,6 +83,8 @@ class StandardData:
     y_unit: float
     copy_of: IntArray
     warnings: tuple[str, ...]
+    rest: FloatArray
+    r_rest: float = 0.0
 
     @property
     def n(self) -> int:
@@ -132,11 +137,15 @@ class StandardData:
             block = np.take(block, self.columns, axis=1)
         V = block - self.center
         V /= self.divisor
-        return V, (self.dataset.y[index] - self.y_center) / self.y_unit
+        r = (self.dataset.y[index] - self.y_center) / self.y_unit
+        if self.intercept is Intercept.GLOBAL:
+            V -= self.rest
+            r -= self.r_rest
+        return V, r
 
     def column(self, j: int) -> FloatArray:
         """Return `V[:, j]`, all rows of one column."""
-        return (self.dataset.X[:, self.columns[j]] - self.center[j]) / self.divisor[j]
+        return (self.dataset.X[:, self.columns[j]] - self.center[j]) / self.divisor[j] - self.rest[j]
 
     def coefficients(
         self, support: Sequence[int] | IntArray, beta: FloatArray, v_mean: FloatArray, r_mean: float
@@ -159,7 +168,7 @@ class StandardData:
         coefficients : dict of str to float
             `b_j = beta_j y_unit / divisor_j` on the support, in file order.
         intercept : float
-            `y_center + y_unit (r_mean - sum_j (v_mean_j + center_j / divisor_j) beta_j)`.
+            `y_center + y_unit (r_rest + r_mean - sum_j (rest_j + v_mean_j + center_j / divisor_j) beta_j)`.
 
         Raises
         ------
@@ -169,8 +178,8 @@ class StandardData:
         chosen = np.asarray(support, dtype=np.int64)
         position = np.argsort(chosen, kind="stable")
         chosen, values = chosen[position], np.asarray(beta, dtype=np.float64)[position]
-        shift = v_mean[chosen] + self.center[chosen] / self.divisor[chosen]
-        intercept = self.y_center + self.y_unit * (r_mean - float(shift @ values))
+        shift = v_mean[chosen] + self.rest[chosen] + self.center[chosen] / self.divisor[chosen]
+        intercept = self.y_center + self.y_unit * (self.r_rest + r_mean - float(shift @ values))
         with np.errstate(over="ignore"):
             in_units = values * self.y_unit / self.divisor[chosen]
         names = [self.dataset.names[j] for j in self.columns[chosen].tolist()]
@@ -236,7 +245,11 @@ def standardize(dataset: Dataset, scale: str = "length", intercept: str = "fold"
         y_unit=y_unit,
         copy_of=np.full(columns.size, -1, dtype=np.int64),
         warnings=(),
+        rest=np.zeros(columns.size),
     )
+    if where is Intercept.GLOBAL:
+        rest = _project(bare, np.full(dataset.n, 1.0 / dataset.n))
+        bare = replace(bare, rest=rest, r_rest=float(((dataset.y - y_center) / y_unit).mean()))
     length = (norm if centred else moments.raw_norm[columns]) / divisor
     copy_of = find_copies(lambda g: _project(bare, g), bare.column, length, weight, dataset.n)
     notes = _constant_warning(dataset, moments.constant) + _copy_warning(bare.names, copy_of)
