@@ -94,9 +94,10 @@ def markdown(rows: Sequence[CompareRow], command: str) -> str:
     lines += ["| " + " | ".join(names) + " |", "|" + " --- |" * len(names)]
     for row in rows:
         fold = "all" if row.fold < 0 else row.fold
-        values = [row.data, fold, row.tau, shown(row.gamma), row.backend, row.formulation, row.status, shown(row.seconds, 3),
-                  shown(row.setup_seconds, 3), row.nodes, row.cuts, shown(row.objective, 10),
-                  shown(row.lower, 10), shown(row.gap, 2), shown(row.true_gap, 2), "yes" if row.same_support else "no"]  # fmt: skip
+        seconds = (shown(row.seconds, 3), shown(row.setup_seconds, 3))
+        proof = (shown(row.objective, 10), shown(row.lower, 10), shown(row.gap, 2), shown(row.true_gap, 2))
+        which = (row.data, fold, row.tau, shown(row.gamma), row.backend, row.formulation, row.status)
+        values = [*which, *seconds, row.nodes, row.cuts, *proof, "yes" if row.same_support else "no"]
         lines.append("| " + " | ".join(str(value) for value in values) + " |")
     return "\n".join(lines) + "\n"
 
@@ -131,7 +132,8 @@ def _times(axes: Axes, rows: Sequence[CompareRow], names: Sequence[str]) -> None
         if mine:
             middle = float(np.median([max(row.seconds, 1e-5) for row in mine]))
             axes.hlines(middle, place - 0.35, place + 0.35, color="black", linewidth=1)
-    axes.set_yscale("log")
+    if any(np.isfinite(row.seconds) for row in rows):
+        axes.set_yscale("log")
     axes.set_xticks(range(len(names)), names)
     axes.set_ylabel("seconds in the solver")
     axes.set_title("time per MIO (line: median, x: limit)")
@@ -149,7 +151,8 @@ def _profile(axes: Axes, rows: Sequence[CompareRow], names: Sequence[str]) -> No
         )
         share = np.arange(1, len(ratios) + 1) / max(count, 1)
         axes.step([1.0, *ratios], [0.0, *share], where="post", label=name, color=f"C{place}")
-    axes.set_xscale("log")
+    if fastest:
+        axes.set_xscale("log")
     axes.set_ylim(0, 1.02)
     axes.set_xlabel("times the fastest")
     axes.set_ylabel("share of MIOs solved")

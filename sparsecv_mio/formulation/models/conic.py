@@ -12,8 +12,11 @@ from typing import Any
 
 import numpy as np
 import pyomo.kernel as pmo
+from numpy.typing import NDArray
 
 from sparsecv_mio.formulation.task import Task
+
+FloatArray = NDArray[np.float64]
 
 
 def conic_model(task: Task) -> Any:
@@ -55,3 +58,16 @@ def conic_model(task: Task) -> Any:
         model.s + cost + sum(-2.0 * float(g) * u for g, u in zip(scaled.g, model.u, strict=True))
     )
     return model
+
+
+def set_point(model: Any, task: Task, u: FloatArray, z: FloatArray) -> None:
+    """Give every variable of a kernel block, those inside its cones too, its value at (u, z)."""
+    residual = task.scaled.factor @ u
+    model.s.value = float(residual @ residual)
+    for j in range(task.q):
+        model.u[j].value, model.z[j].value, model.t[j].value = float(u[j]), float(z[j]), float(u[j]) ** 2
+        inner = model.cones[j]
+        inner.r1.value, inner.r2.value, inner.x[0].value = float(u[j]) ** 2, 0.5 * float(z[j]), float(u[j])
+    model.residual.r1.value, model.residual.r2.value = model.s.value, 0.5
+    for variable, value in zip(model.residual.x, residual, strict=True):
+        variable.value = float(value)

@@ -5,11 +5,12 @@ from __future__ import annotations
 import math
 import time
 from functools import lru_cache
+from importlib.metadata import PackageNotFoundError, version
 from typing import ClassVar
 
 import numpy as np
 
-import sparsecv_mio
+from sparsecv_mio import __version__
 from sparsecv_mio.formulation.backends.base import Answer, Availability, Backend, Capabilities
 from sparsecv_mio.formulation.outcome import Limits, Stop
 from sparsecv_mio.formulation.task import Task
@@ -27,10 +28,10 @@ class NativeBackend(Backend):
     def available(self) -> Availability:
         """Say whether numba is here."""
         try:
-            import numba
-        except ImportError:
+            numba = version("numba")
+        except PackageNotFoundError:
             return Availability(False, "numba is not installed", hint="pip install numba")
-        return Availability(True, "", f"{sparsecv_mio.__version__} (numba {numba.__version__})", "MIT, no limits")
+        return Availability(True, "", f"{__version__} (numba {numba})", "MIT, no limits")
 
     def _run(self, task: Task, formulation: str, limits: Limits) -> Answer:
         from sparsecv_mio.formulation.backends.native.path import solve_path
