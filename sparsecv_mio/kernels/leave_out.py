@@ -122,6 +122,103 @@ def score_supports(
                 second[t, k] = f
 
 
+@njit(cache=True, nogil=True, error_model="numpy", fastmath={"contract", "reassoc", "nsz"})
+def _residuals_of_block(X, beta, size, count, e):
+    """`e -= X' beta` over the gathered rows."""
+    for c in range(size):
+        b = beta[c]
+        for i in range(count):
+            e[i] -= X[c, i] * b
+
+
+@njit(cache=True, nogil=True, error_model="numpy", fastmath={"contract", "reassoc", "nsz"})
+def _leverages_of_block(X, half, size, count, z, h):
+    """`h += ||half X||^2` by columns of X."""
+    for c in range(size):
+        for i in range(count):
+            z[i] = 0.0
+        for j in range(c + 1):
+            f = half[c, j]
+            for i in range(count):
+                z[i] += f * X[j, i]
+        for i in range(count):
+            h[i] += z[i] * z[i]
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def score_supports_by_row(
+    V, r, base, supports, sizes, place, value, beta, spread, half, blur, limit, eta, first,
+    best, second, held, error, which,
+):  # fmt: skip
+    """`score_supports` where every fold is one row: the same numbers, rows gathered 64 at a time for SIMD.
+
+    O(rows s) a support for e, O(rows s^2 / 2) for the leverages of the rows that e alone does not rule out.
+    """
+    block = 64
+    top = supports.shape[1]
+    X = np.empty((top, block))
+    rows = np.empty(block, dtype=np.int64)
+    e = np.empty(block)
+    h = np.empty(block)
+    z = np.empty(block)
+    for a in range(supports.shape[0]):
+        t = place[a]
+        n = sizes[a]
+        g = value[a]
+        for lo in range(0, V.shape[0], block):
+            count = 0
+            for k in range(lo, min(lo + block, V.shape[0])):
+                if limit[t, k] >= g:
+                    rows[count] = k
+                    count += 1
+            if count == 0:
+                continue
+            for i in range(count):
+                k = rows[i]
+                e[i] = r[k]
+                for c in range(n):
+                    X[c, i] = V[k, supports[a, c]]
+            _residuals_of_block(X, beta[a], n, count, e)
+            hopes = 0
+            for i in range(count):
+                k = rows[i]
+                if g - e[i] * e[i] / (1.0 - eta[k]) <= second[t, k]:
+                    if hopes < i:
+                        rows[hopes] = k
+                        e[hopes] = e[i]
+                        for c in range(n):
+                            X[c, hopes] = X[c, i]
+                    h[hopes] = base
+                    hopes += 1
+            if hopes == 0:
+                continue
+            _leverages_of_block(X, half[a], n, hopes, z, h)
+            for i in range(hopes):
+                k = rows[i]
+                gap = 1.0 - h[i]
+                if not gap > 0.0:
+                    continue
+                d = e[i] / gap
+                f = g - e[i] * d
+                if f < best[t, k]:
+                    second[t, k] = best[t, k]
+                    best[t, k] = f
+                    which[t, k] = first + a
+                    held[t, k] = d * d
+                    # rounding of e, then of h, through 1 / (1 - h)
+                    s = 0.0
+                    size = abs(r[k])
+                    for c in range(n):
+                        x = abs(X[c, i])
+                        s += x * spread[a, c]
+                        size += x * abs(beta[a, c])
+                    norm = abs(d)
+                    wide = (s + (4 * n + 16) * EPS * size + blur[a] * h[i] * norm) / gap
+                    error[t, k] = (2.0 * norm + wide) * wide + 32.0 * EPS * d * d
+                elif f < second[t, k]:
+                    second[t, k] = f
+
+
 @njit(cache=True, nogil=True)
 def half_inverses(Q, penalty, supports, sizes, half, blur):
     """Fill `half[a]` with the inverse of the Cholesky factor of `M_S`, and `blur` with its relative rounding.

@@ -24,7 +24,7 @@ from sparsecv_mio.search.allfolds.thresholds import EVERY_FOLD, FEWER_FOLDS, enu
 LARGEST_FOLD = 16  # rows; larger folds lose little Gram work and have leverages near one
 SMALLEST_PLAN = 24  # folds; fewer are cheaper one by one
 PATH_COLUMNS = 128  # beyond, the path tree rarely closes without the perspective
-FULL_TREES = 5  # full-data trees' worth of nodes that a listing for every fold may cost
+FULL_TREES = ((1_000, 2), (20_000, 6))  # up to so many folds: full-data trees a listing for every fold may cost
 FOLD_OVERHEAD = 200  # nodes' worth of work that a tree of its own costs beside its nodes
 
 
@@ -73,7 +73,7 @@ def solve_all_folds(
     nodes, decided = 0, {"enumerate": 0, "shared": 0}
     shared = engine is not Engine.ENUMERATE and fits(full, form.m)
     if engine in (Engine.AUTO, Engine.ENUMERATE):
-        budget = FULL_TREES * one_tree if shared else full.folds.k * one_tree // 4
+        budget = one_tree * _listing_trees(full.folds.k, shared)
         spent, decided["enumerate"] = enumerate_below_thresholds(full, root, wanted, budget, EVERY_FOLD, expired)
         nodes += spent
     if shared and not full.cells.final[g][wanted].all():
@@ -84,3 +84,12 @@ def solve_all_folds(
         spent, decided["enumerate"] = enumerate_below_thresholds(full, root, wanted, budget, FEWER_FOLDS, expired)
         nodes += spent
     return nodes, {name: count for name, count in decided.items() if count}
+
+
+def _listing_trees(folds: int, shared: bool) -> int:
+    """Full-data trees' worth of nodes to spend on a listing for every fold before another engine is tried."""
+    if shared:
+        for most, trees in FULL_TREES:
+            if folds <= most:
+                return trees
+    return max(folds // 4, 1)

@@ -18,6 +18,7 @@ from sparsecv_mio.kernels import leave_out
 from sparsecv_mio.problem.accumulate import Moments
 from sparsecv_mio.problem.problem import FloatArray, SparseProblem
 from sparsecv_mio.search.cells import CellTable
+from sparsecv_mio.units import TIE_RTOL
 
 IntArray = NDArray[np.int64]
 BoolArray = NDArray[np.bool_]
@@ -36,6 +37,7 @@ class Listing:
     sizes: IntArray
     place: IntArray
     value: FloatArray
+    value_error: FloatArray
     beta: FloatArray
     spread: FloatArray
     half: FloatArray
@@ -58,6 +60,7 @@ class Listing:
             sizes=sizes,
             place=np.array(place, dtype=np.int64),
             value=np.empty(k),
+            value_error=np.zeros(k),
             beta=np.zeros((k, top)),
             spread=np.zeros((k, top)),
             half=np.zeros((k, top, top)),
@@ -65,7 +68,7 @@ class Listing:
         )
         refit_kernel.refit_supports(
             problem.Q, problem.c, problem.yy, problem.penalty, table, sizes, unit, made.beta, made.spread, made.value,
-            np.empty(k),
+            made.value_error,
         )  # fmt: skip
         leave_out.half_inverses(problem.Q, problem.penalty, table, sizes, made.half, made.blur)
         return made
@@ -190,16 +193,21 @@ class FullData:
         self, listing: Listing, V: FloatArray, r: FloatArray, starts: IntArray, limit: FloatArray, eta: FloatArray, first: int
     ) -> Scores:
         scores = Scores.empty(len(self.taus), len(starts) - 1)
-        leave_out.score_supports(
-            V, r, starts, self.lift, listing.supports, listing.sizes, listing.place, listing.value, listing.beta,
-            listing.spread, listing.half, listing.blur, np.ascontiguousarray(limit, dtype=float), eta, first, scores.best,
-            scores.second, scores.held, scores.error, scores.which,
+        limit = np.ascontiguousarray(limit, dtype=float)
+        listed = (
+            listing.supports, listing.sizes, listing.place, listing.value, listing.beta, listing.spread, listing.half,
+            listing.blur, limit, eta, first, scores.best, scores.second, scores.held, scores.error, scores.which,
         )  # fmt: skip
+        if len(starts) == len(r) + 1:
+            leave_out.score_supports_by_row(V, r, self.lift, *listed)
+        else:
+            leave_out.score_supports(V, r, starts, self.lift, *listed)
         return scores
 
     def settle(self, g: int, lo: int, hi: int, scores: Scores, numbers: NDArray[np.int32], form: NormalForm, sure: BoolArray) -> int:
         """Write the cells of folds lo..hi that are `sure` (T, hi - lo) and not yet final; how many."""
-        sure = sure & (scores.which >= 0) & (scores.error <= 2e-8 * scores.held + 1e-300)
+        negligible = 2e-8 * scores.held + 1e-12 * self.base.yy / self.base.n
+        sure = sure & (scores.which >= 0) & (scores.error <= negligible)
         sure &= ~self.cells.final[g, :, lo:hi]
         part = (g, slice(None), slice(lo, hi))
         cells = self.cells
@@ -224,5 +232,10 @@ class FullData:
 
 
 def clear_of_ties(best: FloatArray, second: FloatArray, form: NormalForm) -> BoolArray:
-    """Where the second best value is so far above the best that no refit could swap them."""
+    """Where the second best value of a tree is so far above the best that no refit could swap them."""
     return np.asarray(second > best * (1.0 + form.keep) + form.slack)
+
+
+def clear_of_ties_refitted(best: FloatArray, second: FloatArray, value_error: float) -> BoolArray:
+    """Where two refitted values, each within `value_error`, cannot be tied."""
+    return np.asarray(second - 2.0 * value_error > best * (1.0 + 1.01 * TIE_RTOL) + 2.0 * value_error)

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from sparsecv_mio.formulation.backends.native.normal_form import NormalForm
 from sparsecv_mio.kernels import path_tree
 from sparsecv_mio.problem.problem import FloatArray
-from sparsecv_mio.search.allfolds.full import WIDEST_ETA, FullData, Listing, clear_of_ties
+from sparsecv_mio.search.allfolds.full import WIDEST_ETA, FullData, Listing, clear_of_ties_refitted
 from sparsecv_mio.search.allfolds.root import Root
 
 LISTED = 4096  # supports a chunked pass can afford to list
@@ -108,11 +108,13 @@ def _decide(full: FullData, root: Root, listing: Listing, limit: FloatArray, cov
     """Leave every fold out of the listed supports and write the cells that are then known; how many."""
     numbers = full.numbers(listing)
     decided = []
+    # leaving rows out divides by 1 - eta, eta < 1/2 here
+    blur = 4.0 * float(listing.value_error.max(initial=0.0))
 
     def decide(lo: int, hi: int) -> None:
         V, r, starts = full.rows(lo, hi)
         scores = full.score(listing, V, r, starts, limit[:, lo:hi], np.minimum(root.eta[lo:hi], 0.999), 0)
-        sure = clear_of_ties(scores.best, scores.second, root.form)
+        sure = clear_of_ties_refitted(scores.best, scores.second, blur)
         sure &= (limit[:, lo:hi] <= cover[:, None]) & (root.eta[lo:hi] < WIDEST_ETA)
         decided.append(full.settle(root.g, lo, hi, scores, numbers, root.form, sure))
 
