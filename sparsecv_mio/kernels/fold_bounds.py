@@ -19,6 +19,7 @@ from sparsecv_mio.kernels.reduction import normalise, reduce_problem
 SHARPNESS = 20.0
 SHARP_COLUMNS = 300  # more columns than this keep the w they come with: sharpening costs O(f^3)
 SOLVE_STEPS = 400
+ACCURACY = 1e-4  # of the gap to the incumbent
 PASSES = 5
 NOTHING, ROWS, TOGETHER, EXACT = 0, 1, 2, 3  # which bound an end comes from
 DO_REDUCE, DO_ROWS, DO_TOGETHER = 1, 2, 4
@@ -263,7 +264,7 @@ def narrow(M, c, yy, X, u, w, G, cn, Xn, root, b, g, dual, primal, k, passes, ti
         g = np.empty(f)
         bar = min(best[size], now_yy)
         dual, primal, _ = relax(
-            G, cn, now_yy, gershgorin(G), free, 0, np.arange(f), f, k, bar, 1e-3, SOLVE_STEPS, start, x[:f], b, g
+            G, cn, now_yy, gershgorin(G), free, 0, np.arange(f), f, k, bar, ACCURACY, SOLVE_STEPS, start, x[:f], b, g
         )
         slip = max(slip, allowance(rounding, prior, root, b))
         lower = max(lower, dual - slip)
@@ -370,7 +371,7 @@ def run(M, c, yy, X, u, w, sizes, work_mode, rounds, tie, rounding, best, suppor
             q,
             k,
             min(best[k], yy),
-            1e-3,
+            ACCURACY,
             SOLVE_STEPS,
             start,
             g,

@@ -2,11 +2,12 @@
 
 Normal form: `M = G + I`, G positive semidefinite. For a node (I, F) and `k = tau - |I|`,
 
-    min_b  yy - 2 c'b + b'G b + sum_I b_j^2 + Omega_k(b_F)   >=   D(b) = yy - b'G b - sum_I g_j^2 - (k largest g_j^2 over F)
+    min_b  yy - 2 c'b + b'G b + sum_I b_j^2 + Omega_k(b_F)  >=  D(b) = yy - b'G b - sum_I g_j^2 - (k largest g_j^2 in F)
 
 with `g = c - G b`: the right side is a valid lower bound on f(S) for every b, so no step below needs to be exact.
-Steps: semismooth Newton on the partition (z = 1, fractional, z = 0) that the proximal map proposes, which is exact once
-the partition is right; accelerated proximal gradient when it stalls.
+Steps: semismooth Newton on the partition (z = 1, fractional, z = 0) that the proximal map proposes, exact once the
+partition is right; projected Newton on z, which lowers the value from any start, when that stalls; accelerated proximal
+gradient should both stall.
 """
 
 from __future__ import annotations
@@ -15,8 +16,10 @@ import numpy as np
 from numba import njit
 
 from sparsecv_mio.kernels.dense import cholesky_in_place, cholesky_solve
+from sparsecv_mio.kernels.perspective_newton import fit, newton_step, point_of, weights_of
 
 FREE, INSIDE, DROPPED = 0, 1, 2
+SMOOTH_STEPS = 60  # of projected Newton in one call
 
 
 @njit(cache=True, nogil=True)
@@ -294,9 +297,14 @@ def relax(G, c, yy, lipschitz, inside, count_inside, free, count_free, k, bar, r
     previous = np.zeros(q)
     dual = -np.inf
     primal = np.inf
-    newton, search, descent = 0, 1, 2
+    newton, search, smooth, descent = 0, 1, 2, 3
     mode = newton
     alpha = 1.0
+    smooth_left = SMOOTH_STEPS
+    phi = np.inf
+    size = 0
+    z = np.empty(0)
+    root = np.empty(0)
     burst = 10
     left = 0
     theta = 1.0
@@ -321,7 +329,16 @@ def relax(G, c, yy, lipschitz, inside, count_inside, free, count_free, k, bar, r
         if dual >= bar or steps >= max_steps or gap <= rel * max(bar - dual, 0.0) + 1e-13 * yy:
             break
         steps += 1
-        if mode != descent:
+        if mode == smooth:
+            smooth_left -= 1
+            phi, size = newton_step(
+                G, c, yy, phi, z, g, members, count, free, count_free, work, x, index, root, size, b
+            )
+            if size > 0 and smooth_left > 0:
+                continue
+            mode = search
+            alpha = 0.0
+        elif mode != descent:
             if lower:
                 mode = newton
             elif mode == newton or alpha > 0.1:
@@ -333,6 +350,19 @@ def relax(G, c, yy, lipschitz, inside, count_inside, free, count_free, k, bar, r
                     b[j] = low_b[j] + 0.3 * (b[j] - low_b[j])
                 continue
             else:
+                if smooth_left > 0:
+                    if z.shape[0] == 0:
+                        z = np.zeros(q)
+                        root = np.empty(cap)
+                        for a in range(count_inside):
+                            z[inside[a]] = 1.0
+                    weights_of(low_b, low_g, free, count_free, k, z, buffer)
+                    phi, size = fit(G, c, yy, z, members, count, work, x, index, root)
+                    if size > 0:
+                        point_of(work, x, index, root, size, members, count, b)
+                        mode = smooth
+                        continue
+                    smooth_left = 0
                 mode = descent
                 left = burst
                 burst = min(2 * burst, 200)

@@ -1,0 +1,272 @@
+"""The relaxation as a smooth convex problem in z, by projected Newton steps (docs/theory/bounds.md 2).
+
+    phi(z) = yy - c' Z^1/2 (I + Z^1/2 G Z^1/2)^{-1} Z^1/2 c,     z in [0, 1], sum z = k, z = 1 on the included columns.
+
+With b(z) its ridge fit and `g = c - G b`: `b = Z g`, the gradient is `-g_j^2`, the Hessian `2 diag(g) P diag(g)` with
+`P = G - G Z^1/2 (I + Z^1/2 G Z^1/2)^{-1} Z^1/2 G`. Nothing blows up as z goes to 0; a step lowers phi from any start.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+
+from sparsecv_mio.kernels.dense import cholesky_in_place, cholesky_solve
+
+ENTER = 10  # columns at z = 0 that may join a step
+ZERO = 1e-12
+
+
+@njit(cache=True, nogil=True)
+def spread_evenly(v, size, total, low):
+    """Fill `low[:size]` with the projection of `v[:size]` on `[0, 1]^size, sum = total`. O(60 size)."""
+    lo = np.inf
+    hi = -np.inf
+    for a in range(size):
+        lo = min(lo, v[a] - 1.0)
+        hi = max(hi, v[a])
+    for _ in range(60):
+        mid = 0.5 * (lo + hi)
+        s = 0.0
+        for a in range(size):
+            s += min(max(v[a] - mid, 0.0), 1.0)
+        if s > total:
+            lo = mid
+        else:
+            hi = mid
+    for a in range(size):
+        x = v[a] - hi
+        low[a] = 0.0 if x < ZERO else min(x, 1.0)
+
+
+@njit(cache=True, nogil=True)
+def weights_of(b, g, free, count_free, k, z, buffer):
+    """The z that suits b: `clip(|b_j| t, 0, 1)` with sum k; where b has too few entries, the largest |g| fill it up."""
+    top = 0.0
+    held = 0
+    for a in range(count_free):
+        buffer[a] = abs(b[free[a]])
+        if buffer[a] > 0.0:
+            held += 1
+        top = max(top, buffer[a])
+    if held > k:
+        lo = 0.0
+        hi = 1.0 / top
+        while True:
+            s = 0.0
+            for a in range(count_free):
+                s += min(buffer[a] * hi, 1.0)
+            if s >= k or hi > 1e290:
+                break
+            hi *= 2.0
+        for _ in range(60):
+            mid = 0.5 * (lo + hi)
+            s = 0.0
+            for a in range(count_free):
+                s += min(buffer[a] * mid, 1.0)
+            if s > k:
+                hi = mid
+            else:
+                lo = mid
+        for a in range(count_free):
+            x = min(buffer[a] * lo, 1.0)
+            z[free[a]] = x if x > ZERO else 0.0
+        return
+    for a in range(count_free):
+        z[free[a]] = 1.0 if buffer[a] > 0.0 else 0.0
+    while held < k:
+        best = -1.0
+        pick = -1
+        for a in range(count_free):
+            j = free[a]
+            if z[j] == 0.0 and abs(g[j]) > best:
+                best = abs(g[j])
+                pick = j
+        z[pick] = 1.0
+        held += 1
+
+
+@njit(cache=True, nogil=True)
+def fit(G, c, yy, z, members, count, work, x, index, root):
+    """phi(z); leaves the support in `index`, `sqrt(z)` in `root`, the factor in `work` and `L^{-1} Z^1/2 c` in x.
+
+    Returns phi and the size of the support; inf if there is no room. O(s^3 / 3).
+    """
+    s = 0
+    for a in range(count):
+        j = members[a]
+        if z[j] > 0.0:
+            if s == work.shape[0]:
+                return np.inf, 0
+            index[s] = j
+            root[s] = np.sqrt(z[j])
+            s += 1
+    for a in range(s):
+        i = index[a]
+        x[a] = root[a] * c[i]
+        for e in range(a + 1):
+            work[a, e] = G[i, index[e]] * root[a] * root[e]
+        work[a, a] += 1.0
+    if not cholesky_in_place(work, s):
+        return np.inf, 0
+    phi = yy
+    for a in range(s):
+        t = x[a]
+        for e in range(a):
+            t -= work[a, e] * x[e]
+        x[a] = t / work[a, a]
+        phi -= x[a] * x[a]
+    return phi, s
+
+
+@njit(cache=True, nogil=True)
+def point_of(work, x, index, root, s, members, count, b):
+    """b(z) from what `fit` left."""
+    for a in range(count):
+        b[members[a]] = 0.0
+    for a in range(s - 1, -1, -1):
+        t = x[a]
+        for e in range(a + 1, s):
+            t -= work[e, a] * x[e]
+        x[a] = t / work[a, a]
+    for a in range(s):
+        b[index[a]] = root[a] * x[a]
+
+
+@njit(cache=True, nogil=True)
+def moving(z, g, free, count_free, chosen, enter):
+    """Columns a step may move: fractional ones, those at 1 that want to fall, the ENTER most pressing at 0.
+
+    Returns their number. O(count (1 + ENTER)).
+    """
+    level = 0.0
+    fractional = 0
+    least_in = np.inf
+    most_out = 0.0
+    for a in range(count_free):
+        j = free[a]
+        d = g[j] * g[j]
+        if z[j] >= 1.0:
+            least_in = min(least_in, d)
+        elif z[j] > 0.0:
+            level += d
+            fractional += 1
+        else:
+            most_out = max(most_out, d)
+    if fractional > 0:
+        level /= fractional
+    else:
+        level = 0.5 * (least_in + most_out)
+    count = 0
+    entering = 0
+    for a in range(count_free):
+        j = free[a]
+        d = g[j] * g[j]
+        if z[j] >= 1.0:
+            if d < level:
+                chosen[count] = j
+                count += 1
+        elif z[j] > 0.0:
+            chosen[count] = j
+            count += 1
+        elif d > level:
+            i = entering
+            if entering == ENTER:
+                i = ENTER - 1
+                if d <= g[enter[i]] * g[enter[i]]:
+                    continue
+            else:
+                entering += 1
+            while i > 0 and g[enter[i - 1]] * g[enter[i - 1]] < d:
+                enter[i] = enter[i - 1]
+                i -= 1
+            enter[i] = j
+    for a in range(entering):
+        chosen[count] = enter[a]
+        count += 1
+    return count
+
+
+@njit(cache=True, nogil=True)
+def direction(G, g, work, index, root, s, chosen, count, H, A, d, ones):
+    """Newton direction of phi on the chosen columns with sum 0 into d; False if singular. O(s^2 f + s f^2 + f^3)."""
+    for f in range(count):
+        j = chosen[f]
+        for a in range(s):
+            t = G[index[a], j] * root[a]
+            for e in range(a):
+                t -= work[a, e] * A[f, e]
+            A[f, a] = t / work[a, a]
+    trace = 0.0
+    for f in range(count):
+        for h in range(f + 1):
+            t = G[chosen[f], chosen[h]]
+            for a in range(s):
+                t -= A[f, a] * A[h, a]
+            H[f, h] = 2.0 * g[chosen[f]] * g[chosen[h]] * t
+        trace += H[f, f]
+    for f in range(count):
+        H[f, f] += 1e-10 * trace / count + 1e-300
+        d[f] = g[chosen[f]] * g[chosen[f]]
+        ones[f] = 1.0
+    if not cholesky_in_place(H, count):
+        return False
+    cholesky_solve(H, d, count)
+    cholesky_solve(H, ones, count)
+    up = 0.0
+    down = 0.0
+    for f in range(count):
+        up += d[f]
+        down += ones[f]
+    for f in range(count):
+        d[f] -= up / down * ones[f]
+    return True
+
+
+@njit(cache=True, nogil=True)
+def newton_step(G, c, yy, phi, z, g, members, count, free, count_free, work, x, index, root, s, b):
+    """One projected Newton step from z with the factor of `fit` in work; z, the factor and b follow.
+
+    Returns
+    -------
+    phi : float
+        The new value, or the old one if no step lowers it (z is then unchanged).
+    s : int
+        Size of the new support, 0 if there was no step.
+    """
+    cap = work.shape[0]
+    chosen = np.empty(count_free, dtype=np.int64)
+    enter = np.empty(ENTER, dtype=np.int64)
+    moved = moving(z, g, free, count_free, chosen, enter)
+    if moved < 2 or moved > cap:
+        return phi, 0
+    H = np.empty((moved, moved))
+    A = np.empty((moved, s))
+    d = np.empty(moved)
+    ones = np.empty(moved)
+    old = np.empty(moved)
+    new = np.empty(moved)
+    total = 0.0
+    for f in range(moved):
+        old[f] = z[chosen[f]]
+        total += old[f]
+    if not direction(G, g, work, index, root, s, chosen, moved, H, A, d, ones):
+        return phi, 0
+    size = 1.0
+    while size > 1e-6:
+        for f in range(moved):
+            ones[f] = old[f] + size * d[f]
+        spread_evenly(ones, moved, total, new)
+        slope = 0.0
+        for f in range(moved):
+            j = chosen[f]
+            slope += g[j] * g[j] * (new[f] - old[f])
+            z[j] = new[f]
+        value, s_new = fit(G, c, yy, z, members, count, work, x, index, root)
+        if value <= phi - 1e-4 * slope and value < phi:
+            point_of(work, x, index, root, s_new, members, count, b)
+            return value, s_new
+        size *= 0.4
+    for f in range(moved):
+        z[chosen[f]] = old[f]
+    return phi, 0
