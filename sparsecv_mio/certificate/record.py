@@ -11,6 +11,7 @@ import math
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
+from functools import cache
 from typing import Any, Literal, get_type_hints
 
 import numpy as np
@@ -336,8 +337,8 @@ def read_record(path: str | os.PathLike[str]) -> Record | PathRecord:
     return Record.from_json(text)
 
 
-def versions() -> dict[str, str]:
-    """Versions of the package, of Python and of the numerical libraries, for the record."""
+@cache
+def _versions() -> dict[str, str]:
     import platform
     from importlib.metadata import PackageNotFoundError, version
 
@@ -348,6 +349,11 @@ def versions() -> dict[str, str]:
         except PackageNotFoundError:
             found[package] = "not installed"
     return found
+
+
+def versions() -> dict[str, str]:
+    """Versions of the package, of Python and of the numerical libraries, for the record; looked up once."""
+    return dict(_versions())
 
 
 def _own_version() -> str:

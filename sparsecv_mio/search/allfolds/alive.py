@@ -8,6 +8,7 @@ open for a tree of its own.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,6 +18,7 @@ from sparsecv_mio.search.allfolds.full import SAFE_ETA, FullData, Listing, clear
 from sparsecv_mio.search.allfolds.root import Root
 
 MEMORY = 256 << 20  # bytes the tree may take
+GROUP = 192  # folds a tree: its columns stay in the cache, and groups run on threads
 SLICE = 2_000  # nodes between two looks at the clock
 
 
@@ -40,56 +42,77 @@ def run_alive_folds(
     for t, size in sizes.items():
         if 0 < size < form.m:
             row_of[size] = t
-    X = rows[open_folds][:, form.columns] * form.scale
-    W = root.V @ X.T
-    state = alive_folds.new_state(
-        root.V,
-        root.beta,
-        root.value,
-        W,
-        r[open_folds] - X @ root.beta,
-        np.einsum("ij,ji->i", X, W) + full.lift,
-        open_folds,
-        row_of,
-        root.bars(0, full.folds.k).copy(),
-        inner[0],
-        inner[-1],
-        1024,
-    )
-    code = alive_folds.BUDGET
-    while code != alive_folds.FINISHED and state.ctrl[alive_folds.NODES] < budget and not expired():
-        code = alive_folds.run(state, form.copy_prev, form.copy_next, form.keep, form.slack, SLICE)
-        if code == alive_folds.FULL:
-            state = alive_folds.grown(state)
-    nodes = int(state.ctrl[alive_folds.NODES])
-    if code != alive_folds.FINISHED:
-        return nodes, 0
-    return nodes, _decide(full, root, state, sizes, open_folds)
+    # folds alike in how far a support may stray from the best die together
+    open_folds = open_folds[np.argsort(root.residual[open_folds] ** 2 / (1.0 - root.eta[open_folds]), kind="stable")]
+    groups = [open_folds[lo : lo + GROUP] for lo in range(0, len(open_folds), GROUP)]
+    bars = root.bars(0, full.folds.k)
+
+    def grow(group: NDArray[np.int64]) -> tuple[int, alive_folds.AliveState | None]:
+        X = rows[group][:, form.columns] * form.scale
+        W = root.V @ X.T
+        state = alive_folds.new_state(
+            root.V,
+            root.beta,
+            root.value,
+            W,
+            r[group] - X @ root.beta,
+            np.einsum("ij,ji->i", X, W) + full.lift,
+            np.arange(len(group)),
+            row_of,
+            np.ascontiguousarray(bars[:, group]),
+            inner[0],
+            inner[-1],
+            1024,
+        )
+        code = alive_folds.BUDGET
+        while code != alive_folds.FINISHED and state.ctrl[alive_folds.NODES] < budget and not expired():
+            code = alive_folds.run(state, form.copy_prev, form.copy_next, form.keep, form.slack, SLICE)
+            if code == alive_folds.FULL:
+                state = alive_folds.grown(state)
+        return int(state.ctrl[alive_folds.NODES]), state if code == alive_folds.FINISHED else None
+
+    if full.threads > 1 and len(groups) > 1:
+        with ThreadPoolExecutor(full.threads) as pool:
+            trees = list(pool.map(grow, groups))
+    else:
+        trees = [grow(group) for group in groups]
+    done = [(group, state) for group, (_, state) in zip(groups, trees, strict=True) if state is not None]
+    nodes = sum(spent for spent, _ in trees)
+    return nodes, _decide(full, root, done, sizes) if done else 0
 
 
 def _decide(
     full: FullData,
     root: Root,
-    state: alive_folds.AliveState,
+    trees: list[tuple[NDArray[np.int64], alive_folds.AliveState]],
     sizes: dict[int, int],
-    open_folds: NDArray[np.int64],
 ) -> int:
     """Refit the winners, leave every fold out of them afresh, and write the cells on which both agree."""
     form = root.form
     rows, r, starts = full.rows(0, full.folds.k)
+    shape = (len(full.taus), full.folds.k)
+    winner = np.full(shape, -1, dtype=np.int64)
+    best, second = np.full(shape, np.inf), np.full(shape, np.inf)
+    number: dict[tuple[int, bytes], int] = {}
     supports, place = [], []
-    winner = np.full(state.which.shape, -1, dtype=np.int64)
-    best, second = state.best.copy(), state.second
-    for t, size in sizes.items():
-        if size in (0, form.m):
-            masks, index = [np.full(form.m, size > 0)], np.zeros(len(open_folds), dtype=np.int64)
-        else:
-            numbers, index = np.unique(state.which[t, open_folds], return_inverse=True)
-            masks = [state.kept_mask[n] if n >= 0 else np.zeros(form.m, dtype=bool) for n in numbers]
-            index = np.where(state.which[t, open_folds] >= 0, index.reshape(-1), -len(supports) - 1)
-        winner[t, open_folds] = index + len(supports)
-        supports.extend(form.columns[mask] for mask in masks)
-        place.extend([t] * len(masks))
+
+    def listed(t: int, mask: NDArray[np.bool_]) -> int:
+        key = (t, mask.tobytes())
+        if key not in number:
+            number[key] = len(supports)
+            supports.append(form.columns[mask])
+            place.append(t)
+        return number[key]
+
+    for group, state in trees:
+        for t, size in sizes.items():
+            if size in (0, form.m):
+                winner[t, group] = listed(t, np.full(form.m, size > 0))
+                continue
+            found, index = np.unique(state.which[t], return_inverse=True)
+            ours = np.array([listed(t, state.kept_mask[n]) if n >= 0 else -1 for n in found])
+            winner[t, group] = ours[index.reshape(-1)]
+            best[t, group], second[t, group] = state.best[t], state.second[t]
     listing = Listing.of(root.problem, supports, place, full.unit)
     limit = np.where(winner >= 0, listing.value[np.maximum(winner, 0)], -np.inf)
     scores = full.score(listing, rows, r, starts, limit, np.minimum(root.eta, 0.9999), 0)
