@@ -100,13 +100,3 @@ def descend_sparse(data, rows, starts, columns, h, a, second, u, v, ridge, l1, f
         else:
             full = False
     return first
-
-
-@njit(cache=True, nogil=True)
-def second_sparse(data, rows, starts, h):
-    """(d,) `sum_i h_i x_ij^2` of a CSC triple. O(nonzeros)."""
-    out = np.zeros(starts.shape[0] - 1)
-    for j in range(out.shape[0]):
-        for e in range(starts[j], starts[j + 1]):
-            out[j] += h[rows[e]] * data[e] * data[e]
-    return out

@@ -27,6 +27,7 @@ from sparsecv_mio.oracles.glru import (
     region_of,
     train,
 )
+from sparsecv_mio.oracles.glru import gap as gap_module
 from sparsecv_mio.oracles.glru.leave_one_out import GlruOracle, leave_one_out_bounds
 from sparsecv_mio.oracles.glru.newton import NewtonOracle
 
@@ -154,15 +155,15 @@ def test_oracles_keep_the_protocol() -> None:
     assert joint.lower.shape == (3,) and step.leave_out(np.array([1, 2])).value.shape == (2,)
 
 
-def test_an_infeasible_dual_point_gives_no_bound() -> None:
-    # the only two rows with room to take over what the third leaves are saturated: nothing can be repaired
-    X, y = np.array([[5.0], [-5.0], [0.0]]), np.array([1.0, -1.0, 1.0])
-    problem = make_problem(X, y, SmoothedHinge(0.5), Regularizer(1e-3, intercept=True))
-    fit = assess(problem, np.array([-50.0, 0.0]))
+def test_a_dual_point_that_cannot_be_repaired_gives_no_bound(monkeypatch: pytest.MonkeyPatch) -> None:
+    fit = fitted(Logistic(), Regularizer(0.3, intercept=True))
+    monkeypatch.setattr(gap_module, "shift", lambda *_: None)
     region = change_rows(fit, [2])
-    if not np.isfinite(region.gap):
-        bracket = prediction_intervals(region, np.ones((1, 1)))
+    assert region.gap == np.inf
+    for method in Method:
+        bracket = prediction_intervals(region, np.ones((1, region.d)), method)
         assert bracket.lower[0] == -np.inf and bracket.upper[0] == np.inf
+        assert np.all(np.isinf(coefficient_intervals(region, method).lower))
 
 
 @pytest.mark.parametrize(

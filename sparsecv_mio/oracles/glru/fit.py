@@ -168,9 +168,7 @@ class Fit:
         problem = self.problem
         if problem.row_mask is None:
             return problem.design.column_sq
-        X = problem.design.X
-        squares = X.multiply(X).T if problem.design.sparse else np.square(X).T
-        return np.asarray(squares @ problem.row_mask.astype(np.float64))
+        return problem.design.weighted_column_sq(problem.row_mask.astype(np.float64))
 
     @cached_property
     def loss_sum(self) -> float:

@@ -84,7 +84,7 @@ def change_rows(fit: Fit, remove: Any = None, add: tuple[Any, Any] | None = None
     table = fit.table_sum - fit.table[gone].sum(axis=0) + row_table(t_new, alpha_new, y_new, loss).sum(axis=0)
     change = RowChange(fit, columns, gone, X_gone, X_new, y_new, t_new, alpha_new)
     moved = _rebalance(change, total, table) if problem.regularizer.intercept else (total, table)
-    if moved is None:
+    if moved is None or not np.isfinite(fit.gap):
         moved = total, np.full_like(table, np.inf)
     return _row_region(change, n, w, *moved)
 

@@ -55,19 +55,20 @@ def feature_rows(problem: Problem, rows: IntArray) -> FloatArray:
     return block[:, : columns.size] if problem.column_mask is None else block[:, columns]
 
 
-def leave_one_out_bounds(fit: Fit) -> Bracket:
+def leave_one_out_bounds(fit: Fit, method: str | None = None) -> Bracket:
     """Intervals for `x_i' w^(-i)` of every row of the problem, each left out alone.
 
     Parameters
     ----------
     fit : Fit
+    method : {"primal", "dual", "sharp", "best"}, optional
+        By default `sharp`, the midpoint ball, which takes O(nd) in all for L2 and elastic net; with an intercept or
+        without strong convexity `best`. Every other way asks :func:`prediction_intervals` row by row.
 
     Returns
     -------
     Bracket
-        One entry for each of the problem's rows, in their order: the midpoint ball; with an intercept or without
-        strong convexity, what :func:`prediction_intervals` finds. O(nd) in all for L2 and elastic net without an
-        intercept.
+        One entry for each of the problem's rows, in their order.
 
     Examples
     --------
@@ -77,16 +78,17 @@ def leave_one_out_bounds(fit: Fit) -> Bracket:
     [1.5, 1.5, 1.0]
     """
     regularizer = fit.problem.regularizer
-    if regularizer.intercept or regularizer.ridge == 0.0 or fit.problem.column_mask is not None:
-        return _one_by_one(fit)
+    plain = not regularizer.intercept and regularizer.ridge > 0.0 and fit.problem.column_mask is None
+    if method not in (None, Method.SHARP) or not plain:
+        return _one_by_one(fit, method or Method.BEST)
     return _all_l2(fit) if regularizer.l1 == 0.0 else _all_net(fit)
 
 
-def _one_by_one(fit: Fit) -> Bracket:
-    rows = fit.problem.rows
+def _one_by_one(fit: Fit, method: str) -> Bracket:
+    rows, oracle = fit.problem.rows, GlruOracle(fit, method)
     low, high = np.empty(rows.size), np.empty(rows.size)
     for k, i in enumerate(rows.tolist()):
-        bracket = GlruOracle(fit).leave_out(np.array([i]))
+        bracket = oracle.leave_out(np.array([i]))
         low[k], high[k] = bracket.lower[0], bracket.upper[0]
     return Bracket(low, high)
 

@@ -18,7 +18,7 @@ from scipy.linalg import LinAlgError, cho_factor, cho_solve, pinvh
 from sparsecv_mio.data.dataset import FloatArray, IntArray
 from sparsecv_mio.errors import BadInput
 from sparsecv_mio.oracles.base import Bracket, Guarantee, Guess
-from sparsecv_mio.oracles.glru.fit import Fit
+from sparsecv_mio.oracles.glru.fit import EPS, Fit
 from sparsecv_mio.oracles.glru.intervals import ROUNDING
 from sparsecv_mio.oracles.glru.problem import Problem
 
@@ -101,7 +101,8 @@ class NewtonOracle:
         slope = problem.loss.derivative(fit.t[rows], problem.y[rows])
         along = (Z @ self._gradient - slope * leverage) / (n - 1)
         second = self._second[rows]
-        lift = second * along / (1.0 - second * leverage) - slope / (n - 1)
+        # at 1 only where H is singular, which the ridge term rules out and L1 does not
+        lift = second * along / np.maximum(1.0 - second * leverage, EPS) - slope / (n - 1)
         return X, -(self._common / (n - 1) + lift[:, None] * Z)
 
     def _batch(self, rows: IntArray) -> Bracket:

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sparsecv_mio.data.dataset import FloatArray, IntArray
+from sparsecv_mio.data.dataset import FloatArray, IntArray, row_chunks
 from sparsecv_mio.errors import BadInput
 from sparsecv_mio.oracles.glru.losses import Loss
 from sparsecv_mio.oracles.glru.regularizers import Regularizer
@@ -87,9 +87,16 @@ class Design:
     @cached_property
     def column_sq(self) -> FloatArray:
         """(d,) squared norms of the columns over all rows."""
+        return self.weighted_column_sq(np.ones(self.n))
+
+    def weighted_column_sq(self, h: FloatArray) -> FloatArray:
+        """(d,) `sum_i h_i x_ij^2`, in blocks of rows."""
         if self.sparse:
-            return np.asarray(self.X.multiply(self.X).sum(axis=0)).ravel()
-        return np.einsum("ij,ij->j", self.X, self.X)
+            return np.asarray(self.X.multiply(self.X).T @ h).ravel()
+        out = np.zeros(self.d)
+        for rows in row_chunks(self.n, self.d):
+            out += h[rows] @ np.square(self.X[rows])
+        return out
 
     @cached_property
     def by_columns(self) -> Any:

@@ -49,16 +49,15 @@ def proximal_target(fit: Fit, h: FloatArray) -> FloatArray:
 
 def _descent(fit: Fit, h: FloatArray, a: FloatArray) -> Callable[[FloatArray, FloatArray], float]:
     """Coordinate descent from (u, v) in place; returns what its first sweep lowered the model by."""
-    from sparsecv_mio.kernels.glru_descent import descend_dense, descend_sparse, second_sparse
+    from sparsecv_mio.kernels.glru_descent import descend_dense, descend_sparse
 
     design, regularizer = fit.problem.design, fit.problem.regularizer
     columns, X = fit.problem.columns.astype(np.int64), design.by_columns
     free = design.d - 1 if regularizer.intercept else -1
     weights = (regularizer.ridge, regularizer.l1, free, SWEEPS, 1e-3)
+    second = design.weighted_column_sq(h)
     if design.sparse:
-        second = second_sparse(X.data, X.indices, X.indptr, h)
         return lambda u, v: descend_sparse(X.data, X.indices, X.indptr, columns, h, a, second, u, v, *weights)
-    second = np.square(X).T @ h
     return lambda u, v: descend_dense(X.T, columns, h, a, second, u, v, *weights)
 
 
