@@ -7,7 +7,6 @@ Columns of X come as rows of a C-contiguous (d, n) array, or as a CSC triple. Bo
 
 from __future__ import annotations
 
-import numpy as np
 from numba import njit
 
 

@@ -202,7 +202,7 @@ def _nothing(size: int) -> Bracket:
 def _steps_pay(fit: Fit, count: int) -> bool:
     problem = fit.problem
     d = problem.columns.size
-    return count > d * STEPS_PER_COLUMN and d <= LARGEST_FACTOR and problem.n > 1
+    return problem.regularizer.ridge > 0.0 and count > d * STEPS_PER_COLUMN and d <= LARGEST_FACTOR
 
 
 def _signs(fit: Fit, rows: IntArray, known: Bracket) -> FloatArray:
@@ -219,9 +219,11 @@ def _step_signs(fit: Fit, rows: IntArray) -> FloatArray:
     if regularizer.l1 == 0.0 and not regularizer.intercept and problem.column_mask is None:
         return _signs(fit, rows, oracle.brackets(rows))
     signs = np.full(rows.size, np.nan)
-    for k, (row, w) in enumerate(zip(rows.tolist(), oracle.points(rows), strict=True)):
-        sign = _decided(settle(problem.without_rows([row]), w), feature_rows(problem, rows[k : k + 1]))
-        signs[k] = sign if sign != 0.0 else np.nan
+    for start in range(0, rows.size, BATCH):
+        part = rows[start : start + BATCH]
+        for k, (row, w) in enumerate(zip(part.tolist(), oracle.points(part), strict=True)):
+            sign = _decided(settle(problem.without_rows([row]), w), feature_rows(problem, part[k : k + 1]))
+            signs[start + k] = sign if sign != 0.0 else np.nan
     return signs
 
 
