@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -29,7 +30,9 @@ from sparsecv_mio.data.standard import StandardData
 from sparsecv_mio.formulation.backends.native.path import PathCell, solve_path
 from sparsecv_mio.problem.accumulate import Moments, row_moments
 from sparsecv_mio.problem.objective import r_squared, standard_error
+from sparsecv_mio.problem.problem import FloatArray, SparseProblem
 from sparsecv_mio.problem.refit import refit_rows
+from sparsecv_mio.search.candidates import VALUE_RTOL, fit_from_moments
 from sparsecv_mio.search.cells import CellTable, PairBounds
 
 if TYPE_CHECKING:
@@ -37,26 +40,55 @@ if TYPE_CHECKING:
 
 IntArray = NDArray[np.int64]
 
+MANY_NUMBERS = 1 << 23  # rows x columns of a support beyond which moments are tried first
+MOST_REFITS = 64  # tied candidates refitted before one is called the best
+
 
 def names_of(data: StandardData, support: IntArray) -> tuple[str, ...]:
     """Names of columns in standard numbering, in file order."""
     return tuple(data.dataset.names[j] for j in np.sort(data.columns[support]).tolist())
 
 
-def all_rows_fit(
-    data: StandardData, cell: PathCell, gamma: float, tau: int, gap: float
-) -> tuple[Refit, tuple[str, ...], dict[str, float], float]:
-    """Refit one cell's best support on all rows, by QR, in units of the file."""
-    unit = data.y_unit**2
-    fit = refit_rows(data, slice(0, data.n), cell.support, gamma)
+@dataclass(frozen=True, eq=False)
+class _AllRows:
+    """Fit of one support on all rows, in standard coordinates."""
+
+    support: IntArray
+    beta: FloatArray
+    objective: float
+    error: float
+    v_mean: FloatArray
+    r_mean: float
+
+
+def _fit_support(data: StandardData, problem: SparseProblem, support: IntArray) -> _AllRows:
+    """Fit by QR of the rows; of many rows from their moments, where those are accurate enough."""
+    if data.n * len(support) > MANY_NUMBERS:
+        beta, value, error = fit_from_moments(problem, support)
+        if error <= VALUE_RTOL * value:
+            return _AllRows(support, beta, value, error, problem.v_mean, problem.r_mean)
+    fit = refit_rows(data, slice(0, data.n), support, 2.0 * problem.lam)
     v_mean = np.zeros(data.q)
-    v_mean[cell.support] = fit.v_mean
-    coefficients, intercept = data.coefficients(cell.support, fit.beta, v_mean, fit.r_mean)
-    upper = fit.objective + fit.objective_error
-    lower = min(cell.lower, fit.objective)
-    proved = cell.complete or upper - lower <= max(gap, 1e-9) * upper
-    refit = Refit(gamma, tau, fit.objective * unit, lower * unit, upper * unit, bool(proved))
-    return refit, names_of(data, cell.support), coefficients, intercept
+    v_mean[support] = fit.v_mean
+    return _AllRows(support, fit.beta, fit.objective, fit.objective_error, v_mean, fit.r_mean)
+
+
+def all_rows_fit(
+    data: StandardData, problem: SparseProblem, cell: PathCell, gap: float
+) -> tuple[Refit, tuple[str, ...], dict[str, float], float]:
+    """Refit the best of a cell's supports on all rows, in units of the file."""
+    unit = data.y_unit**2
+    known = list(cell.candidates)[:MOST_REFITS] if cell.complete else [cell.support]
+    fits = [_fit_support(data, problem, np.asarray(support, dtype=np.int64)) for support in known or [cell.support]]
+    fit = min(fits, key=lambda one: one.objective)
+    coefficients, intercept = data.coefficients(fit.support, fit.beta, fit.v_mean, fit.r_mean)
+    upper = fit.objective + fit.error
+    all_known = cell.complete and len(cell.candidates) <= MOST_REFITS
+    lower = min(one.objective - one.error for one in fits) if all_known else cell.lower
+    lower = min(max(lower, 0.0), fit.objective)
+    proved = all_known or upper - lower <= max(gap, 1e-9) * upper
+    refit = Refit(2.0 * problem.lam, cell.tau, fit.objective * unit, lower * unit, upper * unit, bool(proved))
+    return refit, names_of(data, fit.support), coefficients, intercept
 
 
 def data_info(data: StandardData) -> DataInfo:
@@ -155,9 +187,9 @@ def build_record(
     bounds, grid, data = answer.bounds, answer.grid, answer.data
     g, t = bounds.best
     rule, at = answer.one_se() if one_se else (None, (g, t))
-    refit, support, coefficients, intercept = all_rows_fit(
-        data, answer.fit(*at), float(grid.gammas[at[0]]), int(grid.taus[at[1]]), run.gap
-    )
+    assert run.all_rows is not None
+    at_gamma = run.all_rows.problem(data, float(grid.gammas[at[0]]))
+    refit, support, coefficients, intercept = all_rows_fit(data, at_gamma, answer.fit(*at), run.gap)
     tie, allowance = bounds.allowances()
     proved = bounds.proved(run.gap)
     cv_error = float(bounds.nominal[g, t] * answer.per_row)
@@ -245,7 +277,7 @@ def build_path(
     rows = []
     for g, gamma in enumerate(grid.gammas.tolist()):
         for tau in grid.taus.tolist():
-            refit, support, coefficients, intercept = all_rows_fit(data, cells[g, tau], gamma, tau, gap)
+            refit, support, coefficients, intercept = all_rows_fit(data, problem.with_gamma(gamma), cells[g, tau], gap)
             rows.append(
                 PathRow(
                     gamma=gamma,
