@@ -11,6 +11,7 @@ from sparsecv_mio.errors import BadInput
 DEFAULT_GAMMAS = "1e-3:10:15"
 MAX_TAU = 30
 MAX_COUNT = 10_000
+ENGINES = ("auto", "enumerate", "shared", "per-fold")
 SCALES = ("length", "variance", "none")
 INTERCEPTS = ("fold", "global", "none")
 

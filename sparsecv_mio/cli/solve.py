@@ -31,6 +31,16 @@ def solve(
     gap: options.Gap = 1e-4,
     time_limit: options.TimeLimit = None,
     threads: options.Threads = None,
+    engine: Annotated[
+        str,
+        typer.Option(
+            "--engine",
+            metavar="auto|enumerate|shared|per-fold",
+            help="How folds share work; the answer is the same. enumerate: one listing by thresholds; shared: one "
+            "tree for all folds of leave-one-out; per-fold: a tree each. [auto]",
+            show_default=False,
+        ),
+    ] = "auto",
     json: options.Json = None,
     quiet: options.Quiet = False,
 ) -> int:
@@ -42,6 +52,7 @@ def solve(
     grid = parse.gammas(gamma)
     parse.one_of(scale, parse.SCALES, "--scale")
     parse.one_of(intercept, parse.INTERCEPTS, "--intercept")
+    parse.one_of(engine, parse.ENGINES, "--engine")
     parse.gap(gap)
     seconds = parse.time_limit(time_limit)
     workers = parse.threads(threads, session.cores())
@@ -63,7 +74,7 @@ def solve(
         with session.progress_bar(quiet) as progress:
             record = cross_validate(
                 dataset, plan, gammas=grid, taus=sizes, scale=scale, intercept=intercept, one_se=one_se,
-                threads=workers, progress=progress, stop=stop, gap=gap, time_limit=seconds,
+                threads=workers, progress=progress, stop=stop, gap=gap, time_limit=seconds, engine=engine,
             )  # fmt: skip
     session.deliver(record, json, quiet)
 

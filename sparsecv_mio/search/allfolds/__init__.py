@@ -23,6 +23,7 @@ from sparsecv_mio.search.allfolds.thresholds import EVERY_FOLD, FEWER_FOLDS, enu
 
 LARGEST_FOLD = 16  # rows; larger folds lose little Gram work and have leverages near one
 SMALLEST_PLAN = 24  # folds; fewer are cheaper one by one
+WIDEST_KEEP = 1e-6  # rounding of the trees beyond which leverages at all columns are not worth much
 PATH_COLUMNS = 128  # beyond, the path tree rarely closes without the perspective
 FULL_TREES = ((1_000, 2), (20_000, 6))  # up to so many folds: full-data trees a listing for every fold may cost
 FOLD_OVERHEAD = 200  # nodes' worth of work that a tree of its own costs beside its nodes
@@ -66,7 +67,7 @@ def solve_all_folds(
         return 0, {}
     problem = full.base.with_gamma(gamma)
     form = normal_form(problem)
-    if not form.trusted or form.m == 0:
+    if form.keep > WIDEST_KEEP or form.m == 0:
         return 0, {}
     root = Root(full, g, problem, form, best, wanted)
     one_tree = best.nodes + FOLD_OVERHEAD

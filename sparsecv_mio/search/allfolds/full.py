@@ -169,9 +169,9 @@ class FullData:
                 place.append(t)
         return Listing.of(problem, supports, place, self.unit)
 
-    def leverages(self, problem: SparseProblem) -> tuple[FloatArray, FloatArray]:
-        """Largest eigenvalue of H_NN and norm of e_N at all columns, by fold. O(n q^2) in BLAS."""
-        factor = np.linalg.cholesky(np.linalg.inv(problem.M))
+    def leverages(self, problem: SparseProblem, blur: float) -> tuple[FloatArray, FloatArray]:
+        """Largest eigenvalue of H_NN and norm of e_N at all columns, by fold, rounded up by `blur`. O(n q^2) in BLAS."""
+        factor = np.linalg.inv(np.linalg.cholesky(problem.M)).T
         beta = factor @ (factor.T @ problem.c)
         eta, norm = np.empty(self.folds.k), np.empty(self.folds.k)
 
@@ -184,7 +184,7 @@ class FullData:
             for k in np.flatnonzero((np.diff(starts) > 1) & (trace > 1e-3)):
                 block = Z[starts[k] : starts[k + 1]]
                 trace[k] = np.linalg.eigvalsh(block @ block.T + self.lift)[-1]
-            eta[lo:hi] = trace * (1.0 + 1e-9) + 1e-12
+            eta[lo:hi] = trace * (1.0 + blur) + blur
 
         self.over_chunks(measure)
         return eta, norm

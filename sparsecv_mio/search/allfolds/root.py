@@ -29,7 +29,7 @@ class Root:
         self.beta = self.V @ form.c
         self.value = float(form.yy - form.c @ self.beta)
         self.floor = self.value - form.slack
-        self.eta, self.residual = full.leverages(problem)
+        self.eta, self.residual = full.leverages(problem, 1e-9 + form.keep)
         self.listing = full.incumbents(problem, best, wanted)
         self._bars: FloatArray | None = None
 
