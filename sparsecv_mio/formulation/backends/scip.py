@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from sparsecv_mio.formulation.models.common import SparseModel
 
 FloatArray = NDArray[np.float64]
+GRAM_COLUMNS = 100  # above, the one dense row keeps SCIP in presolve past any time limit
 ALL = frozenset({"force", "together", "at_most", "box"})
 STOPS = {
     "optimal": Stop.OPTIMAL,
@@ -61,10 +62,11 @@ class ScipBackend(Backend):
         return _available()
 
     def _run(self, task: Task, formulation: str, limits: Limits) -> Answer:
-        from sparsecv_mio.formulation.models.perspective import BigMModel, PerspectiveModel
+        from sparsecv_mio.formulation.models.perspective import BigMModel, FactorModel, PerspectiveModel
 
         require_finite(task.lo, task.hi, "scip")
-        kind: type[SparseModel] = BigMModel if formulation == "bigm" else PerspectiveModel
+        perspective = PerspectiveModel if task.q <= GRAM_COLUMNS else FactorModel
+        kind: type[SparseModel] = BigMModel if formulation == "bigm" else perspective
         model, arrays = self._lowered(kind, task)
         start = arrays.vector(model.point(task, task.start_u, task.start_z))
         solver, x = _load(arrays, start)
