@@ -200,8 +200,8 @@ class FoldBounds:
         out = np.zeros((len(sizes), 8))
         ends = np.empty((len(sizes), len(self.u), 2))
         broken = fold_bounds.run(
-            form.M, form.c, form.yy, self.X, self.u, form.w, np.array(sizes, dtype=np.int64), mode, ROUNDS, TIE,
-            form.rounding, self.best, self.supports, out, ends,
+            form.M, form.c, form.yy, self.X, self.u, form.w, np.array(sizes, dtype=np.int64), mode, ROUNDS,
+            fold_bounds.SHARP_COLUMNS, TIE, form.rounding, self.best, self.supports, out, ends,
         )  # fmt: skip
         if broken:
             raise Contradiction(f"{broken} certified lower bounds exceed the value of a known support")

@@ -1,8 +1,345 @@
-"""stub"""
+"""One fold with many more columns than training rows: everything from the rows, no q x q matrix."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sparsecv_mio.bounds.fold import OUTWARD, ROUNDS, TIE, FoldCell, Origin, Which
+from sparsecv_mio.bounds.form import NULL_COLUMN, IntArray
+from sparsecv_mio.data.dataset import FloatArray
+from sparsecv_mio.data.standard import Intercept, StandardData
+from sparsecv_mio.errors import Contradiction
+from sparsecv_mio.kernels import fold_bounds, starts
+from sparsecv_mio.kernels.relaxation_rows import farthest_rows, relax_rows
+from sparsecv_mio.units import CertifiedLower, CertifiedUpper
+
+WIDE_COLUMNS = 600  # fewer columns than this go by moments in any case
+CAPACITY = 1000  # columns of the working set
+DENSE_COLUMNS = 300  # survivors of screening that are worth a matrix of their own
+CANDIDATES = 150  # columns that swaps may use
+MAX_STEPS = 300
+ACCURACY = 1e-4  # relative, of the first relaxation
+TOGETHER_ROUNDS = 6
 
 
-class WideFold: ...
+def is_wide(data: StandardData) -> bool:
+    """Whether folds of these data go by rows."""
+    return data.q > WIDE_COLUMNS and data.q > 3 * data.n
 
 
-def is_wide(data):
-    return False
+class WideFold:
+    """Bounds of one fold at one gamma, from rows.
+
+    Parameters
+    ----------
+    X, y : (n, q), (n,) arrays
+        Training rows about their means, columns divided by the root of their penalty.
+    X_test, u : (N, q), (N,) arrays
+        Held-out rows about the same means, in the same units.
+    columns : (q,) int array
+        Their positions in standard coordinates.
+    """
+
+    def __init__(self, X: FloatArray, y: FloatArray, X_test: FloatArray, u: FloatArray, columns: IntArray) -> None:
+        self.columns = columns
+        self.Xt, self.y = np.ascontiguousarray(X.T), y
+        self.X_test, self.u = np.ascontiguousarray(X_test), u
+        self.q, self.n = self.Xt.shape
+        self.yy = float(y @ y)
+        self.c = self.Xt @ y
+        self.square = 1.0 + np.einsum("ij,ij->i", self.Xt, self.Xt)  # M_jj
+        self.largest = float(np.linalg.eigvalsh(X @ X.T)[-1]) * (1.0 + 1e-9)
+        self.rounding = float(np.finfo(float).eps) * (3 * self.n + 4 * CAPACITY + 64)
+        self.best: dict[int, float] = {}
+        self.support: dict[int, IntArray] = {}
+        self.near = _WorkingSet(self.q)
+        self.b, self.g = np.zeros(self.q), np.zeros(self.q)
+
+    @classmethod
+    def of_rows(
+        cls, data: StandardData, rows: IntArray, V_test: FloatArray, r_test: FloatArray, gamma: float
+    ) -> WideFold:
+        """The fold whose training rows are `rows`."""
+        V, r = data.rows(rows)
+        fold = data.intercept is Intercept.FOLD
+        v_mean, r_mean = (V.mean(axis=0), float(r.mean())) if fold else (np.zeros(data.q), 0.0)
+        V = V - v_mean
+        squares = np.einsum("ij,ij->j", V, V)
+        columns = np.flatnonzero(squares > NULL_COLUMN * squares.max(initial=0.0)).astype(np.int64)
+        scale = 1.0 / np.sqrt(gamma / 2.0 * data.weight[columns])
+        return cls(V[:, columns] * scale, r - r_mean, (V_test - v_mean)[:, columns] * scale, r_test - r_mean, columns)
+
+    # -- incumbents -------------------------------------------------------------------------------------------------
+
+    def try_supports(self, supports: Iterable[NDArray[np.integer]]) -> None:
+        """Try given supports (standard columns) as incumbents. O(n s^2) each."""
+        for support in supports:
+            self._try(np.flatnonzero(np.isin(self.columns, np.asarray(support))))
+
+    def _try(self, support: IntArray) -> None:
+        size = len(support)
+        if size == 0:
+            return
+        A = self.Xt[support]
+        M = A @ A.T
+        M.flat[:: size + 1] += 1.0
+        value = self.yy - float(self.c[support] @ np.linalg.solve(M, self.c[support]))
+        if value < self.best.get(size, np.inf):
+            self.best[size], self.support[size] = value, np.sort(support)
+
+    def search(self, sizes: Sequence[int], swap_rounds: int = 0) -> None:
+        """Forward selection over all columns; swaps among the promising ones."""
+        top = min(max([size for size in sizes if size < self.q], default=0), self.n)
+        rows = np.zeros((top, self.q))
+        left, diag = self.c.copy(), self.square.copy()
+        chosen: list[int] = []
+        for step in range(top):
+            gain = np.where(diag > 1e-12 * self.square, left**2 / np.maximum(diag, 1e-300), 0.0)
+            gain[chosen] = -1.0
+            pick = int(np.argmax(gain))
+            chosen.append(pick)
+            row = self.Xt @ self.Xt[pick]
+            row[pick] += 1.0
+            row -= rows[:step, pick] @ rows[:step]
+            rows[step] = row / np.sqrt(diag[pick])
+            left -= rows[step] * (left[pick] / np.sqrt(diag[pick]))
+            diag -= rows[step] ** 2
+            self._try(np.array(chosen))
+        if swap_rounds:
+            order = np.argsort(-np.abs(self.c))[:CANDIDATES]
+            self._swap(sizes, order, swap_rounds)
+
+    def _swap(self, sizes: Iterable[int], extra: IntArray, rounds: int) -> None:
+        """Swaps among `extra` and the columns of all incumbents."""
+        known = [support for size, support in self.support.items()]
+        among = np.unique(np.concatenate([extra, *known])).astype(np.int64)
+        A = self.Xt[among]
+        M = A @ A.T
+        M.flat[:: len(among) + 1] += 1.0
+        best = np.full(len(among) + 1, np.inf)
+        masks = np.zeros((len(among) + 1, len(among)), dtype=np.bool_)
+        for size, support in self.support.items():
+            best[size] = self.best[size]
+            masks[size] = np.isin(among, support)
+        c = self.c[among]
+        starts.forward_selection(M, c, self.yy, min(max(self.best, default=1), len(among)), best, masks)
+        for size in sizes:
+            starts.improve_by_swaps(M, c, self.yy, size, best, masks, rounds)
+            if size < len(best) and best[size] < self.best.get(size, np.inf):
+                self._try(among[masks[size]])
+
+    def incumbents(self) -> list[IntArray]:
+        """Supports held, in standard columns."""
+        return [self.columns[support] for support in self.support.values()]
+
+    # -- bounds -----------------------------------------------------------------------------------------------------
+
+    def cells(self, taus: Sequence[int], which: Which = Which.SAFE) -> list[FoldCell]:
+        """Bound every tau; see `FoldBounds.cells`."""
+        found = {tau: self._cell(tau, which) for tau in sorted(set(taus))}
+        return [found[tau] for tau in taus]
+
+    def _cell(self, tau: int, which: Which) -> FoldCell:
+        if tau == 0:
+            return self._finish(0, self.yy, self.yy, _Ends.exact(float(self.u @ self.u)), 0)
+        if tau >= self.q:
+            return self._finish(tau, 0.0, np.inf, _Ends(), self.q)
+        accuracy = ACCURACY * self.best.get(tau, self.yy)
+        dual, primal = self._relax(self.Xt, self.y, np.zeros(self.q), tau, self.largest, accuracy, self.near)
+        self._round(tau)
+        slip, prior = self._allowance(tau, self.b)
+        level = self.best[tau] * (1.0 + TIE) + slip
+        if dual - slip > level:
+            raise Contradiction("a certified lower bound exceeds the value of a known support")
+        lower = dual - slip
+        goal = level + slip
+        status = np.zeros(self.q, dtype=np.int8)
+        if which is Which.SAFE:
+            fold_bounds.screen(self.g, np.arange(self.q), tau, goal - dual, status)
+        survivors = np.flatnonzero(status != fold_bounds.DROPPED)
+        estimate = float(np.sum((self.u - self.X_test @ self.b) ** 2))
+        if len(self.u) == 0:
+            ends = _Ends()
+        elif len(survivors) <= DENSE_COLUMNS:
+            ends, better = self._dense(tau, survivors, which)
+            lower = max(lower, better)
+        else:
+            ends = self._from_rows(tau, goal, dual, primal, prior, which)
+        if np.isnan(ends.estimate):
+            ends.estimate = estimate
+        return self._finish(tau, min(lower, self.best[tau]), level, ends, int((status == fold_bounds.FREE).sum()))
+
+    def _relax(
+        self,
+        Xt: FloatArray,
+        y: FloatArray,
+        shift: FloatArray,
+        k: int,
+        largest: float,
+        accuracy: float,
+        near: _WorkingSet,
+    ) -> tuple[float, float]:
+        dual, primal = relax_rows(
+            Xt,
+            y,
+            shift,
+            k,
+            largest,
+            accuracy,
+            MAX_STEPS,
+            near.chosen,
+            near.inside,
+            near.count,
+            near.gram,
+            self.b,
+            self.g,
+        )
+        return float(dual), float(primal)
+
+    def _round(self, tau: int) -> None:
+        """The largest entries of the relaxation's point, then swaps among what it found promising."""
+        order = np.argsort(-np.abs(self.b))[:tau]
+        self._try(order)
+        extra = np.argsort(-np.abs(self.g))[:CANDIDATES]
+        self._swap([tau], np.union1d(extra, np.flatnonzero(self.b)), 2)
+
+    def _allowance(self, tau: int, b: FloatArray) -> tuple[float, float]:
+        """Rounding allowance at b, and its part that does not depend on b (docs/theory/bounds.md 7)."""
+        widest = float(np.partition(self.square, self.q - tau)[self.q - tau :].sum())
+        prior = float(np.sqrt(self.yy) * (1.0 + 2.0 * np.sqrt(widest)))
+        return self.rounding * (prior + float(np.sqrt(self.square) @ np.abs(b))) ** 2, prior
+
+    def _dense(self, tau: int, survivors: IntArray, which: Which) -> tuple[_Ends, float]:
+        """What screening leaves, as a problem with a matrix."""
+        A = self.Xt[survivors]
+        m = len(survivors)
+        M = A @ A.T
+        M.flat[:: m + 1] += 1.0
+        scale = 1.0 / np.sqrt(np.diag(M))
+        M *= scale[:, None]
+        M *= scale
+        np.fill_diagonal(M, 1.0)
+        w = scale**2 * (1.0 - 1e-9)
+        best, masks = np.full(m + 1, np.inf), np.zeros((m + 1, m), dtype=np.bool_)
+        best[tau] = self.best[tau]
+        out, rows = np.zeros((1, 8)), np.empty((1, len(self.u), 2))
+        mode = fold_bounds.DO_REDUCE | fold_bounds.DO_ROWS | (fold_bounds.DO_TOGETHER if len(self.u) > 1 else 0)
+        if m <= tau:
+            return _Ends(), -np.inf
+        broken = fold_bounds.run(
+            M, self.c[survivors] * scale, self.yy, np.ascontiguousarray(self.X_test[:, survivors] * scale), self.u, w,
+            np.array([tau]), mode, ROUNDS, self.n, TIE, self.rounding, best, masks, out, rows,
+        )  # fmt: skip
+        if broken:
+            raise Contradiction("a certified lower bound exceeds the value of a known support")
+        ends = _Ends(out[0, 2], out[0, 3], Origin(int(out[0, 4])), Origin(int(out[0, 5])), float(out[0, 6]))
+        return ends, float(out[0, 0])
+
+    def _from_rows(self, tau: int, goal: float, dual: float, primal: float, prior: float, which: Which) -> _Ends:
+        """Prediction by prediction over all columns, and the sum from below."""
+        centre, near = self.b.copy(), self.near
+        norm = float(np.sqrt(self.yy))
+        gap = max(goal - dual, 1e-14 * self.yy)
+        lo, hi = np.full(len(self.u), -np.inf), np.full(len(self.u), np.inf)
+        if which is not Which.AGGREGATED:
+            for i, x in enumerate(self.X_test):
+                ridge = float(x @ x) - float(np.sum((self.Xt.T @ x) ** 2)) / (1.0 + self.largest)
+                t = 2.0 * np.sqrt(gap / max(ridge, 1e-300))
+                for sign, ends in ((1.0, hi), (-1.0, lo)):
+                    bound, t = farthest_rows(
+                        self.Xt, self.y, sign * x, tau, self.largest, goal, primal, centre, t, ROUNDS, MAX_STEPS, prior, norm,
+                        self.rounding, near.chosen, near.inside, near.count, near.gram,
+                    )  # fmt: skip
+                    ends[i] = sign * bound
+        low, high = fold_bounds.distances(self.u, lo, hi)
+        ends = _Ends(low, high, Origin.CONIC, Origin.CONIC if np.isfinite(high) else Origin.TRIVIAL)
+        if which is not Which.CONIC and len(self.u) > 1:
+            together = self._least_squares(tau, goal, primal, centre, prior)
+            if together > low:
+                ends.lower, ends.low_origin = together, Origin.AGGREGATED
+        self.b[:] = centre
+        return ends
+
+    def _least_squares(self, tau: int, goal: float, zeta: float, centre: FloatArray, prior: float) -> float:
+        """Lower bound of the held-out sum of squares: the relaxation with the held-out rows weighing t."""
+        gap = max(goal - zeta, 1e-14 * self.yy)
+        longest = float(np.linalg.eigvalsh(self.X_test @ self.X_test.T)[-1]) * (1.0 + 1e-9)
+        bound, low, high, t = 0.0, 0.0, np.inf, 1.0
+        self.b[:] = centre
+        for _ in range(TOGETHER_ROUNDS):
+            root = np.sqrt(t)
+            Xt, y = np.hstack([self.Xt, root * self.X_test.T]), np.concatenate([self.y, root * self.u])
+            near = _WorkingSet(self.q)
+            near.take(np.flatnonzero(self.b), Xt)
+            dual, primal = self._relax(Xt, y, np.zeros(self.q), tau, self.largest + t * longest, 0.01 * gap, near)
+            size = float(np.sqrt(self.square + t * np.einsum("ij,ij->j", self.X_test, self.X_test)) @ np.abs(self.b))
+            slip = self.rounding * (prior * (1.0 + root * np.sqrt(longest)) + float(np.linalg.norm(y)) + size) ** 2
+            bound = max(bound, (dual - goal - slip) / t)
+            excess = primal - t * float(np.sum((self.u - self.X_test @ self.b) ** 2)) - zeta
+            ratio = gap / max(excess, 1e-8 * gap)
+            if abs(ratio - 1.0) < 0.2:
+                break
+            low, high = (t, high) if excess < gap else (low, t)
+            t *= float(np.sqrt(min(max(ratio, 1e-4), 1e4)))
+            if not low < t < high:
+                t = (
+                    float(np.sqrt(low * high))
+                    if low > 0.0 and high < np.inf
+                    else (0.3 * high if low == 0.0 else 3.0 * low)
+                )
+        return bound
+
+    def _finish(self, tau: int, lower: float, level: float, ends: _Ends, left: int) -> FoldCell:
+        exact = ends.low_origin is Origin.EXACT
+        return FoldCell(
+            tau=tau,
+            objective_lower=CertifiedLower(max(lower, 0.0)),
+            objective_upper=CertifiedUpper(level),
+            lower=CertifiedLower(max(ends.lower, 0.0) * (1.0 - OUTWARD)),
+            upper=CertifiedUpper(ends.upper * (1.0 + OUTWARD)),
+            low_origin=ends.low_origin,
+            high_origin=ends.high_origin,
+            estimate=ends.estimate,
+            left=0 if exact else left,
+        )
+
+
+class _WorkingSet:
+    """Columns that the row kernel solves for, and their Gram matrix."""
+
+    def __init__(self, q: int) -> None:
+        capacity = min(q, CAPACITY)
+        self.chosen = np.zeros(capacity, dtype=np.int64)
+        self.inside = np.zeros(q, dtype=np.bool_)
+        self.count = np.zeros(1, dtype=np.int64)
+        self.gram = np.empty((capacity, capacity))
+
+    def take(self, columns: IntArray, Xt: FloatArray) -> None:
+        """Start with these columns."""
+        columns = columns[: len(self.chosen)]
+        size = len(columns)
+        self.chosen[:size], self.inside[columns], self.count[0] = columns, True, size
+        self.gram[:size, :size] = Xt[columns] @ Xt[columns].T
+
+
+class _Ends:
+    """An interval in the making."""
+
+    def __init__(
+        self,
+        lower: float = 0.0,
+        upper: float = np.inf,
+        low_origin: Origin = Origin.TRIVIAL,
+        high_origin: Origin = Origin.TRIVIAL,
+        estimate: float = np.nan,
+    ) -> None:
+        self.lower, self.upper, self.estimate = lower, upper, estimate
+        self.low_origin, self.high_origin = low_origin, high_origin
+
+    @classmethod
+    def exact(cls, value: float) -> _Ends:
+        """A number that involves no choice."""
+        return cls(value * (1.0 - 1e-13), value * (1.0 + 1e-13), Origin.EXACT, Origin.EXACT, value)

@@ -197,22 +197,24 @@ def settle(cell, low, high, low_code, high_code):
 
 
 @njit(cache=True, nogil=True)
-def carry(free, left, w, b, root):
-    """w (a little inside) and b in the units of M, on the columns `left` of `free`."""
+def carry(free, left, w, b, root, share):
+    """`share w`, and b in the units of M, on the columns `left` of `free`."""
     f = left.shape[0]
     w_left = np.empty(f)
     b_left = np.empty(f)
     at = 0
     for a in range(free.shape[0]):
         if at < f and free[a] == left[at]:
-            w_left[at] = 0.98 * w[a]
+            w_left[at] = share * w[a]
             b_left[at] = b[a] * root[a]
             at += 1
     return w_left, b_left
 
 
 @njit(cache=True, nogil=True)
-def narrow(M, c, yy, X, u, w, G, cn, Xn, root, b, g, dual, primal, k, passes, tie, rounding, prior, best, supports):
+def narrow(
+    M, c, yy, X, u, w, G, cn, Xn, root, b, g, dual, primal, k, passes, sharp, tie, rounding, prior, best, supports
+):
     """From the relaxation of all columns (b, g, dual, primal in normal form) to what screening leaves.
 
     Returns
@@ -250,10 +252,10 @@ def narrow(M, c, yy, X, u, w, G, cn, Xn, root, b, g, dual, primal, k, passes, ti
                 lower = np.inf  # more columns must be in, or out, than can be: a bug
             free = left
             break
-        now_w, start = carry(free, left, now_w, b, root)
+        now_w, start = carry(free, left, now_w, b, root, 0.98 if f <= sharp else 1.0)
         free = left
         now_M, now_c, now_yy, now_X, now_u, ok = reduce_problem(M, c, yy, X, u, inside, free)
-        if f <= SHARP_COLUMNS and sharpen(now_M, now_w, SHARPNESS, 4) < 0:
+        if f <= sharp and sharpen(now_M, now_w, SHARPNESS, 4) < 0:
             ok = ok and dominated(now_M, 0.9, now_w)
         if not ok:
             level = np.inf
@@ -300,7 +302,7 @@ def bound_rows(
 
 
 @njit(cache=True, nogil=True)
-def run(M, c, yy, X, u, w, sizes, work_mode, rounds, tie, rounding, best, supports, out, rows):
+def run(M, c, yy, X, u, w, sizes, work_mode, rounds, sharp, tie, rounding, best, supports, out, rows):
     """Bound one fold at one gamma for every size.
 
     Parameters
@@ -317,6 +319,8 @@ def run(M, c, yy, X, u, w, sizes, work_mode, rounds, tie, rounding, best, suppor
         DO_REDUCE, DO_ROWS, DO_TOGETHER added up.
     rounds : int
         Relaxations a bound may take.
+    sharp : int
+        Sharpen w on what screening leaves if that is at most this many columns: O(f^3).
     tie : float
         Supports up to `best (1 + tie)` must be covered.
     rounding : float
@@ -383,8 +387,8 @@ def run(M, c, yy, X, u, w, sizes, work_mode, rounds, tie, rounding, best, suppor
             status, free, kf, M_f, c_f, yy_f, X_f, u_f, w_f, G_f, cn_f, Xn_f, root_f, b_f, dual_f, primal_f,
             lower, level, slip,
         ) = narrow(
-            M, c, yy, X, u, w, G, cn, Xn, root, root_b, root_g, dual, primal, k, passes, tie, rounding, prior, best,
-            supports,
+            M, c, yy, X, u, w, G, cn, Xn, root, root_b, root_g, dual, primal, k, passes, sharp, tie, rounding, prior,
+            best, supports,
         )  # fmt: skip
         if lower > level:
             broken += 1

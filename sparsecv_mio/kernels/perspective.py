@@ -314,7 +314,8 @@ def relax(G, c, yy, lipschitz, inside, count_inside, free, count_free, k, bar, r
         quad = gradient(G, c, members, count, b, g)
         d = dual_value(yy, quad, g, inside, count_inside, free, count_free, k, buffer, heap)
         v = primal_value(c, yy, quad, b, inside, count_inside, free, count_free, k, buffer, heap)
-        if d > dual:
+        # beyond 2 yy (0 has value yy) b carries a part that G does not see: its D may be good, but no start is
+        if d > dual and (v <= 2.0 * yy or dual == -np.inf):
             dual = d
             for a in range(count):
                 best_b[members[a]] = b[members[a]]

@@ -73,7 +73,7 @@ def relax_rows(Xt, y, shift, k, lipschitz, accuracy, max_steps, chosen, inside, 
     chosen, inside, ctrl, gram : working set
         Columns, membership (q,), `ctrl[0]` their number, Gram matrix (cap, cap); kept between calls.
     b, g : (q,) arrays
-        Start, zero off the working set; on return the point of the best dual value and its `g = X'(y - X b) + s`.
+        Start; on return the point of the best dual value and its `g = X'(y - X b) + s`.
 
     Returns
     -------
@@ -97,6 +97,15 @@ def relax_rows(Xt, y, shift, k, lipschitz, accuracy, max_steps, chosen, inside, 
     residual = np.empty(n)
     trial = np.empty(q)
     best_b = b.copy()
+    for j in range(q):
+        if best_b[j] != 0.0 and not inside[j]:
+            if ctrl[0] < cap:
+                chosen[ctrl[0]] = j
+                inside[j] = True
+                extend_gram(Xt, chosen, ctrl[0], ctrl[0] + 1, gram)
+                ctrl[0] += 1
+            else:
+                best_b[j] = 0.0
     dual = -np.inf
     primal = np.inf
     far = 1e6 * max(yy, 1e-300)
