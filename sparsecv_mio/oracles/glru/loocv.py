@@ -52,7 +52,7 @@ class LoocvResult:
         Rows that took a training (with `approximate`, a Newton step) in the end.
     certain : (n,) bool array
         Rows whose sign a bound proves. All of them for L2 and elastic net, but for predictions within rounding of
-        zero; no open row for L1 or with `approximate`.
+        zero; no open row for L1 or with `approximate`, none at all without bounds.
     bracket : (int, int)
         Certified bounds on the number of errors from the full fit alone.
     guarantee : Guarantee
@@ -100,7 +100,7 @@ def loocv(
     bounds : bool
         Use GLRU (Algorithm 2) or train for every row (Algorithm 1).
     steps : bool
-        Try a certified Newton step before a training; False is Algorithm 2 as printed.
+        Try a certified Newton step before a training; False is Algorithm 2.
     approximate : bool
         Replace every training by one Newton step that nothing certifies: the comparator, an estimate.
     progress : callable, optional
@@ -258,7 +258,7 @@ def _trained_sign(fit: Fit, tol: float, early: bool) -> Sign:
         while True:
             stop = (lambda new: _decided(new, x) != 0.0) if early else None
             new = train(without, tol=goal, start=start, precondition=shared[0], stop=stop)
-            proved = _decided(new, x)
+            proved = _decided(new, x) if early else 0.0
             if proved != 0.0 or not early or goal <= TIGHTEST or new.relative_gap > goal:
                 return (proved, True) if proved != 0.0 else (float(np.sign(new.t[row])), False)
             start, goal = new.w, max(goal * 1e-2, TIGHTEST)
