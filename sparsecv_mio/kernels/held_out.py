@@ -42,6 +42,9 @@ def refit_supports(Q, c, yy, penalty, supports, sizes, unit, beta, spread, value
         if not cholesky_in_place(L, n):
             value[r] = np.inf
             value_error[r] = np.inf
+            for a in range(n):
+                beta[r, a] = 0.0
+                spread[r, a] = np.inf
             continue
         cholesky_solve(L, x, n)
         for a in range(n):

@@ -203,3 +203,19 @@ def try_supports(M, c, yy, masks, best, supports):
         if value < best[size]:
             best[size] = value
             supports[size, :] = masks[r]
+
+
+@njit(cache=True, nogil=True)
+def support_values(M, c, yy, masks, values):
+    """Fill `values` with f of given supports (m, q) bool, inf where `M_S` is not positive. O(m size^3 / 3)."""
+    q = c.shape[0]
+    work = np.empty((q, q))
+    x = np.empty(q)
+    index = np.empty(q, dtype=np.int64)
+    for r in range(masks.shape[0]):
+        size = 0
+        for j in range(q):
+            if masks[r, j]:
+                index[size] = j
+                size += 1
+        values[r] = support_value(M, 0.0, c, yy, index, size, work, x)

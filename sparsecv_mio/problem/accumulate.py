@@ -15,10 +15,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sparsecv_mio.data.folds import FoldPlan
-from sparsecv_mio.data.standard import Intercept, StandardData
+from sparsecv_mio.data.standard import Intercept, Scale, StandardData
 from sparsecv_mio.problem.problem import FloatArray, SparseProblem
 
 CHUNK_ELEMENTS = 1 << 21  # rows are read in blocks of at most 16 MB
+CONSTANT = 1e-28  # squared spread, beside a mean square near one, that is rounding
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,16 +72,19 @@ class Moments:
         else:
             full, mean = self.scatter + self.n * np.outer(self.mean, self.mean), np.zeros(q + 1)
         gram = np.ascontiguousarray(full[:q, :q])
+        # a target that is constant on these rows leaves the rounding of its mean, and nothing to choose a support by
+        flat = full[q, q] <= CONSTANT * data.n
         return SparseProblem(
             Q=gram,
-            c=full[:q, q].copy(),
-            yy=float(full[q, q]),
+            c=np.zeros(q) if flat else full[:q, q].copy(),
+            yy=0.0 if flat else float(full[q, q]),
             weight=data.weight,
             lam=gamma / 2.0,
             n=self.n,
             v_mean=mean[:q].copy(),
             r_mean=float(mean[q]),
             copy_of=data.copy_of,
+            full_length=float(data.n) if data.scale is Scale.VARIANCE else 1.0,
         )
 
 

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 FloatArray = NDArray[np.float64]
 
 EIGEN_LIMIT = 1500  # columns beyond which the spectrum is bounded, not computed
+LARGEST_PENALTY = 1e290
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,6 +42,8 @@ class SparseProblem:
     copy_of : (q,) int array, optional
         Earliest earlier column equal to this one up to sign, under the same weight, else -1; swapping copies changes no
         prediction (theory section 9).
+    full_length : float, optional
+        Squared length of a typical column over all rows: what is nothing beside it is constant on these rows.
     """
 
     Q: FloatArray
@@ -52,6 +55,7 @@ class SparseProblem:
     v_mean: FloatArray
     r_mean: float
     copy_of: NDArray[np.intp] | None = None
+    full_length: float = 0.0
     _gamma_free: dict[str, tuple[float, float]] = field(default_factory=dict, repr=False)
 
     @property
@@ -61,8 +65,9 @@ class SparseProblem:
 
     @cached_property
     def penalty(self) -> FloatArray:
-        """(q,) diagonal `lam * weight`."""
-        return self.lam * self.weight
+        """(q,) diagonal `lam * weight`; one so large that it could overflow leaves no coefficient either way."""
+        with np.errstate(over="ignore"):
+            return np.minimum(self.lam * self.weight, LARGEST_PENALTY)
 
     @cached_property
     def M(self) -> FloatArray:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,7 +11,11 @@ from numpy.typing import NDArray
 from sparsecv_mio.data.standard import Intercept, StandardData
 from sparsecv_mio.problem.problem import FloatArray
 
+LongArray = NDArray[np.longdouble]
+LONG = np.longdouble
+FINE = 16.0 * float(np.finfo(LONG).eps)  # rounding of a long sum, with room
 ROUNDING = 64.0 * np.finfo(float).eps
+STEPS = 3  # each multiplies the error by ROUNDING * cond(A)
 
 
 @dataclass(frozen=True, eq=False)
@@ -20,18 +25,34 @@ class RowFit:
     `spread` bounds the rounding error of each coefficient, `objective_error` that of the objective.
     """
 
+    support: NDArray[np.int64]
     beta: FloatArray
     spread: FloatArray
     objective: float
     objective_error: float
     v_mean: FloatArray
     r_mean: float
+    fine: tuple[LongArray, LongArray, Any]  # beta, v_mean and r_mean in long precision
+
+    def held_out(self, data: StandardData, rows: NDArray[np.int64]) -> tuple[float, float]:
+        """Sum of squares of the residuals of `rows`, and a bound on its rounding error. O(rows s)."""
+        beta, v_mean, r_mean = self.fine
+        V, r = _long_rows(data, rows, self.support)
+        V, r = V - v_mean, r - r_mean
+        e = r - V @ beta
+        if not np.all(np.isfinite(self.spread)):
+            return float(e @ e), np.inf
+        size = np.abs(V)
+        slip = size @ self.spread + FINE * (np.abs(r) + size @ np.abs(beta))
+        slip += np.finfo(float).eps * FINE
+        total = float(e @ e)
+        return total, float(((2.0 * np.abs(e) + slip) * slip).sum()) + np.finfo(float).eps * total
 
 
 def refit_rows(
     data: StandardData, rows: NDArray[np.int64] | slice, support: NDArray[np.int64], gamma: float
 ) -> RowFit:
-    """Fit `support` on training rows by QR of `[V_S; sqrt(lam weight)]`.
+    """Fit `support` on training rows by QR of `[V_S; sqrt(lam weight)]`, refined in long precision.
 
     Parameters
     ----------
@@ -44,35 +65,67 @@ def refit_rows(
 
     Notes
     -----
-    O(n s^2). Columns are brought to length one before the factorisation. The error bounds are first order:
-    `eps (||R^{-1}|| (||y|| ...))` with the usual constants for Householder QR.
+    O(n s^2). The error bounds are a posteriori. With A = [V; sqrt(penalty)] = QR, b = [r; 0] and the residual e known up
+    to d, `beta* - beta = R^{-1} (R^{-T} A'e - Q'd)`, which is at most `||row of R^{-1}|| (||R^{-T} A'e|| + ||d||)`, and
+    `f(beta) - f*` is the square of that bracket. Where long double is no longer than double the bounds are wider by the
+    ratio of their epsilons, and as valid.
     """
-    V, r = data.rows(rows)
-    V = V[:, support]
-    r = np.asarray(r, dtype=float)
+    V, r = _long_rows(data, rows, support)
+    v_mean, r_mean = np.zeros(len(support), dtype=LONG), LONG(0.0)
     if data.intercept is Intercept.FOLD:
-        v_mean, r_mean = V.mean(axis=0), float(r.mean())
-    else:
-        v_mean, r_mean = np.zeros(len(support)), 0.0
-    root = np.sqrt(gamma / 2.0 * data.weight[support])
-    A = np.vstack([V - v_mean, np.diag(root)])
-    b = np.concatenate([r - r_mean, np.zeros(len(support))])
-    size = np.linalg.norm(A, axis=0)
+        v_mean, r_mean = V.mean(axis=0), r.mean()
+        V, r = V - v_mean, r - r_mean
+    penalty = LONG(gamma) / 2 * data.weight[support].astype(LONG)
+    size = np.sqrt((V * V).sum(axis=0) + penalty)
     size[size == 0.0] = 1.0
-    A /= size
-    orthogonal, R = np.linalg.qr(A)
-    beta = np.linalg.solve(R, orthogonal.T @ b) if len(support) else np.zeros(0)
-    residual = b - A @ beta
-    if len(support):
-        step = np.linalg.solve(R, orthogonal.T @ residual)
-        beta = beta + step
-        residual = b - A @ beta
-        inverse = np.linalg.inv(R)
-        reach = np.linalg.norm(inverse, axis=1)
-        tail = float(np.linalg.norm(inverse, 2)) * float(np.linalg.norm(residual))
-        spread = ROUNDING * reach * (float(np.linalg.norm(b)) + float(np.abs(beta).sum()) + tail)
-    else:
-        spread = np.zeros(0)
-    objective = float(residual @ residual)
-    norm = float(np.abs(residual) @ (np.abs(b) + np.abs(A) @ np.abs(beta)))
-    return RowFit(beta / size, spread / size, objective, ROUNDING * norm, v_mean, r_mean)
+    V, penalty = V / size, penalty / (size * size)
+    beta, spread, drop = _solve(V, r, penalty)
+    residual = r - V @ beta
+    objective = float(residual @ residual + penalty @ (beta * beta))
+    load = float(np.abs(residual) @ (np.abs(r) + np.abs(V) @ np.abs(beta)) + penalty @ (beta * beta))
+    fine = beta / size
+    return RowFit(
+        support=np.asarray(support, dtype=np.int64),
+        beta=fine.astype(float),
+        spread=(spread / size).astype(float),
+        objective=objective,
+        objective_error=FINE * load + drop + 2.0 * np.finfo(float).eps * objective,
+        v_mean=v_mean.astype(float),
+        r_mean=float(r_mean),
+        fine=(fine, v_mean, r_mean),
+    )
+
+
+def _solve(V: LongArray, r: LongArray, penalty: LongArray) -> tuple[LongArray, LongArray, float]:
+    """Minimiser of `||r - V b||^2 + b' diag(penalty) b`, bounds on its error, and on what f could still drop."""
+    s = V.shape[1]
+    if s == 0:
+        return np.zeros(0, dtype=LONG), np.zeros(0, dtype=LONG), 0.0
+    R = np.linalg.qr(np.vstack([V.astype(float), np.diag(np.sqrt(penalty.astype(float)))]), mode="r")
+    values = np.linalg.svd(R, compute_uv=False)
+    beta = np.zeros(s, dtype=LONG)
+    if not values[-1] > ROUNDING * s * values[0]:
+        return beta, np.full(s, np.inf, dtype=LONG), np.inf
+    inverse = np.linalg.inv(R)
+    for _ in range(1 + STEPS):
+        g = V.T @ (r - V @ beta) - penalty * beta
+        beta = beta + inverse @ (inverse.T @ g.astype(float))
+    e = r - V @ beta
+    g = V.T @ e - penalty * beta
+    blur = float(np.linalg.norm(np.abs(r) + np.abs(V) @ np.abs(beta)))
+    load = (np.abs(V).T @ np.abs(e) + penalty * np.abs(beta)).astype(float)
+    reach = np.linalg.norm(inverse, axis=1)
+    # twice: R is a rounded factor, and its inverse rounded again
+    length = 2.0 * (float(np.linalg.norm(inverse.T @ g.astype(float))) + FINE * (float(reach @ load) + blur))
+    return beta, (reach * length + FINE * np.abs(beta)).astype(LONG), length * length
+
+
+def _long_rows(
+    data: StandardData, rows: NDArray[np.int64] | slice, support: NDArray[np.int64]
+) -> tuple[LongArray, LongArray]:
+    """`(V_S, r)` of some rows in long precision, from the numbers of the file."""
+    columns = data.columns[support]
+    X = data.dataset.X[rows][:, columns].astype(LONG)
+    V = (X - data.center[support]) / data.divisor[support] - data.rest[support]
+    r = (data.dataset.y[rows].astype(LONG) - LONG(data.y_center)) / LONG(data.y_unit) - LONG(data.r_rest)
+    return V, r

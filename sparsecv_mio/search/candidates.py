@@ -98,10 +98,20 @@ class FoldRows:
         fit = refit_rows(self.data, self.folds.train_rows(self.fold), support, gamma)
         if fit.objective_error < fits.value_error[r]:
             fits.value[r], fits.value_error[r] = fit.objective, fit.objective_error
-        V, target = self.data.rows(self.folds.test_rows(self.fold))
-        part = V[:, support] - fit.v_mean
-        e = target - fit.r_mean - part @ fit.beta
-        slip = np.abs(part) @ fit.spread + 1e-15 * (np.abs(target) + np.abs(part) @ np.abs(fit.beta))
-        rounding = float(((2.0 * np.abs(e) + slip) * slip).sum())
+        held_out, rounding = fit.held_out(self.data, self.folds.test_rows(self.fold))
         if not fits.held_out_error[r] <= rounding:
-            fits.held_out[r], fits.held_out_error[r] = float(e @ e), rounding
+            fits.held_out[r], fits.held_out_error[r] = held_out, rounding
+
+
+def fit_from_moments(problem: SparseProblem, support: IntArray) -> tuple[FloatArray, float, float]:
+    """Coefficients, f and a bound on its rounding for one support, from moments alone. O(s^3)."""
+    sizes = np.array([len(support)], dtype=np.int64)
+    table = np.zeros((1, max(len(support), 1)), dtype=np.int64)
+    table[0, : len(support)] = support
+    beta, spread = np.zeros(table.shape), np.zeros(table.shape)
+    value, error = np.empty(1), np.empty(1)
+    unit = (24.0 + 0.1 * np.sqrt(problem.n)) * np.finfo(float).eps
+    kernel.refit_supports(
+        problem.Q, problem.c, problem.yy, problem.penalty, table, sizes, unit, beta, spread, value, error
+    )
+    return beta[0, : len(support)].copy(), float(value[0]), float(error[0])

@@ -88,7 +88,7 @@ class FoldJob:
             value, error = fits.value[lo:hi], fits.value_error[lo:hi]
             held, slip = fits.held_out[lo:hi], fits.held_out_error[lo:hi]
             where = (g, t, fold)
-            if cell.complete and bool(np.all(np.abs(value - np.array(cell.values)) <= 0.5 * cell.margin + error)):
+            if cell.complete and _agree(value, error, cell):
                 best = int(np.argmin(value))
                 tied = value - error <= value[best] * (1.0 + TIE_RTOL) + error[best]
                 self._decide(where, [supports[lo + i] for i in np.flatnonzero(tied)], held[tied], slip[tied], cell)
@@ -125,3 +125,10 @@ class FoldJob:
             tie=float(held.max() - held.min()),
         )
         self.cells.branched[where] |= cell.branched
+
+
+def _agree(value: FloatArray, error: FloatArray, cell: PathCell) -> bool:
+    """Whether refitted values are those of the tree up to its margin; values without any accuracy are no agreement."""
+    if not np.all(np.isfinite(value)):
+        return False
+    return bool(np.all(np.abs(value - np.array(cell.values)) <= 0.5 * cell.margin + error))

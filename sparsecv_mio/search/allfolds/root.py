@@ -25,9 +25,7 @@ class Root:
         self, full: FullData, g: int, problem: SparseProblem, form: NormalForm, best: PathResult, wanted: list[int]
     ) -> None:
         self.full, self.g, self.problem, self.form = full, g, problem, form
-        self.V: FloatArray = np.linalg.inv(form.matrix())
-        self.beta = self.V @ form.c
-        self.value = float(form.yy - form.c @ self.beta)
+        self.V, self.beta, self.value = form.solved()
         self.floor = self.value - form.slack
         self.eta, self.residual = full.leverages(problem, 1e-9 + form.keep)
         self.listing = full.incumbents(problem, best, wanted)

@@ -12,7 +12,7 @@ from sparsecv_mio.units import KEEP_RTOL
 
 IntArray = NDArray[np.int64]
 
-NULL_COLUMN = 1e-26  # squared length, relative to the longest column, below which a column is constant in training
+NULL_COLUMN = 1e-26  # squared length, relative to a whole column's, below which a column is constant in training
 OWN_PART_COLUMNS = (37, 500)  # sizes for which the curvature takes each column's own part into account
 WIDEST_RATIO = 1e12  # condition of M beyond which the penalty is too small to bound anything
 
@@ -75,6 +75,18 @@ class NormalForm:
             out.flat[:: self.m + 1] += 1.0
         return out
 
+    def solved(self) -> tuple[FloatArray, FloatArray, float]:
+        """`(M^{-1}, M^{-1} c, f of all columns)`, for trusted forms.
+
+        The inverse is symmetric to the last bit: the trees eliminate by rows only, and what inversion leaves of
+        asymmetry would grow with the square of the condition instead of the condition.
+        """
+        M = self.matrix()
+        V = np.linalg.inv(M)
+        V = 0.5 * (V + V.T)
+        beta = np.linalg.solve(M, self.c)
+        return V, beta, float(self.yy - self.c @ beta)
+
     @property
     def trusted(self) -> bool:
         """Whether the trees' arithmetic is good enough to prune at all."""
@@ -84,22 +96,22 @@ class NormalForm:
 def normal_form(problem: SparseProblem) -> NormalForm:
     """Bring a problem to normal form. O(q^2) beside the cached spectrum."""
     diagonal = np.diag(problem.Q)
-    longest = float(diagonal.max(initial=0.0))
+    longest = max(float(diagonal.max(initial=0.0)), problem.full_length)
     columns = np.flatnonzero(diagonal > NULL_COLUMN * longest).astype(np.int64)
     smallest, largest = problem.spectrum() if len(columns) == problem.q else (0.0, problem.spectrum()[1])
     Q = problem.Q if len(columns) == problem.q else problem.Q[np.ix_(columns, columns)]
-    curvature = _curvature(Q, problem.penalty[columns], smallest)
-    floor = float(curvature.min(initial=np.inf))
-    curved = floor > 0.0 and largest / floor < WIDEST_RATIO
+    penalty = problem.penalty[columns]
+    curvature = _curvature(Q, penalty, smallest)
+    top = _largest(Q, penalty, curvature, largest)
+    curved = top < WIDEST_RATIO
     G = Q.copy()
     m = len(columns)
     if curved:
-        G.flat[:: m + 1] += problem.penalty[columns] - curvature
+        G.flat[:: m + 1] += penalty - curvature
         scale = 1.0 / np.sqrt(curvature)
-        top = (largest + float(problem.penalty[columns].max())) / floor if m else 0.0
         condition = top + 1.0
     else:
-        G.flat[:: m + 1] += problem.penalty[columns]
+        G.flat[:: m + 1] += penalty
         scale = 1.0 / np.sqrt(np.diag(G))
         top = float(m)
         condition = np.inf
@@ -119,10 +131,22 @@ def normal_form(problem: SparseProblem) -> NormalForm:
         curved=bool(curved),
         largest=float(top),
         keep=max(KEEP_RTOL, float(rounding)),
-        slack=max(1e-13, 0.01 * float(rounding)) * problem.yy if np.isfinite(rounding) else problem.yy,
+        slack=max(1e-13, 0.1 * float(rounding)) * problem.yy if np.isfinite(rounding) else problem.yy,
         copy_prev=prev,
         copy_next=nxt,
     )
+
+
+def _largest(Q: FloatArray, penalty: FloatArray, curvature: FloatArray, largest: float) -> float:
+    """Bound on the largest eigenvalue of G: the trace of its first part or the spectrum of Q, whichever says less."""
+    if not len(curvature):
+        return 0.0
+    floor = float(curvature.min())
+    if not floor > 0.0:
+        return np.inf
+    with np.errstate(over="ignore"):
+        beside = float((penalty / curvature).max()) - 1.0
+        return min(float((np.diag(Q) / curvature).sum()), largest / floor) + max(beside, 0.0)
 
 
 def _curvature(Q: FloatArray, penalty: FloatArray, smallest: float) -> FloatArray:

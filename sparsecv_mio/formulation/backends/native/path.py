@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from itertools import combinations
+from math import comb
 
 import numpy as np
 
@@ -23,6 +25,8 @@ PATH_SLICE, PERSPECTIVE_SLICE = 20_000, 400  # nodes between two looks at the cl
 FIRST_LOOK = 1024  # effort of the first pass over the sizes of a large problem: the perspective alone
 NODE_RATIO = 16  # path nodes worth one perspective node
 SWAP_ROUNDS = 4
+MOST_TRIED = 4096  # supports of a size that are all tried where a tree cannot tell them apart
+MOST_REFITTED = 512  # the same where not even their values can be trusted
 
 BoolArray = np.ndarray
 
@@ -31,8 +35,8 @@ BoolArray = np.ndarray
 class PathCell:
     """What is known of one tau: `lower <= min f <= upper = f(support)` in the units of the problem.
 
-    `complete` says that `candidates` holds every support that can be optimal, up to copies and to columns that are
-    constant in training; then `lower` is `upper` less the rounding margin.
+    `complete` says that `candidates` holds every support that can be optimal, up to copies, to columns that are
+    constant in training, and to a target that is; then `lower` is `upper` less the rounding margin.
     """
 
     tau: int
@@ -104,7 +108,8 @@ class _PathSolver:
         self.taus = sorted(set(taus))
         self.effort, self.expired = effort, expired
         m = self.form.m
-        self.sizes = sorted({min(t, m) for t in self.taus})
+        self.padding = problem.q - m
+        self.sizes = sorted({size for t in self.taus for size in self._sizes_of(t)})
         self.best = np.full(m + 1, np.inf)
         self.best[0] = self.form.yy
         self.support = np.zeros((m + 1, m), dtype=np.bool_)
@@ -116,6 +121,15 @@ class _PathSolver:
         self._inverse: tuple[FloatArray, FloatArray, float] | None = None
         self._begin(first)
 
+    def _sizes_of(self, tau: int) -> tuple[int, ...]:
+        """Sizes that decide tau: its own, and the one below where a column that is constant in training can fill up."""
+        size = min(tau, self.form.m)
+        return (size - 1, size) if size > 0 and self._least_size(tau) < size else (size,)
+
+    def _least_size(self, tau: int) -> int:
+        """Fewest varying columns in a support of tau columns."""
+        return max(min(tau, self.form.m + self.padding) - self.padding, 0)
+
     # -- incumbents -------------------------------------------------------------------------------------------------
 
     def _begin(self, first: Iterable[IntArray]) -> None:
@@ -124,16 +138,18 @@ class _PathSolver:
             self._close(0, [(np.zeros(m, dtype=bool), form.yy)])
         if m == 0:
             return
+        if not form.yy > 0.0:
+            self._flat()
+            return
         M = form.matrix()
-        if m <= PATH_COLUMNS:
-            V = np.linalg.inv(M) if form.trusted else np.linalg.pinv(M)
-            beta = V @ form.c
-            self._inverse = (V, beta, float(form.yy - form.c @ beta))
-            starts.backward_elimination(V.copy(), beta.copy(), self._inverse[2], self.best, self.support)
+        if m <= PATH_COLUMNS and form.trusted:
+            self._inverse = form.solved()
+            V, beta, value = self._inverse
+            starts.backward_elimination(V.copy(), beta.copy(), value, self.best, self.support)
         masks = self._masks(first)
         if len(masks):
             starts.try_supports(M, form.c, form.yy, masks, self.best, self.support)
-        if m > SMALL or not len(masks):
+        if m > SMALL or not len(masks) or self._inverse is None:
             starts.forward_selection(M, form.c, form.yy, min(self.sizes[-1], m), self.best, self.support)
         if m > SMALL:
             for size in self.sizes:
@@ -143,6 +159,13 @@ class _PathSolver:
             if not np.isfinite(self.best[m]):
                 starts.try_supports(M, form.c, form.yy, full[None, :], self.best, self.support)
             self._close(m, [(full, float(self.best[m]))])
+
+    def _flat(self) -> None:
+        """A target that is constant in training: f is zero and so is every coefficient, whatever the support."""
+        for size in self.sizes:
+            mask = np.arange(self.form.m) < size
+            self._close(size, [(mask, 0.0)])
+            self.best[size], self.support[size] = 0.0, mask
 
     def _masks(self, first: Iterable[IntArray]) -> BoolArray:
         position = {int(j): a for a, j in enumerate(self.form.columns)}
@@ -161,7 +184,8 @@ class _PathSolver:
             self._prove([s for s in self.sizes if s not in self.done])
         else:
             for size in self.sizes:
-                self.done.setdefault(size, False)
+                if size not in self.done:
+                    self._try_all(size, MOST_REFITTED)
         cells = {tau: self._cell(tau) for tau in self.taus}
         return PathResult(cells, self.nodes, finished=all(s in self.done for s in self.sizes))
 
@@ -270,7 +294,27 @@ class _PathSolver:
         self._learn(size, pool)
         return pool
 
+    def _try_all(self, size: int, most: int) -> None:
+        """Close a size by trying all its supports, if they are few."""
+        form, m = self.form, self.form.m
+        self.done[size] = False
+        if comb(m, size) > most:
+            return
+        rows = np.array(list(combinations(range(m), size)), dtype=np.int64).reshape(comb(m, size), size)
+        masks = np.zeros((len(rows), m), dtype=np.bool_)
+        np.put_along_axis(masks, rows, True, axis=1)
+        later = np.flatnonzero(form.copy_prev >= 0)
+        masks = masks[~np.any(masks[:, later] & ~masks[:, form.copy_prev[later]], axis=1)]
+        values = np.empty(len(masks))
+        starts.support_values(form.matrix(), form.c, form.yy, masks, values)
+        bar = float(values.min()) * (1.0 + form.keep) + form.slack if form.trusted else np.inf
+        near = np.flatnonzero(values <= bar)
+        self._close(size, [(masks[r], float(values[r])) for r in near])
+
     def _close(self, size: int, candidates: list[tuple[FloatArray, float]], complete: bool = True) -> None:
+        if not complete and self.form.trusted:
+            self._try_all(size, MOST_TRIED)
+            return
         self.done[size] = complete and bool(candidates)
         self.kept[size] = candidates
         if candidates:
@@ -282,15 +326,14 @@ class _PathSolver:
     def _cell(self, tau: int) -> PathCell:
         form = self.form
         size = min(tau, form.m)
-        complete = self.done.get(size, False)
         upper = float(self.best[size])
-        margin = upper * form.keep + form.slack
-        lower = upper - margin if size in self.done and complete else float(self.lower[size]) - margin
-        kept = self.kept.get(size, [])
+        margin = upper * form.keep + form.slack if form.trusted else np.inf
+        kept, complete = self._candidates(tau, size, upper + margin)
+        lower = upper if complete else float(self.lower[size])
         return PathCell(
             tau=tau,
             support=form.columns[self.support[size]],
-            lower=max(lower, 0.0),
+            lower=max(lower - margin, 0.0) if form.trusted else 0.0,
             upper=upper,
             candidates=tuple(form.columns[mask] for mask, _ in kept),
             values=tuple(value for _, value in kept),
@@ -298,6 +341,21 @@ class _PathSolver:
             complete=complete,
             branched=size in self.branched,
         )
+
+    def _candidates(self, tau: int, size: int, bar: float) -> tuple[list[tuple[FloatArray, float]], bool]:
+        """Supports of tau columns with f at most `bar`, and whether they are all; padded ones without their padding."""
+        kept, complete = list(self.kept.get(size, [])), self.done.get(size, False)
+        for smaller in range(size - 1, self._least_size(tau) - 1, -1):
+            if smaller in self.done and self.done[smaller]:
+                near = [item for item in self.kept[smaller] if item[1] <= bar]
+                if not near:
+                    break
+                kept += near
+            elif self.lower[smaller] > bar:
+                break
+            else:
+                return kept, False
+        return kept, complete
 
 
 class _Perspective:
