@@ -1,4 +1,4 @@
-"""`compute_bounds`: the CV error bracketed at every (gamma, tau) without solving a single MIO (the paper's Algorithm 2)."""
+"""`compute_bounds`: the CV error bracketed at every (gamma, tau) without a single MIO (the paper's Algorithm 2)."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from typing import Literal, Protocol, overload
+from typing import Literal, overload
 
 import numpy as np
 from numpy.typing import NDArray
 
-from sparsecv_mio.bounds.fold import FoldBounds, FoldCell, Origin, Which
+from sparsecv_mio.bounds.fold import FoldBounds, Origin, Which
 from sparsecv_mio.bounds.printed import PrintedCell, printed_cells
 from sparsecv_mio.bounds.table import BoundsTable, PrintedTable
 from sparsecv_mio.bounds.wide import WideFold, is_wide
@@ -27,18 +27,6 @@ PRINTED = "as-printed"
 FULL_SWAPS, FOLD_SWAPS = 6, 2  # rounds of swaps on all rows, and in each fold of a plan with few folds
 FEW_FOLDS = 50
 Support = NDArray[np.integer]
-
-
-class _Fold(Protocol):
-    """A fold at one gamma, from moments or from rows."""
-
-    def try_supports(self, supports: Iterable[Support]) -> None: ...
-
-    def search(self, sizes: Sequence[int], swap_rounds: int = 0) -> None: ...
-
-    def incumbents(self) -> list[NDArray[np.int64]]: ...
-
-    def cells(self, taus: Sequence[int], which: Which = Which.SAFE) -> list[FoldCell]: ...
 
 
 @overload
@@ -92,9 +80,9 @@ def compute_bounds(
     gammas, taus : sequences
         The grid.
     which : {"safe", "conic", "aggregated", "as-printed"}
-        `safe`: everything that is valid, screened columns minimised out. `conic`: predictions row by row on all columns.
-        `aggregated`: the held-out rows of a fold together, on all columns. `as-printed`: the paper's Corollary 2.7, not
-        valid: a table of estimates.
+        `safe`: everything that is valid, screened columns minimised out. `conic`: predictions row by row on all
+        columns. `aggregated`: the held-out rows of a fold together, on all columns. `as-printed`: the paper's
+        Corollary 2.7, not valid: a table of estimates.
     supports : iterable of int arrays, optional
         Supports worth trying as incumbents in every fold (columns in standard coordinates).
     threads : int or None
@@ -115,9 +103,9 @@ def compute_bounds(
 
     Notes
     -----
-    Incumbents: backward elimination, forward selection and swaps on all rows, those supports and backward elimination in
-    every fold, rounding of every relaxation. A fold's relaxations start from each other over tau; its diagonal from that
-    of all rows. docs/theory/bounds.md.
+    Incumbents: backward elimination, forward selection and swaps on all rows; those supports and backward elimination
+    in every fold; rounding of every relaxation. A fold's relaxations start from each other over tau, its diagonal from
+    that of all rows. docs/theory/bounds.md.
 
     Examples
     --------
@@ -207,7 +195,9 @@ class _Job:
             self._training_loss()
         return self.table
 
-    def _make(self, rows: NDArray[np.int64], fold: int | None, moments: Moments | None, gamma: float, g: int) -> _Fold:
+    def _make(
+        self, rows: NDArray[np.int64], fold: int | None, moments: Moments | None, gamma: float, g: int
+    ) -> FoldBounds | WideFold:
         """The fold (or all rows, fold None) at a gamma."""
         test = self.folds.test_rows(fold) if fold is not None else rows[:0]
         V, r = self.data.rows(test)
@@ -246,7 +236,6 @@ class _Job:
             here.try_supports(self.shared[g])
             here.search(self.taus, swap_rounds=FOLD_SWAPS if self.folds.k <= FEW_FOLDS else 0)
             if self.which == PRINTED:
-                assert isinstance(here, FoldBounds)
                 self.printed[g, fold] = printed_cells(here, self.taus)
             else:
                 self.table.put(g, fold, here.cells(self.taus, self.mode))

@@ -102,7 +102,7 @@ class FoldBounds:
         self, problem: SparseProblem, V_test: FloatArray, r_test: FloatArray, near: FloatArray | None = None
     ) -> None:
         self.problem = problem
-        self.rows = (V_test, r_test)
+        self.rows: tuple[FloatArray, FloatArray] = (V_test, r_test)
         self.form: FoldForm | None = fold_form(problem, near)
         self.u = np.asarray(r_test - problem.r_mean, dtype=float)
         self.N = len(self.u)
@@ -254,7 +254,7 @@ def compress(X: FloatArray, u: FloatArray) -> tuple[FloatArray, FloatArray]:
     >>> X.shape, bool(np.isclose(np.linalg.norm(u - X @ [0.5]), np.linalg.norm(np.arange(4.0) - 0.5)))
     ((2, 1), True)
     """
-    R = np.linalg.qr(np.column_stack([X, u]), mode="r")
+    R = np.asarray(np.linalg.qr(np.column_stack([X, u]), mode="r"))
     return np.ascontiguousarray(R[:, :-1]), np.ascontiguousarray(R[:, -1])
 
 

@@ -9,6 +9,8 @@ import numpy as np
 
 from sparsecv_mio.bounds.fold import FoldBounds
 from sparsecv_mio.bounds.relaxation import Diagonal, relax_problem
+from sparsecv_mio.bounds.wide import WideFold
+from sparsecv_mio.problem.problem import FloatArray
 from sparsecv_mio.units import Estimate
 
 
@@ -22,12 +24,12 @@ class PrintedCell:
     estimate: Estimate
 
 
-def printed_cells(fold: FoldBounds, taus: Sequence[int]) -> list[PrintedCell]:
+def printed_cells(fold: FoldBounds | WideFold, taus: Sequence[int]) -> list[PrintedCell]:
     """`x'b_P -+ sqrt((ubar - zeta) x'(X'X + lam I)^{-1} x)` for every held-out row, then Corollary 2.7.
 
     Parameters
     ----------
-    fold : FoldBounds
+    fold : FoldBounds or WideFold
         With its incumbents: ubar is the best of them.
     taus : sequence of int
 
@@ -35,26 +37,27 @@ def printed_cells(fold: FoldBounds, taus: Sequence[int]) -> list[PrintedCell]:
     -----
     The relaxation is the paper's, with the penalty alone inside the perspective.
     """
+    if isinstance(fold, WideFold):
+        return [_cell(tau, fold.u, *fold.printed(tau)) for tau in taus]
     form = fold.form
-    nothing = PrintedCell(0, Estimate(0.0), Estimate(np.inf), Estimate(np.nan))
     if form is None:
-        return [nothing] * len(taus)
+        return [PrintedCell(tau, Estimate(0.0), Estimate(np.inf), Estimate(np.nan)) for tau in taus]
     V, r = fold.rows
     M = fold.problem.M[np.ix_(form.columns, form.columns)]
     X, u = V[:, form.columns] - fold.problem.v_mean[form.columns], r - fold.problem.r_mean
     reach = np.maximum(np.einsum("ij,ji->i", X, np.linalg.solve(M, X.T)), 0.0)
     relaxed = {x.tau: x for x in relax_problem(fold.problem, sorted(set(taus)), diagonal=Diagonal.PENALTY)}
-    cells = []
-    for tau in taus:
-        point = relaxed[tau]
-        ubar = float(fold.best[min(tau, fold.m)]) if tau else fold.problem.yy
-        centre = X @ point.beta[form.columns]
-        wide = np.sqrt(max(ubar - point.dual, 0.0) * reach)
-        lo, hi = centre - wide, centre + wide
-        near = np.maximum(np.maximum(lo - u, u - hi), 0.0)
-        far = np.maximum(np.abs(u - lo), np.abs(u - hi))
-        middle = u - centre
-        cells.append(
-            PrintedCell(tau, Estimate(float(near @ near)), Estimate(float(far @ far)), Estimate(float(middle @ middle)))
-        )
-    return cells
+    levels = [float(fold.best[min(tau, fold.m)]) if tau else fold.problem.yy for tau in taus]
+    return [
+        _cell(tau, u, ubar, relaxed[tau].dual, X @ relaxed[tau].beta[form.columns], reach)
+        for tau, ubar in zip(taus, levels, strict=True)
+    ]
+
+
+def _cell(tau: int, u: FloatArray, ubar: float, zeta: float, centre: FloatArray, reach: FloatArray) -> PrintedCell:
+    wide = np.sqrt(max(ubar - zeta, 0.0) * reach)
+    lo, hi = centre - wide, centre + wide
+    near = np.maximum(np.maximum(lo - u, u - hi), 0.0)
+    far = np.maximum(np.abs(u - lo), np.abs(u - hi))
+    middle = u - centre
+    return PrintedCell(tau, Estimate(float(near @ near)), Estimate(float(far @ far)), Estimate(float(middle @ middle)))

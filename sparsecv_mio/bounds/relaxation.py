@@ -117,7 +117,8 @@ def relax_form(
     first = np.zeros(form.m) if start is None else start[form.columns] / form.scale / root
     if len(inner):
         relax_sizes(
-            G, form.c * root, form.yy, gershgorin(G), inner, accuracy, MAX_STEPS, first, points, slopes, dual, primal, steps
+            G, form.c * root, form.yy, gershgorin(G), inner, accuracy, MAX_STEPS, first, points, slopes, dual, primal,
+            steps,
         )  # fmt: skip
     at = iter(range(len(inner)))
     return [_relaxation(form, q, tau, next(at) if 0 < tau < form.m else None, root, points, slopes, dual, primal, steps)
@@ -129,7 +130,7 @@ def _relaxation(
     dual: FloatArray, primal: FloatArray, steps: IntArray,
 ) -> Relaxation:  # fmt: skip
     if row is None:  # no column or all of them: the ridge fit itself
-        b = np.linalg.solve(form.M, form.c) if tau else np.zeros(form.m)
+        b: FloatArray = np.asarray(np.linalg.solve(form.M, form.c)) if tau else np.zeros(form.m)
         g = form.c - form.M @ b + form.w * b
         value, top, count = float(form.yy - form.c @ b), float(form.yy - form.c @ b), 0
     else:

@@ -1,4 +1,4 @@
-"""What `compute_bounds` returns: certified intervals, or the printed (invalid) ones as estimates, by gamma, tau and fold.
+"""What `compute_bounds` returns: certified intervals, or the printed (invalid) ones as estimates, by cell.
 
 The two tables are different types on purpose. A `BoundsTable` hands out `Interval`s, which may prune; a `PrintedTable`
 holds `Estimate`s and has no method that makes an `Interval` of them.

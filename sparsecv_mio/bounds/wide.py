@@ -13,6 +13,7 @@ from sparsecv_mio.data.dataset import FloatArray
 from sparsecv_mio.data.standard import Intercept, StandardData
 from sparsecv_mio.errors import Contradiction
 from sparsecv_mio.kernels import fold_bounds, starts
+from sparsecv_mio.kernels.perspective import relax
 from sparsecv_mio.kernels.relaxation_rows import farthest_rows, relax_rows
 from sparsecv_mio.units import CertifiedLower, CertifiedUpper
 
@@ -21,6 +22,7 @@ CAPACITY = 1000  # columns of the working set
 DENSE_COLUMNS = 300  # survivors of screening that are worth a matrix of their own
 CANDIDATES = 150  # columns that swaps may use
 MAX_STEPS = 300
+SPLIT_GAP, SPLIT_COLUMNS, SPLIT_TRIES = 0.1, 600, 4  # a wider relative gap is split, when so few columns survive
 ACCURACY = 1e-4  # relative, of the first relaxation
 TOGETHER_ROUNDS = 6
 
@@ -160,6 +162,8 @@ class WideFold:
         if which is Which.SAFE:
             fold_bounds.screen(self.g, np.arange(self.q), tau, goal - dual, status)
         survivors = np.flatnonzero(status != fold_bounds.DROPPED)
+        if self.best[tau] - lower > SPLIT_GAP * self.best[tau] and 1 < tau < len(survivors) <= SPLIT_COLUMNS:
+            lower = max(lower, self._split(tau, survivors) - slip)
         estimate = float(np.sum((self.u - self.X_test @ self.b) ** 2))
         if len(self.u) == 0:
             ends = _Ends()
@@ -212,6 +216,41 @@ class WideFold:
         prior = float(np.sqrt(self.yy) * (1.0 + 2.0 * np.sqrt(widest)))
         return self.rounding * (prior + float(np.sqrt(self.square) @ np.abs(b))) ** 2, prior
 
+    def _split(self, tau: int, survivors: IntArray) -> float:
+        """One disjunction: the lesser of the relaxations with and without a column, for the column that gives most."""
+        A, b = self.Xt[survivors], self.b[survivors]
+        m = len(survivors)
+        G, c, work = A @ A.T, self.c[survivors], np.empty((3, m))
+        z = np.divide(b, self.g[survivors], out=np.zeros(m), where=b != 0.0)
+        z[z > 0.999] = 0.0
+        found = -np.inf
+        for pick in np.argsort(-z)[:SPLIT_TRIES]:
+            rest = np.delete(np.arange(m), pick)
+            values = []
+            for inside in (np.zeros(0, dtype=np.int64), np.array([pick])):
+                start = b.copy()
+                start[pick] *= len(inside)
+                dual, _, _ = relax(
+                    G, c, self.yy, self.largest, inside, len(inside), rest, m - 1, tau - len(inside), 2.0 * self.yy,
+                    ACCURACY, MAX_STEPS, start, work[0], work[1], work[2],
+                )  # fmt: skip
+                values.append(float(dual))
+            found = max(found, min(values))
+        return found
+
+    def printed(self, tau: int) -> tuple[float, float, FloatArray, FloatArray]:
+        """Level, relaxation value, its predictions and `x'M^{-1}x` of the held-out rows: what `as_printed` needs."""
+        ubar = self.best.get(tau, self.yy)
+        dual, _ = self._relax(self.Xt, self.y, np.zeros(self.q), tau, self.largest, ACCURACY * ubar, self.near)
+        self._round(tau)
+        half = self.X_test @ self.Xt
+        K = self.Xt.T @ self.Xt
+        K.flat[:: self.n + 1] += 1.0
+        reach = np.einsum("ij,ij->i", self.X_test, self.X_test) - np.einsum(
+            "ij,ji->i", half, np.linalg.solve(K, half.T)
+        )
+        return self.best[tau], dual, self.X_test @ self.b, np.maximum(reach, 0.0)
+
     def _dense(self, tau: int, survivors: IntArray, which: Which) -> tuple[_Ends, float]:
         """What screening leaves, as a problem with a matrix."""
         A = self.Xt[survivors]
@@ -248,12 +287,12 @@ class WideFold:
             for i, x in enumerate(self.X_test):
                 ridge = float(x @ x) - float(np.sum((self.Xt.T @ x) ** 2)) / (1.0 + self.largest)
                 t = 2.0 * np.sqrt(gap / max(ridge, 1e-300))
-                for sign, ends in ((1.0, hi), (-1.0, lo)):
+                for sign, side in ((1.0, hi), (-1.0, lo)):
                     bound, t = farthest_rows(
-                        self.Xt, self.y, sign * x, tau, self.largest, goal, primal, centre, t, ROUNDS, MAX_STEPS, prior, norm,
-                        self.rounding, near.chosen, near.inside, near.count, near.gram,
+                        self.Xt, self.y, sign * x, tau, self.largest, goal, primal, centre, t, ROUNDS, MAX_STEPS, prior,
+                        norm, self.rounding, near.chosen, near.inside, near.count, near.gram,
                     )  # fmt: skip
-                    ends[i] = sign * bound
+                    side[i] = sign * bound
         low, high = fold_bounds.distances(self.u, lo, hi)
         ends = _Ends(low, high, Origin.CONIC, Origin.CONIC if np.isfinite(high) else Origin.TRIVIAL)
         if which is not Which.CONIC and len(self.u) > 1:

@@ -20,6 +20,7 @@ COMMANDS = {
     "solve": "sparsecv_mio.cli.solve",
     "path": "sparsecv_mio.cli.path",
     "verify": "sparsecv_mio.cli.verify",
+    "bounds": "sparsecv_mio.cli.bounds",
     "fit": "sparsecv_mio.cli.fit",
     "backends": "sparsecv_mio.cli.backends",
     "compare": "sparsecv_mio.cli.compare",

@@ -1,0 +1,82 @@
+"""The exact conic spread of predictions, by its dual (docs/theory/bounds.md 4)."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from sparsecv_mio.bounds.fold import ROUNDS, TIE, FoldBounds
+from sparsecv_mio.bounds.form import FoldForm
+from sparsecv_mio.kernels import fold_bounds
+from sparsecv_mio.problem.problem import FloatArray, SparseProblem
+
+
+def spread_bound(form: FoldForm, x: FloatArray, tau: int, ubar: float, t: float, b: FloatArray) -> float:
+    """Upper bound of `x'b*`, for any t > 0 and any b: weak duality.
+
+        x'b* <= (ubar - D_t(b)) / t,   D_t(b) = yy - b'G b - (tau largest g_j^2 / w_j),   g = c + t x / 2 - G b
+
+    Parameters
+    ----------
+    form : FoldForm
+    x, b : (m,) arrays
+        In the units of the form.
+    tau : int
+    ubar : float
+        Every b* covered is tau-sparse with `f(b*) <= ubar`.
+    t : float
+
+    Notes
+    -----
+    The definition in plain numpy, without rounding allowance; `conic_spread` searches t and b.
+
+    Examples
+    --------
+    >>> from sparsecv_mio.bounds.form import Diagonal, fold_form
+    >>> problem = SparseProblem(np.eye(2), np.full(2, 1.5), 4.5, np.ones(2), 1.0, 2, np.zeros(2), 0.0)
+    >>> form = fold_form(problem, diagonal=Diagonal.PENALTY)
+    >>> unit = np.array([0.0, 1.0]) * form.scale                              # predicts beta_2, 0 or 3/4 at the optimum
+    >>> bound = spread_bound(form, unit, 1, 3.375, 1.0, np.array([0.25, 0.75]) / form.scale)
+    >>> bool(0.75 <= bound < 1.5)
+    True
+    """
+    Gb = form.M @ b - form.w * b
+    g = form.c + 0.5 * t * x - Gb
+    top = np.sort(g**2 / form.w)[::-1][:tau].sum()
+    return float((ubar - (form.yy - b @ Gb - top)) / t)
+
+
+def conic_spread(
+    problem: SparseProblem, V: FloatArray, tau: int, ubar: float, *, screened: bool = True
+) -> tuple[FloatArray, FloatArray]:
+    """Certified ends of the predictions `r_mean + (v - v_mean)'beta*` of every optimum.
+
+    Parameters
+    ----------
+    problem : SparseProblem
+    V : (N, q) array
+        Rows in standard coordinates.
+    tau : int
+    ubar : float
+        f of a known support of size tau, rounded up.
+    screened : bool
+        Minimise out what screening fixes; False keeps all columns.
+
+    Returns
+    -------
+    lower, upper : (N,) arrays
+        Infinite where nothing is known.
+    """
+    fold = FoldBounds(problem, V, np.full(len(V), problem.r_mean))
+    form = fold.form
+    lower, upper = np.full(len(V), -np.inf), np.full(len(V), np.inf)
+    if form is None or not 0 < tau < fold.m:
+        return lower, upper
+    X, u = form.rows(problem, V, np.full(len(V), problem.r_mean))
+    fold.best[tau] = ubar
+    mode = fold_bounds.DO_ROWS | (fold_bounds.DO_REDUCE if screened else 0)
+    out, ends = np.zeros((1, 8)), np.empty((1, len(V), 2))
+    fold_bounds.run(
+        form.M, form.c, form.yy, X, u, form.w, np.array([tau], dtype=np.int64), mode, ROUNDS, fold_bounds.SHARP_COLUMNS,
+        TIE, form.rounding, fold.best, fold.supports, out, ends,
+    )  # fmt: skip
+    return problem.r_mean + ends[0, :, 0], problem.r_mean + ends[0, :, 1]
