@@ -65,8 +65,8 @@ def refit_rows(
 
     Notes
     -----
-    O(n s^2). The error bounds are a posteriori. With A = [V; sqrt(penalty)] = QR, b = [r; 0] and the residual e known up
-    to d, `beta* - beta = R^{-1} (R^{-T} A'e - Q'd)`, which is at most `||row of R^{-1}|| (||R^{-T} A'e|| + ||d||)`, and
+    O(n s^2). The error bounds are a posteriori. With A = [V; sqrt(penalty)] = QR, b = [r; 0], residual e known up to d,
+    `beta* - beta = R^{-1} (R^{-T} A'e - Q'd)`, which is at most `||row of R^{-1}|| (||R^{-T} A'e|| + ||d||)`, and
     `f(beta) - f*` is the square of that bracket. Where long double is no longer than double the bounds are wider by the
     ratio of their epsilons, and as valid.
     """

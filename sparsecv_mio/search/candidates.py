@@ -92,9 +92,9 @@ class FoldRows:
 
     def _from_rows(self, fits: Fits, r: int, support: IntArray, gamma: float) -> None:
         """Replace one fit by a QR of the rows where that is more accurate."""
-        if self.by_moments and not fits.held_out_error[r] > 1e-7 * fits.held_out[r]:
-            if fits.value_error[r] <= 1e-9 * fits.value[r]:
-                return
+        near = fits.held_out_error[r] <= 1e-7 * fits.held_out[r] and fits.value_error[r] <= 1e-9 * fits.value[r]
+        if self.by_moments and near:
+            return
         fit = refit_rows(self.data, self.folds.train_rows(self.fold), support, gamma)
         if fit.objective_error < fits.value_error[r]:
             fits.value[r], fits.value_error[r] = fit.objective, fit.objective_error

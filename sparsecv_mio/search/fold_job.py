@@ -18,6 +18,8 @@ from sparsecv_mio.search.undecided import RidgeBall
 from sparsecv_mio.units import TIE_RTOL
 
 IntArray = NDArray[np.int64]
+WORST_ROUNDING = 1e-5  # of a held-out error, beyond which knowing the support does not decide a cell
+NO_ERROR = 1e-9  # of the mean square of the target: no held-out error is asked to be known better
 BALL_COLUMNS = 1500  # columns beyond which the ridge ball's factorisation costs more than it is worth
 
 
@@ -65,7 +67,8 @@ class FoldJob:
             gamma = float(self.gammas[g])
             here = problem.with_gamma(gamma)
             starts = [cell.support for cell in self.full[g].cells.values()] + neighbours
-            result = solve_path(here, self.taus[open_taus].tolist(), starts=starts, effort=self.effort, expired=self.expired)
+            taus = self.taus[open_taus].tolist()
+            result = solve_path(here, taus, starts=starts, effort=self.effort, expired=self.expired)
             nodes += result.nodes
             self._settle(fold, g, open_taus, here, rows, result)
             neighbours = [cell.support for cell in result.cells.values()]
@@ -84,6 +87,7 @@ class FoldJob:
             supports.extend(mine)
         fits = rows.refit(problem, supports, float(self.gammas[g]))
         ball: RidgeBall | None = None
+        negligible = NO_ERROR * problem.yy / problem.n * rows.count
         for t, cell, (lo, hi) in zip(open_taus.tolist(), found, spans, strict=True):
             value, error = fits.value[lo:hi], fits.value_error[lo:hi]
             held, slip = fits.held_out[lo:hi], fits.held_out_error[lo:hi]
@@ -91,7 +95,8 @@ class FoldJob:
             if cell.complete and _agree(value, error, cell):
                 best = int(np.argmin(value))
                 tied = value - error <= value[best] * (1.0 + TIE_RTOL) + error[best]
-                self._decide(where, [supports[lo + i] for i in np.flatnonzero(tied)], held[tied], slip[tied], cell)
+                optimal = [supports[lo + i] for i in np.flatnonzero(tied)]
+                self._decide(where, optimal, held[tied], slip[tied], cell, negligible)
                 continue
             upper = float(value[0] + error[0]) if not cell.complete else float((value + error).min())
             first = int(np.argmin(value))
@@ -113,8 +118,15 @@ class FoldJob:
         held: FloatArray,
         slip: FloatArray,
         cell: PathCell,
+        negligible: float,
     ) -> None:
-        """Store a cell whose optimal supports are completely known."""
+        """Store a cell whose optimal supports are completely known; one whose held-out error is not stays undecided."""
+        if not np.all(slip <= WORST_ROUNDING * held + negligible):
+            self.cells.narrow(*where, max(float((held - slip).min()), 0.0), float((held + slip).max()))
+            self.cells.support[where] = self.cells.pool.number(supports[0])
+            self.cells.nominal[where] = held[0]
+            self.cells.final[where] = True
+            return
         first = min(range(len(supports)), key=lambda i: tuple(np.sort(supports[i]).tolist()))
         self.cells.settle(
             where,

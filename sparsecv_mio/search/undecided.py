@@ -10,7 +10,7 @@ Two facts of theory.md, both valid for every optimum of the cell.
 from __future__ import annotations
 
 import numpy as np
-from scipy.linalg import cho_factor, cho_solve, eigh
+from scipy.linalg import cho_solve, cholesky, eigh, solve_triangular
 
 from sparsecv_mio.problem.problem import FloatArray, SparseProblem
 from sparsecv_mio.search.candidates import FoldRows
@@ -18,41 +18,62 @@ from sparsecv_mio.units import Interval
 
 
 class RidgeBall:
-    """The ball around the ridge solution of one fold and gamma, ready for every tau. O(q^3 + rows q^2) once."""
+    """The ball around the ridge solution of one fold and gamma, ready for every tau. O(q^3 + rows q^2) once.
+
+    The centre b0 need not be exact: with `g = c - M b0`, `f(b) = F(b0) - 2 g'(b - b0) + ||b - b0||_M^2`, hence
+    `||b - b0||_M <= t + sqrt(t^2 + f(b) - F(b0))`, `t^2 = g'M^{-1} g`. `unit` is the relative rounding of moments.
+    """
 
     def __init__(self, problem: SparseProblem, rows: FoldRows) -> None:
         self.rows = rows
-        self.usable = True
+        length = np.sqrt(np.diag(problem.M))
         try:
-            factor = cho_factor(problem.M)
+            factor = cholesky(problem.M, lower=True)
         except (np.linalg.LinAlgError, ValueError):
             self.usable = False
             return
-        beta = cho_solve(factor, problem.c)
-        self.slack = 1e-10 * problem.yy
-        self.value = float(problem.yy - problem.c @ beta) - self.slack
+        spread = solve_triangular(factor, np.diag(length), lower=True)
+        condition = float(np.einsum("ij,ij->", spread, spread))
+        self.usable = bool(rows.unit * condition < 0.01)
+        if not self.usable:
+            return
+        beta = cho_solve((factor, True), problem.c)
+        load = float(np.sqrt(problem.yy) + length @ np.abs(beta))
+        self.value = float(problem.yy - problem.c @ beta - (problem.c - problem.M @ beta) @ beta) - rows.unit * load**2
+        g = solve_triangular(factor, problem.c - problem.M @ beta, lower=True)
+        self.off = float(np.linalg.norm(g)) + rows.unit * load * np.sqrt(condition)
+        self.room = 1.0 + 1e-9 + 8.0 * rows.unit * condition
         if rows.by_moments:
-            self.total = float(rows.yy - 2.0 * rows.c @ beta + beta @ rows.Q @ beta)
-            self.reach = np.array([float(eigh(rows.Q, problem.M, eigvals_only=True)[-1])])
-            self.residual: FloatArray = np.zeros(0)
+            self._from_moments(problem, beta)
         else:
-            self.residual = rows.r - rows.V @ beta
-            self.total = float(self.residual @ self.residual)
-            half = cho_solve(factor, rows.V.T)
-            self.reach = np.maximum(np.einsum("ij,ji->i", rows.V, half), 0.0)
-            self.norm = float(np.linalg.eigvalsh(rows.V @ half)[-1]) if rows.count <= 2 * problem.q else self.reach.sum()
+            self._from_rows(factor, beta)
+
+    def _from_moments(self, problem: SparseProblem, beta: FloatArray) -> None:
+        rows = self.rows
+        size = float(np.sqrt(rows.yy) + np.sqrt(np.diag(rows.Q)) @ np.abs(beta))
+        self.slip = np.array([np.sqrt(rows.unit) * size])
+        self.norm = float(np.sqrt(max(rows.yy - 2.0 * rows.c @ beta + beta @ rows.Q @ beta, 0.0)))
+        self.reach = self.room * float(eigh(rows.Q, problem.M, eigvals_only=True)[-1])
+
+    def _from_rows(self, factor: FloatArray, beta: FloatArray) -> None:
+        rows = self.rows
+        self.residual = np.abs(rows.r - rows.V @ beta)
+        self.slip = rows.unit * (np.abs(rows.r) + np.abs(rows.V) @ np.abs(beta))
+        self.norm = float(np.linalg.norm(self.residual))
+        half = solve_triangular(factor, rows.V.T, lower=True)
+        self.each = self.room * np.einsum("ij,ij->j", half, half)
+        small = rows.count <= 2 * len(beta)
+        self.reach = self.room * float(np.linalg.eigvalsh(half.T @ half)[-1]) if small else float(self.each.sum())
 
     def held_out(self, upper: float) -> Interval:
         """Interval of the held-out sum of squares of every b with `f(b) <= upper`."""
         if not self.usable or not np.isfinite(upper):
             return Interval(0.0, np.inf)
-        radius = np.sqrt(max(upper - self.value, 0.0) + self.slack)
-        norm = float(np.sqrt(max(self.total, 0.0)))
-        wide = radius * float(np.sqrt(self.reach[0] if self.rows.by_moments else max(self.norm, 0.0))) * (1 + 1e-9)
-        low, high = max(norm - wide, 0.0) ** 2, (norm + wide) ** 2
+        radius = self.off + float(np.sqrt(self.off**2 + max(upper - self.value, 0.0)))
+        wide = radius * float(np.sqrt(max(self.reach, 0.0))) + float(np.linalg.norm(self.slip))
+        low, high = max(self.norm - wide, 0.0) ** 2, (self.norm + wide) ** 2
         if not self.rows.by_moments:
-            each = radius * np.sqrt(self.reach) * (1 + 1e-9)
-            size = np.abs(self.residual)
-            low = max(low, float((np.maximum(size - each, 0.0) ** 2).sum()))
-            high = min(high, float(((size + each) ** 2).sum()))
-        return Interval(low * (1 - 1e-9), high * (1 + 1e-9))
+            each = radius * np.sqrt(self.each) + self.slip
+            low = max(low, float((np.maximum(self.residual - each, 0.0) ** 2).sum()))
+            high = min(high, float(((self.residual + each) ** 2).sum()))
+        return Interval(low * (1 - 1e-12), high * (1 + 1e-12))

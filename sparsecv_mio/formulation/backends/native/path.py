@@ -389,8 +389,9 @@ class _Perspective:
         b, g, best_b, best_g = (np.zeros(m) for _ in range(4))
         inside = np.zeros(1, dtype=np.int64)
         dual, _, _ = relax(
-            form.G, form.c, form.yy, max(form.largest, 1e-12), inside, 0, free, m, size, self.bar, 0.1, 300, b, g, best_b, best_g
-        )
+            form.G, form.c, form.yy, max(form.largest, 1e-12), inside, 0, free, m, size, self.bar, 0.1, 300,
+            b, g, best_b, best_g,
+        )  # fmt: skip
         if dual < self.bar:
             perspective_tree.screen(status, best_g, free, m, size, dual, self.bar)
             if np.any((form.copy_prev >= 0) & (status == perspective_tree.DROPPED)):
