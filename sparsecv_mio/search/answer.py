@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 
 IntArray = NDArray[np.int64]
 
-MANY_NUMBERS = 1 << 23  # rows x columns of a support beyond which moments are tried first
+MANY_NUMBERS = 1 << 14  # rows x columns of a support beyond which moments are tried first
 MOST_REFITS = 64  # tied candidates refitted before one is called the best
 
 
@@ -215,7 +215,7 @@ def build_record(
         table=answer.table(),
         chosen_folds=answer.chosen_folds(),
         work=Work(
-            mios=int((answer.cells.decided & answer.cells.branched).sum()),
+            mios=run.solved_by_branching(),
             nodes=run.nodes,
             seconds=run.clock.seconds,
             engine=run.engines(),

@@ -173,12 +173,20 @@ class CrossValidation:
         parts = [f"{name} {count}" for name, count in self.decided_by.items()]
         return ", ".join(parts + [f"per-fold {alone}"]) if parts else "per-fold"
 
+    def solved_by_branching(self) -> int:
+        """Cells (gamma, tau, fold) that a tree decided."""
+        return int((self.cells.decided & self.cells.branched).sum())
+
     @property
     def finished(self) -> bool:
         """Whether the certificate is closed, or nothing is left to do."""
         if self.gap > 0.0 and self.bounds().proved(self.gap):
             return True
         return self.clock.expired() or not self.wanted().any()
+
+    def step(self) -> None:
+        """One round."""
+        self.round()
 
     def round(self) -> None:
         """Give every cell that is worth it the effort of this round, folds on threads."""
@@ -254,6 +262,9 @@ def cross_validate(
     progress: Callable[[Progress], None] | None = None,
     stop: threading.Event | None = None,
     engine: str = "auto",
+    method: str = "rounds",
+    backend: str = "native",
+    mio_budget: int | None = None,
 ) -> Record:
     """Find the CV-optimal (tau, gamma) of a grid and prove it.
 
@@ -282,6 +293,13 @@ def cross_validate(
         Set it to end the run with what it holds.
     engine : {"auto", "enumerate", "shared", "per-fold"}
         How folds share work (:mod:`sparsecv_mio.search.allfolds`); the answer is the same.
+    method : {"rounds", "algorithm1", "grid"}
+        `rounds` shares work between taus and folds; `algorithm1` is the paper's (:mod:`sparsecv_mio.search.algorithm1`),
+        `grid` its baseline.
+    backend : str
+        Who solves the MIOs of the other methods than `rounds`, see :data:`sparsecv_mio.formulation.backends.BACKENDS`.
+    mio_budget : int, optional
+        Most MIOs the other methods than `rounds` may solve.
 
     Returns
     -------
@@ -311,14 +329,22 @@ def cross_validate(
     if engine not in list(Engine):
         raise BadInput(f"engine {engine!r} is unknown: use one of {', '.join(Engine)}")
     how = Engine(engine)
+    _check_method(method, backend, mio_budget)
     grid = Grid.of(gammas, taus, dataset.p)
     clock = Clock(time_limit, stop)
     data = standardize(dataset, scale, intercept)
-    run = CrossValidation(data, folds, grid, gap, clock, threads or os.cpu_count() or 1, progress, how)
+    workers = threads or os.cpu_count() or 1
+    run: CrossValidation
+    if method == "rounds":
+        run = CrossValidation(data, folds, grid, gap, clock, workers, progress, how)
+    else:
+        from sparsecv_mio.search.methods import METHODS
+
+        run = METHODS[method](data, folds, grid, gap, clock, workers, progress, backend, mio_budget)
     run.begin()
     run.all_folds()
     while not run.finished:
-        run.round()
+        run.step()
     return build_record(run, one_se=one_se, time_limit=time_limit, threads=threads)
 
 
@@ -354,6 +380,21 @@ def best_subsets(
     return build_path(
         standardize(dataset, scale, intercept), grid, gap, Clock(time_limit, stop), threads, time_limit, progress
     )
+
+
+def _check_method(method: str, backend: str, mio_budget: int | None) -> None:
+    from sparsecv_mio.formulation.backends import BACKENDS
+    from sparsecv_mio.search.methods import METHODS
+
+    words = ("rounds", *METHODS)
+    if method not in words:
+        raise BadInput(f"method {method!r} is unknown: use one of {', '.join(words)}")
+    if backend not in BACKENDS:
+        raise BadInput(f"backend {backend!r} is unknown: use one of {', '.join(BACKENDS)}")
+    if method == "rounds" and backend != "native":
+        raise BadInput(f"backend {backend}: method rounds is the native engine's; use {', '.join(METHODS)}")
+    if mio_budget is not None and (method == "rounds" or mio_budget < 0):
+        raise BadInput("an MIO budget is at least 0 and for the methods that count MIOs: " + ", ".join(METHODS))
 
 
 def _check_options(

@@ -32,7 +32,7 @@ def run_alive_folds(
 ) -> tuple[int, int]:
     """Decide the open cells of one gamma: (nodes, cells decided). Nothing is decided when the budget runs out."""
     form = root.form
-    rows, r, starts = full.rows(0, full.folds.k)
+    rows, r, _ = full.rows(0, full.folds.k)
     open_folds = np.flatnonzero((root.eta < SAFE_ETA) & ~full.cells.final[root.g][list(wanted)].all(axis=0))
     sizes = {t: min(int(full.taus[t]), form.m) for t in wanted}
     inner = sorted(s for s in sizes.values() if 0 < s < form.m)
@@ -89,7 +89,6 @@ def _decide(
 ) -> int:
     """Refit the winners, leave every fold out of them afresh, and write the cells on which both agree."""
     form = root.form
-    rows, r, starts = full.rows(0, full.folds.k)
     shape = (len(full.taus), full.folds.k)
     winner = np.full(shape, -1, dtype=np.int64)
     best, second = np.full(shape, np.inf), np.full(shape, np.inf)
@@ -115,7 +114,7 @@ def _decide(
             best[t, group], second[t, group] = state.best[t], state.second[t]
     listing = Listing.of(root.problem, supports, place, full.unit)
     limit = np.where(winner >= 0, listing.value[np.maximum(winner, 0)], -np.inf)
-    scores = full.score(listing, rows, r, starts, limit, np.minimum(root.eta, 0.9999), 0)
+    scores = full.score(listing, full.rows(0, full.folds.k), limit, np.minimum(root.eta, 0.9999))
     sure = scores.which == winner
     for t, size in sizes.items():
         if size in (0, form.m):

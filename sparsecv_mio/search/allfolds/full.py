@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,6 +25,7 @@ BoolArray = NDArray[np.bool_]
 Rows = tuple[FloatArray, FloatArray, IntArray]
 
 CHUNK_ROWS = 1 << 15
+KEPT_NUMBERS = 1 << 23  # of rows or scores that are kept from one pass to the next
 WIDEST_ETA = 0.45  # leverage of a fold beyond which thresholds say nothing
 SAFE_ETA = 0.99  # leverage beyond which the leave-out identity loses too many digits
 
@@ -45,6 +46,10 @@ class Listing:
 
     def __len__(self) -> int:
         return len(self.sizes)
+
+    def after(self, first: int) -> Listing:
+        """The supports from number `first` on; views, not copies."""
+        return Listing(*(getattr(self, f.name)[first:] for f in fields(self)))
 
     @classmethod
     def of(cls, problem: SparseProblem, supports: Sequence[IntArray], place: Sequence[int], unit: float) -> Listing:
@@ -84,6 +89,10 @@ class Scores:
     error: FloatArray
     which: NDArray[np.int32]
 
+    def copy(self) -> Scores:
+        """Return a copy that may be written to."""
+        return Scores(*(getattr(self, f.name).copy() for f in fields(self)))
+
     @classmethod
     def empty(cls, taus: int, folds: int) -> Scores:
         """Nothing known."""
@@ -121,7 +130,8 @@ class FullData:
         self.lift = 1.0 / moments.n if data.intercept is Intercept.FOLD else 0.0
         self.sorted_rows = bool(np.all(np.diff(folds.order) == 1))
         self.single = next(self.chunks())[1] == folds.k
-        self._whole: Rows | None = None
+        self._keep_rows = data.n * data.q <= KEPT_NUMBERS
+        self._kept: dict[int, Rows] = {}
 
     def chunks(self) -> Iterator[tuple[int, int]]:
         """Ranges of folds whose rows fit a chunk."""
@@ -134,9 +144,9 @@ class FullData:
             lo = hi
 
     def rows(self, lo: int, hi: int) -> Rows:
-        """Centred rows of folds lo..hi and where each fold starts; kept when one chunk holds them all."""
-        if self.single and self._whole is not None:
-            return self._whole
+        """Centred rows of folds lo..hi and where each fold starts; kept where all of them are not much."""
+        if lo in self._kept:
+            return self._kept[lo]
         starts = self.folds.starts[lo : hi + 1]
         index = (
             slice(int(self.folds.order[starts[0]]), int(self.folds.order[starts[0]] + starts[-1] - starts[0]))
@@ -145,8 +155,8 @@ class FullData:
         )
         V, r = self.data.rows(index)
         found = V - self.base.v_mean, r - self.base.r_mean, np.ascontiguousarray(starts - starts[0])
-        if self.single:
-            self._whole = found
+        if self._keep_rows:
+            self._kept[lo] = found
         return found
 
     def over_chunks(self, work: Callable[[int, int], None]) -> None:
@@ -159,15 +169,17 @@ class FullData:
         with ThreadPoolExecutor(self.threads) as pool:
             list(pool.map(lambda piece: work(*piece), pieces))
 
-    def incumbents(self, problem: SparseProblem, full: PathResult, wanted: list[int]) -> Listing:
-        """Best supports on all rows: incumbents of every fold."""
+    def incumbents(
+        self, full: PathResult, wanted: list[int]
+    ) -> tuple[list[IntArray], list[int]]:
+        """Best supports on all rows, the incumbents of every fold, and the row of tau of each."""
         supports, place = [], []
         for t in wanted:
             cell = full.cells[int(self.taus[t])]
             for support in (cell.candidates or (cell.support,))[:8]:
                 supports.append(support)
                 place.append(t)
-        return Listing.of(problem, supports, place, self.unit)
+        return supports, place
 
     def leverages(self, problem: SparseProblem, blur: float) -> tuple[FloatArray, FloatArray]:
         """Largest eigenvalue of H_NN and norm of e_N at all columns, by fold, rounded up by `blur`. O(n q^2) in BLAS."""
@@ -190,9 +202,18 @@ class FullData:
         return eta, norm
 
     def score(
-        self, listing: Listing, V: FloatArray, r: FloatArray, starts: IntArray, limit: FloatArray, eta: FloatArray, first: int
+        self,
+        listing: Listing,
+        rows: Rows,
+        limit: FloatArray,
+        eta: FloatArray,
+        first: int = 0,
+        scores: Scores | None = None,
     ) -> Scores:
-        scores = Scores.empty(len(self.taus), len(starts) - 1)
+        """Leave every fold of a chunk out of every listed support, on top of `scores` where given."""
+        V, r, starts = rows
+        if scores is None:
+            scores = Scores.empty(len(self.taus), len(starts) - 1)
         limit = np.ascontiguousarray(limit, dtype=float)
         listed = (
             listing.supports, listing.sizes, listing.place, listing.value, listing.beta, listing.spread, listing.half,

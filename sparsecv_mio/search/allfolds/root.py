@@ -7,7 +7,7 @@ import numpy as np
 from sparsecv_mio.formulation.backends.native.normal_form import NormalForm
 from sparsecv_mio.formulation.backends.native.path import PathResult
 from sparsecv_mio.problem.problem import FloatArray, SparseProblem
-from sparsecv_mio.search.allfolds.full import FullData
+from sparsecv_mio.search.allfolds.full import KEPT_NUMBERS, FullData, Listing, Scores
 
 
 class Root:
@@ -28,17 +28,21 @@ class Root:
         self.V, self.beta, self.value = form.solved()
         self.floor = self.value - form.slack
         self.eta, self.residual = full.leverages(problem, 1e-9 + form.keep)
-        self.listing = full.incumbents(problem, best, wanted)
-        self._bars: FloatArray | None = None
+        self.supports, self.place = full.incumbents(best, wanted)
+        self._incumbents = Listing.of(problem, self.supports, self.place, full.unit)
+        self._keep = len(full.taus) * full.folds.k <= KEPT_NUMBERS
+        self._kept: dict[int, Scores] = {}
+
+    def scores(self, lo: int, hi: int) -> Scores:
+        """Scores of the best full-data supports in folds lo..hi; kept where all of them are not much, to be read only."""
+        if lo in self._kept:
+            return self._kept[lo]
+        everything = np.full((len(self.full.taus), hi - lo), np.inf)
+        found = self.full.score(self._incumbents, self.full.rows(lo, hi), everything, np.full(hi - lo, 0.9999))
+        if self._keep:
+            self._kept[lo] = found
+        return found
 
     def bars(self, lo: int, hi: int) -> FloatArray:
         """(T, hi - lo): pruning bars of folds lo..hi from the best full-data supports, left out of exactly."""
-        if self._bars is not None:
-            return self._bars
-        V, r, starts = self.full.rows(lo, hi)
-        everything = np.full((len(self.full.taus), hi - lo), np.inf)
-        scores = self.full.score(self.listing, V, r, starts, everything, np.full(hi - lo, 0.9999), 0)
-        bars = scores.best * (1.0 + self.form.keep) + self.form.slack
-        if self.full.single:
-            self._bars = bars
-        return bars
+        return np.asarray(self.scores(lo, hi).best * (1.0 + self.form.keep) + self.form.slack)

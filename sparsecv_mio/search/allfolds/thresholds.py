@@ -96,11 +96,15 @@ def _cover(limit: FloatArray, wanted: Sequence[int], level: float, folds: int) -
 
 
 def _listing(full: FullData, root: Root, found: dict[int, list[NDArray[np.bool_]]], sizes: dict[int, int]) -> Listing:
-    supports, place = [], []
+    """The incumbents, then what else the tree found, refitted."""
+    supports, place = list(root.supports), list(root.place)
+    known = {(t, np.sort(support).tobytes()) for support, t in zip(supports, place, strict=True)}
     for t, size in sizes.items():
         for mask in found.get(size, []):
-            supports.append(root.form.columns[mask])
-            place.append(t)
+            support = root.form.columns[mask]
+            if (t, np.sort(support).tobytes()) not in known:
+                supports.append(support)
+                place.append(t)
     return Listing.of(root.problem, supports, place, full.unit)
 
 
@@ -108,12 +112,14 @@ def _decide(full: FullData, root: Root, listing: Listing, limit: FloatArray, cov
     """Leave every fold out of the listed supports and write the cells that are then known; how many."""
     numbers = full.numbers(listing)
     decided = []
+    first = len(root.supports)
     # leaving rows out divides by 1 - eta, eta < 1/2 here
     blur = 4.0 * float(listing.value_error.max(initial=0.0))
 
     def decide(lo: int, hi: int) -> None:
-        V, r, starts = full.rows(lo, hi)
-        scores = full.score(listing, V, r, starts, limit[:, lo:hi], np.minimum(root.eta[lo:hi], 0.999), 0)
+        scores = root.scores(lo, hi).copy()
+        eta = np.minimum(root.eta[lo:hi], 0.9999)
+        full.score(listing.after(first), full.rows(lo, hi), limit[:, lo:hi], eta, first, scores)
         sure = clear_of_ties_refitted(scores.best, scores.second, blur)
         sure &= (limit[:, lo:hi] <= cover[:, None]) & (root.eta[lo:hi] < WIDEST_ETA)
         decided.append(full.settle(root.g, lo, hi, scores, numbers, root.form, sure))

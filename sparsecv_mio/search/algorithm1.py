@@ -1,0 +1,225 @@
+"""Algorithm 1 of the paper: bounds without branching first, then one MIO at a time where it matters most.
+
+Phase one brackets every h_j(gamma, tau) by the certified bounds of :mod:`sparsecv_mio.bounds`. Phase two takes the pair
+with the least lower bound, its fold with the widest interval, and hands that cell to branch-and-bound, until
+`(UB - LB) / UB <= gap` or the budget of MIOs is spent. The state is explicit: `begin`, `step` until `finished`.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sparsecv_mio.bounds.cv_error import compute_bounds
+from sparsecv_mio.bounds.table import BoundsTable
+from sparsecv_mio.data.folds import FoldPlan
+from sparsecv_mio.data.standard import StandardData
+from sparsecv_mio.errors import BackendUnavailable
+from sparsecv_mio.formulation.backends import get_backend
+from sparsecv_mio.formulation.backends.native.path import PathResult, solve_path
+from sparsecv_mio.formulation.outcome import Limits
+from sparsecv_mio.problem.accumulate import row_moments, training_moments
+from sparsecv_mio.search.candidates import FoldRows
+from sparsecv_mio.search.driver import Clock, CrossValidation, Grid, Progress
+from sparsecv_mio.search.one_cell import NATIVE, UNLIMITED, VENDOR_GAP, CellSolver, Fold
+
+Where = tuple[int, int, int]
+
+
+class Expiry(threading.Event):
+    """A clock in the form of an event: set once the run should end."""
+
+    def __init__(self, clock: Clock) -> None:
+        super().__init__()
+        self.clock = clock
+
+    def is_set(self) -> bool:
+        """Whether the time is over or somebody asked to stop."""
+        return self.clock.expired()
+
+
+class OneByOne(CrossValidation):
+    """A run that hands cells to branch-and-bound one by one: what Algorithm 1 and the grid search share.
+
+    Parameters
+    ----------
+    data, folds, grid, gap, clock, threads, progress
+        As for `CrossValidation`; `threads` MIOs of one pair are in flight at once.
+    backend : str
+        Solver of the MIOs.
+    mio_budget : int, optional
+        Most MIOs to solve.
+    """
+
+    name = "one by one"
+
+    def __init__(
+        self,
+        data: StandardData,
+        folds: FoldPlan,
+        grid: Grid,
+        gap: float,
+        clock: Clock,
+        threads: int,
+        progress: Callable[[Progress], None] | None,
+        backend: str = NATIVE,
+        mio_budget: int | None = None,
+    ) -> None:
+        super().__init__(data, folds, grid, gap, clock, threads, progress)
+        self.backend, self.mio_budget = backend, mio_budget
+        self.effort = UNLIMITED
+        self.asked = np.zeros(self.cells.final.shape, dtype=bool)
+        self.solver: CellSolver | None = None
+
+    def begin(self) -> None:
+        """Heuristic supports on all rows and in every fold: something to report, and to start from."""
+        if self.backend != NATIVE:
+            usable = get_backend(self.backend).available()
+            if not usable.usable:
+                hint = f"; {usable.hint}" if usable.hint else ""
+                raise BackendUnavailable(f"backend {self.backend} cannot be used: {usable.why}{hint}")
+        self.all_rows = row_moments(self.data, slice(0, self.data.n))
+        problem = self.all_rows.problem(self.data, 1.0)
+        taus = self.grid.taus.tolist()
+        self.full = [solve_path(problem.with_gamma(float(gamma)), taus, effort=0) for gamma in self.grid.gammas]
+        self.solver = CellSolver(
+            self.data, self.folds, self.grid.gammas, self.grid.taus, self.full, self.cells, self.clock.expired,
+            self.backend, self.limits,
+        )  # fmt: skip
+        for fold, moments in training_moments(self.data, self.folds):
+            made = Fold(moments.problem(self.data, 1.0), FoldRows(self.data, self.folds, fold, moments))
+            self.solver.store.put(fold, made)
+            for g in range(len(self.grid.gammas)):
+                self.glanced(fold, g, self.solver.glance(fold, g, made))
+        self._report()
+
+    def limits(self) -> Limits:
+        """What is left of the time, for the next MIO."""
+        left = max(self.clock.deadline - self.clock.began - self.clock.seconds, 0.0)
+        return Limits(gap=VENDOR_GAP, seconds=left, cancel=self.clock.stop)
+
+    def glanced(self, fold: int, g: int, result: PathResult) -> None:
+        """Take note of the heuristic answers of a fold."""
+
+    def all_folds(self) -> None:
+        """Nothing: every cell is an MIO of its own."""
+
+    @property
+    def open(self) -> NDArray[np.bool_]:
+        """(G, T, K): cells branch-and-bound has not been asked about and that are not decided."""
+        return ~(self.cells.final | self.asked)
+
+    def pick(self) -> list[Where]:
+        """The cells to solve next; none ends the run."""
+        raise NotImplementedError
+
+    @property
+    def mios(self) -> int:
+        """Cells handed to branch-and-bound so far."""
+        return int(self.asked.sum())
+
+    @property
+    def finished(self) -> bool:
+        """Whether the run may stop."""
+        spent = self.mio_budget is not None and self.mios >= self.mio_budget
+        return spent or self.clock.expired() or not self.pick()
+
+    def step(self) -> None:
+        """Solve the next cells, on threads where there are several."""
+        cells = self.pick()
+        if self.mio_budget is not None:
+            cells = cells[: self.mio_budget - self.mios]
+        assert self.solver is not None
+        if len(cells) == 1:
+            self.nodes += self.solver.solve(cells[0])
+        else:
+            with ThreadPoolExecutor(len(cells)) as pool:
+                self.nodes += sum(pool.map(self.solver.solve, cells))
+        for where in cells:
+            self.asked[where] = True
+        self._report()
+
+    def engines(self) -> str:
+        """The method and its solver, in words."""
+        return f"{self.name} on {self.backend}"
+
+    def solved_by_branching(self) -> int:
+        """MIOs for the record."""
+        return self.mios
+
+
+class Algorithm1(OneByOne):
+    """Bounds first, then the MIO of the widest cell of the pair with the least lower bound.
+
+    Examples
+    --------
+    >>> from sparsecv_mio.data.dataset import Dataset
+    >>> from sparsecv_mio.data.folds import make_folds
+    >>> from sparsecv_mio.data.standard import standardize
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.normal(size=(40, 5))
+    >>> data = Dataset.from_arrays(X, 2 * X[:, 1] - X[:, 3] + 0.1 * rng.normal(size=40))
+    >>> grid, folds = Grid.of([0.1], range(1, 6), data.p), make_folds("5", data)
+    >>> run = Algorithm1(standardize(data), folds, grid, 1e-4, Clock(None, None), 1, None)
+    >>> run.begin()
+    >>> while not run.finished:
+    ...     run.step()
+    >>> int(grid.taus[run.bounds().best[1]]), run.mios < grid.taus.size * folds.k
+    (2, True)
+    """
+
+    name = "algorithm 1"
+
+    def begin(self) -> None:
+        """Phase one."""
+        shape = self.cells.lower.shape
+        self.value = np.full(shape, np.inf)
+        super().begin()
+        if self.clock.expired():
+            return
+        supports = [cell.support for result in self.full for cell in result.cells.values()]
+        threads = min(self.threads, os.cpu_count() or 1)
+        table = compute_bounds(
+            self.data, self.folds, self.grid.gammas.tolist(), self.grid.taus.tolist(), "safe", supports,
+            threads=threads, stop=Expiry(self.clock),
+        )  # fmt: skip
+        self.take(table)
+        self._report()
+
+    def glanced(self, fold: int, g: int, result: PathResult) -> None:
+        """Keep the least value that each heuristic support may have."""
+        for t, tau in enumerate(self.grid.taus.tolist()):
+            cell = result.cells[tau]
+            self.value[g, t, fold] = cell.upper - cell.margin
+
+    def take(self, table: BoundsTable) -> None:
+        """Intersect the cells with a table of bounds; cells whose support is decided there need no MIO."""
+        for where in np.argwhere(~self.cells.final).tolist():
+            g, t, fold = where
+            place: Where = (g, t, fold)
+            lower, upper = float(table.lower[place]), float(table.upper[place])
+            nominal = float(self.cells.nominal[place])
+            same = table.left[place] == 0 and self.value[place] <= table.objective_upper[place]
+            if same and lower <= nominal <= upper:
+                self.cells.settle(place, int(self.cells.support[place]), nominal, lower, upper, 0.0)
+            else:
+                self.cells.narrow(*place, lower, upper)
+
+    def pick(self) -> list[Where]:
+        """Widest open cells of the pair with the least lower bound, or of the reported one where that pair is done."""
+        now = self.bounds()
+        if now.proved(self.gap):
+            return []
+        least = np.unravel_index(int(np.argmin(now.lower)), now.lower.shape)
+        for g, t in ((int(least[0]), int(least[1])), now.best):
+            folds = np.flatnonzero(self.open[g, t])
+            if len(folds):
+                width = self.cells.upper[g, t, folds] - self.cells.lower[g, t, folds]
+                order = np.argsort(-width, kind="stable")[: self.threads]
+                return [(g, t, int(folds[i])) for i in order]
+        return []
