@@ -13,14 +13,17 @@ from __future__ import annotations
 from collections.abc import Callable
 from enum import StrEnum
 
+import numpy as np
+
 
 from sparsecv_mio.formulation.backends.native.normal_form import normal_form
 from sparsecv_mio.formulation.backends.native.path import PathResult
 from sparsecv_mio.search.allfolds.alive import fits, run_alive_folds
-from sparsecv_mio.search.allfolds.full import FullData
+from sparsecv_mio.search.allfolds.full import WIDEST_ETA, FullData
 from sparsecv_mio.search.allfolds.root import Root
 from sparsecv_mio.search.allfolds.thresholds import EVERY_FOLD, FEWER_FOLDS, enumerate_below_thresholds
 
+LEAST_SHARE = 0.6  # of the folds that must have a leverage thresholds can use
 LARGEST_FOLD = 16  # rows; larger folds lose little Gram work and have leverages near one
 SMALLEST_PLAN = 24  # folds; fewer are cheaper one by one
 WIDEST_KEEP = 1e-6  # rounding of the trees beyond which leverages at all columns are not worth much
@@ -70,6 +73,8 @@ def solve_all_folds(
     if form.keep > WIDEST_KEEP or form.m == 0:
         return 0, {}
     root = Root(full, g, problem, form, best, wanted)
+    if engine is Engine.AUTO and float(np.mean(root.eta < WIDEST_ETA)) < LEAST_SHARE:
+        return 0, {}
     one_tree = best.nodes + FOLD_OVERHEAD
     nodes, decided = 0, {"enumerate": 0, "shared": 0}
     shared = engine is not Engine.ENUMERATE and fits(full, form.m)
@@ -81,7 +86,7 @@ def solve_all_folds(
         spent, decided["shared"] = run_alive_folds(full, root, wanted, full.folds.k * one_tree, expired)
         nodes += spent
     if not any(decided.values()) and engine is not Engine.SHARED:
-        budget = full.folds.k * one_tree // 8
+        budget = full.folds.k * one_tree // 16
         spent, decided["enumerate"] = enumerate_below_thresholds(full, root, wanted, budget, FEWER_FOLDS, expired)
         nodes += spent
     return nodes, {name: count for name, count in decided.items() if count}

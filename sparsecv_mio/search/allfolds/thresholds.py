@@ -26,7 +26,7 @@ from sparsecv_mio.search.allfolds.root import Root
 
 LISTED = 4096  # supports a chunked pass can afford to list
 EVERY_FOLD: tuple[float, ...] = (1.0,)
-FEWER_FOLDS: tuple[float, ...] = (0.99, 0.95, 0.85, 0.7)  # shares of the folds the thresholds cover, tried in turn
+FEWER_FOLDS: tuple[float, ...] = (0.95, 0.7)  # shares of the folds the thresholds cover, tried in turn
 
 
 def enumerate_below_thresholds(
