@@ -23,9 +23,9 @@ criterion while the exact refit of its support did not.
 from __future__ import annotations
 
 import math
-import threading
 from dataclasses import dataclass, field
 from enum import StrEnum
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -50,11 +50,18 @@ class Start:
     origin: str
 
 
+class Cancel(Protocol):
+    """Anything that can be asked whether to stop, a `threading.Event` for one."""
+
+    def is_set(self) -> bool:
+        """Whether to stop."""
+
+
 @dataclass(frozen=True)
 class Limits:
     """When to stop: relative gap `(upper - lower) / upper` on the full objective, seconds, nodes, threads, log file.
 
-    `cancel`, when given, is an event another thread may set to ask the solve to stop.
+    `cancel`, when given, is asked now and then whether to stop: an event that another thread may set.
     """
 
     gap: float = 1e-7
@@ -62,7 +69,7 @@ class Limits:
     nodes: float = math.inf
     threads: int = 1
     log: str | None = None
-    cancel: threading.Event | None = field(default=None, compare=False, repr=False)
+    cancel: Cancel | None = field(default=None, compare=False, repr=False)
 
     @property
     def cancelled(self) -> bool:
