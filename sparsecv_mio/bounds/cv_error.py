@@ -222,8 +222,7 @@ class _Job:
             self.shared.append([*self.given, *full.incumbents()])
             near = None
             if isinstance(full, FoldBounds) and full.form is not None:
-                near = np.full(self.data.q, np.nan)
-                near[full.form.columns] = full.form.diagonal
+                near = full.form.diagonal
             self.near.append(near)
             known = self.shared[-1]
             self.table.seconds[g] += time.perf_counter() - begin

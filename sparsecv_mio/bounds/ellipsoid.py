@@ -122,8 +122,8 @@ def safe_ellipsoid(form: FoldForm, tau: int, ubar: float, share: float) -> Ellip
         value = float(form.yy - form.c @ centre)
         return Ellipsoid(centre, form.M, CertifiedUpper(max(ubar - value, 0.0) + allowance(form, tau, centre)))
     here = replace(form, w=(1.0 - share) * form.w)
-    point = relax_form(here, int(form.columns.max()) + 1, [tau])[0]
-    centre = point.point / form.scale
+    point = relax_form(here, [tau])[0]
+    centre = point.beta / form.scale
     radius = max(ubar - point.dual, 0.0) + allowance(here, tau, centre)
     return Ellipsoid(centre, form.M - np.diag(here.w), CertifiedUpper(radius))
 

@@ -95,7 +95,7 @@ class FoldBounds:
     Attributes
     ----------
     best, supports : (m + 1,), (m + 1, m) bool
-        Incumbents by size over the columns of the form.
+        Incumbents by size.
     """
 
     def __init__(
@@ -122,7 +122,7 @@ class FoldBounds:
         if self.form is None:
             return
         masks = np.zeros((0, self.m), dtype=np.bool_)
-        rows = [np.isin(self.form.columns, np.asarray(support)) for support in supports]
+        rows = [np.isin(np.arange(self.m), np.asarray(support)) for support in supports]
         if rows:
             masks = np.array(rows, dtype=np.bool_)
         starts.try_supports(self.form.M, self.form.c, self.form.yy, masks, self.best, self.supports)
@@ -161,9 +161,7 @@ class FoldBounds:
 
     def incumbents(self) -> list[IntArray]:
         """Supports held, as columns of the problem."""
-        if self.form is None:
-            return []
-        return [self.form.columns[self.supports[k]] for k in np.flatnonzero(np.isfinite(self.best)) if k > 0]
+        return [np.flatnonzero(self.supports[k]) for k in np.flatnonzero(np.isfinite(self.best)) if k > 0]
 
     # -- bounds -----------------------------------------------------------------------------------------------------
 

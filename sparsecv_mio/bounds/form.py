@@ -30,12 +30,13 @@ class Diagonal(StrEnum):
 
 @dataclass(frozen=True, eq=False)
 class FoldForm:
-    """`min yy - 2 c'b + b'M b` on the columns that vary in training, each divided by the root of its `M_jj`.
+    """`min yy - 2 c'b + b'M b` with every column divided by the root of its `M_jj`.
 
     Attributes
     ----------
-    columns : (m,) int array
-        Columns of the problem. The others are constant in training: their coefficient is zero in every optimum.
+    dead : (m,) bool array
+        Columns that are constant in training: zero here, and so is their coefficient. They stay, as empty places: a
+        support that holds one is a smaller support, which may tie.
     scale : (m,) array
         `beta_j = scale_j b_j` with beta in the units of the problem.
     M, c, yy : (m, m) with unit diagonal, (m,), float
@@ -45,7 +46,7 @@ class FoldForm:
         Unit of the rounding allowance (docs/theory/bounds.md 7).
     """
 
-    columns: IntArray
+    dead: NDArray[np.bool_]
     scale: FloatArray
     M: FloatArray
     c: FloatArray
@@ -60,12 +61,12 @@ class FoldForm:
 
     @property
     def diagonal(self) -> FloatArray:
-        """(m,) w in the units of the problem: `Q + diag(penalty) - diag(diagonal)` is semidefinite on the columns."""
+        """(m,) w in the units of the problem: `Q + diag(penalty) - diag(diagonal)` is semidefinite."""
         return np.asarray(self.w / self.scale**2)
 
     def rows(self, problem: SparseProblem, V: FloatArray, r: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Held-out rows `(V, r)` (N, q), (N,) as `(X, u)`: the residual of b is `u - X b`."""
-        X = (V[:, self.columns] - problem.v_mean[self.columns]) * self.scale
+        X = (V - problem.v_mean) * np.where(self.dead, 0.0, self.scale)
         return np.ascontiguousarray(X), np.asarray(r - problem.r_mean, dtype=float)
 
 
@@ -104,22 +105,25 @@ def fold_form(
     O(q^3): a few factorisations. Beyond 300 columns the diagonal is not sharpened.
     """
     squares = np.diag(problem.Q)
-    columns = np.flatnonzero(squares > NULL_COLUMN * squares.max(initial=0.0)).astype(np.int64)
-    whole = len(columns) == problem.q
-    M = problem.M if whole else problem.M[np.ix_(columns, columns)]
+    dead = squares <= NULL_COLUMN * squares.max(initial=0.0)
+    M, c = problem.M, problem.c
+    if dead.any():
+        M, c = M.copy(), np.where(dead, 0.0, c)
+        M[dead], M[:, dead] = 0.0, 0.0
+        M[dead, dead] = problem.penalty[dead]
     scale = 1.0 / np.sqrt(np.diag(M))
     M = M * scale[:, None]
     M *= scale
     np.fill_diagonal(M, 1.0)
     w: FloatArray | None
-    if diagonal is Diagonal.SHARP and len(columns) <= SHARP_COLUMNS:
-        w = _sharp(M, None if near is None else near[columns] * scale**2)
+    if diagonal is Diagonal.SHARP and len(M) <= SHARP_COLUMNS:
+        w = _sharp(M, None if near is None else near * scale**2)
     else:
-        smallest = problem.spectrum()[0] if whole and diagonal is not Diagonal.PENALTY else 0.0
-        w = (problem.penalty[columns] + smallest) * scale**2 * (1.0 - MARGIN)
+        smallest = 0.0 if dead.any() or diagonal is Diagonal.PENALTY else problem.spectrum()[0]
+        w = (problem.penalty + smallest) * scale**2 * (1.0 - MARGIN)
     if w is None or (len(w) and not w.min() > 0.0):
         return None
-    return FoldForm(columns, scale, M, problem.c[columns] * scale, problem.yy, w, rounding_unit(problem))
+    return FoldForm(dead, scale, M, c * scale, problem.yy, w, rounding_unit(problem))
 
 
 def _sharp(M: FloatArray, near: FloatArray | None) -> FloatArray | None:

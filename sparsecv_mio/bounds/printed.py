@@ -43,13 +43,12 @@ def printed_cells(fold: FoldBounds | WideFold, taus: Sequence[int]) -> list[Prin
     if form is None:
         return [PrintedCell(tau, Estimate(0.0), Estimate(np.inf), Estimate(np.nan)) for tau in taus]
     V, r = fold.rows
-    M = fold.problem.M[np.ix_(form.columns, form.columns)]
-    X, u = V[:, form.columns] - fold.problem.v_mean[form.columns], r - fold.problem.r_mean
-    reach = np.maximum(np.einsum("ij,ji->i", X, np.linalg.solve(M, X.T)), 0.0)
+    X, u = form.rows(fold.problem, V, r)
+    reach = np.maximum(np.einsum("ij,ji->i", X, np.linalg.solve(form.M, X.T)), 0.0)
     relaxed = {x.tau: x for x in relax_problem(fold.problem, sorted(set(taus)), diagonal=Diagonal.PENALTY)}
     levels = [float(fold.best[min(tau, fold.m)]) if tau else fold.problem.yy for tau in taus]
     return [
-        _cell(tau, u, ubar, relaxed[tau].dual, X @ relaxed[tau].beta[form.columns], reach)
+        _cell(tau, u, ubar, relaxed[tau].dual, X @ (relaxed[tau].beta / form.scale), reach)
         for tau, ubar in zip(taus, levels, strict=True)
     ]
 

@@ -25,10 +25,8 @@ class Relaxation:
     Attributes
     ----------
     tau : int
-    columns : (m,) int array
-        Columns that vary in training; the vectors below are over them.
-    point, slope, w : (m,) arrays
-        beta, g and w in the units of the problem.
+    beta, slope, w : (q,) arrays
+        The point, g and w in the units of the problem.
     dual : CertifiedLower
         D less the rounding allowance: at most f of every support of size tau.
     primal : float
@@ -37,21 +35,12 @@ class Relaxation:
     """
 
     tau: int
-    columns: IntArray
-    point: FloatArray
+    beta: FloatArray
     slope: FloatArray
     w: FloatArray
     dual: CertifiedLower
     primal: float
     steps: int
-    q: int
-
-    @property
-    def beta(self) -> FloatArray:
-        """(q,) the point over all columns of the problem."""
-        out = np.zeros(self.q)
-        out[self.columns] = self.point
-        return out
 
     @property
     def gap(self) -> float:
@@ -100,11 +89,11 @@ def relax_problem(
     form = fold_form(problem, diagonal=diagonal)
     if form is None:
         raise ValueError("the matrix of the problem is singular to rounding")
-    return relax_form(form, problem.q, taus, accuracy=accuracy, start=start)
+    return relax_form(form, taus, accuracy=accuracy, start=start)
 
 
 def relax_form(
-    form: FoldForm, q: int, taus: Sequence[int], *, accuracy: float = 1e-6, start: FloatArray | None = None
+    form: FoldForm, taus: Sequence[int], *, accuracy: float = 1e-6, start: FloatArray | None = None
 ) -> list[Relaxation]:
     """As `relax_problem`, for a form at hand."""
     inner = np.array([tau for tau in taus if 0 < tau < form.m], dtype=np.int64)
@@ -114,19 +103,19 @@ def relax_form(
     points, slopes = np.zeros((len(inner), form.m)), np.zeros((len(inner), form.m))
     dual, primal = np.zeros(len(inner)), np.zeros(len(inner))
     steps = np.zeros(len(inner), dtype=np.int64)
-    first = np.zeros(form.m) if start is None else start[form.columns] / form.scale / root
+    first = np.zeros(form.m) if start is None else start / form.scale / root
     if len(inner):
         relax_sizes(
             G, form.c * root, form.yy, gershgorin(G), inner, accuracy, MAX_STEPS, first, points, slopes, dual, primal,
             steps,
         )  # fmt: skip
     at = iter(range(len(inner)))
-    return [_relaxation(form, q, tau, next(at) if 0 < tau < form.m else None, root, points, slopes, dual, primal, steps)
+    return [_relaxation(form, tau, next(at) if 0 < tau < form.m else None, root, points, slopes, dual, primal, steps)
             for tau in taus]  # fmt: skip
 
 
 def _relaxation(
-    form: FoldForm, q: int, tau: int, row: int | None, root: FloatArray, points: FloatArray, slopes: FloatArray,
+    form: FoldForm, tau: int, row: int | None, root: FloatArray, points: FloatArray, slopes: FloatArray,
     dual: FloatArray, primal: FloatArray, steps: IntArray,
 ) -> Relaxation:  # fmt: skip
     if row is None:  # no column or all of them: the ridge fit itself
@@ -138,7 +127,7 @@ def _relaxation(
         value, top, count = float(dual[row]), float(primal[row]), int(steps[row])
     slip = allowance(form, tau, b)
     unit = form.scale
-    return Relaxation(tau, form.columns, b * unit, g / unit, form.diagonal, CertifiedLower(value - slip), top, count, q)
+    return Relaxation(tau, b * unit, g / unit, form.diagonal, CertifiedLower(value - slip), top, count)
 
 
 def allowance(form: FoldForm, tau: int, b: FloatArray) -> float:

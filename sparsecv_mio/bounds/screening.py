@@ -42,7 +42,7 @@ def screen(relaxation: Relaxation, ubar: float) -> Screened:
     >>> found.inside.tolist(), found.dropped.tolist()
     ([0], [1])
     """
-    tau, columns = relaxation.tau, relaxation.columns
+    tau, columns = relaxation.tau, np.arange(len(relaxation.beta))
     empty = np.zeros(0, dtype=np.int64)
     if tau == 0:
         return Screened(tau, empty, columns, empty)

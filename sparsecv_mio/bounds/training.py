@@ -44,7 +44,7 @@ def reused_bounds(form: FoldForm, beta: FloatArray, taus: Sequence[int]) -> list
     -----
     O(m^2 + m log m).
     """
-    b = beta[form.columns] / form.scale
+    b = beta / form.scale
     Gb = form.M @ b - form.w * b
     falling = np.sort((form.c - Gb) ** 2 / form.w)[::-1]
     value = float(form.yy - b @ Gb) - np.concatenate([[0.0], np.cumsum(falling)])

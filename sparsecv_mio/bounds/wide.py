@@ -41,12 +41,9 @@ class WideFold:
         Training rows about their means, columns divided by the root of their penalty.
     X_test, u : (N, q), (N,) arrays
         Held-out rows about the same means, in the same units.
-    columns : (q,) int array
-        Their positions in standard coordinates.
     """
 
-    def __init__(self, X: FloatArray, y: FloatArray, X_test: FloatArray, u: FloatArray, columns: IntArray) -> None:
-        self.columns = columns
+    def __init__(self, X: FloatArray, y: FloatArray, X_test: FloatArray, u: FloatArray) -> None:
         self.Xt, self.y = np.ascontiguousarray(X.T), y
         self.X_test, self.u = np.ascontiguousarray(X_test), u
         self.q, self.n = self.Xt.shape
@@ -70,16 +67,16 @@ class WideFold:
         v_mean, r_mean = (V.mean(axis=0), float(r.mean())) if fold else (np.zeros(data.q), 0.0)
         V = V - v_mean
         squares = np.einsum("ij,ij->j", V, V)
-        columns = np.flatnonzero(squares > NULL_COLUMN * squares.max(initial=0.0)).astype(np.int64)
-        scale = 1.0 / np.sqrt(gamma / 2.0 * data.weight[columns])
-        return cls(V[:, columns] * scale, r - r_mean, (V_test - v_mean)[:, columns] * scale, r_test - r_mean, columns)
+        dead = squares <= NULL_COLUMN * squares.max(initial=0.0)
+        scale = np.where(dead, 0.0, 1.0 / np.sqrt(gamma / 2.0 * data.weight))
+        return cls(V * scale, r - r_mean, (V_test - v_mean) * scale, r_test - r_mean)
 
     # -- incumbents -------------------------------------------------------------------------------------------------
 
     def try_supports(self, supports: Iterable[NDArray[np.integer]]) -> None:
         """Try given supports (standard columns) as incumbents. O(n s^2) each."""
         for support in supports:
-            self._try(np.flatnonzero(np.isin(self.columns, np.asarray(support))))
+            self._try(np.sort(np.asarray(support, dtype=np.int64)))
 
     def _try(self, support: IntArray) -> None:
         size = len(support)
@@ -135,7 +132,7 @@ class WideFold:
 
     def incumbents(self) -> list[IntArray]:
         """Supports held, in standard columns."""
-        return [self.columns[support] for support in self.support.values()]
+        return list(self.support.values())
 
     # -- bounds -----------------------------------------------------------------------------------------------------
 

@@ -246,27 +246,56 @@ def newton_step(G, c, yy, phi, z, g, members, count, free, count_free, work, x, 
     ones = np.empty(moved)
     old = np.empty(moved)
     new = np.empty(moved)
+    # columns at a bound that the direction would push out of it leave, so that short steps stay inside and lower phi
+    while True:
+        if moved < 2 or not direction(G, g, work, index, root, s, chosen, moved, H, A, d, ones):
+            return phi, 0
+        kept = 0
+        for f in range(moved):
+            x_f = z[chosen[f]]
+            if not ((x_f <= 0.0 and d[f] < 0.0) or (x_f >= 1.0 and d[f] > 0.0)):
+                chosen[kept] = chosen[f]
+                kept += 1
+        if kept == moved:
+            break
+        moved = kept
     total = 0.0
     for f in range(moved):
         old[f] = z[chosen[f]]
         total += old[f]
-    if not direction(G, g, work, index, root, s, chosen, moved, H, A, d, ones):
-        return phi, 0
+    # as far as the first bound no projection is needed: the last step to try, and one column fewer next time
+    limit = 1.0
+    for f in range(moved):
+        if d[f] < 0.0:
+            limit = min(limit, -old[f] / d[f])
+        elif d[f] > 0.0:
+            limit = min(limit, (1.0 - old[f]) / d[f])
     size = 1.0
-    while size > 1e-6:
+    while True:
+        last = size <= limit
+        if last:
+            size = limit
         for f in range(moved):
             ones[f] = old[f] + size * d[f]
-        spread_evenly(ones, moved, total, new)
+        if last:
+            for f in range(moved):
+                new[f] = 0.0 if ones[f] < ZERO else min(ones[f], 1.0)
+        else:
+            spread_evenly(ones, moved, total, new)
         slope = 0.0
         for f in range(moved):
             j = chosen[f]
             slope += g[j] * g[j] * (new[f] - old[f])
             z[j] = new[f]
         value, s_new = fit(G, c, yy, z, members, count, work, x, index, root)
-        if value <= phi - 1e-4 * slope and value < phi:
+        if value <= phi - 1e-4 * slope and (value < phi or last):
             point_of(work, x, index, root, s_new, members, count, b)
             return value, s_new
-        size *= 0.4
+        if last:
+            limit *= 0.25
+            if limit < 1e-12:
+                break
+        size = 0.4 * size if 0.4 * size > limit else limit
     for f in range(moved):
         z[chosen[f]] = old[f]
     return phi, 0

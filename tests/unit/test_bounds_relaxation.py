@@ -1,0 +1,200 @@
+"""The relaxation against a conic solver, its steps one by one, and what leaves it."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+from sparsecv_mio.bounds.ellipsoid import Ellipsoid
+from sparsecv_mio.bounds.form import Diagonal, fold_form
+from sparsecv_mio.bounds.relaxation import relax_problem
+from sparsecv_mio.bounds.saddle import saddle_point
+from sparsecv_mio.bounds.screening import screen
+from sparsecv_mio.bounds.spread import conic_spread, spread_bound
+from sparsecv_mio.bounds.training import reused_bounds
+from sparsecv_mio.bounds.wide import WideFold
+from sparsecv_mio.kernels import curvature, perspective_newton
+from sparsecv_mio.kernels.reduction import reduce_problem
+from sparsecv_mio.problem.problem import SparseProblem
+from sparsecv_mio.units import CertifiedUpper
+
+clarabel = pytest.importorskip("clarabel")
+
+
+def random_problem(
+    seed: int, n: int = 30, q: int = 8, lam: float = 0.3, rho: float = 0.6
+) -> tuple[SparseProblem, np.ndarray]:
+    rng = np.random.default_rng(seed)
+    X = np.sqrt(1 - rho) * rng.standard_normal((n, q)) + np.sqrt(rho) * rng.standard_normal((n, 1))
+    X /= np.linalg.norm(X, axis=0)
+    y = X @ rng.standard_normal(q) + 0.3 * rng.standard_normal(n)
+    weight = rng.uniform(0.5, 2.0, q)
+    return SparseProblem(X.T @ X, X.T @ y, float(y @ y), weight, lam, n, np.zeros(q), 0.0), X
+
+
+def conic_value(problem: SparseProblem, tau: int, w: np.ndarray) -> float:
+    """min b'(M - W)b - 2c'b + sum w_j s_j, b_j^2 <= s_j z_j, z <= 1, sum z <= tau, by clarabel; plus yy."""
+    q = problem.q
+    P = sparse.block_diag([2.0 * (problem.M - np.diag(w)), sparse.csc_matrix((2 * q, 2 * q))], format="csc")
+    linear = np.concatenate([-2.0 * problem.c, w, np.zeros(q)])
+    eye, none = sparse.eye(q), sparse.csc_matrix((q, q))
+    rows = [sparse.hstack([none, none, eye]), sparse.csc_matrix(np.concatenate([np.zeros(2 * q), np.ones(q)])[None, :])]
+    right = [np.ones(q), np.array([float(tau)])]
+    cones = [clarabel.NonnegativeConeT(q + 1)]
+    for j in range(q):  # (s + z, 2 b, s - z) in the second-order cone
+        block = np.zeros((3, 3 * q))
+        block[0, [q + j, 2 * q + j]] = -1.0
+        block[1, j] = -2.0
+        block[2, q + j], block[2, 2 * q + j] = -1.0, 1.0
+        rows.append(sparse.csc_matrix(block))
+        right.append(np.zeros(3))
+        cones.append(clarabel.SecondOrderConeT(3))
+    settings = clarabel.DefaultSettings()
+    settings.verbose = False
+    settings.tol_gap_rel = settings.tol_gap_abs = settings.tol_feas = 1e-10
+    solver = clarabel.DefaultSolver(
+        sparse.triu(P).tocsc(), linear, sparse.vstack(rows).tocsc(), np.concatenate(right), cones, settings
+    )
+    return problem.yy + float(solver.solve().obj_val)
+
+
+@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize("diagonal", [Diagonal.PENALTY, Diagonal.SHARP])
+def test_equals_the_conic_solver(seed: int, diagonal: Diagonal) -> None:
+    problem, _ = random_problem(seed, n=(5, 30)[seed % 2], lam=(0.003, 0.1, 3.0)[seed % 3], rho=(0.0, 0.9)[seed % 2])
+    form = fold_form(problem, diagonal=diagonal)
+    assert form is not None
+    for point in relax_problem(problem, [1, 2, 4, 7], diagonal=diagonal, accuracy=1e-10):
+        value = conic_value(problem, point.tau, form.diagonal)
+        assert point.dual <= value + 1e-7 * problem.yy
+        assert abs(point.dual - value) <= 1e-7 * problem.yy and abs(point.primal - value) <= 1e-7 * problem.yy
+
+
+def test_rows_equal_moments_and_the_saddle_point() -> None:
+    rng = np.random.default_rng(3)
+    X, lam = rng.standard_normal((20, 60)) / 4.0, 0.5
+    y = X[:, 0] - X[:, 1] + 0.1 * rng.standard_normal(20)
+    problem = SparseProblem(X.T @ X, X.T @ y, float(y @ y), np.ones(60), lam, 20, np.zeros(60), 0.0)
+    wide = WideFold(X / np.sqrt(lam), y, np.zeros((0, 60)), np.zeros(0))
+    for tau in (1, 2, 5):
+        point = relax_problem(problem, [tau], diagonal=Diagonal.PENALTY, accuracy=1e-9)[0]
+        dual, primal = wide._relax(wide.Xt, y, np.zeros(60), tau, wide.largest, 1e-9, wide.near)
+        assert dual <= primal and abs(dual - point.dual) <= 1e-7 * problem.yy
+        saddle = saddle_point(X, y, lam, tau, iterations=3000)
+        assert saddle.dual <= point.primal + 1e-12 and saddle.dual >= point.dual - 0.02 * problem.yy
+        assert abs(saddle.z.sum() - tau) < 1e-9
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_diagonal_is_valid_and_beats_the_penalty(seed: int) -> None:
+    problem, _ = random_problem(seed, n=(6, 40)[seed % 2])
+    form = fold_form(problem)
+    assert form is not None
+    assert np.linalg.eigvalsh(form.M - np.diag(form.w))[0] > -1e-13
+    if seed % 2:
+        assert np.log(form.diagonal).sum() > np.log(problem.penalty).sum()
+    again = fold_form(problem, near=form.diagonal * 1.5)  # not valid as it is: must be shrunk
+    assert again is not None and np.linalg.eigvalsh(again.M - np.diag(again.w))[0] > -1e-13
+    assert curvature.sharpen(form.M, 2.0 * np.ones(form.m), 20.0, 3) == -1
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_projected_newton_twin(seed: int) -> None:
+    """phi, b(z) and a step against dense algebra."""
+    rng = np.random.default_rng(seed)
+    q, k = 9, 3
+    A = rng.standard_normal((6, q))
+    G, c, yy = A.T @ A, rng.standard_normal(q), 50.0
+    z = 0.3 + 0.1 * rng.random(q)
+    z[:2] = 0.0
+    z *= k / z.sum()
+    work, x, index, root, b = np.empty((q, q)), np.empty(q), np.empty(q, np.int64), np.empty(q), np.zeros(q)
+    members = np.arange(q)
+    phi, size = perspective_newton.fit(G, c, yy, z, members, q, work, x, index, root)
+    held = z > 0
+    expected = np.linalg.solve(G[np.ix_(held, held)] + np.diag(1.0 / z[held]), c[held])
+    assert np.isclose(phi, yy - c[held] @ expected)
+    perspective_newton.point_of(work, x, index, root, size, members, q, b)
+    assert np.allclose(b[held], expected) and not b[~held].any()
+    values = [phi]
+    for _ in range(30):
+        g = c - G @ b
+        phi, size = perspective_newton.newton_step(
+            G, c, yy, phi, z, g, members, q, members, q, work, x, index, root, size, b
+        )
+        if size == 0:
+            break
+        assert phi <= values[-1] and abs(z.sum() - k) < 1e-9 and z.min() >= 0.0 and z.max() <= 1.0
+        values.append(phi)
+    g = c - G @ b
+    dual = yy - b @ G @ b - np.sort(g**2)[::-1][:k].sum()
+    assert values[-1] - dual < 1e-6 * yy
+
+
+def test_reduction_keeps_objective_and_residuals() -> None:
+    rng = np.random.default_rng(0)
+    A = rng.standard_normal((12, 6))
+    M, c, yy = A.T @ A + np.eye(6), rng.standard_normal(6), 30.0
+    X, u = rng.standard_normal((3, 6)), rng.standard_normal(3)
+    inside, free = np.array([4, 1]), np.array([0, 3, 5])
+    M_f, c_f, yy_f, X_f, u_f, ok = reduce_problem(M, c, yy, X, u, inside, free)
+    b = rng.standard_normal(3)
+    full = np.zeros(6)
+    full[free] = b
+    full[inside] = np.linalg.solve(M[np.ix_(inside, inside)], c[inside] - M[np.ix_(inside, free)] @ b)
+    assert ok and np.isclose(yy - 2 * c @ full + full @ M @ full, yy_f - 2 * c_f @ b + b @ M_f @ b)
+    assert np.allclose(u - X @ full, u_f - X_f @ b)
+
+
+def best_support(problem: SparseProblem, tau: int) -> tuple[float, np.ndarray]:
+    from itertools import combinations
+
+    return min(
+        ((problem.ridge(np.array(s))[1], np.array(s)) for s in combinations(range(problem.q), tau)), key=lambda x: x[0]
+    )
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_screening_and_spreads_against_the_best_support(seed: int) -> None:
+    problem, X = random_problem(seed, lam=1.0, rho=0.2)
+    for tau in (1, 3, 6):
+        value, support = best_support(problem, tau)
+        beta = np.zeros(problem.q)
+        beta[support] = problem.ridge(support)[0]
+        point = relax_problem(problem, [tau])[0]
+        found = screen(point, value * (1 + 1e-12))
+        assert set(found.inside) <= set(support) and not set(found.dropped) & set(support)
+        V = np.random.default_rng(seed).standard_normal((4, problem.q))
+        for screened in (True, False):
+            low, high = conic_spread(problem, V, tau, value, screened=screened)
+            assert np.all(low <= V @ beta + 1e-9) and np.all(V @ beta <= high + 1e-9)
+        form = fold_form(problem, diagonal=Diagonal.PENALTY)
+        assert form is not None
+        rng = np.random.default_rng(seed)
+        for _ in range(20):  # any t, any b
+            bound = spread_bound(form, V[0] * form.scale, tau, value, 10 ** rng.uniform(-2, 1), rng.standard_normal(8))
+            assert V[0] @ beta <= bound + 1e-9
+        assert reused_bounds(form, rng.standard_normal(8), [tau])[0] <= value
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_sums_of_squares_over_an_ellipsoid(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    m, rows = 5, (2, 8)[seed % 2]
+    A = rng.standard_normal((9, m))
+    body = Ellipsoid(rng.standard_normal(m), A.T @ A + 0.1 * np.eye(m), CertifiedUpper(rng.uniform(0.1, 4.0)))
+    X, u = rng.standard_normal((rows, m)), 3.0 * rng.standard_normal(rows) * (seed != 2)
+    ends = body.together(X, u)
+    half = np.linalg.inv(np.linalg.cholesky(body.G)).T
+    points = rng.standard_normal((200_000, m))
+    points *= np.sqrt(body.radius) / np.linalg.norm(points, axis=1)[:, None]
+    values = np.sum((u - (body.centre + points @ half.T) @ X.T) ** 2, axis=1)
+    assert ends.lower <= values.min() and values.max() <= ends.upper
+    assert ends.upper <= 1.02 * values.max()
+    low, high = body.spread(X)
+    inside = (body.centre + points @ half.T) @ X.T
+    assert np.all(low <= inside.min(0)) and np.all(inside.max(0) <= high)
+    assert np.allclose(high, inside.max(0), rtol=0.05, atol=0.2)
+    rows_only = body.rows(X, u)
+    assert rows_only.lower <= ends.lower + 1e-6 and ends.upper <= rows_only.upper + 1e-6
