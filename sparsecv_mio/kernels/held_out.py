@@ -81,18 +81,22 @@ def refit_supports(Q, c, yy, penalty, supports, sizes, unit, beta, spread, value
 
 
 @njit(cache=True, nogil=True)
-def held_out_rows(V, r_test, supports, sizes, beta, spread, error, rounding):
+def held_out_rows(V, r_test, level, supports, sizes, beta, spread, error, rounding):
     """Held-out sum of squares from the test rows (centred on the training means) and a bound on its rounding.
 
-    O(rows size) a support.
+    `level` (q + 1,): what the means of the columns and, last, of the response are accurate to, in ulps. O(rows size) a
+    support.
     """
     eps = 4.0e-16
     for s in range(supports.shape[0]):
         total = 0.0
         bound = 0.0
+        base = level[-1]
+        for a in range(sizes[s]):
+            base += level[supports[s, a]] * abs(beta[s, a])
         for i in range(V.shape[0]):
             e = r_test[i]
-            d = abs(r_test[i])
+            d = abs(r_test[i]) + base
             slip = 0.0
             for a in range(sizes[s]):
                 v = V[i, supports[s, a]]
@@ -107,12 +111,15 @@ def held_out_rows(V, r_test, supports, sizes, beta, spread, error, rounding):
 
 
 @njit(cache=True, nogil=True)
-def held_out_moments(Q, c, yy, supports, sizes, beta, spread, unit, error, rounding):
-    """The same from the moments of the test rows about the training means. O(size^2) a support."""
+def held_out_moments(Q, c, yy, rows, level, supports, sizes, beta, spread, unit, error, rounding):
+    """The same from the moments of that many test rows about the training means. O(size^2) a support."""
     for s in range(supports.shape[0]):
         n = sizes[s]
         total = yy
         bound = unit * yy
+        base = level[-1]
+        for a in range(n):
+            base += level[supports[s, a]] * abs(beta[s, a])
         for a in range(n):
             i = supports[s, a]
             g = -c[i]
@@ -125,5 +132,6 @@ def held_out_moments(Q, c, yy, supports, sizes, beta, spread, unit, error, round
                 wide += abs(Q[i, j]) * spread[s, b]
             total += (g - c[i]) * beta[s, a]
             bound += unit * (size + abs(c[i])) * abs(beta[s, a]) + (2.0 * (abs(g) + unit * size) + wide) * spread[s, a]
+        base *= 1.0e-15 * np.sqrt(float(rows))
         error[s] = max(total, 0.0)
-        rounding[s] = bound
+        rounding[s] = bound + (2.0 * np.sqrt(error[s]) + base) * base

@@ -38,13 +38,13 @@ class RowFit:
         """Sum of squares of the residuals of `rows`, and a bound on its rounding error. O(rows s)."""
         beta, v_mean, r_mean = self.fine
         V, r = _long_rows(data, rows, self.support)
+        level = FINE * (np.abs(r) + np.abs(r_mean) + (np.abs(V) + np.abs(v_mean)) @ np.abs(beta))
         V, r = V - v_mean, r - r_mean
         e = r - V @ beta
         if not np.all(np.isfinite(self.spread)):
             return float(e @ e), np.inf
         size = np.abs(V)
-        slip = size @ self.spread + FINE * (np.abs(r) + size @ np.abs(beta))
-        slip += np.finfo(float).eps * FINE
+        slip = size @ self.spread + level
         total = float(e @ e)
         return total, float(((2.0 * np.abs(e) + slip) * slip).sum()) + np.finfo(float).eps * total
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from sparsecv_mio.data.folds import FoldPlan
-from sparsecv_mio.data.standard import StandardData
+from sparsecv_mio.data.standard import Intercept, StandardData
 from sparsecv_mio.kernels import held_out as kernel
 from sparsecv_mio.problem.accumulate import Moments, row_moments
 from sparsecv_mio.problem.problem import FloatArray, SparseProblem
@@ -40,6 +40,10 @@ class FoldRows:
         mean = training.problem(data, 1.0)
         self.unit = (24.0 + 0.1 * np.sqrt(training.n)) * np.finfo(float).eps
         self.count = len(rows)
+        self.level = np.zeros(data.q + 1)
+        if data.intercept is Intercept.FOLD:
+            size = np.sqrt(np.append(np.diag(mean.Q), mean.yy) / mean.n)
+            self.level = size + np.abs(np.append(mean.v_mean, mean.r_mean))
         self.by_moments = len(rows) > MOMENTS_FACTOR * data.q + 64
         if self.by_moments:
             test = row_moments(data, rows)
@@ -81,10 +85,13 @@ class FoldRows:
         )
         if self.by_moments:
             kernel.held_out_moments(
-                self.Q, self.c, self.yy, table, sizes, beta, spread, self.unit, fits.held_out, fits.held_out_error
-            )
+                self.Q, self.c, self.yy, self.count, self.level, table, sizes, beta, spread, self.unit, fits.held_out,
+                fits.held_out_error,
+            )  # fmt: skip
         else:
-            kernel.held_out_rows(self.V, self.r, table, sizes, beta, spread, fits.held_out, fits.held_out_error)
+            kernel.held_out_rows(
+                self.V, self.r, self.level, table, sizes, beta, spread, fits.held_out, fits.held_out_error
+            )
         poor = ~(fits.value_error <= VALUE_RTOL * fits.value) | ~(fits.held_out_error <= ERROR_RTOL * fits.held_out)
         for r in np.flatnonzero(poor):
             self._from_rows(fits, int(r), np.asarray(supports[r], dtype=np.int64), gamma)

@@ -55,13 +55,13 @@ class Grid:
         Raises
         ------
         BadInput
-            For an empty grid, a gamma that is not positive and finite, or a tau outside 0..p.
+            For an empty grid, a gamma outside 1e-300 .. 1e300, or a tau outside 0..p.
         """
         if len(gammas) == 0 or len(taus) == 0:
             raise BadInput("the grid is empty: give at least one gamma and one tau")
         for gamma in gammas:
-            if not (np.isfinite(gamma) and gamma > 0.0):
-                raise BadInput(f"gamma {gamma:g} is out of range: it must be positive and finite")
+            if not 1e-300 <= gamma <= 1e300:
+                raise BadInput(f"gamma {gamma:g} is out of range: it must be positive and finite (1e-300 to 1e300)")
         for tau in taus:
             if not 0 <= tau <= p:
                 raise BadInput(f"tau {tau} is out of range: use 0 to {p}, the number of features")
@@ -293,9 +293,9 @@ def cross_validate(
         Set it to end the run with what it holds.
     engine : {"auto", "enumerate", "shared", "per-fold"}
         How folds share work (:mod:`sparsecv_mio.search.allfolds`); the answer is the same.
-    method : {"rounds", "algorithm1", "grid"}
-        `rounds` shares work between taus and folds; `algorithm1` is the paper's (:mod:`sparsecv_mio.search.algorithm1`),
-        `grid` its baseline.
+    method : {"rounds", "joint", "algorithm1", "grid"}
+        `rounds` shares work between taus and folds; `algorithm1` is the paper's, one MIO at a time, and `joint` the
+        same over all pairs in a better order (:mod:`sparsecv_mio.search.joint`); `grid` is the baseline.
     backend : str
         Who solves the MIOs of the other methods than `rounds`, see :data:`sparsecv_mio.formulation.backends.BACKENDS`.
     mio_budget : int, optional
@@ -324,6 +324,7 @@ def cross_validate(
     ('proved', 2, ('x1', 'x3'))
     """
     from sparsecv_mio.search.answer import build_record
+    from sparsecv_mio.search.last_answer import score_one_pair
 
     _check_options(dataset, folds, gap, one_se, time_limit, threads)
     if engine not in list(Engine):
@@ -345,6 +346,7 @@ def cross_validate(
     run.all_folds()
     while not run.finished:
         run.step()
+    score_one_pair(run)
     return build_record(run, one_se=one_se, time_limit=time_limit, threads=threads)
 
 

@@ -38,7 +38,7 @@ def random_problem(seed: int, rows: int = 60, columns: int = 10) -> RandomProble
     if rng.random() < 0.08:
         X = X * rng.choice([1e-150, 1e150], size=p if rng.random() < 0.5 else 1)
     if rng.random() < 0.08:
-        y = y / np.std(y) * rng.choice([1e-150, 1e150])
+        y = (y - y.mean()) / np.std(y) * rng.choice([1e-150, 1e150])
     data = Dataset.from_arrays(X, y, aux={"id": np.asarray(_labels(rng, n))})
     gammas = np.unique(10.0 ** rng.uniform(-4, 4, size=rng.integers(1, 4))).tolist()
     taus = np.unique(rng.integers(0, p + 1, size=rng.integers(1, p + 2))).tolist()

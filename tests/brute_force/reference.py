@@ -93,6 +93,7 @@ class Enumeration:
             X, y = X - X[about].mean(axis=0), y - y[about].mean()
             X, y = X - X[about].mean(axis=0), y - y[about].mean()
         V, r = np.ldexp(X, -x_exponent), np.ldexp(y, -self.exponent)
+        self.level = float(np.sqrt(np.mean(r[train] ** 2))) + float(np.abs(r).mean())
         self.V, self.r, self.V_test, self.r_test = V[train], r[train], V[test], r[test]
 
     def optima(self, gamma: float, tau: int) -> Optima:
@@ -113,14 +114,16 @@ class Enumeration:
         value_error = ROUNDING * np.sqrt(value) * (length + np.abs(beta).sum(axis=1)) + 1e-300
         test = (self.V_test / size)[:, chosen].transpose(1, 0, 2)
         errors = self.r_test - np.einsum("ijk,ik->ij", test, beta)
-        slip = np.einsum("ijk,ik->ij", np.abs(test), spread) + EPS * np.abs(self.r_test)
+        slip = np.einsum("ijk,ik->ij", np.abs(test), spread) + 2.0 * EPS * (np.abs(self.r_test) + self.level)
         slip += 4.0 * EPS * np.einsum("ijk,ik->ij", np.abs(test), np.abs(beta))
+        with np.errstate(over="ignore"):  # coefficients that no penalty holds back
+            held_out_error = ((2.0 * np.abs(errors) + slip) * slip).sum(axis=1)
         return Optima(
             supports=self.columns[chosen],
             value=value,
             value_error=value_error,
             held_out=np.einsum("ij,ij->i", errors, errors),
-            held_out_error=((2.0 * np.abs(errors) + slip) * slip).sum(axis=1),
+            held_out_error=held_out_error,
             scale=float(np.mean(self.r**2)) * len(self.r_test),
         )
 

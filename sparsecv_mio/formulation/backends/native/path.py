@@ -180,12 +180,16 @@ class _PathSolver:
 
     def solve(self) -> PathResult:
         """Run the trees until every size is closed, the effort is spent or the clock stops them."""
-        if self.form.trusted:
-            self._prove([s for s in self.sizes if s not in self.done])
-        else:
-            for size in self.sizes:
-                if size not in self.done:
+        left = [s for s in self.sizes if s not in self.done]
+        while left:
+            if self.form.trusted:
+                self._prove(left)
+            else:
+                for size in left:
                     self._try_all(size, MOST_REFITTED)
+            below = {self._candidates(tau)[2] for tau in self.taus}
+            left = sorted(s for s in below if s is not None and s not in self.sizes)
+            self.sizes = sorted({*self.sizes, *left})
         cells = {tau: self._cell(tau) for tau in self.taus}
         return PathResult(cells, self.nodes, finished=all(s in self.done for s in self.sizes))
 
@@ -327,8 +331,8 @@ class _PathSolver:
         form = self.form
         size = min(tau, form.m)
         upper = float(self.best[size])
-        margin = upper * form.keep + form.slack if form.trusted else np.inf
-        kept, complete = self._candidates(tau, size, upper + margin)
+        margin = self._margin(size)
+        kept, complete, _ = self._candidates(tau)
         lower = upper if complete else float(self.lower[size])
         return PathCell(
             tau=tau,
@@ -342,20 +346,29 @@ class _PathSolver:
             branched=size in self.branched,
         )
 
-    def _candidates(self, tau: int, size: int, bar: float) -> tuple[list[tuple[FloatArray, float]], bool]:
-        """Supports of tau columns with f at most `bar`, and whether they are all; padded ones without their padding."""
+    def _margin(self, size: int) -> float:
+        form = self.form
+        return float(self.best[size]) * form.keep + form.slack if form.trusted else np.inf
+
+    def _candidates(self, tau: int) -> tuple[list[tuple[FloatArray, float]], bool, int | None]:
+        """Supports of tau columns that can be optimal, whether these are all, and the size to solve if they are not.
+
+        Columns that are constant in training pad smaller supports to tau columns, listed here without their padding.
+        """
+        size = min(tau, self.form.m)
+        bar = float(self.best[size]) + self._margin(size)
         kept, complete = list(self.kept.get(size, [])), self.done.get(size, False)
+        if not complete or not self.form.yy > 0.0:
+            return kept, complete, None
         for smaller in range(size - 1, self._least_size(tau) - 1, -1):
-            if smaller in self.done and self.done[smaller]:
-                near = [item for item in self.kept[smaller] if item[1] <= bar]
-                if not near:
-                    break
-                kept += near
-            elif self.lower[smaller] > bar:
+            if not self.done.get(smaller, False):
+                sure = self.lower[smaller] > bar
+                return kept, bool(sure), None if sure else smaller
+            near = [item for item in self.kept[smaller] if item[1] <= bar]
+            if not near:
                 break
-            else:
-                return kept, False
-        return kept, complete
+            kept += near
+        return kept, True, None
 
 
 class _Perspective:

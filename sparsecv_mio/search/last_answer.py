@@ -1,0 +1,59 @@
+"""A limit that comes before any pair is scored in every fold still leaves an answer: one pair, scored at once."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from sparsecv_mio.problem.accumulate import training_moments
+from sparsecv_mio.search.allfolds.full import FullData, Listing
+from sparsecv_mio.search.fold_job import FoldJob
+
+if TYPE_CHECKING:
+    from sparsecv_mio.search.driver import CrossValidation
+
+FEW_FOLDS = 1000  # that many are scored one by one, with bounds
+SMALL_FOLD = 16  # rows; more folds, of at most this size, are left out of the full-data fit
+
+
+def score_one_pair(run: CrossValidation) -> None:
+    """Score the pair with the fewest folds missing in these folds, unless some pair has none missing.
+
+    No tree is run. Few folds get the best support at hand and the bounds that hold without a proof; many small ones the
+    full-data support, left out of in closed form, with no bound.
+    """
+    missing = ~np.isfinite(run.cells.nominal)
+    count = missing.sum(axis=2)
+    if count.min() == 0:
+        return
+    g, t = (int(i) for i in np.unravel_index(int(np.argmin(count)), count.shape))
+    if count[g, t] > FEW_FOLDS and run.folds.sizes.max() <= SMALL_FOLD:
+        _leave_out(run, g, t)
+    which = np.flatnonzero(~np.isfinite(run.cells.nominal[g, t]))
+    wanted = np.zeros(count.shape, dtype=bool)
+    wanted[g, t] = True
+    job = FoldJob(run.data, run.folds, run.grid.gammas, run.grid.taus, run.full, run.cells, 0, lambda: True)
+    for fold, moments in training_moments(run.data, run.folds, which.tolist()):
+        job.run(fold, moments, wanted)
+
+
+def _leave_out(run: CrossValidation, g: int, t: int) -> None:
+    """Score the full-data support of a pair in every fold that is missing it. O(n s^2)."""
+    assert run.all_rows is not None
+    full = FullData(run.data, run.folds, run.all_rows, run.grid.taus, run.cells, run.threads)
+    problem = full.base.with_gamma(float(run.grid.gammas[g]))
+    support = run.full[g].cells[int(run.grid.taus[t])].support
+    listing = Listing.of(problem, [support], [t], full.unit)
+    number = run.cells.pool.number(support)
+    nominal, numbers = run.cells.nominal[g, t], run.cells.support[g, t]
+
+    def score(lo: int, hi: int) -> None:
+        V, r, starts = full.rows(lo, hi)
+        limit = np.full((len(run.grid.taus), hi - lo), np.inf)
+        held = full.score(listing, V, r, starts, limit, np.full(hi - lo, 0.9999), 0).held[t]
+        new = ~np.isfinite(nominal[lo:hi]) & np.isfinite(held)
+        nominal[lo:hi][new] = held[new]
+        numbers[lo:hi][new] = number
+
+    full.over_chunks(score)
