@@ -169,7 +169,8 @@ def test_reference_is_the_definition(seed: int) -> None:
     for tau in case.taus:
         found = rows.optima(case.gammas[0], tau)
         slow = brute_force_cell(X, y, tau, case.gammas[0], rows=train, **how)
-        assert abs(slow.objective / unit / unit - found.best) <= 1e-9 * found.best + 16.0 * found.value_error.max()
+        blur = 16.0 * float(found.value_error.max()) + 1e-28  # the definition takes one mean, the reference two
+        assert abs(slow.objective / unit / unit - found.best) <= 1e-9 * found.best + blur
         low, high = slow.held_out(X, y, test)
         slip = found.rounding(OUTSIDE, 1.0) * 64.0
         outer, inner = found.interval(OUTSIDE, 1.0), found.interval(INSIDE, -1.0)

@@ -65,11 +65,11 @@ def test_stepwise_equals_naive(loss: Loss, regularizer: Regularizer, direction: 
     for seed in (1, 2):
         X, y, V, v = data(seed)
         problem = make_problem(X, y, loss, regularizer)
-        fast = stepwise(problem, V, v, direction=direction, ties="first")
+        fast = stepwise(problem, V, v, direction=direction, ties="first", tol=1e-12)
         slow = stepwise(problem, V, v, direction=direction, bounds=False, tol=1e-12)
         assert fast.selected.tolist() == slow.selected.tolist()
         assert fast.errors == slow.errors == true_errors(problem, fast.selected, V, v) or fast.selected.size == 0
         assert [s.errors for s in fast.steps] == [s.errors for s in slow.steps]
         assert fast.trainings <= slow.trainings == slow.candidates
-        loose = stepwise(problem, V, v, direction=direction)
+        loose = stepwise(problem, V, v, direction=direction, tol=1e-12)
         assert loose.steps[0].errors == fast.steps[0].errors and loose.trainings <= loose.candidates
