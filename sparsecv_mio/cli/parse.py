@@ -12,6 +12,8 @@ DEFAULT_GAMMAS = "1e-3:10:15"
 MAX_TAU = 30
 MAX_COUNT = 10_000
 ENGINES = ("auto", "enumerate", "shared", "per-fold")
+METHODS = ("rounds", "joint", "algorithm1", "grid")
+BACKENDS = ("native", "gurobi", "highs", "scip", "mosek")
 SCALES = ("length", "variance", "none")
 INTERCEPTS = ("fold", "global", "none")
 
@@ -170,3 +172,22 @@ def threads(value: int | None, cores: int) -> int:
     if value is not None and value < 1:
         raise BadInput(f"--threads: {value} is out of range, give at least 1")
     return cores if value is None else value
+
+
+def method(word: str, backend: str, budget: int | None, engine: str) -> str:
+    """A method of `solve` with what goes with it.
+
+    Examples
+    --------
+    >>> method("algorithm1", "scip", 10, "auto")
+    'algorithm1'
+    """
+    one_of(word, METHODS, "--method")
+    one_of(backend, BACKENDS, "--backend")
+    if backend != "native" and word == "rounds":
+        raise BadInput(f"--backend {backend}: goes with --method joint, algorithm1 or grid")
+    if budget is not None and (budget < 0 or word == "rounds"):
+        raise BadInput("--mio-budget: give at least 0, with --method joint, algorithm1 or grid")
+    if engine != "auto" and word != "rounds":
+        raise BadInput(f"--engine {engine}: goes with --method rounds")
+    return word

@@ -41,6 +41,30 @@ def solve(
             show_default=False,
         ),
     ] = "auto",
+    method: Annotated[
+        str,
+        typer.Option(
+            "--method",
+            metavar="rounds|joint|algorithm1|grid",
+            help="rounds: every cell in rounds of growing effort, work shared between taus and folds; algorithm1: "
+            "bounds, then one MIO at a time (the paper's); joint: the same over all pairs in a better order; grid: "
+            "every cell an MIO (the baseline). [rounds]",
+            show_default=False,
+        ),
+    ] = "rounds",
+    backend: Annotated[
+        str,
+        typer.Option(
+            "--backend",
+            metavar="B",
+            help="Who solves the MIOs (not with --method rounds); see `sparsecv backends`. [native]",
+            show_default=False,
+        ),
+    ] = "native",
+    mio_budget: Annotated[
+        int | None,
+        typer.Option("--mio-budget", metavar="R", help="Stop after R MIOs (not with --method rounds). [none]"),
+    ] = None,
     json: options.Json = None,
     quiet: options.Quiet = False,
 ) -> int:
@@ -53,6 +77,7 @@ def solve(
     parse.one_of(scale, parse.SCALES, "--scale")
     parse.one_of(intercept, parse.INTERCEPTS, "--intercept")
     parse.one_of(engine, parse.ENGINES, "--engine")
+    parse.method(method, backend, mio_budget, engine)
     parse.gap(gap)
     seconds = parse.time_limit(time_limit)
     workers = parse.threads(threads, session.cores())
@@ -75,6 +100,7 @@ def solve(
             record = cross_validate(
                 dataset, plan, gammas=grid, taus=sizes, scale=scale, intercept=intercept, one_se=one_se,
                 threads=workers, progress=progress, stop=stop, gap=gap, time_limit=seconds, engine=engine,
+                method=method, backend=backend, mio_budget=mio_budget,
             )  # fmt: skip
     session.deliver(record, json, quiet)
 

@@ -4,5 +4,6 @@ from __future__ import annotations
 
 from sparsecv_mio.search.algorithm1 import Algorithm1, OneByOne
 from sparsecv_mio.search.grid import GridSearch
+from sparsecv_mio.search.joint import JointSearch
 
-METHODS: dict[str, type[OneByOne]] = {"algorithm1": Algorithm1, "grid": GridSearch}
+METHODS: dict[str, type[OneByOne]] = {"joint": JointSearch, "algorithm1": Algorithm1, "grid": GridSearch}

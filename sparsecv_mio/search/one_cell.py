@@ -1,9 +1,9 @@
 """One cell (gamma, tau, fold) as one MIO, on any backend, and what its answer says of the held-out error.
 
 The native engine keeps every support that can be optimal. A vendor's solver names one support and a bound that is
-trusted to 2e-6 of the objective's scale; what it says of the held-out error is therefore nothing, until the same problem
-without that support (`at most tau - 1` of its columns) is shown to be worse. Supports are excluded one after the other
-until the best of the others is out of reach; every one that is not goes to the list of candidates.
+trusted to 2e-6 of the objective's scale; that says nothing of the held-out error until the same problem without that
+support (`at most tau - 1` of its columns) is shown to be worse. Supports are excluded one after the other until the
+best of the others is out of reach; every one that is not goes to the list of candidates.
 """
 
 from __future__ import annotations
@@ -156,7 +156,8 @@ class CellSolver(FoldJob):
             found.append(support)
             complete = size in (0, len(useful))
         if not found:
-            return PathResult({tau: _as_cell(problem, tau, [np.array(min(fits)[1] if fits else (), dtype=np.int64)], 0.0, False)}, nodes, False)
+            known_best = np.array(min(fits)[1] if fits else (), dtype=np.int64)
+            return PathResult({tau: _as_cell(problem, tau, [known_best], 0.0, False)}, nodes, False)
         return PathResult({tau: _as_cell(problem, tau, found, lower, complete)}, nodes, finished=not self.expired())
 
 

@@ -1,0 +1,173 @@
+"""Algorithm 1, the joint and the grid search against full enumeration; every backend against the native engine."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from random_problems import RandomProblem, random_problem
+from reference import Enumeration
+
+from sparsecv_mio.certificate.record import Record
+from sparsecv_mio.cli import run as main
+from sparsecv_mio.data.dataset import Dataset
+from sparsecv_mio.data.folds import FoldPlan, folds_from_labels, make_folds
+from sparsecv_mio.data.standard import standardize
+from sparsecv_mio.errors import BadInput
+from sparsecv_mio.formulation.backends import get_backend
+from sparsecv_mio.search.algorithm1 import Algorithm1
+from sparsecv_mio.search.driver import Clock, Grid, cross_validate
+from sparsecv_mio.search.methods import METHODS
+
+INSIDE = 0.9e-9  # ties, a little inside of the engine's tolerance
+GAPS = (0.0, 1e-4, 5e-2)
+
+
+def truth(case: RandomProblem) -> tuple[np.ndarray, np.ndarray]:
+    """Optimistic and pessimistic h over ties, by (gamma, tau)."""
+    low, high = (np.zeros((len(case.gammas), len(case.taus))) for _ in range(2))
+    for fold in range(case.folds.k):
+        train, test = case.folds.train_rows(fold), case.folds.test_rows(fold)
+        rows = Enumeration(case.data.X, case.data.y, train, test, case.scale, case.intercept)
+        for g, gamma in enumerate(case.gammas):
+            for t, tau in enumerate(case.taus):
+                ends = rows.optima(gamma, tau).interval(INSIDE, -1.0)
+                low[g, t], high[g, t] = low[g, t] + ends[0], high[g, t] + ends[1]
+    unit = np.ldexp(1.0, rows.exponent) ** 2 / int((case.folds.labels >= 0).sum())
+    return low * unit, high * unit
+
+
+def solved(case: RandomProblem, method: str, gap: float, **options: object) -> Record:
+    return cross_validate(
+        case.data, case.folds, gammas=case.gammas, taus=case.taus, scale=case.scale, intercept=case.intercept,
+        gap=gap, threads=1, method=method, **options,  # type: ignore[arg-type]
+    )  # fmt: skip
+
+
+def check(seed: int, **size: int) -> None:
+    """Certificate and claim of one method on one problem."""
+    case = random_problem(seed, **size)
+    method, gap = list(METHODS)[seed % 3], GAPS[seed // 3 % 3]
+    record = solved(case, method, gap)
+    low, high = truth(case)
+    rounding = 1e-9 * record.upper
+    reported = high[case.gammas.index(record.gamma), case.taus.index(record.tau)]
+    assert record.lower <= low.min() + rounding, (method, gap)
+    assert record.upper >= reported - rounding, (method, gap)
+    assert record.work.mios <= len(case.gammas) * len(case.taus) * case.folds.k
+    if record.status == "proved":
+        room = gap * record.upper + record.tie_width + record.allowance
+        assert reported <= low.min() + room * (1.0 + 1e-9) + rounding, (method, gap)
+
+
+@pytest.mark.parametrize("block", range(10))
+def test_methods_against_enumeration(block: int) -> None:
+    for seed in range(4 * block, 4 * block + 4):
+        check(seed, rows=30, columns=7)
+
+
+@pytest.mark.slow
+def test_methods_against_enumeration_at_length() -> None:
+    for seed in range(5000, 5500):
+        check(seed, rows=40, columns=8)
+
+
+@pytest.fixture(scope="module")
+def plain() -> tuple[Dataset, FoldPlan]:
+    rng = np.random.default_rng(3)
+    X = rng.normal(size=(30, 6))
+    X[:, 3] = X[:, 1] + 0.3 * rng.normal(size=30)
+    data = Dataset.from_arrays(X, X @ [1, 2, 0, -1, 0, 0.5] + rng.normal(size=30))
+    return data, make_folds("5", data)
+
+
+@pytest.mark.parametrize("backend", ["gurobi", "highs", pytest.param("scip", marks=pytest.mark.slow)])
+def test_every_backend_gives_the_same_answer(backend: str, plain: tuple[Dataset, FoldPlan]) -> None:
+    usable = get_backend(backend).available()
+    if not usable.usable:
+        pytest.skip(usable.why)
+    data, folds = plain
+    ask = {"gammas": [0.01, 0.1], "taus": range(0, 7), "gap": 1e-4, "threads": 1, "method": "algorithm1"}
+    ours = cross_validate(data, folds, **ask)  # type: ignore[arg-type]
+    theirs = cross_validate(data, folds, backend=backend, **ask)  # type: ignore[arg-type]
+    assert (theirs.status, theirs.tau, theirs.support) == ("proved", ours.tau, ours.support)
+    assert theirs.work.mios == ours.work.mios > 0
+    assert theirs.cv_error == pytest.approx(ours.cv_error, rel=1e-10)
+    assert theirs.lower == pytest.approx(ours.lower, rel=1e-9) and theirs.upper == pytest.approx(ours.upper, rel=1e-9)
+    assert backend in theirs.work.engine
+
+
+def test_near_ties_of_a_vendor_are_all_found() -> None:
+    """Two columns that only the held-out rows tell apart: both supports are candidates, h is an interval."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(16, 3))
+    X[:12, 1] = X[:12, 0]
+    X[12:, 1] = -X[12:, 0]
+    data = Dataset.from_arrays(X, X[:, 0] + 0.1 * rng.normal(size=16))
+    folds = folds_from_labels(np.repeat(np.arange(4), 4))
+    ask = {"gammas": [0.1], "taus": [1], "gap": 0.0, "threads": 1, "scale": "none", "intercept": "none"}
+    ours = cross_validate(data, folds, method="grid", **ask)  # type: ignore[arg-type]
+    theirs = cross_validate(data, folds, method="grid", backend="highs", **ask)  # type: ignore[arg-type]
+    assert theirs.tie_width == pytest.approx(ours.tie_width, rel=1e-8) and ours.tie_width > 0.0
+    assert theirs.status == ours.status == "proved"
+
+
+def test_state_is_explicit_and_bounds_only_tighten(plain: tuple[Dataset, FoldPlan]) -> None:
+    data, folds = plain
+    run = Algorithm1(standardize(data), folds, Grid.of([0.01], range(1, 7), 6), 0.0, Clock(None, None), 1, None)
+    run.begin()
+    before = run.bounds()
+    while not run.finished:
+        (where,) = run.pick()
+        run.step()
+        after = run.bounds()
+        assert run.cells.decided[where] and run.asked[where]
+        assert after.floor >= before.floor and after.ceiling <= before.ceiling
+        before = after
+    assert before.proved(0.0)
+
+
+def test_budget_stops_with_valid_bounds(plain: tuple[Dataset, FoldPlan]) -> None:
+    data, folds = plain
+    ask = {"gammas": [0.01, 0.1], "taus": range(1, 7), "gap": 0.0, "threads": 2}
+    best = cross_validate(data, folds, **ask)  # type: ignore[arg-type]
+    for method in METHODS:
+        for budget in (0, 3):
+            record = cross_validate(data, folds, method=method, mio_budget=budget, **ask)  # type: ignore[arg-type]
+            assert record.status == "limit" and record.work.mios == budget
+            assert record.lower <= best.cv_error <= record.upper
+
+
+@pytest.mark.parametrize(
+    ("option", "word"),
+    [
+        ({"method": "magic"}, "magic"),
+        ({"method": "grid", "backend": "cplex"}, "cplex"),
+        ({"backend": "scip"}, "native"),
+        ({"mio_budget": 4}, "budget"),
+        ({"method": "grid", "mio_budget": -1}, "budget"),
+    ],
+)
+def test_bad_options_name_themselves(option: dict[str, object], word: str, plain: tuple[Dataset, FoldPlan]) -> None:
+    data, folds = plain
+    with pytest.raises(BadInput, match=word):
+        cross_validate(data, folds, gammas=[1.0], taus=[1], **option)  # type: ignore[arg-type]
+
+
+def test_command_line(tmp_path: Path, plain: tuple[Dataset, FoldPlan], capsys: pytest.CaptureFixture[str]) -> None:
+    data, _ = plain
+    table = tmp_path / "data.csv"
+    head = ",".join((*data.names, "y"))
+    np.savetxt(table, np.column_stack([data.X, data.y]), delimiter=",", header=head, comments="", fmt="%.17g")
+    out = tmp_path / "answer.json"
+    ask = ["solve", str(table), "--target", "y", "--folds", "5", "--gamma", "0.01,0.1", "--threads", "1"]
+    assert main([*ask, "--method", "joint", "--json", str(out)]) == 0
+    assert json.loads(out.read_text())["work"]["engine"] == "joint on native"
+    assert main(["verify", str(out), str(table)]) == 0
+    assert main([*ask, "--method", "algorithm1", "--mio-budget", "0", "--gap", "0"]) == 3
+    for wrong in (["--backend", "scip"], ["--mio-budget", "3"], ["--method", "grid", "--engine", "shared"]):
+        capsys.readouterr()
+        assert main([*ask, *wrong]) == 2
+        assert wrong[-2] in capsys.readouterr().err
