@@ -181,6 +181,8 @@ class FoldBounds:
         """
         if self.form is None:
             return [self._unknown(tau) for tau in taus]
+        if not self.form.yy > 0.0:  # a target that is constant in training: every optimum predicts its mean
+            return [self._whole(0, tau) for tau in taus]
         inner = sorted({tau for tau in taus if 0 < tau < self.m})
         found = dict(zip(inner, self._run(inner, which), strict=True)) if inner else {}
         return [found[tau] if tau in found else self._whole(tau) for tau in taus]
@@ -223,8 +225,8 @@ class FoldBounds:
         row = np.array([0.0, np.inf, 0.0, np.inf, Origin.TRIVIAL, Origin.TRIVIAL, np.nan, self.problem.q])
         return self._cell(tau, row)
 
-    def _whole(self, tau: int) -> FoldCell:
-        """No column, or all that vary: nothing to choose."""
+    def _whole(self, tau: int, label: int | None = None) -> FoldCell:
+        """No column, or all that vary: nothing to choose; `label` is the tau of the cell where it is another one."""
         form = self.form
         assert form is not None
         status = np.full(self.m, fold_bounds.INSIDE if tau > 0 else fold_bounds.DROPPED, dtype=np.int8)
@@ -240,7 +242,8 @@ class FoldBounds:
         slip = form.rounding * prior * prior
         low, high = fold_bounds.distances(self.u, lo, hi)
         exact = Origin.EXACT
-        return self._cell(tau, np.array([value - slip, value + slip, low, high, exact, exact, 0.5 * (low + high), 0]))
+        ends = np.array([value - slip, value + slip, low, high, exact, exact, 0.5 * (low + high), 0])
+        return self._cell(tau if label is None else label, ends)
 
 
 def compress(X: FloatArray, u: FloatArray) -> tuple[FloatArray, FloatArray]:
