@@ -99,6 +99,7 @@ class FoldJob:
                 self._decide(where, optimal, held[tied], slip[tied], cell, negligible)
                 continue
             upper = float(value[0] + error[0]) if not cell.complete else float((value + error).min())
+            upper *= 1.0 + TIE_RTOL  # a tied optimum may lie that much higher
             first = int(np.argmin(value))
             self.cells.support[where] = self.cells.pool.number(supports[lo + first])
             self.cells.nominal[where] = held[first]
