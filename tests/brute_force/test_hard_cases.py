@@ -1,0 +1,195 @@
+"""Inputs on which an earlier engine was wrong or fell over, each against brute force."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+from random_problems import RandomProblem
+from test_cross_validation import Tally, compare, prepared, solved
+
+from sparsecv_mio.certificate.record import Record
+from sparsecv_mio.data.dataset import Dataset
+from sparsecv_mio.data.folds import folds_from_labels, make_folds
+from sparsecv_mio.errors import BadInput
+from sparsecv_mio.formulation.backends.native.normal_form import normal_form
+from sparsecv_mio.kernels import path_tree
+from sparsecv_mio.problem.accumulate import row_moments
+from sparsecv_mio.problem.problem import SparseProblem
+from sparsecv_mio.problem.refit import refit_rows
+from sparsecv_mio.search.driver import cross_validate
+
+Matrix = NDArray[np.float64]
+
+
+def case(
+    X: Matrix,
+    y: Matrix,
+    folds: str = "loo",
+    gammas: tuple[float, ...] = (0.1,),
+    scale: str = "length",
+    intercept: str = "fold",
+    taus: list[int] | None = None,
+) -> RandomProblem:
+    data = Dataset.from_arrays(X, y)
+    sizes = list(range(data.p + 1)) if taus is None else taus
+    return RandomProblem(data, make_folds(folds, data), list(gammas), sizes, scale, intercept)
+
+
+def check(problem: RandomProblem, decided: bool = True) -> None:
+    """Both ways through the search agree with the enumeration."""
+    for together in (False, True):
+        tally = Tally()
+        compare(0, problem, solved(prepared(problem), together=together), tally)
+        assert tally.violations == []
+        assert tally.decided == tally.cells or not decided
+
+
+def test_ill_conditioned_trees_keep_their_digits() -> None:
+    # rows without centring, fewer than columns, next to no penalty: the condition is 1e7 and more
+    rng = np.random.default_rng(228)
+    for offset in (3.0, 100.0):
+        X = rng.normal(size=(10, 8)) + offset * rng.normal(size=8)
+        check(case(X, rng.normal(size=10) + 5.0, "3", (1e-4, 2e-4), "none", "none"))
+
+
+def test_the_tree_drifts_by_the_condition_not_by_its_square() -> None:
+    rng = np.random.default_rng(1)
+    worst = 0.0
+    for _ in range(60):
+        n, q = int(rng.integers(4, 20)), int(rng.integers(3, 9))
+        X = rng.normal(size=(n, q)) + 10.0 ** rng.uniform(0, 4) * rng.normal(size=q)
+        X /= np.linalg.norm(X, axis=0)
+        y = rng.normal(size=n)
+        problem = SparseProblem(X.T @ X, X.T @ y, float(y @ y), np.ones(q), 1e-6, n, np.zeros(q), 0.0)
+        form = normal_form(problem)
+        V, beta, value = form.solved()
+        best = np.full(q + 1, -np.inf)
+        best[1:q] = 1e9
+        state = path_tree.new_state(V, beta, value, best, 1, q - 1, 0.0, 0.0, 1024)
+        path_tree.run(state, form.copy_prev, form.copy_next, form.w, 1e9, 0.0, 10**6)
+        for r in range(int(state.ctrl[path_tree.KEPT])):
+            exact = problem.ridge(np.flatnonzero(state.kept_mask[r]))[1]
+            worst = max(worst, abs(exact - state.kept_value[r]) / form.slack)
+    assert worst < 0.5
+
+
+def test_columns_constant_in_training_pad_smaller_supports() -> None:
+    # leaving out the rows of the indicator leaves columns of zeros, and one that varies by 1e-6 only: a tie across sizes
+    rng = np.random.default_rng(7)
+    n = 12
+    x = np.ones(n)
+    x[[3, 10]] = 0.7
+    noisy = x + 1e-6 * rng.normal(size=n)
+    X = np.column_stack([np.eye(1, n)[0], noisy, x, (x < 1.0).astype(float), -(x < 1.0).astype(float)])
+    labels = np.array([0, 0, 0, 0, 1, 0, 0, 0, 2, 0, 0, 1])
+    labels[10] = 0
+    problem = case(X, 40.0 + 12.0 * rng.normal(size=n), gammas=(0.0018, 0.0237), scale="none")
+    check(RandomProblem(problem.data, folds_from_labels(labels), problem.gammas, problem.taus, "none", "fold"))
+    check(RandomProblem(problem.data, folds_from_labels(labels), problem.gammas, [4], "none", "fold"))
+
+
+@pytest.mark.parametrize("shift", [0.0, 0.1, 1e3])
+def test_a_target_that_is_constant_in_training(shift: float) -> None:
+    rng = np.random.default_rng(3)
+    y = np.eye(1, 26, 4)[0] + shift
+    check(case(rng.normal(size=(26, 8)), y, "loo", (0.01, 10.0)))
+    check(case(np.round(rng.normal(size=(12, 6))), np.eye(1, 12, 4)[0] + shift, "4", (0.01,)))
+
+
+def test_global_centre_far_from_a_small_spread() -> None:
+    rng = np.random.default_rng(5)
+    X = rng.normal(size=(25, 5)) + 1e5
+    y = X @ np.array([1.0, 0.0, -2.0, 0.0, 0.5]) + 0.1 * rng.normal(size=25) + 1e7
+    check(case(X, y, "loo", (1e-3, 1.0), intercept="global"))
+    check(case(X, y, "4", (1e-3, 1.0), "variance", "global"))
+
+
+def test_units_that_differ_by_many_orders() -> None:
+    rng = np.random.default_rng(6)
+    X = rng.normal(size=(30, 6)) * np.array([1e-6, 1e6, 1.0, 1e3, 1e-3, 1e9])
+    check(case(X, X @ (1.0 / X.std(axis=0)) + rng.normal(size=30), "5", (0.1, 10.0), "none"))
+    check(case(X * 1e140, rng.normal(size=30), "5", (0.1,), "none"))
+
+
+def test_more_ties_than_a_tree_keeps() -> None:
+    signs = np.array([[1.0]])
+    for _ in range(4):
+        signs = np.block([[signs, signs], [signs, -signs]])
+    X = signs[:, 1:10]
+    check(case(X, X.sum(axis=1), "4", (0.1,)))
+    check(case(np.vstack([X, -X]), np.append(X.sum(axis=1), -X.sum(axis=1)), "loo", (0.1,), taus=[0, 2, 4, 7]))
+
+
+def test_no_penalty_to_speak_of() -> None:
+    rng = np.random.default_rng(8)
+    X = rng.normal(size=(9, 7))
+    X = np.column_stack([X, X[:, 0], X[:, 1] - X[:, 2]])
+    check(case(X, X[:, 0] - X[:, 3], "3", (1e-12, 1e-200)), decided=False)
+    check(case(1e150 * X, rng.normal(size=9), "loo", (0.1,), "none"), decided=False)
+
+
+def test_undecided_cells_reach_tied_optima() -> None:
+    signs = np.array([[1.0]])
+    for _ in range(3):
+        signs = np.block([[signs, signs], [signs, -signs]])
+    X = np.vstack([signs[:, 1:7], 0.5 * signs[:, 1:7] + 0.01])
+    problem = case(X, X.sum(axis=1), "2", (0.01, 1.0))
+    for effort in range(4):
+        run, tally = prepared(problem), Tally()
+        run.effort = effort
+        compare(0, problem, solved(run, rounds=1, together=False), tally)
+        assert tally.violations == []
+
+
+def test_refit_bounds_its_error() -> None:
+    # against the same refit of columns that are better conditioned by an exact change of basis
+    rng = np.random.default_rng(9)
+    for offset in (0.0, 1e3, 1e5):
+        X = rng.integers(-50, 50, size=(12, 3)).astype(float) + offset
+        y = rng.integers(-9, 9, size=12).astype(float)
+        problem = case(X, y, "3", (1e-3,), "none", "none")
+        data = prepared(problem).data
+        fit = refit_rows(data, np.arange(12), np.arange(3), 1e-3)
+        exact = _exact_objective(X, y, 1e-3) / data.y_unit**2
+        assert abs(fit.objective - exact) <= fit.objective_error + 1e-15 * exact
+        assert fit.objective_error <= 1e-10 * exact
+
+
+def _exact_objective(X: Matrix, y: Matrix, gamma: float) -> float:
+    """f in rational arithmetic, by elimination on the normal equations."""
+    from fractions import Fraction
+
+    s = X.shape[1]
+    rows = [[Fraction(v) for v in row] for row in np.column_stack([X, y]).tolist()]
+    T = [[sum((row[i] * row[j] for row in rows), Fraction(0)) for j in range(s + 1)] for i in range(s + 1)]
+    for i in range(s):
+        T[i][i] += Fraction(gamma) / 2
+    for k in range(s):
+        for i in range(k + 1, s + 1):
+            factor = T[i][k] / T[k][k]
+            T[i] = [a - factor * b for a, b in zip(T[i], T[k], strict=True)]
+    return float(T[s][s])
+
+
+def test_an_answer_comes_with_any_limit(tmp_path: object) -> None:
+    rng = np.random.default_rng(10)
+    data = Dataset.from_arrays(rng.normal(size=(30, 5)), rng.normal(size=30))
+    for spec in ("loo", "5", "holdout:0.3"):
+        record = cross_validate(data, make_folds(spec, data), gammas=[0.01, 1.0], taus=range(4), gap=0.0, time_limit=1e-9)
+        again = Record.from_json(record.to_json())
+        assert again.status == "limit" and np.isfinite(again.cv_error)
+        assert again.lower <= again.cv_error <= again.upper
+
+
+@pytest.mark.parametrize("gamma", [0.0, -1.0, np.nan, np.inf, 5e-324, 1e301])
+def test_gammas_out_of_range_are_refused(gamma: float) -> None:
+    data = Dataset.from_arrays(np.eye(4)[:, :2], [1.0, 2.0, 3.0, 5.0])
+    with pytest.raises(BadInput, match="gamma"):
+        cross_validate(data, make_folds("2", data), gammas=[gamma], taus=[1])
+
+
+def test_constant_training_target_has_no_moments_left() -> None:
+    data = prepared(case(np.arange(16.0).reshape(8, 2) ** 1.5, np.eye(1, 8)[0] + 0.1)).data
+    problem = row_moments(data, np.arange(1, 8)).problem(data, 1.0)
+    assert problem.yy == 0.0 and not problem.c.any()
