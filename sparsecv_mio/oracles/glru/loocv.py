@@ -271,7 +271,8 @@ def shared_factor(fit: Fit) -> HessianFactor | None:
     problem = fit.problem
     d = problem.regularizer.penalised(problem.design.d)
     large = problem.design.n * float(d) ** 2 > DIRECT_WORK
-    usable = problem.regularizer.l1 == 0.0 and not problem.design.sparse and d <= LARGEST_FACTOR
+    # beyond two columns a row, applying the factor costs more than the passes over X that it saves
+    usable = problem.regularizer.l1 == 0.0 and not problem.design.sparse and d <= min(LARGEST_FACTOR, 2 * problem.n)
     return HessianFactor.at(fit) if large and usable else None
 
 

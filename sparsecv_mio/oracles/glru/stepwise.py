@@ -19,7 +19,7 @@ from sparsecv_mio.errors import BadInput
 from sparsecv_mio.oracles.base import ProgressHook
 from sparsecv_mio.oracles.glru.candidates import ErrorRange, View, candidate_errors, fit_errors
 from sparsecv_mio.oracles.glru.fit import Fit
-from sparsecv_mio.oracles.glru.loocv import TIGHTEST, shared_factor
+from sparsecv_mio.oracles.glru.loocv import shared_factor
 from sparsecv_mio.oracles.glru.problem import Design, Problem
 from sparsecv_mio.oracles.glru.training import HessianFactor, train
 
@@ -138,6 +138,11 @@ def stepwise(
     BadInput
         If labels are not -1 / +1, the validation rows do not fit, or a word is unknown.
 
+    Notes
+    -----
+    The errors of a fit trained to `tol` are those of its signs, as in the paper; what the bounds say holds for the
+    exact optimum. The two differ only for validation rows whose prediction is within the gap's reach of zero.
+
     Examples
     --------
     >>> from sparsecv_mio.oracles.glru import Logistic, Regularizer, make_problem
@@ -155,7 +160,7 @@ def stepwise(
     search = _Search(problem, validation, y, tol, bounds, ties, progress, stop)
     view = View.of(problem, selected)
     fit = train(view.problem, tol=tol)
-    errors = start_errors = search.settle(view, fit, y.size + 1)[1]
+    errors = start_errors = search.errors(view, fit)
     steps: list[Step] = []
     while max_steps is None or len(steps) < max_steps:
         candidates = selected if direction == "backward" else np.setdiff1d(everything, selected)
@@ -230,17 +235,10 @@ class _Search:
                 best, column = low, j
         return Step(column, best, candidates, known.lower, known.upper, found, trainings)
 
-    def settle(self, view: View, fit: Fit, enough: int) -> tuple[int, int]:
-        """Bounds on a trained fit's errors, trained on until they meet or the lower one is at least `enough`."""
-        goal = self.tol
-        while True:
-            low, high = fit_errors(view, fit, self.validation, self.y)
-            if low == high or low >= enough:
-                return low, high
-            if goal <= TIGHTEST or fit.problem.regularizer.ridge == 0.0 or fit.relative_gap > goal or not self.bounds:
-                return (self._plain(view, fit),) * 2
-            goal = max(goal * 1e-2, TIGHTEST)
-            fit = train(view.problem, tol=goal, start=fit.w, precondition=self.factor)
+    def errors(self, view: View, fit: Fit) -> int:
+        """Validation errors of a fit, taken at its word."""
+        t = self.validation.forward(view.widen(fit.w, self.whole.design.d))
+        return int(np.sum(np.sign(t) != self.y))
 
     def _known(self, view: View, fit: Fit, candidates: IntArray, adding: bool) -> ErrorRange:
         if self.bounds:
@@ -253,8 +251,8 @@ class _Search:
         return low < best or (first and low == best)
 
     def _train(self, selected: IntArray, wide: FloatArray, j: int, adding: bool, best: int) -> tuple[int, int]:
-        one = np.array([j])
-        view = View.of(self.whole, np.union1d(selected, one) if adding else np.setdiff1d(selected, one))
+        columns = np.union1d(selected, np.array([j])) if adding else selected[selected != j]
+        view = View.of(self.whole, columns)
         enough = best + 1 if self.ties == "first" else best
 
         def stop(fit: Fit) -> bool:
@@ -264,11 +262,9 @@ class _Search:
         early = stop if self.bounds and self.whole.regularizer.ridge > 0.0 else None
         factor = self.factor if view.problem.column_mask is not None else None
         fit = train(view.problem, tol=self.tol, start=view.narrow(wide), precondition=factor, stop=early)
-        return self.settle(view, fit, enough) if self.bounds else (self._plain(view, fit),) * 2
-
-    def _plain(self, view: View, fit: Fit) -> int:
-        t = self.validation.forward(view.widen(fit.w, self.whole.design.d))
-        return int(np.sum(np.sign(t) != self.y))
+        if early is not None and fit.relative_gap > self.tol and stop(fit):
+            return fit_errors(view, fit, self.validation, self.y)
+        return (self.errors(view, fit),) * 2
 
     def _report(self) -> None:
         self.done += 1
