@@ -24,7 +24,7 @@ from sparsecv_mio.search.allfolds.root import Root
 from sparsecv_mio.search.allfolds.thresholds import EVERY_FOLD, FEWER_FOLDS, enumerate_below_thresholds
 
 LEAST_SHARE = 0.6  # of the folds that must have a leverage thresholds can use
-LARGEST_FOLD = 16  # rows; larger folds lose little Gram work and have leverages near one
+LARGEST_FOLD = 64  # rows; larger folds have leverages near one half unless n is huge
 SMALLEST_PLAN = 24  # folds; fewer are cheaper one by one
 WIDEST_KEEP = 1e-6  # rounding of the trees beyond which leverages at all columns are not worth much
 PATH_COLUMNS = 128  # beyond, the path tree rarely closes without the perspective
