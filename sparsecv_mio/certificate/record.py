@@ -64,6 +64,27 @@ class Refit:
 
 
 @dataclass(frozen=True)
+class Refined:
+    """Gamma improved at the reported tau: `lower <= h(gamma, tau) <= upper`; no part of the certificate."""
+
+    gamma: float
+    tau: int
+    cv_error: Bound
+    lower: float
+    upper: Bound
+
+
+@dataclass(frozen=True)
+class DescentStep:
+    """A point of a coordinate descent: the move that led there and the certified upper bound of its CV error."""
+
+    move: str
+    gamma: float
+    tau: int
+    upper: Bound
+
+
+@dataclass(frozen=True)
 class TableRow:
     """The certified interval of one (gamma, tau); `folds_decided` of its `folds` have a completely known optimum."""
 
@@ -260,6 +281,8 @@ class Record(_Stored):
     request: Request
     warnings: tuple[str, ...]
     versions: Mapping[str, str]
+    refined: Refined | None = None
+    descent: tuple[DescentStep, ...] = ()
 
     @classmethod
     def from_json(cls, text: str) -> Record:

@@ -12,7 +12,8 @@ DEFAULT_GAMMAS = "1e-3:10:15"
 MAX_TAU = 30
 MAX_COUNT = 10_000
 ENGINES = ("auto", "enumerate", "shared", "per-fold")
-METHODS = ("rounds", "joint", "algorithm1", "grid")
+METHODS = ("rounds", "joint", "algorithm1", "grid", "descent")
+BY_MIO = ("joint", "algorithm1", "grid")
 BACKENDS = ("native", "gurobi", "highs", "scip", "mosek")
 SCALES = ("length", "variance", "none")
 INTERCEPTS = ("fold", "global", "none")
@@ -153,6 +154,25 @@ def default_taus(p: int, n_train: int) -> tuple[int, ...]:
     return tuple(range(1, max(1, min(p, n_train - 1, MAX_TAU)) + 1))
 
 
+def sizes(text: str | None, p: int, n_train: int) -> tuple[int, ...]:
+    """Support sizes of `solve`: the default, the word `log`, or a list."""
+    if text is None:
+        return default_taus(p, n_train)
+    return log_taus(p, n_train) if text.strip() == "log" else taus(text, p)
+
+
+def log_taus(p: int, n_train: int) -> tuple[int, ...]:
+    """1 .. the largest tau with `tau log tau <= min(n_train, p)`: beyond it supports cannot be told apart (the paper).
+
+    Examples
+    --------
+    >>> log_taus(10, 100)
+    (1, 2, 3, 4, 5)
+    """
+    most = min(n_train, p)
+    return tuple(tau for tau in range(1, max(most, 1) + 1) if tau * math.log(tau) <= most)
+
+
 def gap(value: float) -> float:
     """A relative gap in [0, 1)."""
     if not 0.0 <= value < 1.0:
@@ -174,7 +194,7 @@ def threads(value: int | None, cores: int) -> int:
     return cores if value is None else value
 
 
-def method(word: str, backend: str, budget: int | None, engine: str) -> str:
+def method(word: str, backend: str, budget: int | None, engine: str, refine: bool = False) -> str:
     """A method of `solve` with what goes with it.
 
     Examples
@@ -184,10 +204,12 @@ def method(word: str, backend: str, budget: int | None, engine: str) -> str:
     """
     one_of(word, METHODS, "--method")
     one_of(backend, BACKENDS, "--backend")
-    if backend != "native" and word == "rounds":
+    if backend != "native" and word not in BY_MIO:
         raise BadInput(f"--backend {backend}: goes with --method joint, algorithm1 or grid")
-    if budget is not None and (budget < 0 or word == "rounds"):
+    if budget is not None and (budget < 0 or word not in BY_MIO):
         raise BadInput("--mio-budget: give at least 0, with --method joint, algorithm1 or grid")
     if engine != "auto" and word != "rounds":
         raise BadInput(f"--engine {engine}: goes with --method rounds")
+    if refine and word == "descent":
+        raise BadInput("--refine: --method descent moves gamma by itself")
     return word

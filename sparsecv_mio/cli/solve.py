@@ -22,7 +22,15 @@ def solve(
     folds: options.Folds = "10",
     seed: options.Seed = 0,
     gamma: options.Gamma = parse.DEFAULT_GAMMAS,
-    tau: options.Tau = None,
+    tau: Annotated[
+        str | None,
+        typer.Option(
+            "--tau",
+            metavar="LIST",
+            help="Support sizes: K, LO:HI (inclusive) or a list; 0 is the intercept alone; log: all with "
+            "tau log tau <= min(p, n_train). [1:min(p, n_train - 1, 30)]",
+        ),
+    ] = None,
     scale: options.Scale = "length",
     intercept: options.Intercept = "fold",
     one_se: Annotated[
@@ -45,10 +53,11 @@ def solve(
         str,
         typer.Option(
             "--method",
-            metavar="rounds|joint|algorithm1|grid",
+            metavar="rounds|joint|algorithm1|grid|descent",
             help="rounds: every cell in rounds of growing effort, work shared between taus and folds; algorithm1: "
             "bounds, then one MIO at a time (the paper's); joint: the same over all pairs in a better order; grid: "
-            "every cell an MIO (the baseline). [rounds]",
+            "every cell an MIO (the baseline); descent: gamma and tau in turn, gamma free between the least and the "
+            "largest one given. [rounds]",
             show_default=False,
         ),
     ] = "rounds",
@@ -57,14 +66,18 @@ def solve(
         typer.Option(
             "--backend",
             metavar="B",
-            help="Who solves the MIOs (not with --method rounds); see `sparsecv backends`. [native]",
+            help="Who solves the MIOs of joint, algorithm1 and grid; see `sparsecv backends`. [native]",
             show_default=False,
         ),
     ] = "native",
     mio_budget: Annotated[
         int | None,
-        typer.Option("--mio-budget", metavar="R", help="Stop after R MIOs (not with --method rounds). [none]"),
+        typer.Option("--mio-budget", metavar="R", help="Stop joint, algorithm1 or grid after R MIOs. [none]"),
     ] = None,
+    refine: Annotated[
+        bool,
+        typer.Option("--refine", help="Improve gamma around the answer too; the record holds it apart, as `refined`."),
+    ] = False,
     json: options.Json = None,
     quiet: options.Quiet = False,
 ) -> int:
@@ -77,7 +90,7 @@ def solve(
     parse.one_of(scale, parse.SCALES, "--scale")
     parse.one_of(intercept, parse.INTERCEPTS, "--intercept")
     parse.one_of(engine, parse.ENGINES, "--engine")
-    parse.method(method, backend, mio_budget, engine)
+    parse.method(method, backend, mio_budget, engine, refine)
     parse.gap(gap)
     seconds = parse.time_limit(time_limit)
     workers = parse.threads(threads, session.cores())
@@ -91,7 +104,7 @@ def solve(
         if one_se and plan.k < 2:
             raise BadInput("--one-se: a single fold has no standard error")
         n_train = dataset.n - int(plan.sizes.max())
-        sizes = parse.default_taus(dataset.p, n_train) if tau is None else parse.taus(tau, dataset.p)
+        sizes = parse.sizes(tau, dataset.p, n_train)
 
         from sparsecv_mio.search.driver import cross_validate
 
@@ -100,7 +113,7 @@ def solve(
             record = cross_validate(
                 dataset, plan, gammas=grid, taus=sizes, scale=scale, intercept=intercept, one_se=one_se,
                 threads=workers, progress=progress, stop=stop, gap=gap, time_limit=seconds, engine=engine,
-                method=method, backend=backend, mio_budget=mio_budget,
+                method=method, backend=backend, mio_budget=mio_budget, refine=refine,
             )  # fmt: skip
     session.deliver(record, json, quiet)
 

@@ -82,6 +82,16 @@ def print_answer(console: Console, record: Record, brief: bool = False) -> None:
             f"{shown(one.cv_error)} in [{shown(one.lower)}, {shown(one.upper)}]",
             markup=False,
         )
+    better = record.refined
+    if better is not None:
+        console.print(
+            f"refined at the same tau: gamma = {shown(better.gamma)}, CV error {shown(better.cv_error, digits)} in "
+            f"[{shown(better.lower, digits)}, {shown(better.upper, digits)}]",
+            markup=False,
+        )
+    if record.descent:
+        path = " -> ".join(f"({shown(step.gamma, 4)}, {step.tau}) {shown(step.upper)}" for step in record.descent)
+        console.print(f"descent over (gamma, tau): {path}", markup=False)
     refit = record.refit
     proof = "proved" if refit.proved else f"objective in [{shown(refit.lower)}, {shown(refit.upper)}]"
     console.print(

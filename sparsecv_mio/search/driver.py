@@ -7,7 +7,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -265,6 +265,7 @@ def cross_validate(
     method: str = "rounds",
     backend: str = "native",
     mio_budget: int | None = None,
+    refine: bool = False,
 ) -> Record:
     """Find the CV-optimal (tau, gamma) of a grid and prove it.
 
@@ -293,13 +294,16 @@ def cross_validate(
         Set it to end the run with what it holds.
     engine : {"auto", "enumerate", "shared", "per-fold"}
         How folds share work (:mod:`sparsecv_mio.search.allfolds`); the answer is the same.
-    method : {"rounds", "joint", "algorithm1", "grid"}
+    method : {"rounds", "joint", "algorithm1", "grid", "descent"}
         `rounds` shares work between taus and folds; `algorithm1` is the paper's, one MIO at a time, and `joint` the
-        same over all pairs in a better order (:mod:`sparsecv_mio.search.joint`); `grid` is the baseline.
+        same over all pairs in a better order (:mod:`sparsecv_mio.search.joint`); `grid` is the baseline; `descent`
+        leaves the grid of gammas, see :func:`sparsecv_mio.search.descent.descend`.
     backend : str
-        Who solves the MIOs of the other methods than `rounds`, see :data:`sparsecv_mio.formulation.backends.BACKENDS`.
+        Who solves the MIOs of `joint`, `algorithm1` and `grid`, see :data:`sparsecv_mio.formulation.backends.BACKENDS`.
     mio_budget : int, optional
-        Most MIOs the other methods than `rounds` may solve.
+        Most MIOs those three may solve.
+    refine : bool
+        Improve gamma around the reported pair too; stored under `refined`, the answer stays the grid's.
 
     Returns
     -------
@@ -326,11 +330,18 @@ def cross_validate(
     from sparsecv_mio.search.answer import build_record
     from sparsecv_mio.search.last_answer import score_one_pair
 
-    _check_options(dataset, folds, gap, one_se, time_limit, threads)
+    check_options(dataset, folds, gap, one_se, time_limit, threads)
     if engine not in list(Engine):
         raise BadInput(f"engine {engine!r} is unknown: use one of {', '.join(Engine)}")
     how = Engine(engine)
     _check_method(method, backend, mio_budget)
+    if method == "descent":
+        from sparsecv_mio.search.descent import descend
+
+        return descend(
+            dataset, folds, gammas=gammas, taus=taus, scale=scale, intercept=intercept, gap=gap, one_se=one_se,
+            time_limit=time_limit, threads=threads, progress=progress, stop=stop,
+        )  # fmt: skip
     grid = Grid.of(gammas, taus, dataset.p)
     clock = Clock(time_limit, stop)
     data = standardize(dataset, scale, intercept)
@@ -347,7 +358,12 @@ def cross_validate(
     while not run.finished:
         run.step()
     score_one_pair(run)
-    return build_record(run, one_se=one_se, time_limit=time_limit, threads=threads)
+    record = build_record(run, one_se=one_se, time_limit=time_limit, threads=threads)
+    if refine:
+        from sparsecv_mio.search.descent import refined
+
+        record = replace(record, refined=refined(record, run))
+    return record
 
 
 def best_subsets(
@@ -377,7 +393,7 @@ def best_subsets(
     """
     from sparsecv_mio.search.answer import build_path
 
-    _check_options(dataset, None, gap, False, time_limit, threads)
+    check_options(dataset, None, gap, False, time_limit, threads)
     grid = Grid.of(gammas, taus, dataset.p)
     return build_path(
         standardize(dataset, scale, intercept), grid, gap, Clock(time_limit, stop), threads, time_limit, progress
@@ -388,18 +404,18 @@ def _check_method(method: str, backend: str, mio_budget: int | None) -> None:
     from sparsecv_mio.formulation.backends import BACKENDS
     from sparsecv_mio.search.methods import METHODS
 
-    words = ("rounds", *METHODS)
+    words = ("rounds", *METHODS, "descent")
     if method not in words:
         raise BadInput(f"method {method!r} is unknown: use one of {', '.join(words)}")
     if backend not in BACKENDS:
         raise BadInput(f"backend {backend!r} is unknown: use one of {', '.join(BACKENDS)}")
-    if method == "rounds" and backend != "native":
-        raise BadInput(f"backend {backend}: method rounds is the native engine's; use {', '.join(METHODS)}")
-    if mio_budget is not None and (method == "rounds" or mio_budget < 0):
+    if method not in METHODS and backend != "native":
+        raise BadInput(f"backend {backend}: method {method} is the native engine's; use {', '.join(METHODS)}")
+    if mio_budget is not None and (method not in METHODS or mio_budget < 0):
         raise BadInput("an MIO budget is at least 0 and for the methods that count MIOs: " + ", ".join(METHODS))
 
 
-def _check_options(
+def check_options(
     dataset: Dataset,
     folds: FoldPlan | None,
     gap: float,
@@ -407,6 +423,7 @@ def _check_options(
     time_limit: float | None,
     threads: int | None,
 ) -> None:
+    """Raise `BadInput` for an option out of range."""
     if not 0.0 <= gap < 1.0:
         raise BadInput(f"gap {gap:g} is out of range: use 0 <= gap < 1")
     if time_limit is not None and not time_limit > 0.0:
