@@ -50,7 +50,7 @@ class WideFold:
         self.yy = float(y @ y)
         self.c = self.Xt @ y
         self.square = 1.0 + np.einsum("ij,ij->i", self.Xt, self.Xt)  # M_jj
-        self.largest = float(np.linalg.eigvalsh(X @ X.T)[-1]) * (1.0 + 1e-9)
+        self.largest = max(float(np.linalg.eigvalsh(X @ X.T)[-1]) * (1.0 + 1e-9), 1e-12)
         self.rounding = float(np.finfo(float).eps) * (3 * self.n + 4 * CAPACITY + 64)
         self.best: dict[int, float] = {}
         self.support: dict[int, IntArray] = {}

@@ -283,3 +283,62 @@ def most_squares(M, w, c, yy, k, X, u, ubar, zeta, reach, centre, shares, max_st
             if rising == 2:
                 break
     return bound
+
+
+@njit(cache=True, nogil=True)
+def squares_over_ball(K, e, rho):
+    """Least and largest `||e - y||^2` over `y = X d, d'M d <= rho`, with `K = X M^{-1} X'`. O(N^3).
+
+    Weak duality: with K = P diag(l) P', a = P'e, every `v > max l` gives the upper and every `v >= 0` the lower bound
+
+        v rho + sum_i a_i^2 v / (v - l_i),        sum_i a_i^2 v / (v + l_i) - v rho,
+
+    and the best v, found by bisection on the slope, make them exact.
+    """
+    N = e.shape[0]
+    lever, P = np.linalg.eigh(K)
+    top = 0.0
+    total = 0.0
+    a2 = np.zeros(N)
+    for i in range(N):
+        lever[i] = max(lever[i], 0.0) * (1.0 + 1e-9)
+        for h in range(N):
+            a2[i] += P[h, i] * e[h]
+        a2[i] *= a2[i]
+        total += a2[i]
+        top = max(top, lever[i])
+    for i in range(N):
+        lever[i] += 1e-14 * top
+    top *= 1.0 + 1e-14
+    if rho <= 0.0 or top <= 0.0:
+        return total * (1.0 - 1e-9), total * (1.0 + 1e-9)
+    reach = np.sqrt(total * top / rho)
+    lo = top * (1.0 + 1e-10)
+    hi = lo + reach
+    for _ in range(60):
+        v = 0.5 * (lo + hi)
+        s = rho
+        for i in range(N):
+            s -= a2[i] * lever[i] / (v - lever[i]) ** 2
+        if s > 0.0:
+            hi = v
+        else:
+            lo = v
+    upper = hi * rho
+    for i in range(N):
+        upper += a2[i] * hi / (hi - lever[i])
+    lo = 0.0
+    hi = reach
+    for _ in range(60):
+        v = 0.5 * (lo + hi)
+        s = -rho
+        for i in range(N):
+            s += a2[i] * lever[i] / (v + lever[i]) ** 2
+        if s > 0.0:
+            lo = v
+        else:
+            hi = v
+    lower = -hi * rho
+    for i in range(N):
+        lower += a2[i] * hi / (hi + lever[i])
+    return max(lower * (1.0 - 1e-9) - 1e-13 * total, 0.0), upper * (1.0 + 1e-9)

@@ -10,9 +10,17 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from sparsecv_mio.kernels.conic import allowance, farthest, gershgorin, least_squares, most_squares, squares
+from sparsecv_mio.kernels.conic import (
+    allowance,
+    farthest,
+    gershgorin,
+    least_squares,
+    most_squares,
+    squares,
+    squares_over_ball,
+)
 from sparsecv_mio.kernels.curvature import dominated, sharpen
-from sparsecv_mio.kernels.dense import cholesky_in_place, support_value
+from sparsecv_mio.kernels.dense import cholesky_in_place, cholesky_solve, support_value
 from sparsecv_mio.kernels.perspective import DROPPED, FREE, INSIDE, relax
 from sparsecv_mio.kernels.reduction import normalise, reduce_problem
 
@@ -94,15 +102,17 @@ def members(status, kind):
 
 
 @njit(cache=True, nogil=True)
-def leverages(M, X):
-    """`X M^{-1} X'` and False if M is not positive definite. O(f^3 / 3 + N f^2 + N^2 f)."""
+def leverages(M, c, X):
+    """`X M^{-1} X'`, `M^{-1}c` and False if M is not positive definite. O(f^3 / 3 + N f^2 + N^2 f)."""
     f = M.shape[0]
     N = X.shape[0]
     L = M.copy()
     Z = X.copy()
     K = np.zeros((N, N))
+    beta = c.copy()
     if not cholesky_in_place(L, f):
-        return K, False
+        return K, beta, False
+    cholesky_solve(L, beta, f)
     for e in range(N):
         for i in range(f):
             s = Z[e, i]
@@ -116,7 +126,7 @@ def leverages(M, X):
                 s += Z[e, i] * Z[a, i]
             K[e, a] = s
             K[a, e] = s
-    return K, True
+    return K, beta, True
 
 
 @njit(cache=True, nogil=True)
@@ -408,7 +418,7 @@ def run(M, c, yy, X, u, w, sizes, work_mode, rounds, sharp, tie, rounding, best,
                 rows[place, :, 1] = hi
             continue
         out[place, 6] = squares(Xn_f, u_f, b_f)
-        K, ok = leverages(M_f, X_f)
+        K, ridge, ok = leverages(M_f, c_f, X_f)
         if not ok:
             continue
         goal = level + slip
@@ -447,6 +457,14 @@ def run(M, c, yy, X, u, w, sizes, work_mode, rounds, sharp, tie, rounding, best,
             )  # fmt: skip
             if value < high:
                 high, high_code = value, TOGETHER
+            # the ridge ball: one step, and the tighter one where the perspective is weak
+            slip_r = allowance(rounding, prior, np.ones(f), ridge)
+            radius = goal + slip_r - (yy_f - np.dot(c_f, ridge))
+            value, most = squares_over_ball(K, u_f - np.dot(X_f, ridge), max(radius, 0.0))
+            if value > low:
+                low, low_code = value, TOGETHER
+            if most < high:
+                high, high_code = most, TOGETHER
         if low > high:
             if low > high * (1.0 + 1e-6):
                 broken += 1
