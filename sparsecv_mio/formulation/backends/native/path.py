@@ -216,9 +216,9 @@ class _PathSolver:
         )
 
     def _advance_path(self, state: path_tree.PathState, nodes: int) -> bool:
-        """Run the path tree for some nodes; True when it is finished."""
+        """Run the path tree for some nodes, or until it holds more supports than it can keep; True when it is finished."""
         form = self.form
-        while nodes > 0 and not self.expired():
+        while nodes > 0 and not self.expired() and not state.ctrl[path_tree.OVERFLOW]:
             step = min(nodes, PATH_SLICE)
             if path_tree.run(state, form.copy_prev, form.copy_next, form.w, form.keep, form.slack, step):
                 return True
@@ -230,10 +230,11 @@ class _PathSolver:
         found = int(state.ctrl[path_tree.KEPT])
         self.nodes += int(state.ctrl[path_tree.NODES])
         bounds = np.full(self.form.m + 1, np.inf)
-        if not finished:
+        if not finished or state.ctrl[path_tree.OVERFLOW]:
             path_tree.open_bounds(state, bounds)
         kept_size, kept_value, kept_mask = state.kept_size[:found], state.kept_value[:found], state.kept_mask[:found]
         overflow = bool(state.ctrl[path_tree.OVERFLOW])
+        finished = finished and not overflow
         for size in sizes:
             rows = np.flatnonzero((kept_size == size) & (kept_value <= state.bar[size]))
             for r in rows:
@@ -242,9 +243,11 @@ class _PathSolver:
                     self.support[size] = kept_mask[r]
             self.branched.add(size)
             if finished:
-                self._close(size, [(kept_mask[r].copy(), float(kept_value[r])) for r in rows], not overflow)
+                self._close(size, [(kept_mask[r].copy(), float(kept_value[r])) for r in rows])
             else:
                 self.lower[size] = max(self.lower[size], min(bounds[size], self.best[size]))
+        if overflow and len(sizes) == 1:
+            self._close(sizes[0], [], complete=False)
 
     def _path(self, sizes: list[int], nodes: int) -> None:
         state = self._path_state(sizes)
@@ -262,7 +265,7 @@ class _PathSolver:
             if pool is not None:
                 finished = pool.advance(budget // NODE_RATIO + 1, self.expired)
                 self._learn(size, pool)
-                if finished:
+                if finished or pool.overflow:
                     break
             if self._inverse is not None and spent + budget > FIRST_LOOK:
                 path = path or self._path_state([size])
@@ -270,6 +273,8 @@ class _PathSolver:
                     path.best[size] = self.best[size]
                     path.bar[size] = path.bar_max[: size + 1] = self.best[size] * (1 + self.form.keep) + self.form.slack
                 finished = self._advance_path(path, budget)
+                if path.ctrl[path_tree.OVERFLOW]:
+                    break
             elif pool is None:
                 break
             spent += budget
@@ -277,7 +282,7 @@ class _PathSolver:
         if pool is not None:
             self._learn(size, pool)
             self.nodes += pool.nodes
-            if pool.finished:
+            if pool.finished or pool.overflow:
                 self._close(size, pool.candidates(), not pool.overflow)
         if path is not None:
             self._collect_path(path, [size], finished and size not in self.done)
@@ -415,7 +420,7 @@ class _Perspective:
         """Run for some nodes; True when the tree is finished."""
         form = self.form
         goal = self.nodes + nodes
-        while not self.finished and self.nodes < goal and not expired():
+        while not self.finished and self.nodes < goal and not expired() and not self.overflow:
             code = perspective_tree.run(
                 self.pool,
                 self.G,
