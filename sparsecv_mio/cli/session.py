@@ -45,17 +45,17 @@ def read_data(path: str, target: str | None, features: str | None, drop: str | N
     return read_dataset(path, target, features=kept, drop=dropped, aux=tuple(aux))
 
 
-def check_output(json: str | None) -> None:
+def check_output(json: str | None, option: str = "--json") -> None:
     """Refuse a place that cannot be written before the work, not after it."""
     if json is None or json == "-":
         return
     path = Path(json)
     if path.is_dir():
-        raise BadInput(f"--json: {json} is a folder, name a file in it")
+        raise BadInput(f"{option}: {json} is a folder, name a file in it")
     if not path.resolve().parent.is_dir():
-        raise BadInput(f"--json: folder {path.parent} does not exist")
+        raise BadInput(f"{option}: folder {path.parent} does not exist")
     if not os.access(path if path.exists() else path.resolve().parent, os.W_OK):
-        raise BadInput(f"--json: {json} cannot be written")
+        raise BadInput(f"{option}: {json} cannot be written")
 
 
 def cores() -> int:

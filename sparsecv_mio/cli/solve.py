@@ -78,6 +78,14 @@ def solve(
         bool,
         typer.Option("--refine", help="Improve gamma around the answer too; the record holds it apart, as `refined`."),
     ] = False,
+    checkpoint: Annotated[
+        str | None,
+        typer.Option("--checkpoint", metavar="FILE", help="Store the run here now and then; --resume carries it on."),
+    ] = None,
+    resume: Annotated[
+        str | None,
+        typer.Option("--resume", metavar="FILE", help="Carry on a stored run, and go on storing it there."),
+    ] = None,
     json: options.Json = None,
     quiet: options.Quiet = False,
 ) -> int:
@@ -95,6 +103,9 @@ def solve(
     seconds = parse.time_limit(time_limit)
     workers = parse.threads(threads, session.cores())
     session.check_output(json)
+    session.check_output(checkpoint or resume, "--checkpoint" if checkpoint else "--resume")
+    if method == "descent" and (checkpoint or resume):
+        raise BadInput("--checkpoint: --method descent has no checkpoints")
 
     with session.interruptible() as stop:
         from sparsecv_mio.data.folds import fold_columns, make_folds
@@ -114,6 +125,7 @@ def solve(
                 dataset, plan, gammas=grid, taus=sizes, scale=scale, intercept=intercept, one_se=one_se,
                 threads=workers, progress=progress, stop=stop, gap=gap, time_limit=seconds, engine=engine,
                 method=method, backend=backend, mio_budget=mio_budget, refine=refine,
+                checkpoint=checkpoint or resume, resume=resume,
             )  # fmt: skip
     session.deliver(record, json, quiet)
 

@@ -11,6 +11,7 @@ import os
 import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -76,8 +77,17 @@ class OneByOne(CrossValidation):
         self.asked = np.zeros(self.cells.final.shape, dtype=bool)
         self.solver: CellSolver | None = None
 
-    def begin(self) -> None:
-        """Heuristic supports on all rows and in every fold: something to report, and to start from."""
+    def state(self) -> dict[str, NDArray[Any]]:
+        """Where the run stands, beside the cells."""
+        return super().state() | {"asked": self.asked}
+
+    def restore(self, state: dict[str, NDArray[Any]]) -> None:
+        """Go to where `state` was taken."""
+        super().restore(state)
+        self.asked[...] = state["asked"]
+
+    def prepare(self) -> None:
+        """Heuristic supports on all rows, and who solves the cells."""
         if self.backend != NATIVE:
             usable = get_backend(self.backend).available()
             if not usable.usable:
@@ -91,6 +101,11 @@ class OneByOne(CrossValidation):
             self.data, self.folds, self.grid.gammas, self.grid.taus, self.full, self.cells, self.clock.expired,
             self.backend, self.limits,
         )  # fmt: skip
+
+    def begin(self) -> None:
+        """Heuristic supports on all rows and in every fold: something to report, and to start from."""
+        self.prepare()
+        assert self.solver is not None
         for fold, moments in training_moments(self.data, self.folds):
             made = Fold(moments.problem(self.data, 1.0), FoldRows(self.data, self.folds, fold, moments))
             self.solver.store.put(fold, made)
@@ -143,6 +158,7 @@ class OneByOne(CrossValidation):
         for where in cells:
             self.asked[where] = True
         self._report()
+        self._safe()
 
     def engines(self) -> str:
         """The method and its solver, in words."""

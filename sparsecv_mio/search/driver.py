@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import os
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -96,7 +98,10 @@ class CrossValidation:
 
     A round gives every open cell the same effort, counted in nodes; the next one eight times as much. With a gap
     above 0, pairs whose certified lower bound already exceeds the best upper bound by the gap are left as they are.
+    `at_safe_point` is called whenever the state may be stored: no cell is half-written then.
     """
+
+    name = "rounds"
 
     def __init__(
         self,
@@ -117,6 +122,38 @@ class CrossValidation:
         self.all_rows: Moments | None = None
         self.nodes = 0
         self.effort = FIRST_EFFORT
+        self.passed = np.zeros(len(grid.gammas), dtype=bool)  # gammas that one tree for all folds has seen
+        self.in_round: NDArray[np.bool_] | None = None  # cells of the present round
+        self.rest: list[int] = []  # folds it has yet to visit
+        self.at_safe_point: Callable[[], None] | None = None
+
+    def state(self) -> dict[str, NDArray[Any]]:
+        """Where the run stands, beside the cells: see :mod:`sparsecv_mio.search.checkpoint`."""
+        wanted = self.in_round if self.in_round is not None else np.zeros((0, 0, 0), dtype=bool)
+        return {
+            "nodes": np.array(self.nodes),
+            "effort": np.array(self.effort),
+            "passed": self.passed,
+            "in_round": wanted,
+            "rest": np.array(self.rest, dtype=np.int64),
+            "decided_by": np.array(json.dumps(self.decided_by)),
+        }
+
+    def restore(self, state: dict[str, NDArray[Any]]) -> None:
+        """Go to where `state` was taken."""
+        self.nodes, self.effort = int(state["nodes"]), int(state["effort"])
+        self.passed[:] = state["passed"]
+        self.in_round = state["in_round"] if state["in_round"].size else None
+        self.rest = state["rest"].tolist()
+        self.decided_by = json.loads(str(state["decided_by"]))
+
+    def prepare(self) -> None:
+        """What a resumed run computes again."""
+        self.begin()
+
+    def _safe(self) -> None:
+        if self.at_safe_point is not None and not self.clock.expired():
+            self.at_safe_point()
 
     def begin(self) -> None:
         """Best subsets on all rows, for every gamma: first supports for the folds and the training-loss bound."""
@@ -144,13 +181,17 @@ class CrossValidation:
             return
         full = FullData(self.data, self.folds, self.all_rows, self.grid.taus, self.cells, self.threads)
         for g in np.argsort(-self.grid.gammas, kind="stable").tolist():
+            if self.passed[g]:
+                continue
             nodes, decided = solve_all_folds(
                 full, g, float(self.grid.gammas[g]), self.full[g], self.engine, self.clock.expired
             )
             self.nodes += nodes
             for name, count in decided.items():
                 self.decided_by[name] = self.decided_by.get(name, 0) + count
+            self.passed[g] = True
             self._report()
+            self._safe()
 
     def bounds(self) -> PairBounds:
         """Return the sums over folds."""
@@ -180,6 +221,8 @@ class CrossValidation:
     @property
     def finished(self) -> bool:
         """Whether the certificate is closed, or nothing is left to do."""
+        if self.rest and not self.clock.expired():
+            return False
         if self.gap > 0.0 and self.bounds().proved(self.gap):
             return True
         return self.clock.expired() or not self.wanted().any()
@@ -190,19 +233,31 @@ class CrossValidation:
 
     def round(self) -> None:
         """Give every cell that is worth it the effort of this round, folds on threads."""
-        wanted = self.wanted()
-        which = np.flatnonzero(wanted.any(axis=(0, 1)))
+        if self.in_round is None:
+            self.in_round = self.wanted()
+            self.rest = np.flatnonzero(self.in_round.any(axis=(0, 1))).tolist()
+        wanted = self.in_round
         job = FoldJob(
-            self.data, self.folds, self.grid.gammas, self.grid.taus, self.full, self.cells, self.effort, self.clock.expired
-        )
-        for nodes in run_folds(
-            training_moments(self.data, self.folds, which.tolist()),
-            lambda fold, moments: job.run(fold, moments, wanted[:, :, fold]),
-            min(self.threads, len(which)),
-        ):
-            self.nodes += nodes
-            self._report()
+            self.data, self.folds, self.grid.gammas, self.grid.taus, self.full, self.cells, self.effort,
+            self.clock.expired,
+        )  # fmt: skip
+        while self.rest:
+            # moments are made per visit: parts only where somebody stores the state between them
+            size = max(8 * self.threads, self.folds.k // 16) if self.at_safe_point is not None else len(self.rest)
+            which = self.rest[:size]
+            for nodes in run_folds(
+                training_moments(self.data, self.folds, which),
+                lambda fold, moments: job.run(fold, moments, wanted[:, :, fold]),
+                min(self.threads, len(which)),
+            ):
+                self.nodes += nodes
+                self._report()
+            del self.rest[:size]
+            if self.rest:
+                self._safe()
+        self.in_round = None
         self.effort *= EFFORT_GROWTH
+        self._safe()
 
     def _report(self) -> None:
         if self.progress is None:
@@ -266,6 +321,8 @@ def cross_validate(
     backend: str = "native",
     mio_budget: int | None = None,
     refine: bool = False,
+    checkpoint: str | os.PathLike[str] | None = None,
+    resume: str | os.PathLike[str] | None = None,
 ) -> Record:
     """Find the CV-optimal (tau, gamma) of a grid and prove it.
 
@@ -304,6 +361,8 @@ def cross_validate(
         Most MIOs those three may solve.
     refine : bool
         Improve gamma around the reported pair too; stored under `refined`, the answer stays the grid's.
+    checkpoint, resume : path, optional
+        Store the run there now and then; carry on a run that was stored (:mod:`sparsecv_mio.search.checkpoint`).
 
     Returns
     -------
@@ -336,6 +395,8 @@ def cross_validate(
     how = Engine(engine)
     _check_method(method, backend, mio_budget)
     if method == "descent":
+        if checkpoint is not None or resume is not None:
+            raise BadInput("a descent has no checkpoints: use another method")
         from sparsecv_mio.search.descent import descend
 
         return descend(
@@ -353,10 +414,7 @@ def cross_validate(
         from sparsecv_mio.search.methods import METHODS
 
         run = METHODS[method](data, folds, grid, gap, clock, workers, progress, backend, mio_budget)
-    run.begin()
-    run.all_folds()
-    while not run.finished:
-        run.step()
+    carry_out(run, checkpoint, resume)
     score_one_pair(run)
     record = build_record(run, one_se=one_se, time_limit=time_limit, threads=threads)
     if refine:
@@ -364,6 +422,27 @@ def cross_validate(
 
         record = replace(record, refined=refined(record, run))
     return record
+
+
+def carry_out(
+    run: CrossValidation, checkpoint: str | os.PathLike[str] | None, resume: str | os.PathLike[str] | None
+) -> None:
+    """Run from the start, or from where `resume` left off, to the end; store the state in `checkpoint` on the way."""
+    from sparsecv_mio.search import checkpoint as store
+
+    if resume is not None:
+        store.resume(run, resume)
+    else:
+        run.begin()
+    keeper = store.Checkpoint(checkpoint) if checkpoint is not None else None
+    if keeper is not None:
+        keeper.write(run)
+        run.at_safe_point = lambda: keeper.visit(run)
+    run.all_folds()
+    while not run.finished:
+        run.step()
+    if keeper is not None and not run.clock.expired():
+        keeper.write(run)
 
 
 def best_subsets(

@@ -12,13 +12,8 @@ class GridSearch(OneByOne):
 
     name = "grid"
 
-    def begin(self) -> None:
-        """Heuristic starts only; what they happen to decide is solved all the same."""
-        super().begin()
-        self.rest = [(int(g), int(t), int(j)) for g, t, j in np.argwhere(~self.asked)]
-
     def pick(self) -> list[Where]:
         """The next cells of one pair."""
-        done = self.mios
-        ahead = self.rest[done : done + self.threads]
-        return [where for where in ahead if where[:2] == ahead[0][:2]]
+        left = np.flatnonzero(~self.asked)[: self.threads]
+        ahead = [tuple(int(i) for i in np.unravel_index(cell, self.asked.shape)) for cell in left]
+        return [(g, t, fold) for g, t, fold in ahead if (g, t) == ahead[0][:2]]

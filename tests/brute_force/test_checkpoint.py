@@ -1,0 +1,155 @@
+"""A run that is killed at any moment and carried on gives the record of a run that was not."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from sparsecv_mio.cli import run as main
+from sparsecv_mio.data.folds import make_folds
+from sparsecv_mio.data.readers import read_dataset
+from sparsecv_mio.data.standard import standardize
+from sparsecv_mio.errors import BadInput, CorruptStore
+from sparsecv_mio.search import checkpoint
+from sparsecv_mio.search.answer import build_record
+from sparsecv_mio.search.driver import Clock, CrossValidation, Grid
+from sparsecv_mio.search.methods import METHODS
+
+INSTANCES = Path(__file__).resolve().parents[2] / "instances"
+SERVO = str(INSTANCES / "servo.csv")
+SCRIPT = [sys.executable, "-c", "from sparsecv_mio.cli import main; main()"]
+
+
+def prepared(method: str, folds: str = "blocks:10", gammas: tuple[float, ...] = (0.1, 1.0)) -> CrossValidation:
+    dataset = read_dataset(SERVO, "class")
+    asked = standardize(dataset), make_folds(folds, dataset), Grid.of(gammas, range(3, 7), dataset.p)
+    kind = CrossValidation if method == "rounds" else METHODS[method]
+    return kind(*asked, 1e-4, Clock(None, None), 1, None)
+
+
+def fields(record: str) -> dict[str, Any]:
+    """A record without its work."""
+    found = dict(json.loads(record))
+    del found["work"]
+    return found
+
+
+def answer(run: CrossValidation) -> dict[str, Any]:
+    return fields(build_record(run, one_se=False, time_limit=None, threads=1).to_json())
+
+
+def finish(run: CrossValidation) -> dict[str, Any]:
+    run.all_folds()
+    while not run.finished:
+        run.step()
+    return answer(run)
+
+
+class Stop(Exception):
+    """The kill."""
+
+
+@pytest.mark.parametrize("method", ["rounds", *METHODS])
+def test_carried_on_from_any_safe_point(method: str, tmp_path: Path) -> None:
+    """Store at the n-th safe point, drop the run, carry on: n = 1, 2, 4, 8 ..."""
+    whole = prepared(method)
+    whole.effort = min(whole.effort, 64)  # several rounds
+    whole.begin()
+    visits = [0]
+
+    def count() -> None:
+        visits[0] += 1
+
+    whole.at_safe_point = count
+    expected, n, total = finish(whole), 1, visits[0]
+    while n <= total:
+        run, file, left = prepared(method), tmp_path / f"{n}.ck", [n]
+        run.effort = min(run.effort, 64)
+        run.begin()
+
+        def stop(run: CrossValidation = run, file: Path = file, left: list[int] = left) -> None:
+            left[0] -= 1
+            if left[0] == 0:
+                checkpoint.Checkpoint(file).write(run)
+                raise Stop
+
+        run.at_safe_point = stop
+        with pytest.raises(Stop):
+            finish(run)
+        again = prepared(method)
+        again.effort = min(again.effort, 64)
+        checkpoint.resume(again, file)
+        again.at_safe_point = count
+        assert finish(again) == expected, (method, n)
+        n *= 2
+    assert total >= 2
+
+
+def killed(tmp_path: Path, kills: int, method: str, seed: int, folds: str) -> None:
+    """Kill -9 at random moments; each life carries on what the last one stored."""
+    rng = np.random.default_rng(seed)
+    store, out = tmp_path / "run.ck", tmp_path / "answer.json"
+    ask = [*SCRIPT, "solve", SERVO, "--target", "class", "--folds", folds, "--gamma", "0.01,0.1", "--threads", "1"]
+    ask += ["-q", "--method", method, *(["--engine", "per-fold"] if method == "rounds" else [])]
+    begin = time.monotonic()
+    subprocess.run([*ask, "--json", str(tmp_path / "whole.json")], check=True, capture_output=True)
+    length = time.monotonic() - begin
+    for _ in range(kills):
+        option = ["--resume", str(store)] if store.exists() else ["--checkpoint", str(store)]
+        process = subprocess.Popen([*ask, *option], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        time.sleep(rng.uniform(0.2, 1.0) * length)
+        process.send_signal(signal.SIGKILL)
+        process.wait()
+    option = ["--resume", str(store)] if store.exists() else ["--checkpoint", str(store)]
+    subprocess.run([*ask, *option, "--json", str(out)], check=True, capture_output=True)
+    assert fields(out.read_text()) == fields((tmp_path / "whole.json").read_text())
+    left = {path.name for path in tmp_path.iterdir()} - {"run.ck", "answer.json", "whole.json"}
+    assert all(name.endswith(".tmp") for name in left)
+
+
+def test_killed_once(tmp_path: Path) -> None:
+    killed(tmp_path, 1, "joint", 0, "blocks:10")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("method", ["rounds", "joint", "algorithm1"])
+def test_killed_ten_times(method: str, tmp_path: Path) -> None:
+    killed(tmp_path, 10, method, 1, "loo")
+
+
+def test_other_runs_and_damaged_files_are_refused(tmp_path: Path) -> None:
+    run = prepared("joint")
+    run.begin()
+    store = tmp_path / "run.ck"
+    checkpoint.Checkpoint(store).write(run)
+    with pytest.raises(BadInput, match="its gamma differs"):
+        checkpoint.resume(prepared("joint", gammas=(0.5,)), store)
+    with pytest.raises(BadInput, match="its folds differs"):
+        checkpoint.resume(prepared("joint", folds="5"), store)
+    with pytest.raises(BadInput, match="its method differs"):
+        checkpoint.resume(prepared("grid"), store)
+    data = store.read_bytes()
+    for wrong in (data[:-1], data[:200], b"", b"x" * 100, data.replace(b"cells", b"bells")):
+        store.write_bytes(wrong)
+        with pytest.raises(CorruptStore, match="damaged"):
+            checkpoint.read_checkpoint(store)
+    with pytest.raises(CorruptStore, match="cannot read"):
+        checkpoint.read_checkpoint(tmp_path / "none.ck")
+    with pytest.raises(BadInput, match="cannot write"):
+        checkpoint.Checkpoint(tmp_path / "no" / "run.ck").write(run)
+
+
+def test_command_line_refuses(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    ask = ["solve", SERVO, "--target", "class", "--tau", "1:2", "--gamma", "1", "--threads", "1"]
+    for wrong in (["--resume", str(tmp_path / "none.ck")], ["--checkpoint", str(tmp_path / "no" / "run.ck")]):
+        assert main([*ask, *wrong]) == 2
+        assert str(tmp_path) in capsys.readouterr().err
+    assert main([*ask, "--method", "descent", "--checkpoint", str(tmp_path / "run.ck")]) == 2
