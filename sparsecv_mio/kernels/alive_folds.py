@@ -26,8 +26,8 @@ FINISHED, BUDGET, FULL = 0, 1, 2
 class AliveState(NamedTuple):
     """Everything the tree knows between two calls; by level unless said otherwise.
 
-    `alive` counts folds; `fold`, `e`, `p` (1 / (1 - h)), `value_i` (f_i) list them; `W` holds their columns, free column
-    by free column. By (tau row, fold): `bar`, `best`, `second`, `which` (number of a kept support).
+    `alive` counts folds; `fold`, `e`, `p` (1 / (1 - h)), `value_i` (f_i) list them; `W` holds their columns, free
+    column by free column. By (tau row, fold): `bar`, `best`, `second`, `which` (number of a kept support).
     """
 
     ctrl: np.ndarray

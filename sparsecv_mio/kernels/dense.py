@@ -8,7 +8,7 @@ from numba import njit
 
 @njit(cache=True, nogil=True)
 def cholesky_in_place(A, size):
-    """Overwrite the lower triangle of `A[:size, :size]` by its Cholesky factor; False if not positive. O(size^3 / 3)."""
+    """Overwrite the lower triangle of `A[:size, :size]` by its Cholesky factor; False if not positive. O(size^3/3)."""
     for j in range(size):
         s = A[j, j]
         for k in range(j):

@@ -17,8 +17,8 @@ def score_supports(
 ):  # fmt: skip
     """Leave every fold out of every listed support; keep the best two values per (tau, fold).
 
-    With `e = r - V_S beta`, `H = V_S (M_S)^{-1} V_S' + base` on the fold's rows: `f^(-N) = f - e' (I - H)^{-1} e` and the
-    held-out residual is `(I - H)^{-1} e`.
+    With `e = r - V_S beta`, `H = V_S (M_S)^{-1} V_S' + base` on the fold's rows: `f^(-N) = f - e' (I - H)^{-1} e` and
+    the held-out residual is `(I - H)^{-1} e`.
 
     Parameters
     ----------
@@ -31,8 +31,8 @@ def score_supports(
     supports, sizes, place : (L, s), (L,), (L,) int arrays
         Columns, how many, and the row of `limit` and of the outputs (the tau) each support belongs to.
     value, beta, spread, half, blur : (L,), (L, s), (L, s), (L, s, s), (L,)
-        f, coefficients, bounds on their rounding, lower-triangular C with `C' C = M_S^{-1}`, and the relative rounding of
-        the leverages.
+        f, coefficients, bounds on their rounding, lower-triangular C with `C' C = M_S^{-1}`, and the relative rounding
+        of the leverages.
     limit : (T, k) array
         A support with f above `limit[place, fold]` cannot win the fold.
     eta : (k,) array

@@ -229,7 +229,8 @@ def run(s, copy_prev, copy_next, w, keep, slack, max_nodes):
     ----------
     s : PathState
     copy_prev, copy_next : (q,) int array
-        Previous and next copy of each column (equal or negated, same penalty) or -1; supports hold copies in index order.
+        Previous and next copy of each column (equal or negated, same penalty) or -1; supports hold copies in index
+        order.
     w : float
         `M - w I` is positive semidefinite; 0 switches the second-term test off.
     keep, slack : float

@@ -209,7 +209,7 @@ def _split(status, inside, free):
 
 @njit(cache=True, nogil=True)
 def _branch_column(b, g, free, nf):
-    """Fractional z = b / g nearest 3/4 (measured better than 1/2 where branching is long); the largest z where all are integral."""
+    """Fractional z = b / g nearest 3/4 (measured better than 1/2 where branching is long), else the largest z."""
     pick = free[0]
     most = -1.0
     for a in range(nf):

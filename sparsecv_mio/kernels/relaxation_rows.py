@@ -128,8 +128,8 @@ def relax_rows(Xt, y, shift, k, lipschitz, accuracy, max_steps, chosen, inside, 
             point[a] = best_b[j]
         free = np.arange(count)
         _, p, _ = relax(
-            gram, c[:count], yy, lipschitz, free, 0, free, count, k, far, 0.3 * accuracy / far, max_steps, point[:count],
-            slope[:count], best_point[:count], best_slope[:count],
+            gram, c[:count], yy, lipschitz, free, 0, free, count, k, far, 0.3 * accuracy / far, max_steps,
+            point[:count], slope[:count], best_point[:count], best_slope[:count],
         )  # fmt: skip
         primal = min(primal, p)
         residual[:] = y

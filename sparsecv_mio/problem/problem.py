@@ -121,5 +121,5 @@ class SparseProblem:
         if len(support) == 0:
             return np.zeros(0), float(self.yy)
         sub = self.M[np.ix_(support, support)]
-        beta = np.linalg.solve(sub, self.c[support])
+        beta = np.asarray(np.linalg.solve(sub, self.c[support]), dtype=float)
         return beta, float(self.yy - self.c[support] @ beta)

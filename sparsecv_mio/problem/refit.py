@@ -126,6 +126,7 @@ def _long_rows(
     """`(V_S, r)` of some rows in long precision, from the numbers of the file."""
     columns = data.columns[support]
     X = data.dataset.X[rows][:, columns].astype(LONG)
-    V = (X - data.center[support]) / data.divisor[support] - data.rest[support]
-    r = (data.dataset.y[rows].astype(LONG) - LONG(data.y_center)) / LONG(data.y_unit) - LONG(data.r_rest)
+    center, divisor, rest = (part[support].astype(LONG) for part in (data.center, data.divisor, data.rest))
+    V: LongArray = (X - center) / divisor - rest
+    r: LongArray = (data.dataset.y[rows].astype(LONG) - LONG(data.y_center)) / LONG(data.y_unit) - LONG(data.r_rest)
     return V, r

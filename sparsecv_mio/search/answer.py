@@ -296,7 +296,7 @@ def build_path(
         schema=PATH_SCHEMA,
         status=status,
         path=tuple(rows),
-        work=Work(mios=sum(cell.branched for cell in cells.values()), nodes=nodes, seconds=clock.seconds, engine="path"),
+        work=Work(sum(cell.branched for cell in cells.values()), nodes, clock.seconds, "path"),
         data=data_info(data),
         request=Request(tuple(grid.gammas.tolist()), tuple(grid.taus.tolist()), gap, False, time_limit, threads),
         warnings=data.warnings,

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from sparsecv_mio.data.folds import FoldPlan
 from sparsecv_mio.data.standard import Intercept, StandardData
@@ -14,7 +15,7 @@ from sparsecv_mio.problem.accumulate import Moments, row_moments
 from sparsecv_mio.problem.problem import FloatArray, SparseProblem
 from sparsecv_mio.problem.refit import refit_rows
 
-IntArray = np.ndarray
+IntArray = NDArray[np.int64]
 
 MOMENTS_FACTOR = 4  # folds of more than this many rows a column are scored from their moments
 VALUE_RTOL = 2e-11  # relative error of f beyond which a support is refitted from the rows
@@ -93,8 +94,8 @@ class FoldRows:
                 self.V, self.r, self.level, table, sizes, beta, spread, fits.held_out, fits.held_out_error
             )
         poor = ~(fits.value_error <= VALUE_RTOL * fits.value) | ~(fits.held_out_error <= ERROR_RTOL * fits.held_out)
-        for r in np.flatnonzero(poor):
-            self._from_rows(fits, int(r), np.asarray(supports[r], dtype=np.int64), gamma)
+        for place in np.flatnonzero(poor).tolist():
+            self._from_rows(fits, place, np.asarray(supports[place], dtype=np.int64), gamma)
         return fits
 
     def _from_rows(self, fits: Fits, r: int, support: IntArray, gamma: float) -> None:

@@ -83,7 +83,9 @@ class CellTable:
             pool=SupportPool(),
         )
 
-    def settle(self, where: tuple[int, int, int], support: int, nominal: float, lower: float, upper: float, tie: float) -> None:
+    def settle(
+        self, where: tuple[int, int, int], support: int, nominal: float, lower: float, upper: float, tie: float
+    ) -> None:
         """Store a cell whose optimal supports are completely known; `tie` is the width that ties account for."""
         g, t, fold = where
         self.support[where] = support
@@ -105,7 +107,8 @@ class CellTable:
         low, high = max(self.lower[g, t, fold], lower), min(self.upper[g, t, fold], upper)
         if low > high:
             if low > high * (1.0 + 1e-7) + 1e-300:
-                raise Contradiction(f"cell (gamma {g}, tau {t}, fold {fold}): lower bound {low!r} exceeds upper bound {high!r}")
+                where = f"cell (gamma {g}, tau {t}, fold {fold})"
+                raise Contradiction(f"{where}: lower bound {low!r} exceeds upper bound {high!r}")
             low = high
         self.lower[g, t, fold], self.upper[g, t, fold] = low, high
 

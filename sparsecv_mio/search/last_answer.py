@@ -49,9 +49,8 @@ def _leave_out(run: CrossValidation, g: int, t: int) -> None:
     nominal, numbers = run.cells.nominal[g, t], run.cells.support[g, t]
 
     def score(lo: int, hi: int) -> None:
-        V, r, starts = full.rows(lo, hi)
         limit = np.full((len(run.grid.taus), hi - lo), np.inf)
-        held = full.score(listing, V, r, starts, limit, np.full(hi - lo, 0.9999), 0).held[t]
+        held = full.score(listing, full.rows(lo, hi), limit, np.full(hi - lo, 0.9999)).held[t]
         new = ~np.isfinite(nominal[lo:hi]) & np.isfinite(held)
         nominal[lo:hi][new] = held[new]
         numbers[lo:hi][new] = number

@@ -111,7 +111,8 @@ def test_engines_agree_at_length(capsys: pytest.CaptureFixture[str]) -> None:
 
 def check_real(name: str, gammas: list[float], spec: str) -> None:
     """Compare the engines on an instance."""
-    folders = [Path(__file__).resolve().parents[2] / "instances", Path(os.environ.get("SPARSECV_INSTANCES", "instances"))]
+    here = Path(__file__).resolve().parents[2] / "instances"
+    folders = [here, Path(os.environ.get("SPARSECV_INSTANCES", "instances"))]
     path = next((folder / f"{name}.csv" for folder in folders if (folder / f"{name}.csv").exists()), None)
     if path is None:
         pytest.skip(f"{name}.csv is not here: run scripts/instances/download.py or set SPARSECV_INSTANCES")

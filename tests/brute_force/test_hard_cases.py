@@ -15,8 +15,10 @@ from sparsecv_mio.errors import BadInput
 from sparsecv_mio.formulation.backends.native.normal_form import normal_form
 from sparsecv_mio.kernels import path_tree
 from sparsecv_mio.problem.accumulate import row_moments
+from sparsecv_mio.problem.objective import fit, held_out_error
 from sparsecv_mio.problem.problem import SparseProblem
 from sparsecv_mio.problem.refit import refit_rows
+from sparsecv_mio.search import last_answer
 from sparsecv_mio.search.driver import cross_validate
 
 Matrix = NDArray[np.float64]
@@ -75,7 +77,7 @@ def test_the_tree_drifts_by_the_condition_not_by_its_square() -> None:
 
 
 def test_columns_constant_in_training_pad_smaller_supports() -> None:
-    # leaving out the rows of the indicator leaves columns of zeros, and one that varies by 1e-6 only: a tie across sizes
+    # without the indicator's rows there are columns of zeros, and one that varies by 1e-6 only: a tie across sizes
     rng = np.random.default_rng(7)
     n = 12
     x = np.ones(n)
@@ -172,14 +174,33 @@ def _exact_objective(X: Matrix, y: Matrix, gamma: float) -> float:
     return float(T[s][s])
 
 
-def test_an_answer_comes_with_any_limit(tmp_path: object) -> None:
+def test_an_answer_comes_with_any_limit() -> None:
     rng = np.random.default_rng(10)
     data = Dataset.from_arrays(rng.normal(size=(30, 5)), rng.normal(size=30))
     for spec in ("loo", "5", "holdout:0.3"):
-        record = cross_validate(data, make_folds(spec, data), gammas=[0.01, 1.0], taus=range(4), gap=0.0, time_limit=1e-9)
+        plan = make_folds(spec, data)
+        record = cross_validate(data, plan, gammas=[0.01, 1.0], taus=range(4), gap=0.0, time_limit=1e-9)
         again = Record.from_json(record.to_json())
         assert again.status == "limit" and np.isfinite(again.cv_error)
         assert again.lower <= again.cv_error <= again.upper
+
+
+def test_the_last_answer_of_many_small_folds_is_the_full_data_support_left_out_of(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    rng = np.random.default_rng(11)
+    X = rng.normal(size=(40, 4))
+    problem = case(X, X[:, 0] + rng.normal(size=40), "loo", taus=[1, 2])
+    run = prepared(problem, seconds=1e-9)
+    run.begin()
+    monkeypatch.setattr(last_answer, "FEW_FOLDS", 5)
+    last_answer.score_one_pair(run)
+    numbers = np.unique(run.cells.support[0, 0])
+    support = run.cells.pool.supports[int(numbers[0])].tolist()
+    y, rows = problem.data.y, np.arange(40)
+    errors = [held_out_error(fit(X, y, support, 0.1, rows=rows[rows != i]), X, y, rows[i : i + 1]) for i in rows]
+    assert len(numbers) == 1
+    np.testing.assert_allclose(run.cells.nominal[0, 0] * run.data.y_unit**2, errors, rtol=1e-9)
 
 
 @pytest.mark.parametrize("gamma", [0.0, -1.0, np.nan, np.inf, 5e-324, 1e301])

@@ -132,7 +132,10 @@ def test_a_malformed_field_is_named(path: list[str | int], value: object, named:
         Record.from_json(json.dumps(entries))
 
 
-@pytest.mark.parametrize("field", [f.name for f in dataclasses.fields(Record) if f.name != "schema" and f.default is dataclasses.MISSING])
+FIELDS = [f.name for f in dataclasses.fields(Record) if f.name != "schema" and f.default is dataclasses.MISSING]
+
+
+@pytest.mark.parametrize("field", FIELDS)
 def test_a_missing_field_is_named(field: str) -> None:
     entries = json.loads(example().to_json())
     del entries[field]

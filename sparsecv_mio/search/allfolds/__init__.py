@@ -15,7 +15,6 @@ from enum import StrEnum
 
 import numpy as np
 
-
 from sparsecv_mio.formulation.backends.native.normal_form import normal_form
 from sparsecv_mio.formulation.backends.native.path import PathResult
 from sparsecv_mio.search.allfolds.alive import fits, run_alive_folds

@@ -93,7 +93,8 @@ def _decide(
     winner = np.full(shape, -1, dtype=np.int64)
     best, second = np.full(shape, np.inf), np.full(shape, np.inf)
     number: dict[tuple[int, bytes], int] = {}
-    supports, place = [], []
+    supports: list[NDArray[np.int64]] = []
+    place: list[int] = []
 
     def listed(t: int, mask: NDArray[np.bool_]) -> int:
         key = (t, mask.tobytes())

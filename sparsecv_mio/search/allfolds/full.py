@@ -182,7 +182,7 @@ class FullData:
         return supports, place
 
     def leverages(self, problem: SparseProblem, blur: float) -> tuple[FloatArray, FloatArray]:
-        """Largest eigenvalue of H_NN and norm of e_N at all columns, by fold, rounded up by `blur`. O(n q^2) in BLAS."""
+        """Largest eigenvalue of H_NN and norm of e_N at all columns, by fold, rounded up by `blur`. O(n q^2)."""
         factor = np.linalg.inv(np.linalg.cholesky(problem.M)).T
         beta = factor @ (factor.T @ problem.c)
         eta, norm = np.empty(self.folds.k), np.empty(self.folds.k)
@@ -225,7 +225,9 @@ class FullData:
             leave_out.score_supports(V, r, starts, self.lift, *listed)
         return scores
 
-    def settle(self, g: int, lo: int, hi: int, scores: Scores, numbers: NDArray[np.int32], form: NormalForm, sure: BoolArray) -> int:
+    def settle(
+        self, g: int, lo: int, hi: int, scores: Scores, numbers: NDArray[np.int32], form: NormalForm, sure: BoolArray
+    ) -> int:
         """Write the cells of folds lo..hi that are `sure` (T, hi - lo) and not yet final; how many."""
         negligible = 2e-8 * scores.held + 1e-12 * self.base.yy / self.base.n
         sure = sure & (scores.which >= 0) & (scores.error <= negligible)

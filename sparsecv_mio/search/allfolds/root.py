@@ -34,7 +34,7 @@ class Root:
         self._kept: dict[int, Scores] = {}
 
     def scores(self, lo: int, hi: int) -> Scores:
-        """Scores of the best full-data supports in folds lo..hi; kept where all of them are not much, to be read only."""
+        """Scores of the best full-data supports in folds lo..hi; kept where they are not much, to be read only."""
         if lo in self._kept:
             return self._kept[lo]
         everything = np.full((len(self.full.taus), hi - lo), np.inf)

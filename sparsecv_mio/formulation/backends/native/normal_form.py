@@ -84,7 +84,7 @@ class NormalForm:
         M = self.matrix()
         V = np.linalg.inv(M)
         V = 0.5 * (V + V.T)
-        beta = np.linalg.solve(M, self.c)
+        beta = np.asarray(np.linalg.solve(M, self.c), dtype=float)
         return V, beta, float(self.yy - self.c @ beta)
 
     @property

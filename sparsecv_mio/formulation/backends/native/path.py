@@ -13,6 +13,7 @@ from itertools import combinations
 from math import comb
 
 import numpy as np
+from numpy.typing import NDArray
 
 from sparsecv_mio.formulation.backends.native.normal_form import IntArray, NormalForm, normal_form
 from sparsecv_mio.kernels import path_tree, perspective_tree, starts
@@ -28,7 +29,8 @@ SWAP_ROUNDS = 4
 MOST_TRIED = 4096  # supports of a size that are all tried where a tree cannot tell them apart
 MOST_REFITTED = 512  # the same where not even their values can be trusted
 
-BoolArray = np.ndarray
+BoolArray = NDArray[np.bool_]
+Candidates = list[tuple[BoolArray, float]]
 
 
 @dataclass(frozen=True, eq=False)
@@ -114,7 +116,7 @@ class _PathSolver:
         self.best[0] = self.form.yy
         self.support = np.zeros((m + 1, m), dtype=np.bool_)
         self.lower = np.zeros(m + 1)
-        self.kept: dict[int, list[tuple[FloatArray, float]]] = {}
+        self.kept: dict[int, Candidates] = {}
         self.done: dict[int, bool] = {}  # size -> candidates complete
         self.branched: set[int] = set()
         self.nodes = 0
@@ -216,7 +218,7 @@ class _PathSolver:
         )
 
     def _advance_path(self, state: path_tree.PathState, nodes: int) -> bool:
-        """Run the path tree for some nodes, or until it holds more supports than it can keep; True when it is finished."""
+        """Run the path tree for some nodes, or until it cannot keep what it finds; True when it is finished."""
         form = self.form
         while nodes > 0 and not self.expired() and not state.ctrl[path_tree.OVERFLOW]:
             step = min(nodes, PATH_SLICE)
@@ -320,7 +322,7 @@ class _PathSolver:
         near = np.flatnonzero(values <= bar)
         self._close(size, [(masks[r], float(values[r])) for r in near])
 
-    def _close(self, size: int, candidates: list[tuple[FloatArray, float]], complete: bool = True) -> None:
+    def _close(self, size: int, candidates: Candidates, complete: bool = True) -> None:
         if not complete and self.form.trusted:
             self._try_all(size, MOST_TRIED)
             return
@@ -355,7 +357,7 @@ class _PathSolver:
         form = self.form
         return float(self.best[size]) * form.keep + form.slack if form.trusted else np.inf
 
-    def _candidates(self, tau: int) -> tuple[list[tuple[FloatArray, float]], bool, int | None]:
+    def _candidates(self, tau: int) -> tuple[Candidates, bool, int | None]:
         """Supports of tau columns that can be optimal, whether these are all, and the size to solve if they are not.
 
         Columns that are constant in training pad smaller supports to tau columns, listed here without their padding.
@@ -379,7 +381,7 @@ class _PathSolver:
 class _Perspective:
     """A perspective tree on the columns that survive the root's screening."""
 
-    def __init__(self, form: NormalForm, size: int, upper: float, support: FloatArray) -> None:
+    def __init__(self, form: NormalForm, size: int, upper: float, support: BoolArray) -> None:
         self.form, self.size = form, size
         m = form.m
         status = np.zeros(m, dtype=np.int8)
@@ -468,7 +470,7 @@ class _Perspective:
         """Mask of the incumbent in the columns of the normal form."""
         return self._mask(self.pool.best_mask)
 
-    def candidates(self) -> list[tuple[np.ndarray, float]]:
+    def candidates(self) -> Candidates:
         """Every support kept within the bar, with its value."""
         kept = int(self.pool.ctrl[perspective_tree.KEPT])
         rows = [r for r in range(kept) if self.pool.kept_value[r] <= self.pool.best[1]]
