@@ -304,12 +304,15 @@ NOTES = {
         "step for the open rows, a training only where that leaves the sign open. Both times are those of the whole "
         "run, the fit on all rows included; every sign is certified. *approx*: one Newton step without a proof, the "
         "first fit's time left out. Where d > n all of them work on the n x n factor of XX', whose product is part of "
-        "`fit`."
+        "`fit`. The two cores were shared with other work (the load is in the CSV files): read ratios within a line, "
+        "and those to a factor of about 1.5."
     ),
     "stepwise": (
         "L2 logistic regression, relative duality gap 1e-6: the first elimination (Algorithm 4). *naive*: d times the "
         "median of 50 trainings without one column, each warm-started. *GLRU*: the whole run, its first and last fit "
-        "included; a training stops once its errors are known or cannot win."
+        "included; a training stops once its errors are known or cannot win. As in the paper, what the bounds spare swings "
+        "with the error counts. The candidates they spare are the cheap ones (often no step at all), so where a "
+        "warm-started training is a step or less the bounds cost more time than they save."
     ),
     "labels": (
         "L2 logistic regression trained to a relative gap of 1e-6. A tenth of the rows is the test set; a share is "
