@@ -310,9 +310,9 @@ NOTES = {
     "stepwise": (
         "L2 logistic regression, relative duality gap 1e-6: the first elimination (Algorithm 4). *naive*: d times the "
         "median of 50 trainings without one column, each warm-started. *GLRU*: the whole run, its first and last fit "
-        "included; a training stops once its errors are known or cannot win. As in the paper, what the bounds spare swings "
-        "with the error counts. The candidates they spare are the cheap ones (often no step at all), so where a "
-        "warm-started training is a step or less the bounds cost more time than they save."
+        "included; a training stops once its errors are known or cannot win. As in the paper, what the bounds spare "
+        "swings with the error counts. The candidates they spare are the cheap ones (often no step at all), so where "
+        "a warm-started training is a step or less the bounds cost about the time they save, or more."
     ),
     "labels": (
         "L2 logistic regression trained to a relative gap of 1e-6. A tenth of the rows is the test set; a share is "
