@@ -21,6 +21,7 @@ COMMANDS = {
     "path": "sparsecv_mio.cli.path",
     "verify": "sparsecv_mio.cli.verify",
     "bounds": "sparsecv_mio.cli.bounds",
+    "plot": "sparsecv_mio.cli.plot",
     "fit": "sparsecv_mio.cli.fit",
     "backends": "sparsecv_mio.cli.backends",
     "compare": "sparsecv_mio.cli.compare",

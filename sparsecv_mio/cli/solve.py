@@ -86,6 +86,10 @@ def solve(
         str | None,
         typer.Option("--resume", metavar="FILE", help="Carry on a stored run, and go on storing it there."),
     ] = None,
+    trace: Annotated[
+        str | None,
+        typer.Option("--trace", metavar="FILE", help="Write the course of the bounds here, for `sparsecv plot`."),
+    ] = None,
     json: options.Json = None,
     quiet: options.Quiet = False,
 ) -> int:
@@ -104,8 +108,9 @@ def solve(
     workers = parse.threads(threads, session.cores())
     session.check_output(json)
     session.check_output(checkpoint or resume, "--checkpoint" if checkpoint else "--resume")
-    if method == "descent" and (checkpoint or resume):
-        raise BadInput("--checkpoint: --method descent has no checkpoints")
+    session.check_output(trace, "--trace")
+    if method == "descent" and (checkpoint or resume or trace):
+        raise BadInput("--checkpoint, --resume and --trace: not with --method descent")
 
     with session.interruptible() as stop:
         from sparsecv_mio.data.folds import fold_columns, make_folds
@@ -125,7 +130,7 @@ def solve(
                 dataset, plan, gammas=grid, taus=sizes, scale=scale, intercept=intercept, one_se=one_se,
                 threads=workers, progress=progress, stop=stop, gap=gap, time_limit=seconds, engine=engine,
                 method=method, backend=backend, mio_budget=mio_budget, refine=refine,
-                checkpoint=checkpoint or resume, resume=resume,
+                checkpoint=checkpoint or resume, resume=resume, trace=trace,
             )  # fmt: skip
     session.deliver(record, json, quiet)
 

@@ -126,6 +126,7 @@ class CrossValidation:
         self.in_round: NDArray[np.bool_] | None = None  # cells of the present round
         self.rest: list[int] = []  # folds it has yet to visit
         self.at_safe_point: Callable[[], None] | None = None
+        self.watch: Callable[[], None] | None = None  # called with every report of progress
 
     def state(self) -> dict[str, NDArray[Any]]:
         """Where the run stands, beside the cells: see :mod:`sparsecv_mio.search.checkpoint`."""
@@ -260,6 +261,8 @@ class CrossValidation:
         self._safe()
 
     def _report(self) -> None:
+        if self.watch is not None:
+            self.watch()
         if self.progress is None:
             return
         now = self.bounds()
@@ -323,6 +326,7 @@ def cross_validate(
     refine: bool = False,
     checkpoint: str | os.PathLike[str] | None = None,
     resume: str | os.PathLike[str] | None = None,
+    trace: str | os.PathLike[str] | None = None,
 ) -> Record:
     """Find the CV-optimal (tau, gamma) of a grid and prove it.
 
@@ -363,6 +367,8 @@ def cross_validate(
         Improve gamma around the reported pair too; stored under `refined`, the answer stays the grid's.
     checkpoint, resume : path, optional
         Store the run there now and then; carry on a run that was stored (:mod:`sparsecv_mio.search.checkpoint`).
+    trace : path, optional
+        Write the course of the bounds there (:mod:`sparsecv_mio.search.trace`).
 
     Returns
     -------
@@ -388,6 +394,7 @@ def cross_validate(
     """
     from sparsecv_mio.search.answer import build_record
     from sparsecv_mio.search.last_answer import score_one_pair
+    from sparsecv_mio.search.trace import Trace
 
     check_options(dataset, folds, gap, one_se, time_limit, threads)
     if engine not in list(Engine):
@@ -395,8 +402,8 @@ def cross_validate(
     how = Engine(engine)
     _check_method(method, backend, mio_budget)
     if method == "descent":
-        if checkpoint is not None or resume is not None:
-            raise BadInput("a descent has no checkpoints: use another method")
+        if checkpoint is not None or resume is not None or trace is not None:
+            raise BadInput("a descent has no checkpoints and no trace: use another method")
         from sparsecv_mio.search.descent import descend
 
         return descend(
@@ -414,7 +421,12 @@ def cross_validate(
         from sparsecv_mio.search.methods import METHODS
 
         run = METHODS[method](data, folds, grid, gap, clock, workers, progress, backend, mio_budget)
+    watcher = Trace(trace) if trace is not None else None
+    if watcher is not None:
+        run.watch = lambda: watcher.visit(run)
     carry_out(run, checkpoint, resume)
+    if watcher is not None:
+        watcher.close(run)
     score_one_pair(run)
     record = build_record(run, one_se=one_se, time_limit=time_limit, threads=threads)
     if refine:

@@ -1,0 +1,111 @@
+"""The course of a run as JSON lines: how the interval of every pair closes.
+
+The first line names the run: `{"schema", "method", "gap", "gammas", "taus", "total"}`. Every other one is a moment:
+`{"seconds", "nodes", "mios", "done", "lower", "upper", "pairs": [[lower, upper], ...]}`, pairs gamma by gamma,
+each with its taus; CV errors per row in squared units of the target, null where an upper bound is not known.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import time
+from collections.abc import Iterable, Mapping
+from typing import IO, TYPE_CHECKING, Any
+
+from sparsecv_mio.errors import BadInput, CorruptStore
+
+if TYPE_CHECKING:
+    from sparsecv_mio.search.driver import CrossValidation
+
+SCHEMA = "sparsecv-trace/1"
+EVERY = 0.02  # seconds between two lines
+
+
+def known(values: Iterable[float]) -> list[float | None]:
+    """Numbers for JSON: null for infinity."""
+    return [value if math.isfinite(value) else None for value in values]
+
+
+class Trace:
+    """Writes the trace of one run; every line is flushed, so that a killed run leaves what it wrote.
+
+    Parameters
+    ----------
+    path : path
+
+    Raises
+    ------
+    BadInput
+        The file cannot be written.
+    """
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        try:
+            self.stream: IO[str] = open(path, "w", encoding="utf-8")  # noqa: SIM115
+        except OSError as error:
+            raise BadInput(f"cannot write trace {path}: {error.strerror}") from None
+        self.named = False
+        self.due = -math.inf
+
+    def visit(self, run: CrossValidation) -> None:
+        """Write a line if it is time to."""
+        if time.monotonic() >= self.due:
+            self.write(run)
+
+    def write(self, run: CrossValidation) -> None:
+        """Write a line."""
+        if not self.named:
+            head = {"schema": SCHEMA, "method": run.name, "gap": run.gap, "gammas": run.grid.gammas.tolist()}
+            self._line(head | {"taus": run.grid.taus.tolist(), "total": int(run.cells.final.size)})
+            self.named = True
+        now = run.bounds()
+        per_row = run.data.y_unit**2 / int(run.folds.starts[-1])
+        lower, upper = (now.lower * per_row).ravel().tolist(), known((now.upper * per_row).ravel().tolist())
+        self._line(
+            {
+                "seconds": run.clock.seconds,
+                "nodes": run.nodes,
+                "mios": run.solved_by_branching(),
+                "done": int(run.cells.final.sum()),
+                "lower": now.floor * per_row,
+                "upper": known([now.ceiling * per_row])[0],
+                "pairs": [list(ends) for ends in zip(lower, upper, strict=True)],
+            }
+        )
+        self.due = time.monotonic() + EVERY
+
+    def close(self, run: CrossValidation) -> None:
+        """Write the last line."""
+        self.write(run)
+        self.stream.close()
+
+    def _line(self, entries: Mapping[str, Any]) -> None:
+        self.stream.write(json.dumps(entries) + "\n")
+        self.stream.flush()
+
+
+def read_trace(path: str | os.PathLike[str]) -> tuple[dict[str, Any], list[dict[str, Any]]]:
+    """The first line and the moments of a trace; a last line that was cut off is left out.
+
+    Raises
+    ------
+    CorruptStore
+        The file cannot be read or is no trace.
+    """
+    try:
+        with open(path, encoding="utf-8") as stream:
+            lines = stream.read().split("\n")
+        entries = [json.loads(line) for line in lines[:-1]]
+        if entries[0]["schema"] != SCHEMA:
+            raise ValueError
+        moments = entries[1:]
+        pairs = len(entries[0]["gammas"]) * len(entries[0]["taus"])
+        if not moments or any(len(moment["pairs"]) != pairs for moment in moments):
+            raise ValueError
+    except OSError as error:
+        raise CorruptStore(f"cannot read trace {path}: {error.strerror}") from None
+    except (ValueError, LookupError, TypeError):
+        raise CorruptStore(f"{path} is not a trace of `sparsecv solve --trace`") from None
+    return entries[0], moments

@@ -1,0 +1,57 @@
+"""The trace of a run and its drawings."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from sparsecv_mio.cli import run as main
+from sparsecv_mio.errors import CorruptStore
+from sparsecv_mio.search.trace import read_trace
+
+SERVO = str(Path(__file__).resolve().parents[2] / "instances" / "servo.csv")
+ASK = ["solve", SERVO, "--target", "class", "--folds", "blocks:20", "--gamma", "0.1,1", "--tau", "1:5"]
+ASK += ["--threads", "1"]
+
+
+@pytest.mark.parametrize("method", ["rounds", "joint"])
+def test_bounds_close_monotonically_and_end_at_the_record(method: str, tmp_path: Path) -> None:
+    trace, out = tmp_path / "run.jsonl", tmp_path / "answer.json"
+    assert main([*ASK, "--method", method, "--trace", str(trace), "--json", str(out), "-q"]) == 0
+    head, moments = read_trace(trace)
+    record = json.loads(out.read_text())
+    assert (head["method"], head["gammas"], head["taus"]) == (method, [0.1, 1.0], [1, 2, 3, 4, 5])
+    for before, after in zip(moments, moments[1:], strict=False):
+        assert after["lower"] >= before["lower"] and after["nodes"] >= before["nodes"]
+        assert before["upper"] is None or after["upper"] <= before["upper"]
+    assert (moments[-1]["lower"], moments[-1]["upper"]) == (record["lower"], record["upper"])
+    assert moments[-1]["pairs"][0] == pytest.approx([record["table"][0][end] for end in ("lower", "upper")])
+
+
+def test_drawings(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    trace = tmp_path / "run.jsonl"
+    assert main([*ASK, "--method", "algorithm1", "--trace", str(trace), "-q"]) == 0
+    for name, magic in (("a.png", b"\x89PNG"), ("a.gif", b"GIF8"), ("a.svg", b"<?xml")):
+        assert main(["plot", str(trace), "--out", str(tmp_path / name)]) == 0
+        assert (tmp_path / name).read_bytes().startswith(magic)
+    assert main(["plot", str(trace), "--out", str(tmp_path / "a.txt")]) == 2
+    assert "--out" in capsys.readouterr().err
+    assert main(["plot", SERVO, "--out", str(tmp_path / "b.png")]) == 2
+    assert "not a trace" in capsys.readouterr().err
+    assert main([*ASK, "--method", "descent", "--trace", str(trace)]) == 2
+
+
+def test_a_cut_line_is_left_out_and_other_files_are_refused(tmp_path: Path) -> None:
+    trace = tmp_path / "run.jsonl"
+    assert main([*ASK, "--trace", str(trace), "-q"]) == 0
+    text, (_, moments) = trace.read_text(), read_trace(trace)
+    trace.write_text(text[:-20])
+    assert len(read_trace(trace)[1]) == len(moments) - 1
+    for wrong in ("", "{}\n", "[1]\n[2]\n", text.splitlines()[0] + "\n"):
+        trace.write_text(wrong)
+        with pytest.raises(CorruptStore):
+            read_trace(trace)
+    with pytest.raises(CorruptStore, match="cannot read"):
+        read_trace(tmp_path / "none")
