@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -54,6 +54,22 @@ class Task:
     def q(self) -> int:
         """Number of columns."""
         return self.scaled.q
+
+    def magnified(self, factor: float) -> Task:
+        """Return the same task with u times `factor` and phi times its square, for a solver with absolute tolerances."""
+        square = factor**2
+        scaled = replace(
+            self.scaled,
+            g=self.scaled.g * factor,
+            ridge=self.scaled.ridge * factor,
+            floor=self.scaled.floor * square,
+            doubt=self.scaled.doubt * factor,
+            unit=self.scaled.unit / factor,
+        )
+        points = tuple(point * factor for point in self.points)
+        return replace(
+            self, scaled=scaled, lo=self.lo * factor, hi=self.hi * factor, floor=self.floor * square, points=points
+        )
 
     @property
     def start_u(self) -> FloatArray:
