@@ -200,7 +200,8 @@ class _PathSolver:
         small = self.form.m <= SMALL
         if not small:
             for size in sizes:
-                self._one_size(size, FIRST_LOOK)
+                if not self.expired():
+                    self._one_size(size, FIRST_LOOK)
             sizes = [s for s in sizes if s not in self.done]
         if sizes and self._inverse is not None and not self.expired():
             self._path(sizes, min(self.effort, 200_000 if small else 4_000 * len(sizes)))
