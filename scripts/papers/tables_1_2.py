@@ -170,7 +170,8 @@ def main() -> int:
             f" --gammas {options.gammas}", "", environment(), "",
             "MIOs saved: averages over data sets and gammas; nodes and seconds: sums. The paper's reductions are at "
             "tolerance 5e-2, with bounds that are not valid (docs/theory.md section 2). The seconds were taken while "
-            "the machine had other work: read them as ratios. `rounds` is the default method.", "", table(head, summary(rows)), "",
+            "the machine had other work: read them as ratios. `rounds` is the default method.",
+            "", table(head, summary(rows)), "",
             table(HEAD, [row.cells_of_table() for row in rows]), "",
         ]
     )  # fmt: skip

@@ -75,8 +75,8 @@ def _course(axes: Axes, moments: Sequence[Mapping[str, Any]], count: int, top: f
     axes.fill_between(seconds, lower, np.minimum(upper, top), step="post", color=BLUE, alpha=0.15, linewidth=0)
     axes.step(seconds, lower, where="post", color=BLUE, label="lower bound")
     axes.step(seconds, upper, where="post", color=BLUE, linestyle="--", label="upper bound")
-    last = moments[-1]["seconds"]
-    axes.set(xlim=(0.0, max(last, 1e-3)), ylim=(0.0, top), xlabel="seconds", ylabel="best CV error")
+    first, last = moments[0]["seconds"], moments[-1]["seconds"]
+    axes.set(xlim=(first, max(last, first + 1e-3)), ylim=(0.0, top), xlabel="seconds", ylabel="best CV error")
     now = moments[count - 1]
     axes.set_title(f"{now['mios']} MIOs, {now['nodes']} nodes", fontsize=10)
     axes.legend(frameon=False, loc="lower right")
@@ -84,6 +84,8 @@ def _course(axes: Axes, moments: Sequence[Mapping[str, Any]], count: int, top: f
 
 def _pairs(axes: Axes, head: Mapping[str, Any], moment: Mapping[str, Any], top: float) -> None:
     """For every tau the interval of its best gamma: least lower end, least upper end."""
+    from matplotlib.ticker import MaxNLocator
+
     taus = head["taus"]
     ends = np.array([[low, np.inf if high is None else high] for low, high in moment["pairs"]])
     low, high = ends.reshape(len(head["gammas"]), len(taus), 2).min(axis=0).T
@@ -95,4 +97,5 @@ def _pairs(axes: Axes, head: Mapping[str, Any], moment: Mapping[str, Any], top: 
         axes.axhline(moment["upper"], color=BLUE, linewidth=0.8, linestyle="--")
     axes.set(ylim=(0.0, top), xlim=(min(taus) - 0.5, max(taus) + 0.5))
     axes.set(xlabel="tau", ylabel="CV error at the best gamma")
+    axes.xaxis.set_major_locator(MaxNLocator(integer=True))
     axes.set_title("certified interval of every tau", fontsize=10)
