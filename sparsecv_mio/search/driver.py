@@ -28,12 +28,14 @@ from sparsecv_mio.search.cells import CellTable, PairBounds, pair_bounds
 from sparsecv_mio.search.fold_job import FoldJob
 
 FIRST_EFFORT, EFFORT_GROWTH = 1 << 13, 8
+MANY_FOLDS = 1000  # a limit may leave the rest of a round unvisited
+MANY_CELLS, REPORT_SECONDS = 100_000, 0.2  # summing so many cells after every fold would cost more than the folds
 FULL_SHARE = 0.1  # of the time limit, for the first pass on all rows
 
 
 @dataclass(frozen=True)
 class Progress:
-    """How far a run is: cells final of all, nodes, bounds of the best CV error so far (per row, file units), seconds."""
+    """How far a run is: final cells of all, nodes, bounds of the best CV error so far (per row, file units), seconds."""
 
     done: int
     total: int
@@ -126,6 +128,7 @@ class CrossValidation:
         self.in_round: NDArray[np.bool_] | None = None  # cells of the present round
         self.rest: list[int] = []  # folds it has yet to visit
         self.at_safe_point: Callable[[], None] | None = None
+        self._reported = -np.inf
         self.watch: Callable[[], None] | None = None  # called with every report of progress
 
     def state(self) -> dict[str, NDArray[Any]]:
@@ -253,6 +256,8 @@ class CrossValidation:
             ):
                 self.nodes += nodes
                 self._report()
+                if self.at_safe_point is None and self.folds.k > MANY_FOLDS and self.clock.expired():
+                    break
             del self.rest[:size]
             if self.rest:
                 self._safe()
@@ -263,8 +268,10 @@ class CrossValidation:
     def _report(self) -> None:
         if self.watch is not None:
             self.watch()
-        if self.progress is None:
+        many = self.cells.final.size > MANY_CELLS
+        if self.progress is None or (many and time.monotonic() < self._reported + REPORT_SECONDS):
             return
+        self._reported = time.monotonic()
         now = self.bounds()
         per_row = self.data.y_unit**2 / max(int((self.folds.labels >= 0).sum()), 1)
         self.progress(
