@@ -5,14 +5,14 @@ from __future__ import annotations
 import os
 import threading
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Literal, overload
 
 import numpy as np
 from numpy.typing import NDArray
 
-from sparsecv_mio.bounds.fold import FoldBounds, Origin, Which
+from sparsecv_mio.bounds.fold import FoldBounds, Origin, Which, masks_of
 from sparsecv_mio.bounds.printed import PrintedCell, printed_cells
 from sparsecv_mio.bounds.table import BoundsTable, PrintedTable
 from sparsecv_mio.bounds.wide import WideFold, is_wide
@@ -156,6 +156,7 @@ class _Job:
         self.printed: dict[tuple[int, int], list[PrintedCell]] = {}
         self.wide = is_wide(data)
         self.shared: list[list[Support]] = []
+        self.masks: list[NDArray[np.bool_]] = []
         self.near: list[FloatArray | None] = []
         self.full_lower: list[FloatArray] = []
 
@@ -169,31 +170,41 @@ class _Job:
     ) -> BoundsTable | PrintedTable:
         """All rows first, then every fold."""
         self._all_rows()
-        done = 0
-        work: list[Future[None]] = []
         sources: Iterable[tuple[int, Moments | None]] = (
             ((j, None) for j in range(self.folds.k)) if self.wide else training_moments(self.data, self.folds)
         )
-        with ThreadPoolExecutor(max(1, threads)) as pool:
-            for fold, moments in sources:
-                if stop is not None and stop.is_set():
-                    break
-                work.append(pool.submit(self._fold, fold, moments))
-                # the moments of a fold take memory: only a few may wait
-                while len(work) > 2 * threads or (threads == 1 and work):
-                    work.pop(0).result()
-                    done += 1
-                    if progress is not None:
-                        progress(done, self.folds.k)
-            for future in work:
-                future.result()
-        if progress is not None and done < self.folds.k:
-            progress(self.folds.k, self.folds.k)
+        for done, _ in enumerate(self._each(sources, threads), start=1):
+            if progress is not None:
+                progress(done, self.folds.k)
+            if stop is not None and stop.is_set():
+                break
         if self.which == PRINTED:
             return self._printed_table()
         if self.mode is Which.SAFE:
             self._training_loss()
         return self.table
+
+    def _each(self, sources: Iterable[tuple[int, Moments | None]], threads: int) -> Iterator[None]:
+        """Work on every fold; on several threads only a few moments wait at a time."""
+        if threads <= 1:
+            for fold, moments in sources:
+                self._fold(fold, moments)
+                yield
+            return
+        with ThreadPoolExecutor(threads) as pool:
+            waiting: list[Future[None]] = []
+            try:
+                for fold, moments in sources:
+                    waiting.append(pool.submit(self._fold, fold, moments))
+                    if len(waiting) > 2 * threads:
+                        waiting.pop(0).result()
+                        yield
+                while waiting:
+                    waiting.pop(0).result()
+                    yield
+            finally:
+                for future in waiting:
+                    future.cancel()
 
     def _make(
         self, rows: NDArray[np.int64], fold: int | None, moments: Moments | None, gamma: float, g: int
@@ -225,6 +236,7 @@ class _Job:
                 near = full.form.diagonal
             self.near.append(near)
             known = self.shared[-1]
+            self.masks.append(masks_of(known, self.data.q) if not self.wide else np.zeros((0, 0), dtype=np.bool_))
             self.table.seconds[g] += time.perf_counter() - begin
 
     def _fold(self, fold: int, moments: Moments | None) -> None:
@@ -232,12 +244,15 @@ class _Job:
         for g, gamma in enumerate(self.gammas):
             begin = time.perf_counter()
             here = self._make(rows, fold, moments, gamma, g)
-            here.try_supports(self.shared[g])
+            if isinstance(here, FoldBounds):
+                here.try_masks(self.masks[g])
+            else:
+                here.try_supports(self.shared[g])
             here.search(self.taus, swap_rounds=FOLD_SWAPS if self.folds.k <= FEW_FOLDS else 0)
             if self.which == PRINTED:
                 self.printed[g, fold] = printed_cells(here, self.taus)
             else:
-                self.table.put(g, fold, here.cells(self.taus, self.mode))
+                self.table.put(g, fold, here.numbers(self.taus, self.mode))
             self.table.seconds[g] += time.perf_counter() - begin
 
     def _training_loss(self) -> None:

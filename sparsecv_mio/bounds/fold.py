@@ -17,6 +17,7 @@ from sparsecv_mio.units import TIE_RTOL, CertifiedLower, CertifiedUpper, Interva
 
 TIE = 2.0 * TIE_RTOL  # every support within TIE_RTOL of the best counts as optimal
 ROUNDS = 5  # relaxations one bound may take
+FIELDS = 8  # lower and upper of f, of the held-out sum of squares, their two origins, estimate, columns left
 ROW_LIMIT = 64  # held-out rows beyond which only their sum is bounded
 OUTWARD = 1e-12  # relative rounding of the last few operations
 COLUMN_LIMIT = 400  # columns up to which backward elimination from all of them is affordable
@@ -121,11 +122,12 @@ class FoldBounds:
         """Try given supports (columns of the problem) as incumbents. O(s^3) each."""
         if self.form is None:
             return
-        masks = np.zeros((0, self.m), dtype=np.bool_)
-        rows = [np.isin(np.arange(self.m), np.asarray(support)) for support in supports]
-        if rows:
-            masks = np.array(rows, dtype=np.bool_)
-        starts.try_supports(self.form.M, self.form.c, self.form.yy, masks, self.best, self.supports)
+        self.try_masks(masks_of(supports, self.m))
+
+    def try_masks(self, masks: NDArray[np.bool_]) -> None:
+        """As `try_supports`, for a (k, m) bool array."""
+        if self.form is not None and len(masks):
+            starts.try_supports(self.form.M, self.form.c, self.form.yy, masks, self.best, self.supports)
 
     def search(self, sizes: Sequence[int], swap_rounds: int = 0) -> None:
         """Backward elimination, forward selection and, if asked, swaps."""
@@ -179,15 +181,29 @@ class FoldBounds:
         Contradiction
             If a certified lower bound exceeds an incumbent's value by more than the rounding allowance.
         """
-        if self.form is None:
-            return [self._unknown(tau) for tau in taus]
-        if not self.form.yy > 0.0:  # a target that is constant in training: every optimum predicts its mean
-            return [self._whole(0, tau) for tau in taus]
-        inner = sorted({tau for tau in taus if 0 < tau < self.m})
-        found = dict(zip(inner, self._run(inner, which), strict=True)) if inner else {}
-        return [found[tau] if tau in found else self._whole(tau) for tau in taus]
+        return [_cell(tau, row) for tau, row in zip(taus, self.numbers(taus, which), strict=True)]
 
-    def _run(self, sizes: list[int], which: Which) -> list[FoldCell]:
+    def numbers(self, taus: Sequence[int], which: Which = Which.SAFE) -> FloatArray:
+        """As `cells`, a row of `FIELDS` for every tau."""
+        found = np.empty((len(taus), FIELDS))
+        if self.form is None:
+            found[:] = _UNKNOWN
+            found[:, 7] = self.problem.q
+            return found
+        sizes = np.asarray(taus, dtype=np.int64)
+        inner = np.unique(sizes[(sizes > 0) & (sizes < self.m)])
+        if len(inner):
+            solved = self._run(inner, which)
+            at = np.minimum(np.searchsorted(inner, sizes), len(inner) - 1)
+            found[:] = solved[at]
+        for t in np.flatnonzero((sizes <= 0) | (sizes >= self.m)):
+            found[t] = self._whole(int(sizes[t]))
+        found[:, 0] = np.maximum(found[:, 0], 0.0)
+        found[:, 2] = np.maximum(found[:, 2], 0.0) * (1.0 - OUTWARD)
+        found[:, 3] *= 1.0 + OUTWARD
+        return found
+
+    def _run(self, sizes: IntArray, which: Which) -> FloatArray:
         form = self.form
         assert form is not None
         mode = MODES[which]
@@ -197,36 +213,18 @@ class FoldBounds:
             mode = (mode & ~fold_bounds.DO_TOGETHER) | fold_bounds.DO_ROWS
         elif self.compressed or (self.N > ROW_LIMIT and which is Which.SAFE):
             mode = (mode & ~fold_bounds.DO_ROWS) | fold_bounds.DO_TOGETHER
-        out = np.zeros((len(sizes), 8))
+        out = np.zeros((len(sizes), FIELDS))
         ends = np.empty((len(sizes), len(self.u), 2))
         broken = fold_bounds.run(
-            form.M, form.c, form.yy, self.X, self.u, form.w, np.array(sizes, dtype=np.int64), mode, ROUNDS,
-            fold_bounds.SHARP_COLUMNS, TIE, form.rounding, self.best, self.supports, out, ends,
+            form.M, form.c, form.yy, self.X, self.u, form.w, sizes, mode, ROUNDS, fold_bounds.SHARP_COLUMNS, TIE,
+            form.rounding, self.best, self.supports, out, ends,
         )  # fmt: skip
         if broken:
             raise Contradiction(f"{broken} certified lower bounds exceed the value of a known support")
-        return [self._cell(size, row) for size, row in zip(sizes, out, strict=True)]
+        return out
 
-    def _cell(self, tau: int, row: FloatArray) -> FoldCell:
-        lower, upper = max(float(row[2]), 0.0), float(row[3])
-        return FoldCell(
-            tau=tau,
-            objective_lower=CertifiedLower(max(float(row[0]), 0.0)),
-            objective_upper=CertifiedUpper(float(row[1])),
-            lower=CertifiedLower(lower * (1.0 - OUTWARD)),
-            upper=CertifiedUpper(upper * (1.0 + OUTWARD)),
-            low_origin=Origin(int(row[4])),
-            high_origin=Origin(int(row[5])),
-            estimate=float(row[6]),
-            left=int(row[7]),
-        )
-
-    def _unknown(self, tau: int) -> FoldCell:
-        row = np.array([0.0, np.inf, 0.0, np.inf, Origin.TRIVIAL, Origin.TRIVIAL, np.nan, self.problem.q])
-        return self._cell(tau, row)
-
-    def _whole(self, tau: int, label: int | None = None) -> FoldCell:
-        """No column, or all that vary: nothing to choose; `label` is the tau of the cell where it is another one."""
+    def _whole(self, tau: int) -> FloatArray:
+        """No column, or all of them: nothing to choose."""
         form = self.form
         assert form is not None
         status = np.full(self.m, fold_bounds.INSIDE if tau > 0 else fold_bounds.DROPPED, dtype=np.int8)
@@ -237,13 +235,44 @@ class FoldBounds:
         if not fold_bounds.one_support(
             form.M, form.c, status, size, self.X, self.u, prior, form.rounding, lo, hi, work, x, index
         ):
-            return self._unknown(tau)
+            return np.array([*_UNKNOWN[:7], self.problem.q])
         value = form.yy - float(form.c @ x[:size]) if size else form.yy
         slip = form.rounding * prior * prior
         low, high = fold_bounds.distances(self.u, lo, hi)
         exact = Origin.EXACT
-        ends = np.array([value - slip, value + slip, low, high, exact, exact, 0.5 * (low + high), 0])
-        return self._cell(tau if label is None else label, ends)
+        return np.array([value - slip, value + slip, low, high, exact, exact, 0.5 * (low + high), 0.0])
+
+
+_UNKNOWN = np.array([0.0, np.inf, 0.0, np.inf, Origin.TRIVIAL, Origin.TRIVIAL, np.nan, 0.0])
+
+
+def _cell(tau: int, row: FloatArray) -> FoldCell:
+    return FoldCell(
+        tau=tau,
+        objective_lower=CertifiedLower(float(row[0])),
+        objective_upper=CertifiedUpper(float(row[1])),
+        lower=CertifiedLower(float(row[2])),
+        upper=CertifiedUpper(float(row[3])),
+        low_origin=Origin(int(row[4])),
+        high_origin=Origin(int(row[5])),
+        estimate=float(row[6]),
+        left=int(row[7]),
+    )
+
+
+def masks_of(supports: Iterable[NDArray[np.integer]], m: int) -> NDArray[np.bool_]:
+    """Supports as rows of a bool array.
+
+    Examples
+    --------
+    >>> masks_of([np.array([0, 2])], 3).tolist()
+    [[True, False, True]]
+    """
+    found = list(supports)
+    masks = np.zeros((len(found), m), dtype=np.bool_)
+    for row, support in zip(masks, found, strict=True):
+        row[np.asarray(support, dtype=np.int64)] = True
+    return masks
 
 
 def compress(X: FloatArray, u: FloatArray) -> tuple[FloatArray, FloatArray]:

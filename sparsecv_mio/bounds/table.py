@@ -14,7 +14,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from sparsecv_mio.bounds.fold import OUTWARD, FoldCell, Origin
+from sparsecv_mio.bounds.fold import OUTWARD, Origin
 from sparsecv_mio.data.dataset import FloatArray
 from sparsecv_mio.data.folds import FoldPlan
 from sparsecv_mio.data.standard import StandardData
@@ -95,14 +95,14 @@ class BoundsTable(_Grid):
             which=which,
         )
 
-    def put(self, g: int, fold: int, cells: list[FoldCell]) -> None:
-        """Write the cells of one fold and gamma, in the order of the taus."""
-        for t, cell in enumerate(cells):
-            where = (g, t, fold)
-            self.lower[where], self.upper[where] = cell.lower, cell.upper
-            self.objective_lower[where], self.objective_upper[where] = cell.objective_lower, cell.objective_upper
-            self.low_origin[where], self.high_origin[where] = cell.low_origin, cell.high_origin
-            self.estimate[where], self.left[where] = cell.estimate, cell.left
+    def put(self, g: int, fold: int, numbers: FloatArray) -> None:
+        """Write one fold and gamma: a row of `FoldBounds.numbers` for every tau."""
+        columns: tuple[NDArray[Any], ...] = (
+            self.objective_lower, self.objective_upper, self.lower, self.upper, self.low_origin, self.high_origin,
+            self.estimate, self.left,
+        )  # fmt: skip
+        for place, column in enumerate(columns):
+            column[g, :, fold] = numbers[:, place]
 
     def raise_lower(self, g: int, floor: FloatArray, origin: Origin) -> None:
         """Raise the lower ends of a gamma to `floor` (T, K) where that is higher, never above the upper ends."""

@@ -141,6 +141,10 @@ class WideFold:
         found = {tau: self._cell(tau, which) for tau in sorted(set(taus))}
         return [found[tau] for tau in taus]
 
+    def numbers(self, taus: Sequence[int], which: Which = Which.SAFE) -> FloatArray:
+        """As `FoldBounds.numbers`."""
+        return np.array([_row(cell) for cell in self.cells(taus, which)])
+
     def _cell(self, tau: int, which: Which) -> FoldCell:
         if tau == 0:
             return self._finish(0, self.yy, self.yy, _Ends.exact(float(self.u @ self.u)), 0)
@@ -341,6 +345,11 @@ class WideFold:
             estimate=ends.estimate,
             left=0 if exact else left,
         )
+
+
+def _row(cell: FoldCell) -> list[float]:
+    f, h = (cell.objective_lower, cell.objective_upper), (cell.lower, cell.upper)
+    return [*f, *h, cell.low_origin, cell.high_origin, cell.estimate, cell.left]
 
 
 class _WorkingSet:

@@ -20,6 +20,7 @@ from numba import njit
 
 from sparsecv_mio.kernels.perspective import relax
 
+NEAR = 0.01  # accuracy of a relaxation, of the gap
 TARGET = 0.15  # accepted relative error of F(b_t) - zeta: second order in the bound
 FAR = 1e6
 
@@ -105,7 +106,7 @@ def farthest(G, c, yy, lipschitz, k, x, ubar, zeta, centre, t, rounds, max_steps
     for _ in range(rounds):
         for j in range(f):
             shifted[j] = c[j] + 0.5 * t * x[j]
-        d, p, _ = solve(G, shifted, yy, lipschitz, free, k, 0.003 * gap, max_steps, b, g, best_b, best_g)
+        d, p, _ = solve(G, shifted, yy, lipschitz, free, k, NEAR * gap, max_steps, b, g, best_b, best_g)
         reach = 0.0
         error = most
         for j in range(f):

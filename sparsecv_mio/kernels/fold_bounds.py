@@ -29,6 +29,7 @@ SHARP_COLUMNS = 300  # more columns than this keep the w they come with: sharpen
 SOLVE_STEPS = 400
 ACCURACY = 1e-4  # of the gap to the incumbent
 PASSES = 5
+WORTH = 1.0
 NOTHING, ROWS, TOGETHER, EXACT = 0, 1, 2, 3  # which bound an end comes from
 DO_REDUCE, DO_ROWS, DO_TOGETHER = 1, 2, 4
 SHARES = np.array([0.5, 0.7, 0.3, 0.85, 0.15, 0.95])
@@ -250,6 +251,7 @@ def narrow(
     level = best[size] * (1.0 + tie) + slip
     lower = dual - slip
     now_M, now_c, now_yy, now_X, now_u, now_w = M, c, yy, X, u, w
+    sharpened = q
     for _ in range(passes):
         if not np.isfinite(level) or screen(g, free, k, level + slip - dual, status) == 0:
             break
@@ -262,11 +264,14 @@ def narrow(
                 lower = np.inf  # more columns must be in, or out, than can be: a bug
             free = left
             break
-        now_w, start = carry(free, left, now_w, b, root, 0.98 if f <= sharp else 1.0)
+        fresh = f <= sharp and f <= WORTH * sharpened
+        now_w, start = carry(free, left, now_w, b, root, 0.98 if fresh else 1.0)
         free = left
         now_M, now_c, now_yy, now_X, now_u, ok = reduce_problem(M, c, yy, X, u, inside, free)
-        if f <= sharp and sharpen(now_M, now_w, SHARPNESS, 4) < 0:
-            ok = ok and dominated(now_M, 0.9, now_w)
+        if fresh:
+            sharpened = f
+            if sharpen(now_M, now_w, SHARPNESS, 3) < 0:
+                ok = ok and dominated(now_M, 0.9, now_w)
         if not ok:
             level = np.inf
             break

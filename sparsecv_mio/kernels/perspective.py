@@ -342,7 +342,7 @@ def relax(G, c, yy, lipschitz, inside, count_inside, free, count_free, k, bar, r
         elif mode != descent:
             if lower:
                 mode = newton
-            elif mode == newton or alpha > 0.1:
+            elif smooth_left == 0 and (mode == newton or alpha > 0.1):
                 # the Newton point overshot: look between it and the best point
                 alpha = 0.3 if mode == newton else 0.3 * alpha
                 mode = search

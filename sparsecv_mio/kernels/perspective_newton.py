@@ -19,13 +19,13 @@ ZERO = 1e-12
 
 @njit(cache=True, nogil=True)
 def spread_evenly(v, size, total, low):
-    """Fill `low[:size]` with the projection of `v[:size]` on `[0, 1]^size, sum = total`. O(60 size)."""
+    """Fill `low[:size]` with the projection of `v[:size]` on `[0, 1]^size, sum = total`. O(40 size)."""
     lo = np.inf
     hi = -np.inf
     for a in range(size):
         lo = min(lo, v[a] - 1.0)
         hi = max(hi, v[a])
-    for _ in range(60):
+    for _ in range(40):
         mid = 0.5 * (lo + hi)
         s = 0.0
         for a in range(size):
