@@ -35,7 +35,7 @@ FULL_SHARE = 0.1  # of the time limit, for the first pass on all rows
 
 @dataclass(frozen=True)
 class Progress:
-    """How far a run is: final cells of all, nodes, bounds of the best CV error so far (per row, file units), seconds."""
+    """How far a run is: final cells of all, nodes, bounds of the best CV error (per row, file units), seconds."""
 
     done: int
     total: int
