@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from sparsecv_mio.bounds.form import FoldForm, IntArray, fold_form
 from sparsecv_mio.errors import Contradiction
 from sparsecv_mio.kernels import fold_bounds, starts
+from sparsecv_mio.kernels.fold_start import eliminate
 from sparsecv_mio.problem.problem import FloatArray, SparseProblem
 from sparsecv_mio.units import TIE_RTOL, CertifiedLower, CertifiedUpper, Interval
 
@@ -135,16 +136,7 @@ class FoldBounds:
         if form is None or self.m == 0:
             return
         if self.m <= COLUMN_LIMIT:
-            try:
-                V = np.linalg.inv(form.M)
-            except np.linalg.LinAlgError:
-                V = np.linalg.pinv(form.M)
-            beta = V @ form.c
-            starts.backward_elimination(V, beta.copy(), float(form.yy - form.c @ beta), self.best, self.supports)
-            # updated inverses drift: the values of the path are recomputed before they may cut
-            found = self.supports[1:].copy()
-            self.best[1:] = np.inf
-            starts.try_supports(form.M, form.c, form.yy, found, self.best, self.supports)
+            eliminate(form.M, form.c, form.yy, self.best, self.supports)
         if swap_rounds:
             top = min(max(sizes), self.m)
             starts.forward_selection(form.M, form.c, form.yy, top, self.best, self.supports)

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from sparsecv_mio.kernels import curvature
 from sparsecv_mio.kernels.fold_bounds import SHARP_COLUMNS, SHARPNESS
+from sparsecv_mio.kernels.fold_start import unit_form
 from sparsecv_mio.problem.problem import FloatArray, SparseProblem
 
 IntArray = NDArray[np.int64]
@@ -104,17 +105,7 @@ def fold_form(
     -----
     O(q^3): a few factorisations. Beyond 300 columns the diagonal is not sharpened.
     """
-    squares = np.diag(problem.Q)
-    dead = squares <= NULL_COLUMN * squares.max(initial=0.0)
-    M, c = problem.M, problem.c
-    if dead.any():
-        M, c = M.copy(), np.where(dead, 0.0, c)
-        M[dead], M[:, dead] = 0.0, 0.0
-        M[dead, dead] = problem.penalty[dead]
-    scale = 1.0 / np.sqrt(np.diag(M))
-    M = M * scale[:, None]
-    M *= scale
-    np.fill_diagonal(M, 1.0)
+    M, c, scale, dead = unit_form(problem.Q, problem.penalty, problem.c, NULL_COLUMN)
     w: FloatArray | None
     if diagonal is Diagonal.SHARP and len(M) <= SHARP_COLUMNS:
         w = _sharp(M, None if near is None else near * scale**2)
@@ -123,7 +114,7 @@ def fold_form(
         w = (problem.penalty + smallest) * scale**2 * (1.0 - MARGIN)
     if w is None or (len(w) and not w.min() > 0.0):
         return None
-    return FoldForm(dead, scale, M, c * scale, problem.yy, w, rounding_unit(problem))
+    return FoldForm(dead, scale, M, c, problem.yy, w, rounding_unit(problem))
 
 
 def _sharp(M: FloatArray, near: FloatArray | None) -> FloatArray | None:

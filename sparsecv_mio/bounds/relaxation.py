@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from sparsecv_mio.bounds.form import Diagonal, FoldForm, IntArray, fold_form
+from sparsecv_mio.bounds.form import Diagonal, FoldForm, fold_form
 from sparsecv_mio.kernels.conic import gershgorin
 from sparsecv_mio.kernels.relaxation_sizes import relax_sizes
 from sparsecv_mio.problem.problem import FloatArray, SparseProblem
@@ -109,29 +109,33 @@ def relax_form(
             G, form.c * root, form.yy, gershgorin(G), inner, accuracy, MAX_STEPS, first, points, slopes, dual, primal,
             steps,
         )  # fmt: skip
-    at = iter(range(len(inner)))
-    return [_relaxation(form, tau, next(at) if 0 < tau < form.m else None, root, points, slopes, dual, primal, steps)
-            for tau in taus]  # fmt: skip
+    unit, diagonal = form.scale * root, form.diagonal
+    beta, slope = points * unit, slopes / unit
+    slips = form.rounding * (_prior(form)[inner] + np.abs(points * root).sum(axis=1)) ** 2
+    solved = {
+        int(tau): Relaxation(int(tau), b, g, diagonal, CertifiedLower(low), high, count)
+        for tau, b, g, low, high, count in zip(
+            inner.tolist(), beta, slope, (dual - slips).tolist(), primal.tolist(), steps.tolist(), strict=True
+        )
+    }
+    return [solved[tau] if tau in solved else _ridge(form, tau) for tau in taus]
 
 
-def _relaxation(
-    form: FoldForm, tau: int, row: int | None, root: FloatArray, points: FloatArray, slopes: FloatArray,
-    dual: FloatArray, primal: FloatArray, steps: IntArray,
-) -> Relaxation:  # fmt: skip
-    if row is None:  # no column or all of them: the ridge fit itself
-        b: FloatArray = np.asarray(np.linalg.solve(form.M, form.c)) if tau else np.zeros(form.m)
-        g = form.c - form.M @ b + form.w * b
-        value, top, count = float(form.yy - form.c @ b), float(form.yy - form.c @ b), 0
-    else:
-        b, g = points[row] * root, slopes[row] / root
-        value, top, count = float(dual[row]), float(primal[row]), int(steps[row])
-    slip = allowance(form, tau, b)
-    unit = form.scale
-    return Relaxation(tau, b * unit, g / unit, form.diagonal, CertifiedLower(value - slip), top, count)
+def _ridge(form: FoldForm, tau: int) -> Relaxation:
+    """No column or all of them: the ridge fit itself."""
+    b = np.asarray(np.linalg.solve(form.M, form.c)) if tau else np.zeros(form.m)
+    g = form.c - form.M @ b + form.w * b
+    value = float(form.yy - form.c @ b)
+    lower = CertifiedLower(value - allowance(form, tau, b))
+    return Relaxation(tau, b * form.scale, g / form.scale, form.diagonal, lower, value, 0)
+
+
+def _prior(form: FoldForm) -> FloatArray:
+    """At least `||y|| + 2 sum_S |b_j|` for every candidate, by size: (m + 1,)."""
+    widest = np.concatenate([[0.0], np.cumsum(np.sort(1.0 / form.w)[::-1])])
+    return np.asarray(np.sqrt(form.yy) * (1.0 + 2.0 * np.sqrt(widest)))
 
 
 def allowance(form: FoldForm, tau: int, b: FloatArray) -> float:
     """Rounding allowance of a comparison of D at b (units of the form) with f (docs/theory/bounds.md 7)."""
-    widest = np.sort(1.0 / form.w)[::-1][: max(tau, 0)].sum()
-    prior = np.sqrt(form.yy) * (1.0 + 2.0 * np.sqrt(widest))
-    return float(form.rounding * (prior + np.abs(b).sum()) ** 2)
+    return float(form.rounding * (_prior(form)[min(max(tau, 0), form.m)] + np.abs(b).sum()) ** 2)
