@@ -1,4 +1,4 @@
-"""Leave-one-out cross-validation against one fit: R = (data to proved LOOCV, all folds, all tau) / (one full-data path).
+"""Leave-one-out cross-validation against one fit: R = (data to proved LOOCV, all folds and tau) / (one full-data path).
 
 Both sides start from the data in memory and run on one thread: the numerator ends with the record of `cross_validate`,
 the denominator with the cells of one path tree over all tau (best of five). Synthetic cases are Toeplitz 0.5.
@@ -77,7 +77,9 @@ def main() -> None:
             assert record is not None and record.status == "proved", (case, gamma)
             if options.against:
                 began = time.perf_counter()
-                cross_validate(data, folds, gammas=[gamma], taus=taus, gap=0.0, threads=options.threads, engine="per-fold")
+                cross_validate(
+                    data, folds, gammas=[gamma], taus=taus, gap=0.0, threads=options.threads, engine="per-fold"
+                )
                 gains.append((time.perf_counter() - began) / min(spans))
             ratios.append(min(spans) / fit)
             seconds.append(min(spans))

@@ -57,7 +57,8 @@ def main() -> None:
         ("columns p (n = 5,000, leave-one-out)", lists[1], lambda p: (5000, p, "loo")),
         ("folds k (n = 5,000, p = 30)", lists[2], lambda k: (5000, 30, "loo" if k == 5000 else str(k))),
     ]
-    lines = [environment(), "", "| sweep | value | cross-validation s | one fit s | ratio | engine |", "|---|---:|---:|---:|---:|---|"]
+    head = ("| sweep | value | cross-validation s | one fit s | ratio | engine |", "|---|---:|---:|---:|---:|---|")
+    lines = [environment(), "", *head]
     figure, axes = plt.subplots(1, 3, figsize=(13, 3.8), constrained_layout=True)
     for axis, (label, values, shape) in zip(axes, panels, strict=True):
         rows = [seconds_of(*shape(value)) for value in values]

@@ -56,7 +56,7 @@ class Task:
         return self.scaled.q
 
     def magnified(self, factor: float) -> Task:
-        """Return the same task with u times `factor` and phi times its square, for a solver with absolute tolerances."""
+        """Return the same task with u times `factor`, phi times its square, for solvers with absolute tolerances."""
         square = factor**2
         scaled = replace(
             self.scaled,
