@@ -234,6 +234,27 @@ def propose_partition(b, g, inside, count_inside, free, count_free, k, kind, sig
 
 
 @njit(cache=True, nogil=True)
+def partition_of(z, b, inside, count_inside, free, count_free, k, kind, sign):
+    """The partition that z shows; return k less the number with z = 1, and the number of fractional columns."""
+    kappa = float(k)
+    fractional = 0
+    for a in range(count_free):
+        j = free[a]
+        sign[j] = 1.0 if b[j] >= 0.0 else -1.0
+        if z[j] >= 1.0:
+            kind[j] = 1
+            kappa -= 1.0
+        elif z[j] > 0.0:
+            kind[j] = 2
+            fractional += 1
+        else:
+            kind[j] = 0
+    for a in range(count_inside):
+        kind[inside[a]] = 1
+    return max(kappa, 1e-9), fractional
+
+
+@njit(cache=True, nogil=True)
 def proximal_step(y, g, step, inside, count_inside, free, count_free, k, buffer, b):
     """One proximal gradient step from y with gradient g into b. O(count)."""
     for a in range(count_free):
@@ -301,6 +322,9 @@ def relax(G, c, yy, lipschitz, inside, count_inside, free, count_free, k, bar, r
     mode = newton
     alpha = 1.0
     smooth_left = SMOOTH_STEPS
+    probed = False
+    last_fractional = -1
+    last_kappa = 0.0
     phi = np.inf
     size = 0
     z = np.empty(0)
@@ -331,11 +355,28 @@ def relax(G, c, yy, lipschitz, inside, count_inside, free, count_free, k, bar, r
             break
         steps += 1
         if mode == smooth:
+            if probed:
+                # the partition of z was not the right one yet: back to z, whose factor is gone
+                probed = False
+                phi, size = fit(G, c, yy, z, members, count, work, x, index, root)
+                point_of(work, x, index, root, size, members, count, b)
+                continue
             smooth_left -= 1
             phi, size = newton_step(
                 G, c, yy, phi, z, g, members, count, free, count_free, work, x, index, root, size, b
             )
             if size > 0 and smooth_left > 0:
+                kappa, fractional = partition_of(z, b, inside, count_inside, free, count_free, k, kind, sign)
+                if fractional == last_fractional and kappa == last_kappa:
+                    # twice the same: its own stationary point, exact if the partition is right
+                    last_fractional = -1
+                    probed = True
+                    if not newton_point(G, c, members, count, kind, sign, kappa, work, x, index, b):
+                        for a in range(count):
+                            b[members[a]] = low_b[members[a]]
+                else:
+                    last_fractional = fractional
+                    last_kappa = kappa
                 continue
             mode = search
             alpha = 0.0
