@@ -13,24 +13,20 @@ from itertools import combinations
 from math import comb
 
 import numpy as np
-from numpy.typing import NDArray
 
 from sparsecv_mio.formulation.backends.native.normal_form import IntArray, NormalForm, normal_form
-from sparsecv_mio.kernels import path_tree, perspective_tree, starts
-from sparsecv_mio.kernels.perspective import relax
+from sparsecv_mio.formulation.backends.native.perspective import BoolArray, Candidates, PerspectiveTree
+from sparsecv_mio.kernels import path_tree, starts
 from sparsecv_mio.problem.problem import FloatArray, SparseProblem
 
 PATH_COLUMNS = 400  # the path tree's memory grows as m^3 / 3
 SMALL = 36  # up to here the path tree of all tau nearly always finishes at once
-PATH_SLICE, PERSPECTIVE_SLICE = 20_000, 400  # nodes between two looks at the clock
+PATH_SLICE = 20_000  # nodes between two looks at the clock
 FIRST_LOOK = 1024  # effort of the first pass over the sizes of a large problem: the perspective alone
 NODE_RATIO = 16  # path nodes worth one perspective node
 SWAP_ROUNDS = 4
 MOST_TRIED = 4096  # supports of a size that are all tried where a tree cannot tell them apart
 MOST_REFITTED = 512  # the same where not even their values can be trusted
-
-BoolArray = NDArray[np.bool_]
-Candidates = list[tuple[BoolArray, float]]
 
 
 @dataclass(frozen=True, eq=False)
@@ -292,7 +288,7 @@ class _PathSolver:
         if pool is None and self._inverse is None:
             self.done[size] = False
 
-    def _learn(self, size: int, pool: _Perspective) -> None:
+    def _learn(self, size: int, pool: PerspectiveTree) -> None:
         """Share incumbents and bounds between a perspective tree and this solver."""
         if pool.upper < self.best[size]:
             self.best[size] = pool.upper
@@ -301,8 +297,8 @@ class _PathSolver:
         if pool.nodes > 1:
             self.branched.add(size)
 
-    def _rooted(self, size: int) -> _Perspective | None:
-        pool = _Perspective(self.form, size, float(self.best[size]), self.support[size])
+    def _rooted(self, size: int) -> PerspectiveTree | None:
+        pool = PerspectiveTree(self.form, size, float(self.best[size]), self.support[size])
         self._learn(size, pool)
         return pool
 
@@ -377,102 +373,3 @@ class _PathSolver:
                 break
             kept += near
         return kept, True, None
-
-
-class _Perspective:
-    """A perspective tree on the columns that survive the root's screening."""
-
-    def __init__(self, form: NormalForm, size: int, upper: float, support: BoolArray) -> None:
-        self.form, self.size = form, size
-        m = form.m
-        status = np.zeros(m, dtype=np.int8)
-        self.bar = upper * (1.0 + form.keep) + form.slack
-        self.root = self._screen(status)
-        self.columns = np.flatnonzero(status != perspective_tree.DROPPED)
-        if len(self.columns) > 0.7 * m:
-            self.columns = np.arange(m)
-        part = slice(None) if len(self.columns) == m else np.ix_(self.columns, self.columns)
-        self.G = np.ascontiguousarray(form.G[part])
-        self.c = np.ascontiguousarray(form.c[self.columns])
-        prev = np.full(m + 1, -1, dtype=np.int64)
-        prev[self.columns] = np.arange(len(self.columns))
-        self.copy_prev, self.copy_next = prev[form.copy_prev[self.columns]], prev[form.copy_next[self.columns]]
-        self.pool = perspective_tree.new_pool(
-            status[self.columns], upper, self.bar, np.asarray(support[self.columns], dtype=np.bool_)
-        )
-        self.pool.bound[0] = self.root
-        self.finished = False
-
-    def _screen(self, status: np.ndarray) -> float:
-        """Solve the root's relaxation and fix what its dual point allows; returns the certified bound."""
-        form, m, size = self.form, self.form.m, self.size
-        free = np.arange(m)
-        b, g, best_b, best_g = (np.zeros(m) for _ in range(4))
-        inside = np.zeros(1, dtype=np.int64)
-        dual, _, _ = relax(
-            form.G, form.c, form.yy, max(form.largest, 1e-12), inside, 0, free, m, size, self.bar, 0.1, 300,
-            b, g, best_b, best_g,
-        )  # fmt: skip
-        if dual < self.bar:
-            perspective_tree.screen(status, best_g, free, m, size, dual, self.bar)
-            if np.any((form.copy_prev >= 0) & (status == perspective_tree.DROPPED)):
-                status[(form.copy_prev >= 0) & (status == perspective_tree.FREE)] = perspective_tree.FREE
-        return float(dual)
-
-    def advance(self, nodes: int, expired: Callable[[], bool]) -> bool:
-        """Run for some nodes; True when the tree is finished."""
-        form = self.form
-        goal = self.nodes + nodes
-        while not self.finished and self.nodes < goal and not expired() and not self.overflow:
-            code = perspective_tree.run(
-                self.pool,
-                self.G,
-                self.c,
-                form.yy,
-                max(form.largest, 1e-12),
-                self.size,
-                self.copy_prev,
-                self.copy_next,
-                form.keep,
-                form.slack,
-                min(goal - self.nodes, PERSPECTIVE_SLICE),
-            )
-            if code == perspective_tree.FULL:
-                self.pool = perspective_tree.grown(self.pool)
-            self.finished = code == perspective_tree.FINISHED
-        return self.finished
-
-    @property
-    def nodes(self) -> int:
-        """Nodes so far."""
-        return int(self.pool.ctrl[perspective_tree.NODES])
-
-    @property
-    def upper(self) -> float:
-        """Value of the incumbent."""
-        return float(self.pool.best[0])
-
-    @property
-    def lower(self) -> float:
-        """Smallest bound of an open node."""
-        return self.upper if self.pool.ctrl[perspective_tree.OPEN] == 0 else float(self.pool.bound[0])
-
-    @property
-    def overflow(self) -> bool:
-        """Whether a support within the bar was not kept."""
-        return bool(self.pool.ctrl[perspective_tree.OVERFLOW])
-
-    def _mask(self, part: np.ndarray) -> np.ndarray:
-        mask = np.zeros(self.form.m, dtype=np.bool_)
-        mask[self.columns] = part
-        return mask
-
-    def incumbent(self) -> np.ndarray:
-        """Mask of the incumbent in the columns of the normal form."""
-        return self._mask(self.pool.best_mask)
-
-    def candidates(self) -> Candidates:
-        """Every support kept within the bar, with its value."""
-        kept = int(self.pool.ctrl[perspective_tree.KEPT])
-        rows = [r for r in range(kept) if self.pool.kept_value[r] <= self.pool.best[1]]
-        return [(self._mask(self.pool.kept_mask[r]), float(self.pool.kept_value[r])) for r in rows]
