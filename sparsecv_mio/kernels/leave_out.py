@@ -12,7 +12,7 @@ EPS = 2.220446049250313e-16
 
 @njit(cache=True, nogil=True)
 def score_supports(
-    V, r, starts, base, supports, sizes, place, value, beta, spread, half, blur, limit, eta, first,
+    V, r, starts, base, supports, sizes, place, value, beta, spread, level, half, blur, limit, eta, first,
     best, second, held, error, which,
 ):  # fmt: skip
     """Leave every fold out of every listed support; keep the best two values per (tau, fold).
@@ -30,9 +30,9 @@ def score_supports(
         1 / n where an intercept is profiled out, else 0.
     supports, sizes, place : (L, s), (L,), (L,) int arrays
         Columns, how many, and the row of `limit` and of the outputs (the tau) each support belongs to.
-    value, beta, spread, half, blur : (L,), (L, s), (L, s), (L, s, s), (L,)
-        f, coefficients, bounds on their rounding, lower-triangular C with `C' C = M_S^{-1}`, and the relative rounding
-        of the leverages.
+    value, beta, spread, level, half, blur : (L,), (L, s), (L, s), (L,), (L, s, s), (L,)
+        f, coefficients, bounds on their rounding, on that of the means in a residual, lower-triangular C with
+        `C' C = M_S^{-1}`, and the relative rounding of the leverages.
     limit : (T, k) array
         A support with f above `limit[place, fold]` cannot win the fold.
     eta : (k,) array
@@ -107,7 +107,7 @@ def score_supports(
                 # rounding of e, then of H, through (I - H)^{-1}, whose norm is at most 1 / (1 - eta)
                 wide = 0.0
                 for i in range(b):
-                    s = 0.0
+                    s = level[a]
                     size = abs(r[lo + i])
                     for c in range(n):
                         x = abs(V[lo + i, supports[a, c]])
@@ -147,7 +147,7 @@ def _leverages_of_block(X, half, size, count, z, h):
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def score_supports_by_row(
-    V, r, base, supports, sizes, place, value, beta, spread, half, blur, limit, eta, first,
+    V, r, base, supports, sizes, place, value, beta, spread, level, half, blur, limit, eta, first,
     best, second, held, error, which,
 ):  # fmt: skip
     """`score_supports` where every fold is one row: the same numbers, rows gathered 64 at a time for SIMD.
@@ -206,7 +206,7 @@ def score_supports_by_row(
                     which[t, k] = first + a
                     held[t, k] = d * d
                     # rounding of e, then of h, through 1 / (1 - h)
-                    s = 0.0
+                    s = level[a]
                     size = abs(r[k])
                     for c in range(n):
                         x = abs(X[c, i])

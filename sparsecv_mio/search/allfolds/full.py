@@ -41,6 +41,7 @@ class Listing:
     value_error: FloatArray
     beta: FloatArray
     spread: FloatArray
+    level: FloatArray
     half: FloatArray
     blur: FloatArray
 
@@ -68,6 +69,7 @@ class Listing:
             value_error=np.zeros(k),
             beta=np.zeros((k, top)),
             spread=np.zeros((k, top)),
+            level=np.zeros(k),
             half=np.zeros((k, top, top)),
             blur=np.zeros(k),
         )
@@ -75,6 +77,10 @@ class Listing:
             problem.Q, problem.c, problem.yy, problem.penalty, table, sizes, unit, made.beta, made.spread, made.value,
             made.value_error,
         )  # fmt: skip
+        # rows are centred on rounded means
+        lengths = np.sqrt(np.maximum(np.diag(problem.Q), 0.0) / problem.n)
+        load = np.sqrt(problem.yy / problem.n) + (lengths[table] * np.abs(made.beta)).sum(axis=1)
+        made.level[:] = 4.0 * np.finfo(float).eps * load
         leave_out.half_inverses(problem.Q, problem.penalty, table, sizes, made.half, made.blur)
         return made
 
@@ -216,8 +222,9 @@ class FullData:
             scores = Scores.empty(len(self.taus), len(starts) - 1)
         limit = np.ascontiguousarray(limit, dtype=float)
         listed = (
-            listing.supports, listing.sizes, listing.place, listing.value, listing.beta, listing.spread, listing.half,
-            listing.blur, limit, eta, first, scores.best, scores.second, scores.held, scores.error, scores.which,
+            listing.supports, listing.sizes, listing.place, listing.value, listing.beta, listing.spread, listing.level,
+            listing.half, listing.blur, limit, eta, first, scores.best, scores.second, scores.held,
+            scores.error, scores.which,
         )  # fmt: skip
         if len(starts) == len(r) + 1:
             leave_out.score_supports_by_row(V, r, self.lift, *listed)
