@@ -1,7 +1,7 @@
 """Our relaxations and bounds beside a conic solver on the same relaxations, in one run, one thread each.
 
-Leave-one-out on diabetes (442 folds x 9 tau) and autompg (392 x 24), gamma 1 (paper's relaxation: the penalty alone inside
-the perspective). clarabel: `solve()` alone, set-up apart, tolerances so that its primal and dual meet to 1e-6 relative;
+Leave-one-out on diabetes (442 folds x 9 tau) and autompg (392 x 24), gamma 1 (paper's relaxation: the penalty alone
+inside the perspective). clarabel: `solve()` alone, set-up apart, tolerances so that its primal and dual meet to 1e-6;
 both sides' certified relative gaps are checked. clarabel runs on every STEP-th fold and is scaled up.
 
     python scripts/bench/bounds_speed.py [--gamma 1] [--step 4] [--out FILE]
@@ -45,9 +45,9 @@ class Conic:
             block = sparse.lil_matrix((3, 3 * q))
             block[0, q + j] = block[0, 2 * q + j] = block[2, q + j] = -1.0
             block[1, j], block[2, 2 * q + j] = -2.0, 1.0
-            rows.append(block.tocsc())
+            rows.append(sparse.csc_matrix(block))
             cones.append(clarabel.SecondOrderConeT(3))
-        self.A, self.cones = sparse.vstack(rows).tocsc(), cones
+        self.A, self.cones = sparse.csc_matrix(sparse.vstack(rows)), cones
         self.settings = clarabel.DefaultSettings()
         self.settings.verbose = False
         self.settings.max_threads = 1
@@ -60,7 +60,8 @@ class Conic:
         P = sparse.block_diag([2.0 * problem.Q, sparse.csc_matrix((2 * q, 2 * q))], format="csc")
         right = np.concatenate([np.ones(q), [float(tau)], np.zeros(3 * q)])
         linear = np.concatenate([-2.0 * problem.c, problem.penalty, np.zeros(q)])
-        solver = clarabel.DefaultSolver(sparse.triu(P).tocsc(), linear, self.A, right, self.cones, self.settings)
+        upper = sparse.csc_matrix(sparse.triu(P))
+        solver = clarabel.DefaultSolver(upper, linear, self.A, right, self.cones, self.settings)
         ready = time.perf_counter()
         found = solver.solve()
         done = time.perf_counter()
@@ -110,10 +111,12 @@ def run(name: str, gamma: float, step: int) -> list[list[object]]:
     conic = model_solve * scale
     head = [name, gamma, cells]
     return [
-        [*head, "clarabel solve()", conic, 1e6 * conic / cells, 1.0, f"{model_gap:.1e}", f"set-up {model_setup * scale:.2f} s"],
+        [*head, "clarabel solve()", conic, 1e6 * conic / cells, 1.0, f"{model_gap:.1e}",
+         f"set-up {model_setup * scale:.2f} s"],
         [*head, "our relaxations", solve, 1e6 * solve / cells, conic / solve, f"{gap:.1e}",
          f"set-up {setup:.2f} s, moments {moments_seconds:.2f} s, differ by {worst_difference:.1e} of yy"],
-        [*head, "relaxations, incumbents, all safe bounds", everything, 1e6 * everything / cells, conic / everything, "",
+        [*head, "relaxations, incumbents, all safe bounds", everything, 1e6 * everything / cells, conic / everything,
+         "",
          f"with moments; {int((bounds.left == 0).sum())} cells decided"],
     ]  # fmt: skip
 

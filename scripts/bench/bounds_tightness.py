@@ -1,8 +1,8 @@
 """How wide each bound of the CV error is, beside the printed (invalid) one, on the same incumbents.
 
-Five data sets, leave-one-out and blocks of ten rows, gamma 0.01, 0.1 and 1, every tau (diabetes64: 1 to 20). The widths are
-relative to h at the incumbents. Two tables: the best certified interval and the printed one on all folds; every bound by
-itself on at most FOLDS folds.
+Five data sets, leave-one-out and blocks of ten rows, gamma 0.01, 0.1 and 1, every tau (diabetes64: 1 to 20). The
+widths are relative to h at the incumbents. Two tables: the best certified interval and the printed one on all folds;
+every bound by itself on at most FOLDS folds.
 
     python scripts/bench/bounds_tightness.py [--data diabetes,servo] [--folds loo,blocks:10] [--sample 40] [--out FILE]
 """
@@ -13,7 +13,6 @@ import argparse
 import sys
 import time
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -33,6 +32,8 @@ from sparsecv_mio.units import Interval
 GAMMAS = (0.01, 0.1, 1.0)
 NAMES = ("diabetes", "housing", "servo", "autompg", "diabetes64")
 Method = Callable[[FoldBounds, list[int]], list[tuple[float, float]]]
+
+INSTANCE_OF: dict[str, str] = {}  # of the data, by fingerprint
 
 
 def taus_of(data: StandardData) -> list[int]:
@@ -120,7 +121,8 @@ def each_bound(data: StandardData, spec: str, gamma: float, sample: int) -> list
             width[name] += sum(high - low for low, high in ends)
     base = width["as printed (invalid)"]
     return [
-        [data.dataset_name, spec, gamma, name, width[name] / held, width[name] / base, 1e6 * seconds[name] / cells]
+        [INSTANCE_OF[data.dataset.fingerprint], spec, gamma, name, width[name] / held, width[name] / base,
+         1e6 * seconds[name] / cells]
         for name in METHODS
         if seconds[name] > 0.0
     ]
@@ -137,24 +139,18 @@ def all_folds(data: StandardData, spec: str) -> list[list[object]]:
         per_tau = wide.sum(axis=1) / base.sum(axis=1)
         cells = wide.size
         rows.append(
-            [data.dataset_name, spec, gamma, cells, wide.sum() / middle, base.sum() / middle, wide.sum() / base.sum(),
-             float(per_tau.mean()), float(per_tau.max()), float((safe.left[g] == 0).mean()),
+            [INSTANCE_OF[data.dataset.fingerprint], spec, gamma, cells, wide.sum() / middle, base.sum() / middle,
+             wide.sum() / base.sum(), float(per_tau.mean()), float(per_tau.max()), float((safe.left[g] == 0).mean()),
              1e6 * float(safe.seconds[g]) / cells]
         )  # fmt: skip
     return rows
 
 
-class Named(StandardData):
-    """Standard data that remember their name in the tables."""
-
-    dataset_name: str
-
-
-def load(name: str) -> Named:
+def load(name: str) -> StandardData:
+    """An instance in standard coordinates."""
     data = standardize(read_dataset(INSTANCES / f"{name}.csv", TARGETS[name]))
-    named = replace(data)
-    object.__setattr__(named, "dataset_name", name)
-    return named  # type: ignore[return-value]
+    INSTANCE_OF[data.dataset.fingerprint] = name
+    return data
 
 
 def main() -> int:
@@ -182,12 +178,13 @@ def main() -> int:
             "",
             environment(),
             "",
-            "Best certified interval (`safe`) beside the printed one, all folds and taus. Widths are sums over cells, over h",
-            "at the relaxations' points; the ratios by tau are of sums over folds; time is one thread, incumbents included.",
+            "Best certified interval (`safe`) beside the printed one, all folds and taus. Widths are sums over cells,",
+            "over h at the relaxations' points; the ratios by tau are of sums over folds; time is one thread,",
+            "incumbents included.",
             "",
             table(
-                ["data", "folds", "gamma", "cells", "width / h", "printed / h", "ratio", "mean ratio by tau", "worst tau",
-                 "cells decided", "us / cell"], first,
+                ["data", "folds", "gamma", "cells", "width / h", "printed / h", "ratio", "mean ratio by tau",
+                 "worst tau", "cells decided", "us / cell"], first,
             ),
             "",
             f"Every bound by itself, the same incumbents, at most {options.sample} folds. Time without incumbents.",

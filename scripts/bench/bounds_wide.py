@@ -54,7 +54,8 @@ def main() -> int:
             "",
             environment(),
             "",
-            f"{seconds:.1f} s on one thread, compilation included where the kernels were not cached; {peak:.2f} GB at the peak. "
+            f"{seconds:.1f} s on one thread, compilation included where the kernels were not cached; "
+            f"{peak:.2f} GB at the peak. "
             f"Largest (ubar - D) / ubar over folds and tau: {worst:.4f}. Median width over the estimate of h: "
             f"{np.median(widths):.2f}: the intervals are wide.",
             "",
