@@ -121,8 +121,15 @@ def each_bound(data: StandardData, spec: str, gamma: float, sample: int) -> list
             width[name] += sum(high - low for low, high in ends)
     base = width["as printed (invalid)"]
     return [
-        [INSTANCE_OF[data.dataset.fingerprint], spec, gamma, name, width[name] / held, width[name] / base,
-         1e6 * seconds[name] / cells]
+        [
+            INSTANCE_OF[data.dataset.fingerprint],
+            spec,
+            gamma,
+            name,
+            width[name] / held,
+            width[name] / base,
+            1e6 * seconds[name] / cells,
+        ]
         for name in METHODS
         if seconds[name] > 0.0
     ]

