@@ -114,7 +114,7 @@ def run(name: str, gamma: float, step: int) -> list[list[object]]:
         [*head, "clarabel solve()", conic, 1e6 * conic / cells, 1.0, f"{model_gap:.1e}",
          f"set-up {model_setup * scale:.2f} s"],
         [*head, "our relaxations", solve, 1e6 * solve / cells, conic / solve, f"{gap:.1e}",
-         f"set-up {setup:.2f} s, moments {moments_seconds:.2f} s, differ by {worst_difference:.1e} of yy"],
+         f"set-up {setup:.2f} s, moments {moments_seconds:.2f} s, differ by {worst_difference:.1e} yy"],
         [*head, "relaxations, incumbents, all safe bounds", everything, 1e6 * everything / cells, conic / everything,
          "",
          f"with moments; {int((bounds.left == 0).sum())} cells decided"],

@@ -194,7 +194,7 @@ def main() -> int:
                  "worst tau", "cells decided", "us / cell"], first,
             ),
             "",
-            f"Every bound by itself, the same incumbents, at most {options.sample} folds. Time without incumbents.",
+            f"Every bound by itself, same incumbents, a sample of {options.sample} folds or more; h at the incumbents.",
             "",
             table(["data", "folds", "gamma", "bound", "width / h", "of printed", "us / cell"], second),
             "",

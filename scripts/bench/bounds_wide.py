@@ -54,10 +54,8 @@ def main() -> int:
             "",
             environment(),
             "",
-            f"{seconds:.1f} s on one thread, compilation included where the kernels were not cached; "
-            f"{peak:.2f} GB at the peak. "
-            f"Largest (ubar - D) / ubar over folds and tau: {worst:.4f}. Median width over the estimate of h: "
-            f"{np.median(widths):.2f}: the intervals are wide.",
+            f"{seconds:.1f} s on one thread, {peak:.2f} GB at the peak. Largest (ubar - D) / ubar over folds and tau: "
+            f"{worst:.4f}. Median width over the estimate of h: {np.median(widths):.2f}: the intervals are wide.",
             "",
             table(head, rows),
             "",
