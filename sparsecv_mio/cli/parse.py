@@ -14,7 +14,6 @@ MAX_COUNT = 10_000
 ENGINES = ("auto", "enumerate", "shared", "per-fold")
 METHODS = ("rounds", "joint", "algorithm1", "grid", "descent")
 BY_MIO = ("joint", "algorithm1", "grid")
-BACKENDS = ("native", "gurobi", "highs", "scip", "mosek")
 SCALES = ("length", "variance", "none")
 INTERCEPTS = ("fold", "global", "none")
 
@@ -194,16 +193,20 @@ def threads(value: int | None, cores: int) -> int:
     return cores if value is None else value
 
 
-def method(word: str, backend: str, budget: int | None, engine: str, refine: bool = False) -> str:
-    """A method of `solve` with what goes with it.
+def method(word: str | None, backend: str, budget: int | None, engine: str, refine: bool = False) -> str:
+    """A method of `solve` with what goes with it; where none is named, one that the backend can serve.
 
     Examples
     --------
-    >>> method("algorithm1", "scip", 10, "auto")
-    'algorithm1'
+    >>> method("algorithm1", "scip", 10, "auto"), method(None, "scip", None, "auto")
+    ('algorithm1', 'joint')
     """
+    from sparsecv_mio.formulation.backends import BACKENDS
+
+    one_of(backend, tuple(BACKENDS), "--backend")
+    if word is None:
+        word = "rounds" if backend == "native" else "joint"
     one_of(word, METHODS, "--method")
-    one_of(backend, BACKENDS, "--backend")
     if backend != "native" and word not in BY_MIO:
         raise BadInput(f"--backend {backend}: goes with --method joint, algorithm1 or grid")
     if budget is not None and (budget < 0 or word not in BY_MIO):

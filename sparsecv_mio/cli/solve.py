@@ -13,7 +13,7 @@ app = typer.Typer(add_completion=False, rich_markup_mode=None)
 
 
 @app.command(epilog="Exit codes: 0 proved within --gap, 2 bad input, 3 limit reached (answer printed, bounds valid), "
-             "130 interrupted (answer and record written).")  # fmt: skip
+             "4 backend unavailable, 130 interrupted (answer and record written).")  # fmt: skip
 def solve(
     data: options.DataFile,
     target: options.Target = None,
@@ -50,23 +50,24 @@ def solve(
         ),
     ] = "auto",
     method: Annotated[
-        str,
+        str | None,
         typer.Option(
             "--method",
             metavar="rounds|joint|algorithm1|grid|descent",
             help="rounds: every cell in rounds of growing effort, work shared between taus and folds; algorithm1: "
             "bounds, then one MIO at a time (the paper's); joint: the same over all pairs in a better order; grid: "
             "every cell an MIO (the baseline); descent: gamma and tau in turn, gamma free between the least and the "
-            "largest one given. [rounds]",
+            "largest one given. [rounds; joint with another --backend than native]",
             show_default=False,
         ),
-    ] = "rounds",
+    ] = None,
     backend: Annotated[
         str,
         typer.Option(
             "--backend",
             metavar="B",
-            help="Who solves the MIOs of joint, algorithm1 and grid; see `sparsecv backends`. [native]",
+            help="Who solves each MIO of joint, algorithm1 and grid; see `sparsecv backends`. Any but native without "
+            "--method means joint. [native]",
             show_default=False,
         ),
     ] = "native",
@@ -102,7 +103,7 @@ def solve(
     parse.one_of(scale, parse.SCALES, "--scale")
     parse.one_of(intercept, parse.INTERCEPTS, "--intercept")
     parse.one_of(engine, parse.ENGINES, "--engine")
-    parse.method(method, backend, mio_budget, engine, refine)
+    method = parse.method(method, backend, mio_budget, engine, refine)
     parse.gap(gap)
     seconds = parse.time_limit(time_limit)
     workers = parse.threads(threads, session.cores())
