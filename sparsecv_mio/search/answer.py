@@ -36,7 +36,9 @@ from sparsecv_mio.search.candidates import VALUE_RTOL, fit_from_moments
 from sparsecv_mio.search.cells import CellTable, PairBounds
 
 if TYPE_CHECKING:
-    from sparsecv_mio.search.driver import Clock, CrossValidation, Grid, Progress
+    from sparsecv_mio.search.clock import Clock, Progress
+    from sparsecv_mio.search.request import Grid
+    from sparsecv_mio.search.run import CrossValidation
 
 IntArray = NDArray[np.int64]
 
@@ -247,7 +249,8 @@ def build_path(
     """Best subsets on all rows for every gamma, in rounds of growing effort."""
     from threadpoolctl import threadpool_limits
 
-    from sparsecv_mio.search.driver import EFFORT_GROWTH, FIRST_EFFORT, Progress
+    from sparsecv_mio.search.clock import Progress
+    from sparsecv_mio.search.run import EFFORT_GROWTH, FIRST_EFFORT
 
     moments: Moments = row_moments(data, slice(0, data.n))
     problem = moments.problem(data, 1.0)

@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 from sparsecv_mio.errors import BadInput, CorruptStore
 
 if TYPE_CHECKING:
-    from sparsecv_mio.search.driver import CrossValidation
+    from sparsecv_mio.search.run import CrossValidation
 
 SCHEMA = "sparsecv-checkpoint/1"
 EVERY = 0.5  # seconds between two writes, or more where a write takes long

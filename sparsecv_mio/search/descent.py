@@ -16,8 +16,10 @@ from sparsecv_mio.certificate.record import DescentStep, Record, Refined
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.folds import FoldPlan
 from sparsecv_mio.data.standard import StandardData, standardize
-from sparsecv_mio.search.driver import Clock, CrossValidation, Grid, Progress
+from sparsecv_mio.search.clock import Clock, Progress
 from sparsecv_mio.search.gamma import LEAST, MOST, GammaCurve, GammaPoint
+from sparsecv_mio.search.request import Grid, check_options
+from sparsecv_mio.search.run import CrossValidation
 
 PROGRESS = 1e-9  # relative fall of the CV error below which a move is no improvement
 MOST_MOVES = 100
@@ -133,7 +135,6 @@ def descend(
     ('proved', 2, 'start')
     """
     from sparsecv_mio.search.answer import build_record
-    from sparsecv_mio.search.driver import check_options
     from sparsecv_mio.search.last_answer import score_one_pair
 
     check_options(dataset, folds, gap, one_se, time_limit, threads)

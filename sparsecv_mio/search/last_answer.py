@@ -11,7 +11,7 @@ from sparsecv_mio.search.allfolds.full import FullData, Listing
 from sparsecv_mio.search.fold_job import FoldJob
 
 if TYPE_CHECKING:
-    from sparsecv_mio.search.driver import CrossValidation
+    from sparsecv_mio.search.run import CrossValidation
 
 FEW_FOLDS = 1000  # that many are scored one by one, with bounds
 SMALL_FOLD = 16  # rows; more folds, of at most this size, are left out of the full-data fit

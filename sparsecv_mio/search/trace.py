@@ -17,7 +17,7 @@ from typing import IO, TYPE_CHECKING, Any
 from sparsecv_mio.errors import BadInput, CorruptStore
 
 if TYPE_CHECKING:
-    from sparsecv_mio.search.driver import CrossValidation
+    from sparsecv_mio.search.run import CrossValidation
 
 SCHEMA = "sparsecv-trace/1"
 EVERY = 0.02  # seconds between two lines

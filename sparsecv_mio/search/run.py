@@ -1,0 +1,267 @@
+"""A search as explicit state: rounds of growing effort over all cells until the certificate closes."""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sparsecv_mio.data.folds import FoldPlan
+from sparsecv_mio.data.standard import StandardData
+from sparsecv_mio.formulation.backends.native.path import PathResult, solve_path
+from sparsecv_mio.problem.accumulate import Moments, row_moments, training_moments
+from sparsecv_mio.search.allfolds import Engine, solve_all_folds
+from sparsecv_mio.search.allfolds.full import FullData
+from sparsecv_mio.search.cells import CellTable, PairBounds, pair_bounds
+from sparsecv_mio.search.clock import Clock, Progress
+from sparsecv_mio.search.fold_job import FoldJob
+from sparsecv_mio.search.request import Grid
+
+FIRST_EFFORT, EFFORT_GROWTH = 1 << 13, 8
+MANY_FOLDS = 1000  # a limit may leave the rest of a round unvisited
+MANY_CELLS, REPORT_SECONDS = 100_000, 0.2  # summing so many cells after every fold would cost more than the folds
+FULL_SHARE = 0.1  # of the time limit, for the first pass on all rows
+
+
+class CrossValidation:
+    """A run as explicit state: `begin`, then `round` until `finished`; every moment holds a valid certificate.
+
+    A round gives every open cell the same effort, counted in nodes; the next one eight times as much. With a gap
+    above 0, pairs whose certified lower bound already exceeds the best upper bound by the gap are left as they are.
+    `at_safe_point` is called whenever the state may be stored: no cell is half-written then.
+    """
+
+    name = "rounds"
+
+    def __init__(
+        self,
+        data: StandardData,
+        folds: FoldPlan,
+        grid: Grid,
+        gap: float,
+        clock: Clock,
+        threads: int,
+        progress: Callable[[Progress], None] | None,
+        engine: Engine = Engine.AUTO,
+    ) -> None:
+        self.data, self.folds, self.grid, self.gap, self.engine = data, folds, grid, gap, engine
+        self.decided_by: dict[str, int] = {}
+        self.clock, self.threads, self.progress = clock, threads, progress
+        self.cells = CellTable.empty(len(grid.gammas), len(grid.taus), folds.k)
+        self.full: list[PathResult] = []
+        self.all_rows: Moments | None = None
+        self.nodes = 0
+        self.effort = FIRST_EFFORT
+        self.passed = np.zeros(len(grid.gammas), dtype=bool)  # gammas that one tree for all folds has seen
+        self.in_round: NDArray[np.bool_] | None = None  # cells of the present round
+        self.rest: list[int] = []  # folds it has yet to visit
+        self.at_safe_point: Callable[[], None] | None = None
+        self._reported = -np.inf
+        self.watch: Callable[[], None] | None = None  # called with every report of progress
+
+    def state(self) -> dict[str, NDArray[Any]]:
+        """Where the run stands, beside the cells: see :mod:`sparsecv_mio.search.checkpoint`."""
+        wanted = self.in_round if self.in_round is not None else np.zeros((0, 0, 0), dtype=bool)
+        return {
+            "nodes": np.array(self.nodes),
+            "effort": np.array(self.effort),
+            "passed": self.passed,
+            "in_round": wanted,
+            "rest": np.array(self.rest, dtype=np.int64),
+            "decided_by": np.array(json.dumps(self.decided_by)),
+        }
+
+    def restore(self, state: dict[str, NDArray[Any]]) -> None:
+        """Go to where `state` was taken."""
+        self.nodes, self.effort = int(state["nodes"]), int(state["effort"])
+        self.passed[:] = state["passed"]
+        self.in_round = state["in_round"] if state["in_round"].size else None
+        self.rest = state["rest"].tolist()
+        self.decided_by = json.loads(str(state["decided_by"]))
+
+    def prepare(self) -> None:
+        """What a resumed run computes again."""
+        self.begin()
+
+    def _safe(self) -> None:
+        if self.at_safe_point is not None and not self.clock.expired():
+            self.at_safe_point()
+
+    def begin(self) -> None:
+        """Best subsets on all rows, for every gamma: first supports for the folds and the training-loss bound."""
+        self.all_rows = row_moments(self.data, slice(0, self.data.n))
+        problem = self.all_rows.problem(self.data, 1.0)
+        starts: list[NDArray[np.int64]] = []
+        found: dict[int, PathResult] = {}
+
+        def first_pass_over() -> bool:
+            return self.clock.share_spent(FULL_SHARE)
+
+        for g in np.argsort(-self.grid.gammas, kind="stable").tolist():
+            here = problem.with_gamma(float(self.grid.gammas[g]))
+            found[g] = solve_path(
+                here, self.grid.taus.tolist(), starts=starts, effort=self.effort, expired=first_pass_over
+            )
+            starts = [cell.support for cell in found[g].cells.values()]
+            self.nodes += found[g].nodes
+        self.full = [found[g] for g in range(len(self.grid.gammas))]
+
+    def all_folds(self) -> None:
+        """Decide what one tree can decide for all folds at once; the rest is left to the rounds."""
+        assert self.all_rows is not None
+        if self.engine is Engine.PER_FOLD:
+            return
+        full = FullData(self.data, self.folds, self.all_rows, self.grid.taus, self.cells, self.threads)
+        for g in np.argsort(-self.grid.gammas, kind="stable").tolist():
+            if self.passed[g]:
+                continue
+            nodes, decided = solve_all_folds(
+                full, g, float(self.grid.gammas[g]), self.full[g], self.engine, self.clock.expired
+            )
+            self.nodes += nodes
+            for name, count in decided.items():
+                self.decided_by[name] = self.decided_by.get(name, 0) + count
+            self.passed[g] = True
+            self._report()
+            self._safe()
+
+    def bounds(self) -> PairBounds:
+        """Return the sums over folds."""
+        return pair_bounds(self.cells, self.grid.gammas, self.grid.taus)
+
+    def wanted(self) -> NDArray[np.bool_]:
+        """(G, T, K): the cells worth more work."""
+        open_cells = ~self.cells.final
+        if self.gap > 0.0:
+            now = self.bounds()
+            if np.isfinite(now.ceiling):
+                hopeless = now.lower >= now.ceiling * (1.0 - self.gap)
+                hopeless[now.best] = False
+                open_cells &= ~hopeless[:, :, None]
+        return open_cells
+
+    def engines(self) -> str:
+        """Which engine decided how many cells, in words."""
+        alone = int(self.cells.decided.sum()) - sum(self.decided_by.values())
+        parts = [f"{name} {count}" for name, count in self.decided_by.items()]
+        return ", ".join(parts + [f"per-fold {alone}"]) if parts else "per-fold"
+
+    def solved_by_branching(self) -> int:
+        """Cells (gamma, tau, fold) that a tree decided."""
+        return int((self.cells.decided & self.cells.branched).sum())
+
+    @property
+    def finished(self) -> bool:
+        """Whether the certificate is closed, or nothing is left to do."""
+        if self.rest and not self.clock.expired():
+            return False
+        if self.gap > 0.0 and self.bounds().proved(self.gap):
+            return True
+        return self.clock.expired() or not self.wanted().any()
+
+    def step(self) -> None:
+        """One round."""
+        self.round()
+
+    def round(self) -> None:
+        """Give every cell that is worth it the effort of this round, folds on threads."""
+        if self.in_round is None:
+            self.in_round = self.wanted()
+            self.rest = np.flatnonzero(self.in_round.any(axis=(0, 1))).tolist()
+        wanted = self.in_round
+        job = FoldJob(
+            self.data, self.folds, self.grid.gammas, self.grid.taus, self.full, self.cells, self.effort,
+            self.clock.expired,
+        )  # fmt: skip
+        while self.rest:
+            # moments are made per visit: parts only where somebody stores the state between them
+            size = max(8 * self.threads, self.folds.k // 16) if self.at_safe_point is not None else len(self.rest)
+            which = self.rest[:size]
+            for nodes in run_folds(
+                training_moments(self.data, self.folds, which),
+                lambda fold, moments: job.run(fold, moments, wanted[:, :, fold]),
+                min(self.threads, len(which)),
+            ):
+                self.nodes += nodes
+                self._report()
+                if self.at_safe_point is None and self.folds.k > MANY_FOLDS and self.clock.expired():
+                    break
+            del self.rest[:size]
+            if self.rest:
+                self._safe()
+        self.in_round = None
+        self.effort *= EFFORT_GROWTH
+        self._safe()
+
+    def _report(self) -> None:
+        if self.watch is not None:
+            self.watch()
+        many = self.cells.final.size > MANY_CELLS
+        if self.progress is None or (many and time.monotonic() < self._reported + REPORT_SECONDS):
+            return
+        self._reported = time.monotonic()
+        now = self.bounds()
+        per_row = self.data.y_unit**2 / max(int((self.folds.labels >= 0).sum()), 1)
+        self.progress(
+            Progress(
+                done=int(self.cells.final.sum()),
+                total=int(self.cells.final.size),
+                nodes=self.nodes,
+                lower=now.floor * per_row,
+                upper=now.ceiling * per_row,
+                seconds=self.clock.seconds,
+            )
+        )
+
+
+def run_folds(
+    source: Iterator[tuple[int, Moments]], work: Callable[[int, Moments], int], threads: int
+) -> Iterator[int]:
+    """Run `work` over folds on threads, at most two folds ahead of each thread; yields the nodes of each.
+
+    BLAS is held to one thread: the folds are the parallelism.
+    """
+    from threadpoolctl import threadpool_limits
+
+    with threadpool_limits(limits=1):
+        if threads <= 1:
+            for fold, moments in source:
+                yield work(fold, moments)
+            return
+        with ThreadPoolExecutor(threads) as pool:
+            flying: set[Future[int]] = set()
+            for fold, moments in source:
+                flying.add(pool.submit(work, fold, moments))
+                if len(flying) >= 2 * threads:
+                    done, flying = wait(flying, return_when=FIRST_COMPLETED)
+                    for future in done:
+                        yield future.result()
+            for future in flying:
+                yield future.result()
+
+
+def carry_out(
+    run: CrossValidation, checkpoint: str | os.PathLike[str] | None, resume: str | os.PathLike[str] | None
+) -> None:
+    """Run from the start, or from where `resume` left off, to the end; store the state in `checkpoint` on the way."""
+    from sparsecv_mio.search import checkpoint as store
+
+    if resume is not None:
+        store.resume(run, resume)
+    else:
+        run.begin()
+    keeper = store.Checkpoint(checkpoint) if checkpoint is not None else None
+    if keeper is not None:
+        keeper.write(run)
+        run.at_safe_point = lambda: keeper.visit(run)
+    run.all_folds()
+    while not run.finished:
+        run.step()
+    if keeper is not None and not run.clock.expired():
+        keeper.write(run)
