@@ -20,7 +20,9 @@ FloatArray = NDArray[np.float64]
 MARGIN = 1e-6  # widening of the level, in units of yy - f_r: the start itself must stay feasible to solver tolerances
 
 
-def level_set_interval(scaled: ScaledProblem, upper: float) -> tuple[FloatArray, FloatArray]:
+def level_set_interval(
+    scaled: ScaledProblem, upper: float, margin: float = MARGIN
+) -> tuple[FloatArray, FloatArray]:
     """Bound every scaled coefficient of every u with `phi(u) <= upper`.
 
     Parameters
@@ -28,13 +30,15 @@ def level_set_interval(scaled: ScaledProblem, upper: float) -> tuple[FloatArray,
     scaled : ScaledProblem
     upper : float
         A phi, that of the start.
+    margin : float, optional
+        Widening of the level.
 
     Returns
     -------
     lo, hi : (q,) arrays
         Infinite where the matrix is singular to working precision.
     """
-    level = max(upper - scaled.floor, 0.0) + MARGIN
+    level = max(upper - scaled.floor, 0.0) + margin
     # a centre u_0 that solves the ridge equations but for a residual: rho^2 <= level + 2 doubt rho
     rho = scaled.doubt + np.sqrt(scaled.doubt**2 + level)
     with np.errstate(invalid="ignore"):
@@ -76,5 +80,5 @@ def require_finite(lo: FloatArray, hi: FloatArray, backend: str) -> None:
     if not (np.isfinite(lo).all() and np.isfinite(hi).all()):
         raise BadInput(
             f"gamma is so small that the columns are collinear to rounding and {backend} has no valid big-M; "
-            "take a larger gamma or the perspective formulation of gurobi"
+            "take a larger gamma or the native backend"
         )

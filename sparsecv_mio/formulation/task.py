@@ -55,6 +55,11 @@ class Task:
         """Number of columns."""
         return self.scaled.q
 
+    @property
+    def reach(self) -> float:
+        """Width of the widest range of a scaled coefficient; 0 without columns, inf where one is not bounded."""
+        return float(np.max(self.hi - self.lo, initial=0.0))
+
     def magnified(self, factor: float) -> Task:
         """Return the same task with u times `factor`, phi times its square, for solvers with absolute tolerances."""
         square = factor**2

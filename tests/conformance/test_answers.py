@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 
 import numpy as np
 import pytest
 from conformance_suite import FORMS, brute_force, problem_of, random_constraints, random_problem, usable
 
-from sparsecv_mio.errors import BadInput
+from sparsecv_mio.errors import BackendFailed, BadInput
+from sparsecv_mio.formulation.backends import base
 from sparsecv_mio.formulation.constraints import FREE, SideConstraints
 from sparsecv_mio.formulation.outcome import Advice, Limits, Outcome, Start, Stop
-from sparsecv_mio.formulation.refit import refit
+from sparsecv_mio.formulation.refit import Fit, refit
 from sparsecv_mio.formulation.task import make_task
 from sparsecv_mio.problem.problem import SparseProblem
 
@@ -157,6 +159,80 @@ def test_tiny_and_huge_gamma(name: str, form: str, gamma: float) -> None:
         assert outcome.stop is Stop.OPTIMAL
 
 
+def from_nothing(problem: SparseProblem, tau: int, constraints: SideConstraints) -> Fit:
+    """A start that leaves everything to the solver."""
+    return refit(problem, (), constraints)
+
+
+def best_refit(problem: SparseProblem, tau: int) -> float:
+    """min f by enumeration, every fit in extended precision."""
+    return min(refit(problem, s).objective for s in itertools.combinations(range(problem.q), tau))
+
+
+@pytest.mark.parametrize(("name", "form"), FORMS)
+def test_collinear_columns_under_a_tiny_gamma(name: str, form: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Coefficients may then be 1e4 times their scale or more, where solvers give wrong bounds: none is passed on."""
+    backend = usable(name)
+    monkeypatch.setattr(base, "feasible_start", from_nothing)
+    rng = np.random.default_rng(15)
+    for k in range(QUICK):
+        q = int(rng.integers(3, 8))
+        X = rng.standard_normal((int(rng.integers(5, 25)), q))
+        X[:, -1] = X[:, 0] + (10.0 ** rng.uniform(-7, -3) * rng.standard_normal(len(X)) if k % 2 else 0.0)
+        X = X - X.mean(axis=0)
+        problem = problem_of(X / np.linalg.norm(X, axis=0), rng.standard_normal(len(X)), 10.0 ** rng.uniform(-12, -6))
+        tau = int(rng.integers(1, q + 1))
+        try:
+            outcome = backend.solve(problem, tau, formulation=form, limits=Limits(seconds=10.0))
+        except (BadInput, BackendFailed):  # no valid big-M, or a breakdown: said, not hidden
+            continue
+        truth = best_refit(problem, tau)
+        assert outcome.lower <= truth * (1 + 1e-9) and outcome.upper >= truth * (1 - 1e-9)
+        if outcome.stop is Stop.OPTIMAL:
+            assert outcome.upper <= truth * (1 + 1e-6)
+
+
+@pytest.mark.parametrize(("name", "form"), FORMS)
+def test_an_answer_far_below_the_scale(name: str, form: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """R^2 of 1 - 1e-8: a share of ||y||^2 that solvers are trusted to is many times the answer, yet it is found."""
+    backend = usable(name)
+    rng = np.random.default_rng(16)
+    for start in (None, from_nothing):
+        if start is not None:
+            monkeypatch.setattr(base, "feasible_start", start)
+        for _ in range(4):
+            X = rng.standard_normal((40, 8))
+            X = (X - X.mean(axis=0)) / np.linalg.norm(X - X.mean(axis=0), axis=0)
+            y = X @ np.array([2.0, -1.0, 1.5, 0.001, 0, 0, 0, 0]) + 3e-5 * rng.standard_normal(40)
+            problem = problem_of(X, y, 1e-9)
+            outcome = backend.solve(problem, 4, formulation=form, limits=Limits(seconds=30.0))
+            truth = best_refit(problem, 4)
+            assert truth < 1e-7 * problem.yy
+            assert outcome.lower <= truth * (1 + 1e-9) and outcome.upper <= truth * (1 + 1e-6)
+            assert outcome.stop is Stop.OPTIMAL and outcome.lower >= 0.99 * truth
+
+
+@pytest.mark.parametrize(("name", "form"), FORMS)
+def test_advice_about_a_start_that_is_not_in_use_is_dropped(
+    name: str, form: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Intervals and screening hold for what beats the start; side constraints may leave nothing that does."""
+    backend = usable(name)
+    monkeypatch.setattr(base, "feasible_start", from_nothing)
+    if "force" not in backend.capabilities.formulations[form]:
+        pytest.skip(f"{name} {form} takes no side constraints")
+    problem = problem_scaled(random_problem(np.random.default_rng(17), q=6))
+    best = min(itertools.combinations(range(6), 2), key=lambda s: refit(problem, s).objective)
+    beta = np.zeros(6)
+    beta[list(best)] = refit(problem, best).beta
+    only_best = Advice(interval=(beta - 1e-9, beta + 1e-9), fixed_out=tuple(set(range(6)) - set(best)))
+    banned = SideConstraints(forced_out=best[:1])
+    for start in (Start(best, "excluded"), None):
+        outcome = backend.solve(problem, 2, formulation=form, constraints=banned, start=start, advice=only_best)
+        check(outcome, brute_force(problem, 2, banned), problem)
+        assert outcome.stop is Stop.OPTIMAL
+
+
 @pytest.mark.parametrize(("name", "form"), FORMS)
 def test_fewer_rows_than_columns(name: str, form: str) -> None:
     backend = usable(name)
@@ -256,7 +332,8 @@ def test_advice_is_used_and_checked(name: str, form: str) -> None:
         fixed_in=plain.incumbent[:1] if plain.incumbent else (),
         points=(np.linalg.solve(problem.M, problem.c),),
     )
-    outcome = backend.solve(problem, 3, formulation=form, advice=advice)
+    best = Start(plain.incumbent or (), "plain run")
+    outcome = backend.solve(problem, 3, formulation=form, advice=advice, start=best)
     check(outcome, truth, problem)
     assert outcome.lower >= truth * (1 - 2e-9)
 

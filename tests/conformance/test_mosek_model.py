@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -10,16 +11,18 @@ import numpy as np
 import pytest
 from conformance_suite import brute_force, random_problem, value
 
+from sparsecv_mio.errors import BackendFailed, BackendUnavailable
+from sparsecv_mio.formulation.backends import get_backend
 from sparsecv_mio.formulation.constraints import FREE, SideConstraints
 from sparsecv_mio.formulation.feasible import feasible_start
 from sparsecv_mio.formulation.lowering import lower_model
 from sparsecv_mio.formulation.models.conic import conic_model, set_point
 from sparsecv_mio.formulation.models.perspective import FactorModel
-from sparsecv_mio.formulation.outcome import Advice
+from sparsecv_mio.formulation.outcome import Advice, Limits, Stop
 from sparsecv_mio.formulation.task import Task, make_task
 
 mosek = pytest.importorskip("mosek")
-from sparsecv_mio.formulation.backends.mosek import build, evaluate, from_kernel  # noqa: E402
+from sparsecv_mio.formulation.backends.mosek import build, evaluate, from_kernel, read_answer  # noqa: E402
 
 
 def tasks(count: int) -> Iterator[Task]:
@@ -145,8 +148,6 @@ def test_files_read_back_to_the_same_model(tmp_path: Path, suffix: str) -> None:
 
 def test_solving_is_left_to_a_licence() -> None:
     """Nothing pretends to have solved: without a licence `optimize` itself refuses."""
-    from sparsecv_mio.formulation.backends import get_backend
-
     if get_backend("mosek").available().usable:
         pytest.skip("a licence is here: test_answers solves")
     task = next(tasks(1))
@@ -154,3 +155,26 @@ def test_solving_is_left_to_a_licence() -> None:
     with mosek.Env() as env, build(env, arrays) as solver, pytest.raises(mosek.Error) as caught:
         solver.optimize()
     assert caught.value.errno == mosek.rescode.err_missing_license_file
+
+
+def test_everything_up_to_the_licence_runs(tmp_path: Path) -> None:
+    """Model, parameters of every limit, start, log and callback are taken by Mosek; then it asks for a licence."""
+    backend = get_backend("mosek")
+    if backend.available().usable:
+        pytest.skip("a licence is here: test_limits solves")
+    limits = Limits(seconds=5.0, nodes=10, threads=2, log=str(tmp_path / "mosek.log"), cancel=threading.Event())
+    with pytest.raises(BackendUnavailable, match="backend mosek has no licence"):
+        backend._run(next(tasks(1)), "perspective", limits)
+    assert (tmp_path / "mosek.log").exists()
+
+
+def test_an_empty_answer_claims_nothing() -> None:
+    task = next(tasks(1))
+    model = FactorModel(task)
+    arrays = lower_model(model)
+    with mosek.Env() as env, build(env, arrays) as solver:
+        solver.putxxslice(mosek.soltype.itg, 0, arrays.size, [0.0] * arrays.size)
+        told = read_answer(solver, mosek.rescode.trm_max_time, arrays.columns(model.z), 0.5, Limits())
+        assert (told.stop, told.bound, told.supports) == (Stop.TIME, -np.inf, ())
+        with pytest.raises(BackendFailed, match="err_space"):
+            read_answer(solver, mosek.rescode.err_space, arrays.columns(model.z), 0.5, Limits())

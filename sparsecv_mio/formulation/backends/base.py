@@ -16,10 +16,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, ClassVar
 
-from sparsecv_mio.errors import BackendFailed, BackendUnavailable, BadInput, Contradiction
+from sparsecv_mio.errors import BackendUnavailable, BadInput, Contradiction
 from sparsecv_mio.formulation.constraints import FREE, SideConstraints
 from sparsecv_mio.formulation.feasible import feasible_start
 from sparsecv_mio.formulation.outcome import Advice, Limits, Outcome, Start, Stop
+from sparsecv_mio.formulation.reduction import Reduction, reduce_task
 from sparsecv_mio.formulation.refit import Fit, refit
 from sparsecv_mio.formulation.scaled import ROUNDING
 from sparsecv_mio.formulation.task import Task, make_task
@@ -31,6 +32,9 @@ if TYPE_CHECKING:
 
 TRUST = 2e-6  # a vendor's dual bound is trusted to this much of the objective's scale (theory section 9)
 PRIMAL = 5e-7  # and its incumbents meet their rows to about this much: both stand in the allowance
+WORTH = 1e-3  # of the answer: what is not trusted beyond that proves nothing
+MOST_PASSES = 3
+REACH = 2e3  # range of a scaled coefficient past which a vendor's bound is not trusted: wrong ones begin at 1e4
 KEPT_MODELS = 4
 LOG_TAIL = 2000
 
@@ -109,11 +113,31 @@ class _Kept:
     models: OrderedDict[tuple[str, tuple[int, ...]], SparseModel] = field(default_factory=OrderedDict)
 
 
+@dataclass(frozen=True, eq=False)
+class _Pass:
+    """One call of a solver: what it was asked, what it said, the best refit by then."""
+
+    part: Reduction
+    answer: Answer
+    best: Fit
+
+    def bound(self, boxed: float) -> tuple[float, str]:
+        """Return the solver's dual bound, in the units of f, less what it is not trusted for, and its own word."""
+        task, answer = self.part.task, self.answer
+        dual = task.scaled.objective(answer.bound)
+        if answer.certified:
+            return dual, answer.raw_status
+        if task.reach > REACH and math.isfinite(dual):
+            return -math.inf, f"{answer.raw_status}; bound not trusted, columns are too collinear for this gamma"
+        return dual - TRUST * max(task.problem.yy, boxed), answer.raw_status
+
+
 class Backend(ABC):
     """One solver under the contract."""
 
     name: ClassVar[str]
     capabilities: ClassVar[Capabilities]
+    reduces: ClassVar[bool] = True  # whether columns that every good support holds are eliminated before `_run`
 
     def __init__(self) -> None:
         self._local = threading.local()  # Pyomo models are not thread-safe
@@ -179,17 +203,38 @@ class Backend(ABC):
             return Outcome(Stop.INFEASIBLE, None, math.inf, math.inf, formulation=form, raw_status=why)
         if start is not None and constraints.allows(start.support, tau):
             first = min(first, refit(problem, start.support, constraints), key=lambda fit: fit.objective)
+        advice = _valid_advice(problem, advice, start, first)
         task = make_task(problem, tau, constraints, first, advice)
+        passes = self._passes(task, form, limits, advice)
+        outcome = self._judge(task, passes, limits, advice)
+        return replace(outcome, setup_seconds=time.perf_counter() - begin - outcome.seconds, formulation=form)
+
+    def _passes(self, task: Task, form: str, limits: Limits, advice: Advice) -> list[_Pass]:
+        """Solve; where the answer is too small beside the objective's scale, eliminate what it proves and solve again.
+
+        A start far above the optimum proves few columns in, the support that the solver found may prove more.
+        """
+        passes: list[_Pass] = []
+        while True:
+            part = reduce_task(task, advice) if self.reduces else Reduction(task, (), tuple(range(task.q)))
+            if passes and part.eliminated == passes[-1].part.eliminated:
+                return passes
+            answer = self._attempt(part.task, form, _left(limits, passes))
+            best = self._best(task, part, answer)
+            passes.append(_Pass(part, answer, best))
+            done = answer.certified or answer.stop is not Stop.OPTIMAL or best.objective >= task.start.objective
+            if done or TRUST * part.task.problem.yy <= WORTH * best.objective or len(passes) == MOST_PASSES:
+                return passes
+            task = make_task(task.problem, task.tau, task.constraints, best, advice)
+
+    def _attempt(self, task: Task, form: str, limits: Limits) -> Answer:
         trivial = self._trivial(task, limits)
         if trivial is not None:
-            answer = trivial
-        elif limits.seconds <= 0 or limits.cancelled:
-            stop = Stop.INTERRUPTED if limits.cancelled else Stop.TIME
-            answer = Answer(stop, -math.inf, raw_status="stopped before the solver began")
-        else:
-            answer = self._run(task, form, limits)
-        outcome = self._judge(task, answer, limits, advice)
-        return replace(outcome, setup_seconds=time.perf_counter() - begin - answer.seconds, formulation=form)
+            return trivial
+        if limits.seconds <= 0 or limits.nodes <= 0 or limits.cancelled:
+            stop = Stop.INTERRUPTED if limits.cancelled else Stop.TIME if limits.seconds <= 0 else Stop.NODES
+            return Answer(stop, -math.inf, raw_status="stopped before the solver began")
+        return self._run(task, form, limits)
 
     def _check(
         self, problem: SparseProblem, tau: int, formulation: str | None, constraints: SideConstraints, limits: Limits
@@ -219,22 +264,26 @@ class Backend(ABC):
             return Answer(Stop.OPTIMAL, bound, raw_status="closed by the ridge bound", certified=True)
         return None
 
-    def _judge(self, task: Task, answer: Answer, limits: Limits, advice: Advice) -> Outcome:
-        """Refit, round the bounds outwards, and say what was proved."""
-        best = self._best(task, answer)
-        scale = max(task.problem.yy, best.objective if task.constraints.on_coefficients else 0.0)
-        trust, room = (ROUNDING, 0.0) if answer.certified else (TRUST, PRIMAL)
-        allowance = (trust + room) * scale + answer.margin
-        dual = task.scaled.objective(answer.bound) - trust * scale
+    def _judge(self, task: Task, passes: list[_Pass], limits: Limits, advice: Advice) -> Outcome:
+        """Round the bounds outwards, and say what was proved about the best refit."""
+        best, answer, inner = passes[-1].best, passes[-1].answer, passes[-1].part.task
+        boxed = best.objective if task.constraints.on_coefficients else 0.0
+        rounding = ROUNDING * max(task.problem.yy, boxed)
+        dual, ours, raw = -math.inf, max(task.scaled.objective(task.floor) - rounding, advice.lower, 0.0), ""
+        for one in passes:
+            bound, raw = one.bound(boxed)
+            dual = max(dual, bound - rounding)
+            ours = max(ours, one.part.task.scaled.objective(one.part.task.floor) - rounding)
         if dual > best.objective:
             raise Contradiction(f"backend {self.name}: lower bound {dual!r} above a feasible {best.objective!r}")
-        ours = max(task.scaled.objective(task.floor) - ROUNDING * scale, advice.lower, 0.0)
-        if ours > best.objective + allowance:
+        vendor = 0.0 if answer.certified else (TRUST + PRIMAL) * max(inner.problem.yy, boxed)
+        rounding += answer.margin
+        if ours > best.objective + vendor + rounding:
             raise Contradiction(f"a lower bound passed in, {ours!r}, exceeds the feasible objective {best.objective!r}")
         lower = min(max(dual, ours), best.objective)
-        closed = best.objective - lower <= limits.gap * best.objective + allowance
+        counted = min(vendor, WORTH * best.objective) + rounding
         stop = answer.stop
-        if closed:
+        if best.objective - lower <= limits.gap * best.objective + counted:
             stop = Stop.OPTIMAL
         elif stop is Stop.OPTIMAL:
             stop = Stop.GAP
@@ -243,18 +292,18 @@ class Backend(ABC):
             incumbent=best.support,
             lower=lower,
             upper=best.objective,
-            nodes=answer.nodes,
-            cuts=answer.cuts,
-            seconds=answer.seconds,
-            raw_status=answer.raw_status,
+            nodes=sum(one.answer.nodes for one in passes),
+            cuts=sum(one.answer.cuts for one in passes),
+            seconds=sum(one.answer.seconds for one in passes),
+            raw_status=raw,
             beta=tuple(best.beta.tolist()),
-            allowance=allowance,
+            allowance=vendor + rounding,
             log_tail=answer.log_tail[-LOG_TAIL:],
         )
 
-    def _best(self, task: Task, answer: Answer) -> Fit:
+    def _best(self, task: Task, part: Reduction, answer: Answer) -> Fit:
         best = task.start
-        for support in dict.fromkeys(answer.supports):
+        for support in dict.fromkeys(part.whole(support) for support in answer.supports):
             if support == best.support or not task.constraints.allows(support, task.tau):
                 continue
             trial = refit(task.problem, support, task.constraints)
@@ -279,52 +328,17 @@ class Backend(ABC):
         return model, lower_model(model)
 
 
-class Poll:
-    """Asks for the cancel event from inside a solver's callback.
-
-    An exception must not pass through a solver's C code, where it is printed and lost or corrupts the solve: it is
-    kept, the solver is asked to stop, and `raise_stored` raises it once the solver has returned.
-    """
-
-    def __init__(self, limits: Limits) -> None:
-        self.limits = limits
-        self.error: BaseException | None = None
-
-    def __call__(self) -> bool:
-        """Whether to stop."""
-        if self.error is None:
-            try:
-                return self.limits.cancelled
-            except BaseException as error:
-                self.error = error
-        return True
-
-    def raise_stored(self) -> None:
-        """Raise what a callback could not."""
-        if self.error is not None:
-            raise self.error
+def _left(limits: Limits, passes: list[_Pass]) -> Limits:
+    """Return what earlier passes left of the time and the nodes."""
+    seconds = sum(one.answer.seconds for one in passes)
+    nodes = sum(one.answer.nodes for one in passes)
+    return replace(limits, seconds=limits.seconds - seconds, nodes=limits.nodes - nodes) if passes else limits
 
 
-def gap_target(task: Task, limits: Limits) -> float:
-    """Return the absolute gap, in units of phi, that closes the relative gap on the full objective, with some room.
-
-    Below 1e-9 no floating-point branch-and-bound can tell; the allowance covers the difference.
-    """
-    least = max(task.scaled.objective(task.floor), 0.0)
-    return max(0.5 * limits.gap * least / task.scaled.unit**2, 1e-9)
-
-
-def read_tail(path: str | None) -> str:
-    """Return the end of a log file, empty when there is none."""
-    if path is None:
-        return ""
-    try:
-        with open(path, encoding="utf-8", errors="replace") as handle:
-            return handle.read()[-LOG_TAIL:]
-    except OSError:
-        return ""
-
-
-def failed(name: str, raw_status: str, log_tail: str = "") -> BackendFailed:
-    """Return the one error for a solver that stopped in a state it should not reach."""
-    return BackendFailed(f"backend {name} failed: {raw_status}", raw_status, log_tail)
+def _valid_advice(problem: SparseProblem, advice: Advice, start: Start | None, first: Fit) -> Advice:
+    """Drop what was proved about supports that beat the start handed in, where the one in use is worse than that."""
+    if advice.interval is None and not advice.fixed_in and not advice.fixed_out:
+        return advice
+    if start is not None and first.objective <= refit(problem, start.support).objective:
+        return advice
+    return replace(advice, interval=None, fixed_in=(), fixed_out=())

@@ -6,7 +6,6 @@ import contextlib
 import math
 import threading
 import time
-from functools import lru_cache
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -14,25 +13,16 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_matrix
 
 from sparsecv_mio.errors import BackendUnavailable
-from sparsecv_mio.formulation.backends.base import (
-    Answer,
-    Availability,
-    Backend,
-    Capabilities,
-    Poll,
-    failed,
-    gap_target,
-    read_tail,
-)
+from sparsecv_mio.formulation.backends.base import Answer, Availability, Backend, Capabilities
+from sparsecv_mio.formulation.backends.vendor import EVERY_KIND, Poll, failed, gap_target, probe, read_tail
 from sparsecv_mio.formulation.outcome import Limits, Stop
 from sparsecv_mio.formulation.task import Task
+from sparsecv_mio.problem.problem import FloatArray
 
 if TYPE_CHECKING:
     from sparsecv_mio.formulation.lowering import Lowered
     from sparsecv_mio.formulation.models.common import SparseModel
 
-FloatArray = NDArray[np.float64]
-ALL = frozenset({"force", "together", "at_most", "box"})
 GRAM_COLUMNS = 100  # above, the Gram objective has more terms than the factor's rows are worth
 ROOT_ROUNDS = 60
 _ENV = threading.local()  # one environment a thread: an environment must not be used by two at once
@@ -43,12 +33,12 @@ class GurobiBackend(Backend):
 
     name: ClassVar[str] = "gurobi"
     capabilities: ClassVar[Capabilities] = Capabilities(
-        formulations={"perspective": ALL, "bigm": ALL, "benders": ALL - {"box"}}
+        formulations={"perspective": EVERY_KIND, "bigm": EVERY_KIND, "benders": EVERY_KIND - {"box"}}
     )
 
     def available(self) -> Availability:
         """Say whether gurobipy and a licence are here; the pip licence counts, its limits are told."""
-        return _available()
+        return probe("gurobipy", self.name, _describe)
 
     def _run(self, task: Task, formulation: str, limits: Limits) -> Answer:
         import gurobipy as gp
@@ -228,25 +218,18 @@ def _environment() -> Any:
     return env
 
 
-@lru_cache(maxsize=1)
-def _available() -> Availability:
-    try:
-        import gurobipy as gp
-    except ImportError:
-        return Availability(False, "gurobipy is not installed", hint="pip install 'sparsecv-mio[gurobi]'")
+def _describe(gp: Any) -> Availability:
     version = ".".join(str(part) for part in gp.gurobi.version())
     try:
-        with gp.Model(env=_environment()) as probe:
-            probe.addVars(2001)
-            probe.optimize()
+        with gp.Model(env=_environment()) as trial:
+            trial.addVars(2001)
+            trial.optimize()
         licence = "full"
     except gp.GurobiError as error:
         if error.errno != gp.GRB.Error.SIZE_LIMIT_EXCEEDED:
             why = f"no licence ({error})"
             return Availability(False, why, version, hint="set GRB_LICENSE_FILE, or unset it to use the pip licence")
         licence = "size-limited (pip): 200 variables in quadratic models, 2,000 variables and rows in linear ones"
-    except Exception as error:  # a damaged installation must not end `sparsecv backends`
-        return Availability(False, f"gurobipy does not start ({error})", version)
     return Availability(True, "", version, licence)
 
 

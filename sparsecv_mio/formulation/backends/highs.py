@@ -10,33 +10,23 @@ from __future__ import annotations
 import math
 import time
 from dataclasses import dataclass, field
-from functools import lru_cache
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from sparsecv_mio.formulation.backends.base import (
-    Answer,
-    Availability,
-    Backend,
-    Capabilities,
-    Poll,
-    failed,
-    gap_target,
-    read_tail,
-)
+from sparsecv_mio.formulation.backends.base import Answer, Availability, Backend, Capabilities
+from sparsecv_mio.formulation.backends.vendor import EVERY_KIND, Poll, failed, gap_target, probe, read_tail
 from sparsecv_mio.formulation.bigm import require_finite
 from sparsecv_mio.formulation.outcome import Limits, Stop
 from sparsecv_mio.formulation.task import Task
+from sparsecv_mio.problem.problem import FloatArray
 
 if TYPE_CHECKING:
     from sparsecv_mio.formulation.lowering import Lowered
     from sparsecv_mio.formulation.models.cuts import OuterModel
 
-FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
-ALL = frozenset({"force", "together", "at_most", "box"})
 ROOT_ROUNDS = 60
 CUT_TOLERANCE = 1e-10
 EARLY = 0.03
@@ -47,11 +37,11 @@ class HighsBackend(Backend):
     """HiGHS through highspy, the master lowered from Pyomo."""
 
     name: ClassVar[str] = "highs"
-    capabilities: ClassVar[Capabilities] = Capabilities(formulations={"outer": ALL})
+    capabilities: ClassVar[Capabilities] = Capabilities(formulations={"outer": EVERY_KIND})
 
     def available(self) -> Availability:
         """Say whether highspy is installed and starts."""
-        return _available()
+        return probe("highspy", self.name, _describe)
 
     def _run(self, task: Task, formulation: str, limits: Limits) -> Answer:
         from sparsecv_mio.formulation.models.cuts import OuterModel
@@ -196,6 +186,7 @@ class _Run:
             info = self.solver.getInfo()
             self.nodes += max(int(info.mip_node_count), 0)
             ended = self.solver.getModelStatus()
+            unfinished = self._unfinished(ended) if ended != status.kOptimal else None  # a breakdown's bound is none
             if math.isfinite(info.mip_dual_bound):
                 self.bound = max(self.bound, float(info.mip_dual_bound))
             added = 0
@@ -203,8 +194,8 @@ class _Run:
                 added = self._cut(x) + self._refit(x)
             if self.upper - self.bound <= target:
                 return Stop.OPTIMAL
-            if ended != status.kOptimal:
-                return self._unfinished(ended)
+            if unfinished is not None:
+                return unfinished
             if added == 0 and wanted <= 0.5 * target:
                 return Stop.OPTIMAL  # the point meets every parabola to the tolerance of the cuts
 
@@ -327,14 +318,5 @@ def _include_cancel(solver: Any, poll: Poll) -> None:
     solver.cbSimplexInterrupt.subscribe(ask)
 
 
-@lru_cache(maxsize=1)
-def _available() -> Availability:
-    try:
-        import highspy
-    except ImportError:
-        return Availability(False, "highspy is not installed", hint="pip install 'sparsecv-mio[highs]'")
-    try:
-        version = highspy.Highs().version()
-    except Exception as error:  # a damaged installation must not end `sparsecv backends`
-        return Availability(False, f"highspy does not start ({error})")
-    return Availability(True, "", version, "MIT, no limits")
+def _describe(highspy: Any) -> Availability:
+    return Availability(True, "", highspy.Highs().version(), "MIT, no limits")

@@ -9,42 +9,32 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable
-from functools import lru_cache
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from sparsecv_mio.errors import BackendUnavailable
-from sparsecv_mio.formulation.backends.base import (
-    Answer,
-    Availability,
-    Backend,
-    Capabilities,
-    Poll,
-    failed,
-    gap_target,
-    read_tail,
-)
+from sparsecv_mio.formulation.backends.base import Answer, Availability, Backend, Capabilities
+from sparsecv_mio.formulation.backends.vendor import EVERY_KIND, Poll, failed, gap_target, probe, read_tail
 from sparsecv_mio.formulation.outcome import Limits, Stop
 from sparsecv_mio.formulation.task import Task
+from sparsecv_mio.problem.problem import FloatArray
 
 if TYPE_CHECKING:
     from sparsecv_mio.formulation.lowering import Lowered, QuadraticRow
 
-FloatArray = NDArray[np.float64]
-ALL = frozenset({"force", "together", "at_most", "box"})
 
 
 class MosekBackend(Backend):
     """Mosek through its own interface."""
 
     name: ClassVar[str] = "mosek"
-    capabilities: ClassVar[Capabilities] = Capabilities(formulations={"perspective": ALL}, licence_free=False)
+    capabilities: ClassVar[Capabilities] = Capabilities(formulations={"perspective": EVERY_KIND}, licence_free=False)
 
     def available(self) -> Availability:
         """Say whether mosek is installed and a licence can be checked out."""
-        return _available()
+        return probe("mosek", self.name, _describe)
 
     def _run(self, task: Task, formulation: str, limits: Limits) -> Answer:
         import mosek
@@ -55,7 +45,8 @@ class MosekBackend(Backend):
         z = arrays.columns(model.z)
         try:
             with mosek.Env() as env, build(env, arrays) as solver:
-                return _optimise(solver, task, arrays, z, arrays.vector(model.point(task, *_start(task))), limits)
+                start = arrays.vector(model.point(task, task.start_u, task.start_z))
+                return _optimise(solver, task, arrays, z, start, limits)
         except mosek.Error as error:
             if error.errno in _licence_codes():
                 raise BackendUnavailable(f"backend mosek has no licence ({error.errno})") from error
@@ -189,10 +180,6 @@ def _bounds(lower: FloatArray, upper: FloatArray) -> tuple[list[Any], list[float
     return kinds, clean[0], clean[1]
 
 
-def _start(task: Task) -> tuple[FloatArray, FloatArray]:
-    return task.start_u, task.start_z
-
-
 def _optimise(
     solver: Any, task: Task, arrays: Lowered, z: NDArray[np.int64], start: FloatArray, limits: Limits
 ) -> Answer:
@@ -219,6 +206,14 @@ def _optimise(
     seconds = time.perf_counter() - begin
     solver.set_Progress(None)
     poll.raise_stored()
+    return read_answer(solver, reason, z, seconds, limits)
+
+
+def read_answer(solver: Any, reason: Any, z: NDArray[np.int64], seconds: float, limits: Limits) -> Answer:
+    """Return what the task holds after `optimize` gave `reason`; needs no licence."""
+    import mosek
+
+    kind = mosek.soltype.itg
     codes, states = mosek.rescode, mosek.solsta
     stops = {
         codes.ok: Stop.OPTIMAL,
@@ -252,12 +247,7 @@ def _licence_codes() -> tuple[Any, ...]:
     return tuple(getattr(rescode, name) for name in dir(rescode) if name.startswith(("err_license", "err_missing_lic")))
 
 
-@lru_cache(maxsize=1)
-def _available() -> Availability:
-    try:
-        import mosek
-    except ImportError:
-        return Availability(False, "mosek is not installed", hint="pip install 'sparsecv-mio[mosek]'")
+def _describe(mosek: Any) -> Availability:
     version = ".".join(str(part) for part in mosek.Env.getversion())
     hint = "put a licence file where MOSEKLM_LICENSE_FILE says; `sparsecv export --to model.ptf` works without"
     try:
@@ -265,6 +255,4 @@ def _available() -> Availability:
             env.checkoutlicense(mosek.feature.pton)
     except mosek.Error as error:
         return Availability(False, f"no licence ({str(error.errno).removeprefix('rescode.')})", version, hint=hint)
-    except Exception as error:  # a damaged installation must not end `sparsecv backends`
-        return Availability(False, f"mosek does not start ({error})", version)
     return Availability(True, "", version, "full")

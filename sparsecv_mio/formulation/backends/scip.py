@@ -9,33 +9,23 @@ from __future__ import annotations
 
 import math
 import time
-from functools import lru_cache
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from sparsecv_mio.formulation.backends.base import (
-    Answer,
-    Availability,
-    Backend,
-    Capabilities,
-    Poll,
-    failed,
-    gap_target,
-    read_tail,
-)
+from sparsecv_mio.formulation.backends.base import Answer, Availability, Backend, Capabilities
+from sparsecv_mio.formulation.backends.vendor import EVERY_KIND, Poll, failed, gap_target, probe, read_tail
 from sparsecv_mio.formulation.bigm import require_finite
 from sparsecv_mio.formulation.outcome import Limits, Stop
 from sparsecv_mio.formulation.task import Task
+from sparsecv_mio.problem.problem import FloatArray
 
 if TYPE_CHECKING:
     from sparsecv_mio.formulation.lowering import Lowered
     from sparsecv_mio.formulation.models.common import SparseModel
 
-FloatArray = NDArray[np.float64]
 MAGNIFIED = 10.0
-ALL = frozenset({"force", "together", "at_most", "box"})
 STOPS = {
     "optimal": Stop.OPTIMAL,
     "gaplimit": Stop.OPTIMAL,
@@ -51,13 +41,13 @@ class ScipBackend(Backend):
 
     name: ClassVar[str] = "scip"
     capabilities: ClassVar[Capabilities] = Capabilities(
-        formulations={"perspective": ALL, "bigm": ALL},
+        formulations={"perspective": EVERY_KIND, "bigm": EVERY_KIND},
         limits=frozenset({"seconds", "nodes", "gap", "log"}),
     )
 
     def available(self) -> Availability:
         """Say whether pyscipopt is installed and starts."""
-        return _available()
+        return probe("pyscipopt", self.name, _describe)
 
     def _run(self, task: Task, formulation: str, limits: Limits) -> Answer:
         from sparsecv_mio.formulation.models.perspective import BigMModel, FactorModel
@@ -193,14 +183,6 @@ def _include_cancel(solver: Any, poll: Poll) -> None:
     solver.includeEventhdlr(Cancel(), "cancel", "asks the caller whether to go on")
 
 
-@lru_cache(maxsize=1)
-def _available() -> Availability:
-    try:
-        import pyscipopt
-    except ImportError:
-        return Availability(False, "pyscipopt is not installed", hint="pip install 'sparsecv-mio[scip]'")
-    try:
-        version = f"{pyscipopt.__version__} (SCIP {pyscipopt.Model().version()})"
-    except Exception as error:  # a damaged installation must not end `sparsecv backends`
-        return Availability(False, f"pyscipopt does not start ({error})", pyscipopt.__version__)
+def _describe(pyscipopt: Any) -> Availability:
+    version = f"{pyscipopt.__version__} (SCIP {pyscipopt.Model().version()})"
     return Availability(True, "", version, "Apache 2.0, no limits")

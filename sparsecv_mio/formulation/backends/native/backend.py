@@ -24,6 +24,7 @@ class NativeBackend(Backend):
     capabilities: ClassVar[Capabilities] = Capabilities(
         formulations={"tree": frozenset()}, limits=frozenset({"seconds", "nodes", "gap"})
     )
+    reduces: ClassVar[bool] = False  # its arithmetic is exact enough without, and counts its own rounding
 
     def available(self) -> Availability:
         """Say whether numba is here."""

@@ -1,0 +1,143 @@
+"""Columns that every good enough support holds, eliminated: fewer columns, and a scale near that of the answer.
+
+A solver's tolerances are worth a share of the objective's scale, `yy`. Where the columns F explain nearly all of the
+response, that share may be more than the whole answer. Eliminating them exactly,
+
+    f(F and S) = min_b yy' - 2 c''b + b'M'b,    yy' = f(F),  c' = c_R - B'A^{-1} c_F,  M' = M_RR - B'A^{-1}B,
+
+with `A = M_FF`, `B = M_FR` and R the rest, leaves the same problem with the scale `yy' = f(F)`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.linalg import cho_factor, cho_solve, eigvalsh
+
+from sparsecv_mio.formulation.bigm import level_set_interval
+from sparsecv_mio.formulation.constraints import SideConstraints
+from sparsecv_mio.formulation.outcome import Advice
+from sparsecv_mio.formulation.refit import Fit, refit
+from sparsecv_mio.formulation.task import Task, make_task
+from sparsecv_mio.problem.problem import SparseProblem
+
+IntArray = NDArray[np.intp]
+WIDEST = 1e4  # condition of A, columns of unit length: its inverse then costs 1e-12 of yy at most
+THINNEST = 1e-5  # share of a column that F may leave: below, M' is rounding
+PROVEN = 1e-11  # widening of the level set when a column is to be proven in
+
+
+@dataclass(frozen=True, eq=False)
+class Reduction:
+    """A task without some of its columns.
+
+    Attributes
+    ----------
+    task : Task
+        What is to be solved.
+    eliminated : tuple of int
+        Columns of the whole problem in every support worth finding.
+    kept : tuple of int
+        Columns of the whole problem that the task's columns are.
+    """
+
+    task: Task
+    eliminated: tuple[int, ...]
+    kept: tuple[int, ...]
+
+    def whole(self, support: tuple[int, ...]) -> tuple[int, ...]:
+        """Return the support of the whole problem that a support of the task stands for."""
+        return tuple(sorted((*self.eliminated, *(self.kept[j] for j in support))))
+
+
+def reduce_task(task: Task, advice: Advice) -> Reduction:
+    """Eliminate the columns that are held in, or that the level set of the start proves in.
+
+    Columns with a box stay, and nothing is eliminated where rounding would cost more than a solver's tolerances.
+    """
+    whole = Reduction(task, (), tuple(range(task.q)))
+    boxed = {j for j, _, _ in task.constraints.box}
+    inside = (task.z_lo > 0) | proven_in(task)
+    out = tuple(j for j in task.start.support if inside[j] and j not in boxed)
+    if not out:
+        return whole
+    problem = _eliminate(task.problem, np.array(out, dtype=np.intp))
+    if problem is None:
+        return whole
+    kept = tuple(j for j in range(task.q) if j not in out)
+    start = tuple(kept.index(j) for j in task.start.support if j not in out)
+    beta = np.array([b for j, b in zip(task.start.support, task.start.beta, strict=True) if j not in out])
+    return Reduction(
+        make_task(
+            problem,
+            min(task.tau - len(out), len(kept)),
+            _constraints(task.constraints, out, kept),
+            Fit(start, beta, task.start.objective, task.start.shortfall),
+            _advice(advice, kept),
+        ),
+        out,
+        kept,
+    )
+
+
+def proven_in(task: Task) -> NDArray[np.bool_]:
+    """(q,) columns that are not zero in any b at least as good as the start."""
+    lo, hi = level_set_interval(task.scaled, task.scaled.value(task.start.objective), PROVEN)
+    return np.asarray((lo > 0) | (hi < 0))
+
+
+def _eliminate(problem: SparseProblem, out: IntArray) -> SparseProblem | None:
+    """Return the problem on the other columns; None where it would be too inaccurate. O(q^2 |F|)."""
+    rest = np.setdiff1d(np.arange(problem.q), out)
+    unit = 1.0 / np.sqrt(np.maximum(problem.M.diagonal()[out], 1e-300))
+    A = problem.M[np.ix_(out, out)] * np.outer(unit, unit)
+    spectrum = eigvalsh(A)
+    if not spectrum[0] * WIDEST >= spectrum[-1]:
+        return None
+    B = problem.M[np.ix_(out, rest)] * unit[:, None]
+    solved = cho_solve(cho_factor(A, lower=True), np.column_stack([B, problem.c[out] * unit]))
+    Q = problem.Q[np.ix_(rest, rest)] - B.T @ solved[:, :-1]
+    left = Q.diagonal() + problem.penalty[rest]
+    if np.any(left < THINNEST * problem.M.diagonal()[rest]):
+        return None
+    return SparseProblem(
+        Q=0.5 * (Q + Q.T),
+        c=problem.c[rest] - B.T @ solved[:, -1],
+        yy=refit(problem, tuple(int(j) for j in out)).objective,
+        weight=problem.weight[rest],
+        lam=problem.lam,
+        n=problem.n,
+        v_mean=problem.v_mean[rest],
+        r_mean=problem.r_mean,
+    )
+
+
+def _constraints(constraints: SideConstraints, out: tuple[int, ...], kept: tuple[int, ...]) -> SideConstraints:
+    """Return what the constraints ask of the other columns once those of `out` are chosen."""
+    gone, place = set(out), {j: k for k, j in enumerate(kept)}
+    pulled = {j for group in constraints.together if gone & set(group) for j in group}
+    forced = (set(constraints.forced_in) | pulled) - gone
+    return SideConstraints(
+        forced_in=tuple(sorted(place[j] for j in forced)),
+        forced_out=tuple(place[j] for j in constraints.forced_out),
+        together=tuple(tuple(place[j] for j in group) for group in constraints.together if not gone & set(group)),
+        at_most=tuple(
+            (k - len(gone & set(columns)), tuple(place[j] for j in columns if j not in gone))
+            for k, columns in constraints.at_most
+        ),
+        box=tuple((place[j], lo, hi) for j, lo, hi in constraints.box),
+    )
+
+
+def _advice(advice: Advice, kept: tuple[int, ...]) -> Advice:
+    """Return what is known about the other columns."""
+    at, place = np.array(kept, dtype=np.intp), {j: k for k, j in enumerate(kept)}
+    return replace(
+        advice,
+        interval=None if advice.interval is None else (advice.interval[0][at], advice.interval[1][at]),
+        fixed_in=tuple(place[j] for j in advice.fixed_in if j in place),
+        fixed_out=tuple(place[j] for j in advice.fixed_out if j in place),
+        points=tuple(point[at] for point in advice.points),
+    )

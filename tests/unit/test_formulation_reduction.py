@@ -1,0 +1,106 @@
+"""Elimination of columns that every good support holds: the same problem on fewer columns, and a smaller scale."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pytest
+
+from sparsecv_mio.formulation.constraints import FREE, SideConstraints
+from sparsecv_mio.formulation.outcome import Advice
+from sparsecv_mio.formulation.reduction import proven_in, reduce_task
+from sparsecv_mio.formulation.refit import refit
+from sparsecv_mio.formulation.task import Task, make_task
+from sparsecv_mio.problem.problem import SparseProblem
+
+
+def problem_of(rng: np.random.Generator, noise: float, q: int = 6, gamma: float = 1e-3) -> SparseProblem:
+    X = rng.standard_normal((40, q)) + rng.standard_normal((40, 1))
+    X = X - X.mean(axis=0)
+    X /= np.linalg.norm(X, axis=0)
+    y = X[:, 0] - 2.0 * X[:, 1] + 0.01 * X[:, 2] + noise * rng.standard_normal(40)
+    y = y - y.mean()
+    return SparseProblem(X.T @ X, X.T @ y, float(y @ y), np.ones(q), gamma / 2.0, 40, np.zeros(q), 0.0)
+
+
+def task_of(problem: SparseProblem, constraints: SideConstraints = FREE, tau: int = 3) -> Task:
+    supports = [s for s in itertools.combinations(range(problem.q), tau) if constraints.allows(s, tau)]
+    start = min((refit(problem, s, constraints) for s in supports), key=lambda fit: fit.objective)
+    return make_task(problem, tau, constraints, start, Advice())
+
+
+def test_the_reduced_problem_is_the_same_problem() -> None:
+    rng = np.random.default_rng(0)
+    reduced = 0
+    for k in range(30):
+        task = task_of(problem_of(rng, 10.0 ** -(k % 5)))
+        part = reduce_task(task, Advice())
+        reduced += bool(part.eliminated)
+        assert sorted((*part.eliminated, *part.kept)) == list(range(task.q))
+        assert part.whole(part.task.start.support) == task.start.support
+        assert part.task.tau == task.tau - len(part.eliminated)
+        for size in range(part.task.tau + 1):
+            for support in itertools.combinations(range(part.task.q), size):
+                here = refit(part.task.problem, support).objective
+                there = refit(task.problem, part.whole(support)).objective
+                assert here == pytest.approx(there, rel=1e-9, abs=1e-13 * task.problem.yy)
+    assert reduced > 15
+
+
+def test_columns_proven_in_are_in_everything_as_good_as_the_start() -> None:
+    rng = np.random.default_rng(1)
+    for k in range(30):
+        task = task_of(problem_of(rng, 10.0 ** -(k % 4)))
+        inside = set(np.flatnonzero(proven_in(task)).tolist())
+        for support in itertools.combinations(range(task.q), 3):
+            if refit(task.problem, support).objective <= task.start.objective:
+                assert inside <= set(support)
+
+
+def test_the_scale_falls_to_that_of_the_answer() -> None:
+    task = task_of(problem_of(np.random.default_rng(2), 1e-6))
+    part = reduce_task(task, Advice())
+    assert part.eliminated == (0, 1, 2) and part.task.tau == 0
+    assert part.task.problem.yy == pytest.approx(task.start.objective)
+    assert task.problem.yy > 1e3 * part.task.problem.yy
+
+
+def test_side_constraints_carry_over() -> None:
+    rng = np.random.default_rng(3)
+    for _ in range(40):
+        pick = [tuple(int(j) for j in rng.permutation(6)[: int(rng.integers(1, 4))]) for _ in range(3)]
+        constraints = SideConstraints(pick[0][:1], (), (pick[1],), ((int(rng.integers(1, 3)), pick[2]),))
+        if not any(constraints.allows(s, 3) for s in itertools.combinations(range(6), 3)):
+            continue
+        task = task_of(problem_of(rng, 0.1), constraints)
+        part = reduce_task(task, Advice())
+        assert set(constraints.forced_in) <= set(part.eliminated)
+        for size in range(part.task.tau + 1):
+            for support in itertools.combinations(range(part.task.q), size):
+                inner = part.task.constraints.allows(support, part.task.tau)
+                assert inner == constraints.allows(part.whole(support), 3)
+
+
+def test_boxed_and_collinear_columns_stay() -> None:
+    problem = problem_of(np.random.default_rng(4), 1e-6)
+    boxed = task_of(problem, SideConstraints(box=((0, -9.0, 9.0),)))
+    assert 0 not in reduce_task(boxed, Advice()).eliminated
+    rng = np.random.default_rng(5)
+    X = rng.standard_normal((30, 4))
+    X[:, 1] = X[:, 0] + 1e-4 * X[:, 1]
+    X = (X - X.mean(axis=0)) / np.linalg.norm(X - X.mean(axis=0), axis=0)
+    y = X @ np.array([1.0, 3.0, 1.0, 0.0])
+    near = SparseProblem(X.T @ X, X.T @ y, float(y @ y), np.ones(4), 1e-12, 30, np.zeros(4), 0.0)
+    held = make_task(near, 3, SideConstraints(forced_in=(0, 1)), refit(near, (0, 1, 2)), Advice())
+    assert reduce_task(held, Advice()).eliminated == ()
+
+
+def test_advice_carries_over() -> None:
+    task = task_of(problem_of(np.random.default_rng(6), 1e-4))
+    point = np.arange(6.0)
+    advice = Advice(interval=(point - 1.0, point + 1.0), fixed_out=(5,), fixed_in=(0,), points=(point,))
+    part = reduce_task(task, advice)
+    place = part.kept.index(5)
+    assert part.task.z_hi[place] == 0.0 and len(part.task.points) == 2
+    assert part.task.scaled.to_beta(part.task.points[1]) == pytest.approx(point[list(part.kept)])
