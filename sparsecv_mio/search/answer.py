@@ -36,7 +36,8 @@ from sparsecv_mio.search.candidates import VALUE_RTOL, fit_from_moments
 from sparsecv_mio.search.cells import CellTable, PairBounds
 
 if TYPE_CHECKING:
-    from sparsecv_mio.search.clock import Clock, Progress
+    from sparsecv_mio.search.clock import Clock
+    from sparsecv_mio.search.progress import Progress
     from sparsecv_mio.search.request import Grid
     from sparsecv_mio.search.run import CrossValidation
 
@@ -249,7 +250,7 @@ def build_path(
     """Best subsets on all rows for every gamma, in rounds of growing effort."""
     from threadpoolctl import threadpool_limits
 
-    from sparsecv_mio.search.clock import Progress
+    from sparsecv_mio.search.progress import Progress
     from sparsecv_mio.search.run import EFFORT_GROWTH, FIRST_EFFORT
 
     moments: Moments = row_moments(data, slice(0, data.n))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,6 +13,9 @@ from sparsecv_mio.errors import Contradiction
 from sparsecv_mio.problem.problem import FloatArray
 
 BoolArray = NDArray[np.bool_]
+Where = tuple[int, int, int]  # gamma, tau, fold
+State = dict[str, NDArray[Any]]
+STORED = ("lower", "upper", "nominal", "decided", "final", "branched", "support")
 
 
 class SupportPool:
@@ -43,10 +47,8 @@ class CellTable:
         `lower <= h_j <= upper` for every optimum of the cell.
     nominal : (G, T, K) array
         Held-out sum of squares of the support in `support`.
-    tie : (G, T) array
-        Sum over decided cells of the width that is due to ties.
-    rounding : (G, T) array
-        Sum over decided cells of the rounding error allowed for in `lower` and `upper`, both sides together.
+    ties : dict of (gamma, tau, fold) to float
+        Width of a decided cell that is due to ties; cells without are left out.
     decided, final, branched : (G, T, K) bool arrays
         Optimal supports completely known; no further work can change the cell; a tree was needed.
     support : (G, T, K) int32 array
@@ -58,8 +60,7 @@ class CellTable:
     lower: FloatArray
     upper: FloatArray
     nominal: FloatArray
-    tie: FloatArray
-    rounding: FloatArray
+    ties: dict[Where, float]
     decided: BoolArray
     final: BoolArray
     branched: BoolArray
@@ -74,8 +75,7 @@ class CellTable:
             lower=np.zeros(shape),
             upper=np.full(shape, np.inf),
             nominal=np.full(shape, np.inf),
-            tie=np.zeros(shape[:2]),
-            rounding=np.zeros(shape[:2]),
+            ties={},
             decided=np.zeros(shape, dtype=bool),
             final=np.zeros(shape, dtype=bool),
             branched=np.zeros(shape, dtype=bool),
@@ -84,17 +84,26 @@ class CellTable:
         )
 
     def settle(
-        self, where: tuple[int, int, int], support: int, nominal: float, lower: float, upper: float, tie: float
+        self, where: Where, support: int, nominal: float, lower: float, upper: float, tie: float
     ) -> None:
         """Store a cell whose optimal supports are completely known; `tie` is the width that ties account for."""
         g, t, fold = where
         self.support[where] = support
         self.nominal[where] = nominal
         self.narrow(g, t, fold, max(lower, 0.0), upper)
-        with self.pool.lock:
-            self.tie[g, t] += tie
-            self.rounding[g, t] += max(float(self.upper[where] - self.lower[where]) - tie, 0.0)
+        if tie > 0.0:
+            self.ties[where] = tie
         self.decided[where] = self.final[where] = True
+
+    def allowances(self, g: int, t: int) -> tuple[float, float]:
+        """Tie width and rounding, both sides, in the decided cells of a pair: at least the sum of their widths.
+
+        Summed in the order of the folds, so that it does not depend on who decided them when. O(K).
+        """
+        width = np.where(self.decided[g, t], self.upper[g, t] - self.lower[g, t], 0.0)
+        mine = sorted((where[2], tie) for where, tie in self.ties.items() if where[:2] == (g, t))
+        tie = float(np.array([tie for _, tie in mine]).sum())
+        return tie, max(float(width.sum()) - tie, 0.0)
 
     def narrow(self, g: int, t: int, fold: int, lower: float, upper: float) -> None:
         """Tighten the interval of a cell; bounds only ever tighten.
@@ -112,6 +121,26 @@ class CellTable:
             low = high
         self.lower[g, t, fold], self.upper[g, t, fold] = low, high
 
+    def archive(self) -> State:
+        """What is known, as arrays."""
+        where = sorted(self.ties)
+        return {name: getattr(self, name) for name in STORED} | {
+            "ties": np.array(where, dtype=np.int64).reshape(-1, 3),
+            "tie_width": np.array([self.ties[place] for place in where]),
+            "pool_sizes": np.array([len(support) for support in self.pool.supports], dtype=np.int64),
+            "pool_columns": np.concatenate(self.pool.supports).astype(np.int64),
+        }
+
+    def fill(self, state: State) -> None:
+        """The inverse of `archive`, for an empty table of the same shape."""
+        for name in STORED:
+            getattr(self, name)[...] = state[name]
+        for (g, t, fold), width in zip(state["ties"].tolist(), state["tie_width"].tolist(), strict=True):
+            self.ties[g, t, fold] = width
+        ends = np.cumsum(state["pool_sizes"])
+        for support in np.split(state["pool_columns"], ends[:-1]):
+            self.pool.number(support)
+
 
 @dataclass(frozen=True, eq=False)
 class PairBounds:
@@ -120,9 +149,8 @@ class PairBounds:
     lower: FloatArray
     upper: FloatArray
     nominal: FloatArray
-    tie: FloatArray
-    rounding: FloatArray
     best: tuple[int, int]
+    cells: CellTable
 
     @property
     def floor(self) -> float:
@@ -139,8 +167,9 @@ class PairBounds:
 
         With every cell decided, `upper[best] <= upper[lowest] = lower[lowest] + ties + rounding`.
         """
-        lowest = np.unravel_index(int(np.argmin(self.lower)), self.lower.shape)
-        return float(self.tie[lowest]), float(self.rounding[lowest]) + 1e-14 * float(self.lower[lowest])
+        g, t = (int(i) for i in np.unravel_index(int(np.argmin(self.lower)), self.lower.shape))
+        tie, rounding = self.cells.allowances(g, t)
+        return tie, rounding + 1e-14 * float(self.lower[g, t])
 
     def proved(self, gap: float) -> bool:
         """Whether `upper - lower <= gap * upper + tie_width + allowance`."""
@@ -163,7 +192,6 @@ def pair_bounds(cells: CellTable, gammas: FloatArray, taus: NDArray[np.int64]) -
         lower=cells.lower.sum(axis=2),
         upper=upper,
         nominal=cells.nominal.sum(axis=2),
-        tie=cells.tie,
-        rounding=cells.rounding,
         best=best,
+        cells=cells,
     )

@@ -14,38 +14,70 @@ import os
 import secrets
 import time
 import zipfile
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from sparsecv_mio.errors import BadInput, CorruptStore
+from sparsecv_mio.search.cells import State
 
 if TYPE_CHECKING:
-    from sparsecv_mio.search.run import CrossValidation
+    from sparsecv_mio.data.folds import FoldPlan
+    from sparsecv_mio.data.standard import StandardData
+    from sparsecv_mio.search.clock import Clock
+    from sparsecv_mio.search.request import Grid
 
-SCHEMA = "sparsecv-checkpoint/1"
+SCHEMA = "sparsecv-checkpoint/2"
 EVERY = 0.5  # seconds between two writes, or more where a write takes long
 SHARE = 20.0  # a write may take one part in so many of the time
-TABLE = ("lower", "upper", "nominal", "tie", "rounding", "decided", "final", "branched", "support")
-
-State = dict[str, NDArray[Any]]
 
 
-def key_of(run: CrossValidation) -> dict[str, Any]:
-    """What must be the same for a run to be carried on."""
-    data, grid = run.data, run.grid
+class Storable(Protocol):
+    """A run that can be stored and carried on."""
+
+    clock: Clock
+    at_safe_point: Callable[[], None] | None
+
+    def begin(self) -> None:
+        """Start."""
+
+    def to_end(self) -> None:
+        """Go on to the end, or to the limit."""
+
+    def key(self) -> dict[str, Any]:
+        """What must be the same for the run to be carried on."""
+
+    def archive(self) -> State:
+        """Where it stands."""
+
+    def carry_on(self, state: State) -> None:
+        """Go to where `state` was archived; instead of beginning."""
+
+
+def key_of(data: StandardData, folds: FoldPlan, grid: Grid, method: str) -> dict[str, Any]:
+    """The question: data, folds, grid and method."""
     return {
         "data": data.dataset.fingerprint,
-        "folds": run.folds.digest,
+        "folds": folds.digest,
         "scale": str(data.scale),
         "intercept": str(data.intercept),
         "gamma": grid.gammas.tolist(),
         "tau": grid.taus.tolist(),
-        "method": run.name,
+        "method": method,
     }
+
+
+def prefixed(name: str, state: Mapping[str, NDArray[Any]]) -> State:
+    """Put a state below a name."""
+    return {f"{name}.{key}": value for key, value in state.items()}
+
+
+def below(name: str, state: Mapping[str, NDArray[Any]]) -> State:
+    """The inverse of `prefixed`; empty where nothing is below the name."""
+    return {key[len(name) + 1 :]: value for key, value in state.items() if key.startswith(f"{name}.")}
 
 
 class Checkpoint:
@@ -67,21 +99,17 @@ class Checkpoint:
         self.path, self.every = Path(path), every
         self.due = time.monotonic()
 
-    def visit(self, run: CrossValidation) -> None:
+    def visit(self, run: Storable) -> None:
         """Write if it is time to."""
         if time.monotonic() >= self.due:
             self.write(run)
 
-    def write(self, run: CrossValidation) -> None:
+    def write(self, run: Storable) -> None:
         """Write: temporary file, fsync, rename."""
         begin = time.monotonic()
-        supports = run.cells.pool.supports
-        state: State = {f"cells.{name}": getattr(run.cells, name) for name in TABLE}
-        state["pool.size"] = np.array([len(s) for s in supports], dtype=np.int64)
-        state["pool.columns"] = np.concatenate(supports).astype(np.int64)
-        state |= {f"run.{name}": value for name, value in run.state().items()}
+        state: State = dict(run.archive())
+        state["key"] = np.array(json.dumps({"schema": SCHEMA} | run.key()))
         buffer = io.BytesIO()
-        state["key"] = np.array(json.dumps({"schema": SCHEMA} | key_of(run)))
         np.savez(buffer, allow_pickle=False, **state)
         payload = buffer.getvalue()
         digest = hashlib.sha256(payload).hexdigest().encode()
@@ -124,7 +152,7 @@ def read_checkpoint(path: str | os.PathLike[str]) -> tuple[Mapping[str, Any], St
     return key, state
 
 
-def resume(run: CrossValidation, path: str | os.PathLike[str]) -> None:
+def resume(run: Storable, path: str | os.PathLike[str]) -> None:
     """Put a run where a checkpoint of the same question left off; instead of `begin`.
 
     Raises
@@ -135,14 +163,24 @@ def resume(run: CrossValidation, path: str | os.PathLike[str]) -> None:
         See `read_checkpoint`.
     """
     key, state = read_checkpoint(path)
-    for name, value in key_of(run).items():
+    for name, value in run.key().items():
         if key.get(name) != value:
             raise BadInput(f"--resume: checkpoint {path} is of another run, its {name} differs")
-    run.prepare()
-    for name in TABLE:
-        getattr(run.cells, name)[...] = state[f"cells.{name}"]
-    ends = np.cumsum(state["pool.size"])
-    for support in np.split(state["pool.columns"], ends[:-1]):
-        run.cells.pool.number(support)
-    prefix = "run."
-    run.restore({name[len(prefix) :]: value for name, value in state.items() if name.startswith(prefix)})
+    run.carry_on(state)
+
+
+def carry_out(
+    run: Storable, checkpoint: str | os.PathLike[str] | None, stored: str | os.PathLike[str] | None
+) -> None:
+    """Run from the start, or from where `stored` left off, to the end; store the state in `checkpoint` on the way."""
+    if stored is not None:
+        resume(run, stored)
+    else:
+        run.begin()
+    keeper = Checkpoint(checkpoint) if checkpoint is not None else None
+    if keeper is not None:
+        keeper.write(run)
+        run.at_safe_point = lambda: keeper.visit(run)
+    run.to_end()
+    if keeper is not None and not run.clock.expired():
+        keeper.write(run)

@@ -1,24 +1,11 @@
-"""How far a run is, and when it has to end."""
+"""When a run has to end."""
 
 from __future__ import annotations
 
 import threading
 import time
-from dataclasses import dataclass
 
 import numpy as np
-
-
-@dataclass(frozen=True)
-class Progress:
-    """How far a run is: final cells of all, nodes, bounds of the best CV error (per row, file units), seconds."""
-
-    done: int
-    total: int
-    nodes: int
-    lower: float
-    upper: float
-    seconds: float
 
 
 class Clock:

@@ -16,8 +16,9 @@ from sparsecv_mio.certificate.record import DescentStep, Record, Refined
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.folds import FoldPlan
 from sparsecv_mio.data.standard import StandardData, standardize
-from sparsecv_mio.search.clock import Clock, Progress
+from sparsecv_mio.search.clock import Clock
 from sparsecv_mio.search.gamma import LEAST, MOST, GammaCurve, GammaPoint
+from sparsecv_mio.search.progress import Progress
 from sparsecv_mio.search.request import Grid, check_options
 from sparsecv_mio.search.run import CrossValidation
 

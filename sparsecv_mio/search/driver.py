@@ -13,9 +13,11 @@ from sparsecv_mio.data.folds import FoldPlan
 from sparsecv_mio.data.standard import standardize
 from sparsecv_mio.errors import BadInput
 from sparsecv_mio.search.allfolds import Engine
-from sparsecv_mio.search.clock import Clock, Progress
+from sparsecv_mio.search.checkpoint import carry_out
+from sparsecv_mio.search.clock import Clock
+from sparsecv_mio.search.progress import Progress
 from sparsecv_mio.search.request import Grid, check_method, check_options
-from sparsecv_mio.search.run import CrossValidation, carry_out
+from sparsecv_mio.search.run import CrossValidation
 
 __all__ = ["Clock", "CrossValidation", "Grid", "Progress", "best_subsets", "cross_validate"]
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
@@ -18,10 +17,13 @@ from sparsecv_mio.formulation.backends.native.path import PathResult, solve_path
 from sparsecv_mio.problem.accumulate import Moments, row_moments, training_moments
 from sparsecv_mio.search.allfolds import Engine, solve_all_folds
 from sparsecv_mio.search.allfolds.full import FullData
-from sparsecv_mio.search.cells import CellTable, PairBounds, pair_bounds
-from sparsecv_mio.search.clock import Clock, Progress
+from sparsecv_mio.search.cells import CellTable, PairBounds, State, pair_bounds
+from sparsecv_mio.search.checkpoint import below, key_of, prefixed
+from sparsecv_mio.search.clock import Clock
 from sparsecv_mio.search.fold_job import FoldJob
+from sparsecv_mio.search.progress import Progress, progress_of
 from sparsecv_mio.search.request import Grid
+from sparsecv_mio.search.trace import head_of, moment_of
 
 FIRST_EFFORT, EFFORT_GROWTH = 1 << 13, 8
 MANY_FOLDS = 1000  # a limit may leave the rest of a round unvisited
@@ -65,8 +67,22 @@ class CrossValidation:
         self._reported = -np.inf
         self.watch: Callable[[], None] | None = None  # called with every report of progress
 
+    def key(self) -> dict[str, Any]:
+        """What must be the same for the run to be carried on."""
+        return key_of(self.data, self.folds, self.grid, self.name)
+
+    def archive(self) -> State:
+        """All that a checkpoint holds of the run."""
+        return prefixed("cells", self.cells.archive()) | prefixed("run", self.state())
+
+    def carry_on(self, state: State) -> None:
+        """Go to where `state` was archived; instead of `begin`."""
+        self.prepare()
+        self.cells.fill(below("cells", state))
+        self.restore(below("run", state))
+
     def state(self) -> dict[str, NDArray[Any]]:
-        """Where the run stands, beside the cells: see :mod:`sparsecv_mio.search.checkpoint`."""
+        """Where the run stands, beside the cells."""
         wanted = self.in_round if self.in_round is not None else np.zeros((0, 0, 0), dtype=bool)
         return {
             "nodes": np.array(self.nodes),
@@ -165,6 +181,12 @@ class CrossValidation:
             return True
         return self.clock.expired() or not self.wanted().any()
 
+    def to_end(self) -> None:
+        """From what `begin` or `carry_on` left to the end."""
+        self.all_folds()
+        while not self.finished:
+            self.step()
+
     def step(self) -> None:
         """One round."""
         self.round()
@@ -199,6 +221,23 @@ class CrossValidation:
         self.effort *= EFFORT_GROWTH
         self._safe()
 
+    def head(self) -> dict[str, Any]:
+        """The first line of a trace."""
+        return head_of(self)
+
+    def moment(self) -> dict[str, Any]:
+        """A line of a trace."""
+        return moment_of(self)
+
+    @property
+    def per_row(self) -> float:
+        """Factor from sums of h_j in standard units to CV errors per row in units of the file."""
+        return self.data.y_unit**2 / max(int(self.folds.starts[-1]), 1)
+
+    def progress_now(self) -> Progress:
+        """How far the run is. O(G T K)."""
+        return progress_of(self)
+
     def _report(self) -> None:
         if self.watch is not None:
             self.watch()
@@ -206,18 +245,7 @@ class CrossValidation:
         if self.progress is None or (many and time.monotonic() < self._reported + REPORT_SECONDS):
             return
         self._reported = time.monotonic()
-        now = self.bounds()
-        per_row = self.data.y_unit**2 / max(int((self.folds.labels >= 0).sum()), 1)
-        self.progress(
-            Progress(
-                done=int(self.cells.final.sum()),
-                total=int(self.cells.final.size),
-                nodes=self.nodes,
-                lower=now.floor * per_row,
-                upper=now.ceiling * per_row,
-                seconds=self.clock.seconds,
-            )
-        )
+        self.progress(self.progress_now())
 
 
 def run_folds(
@@ -244,24 +272,3 @@ def run_folds(
                         yield future.result()
             for future in flying:
                 yield future.result()
-
-
-def carry_out(
-    run: CrossValidation, checkpoint: str | os.PathLike[str] | None, resume: str | os.PathLike[str] | None
-) -> None:
-    """Run from the start, or from where `resume` left off, to the end; store the state in `checkpoint` on the way."""
-    from sparsecv_mio.search import checkpoint as store
-
-    if resume is not None:
-        store.resume(run, resume)
-    else:
-        run.begin()
-    keeper = store.Checkpoint(checkpoint) if checkpoint is not None else None
-    if keeper is not None:
-        keeper.write(run)
-        run.at_safe_point = lambda: keeper.visit(run)
-    run.all_folds()
-    while not run.finished:
-        run.step()
-    if keeper is not None and not run.clock.expired():
-        keeper.write(run)

@@ -3,6 +3,10 @@
 The first line names the run: `{"schema", "method", "gap", "gammas", "taus", "total"}`. Every other one is a moment:
 `{"seconds", "nodes", "mios", "done", "lower", "upper", "pairs": [[lower, upper], ...]}`, pairs gamma by gamma,
 each with its taus; CV errors per row in squared units of the target, null where an upper bound is not known.
+
+A descent has no grid of gammas: its first line says `"gammas": null`, its moments name their `gamma` and the number of
+`steps` before, the pairs are the taus at that gamma, `upper` is the best so far and `estimate` the CV error that goes
+with it.
 """
 
 from __future__ import annotations
@@ -12,7 +16,7 @@ import math
 import os
 import time
 from collections.abc import Iterable, Mapping
-from typing import IO, TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any, Protocol
 
 from sparsecv_mio.errors import BadInput, CorruptStore
 
@@ -26,6 +30,44 @@ EVERY = 0.02  # seconds between two lines
 def known(values: Iterable[float]) -> list[float | None]:
     """Numbers for JSON: null for infinity."""
     return [value if math.isfinite(value) else None for value in values]
+
+
+def head_of(run: CrossValidation) -> dict[str, Any]:
+    """The first line of the trace of a run."""
+    grid = run.grid
+    return {
+        "schema": SCHEMA,
+        "method": run.name,
+        "gap": run.gap,
+        "gammas": grid.gammas.tolist(),
+        "taus": grid.taus.tolist(),
+        "total": int(run.cells.final.size),
+    }
+
+
+def moment_of(run: CrossValidation) -> dict[str, Any]:
+    """The line of the trace that says where a run stands."""
+    now = run.bounds()
+    lower, upper = (now.lower * run.per_row).ravel().tolist(), known((now.upper * run.per_row).ravel().tolist())
+    return {
+        "seconds": run.clock.seconds,
+        "nodes": run.nodes,
+        "mios": run.solved_by_branching(),
+        "done": int(run.cells.final.sum()),
+        "lower": now.floor * run.per_row,
+        "upper": known([now.ceiling * run.per_row])[0],
+        "pairs": [list(ends) for ends in zip(lower, upper, strict=True)],
+    }
+
+
+class Traced(Protocol):
+    """A run that can be traced."""
+
+    def head(self) -> dict[str, Any]:
+        """The first line."""
+
+    def moment(self) -> dict[str, Any]:
+        """Where it stands."""
 
 
 class Trace:
@@ -49,34 +91,20 @@ class Trace:
         self.named = False
         self.due = -math.inf
 
-    def visit(self, run: CrossValidation) -> None:
+    def visit(self, run: Traced) -> None:
         """Write a line if it is time to."""
         if time.monotonic() >= self.due:
             self.write(run)
 
-    def write(self, run: CrossValidation) -> None:
+    def write(self, run: Traced) -> None:
         """Write a line."""
         if not self.named:
-            head = {"schema": SCHEMA, "method": run.name, "gap": run.gap, "gammas": run.grid.gammas.tolist()}
-            self._line(head | {"taus": run.grid.taus.tolist(), "total": int(run.cells.final.size)})
+            self._line(run.head())
             self.named = True
-        now = run.bounds()
-        per_row = run.data.y_unit**2 / int(run.folds.starts[-1])
-        lower, upper = (now.lower * per_row).ravel().tolist(), known((now.upper * per_row).ravel().tolist())
-        self._line(
-            {
-                "seconds": run.clock.seconds,
-                "nodes": run.nodes,
-                "mios": run.solved_by_branching(),
-                "done": int(run.cells.final.sum()),
-                "lower": now.floor * per_row,
-                "upper": known([now.ceiling * per_row])[0],
-                "pairs": [list(ends) for ends in zip(lower, upper, strict=True)],
-            }
-        )
+        self._line(run.moment())
         self.due = time.monotonic() + EVERY
 
-    def close(self, run: CrossValidation) -> None:
+    def close(self, run: Traced) -> None:
         """Write the last line."""
         self.write(run)
         self.stream.close()
@@ -101,7 +129,8 @@ def read_trace(path: str | os.PathLike[str]) -> tuple[dict[str, Any], list[dict[
         if entries[0]["schema"] != SCHEMA:
             raise ValueError
         moments = entries[1:]
-        pairs = len(entries[0]["gammas"]) * len(entries[0]["taus"])
+        gammas = entries[0]["gammas"]
+        pairs = (1 if gammas is None else len(gammas)) * len(entries[0]["taus"])
         if not moments or any(len(moment["pairs"]) != pairs for moment in moments):
             raise ValueError
     except OSError as error:

@@ -249,8 +249,6 @@ class FullData:
         cells.branched[part][sure & inner[:, None]] = True
         cells.decided[part][sure] = True
         cells.final[part][sure] = True
-        with cells.pool.lock:
-            cells.rounding[g] += np.where(sure, 2.0 * scores.error, 0.0).sum(axis=1)
         return int(sure.sum())
 
     def numbers(self, listing: Listing) -> NDArray[np.int32]:
