@@ -9,6 +9,8 @@ import numpy as np
 from sparsecv_mio.problem.problem import FloatArray
 from sparsecv_mio.units import CertifiedLower
 
+COLD, WARM = 0.3, 0.01  # first guess of what is left to gain, beside y'y
+
 
 @dataclass(frozen=True, eq=False)
 class SaddlePoint:
@@ -30,7 +32,14 @@ class SaddlePoint:
 
 
 def saddle_point(
-    X: FloatArray, y: FloatArray, lam: float, tau: int, *, iterations: int = 500, level: float | None = None
+    X: FloatArray,
+    y: FloatArray,
+    lam: float,
+    tau: int,
+    *,
+    iterations: int = 500,
+    level: float | None = None,
+    start: FloatArray | None = None,
 ) -> SaddlePoint:
     """Ascend the concave `D_tau(r) = 2 r'y - ||r||^2 - (tau largest (x_j'r)^2) / lam` by supergradients.
 
@@ -45,6 +54,8 @@ def saddle_point(
     iterations : int
     level : float, optional
         f of a known support: steps are Polyak's towards it; without, towards a target above the best value so far.
+    start : (n,) array, optional
+        Dual point of a neighbouring problem (another tau, all rows); any is valid.
 
     Notes
     -----
@@ -60,9 +71,9 @@ def saddle_point(
     True
     """
     n, p = X.shape
-    r = y * (lam / (lam + float(np.mean(np.sum(X**2, axis=0)))))
+    r = y * (lam / (lam + float(np.mean(np.sum(X**2, axis=0))))) if start is None else start
     best, best_r, average = -np.inf, r, np.zeros(p)
-    stall = 0.3 * float(y @ y)
+    stall = (COLD if start is None else WARM) * float(y @ y)
     for i in range(iterations):
         score = X.T @ r
         top = np.argpartition(-(score**2), tau - 1)[:tau]

@@ -76,12 +76,18 @@ class Refined:
 
 @dataclass(frozen=True)
 class DescentStep:
-    """A point of a coordinate descent: the move that led there and the certified upper bound of its CV error."""
+    """A move of a coordinate descent: the best pair it met and its CV error, and whether the descent went there.
+
+    `move` is `start`, `gamma` (a gamma step, every tau and fold solved anew) or `line` (other gammas at the same tau).
+    `upper` is the certified upper bound, unknown where the tau step only estimates.
+    """
 
     move: str
     gamma: float
     tau: int
     upper: Bound
+    cv_error: Bound = float("inf")
+    accepted: bool = True
 
 
 @dataclass(frozen=True)

@@ -14,6 +14,7 @@ MAX_COUNT = 10_000
 ENGINES = ("auto", "enumerate", "shared", "per-fold")
 METHODS = ("rounds", "joint", "algorithm1", "grid", "descent")
 BY_MIO = ("joint", "algorithm1", "grid")
+TAU_STEPS = ("auto", "mio", "saddle")
 SCALES = ("length", "variance", "none")
 INTERCEPTS = ("fold", "global", "none")
 

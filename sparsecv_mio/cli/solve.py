@@ -79,6 +79,16 @@ def solve(
         bool,
         typer.Option("--refine", help="Improve gamma around the answer too; the record holds it apart, as `refined`."),
     ] = False,
+    tau_step: Annotated[
+        str,
+        typer.Option(
+            "--tau-step",
+            metavar="auto|mio|saddle",
+            help="Of --method descent: mio certifies every tau at every gamma met; saddle estimates them by the "
+            "saddle-point problem, no MIO, for many columns (never proved). [auto: saddle beyond 500 columns]",
+            show_default=False,
+        ),
+    ] = "auto",
     checkpoint: Annotated[
         str | None,
         typer.Option("--checkpoint", metavar="FILE", help="Store the run here now and then; --resume carries it on."),
@@ -110,8 +120,9 @@ def solve(
     session.check_output(json)
     session.check_output(checkpoint or resume, "--checkpoint" if checkpoint else "--resume")
     session.check_output(trace, "--trace")
-    if method == "descent" and (checkpoint or resume or trace):
-        raise BadInput("--checkpoint, --resume and --trace: not with --method descent")
+    parse.one_of(tau_step, parse.TAU_STEPS, "--tau-step")
+    if tau_step != "auto" and method != "descent":
+        raise BadInput(f"--tau-step {tau_step}: goes with --method descent")
 
     with session.interruptible() as stop:
         from sparsecv_mio.data.folds import fold_columns, make_folds
@@ -130,7 +141,7 @@ def solve(
             record = cross_validate(
                 dataset, plan, gammas=grid, taus=sizes, scale=scale, intercept=intercept, one_se=one_se,
                 threads=workers, progress=progress, stop=stop, gap=gap, time_limit=seconds, engine=engine,
-                method=method, backend=backend, mio_budget=mio_budget, refine=refine,
+                method=method, backend=backend, mio_budget=mio_budget, refine=refine, tau_step=tau_step,
                 checkpoint=checkpoint or resume, resume=resume, trace=trace,
             )  # fmt: skip
     session.deliver(record, json, quiet)

@@ -147,6 +147,18 @@ class StandardData:
         """Return `V[:, j]`, all rows of one column."""
         return (self.dataset.X[:, self.columns[j]] - self.center[j]) / self.divisor[j] - self.rest[j]
 
+    def only(self, columns: IntArray) -> StandardData:
+        """The same rows and coordinates with some of the q columns, in ascending order."""
+        return replace(
+            self,
+            columns=self.columns[columns],
+            center=self.center[columns],
+            divisor=self.divisor[columns],
+            weight=self.weight[columns],
+            copy_of=np.full(len(columns), -1, dtype=np.int64),
+            rest=self.rest[columns],
+        )
+
     def coefficients(
         self, support: Sequence[int] | IntArray, beta: FloatArray, v_mean: FloatArray, r_mean: float
     ) -> tuple[dict[str, float], float]:

@@ -90,8 +90,10 @@ def print_answer(console: Console, record: Record, brief: bool = False) -> None:
             markup=False,
         )
     if record.descent:
-        path = " -> ".join(f"({shown(step.gamma, 4)}, {step.tau}) {shown(step.upper)}" for step in record.descent)
-        console.print(f"descent over (gamma, tau): {path}", markup=False)
+        taken = [step for step in record.descent if step.accepted]
+        path = " -> ".join(f"({shown(step.gamma, 4)}, {step.tau}) {shown(step.cv_error)}" for step in taken)
+        refused = len(record.descent) - len(taken)
+        console.print(f"descent over (gamma, tau): {path}; moves turned down: {refused}", markup=False)
     refit = record.refit
     proof = "proved" if refit.proved else f"objective in [{shown(refit.lower)}, {shown(refit.upper)}]"
     console.print(

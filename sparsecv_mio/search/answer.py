@@ -64,25 +64,28 @@ class _AllRows:
     r_mean: float
 
 
-def _fit_support(data: StandardData, problem: SparseProblem, support: IntArray) -> _AllRows:
-    """Fit by QR of the rows; of many rows from their moments, where those are accurate enough."""
-    if data.n * len(support) > MANY_NUMBERS:
+def _fit_support(
+    data: StandardData, gamma: float, problem: SparseProblem | None, support: IntArray
+) -> _AllRows:
+    """Fit by QR of the rows; of many rows from their moments, where those are at hand and accurate enough."""
+    if problem is not None and data.n * len(support) > MANY_NUMBERS:
         beta, value, error = fit_from_moments(problem, support)
         if error <= VALUE_RTOL * value:
             return _AllRows(support, beta, value, error, problem.v_mean, problem.r_mean)
-    fit = refit_rows(data, slice(0, data.n), support, 2.0 * problem.lam)
+    fit = refit_rows(data, slice(0, data.n), support, gamma)
     v_mean = np.zeros(data.q)
     v_mean[support] = fit.v_mean
     return _AllRows(support, fit.beta, fit.objective, fit.objective_error, v_mean, fit.r_mean)
 
 
 def all_rows_fit(
-    data: StandardData, problem: SparseProblem, cell: PathCell, gap: float
+    data: StandardData, gamma: float, problem: SparseProblem | None, cell: PathCell, gap: float
 ) -> tuple[Refit, tuple[str, ...], dict[str, float], float]:
     """Refit the best of a cell's supports on all rows, in units of the file."""
     unit = data.y_unit**2
     known = list(cell.candidates)[:MOST_REFITS] if cell.complete else [cell.support]
-    fits = [_fit_support(data, problem, np.asarray(support, dtype=np.int64)) for support in known or [cell.support]]
+    tried = [np.asarray(support, dtype=np.int64) for support in known or [cell.support]]
+    fits = [_fit_support(data, gamma, problem, support) for support in tried]
     fit = min(fits, key=lambda one: one.objective)
     coefficients, intercept = data.coefficients(fit.support, fit.beta, fit.v_mean, fit.r_mean)
     upper = fit.objective + fit.error
@@ -90,7 +93,7 @@ def all_rows_fit(
     lower = min(one.objective - one.error for one in fits) if all_known else cell.lower
     lower = min(max(lower, 0.0), fit.objective)
     proved = all_known or upper - lower <= max(gap, 1e-9) * upper
-    refit = Refit(2.0 * problem.lam, cell.tau, fit.objective * unit, lower * unit, upper * unit, bool(proved))
+    refit = Refit(gamma, cell.tau, fit.objective * unit, lower * unit, upper * unit, bool(proved))
     return refit, names_of(data, fit.support), coefficients, intercept
 
 
@@ -190,9 +193,9 @@ def build_record(
     bounds, grid, data = answer.bounds, answer.grid, answer.data
     g, t = bounds.best
     rule, at = answer.one_se() if one_se else (None, (g, t))
-    assert run.all_rows is not None
-    at_gamma = run.all_rows.problem(data, float(grid.gammas[at[0]]))
-    refit, support, coefficients, intercept = all_rows_fit(data, at_gamma, answer.fit(*at), run.gap)
+    gamma = float(grid.gammas[at[0]])
+    at_gamma = run.all_rows.problem(data, gamma) if run.all_rows is not None else None
+    refit, support, coefficients, intercept = all_rows_fit(data, gamma, at_gamma, answer.fit(*at), run.gap)
     tie, allowance = bounds.allowances()
     proved = bounds.proved(run.gap)
     cv_error = float(bounds.nominal[g, t] * answer.per_row)
@@ -281,7 +284,9 @@ def build_path(
     rows = []
     for g, gamma in enumerate(grid.gammas.tolist()):
         for tau in grid.taus.tolist():
-            refit, support, coefficients, intercept = all_rows_fit(data, problem.with_gamma(gamma), cells[g, tau], gap)
+            refit, support, coefficients, intercept = all_rows_fit(
+                data, gamma, problem.with_gamma(gamma), cells[g, tau], gap
+            )
             rows.append(
                 PathRow(
                     gamma=gamma,

@@ -13,13 +13,20 @@ from sparsecv_mio.data.folds import FoldPlan
 from sparsecv_mio.data.standard import standardize
 from sparsecv_mio.errors import BadInput
 from sparsecv_mio.search.allfolds import Engine
+from sparsecv_mio.search.answer import build_path, build_record
 from sparsecv_mio.search.checkpoint import carry_out
 from sparsecv_mio.search.clock import Clock
+from sparsecv_mio.search.descent import Descent, TauStep
+from sparsecv_mio.search.last_answer import score_one_pair
 from sparsecv_mio.search.progress import Progress
-from sparsecv_mio.search.request import Grid, check_method, check_options
+from sparsecv_mio.search.refine import refined
+from sparsecv_mio.search.request import Grid, check_method, check_options, word_of
 from sparsecv_mio.search.run import CrossValidation
+from sparsecv_mio.search.trace import Trace
 
 __all__ = ["Clock", "CrossValidation", "Grid", "Progress", "best_subsets", "cross_validate"]
+
+File = str | os.PathLike[str] | None
 
 
 def cross_validate(
@@ -41,6 +48,7 @@ def cross_validate(
     backend: str = "native",
     mio_budget: int | None = None,
     refine: bool = False,
+    tau_step: str = "auto",
     checkpoint: str | os.PathLike[str] | None = None,
     resume: str | os.PathLike[str] | None = None,
     trace: str | os.PathLike[str] | None = None,
@@ -75,13 +83,16 @@ def cross_validate(
     method : {"rounds", "joint", "algorithm1", "grid", "descent"}
         `rounds` shares work between taus and folds; `algorithm1` is the paper's, one MIO at a time, and `joint` the
         same over all pairs in a better order (:mod:`sparsecv_mio.search.joint`); `grid` is the baseline; `descent`
-        leaves the grid of gammas, see :func:`sparsecv_mio.search.descent.descend`.
+        leaves the grid of gammas, see :class:`sparsecv_mio.search.descent.Descent`.
     backend : str
         Who solves the MIOs of `joint`, `algorithm1` and `grid`, see :data:`sparsecv_mio.formulation.backends.BACKENDS`.
     mio_budget : int, optional
         Most MIOs those three may solve.
     refine : bool
         Improve gamma around the reported pair too; stored under `refined`, the answer stays the grid's.
+    tau_step : {"auto", "mio", "saddle"}
+        Of a descent: every row certified, or estimated without MIOs (`auto`: beyond 500 columns); an estimate is never
+        `proved`.
     checkpoint, resume : path, optional
         Store the run there now and then; carry on a run that was stored (:mod:`sparsecv_mio.search.checkpoint`).
     trace : path, optional
@@ -109,48 +120,41 @@ def cross_validate(
     >>> record.status, record.tau, record.support
     ('proved', 2, ('x1', 'x3'))
     """
-    from sparsecv_mio.search.answer import build_record
-    from sparsecv_mio.search.last_answer import score_one_pair
-    from sparsecv_mio.search.trace import Trace
+    from sparsecv_mio.search.methods import METHODS
 
     check_options(dataset, folds, gap, one_se, time_limit, threads)
-    if engine not in list(Engine):
-        raise BadInput(f"engine {engine!r} is unknown: use one of {', '.join(Engine)}")
-    how = Engine(engine)
-    check_method(method, backend, mio_budget)
-    if method == "descent":
-        if checkpoint is not None or resume is not None or trace is not None:
-            raise BadInput("a descent has no checkpoints and no trace: use another method")
-        from sparsecv_mio.search.descent import descend
-
-        return descend(
-            dataset, folds, gammas=gammas, taus=taus, scale=scale, intercept=intercept, gap=gap, one_se=one_se,
-            time_limit=time_limit, threads=threads, progress=progress, stop=stop,
-        )  # fmt: skip
+    how, how_tau = word_of(Engine, engine, "engine"), word_of(TauStep, tau_step, "tau step")
+    check_method(method, backend, mio_budget, how_tau)
     grid = Grid.of(gammas, taus, dataset.p)
     clock = Clock(time_limit, stop)
     data = standardize(dataset, scale, intercept)
     workers = threads or os.cpu_count() or 1
+    if method == "descent":
+        descent = Descent(data, folds, grid, gap, clock, workers, progress, how_tau)
+        if one_se and descent.tau_step is TauStep.SADDLE:
+            raise BadInput("the one-standard-error rule needs certified bounds: not with the tau step saddle")
+        _carry_out(descent, checkpoint, resume, trace)
+        return descent.record(one_se=one_se, time_limit=time_limit, threads=threads)
     run: CrossValidation
     if method == "rounds":
         run = CrossValidation(data, folds, grid, gap, clock, workers, progress, how)
     else:
-        from sparsecv_mio.search.methods import METHODS
-
         run = METHODS[method](data, folds, grid, gap, clock, workers, progress, backend, mio_budget)
-    watcher = Trace(trace) if trace is not None else None
-    if watcher is not None:
-        run.watch = lambda: watcher.visit(run)
-    carry_out(run, checkpoint, resume)
-    if watcher is not None:
-        watcher.close(run)
+    _carry_out(run, checkpoint, resume, trace)
     score_one_pair(run)
     record = build_record(run, one_se=one_se, time_limit=time_limit, threads=threads)
-    if refine:
-        from sparsecv_mio.search.descent import refined
+    return replace(record, refined=refined(record, run)) if refine else record
 
-        record = replace(record, refined=refined(record, run))
-    return record
+
+def _carry_out(run: CrossValidation | Descent, checkpoint: File, resume: File, trace: File) -> None:
+    """Run to the end, stored and traced on the way."""
+    if trace is None:
+        carry_out(run, checkpoint, resume)
+        return
+    watcher = Trace(trace)
+    run.watch = lambda: watcher.visit(run)
+    carry_out(run, checkpoint, resume)
+    watcher.close(run)
 
 
 def best_subsets(
@@ -178,8 +182,6 @@ def best_subsets(
     >>> [row.support for row in best_subsets(data, gammas=[0.1], taus=[1, 2]).path]
     [('x0',), ('x0', 'x1')]
     """
-    from sparsecv_mio.search.answer import build_path
-
     check_options(dataset, None, gap, False, time_limit, threads)
     grid = Grid.of(gammas, taus, dataset.p)
     return build_path(

@@ -21,6 +21,11 @@ STARTS = 7
 FLAT = 1e-12  # relative width in log gamma at which a root is found
 
 
+def log_uniform(least: float, most: float) -> list[float]:
+    """The ends of an interval and the seven points that divide it evenly in log gamma."""
+    return [least, *np.geomspace(least, most, STARTS + 2)[1:-1].tolist(), most]
+
+
 @dataclass(frozen=True)
 class GammaPoint:
     """A gamma and the sum of h_j there, standard units squared, supports as they are."""
@@ -46,12 +51,16 @@ class GammaCurve:
     def __init__(self, data: StandardData, folds: FoldPlan, supports: Sequence[NDArray[np.int64]]) -> None:
         width = max((len(s) for s in supports), default=0)
         scored = int(folds.starts[-1])
+        # the supports may be few columns of many: everything is done among these
+        used = np.unique(np.concatenate([np.zeros(0, dtype=np.int64), *supports])).astype(np.int64)
+        place = np.searchsorted(used, np.arange(data.q))
+        data = data.only(used)
         self.target = np.empty(scored)
         self.part = np.zeros((scored, width))
         self.pole = np.ones((scored, width))
         for fold, moments in training_moments(data, folds):
             problem = moments.problem(data, 1.0)
-            support = np.asarray(supports[fold], dtype=np.int64)
+            support = place[np.asarray(supports[fold], dtype=np.int64)]
             rows = slice(int(folds.starts[fold]), int(folds.starts[fold + 1]))
             V, r = data.rows(folds.test_rows(fold))
             self.target[rows] = r - problem.r_mean

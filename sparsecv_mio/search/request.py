@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from enum import StrEnum
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -42,7 +44,18 @@ class Grid:
         return cls(np.array(unique[0]), np.array(unique[1], dtype=np.int64))
 
 
-def check_method(method: str, backend: str, mio_budget: int | None) -> None:
+Word = TypeVar("Word", bound=StrEnum)
+
+
+def word_of(kind: type[Word], value: str, option: str) -> Word:
+    """A word of an enumeration; raises `BadInput` for another one."""
+    try:
+        return kind(value)
+    except ValueError:
+        raise BadInput(f"{option} {value!r} is unknown: use one of {', '.join(kind)}") from None
+
+
+def check_method(method: str, backend: str, mio_budget: int | None, tau_step: str) -> None:
     """Raise `BadInput` for a method or backend that is unknown, or options that do not go together."""
     from sparsecv_mio.formulation.backends import BACKENDS
     from sparsecv_mio.search.methods import METHODS
@@ -56,6 +69,8 @@ def check_method(method: str, backend: str, mio_budget: int | None) -> None:
         raise BadInput(f"backend {backend}: method {method} is the native engine's; use {', '.join(METHODS)}")
     if mio_budget is not None and (method not in METHODS or mio_budget < 0):
         raise BadInput("an MIO budget is at least 0 and for the methods that count MIOs: " + ", ".join(METHODS))
+    if method != "descent" and tau_step != "auto":
+        raise BadInput(f"tau step {tau_step}: only the method descent has tau steps")
 
 
 def check_options(

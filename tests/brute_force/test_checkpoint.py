@@ -152,4 +152,3 @@ def test_command_line_refuses(tmp_path: Path, capsys: pytest.CaptureFixture[str]
     for wrong in (["--resume", str(tmp_path / "none.ck")], ["--checkpoint", str(tmp_path / "no" / "run.ck")]):
         assert main([*ask, *wrong]) == 2
         assert str(tmp_path) in capsys.readouterr().err
-    assert main([*ask, "--method", "descent", "--checkpoint", str(tmp_path / "run.ck")]) == 2

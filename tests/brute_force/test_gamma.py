@@ -16,9 +16,13 @@ from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.folds import FoldPlan, make_folds
 from sparsecv_mio.data.standard import standardize
 from sparsecv_mio.problem.objective import cv_error
-from sparsecv_mio.search.descent import PROGRESS, Descent, descend
-from sparsecv_mio.search.driver import Clock, cross_validate
+from sparsecv_mio.search.clock import Clock
+from sparsecv_mio.search.descent import PROGRESS, proposals
+from sparsecv_mio.search.driver import cross_validate
 from sparsecv_mio.search.gamma import LEAST, MOST, GammaCurve
+from sparsecv_mio.search.request import Grid
+from sparsecv_mio.search.run import CrossValidation
+from sparsecv_mio.search.saddle_run import SaddleRun
 
 
 def noisy(seed: int, n: int = 40, p: int = 6) -> tuple[Dataset, FoldPlan]:
@@ -67,25 +71,98 @@ def test_minima_are_the_best_of_a_dense_grid(seed: int) -> None:
         assert at_end or abs(slope) <= 1e-8 * value
 
 
+def check_the_end(data: Dataset, folds: FoldPlan, gammas: list[float], taus: list[int], **options: str) -> Record:
+    """A descent falls with every move it takes, and no single move of tau or gamma improves its end."""
+    ask = {"gap": 0.0, "threads": 1, **options}
+    record = cross_validate(data, folds, gammas=gammas, taus=taus, method="descent", **ask)  # type: ignore[arg-type]
+    taken = [step for step in record.descent if step.accepted]
+    assert taken[0].move == "start" and taken[0].gamma == gammas[len(gammas) // 2]
+    assert all(b.upper < a.upper for a, b in zip(taken, taken[1:], strict=False))
+    assert (taken[-1].gamma, taken[-1].tau, taken[-1].upper) == (record.gamma, record.tau, record.upper)
+    assert all(step.upper >= record.upper * (1.0 - PROGRESS) for step in record.descent)
+    if record.status != "proved":
+        return record
+    # tau: every size at the same gamma; gamma: every one of the grid at the same size, by a run of another method
+    for some, sizes in (([record.gamma], taus), (gammas, [record.tau])):
+        line = cross_validate(data, folds, gammas=some, taus=sizes, method="grid", **ask)  # type: ignore[arg-type]
+        assert line.upper >= record.upper * (1.0 - 2.0 * PROGRESS) - line.tie_width - record.tie_width
+    # the gamma step: wherever the fixed supports do better, the supports that belong there do not
+    standard = standardize(data, record.data.scale, record.data.intercept)
+    grid = Grid.of([record.gamma], taus, data.p)
+    row = CrossValidation(standard, folds, grid, 0.0, Clock(None, None), 1, None)
+    row.begin()
+    row.to_end()
+    for point in proposals(row, row.bounds().best, (gammas[0], gammas[-1])):
+        moved = cross_validate(data, folds, gammas=[point.gamma], taus=[record.tau], **ask)  # type: ignore[arg-type]
+        assert moved.upper >= record.upper * (1.0 - 2.0 * PROGRESS)
+    return record
+
+
 @pytest.mark.parametrize("seed", range(12))
 def test_no_single_move_improves_the_end_of_a_descent(seed: int) -> None:
     data, folds = noisy(seed)
-    taus = list(range(0, 7))
-    record = descend(data, folds, gammas=[1e-3, 0.1, 10.0], taus=taus, gap=0.0, threads=1)
-    assert record.status == "proved" and record.descent[0].gamma == 0.1
-    uppers = [step.upper for step in record.descent]
-    assert all(b < a for a, b in zip(uppers, uppers[1:], strict=False))
-    assert (record.descent[-1].gamma, record.descent[-1].tau) == (record.gamma, record.tau)
-    # tau: every size at the same gamma, by a run of another method
-    again = cross_validate(data, folds, gammas=[record.gamma], taus=taus, gap=0.0, threads=1, method="grid")
-    assert again.cv_error == pytest.approx(record.cv_error, rel=1e-9)
-    # gamma: wherever the fixed supports do better, the supports that belong there do not
-    clock = Clock(None, None)
-    end = Descent(standardize(data), folds, taus, (1e-3, 10.0), 0.0, clock, 1, None)
-    row = end.solve(record.gamma, taus)
-    for point in end.proposals(row, row.bounds().best[1]):
-        moved = cross_validate(data, folds, gammas=[point.gamma], taus=[record.tau], gap=0.0, threads=1)
-        assert moved.upper >= record.upper * (1.0 - 2.0 * PROGRESS)
+    record = check_the_end(data, folds, [1e-3, 0.1, 10.0], list(range(0, 7)))
+    assert record.status == "proved"
+    assert [step.move for step in record.descent][-1] in ("line", "gamma")
+    solved = [step.gamma for step in record.descent if step.move != "line"]
+    assert len(set(solved)) == len(solved)
+
+
+def ends_of_random_descents(seeds: range, **size: int) -> int:
+    proved = 0
+    for seed in seeds:
+        case = random_problem(seed, **size)
+        record = check_the_end(
+            case.data, case.folds, case.gammas if len(case.gammas) > 1 else [1e-3, 0.1, 10.0], case.taus,
+            scale=case.scale, intercept=case.intercept,
+        )  # fmt: skip
+        proved += record.status == "proved"
+    return proved
+
+
+def test_ends_of_random_descents() -> None:
+    assert ends_of_random_descents(range(12), rows=25, columns=6) >= 10
+
+
+@pytest.mark.slow
+def test_ends_of_random_descents_at_length() -> None:
+    assert ends_of_random_descents(range(5000, 5500), rows=30, columns=7) >= 450
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_saddle_point_rows_are_estimates_and_never_proved(seed: int) -> None:
+    data, folds = noisy(seed)
+    ask = {"gammas": [0.01, 0.1, 1.0], "taus": range(0, 7), "gap": 0.0, "threads": 1}
+    record = cross_validate(data, folds, method="descent", tau_step="saddle", **ask)  # type: ignore[arg-type]
+    assert (record.status, record.work.mios, record.work.engine) == ("limit", 0, "descent, saddle point")
+    assert not np.isfinite(record.upper) and any("estimates" in line for line in record.warnings)
+    taken = [step.cv_error for step in record.descent if step.accepted]
+    assert taken == sorted(taken, reverse=True) and taken[-1] == record.cv_error
+    names = {name: j for j, name in enumerate(data.names)}
+    chosen = [sorted(names[name] for name in fold.support) for fold in record.chosen_folds]
+    exact = cv_error(data.X, data.y, folds.labels, chosen, record.gamma, scale="length", intercept="fold")
+    assert record.cv_error == pytest.approx(exact, rel=1e-9)
+    truth = cross_validate(data, folds, **(ask | {"gammas": [record.gamma]}))  # type: ignore[arg-type]
+    assert record.lower <= truth.cv_error * (1.0 + 1e-12)
+    lower = {row.tau: row.lower for row in record.table}
+    assert all(lower[row.tau] <= row.upper * (1.0 + 1e-12) for row in truth.table)
+
+
+def test_saddle_point_finds_most_optima_of_small_problems() -> None:
+    found = total = 0
+    for seed in range(8):
+        data, folds = noisy(seed, n=30, p=10)
+        standard, grid = standardize(data), Grid.of([0.1, 1.0], range(0, 11), 10)
+        guess = SaddleRun(standard, folds, grid, 0.0, Clock(None, None), 2, None)
+        exact = CrossValidation(standard, folds, grid, 0.0, Clock(None, None), 1, None)
+        for run in (guess, exact):
+            run.begin()
+            run.to_end()
+        for pair in np.ndindex(2, 11):
+            for a, b in zip(guess.cells.support[pair], exact.cells.support[pair], strict=True):
+                total += 1
+                found += guess.cells.pool.supports[a].tolist() == exact.cells.pool.supports[b].tolist()
+    assert found >= 0.97 * total
 
 
 @pytest.mark.parametrize("seed", range(6))
@@ -106,8 +183,11 @@ def test_refined_is_apart_and_never_worse(seed: int) -> None:
 
 def test_a_limit_ends_a_descent_with_valid_bounds() -> None:
     data, folds = noisy(1)
-    record = descend(data, folds, gammas=[0.1], taus=range(1, 7), time_limit=1e-9, threads=1)
-    assert record.status == "limit" and record.lower <= record.upper
+    for tau_step in ("mio", "saddle"):
+        record = cross_validate(
+            data, folds, gammas=[0.1], taus=range(1, 7), time_limit=1e-9, threads=1, method="descent", tau_step=tau_step
+        )
+        assert record.status == "limit" and record.lower <= record.cv_error <= record.upper
 
 
 def test_tau_rule() -> None:
@@ -123,7 +203,7 @@ def test_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Non
     ask = ["solve", str(table), "--target", "y", "--folds", "5", "--threads", "1", "--json", str(out), "--tau", "log"]
     assert main([*ask, "--method", "descent"]) == 0
     found = json.loads(out.read_text())
-    assert found["descent"][0]["move"] == "start" and found["work"]["engine"] == "descent"
+    assert found["descent"][0]["move"] == "start" and found["work"]["engine"] == "descent, certified rows"
     assert found["request"]["taus"] == [1, 2, 3, 4]
     assert "descent" in capsys.readouterr().out
     assert main(["verify", str(out), str(table)]) == 0
@@ -132,3 +212,10 @@ def test_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Non
     assert "refined" in capsys.readouterr().out
     assert main(["verify", str(out), str(table)]) == 0
     assert main([*ask, "--method", "descent", "--refine"]) == 2
+    assert main([*ask, "--method", "descent", "--tau-step", "saddle"]) == 3
+    assert main(["verify", str(out), str(table)]) == 0
+    for wrong in (["--tau-step", "saddle"], ["--method", "descent", "--tau-step", "magic"]):
+        capsys.readouterr()
+        assert main([*ask, *wrong]) == 2
+        assert "--tau-step" in capsys.readouterr().err
+    assert main([*ask, "--method", "descent", "--tau-step", "saddle", "--one-se"]) == 2

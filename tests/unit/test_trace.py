@@ -30,6 +30,31 @@ def test_bounds_close_monotonically_and_end_at_the_record(method: str, tmp_path:
     assert moments[-1]["pairs"][0] == pytest.approx([record["table"][0][end] for end in ("lower", "upper")])
 
 
+def test_a_descent_traces_the_row_it_solves(tmp_path: Path) -> None:
+    trace, out = tmp_path / "run.jsonl", tmp_path / "answer.json"
+    assert main([*ASK, "--method", "descent", "--trace", str(trace), "--json", str(out), "-q"]) == 0
+    head, moments = read_trace(trace)
+    record = json.loads(out.read_text())
+    assert head["gammas"] is None and head["taus"] == [1, 2, 3, 4, 5]
+    assert {moment["gamma"] for moment in moments} <= {step["gamma"] for step in record["descent"]}
+    for before, after in zip(moments, moments[1:], strict=False):
+        assert after["steps"] >= before["steps"] and after["nodes"] >= before["nodes"]
+        assert before["upper"] is None or after["upper"] <= before["upper"]
+    last = moments[-1]
+    assert (last["upper"], last["gamma"], last["steps"]) == (
+        record["upper"], record["gamma"], len(record["descent"])
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("extra", [["--method", "descent"], ["--method", "descent", "--tau-step", "saddle"]])
+def test_drawings_of_a_descent(extra: list[str], tmp_path: Path) -> None:
+    trace = tmp_path / "run.jsonl"
+    assert main([*ASK, *extra, "--trace", str(trace), "-q"]) in (0, 3)
+    for name in ("a.png", "a.gif"):
+        assert main(["plot", str(trace), "--out", str(tmp_path / name)]) == 0
+        assert (tmp_path / name).stat().st_size > 5000
+
+
 def test_drawings(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     trace = tmp_path / "run.jsonl"
     assert main([*ASK, "--method", "algorithm1", "--trace", str(trace), "-q"]) == 0
@@ -40,7 +65,6 @@ def test_drawings(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert "--out" in capsys.readouterr().err
     assert main(["plot", SERVO, "--out", str(tmp_path / "b.png")]) == 2
     assert "not a trace" in capsys.readouterr().err
-    assert main([*ASK, "--method", "descent", "--trace", str(trace)]) == 2
 
 
 def test_a_cut_line_is_left_out_and_other_files_are_refused(tmp_path: Path) -> None:

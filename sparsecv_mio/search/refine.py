@@ -1,0 +1,36 @@
+"""`--refine`: gamma improved continuously around the winner of a grid, its tau fixed."""
+
+from __future__ import annotations
+
+from sparsecv_mio.certificate.record import Record, Refined
+from sparsecv_mio.search.descent import PROGRESS, proposals
+from sparsecv_mio.search.gamma import LEAST, MOST
+from sparsecv_mio.search.request import Grid
+from sparsecv_mio.search.run import CrossValidation
+
+
+def refined(record: Record, run: CrossValidation) -> Refined:
+    """Improve gamma around the reported pair at its tau; each gamma's folds are solved anew.
+
+    Parameters
+    ----------
+    record : Record
+    run : CrossValidation
+        The run behind it.
+    """
+    interval = (min(LEAST, *record.request.gammas), max(MOST, *record.request.gammas))
+    at = run.bounds().best
+    lower = float(run.cells.lower[at].sum()) * run.per_row
+    here = Refined(record.gamma, record.tau, record.cv_error, lower, record.upper)
+    points = proposals(run, at, interval)
+    while points and not run.clock.expired():
+        grid = Grid.of([points.pop(0).gamma], [record.tau], run.data.dataset.p)
+        trial = CrossValidation(run.data, run.folds, grid, run.gap, run.clock, run.threads, None)
+        trial.begin()
+        trial.to_end()
+        now, unit = trial.bounds(), trial.per_row
+        if now.ceiling * unit < here.upper * (1.0 - PROGRESS):
+            h = float(now.nominal[now.best]) * unit
+            here = Refined(float(grid.gammas[0]), record.tau, h, now.floor * unit, now.ceiling * unit)
+            points = proposals(trial, now.best, interval)
+    return here

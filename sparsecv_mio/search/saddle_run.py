@@ -1,0 +1,223 @@
+"""A tau step without MIOs, for many columns: the saddle-point problem of every cell, its supports refitted exactly.
+
+Bertsimas, Pauphilet and Van Parys: the concave dual `D_tau(r)` of the perspective relaxation is ascended by products
+with X alone (:mod:`sparsecv_mio.bounds.saddle`); the columns it favours are the candidates of the cell, its rounded
+average and forward selection among them are polished by swaps. What comes out is an *estimate*: h at supports that may
+not be optimal. Only lower bounds are certified here, `h_N >= D(all rows) - f^(-N)(S)` (theory section 3), so no run of
+this kind is ever proved.
+"""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sparsecv_mio.bounds.saddle import saddle_point
+from sparsecv_mio.data.standard import Intercept, StandardData
+from sparsecv_mio.formulation.backends.native.path import PathCell, PathResult
+from sparsecv_mio.kernels import starts
+from sparsecv_mio.problem.problem import FloatArray
+from sparsecv_mio.problem.refit import refit_rows
+from sparsecv_mio.search.run import CrossValidation
+
+IntArray = NDArray[np.int64]
+
+FULL_ITERATIONS, FOLD_ITERATIONS = 500, 100  # cold on all rows; warm, from all rows, in a fold
+FAVOURITES = 3  # candidate columns per column of the support, at least `FEWEST`
+FEWEST = 30
+MOST_CANDIDATES = 400
+SWAP_ROUNDS = 2
+ROUNDING = 1e-10  # of y'y: what centring and standard coordinates may leave between a dual value and a refit
+
+
+@dataclass(eq=False)
+class Rows:
+    """Training rows about their means, columns over the root of their penalty weight."""
+
+    X: FloatArray
+    y: FloatArray
+    yy: float = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.yy = float(self.y @ self.y)
+
+    @classmethod
+    def of(cls, data: StandardData, rows: slice | IntArray) -> Rows:
+        """Gather; O(n q)."""
+        V, r = data.rows(rows)
+        if data.intercept is Intercept.FOLD:
+            V, r = V - V.mean(axis=0), r - r.mean()
+        return cls(np.ascontiguousarray(V / np.sqrt(data.weight)), np.asarray(r))
+
+
+@dataclass(frozen=True, eq=False)
+class Guess:
+    """What the saddle point of one tau leaves: dual point, certified value, the columns it favours, best first."""
+
+    r: FloatArray
+    dual: float
+    favourites: IntArray
+    rounded: IntArray
+
+
+def guess(rows: Rows, lam: float, tau: int, iterations: int, start: FloatArray | None) -> Guess:
+    """Solve the saddle-point problem of one tau."""
+    q = rows.X.shape[1]
+    if tau == 0:
+        none = np.zeros(0, dtype=np.int64)
+        return Guess(rows.y, rows.yy, none, none)
+    if tau >= q:
+        everything = np.arange(q)
+        return Guess(rows.y, 0.0, everything, everything)
+    point = saddle_point(rows.X, rows.y, lam, tau, iterations=iterations, start=start)
+    width = min(max(FAVOURITES * tau, FEWEST), q)
+    by_average = np.argsort(-point.z, kind="stable")[:width]
+    by_score = np.argsort(-np.abs(rows.X.T @ point.r), kind="stable")[:width]
+    return Guess(point.r, float(point.dual), np.stack([by_average, by_score], axis=1).ravel(), by_average[:tau])
+
+
+def supports_of(rows: Rows, lam: float, guesses: dict[int, Guess], known: dict[int, IntArray]) -> dict[int, IntArray]:
+    """The best support found for every tau among the favourites of all of them. O(C^2 n + taus C tau^2 rounds)."""
+    q = rows.X.shape[1]
+    must = [one.rounded for tau, one in guesses.items() if tau < q] + [s for tau, s in known.items() if tau < q]
+    liked = np.concatenate([np.zeros(0, dtype=np.int64), *(one.favourites for one in guesses.values() if len(one.r))])
+    first = np.unique(liked[liked < q], return_index=True)[1]
+    order = liked[np.sort(first)][:MOST_CANDIDATES]
+    among = np.unique(np.concatenate([order, *must])).astype(np.int64)
+    A = rows.X[:, among]
+    M, c = A.T @ A, A.T @ rows.y
+    M.flat[:: len(among) + 1] += lam
+    best = np.full(len(among) + 1, np.inf)
+    masks = np.zeros((len(among) + 1, len(among)), dtype=np.bool_)
+    inner = [tau for tau in guesses if 0 < tau < min(q, len(among))]
+    for tau in inner:
+        for support in (guesses[tau].rounded, known.get(tau)):
+            if support is not None:
+                _try(M, c, rows.yy, np.searchsorted(among, np.sort(support)), best, masks)
+    if inner:
+        starts.forward_selection(M, c, rows.yy, max(inner), best, masks)
+    found = {}
+    for tau, one in guesses.items():
+        if tau in inner:
+            starts.improve_by_swaps(M, c, rows.yy, tau, best, masks, SWAP_ROUNDS)
+        found[tau] = among[masks[tau]] if tau in inner else np.sort(one.rounded)
+    return found
+
+
+def _try(
+    M: FloatArray, c: FloatArray, yy: float, place: IntArray, best: FloatArray, masks: NDArray[np.bool_]
+) -> None:
+    value = yy - float(c[place] @ np.linalg.solve(M[np.ix_(place, place)], c[place]))
+    size = len(place)
+    if value < best[size]:
+        best[size] = value
+        masks[size] = False
+        masks[size, place] = True
+
+
+class SaddleRun(CrossValidation):
+    """Every cell of a grid by the saddle point: supports and their exact held-out errors, lower bounds of h.
+
+    What a cell gets depends on (gamma, tau, fold) alone: estimates of a point agree however it was reached.
+    """
+
+    name = "saddle"
+
+    def begin(self) -> None:
+        """Guesses on all rows, for every gamma: where the folds start, and the bound of the training loss."""
+        self.whole = Rows.of(self.data, slice(0, self.data.n))
+        self.guesses: list[dict[int, Guess]] = []
+        self.full = []
+        for gamma in self.grid.gammas.tolist():
+            mine = self._guesses(self.whole, gamma / 2.0, FULL_ITERATIONS, None)
+            supports = supports_of(self.whole, gamma / 2.0, mine, {})
+            self.guesses.append(mine)
+            cells = {tau: self._on_all_rows(gamma, tau, mine[tau], support) for tau, support in supports.items()}
+            self.full.append(PathResult(cells, 0, False))
+
+    def _guesses(
+        self, rows: Rows, lam: float, iterations: int, points: dict[int, FloatArray] | None
+    ) -> dict[int, Guess]:
+        found: dict[int, Guess] = {}
+        last: FloatArray | None = None
+        for tau in self.grid.taus.tolist():
+            # a cold point for every tau on all rows would cost more; the one before is near
+            start = last if points is None else points[tau]
+            steps = 1 if self.clock.expired() else iterations
+            found[tau] = guess(rows, lam, tau, steps, start)
+            last = found[tau].r if 0 < tau < self.data.q else None
+        return found
+
+    def _on_all_rows(self, gamma: float, tau: int, one: Guess, support: IntArray) -> PathCell:
+        fit = refit_rows(self.data, slice(0, self.data.n), support, gamma)
+        upper = fit.objective + fit.objective_error
+        lower = min(max(one.dual - ROUNDING * self.whole.yy, 0.0), fit.objective)
+        return PathCell(tau, support, lower, upper, (), (), 0.0, complete=False, branched=False)
+
+    def all_folds(self) -> None:
+        """Nothing: folds are solved one by one."""
+
+    @property
+    def finished(self) -> bool:
+        """Whether every cell has its estimate."""
+        return self.clock.expired() or bool(self.cells.final.all())
+
+    def step(self) -> None:
+        """The next folds, one a thread."""
+        left = np.flatnonzero(~self.cells.final.all(axis=(0, 1)))[: self.threads].tolist()
+        from threadpoolctl import threadpool_limits
+
+        with threadpool_limits(limits=1):
+            if len(left) == 1:
+                self._fold(left[0])
+            else:
+                with ThreadPoolExecutor(len(left)) as pool:
+                    list(pool.map(self._fold, left))
+        self._report()
+        self._safe()
+
+    def _fold(self, fold: int) -> None:
+        """Supports of every gamma and tau of a fold, refitted and scored."""
+        index = self.folds.train_rows(fold)
+        rows = Rows.of(self.data, index)
+        for g, gamma in enumerate(self.grid.gammas.tolist()):
+            points = {tau: one.r[index] - rows_mean(self.data, one.r[index]) for tau, one in self.guesses[g].items()}
+            mine = self._guesses(rows, gamma / 2.0, FOLD_ITERATIONS, points)
+            if self.clock.expired():
+                return
+            known = {tau: cell.support for tau, cell in self.full[g].cells.items()}
+            for tau, support in supports_of(rows, gamma / 2.0, mine, known).items():
+                self._score(g, tau, fold, support)
+
+    def _score(self, g: int, tau: int, fold: int, support: IntArray) -> None:
+        t = int(np.searchsorted(self.grid.taus, tau))
+        where = (g, t, fold)
+        fit = refit_rows(self.data, self.folds.train_rows(fold), support, float(self.grid.gammas[g]))
+        held, _ = fit.held_out(self.data, self.folds.test_rows(fold))
+        lower = self.full[g].cells[tau].lower - fit.objective - fit.objective_error - ROUNDING * self.whole.yy
+        self.cells.support[where] = self.cells.pool.number(support)
+        self.cells.nominal[where] = held
+        self.cells.narrow(*where, max(lower, 0.0), np.inf)
+        self.cells.final[where] = True
+
+    def engines(self) -> str:
+        """The mode, in words."""
+        return "saddle point"
+
+    def score_last(self) -> None:
+        """A limit that comes first: the supports of all rows, at the pair with the fewest folds missing."""
+        missing = ~np.isfinite(self.cells.nominal)
+        if missing.sum(axis=2).min() == 0:
+            return
+        g, t = (int(i) for i in np.unravel_index(int(np.argmin(missing.sum(axis=2))), missing.shape[:2]))
+        tau = int(self.grid.taus[t])
+        for fold in np.flatnonzero(missing[g, t]).tolist():
+            self._score(g, tau, fold, self.full[g].cells[tau].support)
+
+
+def rows_mean(data: StandardData, r: FloatArray) -> float:
+    """What a dual point of other rows has to be re-centred by (theory section 0)."""
+    return float(r.mean()) if data.intercept is Intercept.FOLD else 0.0
