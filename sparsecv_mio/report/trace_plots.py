@@ -1,24 +1,92 @@
-"""The bounds of a run closing: a figure of its whole course, or an animation."""
+"""The bounds of a run closing: a figure of its whole course, or an animation of it."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from sparsecv_mio.errors import BadInput
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
-FRAMES, FPS = 80, 12
-BLUE, GREY = "#1f5fa8", "#9aa5b1"
+FRAMES, FPS, LAST_SECONDS = 90, 12, 2
+LOWER, UPPER, BEST, FAINT, INK = "#0b6e8a", "#b3541e", "#111111", "#c9ced6", "#3a3f47"
 ENDINGS = (".png", ".gif", ".svg", ".pdf")
+MANY_TAUS = 40  # markers would run into each other
+
+FloatArray = NDArray[np.float64]
+Moment = Mapping[str, Any]
 
 
-def plot_trace(head: Mapping[str, Any], moments: Sequence[Mapping[str, Any]], out: str) -> None:
+@dataclass(frozen=True, eq=False)
+class Course:
+    """A trace as arrays; inf where an upper bound is not known.
+
+    Attributes
+    ----------
+    seconds, lower, upper : (m,) arrays
+    low, high : (m, T) arrays
+        Interval of every tau at its best gamma: least lower end, least upper end.
+    estimate : (m, T) array
+        CV errors that are not certified (a descent by saddle points), else NaN.
+    """
+
+    head: Moment
+    moments: Sequence[Moment]
+    seconds: FloatArray
+    lower: FloatArray
+    upper: FloatArray
+    low: FloatArray
+    high: FloatArray
+    estimate: FloatArray
+
+    @classmethod
+    def of(cls, head: Moment, moments: Sequence[Moment]) -> Course:
+        """Gather; the work of a line is done once."""
+        taus, gammas = len(head["taus"]), head["gammas"]
+        shape = (len(moments), 1 if gammas is None else len(gammas), taus)
+        ends = np.array([[[a, _number(b)] for a, b in moment["pairs"]] for moment in moments], dtype=float)
+        low, high = (ends[:, :, side].reshape(shape).min(axis=1) for side in (0, 1))
+        upper = np.array([_number(moment["upper"]) for moment in moments])
+        estimate = np.full((len(moments), taus), np.nan)
+        if gammas is None and not np.isfinite(upper).any():
+            estimate = np.array([[_number(h) for h in moment["estimates"]] for moment in moments])
+            upper = np.array([_number(moment["estimate"]) for moment in moments])
+        seconds = np.array([moment["seconds"] for moment in moments])
+        lower = np.array([moment["lower"] for moment in moments])
+        return cls(head, moments, seconds, lower, upper, low, high, np.where(np.isfinite(estimate), estimate, np.nan))
+
+    @property
+    def moving(self) -> bool:
+        """Whether gamma moves: the trace is a descent's."""
+        return self.head["gammas"] is None
+
+    @property
+    def estimated(self) -> bool:
+        """Whether the upper curve is an estimate."""
+        return self.moving and bool(np.isfinite(self.estimate).any())
+
+    @property
+    def top(self) -> float:
+        """Upper end of the axes: the best value at a third of the height, unless everything is lower."""
+        last = self.upper[-1] if np.isfinite(self.upper[-1]) else float(self.low[-1].max()) or 1.0
+        shown = self.estimate[-1] if self.estimated else self.high[-1]
+        highest = float(np.max(shown[np.isfinite(shown)], initial=last))
+        return 1.08 * min(max(highest, 1.2 * last), 2.6 * last) or 1.0
+
+
+def _number(value: float | None) -> float:
+    return np.inf if value is None else float(value)
+
+
+def plot_trace(head: Moment, moments: Sequence[Moment], out: str) -> None:
     """Draw a trace.
 
     Parameters
@@ -33,69 +101,114 @@ def plot_trace(head: Mapping[str, Any], moments: Sequence[Mapping[str, Any]], ou
     BadInput
         Another ending, or a file that cannot be written.
     """
-    if Path(out).suffix.lower() not in ENDINGS:
+    ending = Path(out).suffix.lower()
+    if ending not in ENDINGS:
         raise BadInput(f"--out: {out} must end in one of {', '.join(ENDINGS)}")
     from matplotlib.figure import Figure
 
-    figure = Figure(figsize=(9.0, 3.8), layout="constrained")
-    left, right = figure.subplots(1, 2)
-    top = _top(moments)
+    course = Course.of(head, moments)
+    figure = Figure(figsize=(10.0, 4.2), layout="constrained")
     try:
-        if Path(out).suffix.lower() != ".gif":
-            _course(left, moments, len(moments), top)
-            _pairs(right, head, moments[-1], top)
+        if ending == ".gif":
+            _animate(figure, course, out)
+        else:
+            _frame(figure, course, len(moments))
             figure.savefig(out, dpi=150)
-            return
-        from matplotlib.animation import PillowWriter
-
-        writer = PillowWriter(fps=FPS)
-        shown = np.unique(np.linspace(1, len(moments), min(FRAMES, len(moments))).astype(int)).tolist()
-        with writer.saving(figure, out, dpi=100):
-            for count in [*shown, *[len(moments)] * FPS]:  # the end stays for a second
-                left.clear()
-                right.clear()
-                _course(left, moments, count, top)
-                _pairs(right, head, moments[count - 1], top)
-                writer.grab_frame()
     except OSError as error:
         raise BadInput(f"--out: {out} cannot be written: {error.strerror}") from None
 
 
-def _top(moments: Sequence[Mapping[str, Any]]) -> float:
-    """Upper end of both axes: a little above what the pairs end at."""
-    ends = [high for _, high in moments[-1]["pairs"] if high is not None]
-    final = moments[-1]["upper"] or max((low for low, _ in moments[-1]["pairs"]), default=1.0) or 1.0
-    return float(1.1 * min(max(ends, default=final), 3.0 * final))
+def _animate(figure: Figure, course: Course, out: str) -> None:
+    from matplotlib.animation import PillowWriter
+
+    writer = PillowWriter(fps=FPS)
+    m = len(course.moments)
+    shown = np.unique(np.linspace(1, m, min(FRAMES, m)).astype(int)).tolist()
+    with writer.saving(figure, out, dpi=100):
+        for count in [*shown, *[m] * (FPS * LAST_SECONDS)]:
+            figure.clear()
+            _frame(figure, course, count)
+            writer.grab_frame()
 
 
-def _course(axes: Axes, moments: Sequence[Mapping[str, Any]], count: int, top: float) -> None:
-    seconds = [moment["seconds"] for moment in moments[:count]]
-    lower = [moment["lower"] for moment in moments[:count]]
-    upper = [np.inf if moment["upper"] is None else moment["upper"] for moment in moments[:count]]
-    axes.fill_between(seconds, lower, np.minimum(upper, top), step="post", color=BLUE, alpha=0.15, linewidth=0)
-    axes.step(seconds, lower, where="post", color=BLUE, label="lower bound")
-    axes.step(seconds, upper, where="post", color=BLUE, linestyle="--", label="upper bound")
-    first, last = moments[0]["seconds"], moments[-1]["seconds"]
-    axes.set(xlim=(first, max(last, first + 1e-3)), ylim=(0.0, top), xlabel="seconds", ylabel="best CV error")
-    now = moments[count - 1]
-    axes.set_title(f"{now['mios']} MIOs, {now['nodes']} nodes", fontsize=10)
-    axes.legend(frameon=False, loc="lower right")
+def _frame(figure: Figure, course: Course, count: int) -> None:
+    left, right = figure.subplots(1, 2, width_ratios=(5, 6))
+    _course(left, course, count)
+    _taus(right, course, count - 1)
+    now = course.moments[count - 1]
+    low, high = course.lower[count - 1], course.upper[count - 1]
+    gap = f"gap {max(high - low, 0.0) / high:.2g}" if not course.estimated and 0.0 < high < np.inf else "gap ?"
+    words = [f"{now['mios']:,} MIOs", f"{now['nodes']:,} nodes", *([] if course.estimated else [gap])]
+    figure.suptitle(f"{course.head['method']}:  " + "   ".join(words), fontsize=11, color=INK)
+    for axes in (left, right):
+        axes.spines[["top", "right"]].set_visible(False)
+        axes.tick_params(color=INK, labelcolor=INK, labelsize=9)
 
 
-def _pairs(axes: Axes, head: Mapping[str, Any], moment: Mapping[str, Any], top: float) -> None:
-    """For every tau the interval of its best gamma: least lower end, least upper end."""
+def _course(axes: Axes, course: Course, count: int) -> None:
+    """The bounds of the best CV error so far."""
+    t, low, high = course.seconds[:count], course.lower[:count], course.upper[:count]
+    last = max(float(course.seconds[-1]), float(course.seconds[0]) + 1e-3)
+    axes.set(xlim=(float(course.seconds[0]), last), xlabel="seconds", ylabel="CV error")
+    axes.step(t, high, where="post", color=UPPER, linewidth=1.8, label="upper bound")
+    axes.plot(t[-1:], high[-1:], "o", color=UPPER, markersize=4, clip_on=False)
+    if course.moving:
+        _moves(axes, course, count)
+        return
+    axes.fill_between(t, low, np.minimum(high, course.top), step="post", color=LOWER, alpha=0.10, linewidth=0)
+    axes.step(t, low, where="post", color=LOWER, linewidth=1.8, label="lower bound")
+    axes.plot(t[-1:], low[-1:], "o", color=LOWER, markersize=4, clip_on=False)
+    axes.set(ylim=(0.0, course.top))
+    axes.set_title("best pair of the grid", fontsize=10, color=INK)
+    axes.legend(frameon=False, fontsize=9, loc="lower right" if low[-1] < 0.4 * course.top else "upper right")
+
+
+def _moves(axes: Axes, course: Course, count: int) -> None:
+    """What a descent gains: close up, a line where a move begins."""
+    known = course.upper[np.isfinite(course.upper)]
+    ends = (float(known.min()), float(known.max())) if len(known) else (0.0, course.top)
+    room = 0.15 * (ends[1] - ends[0]) or 0.05 * ends[1] or 1.0
+    steps = np.array([moment["steps"] for moment in course.moments[:count]])
+    for at in np.flatnonzero(np.diff(steps) > 0).tolist():
+        axes.axvline(float(course.seconds[at + 1]), color=FAINT, linewidth=0.8, zorder=0)
+    axes.set(ylim=(max(ends[0] - room, 0.0), ends[1] + room))
+    word = "estimate" if course.estimated else "certified upper bound"
+    axes.set_title(f"best so far ({word}), {int(steps[-1])} moves tried", fontsize=10, color=INK)
+
+
+def _taus(axes: Axes, course: Course, at: int) -> None:
+    """The interval of every tau, in front of the one that was known without branching."""
     from matplotlib.ticker import MaxNLocator
 
-    taus = head["taus"]
-    ends = np.array([[low, np.inf if high is None else high] for low, high in moment["pairs"]])
-    low, high = ends.reshape(len(head["gammas"]), len(taus), 2).min(axis=0).T
-    axes.vlines(taus, low, np.minimum(high, top), color=GREY, linewidth=4)
-    axes.plot(taus, low, "_", color=BLUE)
-    axes.plot(taus, np.where(high <= top, high, np.nan), "_", color=BLUE)
-    axes.axhline(moment["lower"], color=BLUE, linewidth=0.8)
-    if moment["upper"] is not None:
-        axes.axhline(moment["upper"], color=BLUE, linewidth=0.8, linestyle="--")
-    axes.set(ylim=(0.0, top), xlim=(min(taus) - 0.5, max(taus) + 0.5))
-    axes.set(xlabel="tau", ylabel="CV error at the best gamma")
-    axes.xaxis.set_major_locator(MaxNLocator(integer=True))
-    axes.set_title("certified interval of every tau", fontsize=10)
+    taus, top = np.array(course.head["taus"]), course.top
+    few = len(taus) <= MANY_TAUS
+    low, high = course.low[at], course.high[at]
+    first = int(np.argmax(np.isfinite(course.high).all(axis=1))) if np.isfinite(course.high).all(axis=1).any() else 0
+    if not course.moving and first < at:
+        early = np.minimum(course.high[first], top)
+        axes.fill_between(taus, course.low[first], early, color=FAINT, alpha=0.45, linewidth=0, label="at the start")
+    if course.estimated:
+        axes.plot(taus, course.estimate[at], "o-" if few else "-", color=UPPER, markersize=4, label="estimate")
+    else:
+        axes.fill_between(taus, low, np.minimum(high, top), color=LOWER, alpha=0.18, linewidth=0)
+        axes.vlines(taus, low, np.minimum(high, top), color=LOWER, linewidth=2.2 if few else 1.0, alpha=0.55)
+        inside = np.where(high <= top, high, np.nan)
+        axes.plot(taus, inside, "v" if few else "-", color=UPPER, markersize=4.5, label="upper bound")
+        off = taus[high > top]
+        if len(off):  # an empty line that is not clipped would still be given room
+            axes.plot(off, np.full(len(off), top), "^", color=UPPER, markersize=4.5, clip_on=False, alpha=0.5)
+    axes.plot(taus, low, "^" if few else "-", color=LOWER, markersize=4.5, label="lower bound")
+    values = course.estimate[at] if course.estimated else high
+    if np.isfinite(values).any():
+        best = int(np.nanargmin(values))
+        axes.axhline(values[best], color=BEST, linewidth=0.8, linestyle=(0, (4, 3)), zorder=0)
+        axes.plot(taus[best], values[best], "o", mfc="none", mec=BEST, markersize=11, mew=1.4, label="best so far")
+    axes.set(xlim=(taus[0] - 0.6, taus[-1] + 0.6), ylim=(0.0, top), xlabel="tau (features)")
+    axes.xaxis.set_major_locator(MaxNLocator(integer=True, min_n_ticks=1))
+    title = "interval of every tau, at its best gamma"
+    if course.moving:
+        title = f"every tau at gamma = {course.moments[at]['gamma']:.4g}"
+    elif len(course.head["gammas"]) == 1:
+        title = f"interval of every tau, gamma = {course.head['gammas'][0]:.4g}"
+    axes.set_title(title, fontsize=10, color=INK)
+    axes.legend(frameon=False, fontsize=9, loc="lower left", ncols=2)

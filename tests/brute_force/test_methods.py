@@ -167,8 +167,8 @@ def test_command_line(tmp_path: Path, plain: tuple[Dataset, FoldPlan], capsys: p
     assert json.loads(out.read_text())["work"]["engine"] == "joint on native"
     assert main(["verify", str(out), str(table)]) == 0
     assert main([*ask, "--method", "algorithm1", "--mio-budget", "0", "--gap", "0"]) == 3
-    wrongs = (["--method", "rounds", "--backend", "scip"], ["--mio-budget", "3"], ["--method", "grid", "--engine", "shared"])
-    for wrong in wrongs:
+    wrongs = (["--method", "rounds", "--backend", "scip"], ["--mio-budget", "3"], ["--engine", "shared"])
+    for wrong in (*wrongs[:2], ["--method", "grid", *wrongs[2]]):
         capsys.readouterr()
         assert main([*ask, *wrong]) == 2
         assert wrong[-2] in capsys.readouterr().err
