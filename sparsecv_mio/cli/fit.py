@@ -53,10 +53,11 @@ def fit(
     parse.one_of(intercept, parse.INTERCEPTS, "--intercept")
     parse.gap(gap)
     seconds = parse.time_limit(time_limit)
-    workers = parse.threads(threads, session.cores())
+    parse.threads(threads, 1)
     if node_limit is not None and node_limit < 1:
         raise BadInput(f"--node-limit: {node_limit} is out of range, give at least 1")
     session.check_output(json)
+    session.check_output(log, "--log")
     side = extra.side_options(force_in, force_out, together, at_most, box)
 
     with session.interruptible() as stop:
@@ -67,6 +68,7 @@ def fit(
         honoured = get_backend(backend).capabilities.limits
         if log is not None and "log" not in honoured:
             raise BadInput(f"--log: backend {backend} writes no log")
+        workers = parse.threads(threads, session.cores() if "threads" in honoured else 1)
         dataset = session.read_data(data, target, features, drop, ())
         session.before_the_engine(stop)
         limits = Limits(

@@ -11,7 +11,7 @@ section 4). The perspective relaxation replaces `w_j u_j^2` by `w_j u_j^2 / z_j`
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -110,6 +110,17 @@ class ScaledProblem:
         """
         a, s = self.dual_cut(u)
         return a, np.minimum(s, max(a - floor, 0.0))
+
+    def magnified(self, factor: float) -> ScaledProblem:
+        """Return the same problem with u times `factor`, phi times its square."""
+        return replace(
+            self,
+            g=self.g * factor,
+            ridge=self.ridge * factor,
+            floor=self.floor * factor**2,
+            doubt=self.doubt * factor,
+            unit=self.unit / factor,
+        )
 
     def to_beta(self, u: FloatArray) -> FloatArray:
         """Return standard coefficients."""

@@ -62,18 +62,13 @@ class Task:
 
     def magnified(self, factor: float) -> Task:
         """Return the same task with u times `factor`, phi times its square, for solvers with absolute tolerances."""
-        square = factor**2
-        scaled = replace(
-            self.scaled,
-            g=self.scaled.g * factor,
-            ridge=self.scaled.ridge * factor,
-            floor=self.scaled.floor * square,
-            doubt=self.scaled.doubt * factor,
-            unit=self.scaled.unit / factor,
-        )
-        points = tuple(point * factor for point in self.points)
         return replace(
-            self, scaled=scaled, lo=self.lo * factor, hi=self.hi * factor, floor=self.floor * square, points=points
+            self,
+            scaled=self.scaled.magnified(factor),
+            lo=self.lo * factor,
+            hi=self.hi * factor,
+            floor=self.floor * factor**2,
+            points=tuple(point * factor for point in self.points),
         )
 
     @property
@@ -95,6 +90,9 @@ def make_task(problem: SparseProblem, tau: int, constraints: SideConstraints, st
     """Scale a problem and gather what is known about it; O(q^3)."""
     scaled = scaled_problem(problem)
     q = problem.q
+    level = scaled.value(start.objective) - scaled.floor
+    if level > 2.0:  # boxes that force a fit worse than none: the scale is then that of the answer
+        scaled = scaled.magnified(level**-0.5)
     upper = scaled.value(start.objective)
     lo, hi = link_bounds(scaled, upper, constraints.interval(q), advice.interval)
     beta = np.zeros(q)

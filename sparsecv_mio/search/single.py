@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -119,7 +119,11 @@ def fit_one(
     )
     if outcome.incumbent is None:
         raise BadInput(f"no support of at most {tau} features meets the side constraints")
-    return _record(data, problem, outcome, constraints, (backend, solver.available().version, tau, gamma, limits))
+    record = _record(data, problem, outcome, constraints, (backend, solver.available().version, tau, gamma, limits))
+    if limits.threads > 1 and "threads" not in solver.capabilities.limits:
+        ignored = f"backend {backend} uses one thread, not {limits.threads}"
+        record = replace(record, warnings=(*record.warnings, ignored))
+    return record
 
 
 def _start(data: StandardData, names: Sequence[str]) -> Start:

@@ -91,14 +91,30 @@ def test_log_file(name: str, form: str, tmp_path: Path, capfd: pytest.CaptureFix
     problem = random_problem(np.random.default_rng(2), q=7)
     backend.solve(problem, 3, formulation=form, limits=Limits(log=str(log)))
     assert log.stat().st_size > 100
+    closed = tmp_path / "closed.log"
+    backend.solve(problem, 0, formulation=form, limits=Limits(log=str(closed)))
+    assert closed.read_text() == f"backend {name} was not needed: closed by the ridge bound\n"
     capfd.readouterr()
     backend.solve(problem, 3, formulation=form)
     assert capfd.readouterr().out == ""
 
 
 @pytest.mark.parametrize(("name", "form"), FORMS)
+def test_threads_of_one_solve(name: str, form: str, tmp_path: Path) -> None:
+    """Two threads give the answer of one; where a log tells how many there are, it says two."""
+    backend = usable(name)
+    problem = random_problem(np.random.default_rng(2), q=7)
+    log = str(tmp_path / "solver.log") if "log" in backend.capabilities.limits else None
+    one = backend.solve(problem, 3, formulation=form)
+    two = backend.solve(problem, 3, formulation=form, limits=Limits(threads=2, log=log))
+    assert two.upper == pytest.approx(one.upper, rel=1e-9) and two.stop is one.stop
+    if name == "gurobi":
+        assert "using up to 2 threads" in Path(log or "").read_text()
+
+
+@pytest.mark.parametrize(("name", "form"), FORMS)
 def test_two_threads_at_once(name: str, form: str) -> None:
-    """One backend object, several callers: the same answers as one after the other."""
+    """One backend object, several callers with threads of their own: the same answers as one after the other."""
     backend = usable(name)
     rng = np.random.default_rng(8)
     problems = [random_problem(rng, q=6) for _ in range(6)]
@@ -106,7 +122,7 @@ def test_two_threads_at_once(name: str, form: str) -> None:
     together: list[float] = [np.nan] * 6
 
     def work(k: int) -> None:
-        together[k] = backend.solve(problems[k], 3, formulation=form).upper
+        together[k] = backend.solve(problems[k], 3, formulation=form, limits=Limits(threads=1 + k % 2)).upper
 
     threads = [threading.Thread(target=work, args=(k,)) for k in range(6)]
     for thread in threads:

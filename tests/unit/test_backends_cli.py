@@ -98,6 +98,17 @@ def test_fit_stops_at_a_limit_with_exit_code_3(tmp_path: Path) -> None:
     assert record["seconds"] < 3.0
 
 
+@pytest.mark.parametrize("backend", USABLE)
+def test_threads_are_taken_or_said_to_be_ignored(backend: str, capsys: pytest.CaptureFixture[str]) -> None:
+    args = ["fit", DIABETES, "--target", "y", "--tau", "2", "--gamma", "0.1", "--backend", backend]
+    assert run(args) == 0
+    assert capsys.readouterr().err == ""
+    assert run([*args, "--threads", "2"]) == 0
+    told = capsys.readouterr().err
+    taken = "threads" in get_backend(backend).capabilities.limits
+    assert told == ("" if taken else f"sparsecv: warning: backend {backend} uses one thread, not 2\n")
+
+
 @pytest.mark.parametrize(
     ("args", "code", "message"),
     [
@@ -107,6 +118,7 @@ def test_fit_stops_at_a_limit_with_exit_code_3(tmp_path: Path) -> None:
         (["--backend", "highs", "--force-in", "nose"], 2, "there is no feature 'nose'"),
         (["--backend", "highs", "--force-in", "age", "--force-out", "age"], 2, "no support of at most 3 features"),
         (["--log", "somewhere.log"], 2, "backend native writes no log"),
+        (["--log", "no/such/folder/x.log", "--backend", "highs"], 2, "--log"),
         (["--gamma", "0.1,1"], 2, "one MIO has one gamma"),
         (["--tau", "11"], 2, "tau 11 is out of range"),
         (["--box", "age:1"], 2, "is not FEATURE:LO:HI"),

@@ -228,12 +228,13 @@ class Backend(ABC):
             task = make_task(task.problem, task.tau, task.constraints, best, advice)
 
     def _attempt(self, task: Task, form: str, limits: Limits) -> Answer:
-        trivial = self._trivial(task, limits)
-        if trivial is not None:
-            return trivial
-        if limits.seconds <= 0 or limits.nodes <= 0 or limits.cancelled:
+        answer = self._trivial(task, limits)
+        if answer is None and (limits.seconds <= 0 or limits.nodes <= 0 or limits.cancelled):
             stop = Stop.INTERRUPTED if limits.cancelled else Stop.TIME if limits.seconds <= 0 else Stop.NODES
-            return Answer(stop, -math.inf, raw_status="stopped before the solver began")
+            answer = Answer(stop, -math.inf, raw_status="stopped before the solver began")
+        if answer is not None:
+            _note(limits.log, f"backend {self.name} was not needed: {answer.raw_status}")
+            return answer
         return self._run(task, form, limits)
 
     def _check(
@@ -326,6 +327,13 @@ class Backend(ABC):
         while len(kept.models) > KEPT_MODELS:
             kept.models.popitem(last=False)
         return model, lower_model(model)
+
+
+def _note(log: str | None, text: str) -> None:
+    """Say in the log why there is none of the solver."""
+    if log is not None:
+        with open(log, "a", encoding="utf-8") as handle:
+            handle.write(text + "\n")
 
 
 def _left(limits: Limits, passes: list[_Pass]) -> Limits:

@@ -8,7 +8,10 @@ Every round's dual bound is a bound on the whole problem, since tangents only ev
 from __future__ import annotations
 
 import math
+import threading
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -52,8 +55,42 @@ class HighsBackend(Backend):
         poll = Poll(limits)
         run = _Run(task, limits, _load(arrays, limits, poll), _Columns.of(model, arrays), poll)
         run.start = arrays.vector(model.point(task, task.start_u, task.start_z))
-        run.clock = time.perf_counter()
-        return run.solve()
+        with _SCHEDULER.using(limits.threads):
+            run.clock = time.perf_counter()
+            return run.solve()
+
+
+class _Scheduler:
+    """The one pool of threads that HiGHS has in a process: a solve that asks for another size fails.
+
+    Solves of one size run side by side; one of another size waits for them, and makes the pool anew.
+    """
+
+    def __init__(self) -> None:
+        self.free = threading.Condition()
+        self.threads = 0
+        self.running = 0
+
+    @contextmanager
+    def using(self, threads: int) -> Iterator[None]:
+        """Hold the pool at a size."""
+        import highspy
+
+        with self.free:
+            self.free.wait_for(lambda: self.running == 0 or self.threads == threads)
+            if self.threads != threads:
+                highspy.Highs.resetGlobalScheduler(True)
+                self.threads = threads
+            self.running += 1
+        try:
+            yield
+        finally:
+            with self.free:
+                self.running -= 1
+                self.free.notify_all()
+
+
+_SCHEDULER = _Scheduler()
 
 
 @dataclass(frozen=True, eq=False)
