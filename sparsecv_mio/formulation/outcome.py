@@ -16,8 +16,9 @@ An unknown bound is -inf / +inf, never None or NaN.
 `Stop.OPTIMAL` means `upper - lower <= gap * upper + allowance`. A solver works in floating point with tolerances of its
 own, so its dual bound is trusted to 2e-6 of the objective's scale only (theory section 9): `lower` is the dual bound
 less that much, and `allowance` states what was taken off, plus 5e-7 of the scale for the rows its incumbents may
-violate. A bound from our own arithmetic has an allowance for rounding only. `Stop.GAP` is a solver that met its own
-criterion while the exact refit of its support did not.
+violate; of both no more counts than a thousandth of the answer. A bound from our own arithmetic has an allowance for
+rounding only. `Stop.GAP` is a solver that met its own criterion while the exact refit of its support did not, or whose
+bound is not trusted.
 """
 
 from __future__ import annotations
@@ -80,6 +81,8 @@ class Limits:
 @dataclass(frozen=True, eq=False)
 class Advice:
     """What other layers know about one problem and tau, passed in as data; each item must be valid for that tau.
+
+    What holds for supports that beat the start (intervals, screening) is dropped where that start is not the one used.
 
     Attributes
     ----------
