@@ -41,10 +41,11 @@ def path(
         dataset = session.read_data(data, target, features, drop, ())
         sizes = parse.default_taus(dataset.p, dataset.n) if tau is None else parse.taus(tau, dataset.p)
 
+        from sparsecv_mio.cli import live
         from sparsecv_mio.search.driver import best_subsets
 
         session.before_the_engine(stop)
-        with session.progress_bar(quiet) as progress:
+        with live.progress_view(quiet, stop) as progress:
             record = best_subsets(
                 dataset, gammas=grid, taus=sizes, scale=scale, intercept=intercept,
                 threads=workers, progress=progress, stop=stop, gap=gap, time_limit=seconds,

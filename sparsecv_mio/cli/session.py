@@ -1,4 +1,4 @@
-"""What the long-running commands share: reading the data, the progress bar, Ctrl-C, where output goes."""
+"""What the long-running commands share: reading the data, Ctrl-C, where output goes."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import os
 import signal
 import sys
 import threading
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -83,13 +83,19 @@ def deliver(record: Record | PathRecord | FitRecord, json: str | None, quiet: bo
             print(f"sparsecv: warning: {warning}", file=sys.stderr)
 
 
+class Stop(threading.Event):
+    """Set by Ctrl-C; `announced` while something on the screen says so itself."""
+
+    announced = False
+
+
 @contextmanager
-def interruptible() -> Iterator[threading.Event]:
+def interruptible() -> Iterator[Stop]:
     """The first Ctrl-C sets the event, on which the engine returns its best answer; the second one quits.
 
     It is in force from the start of a command: libraries swallow a KeyboardInterrupt that falls into an import.
     """
-    stop = threading.Event()
+    stop = Stop()
     if threading.current_thread() is not threading.main_thread():
         yield stop
         return
@@ -98,8 +104,9 @@ def interruptible() -> Iterator[threading.Event]:
         if stop.is_set():
             raise KeyboardInterrupt
         stop.set()
-        # os.write: the handler may interrupt a print to the same stream
-        os.write(2, b"sparsecv: stopping (Ctrl-C again quits at once)\n")
+        if not stop.announced:
+            # os.write: the handler may interrupt a print to the same stream
+            os.write(2, b"sparsecv: stopping (Ctrl-C again quits at once)\n")
 
     previous = signal.signal(signal.SIGINT, note)
     try:
@@ -112,27 +119,3 @@ def before_the_engine(stop: threading.Event) -> None:
     """End a command that was interrupted while it read its data."""
     if stop.is_set():
         raise KeyboardInterrupt
-
-
-@contextmanager
-def progress_bar(quiet: bool) -> Iterator[Callable[[Any], None] | None]:
-    """A callback that draws cells done and the certified bounds; None when nobody is looking.
-
-    The engine's progress has `done`, `total`, `lower`, `upper`; the bar is on standard error and vanishes at the end.
-    """
-    if quiet or not sys.stderr.isatty():
-        yield None
-        return
-    from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
-
-    columns = (BarColumn(), MofNCompleteColumn(), TextColumn("{task.description}"), TimeElapsedColumn())
-    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task("starting", total=None)
-
-        def draw(state: Any) -> None:
-            low = f"{state.lower:.6g}" if abs(state.lower) < float("inf") else "?"
-            high = f"{state.upper:.6g}" if state.upper < float("inf") else "?"
-            bar.update(task, completed=state.done, total=state.total, description=f"{low} <= best <= {high}")
-
-        yield draw

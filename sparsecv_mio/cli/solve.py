@@ -134,10 +134,11 @@ def solve(
         n_train = dataset.n - int(plan.sizes.max())
         sizes = parse.sizes(tau, dataset.p, n_train)
 
+        from sparsecv_mio.cli import live
         from sparsecv_mio.search.driver import cross_validate
 
         session.before_the_engine(stop)
-        with session.progress_bar(quiet) as progress:
+        with live.progress_view(quiet, stop) as progress:
             record = cross_validate(
                 dataset, plan, gammas=grid, taus=sizes, scale=scale, intercept=intercept, one_se=one_se,
                 threads=workers, progress=progress, stop=stop, gap=gap, time_limit=seconds, engine=engine,
