@@ -26,7 +26,7 @@ from sparsecv_mio.problem.problem import SparseProblem
 IntArray = NDArray[np.intp]
 WIDEST = 1e4  # condition of A, columns of unit length: its inverse then costs 1e-12 of yy at most
 THINNEST = 1e-5  # share of a column that F may leave: below, M' is rounding
-PROVEN = 1e-11  # widening of the level set when a column is to be proven in
+PROVEN = 1e-11  # widening of the level set when a column is to be proven in, and 1e-14 of yy for what float64 did to it
 
 
 @dataclass(frozen=True, eq=False)
@@ -84,7 +84,8 @@ def reduce_task(task: Task, advice: Advice) -> Reduction:
 
 def proven_in(task: Task) -> NDArray[np.bool_]:
     """(q,) columns that are not zero in any b at least as good as the start."""
-    lo, hi = level_set_interval(task.scaled, task.scaled.value(task.start.objective), PROVEN)
+    margin = PROVEN + 1e-14 * task.scaled.yy / task.scaled.unit**2
+    lo, hi = level_set_interval(task.scaled, task.scaled.value(task.start.objective), margin)
     return np.asarray((lo > 0) | (hi < 0))
 
 

@@ -278,16 +278,18 @@ class Backend(ABC):
         if dual > best.objective:
             raise Contradiction(f"backend {self.name}: lower bound {dual!r} above a feasible {best.objective!r}")
         vendor = 0.0 if answer.certified else (TRUST + PRIMAL) * max(inner.problem.yy, boxed)
-        rounding += answer.margin
-        if ours > best.objective + vendor + rounding:
+        doubt = vendor + answer.margin
+        if ours > best.objective + doubt + rounding:
             raise Contradiction(f"a lower bound passed in, {ours!r}, exceeds the feasible objective {best.objective!r}")
         lower = min(max(dual, ours), best.objective)
-        counted = min(vendor, WORTH * best.objective) + rounding
+        counted = min(doubt, WORTH * best.objective) + rounding
         stop = answer.stop
         if best.objective - lower <= limits.gap * best.objective + counted:
             stop = Stop.OPTIMAL
         elif stop is Stop.OPTIMAL:
             stop = Stop.GAP
+            if doubt > WORTH * best.objective:
+                raw += f"; vouched for to {doubt / best.objective:.1e} of the answer"
         return Outcome(
             stop=stop,
             incumbent=best.support,
@@ -298,7 +300,7 @@ class Backend(ABC):
             seconds=sum(one.answer.seconds for one in passes),
             raw_status=raw,
             beta=tuple(best.beta.tolist()),
-            allowance=vendor + rounding,
+            allowance=doubt + rounding,
             log_tail=answer.log_tail[-LOG_TAIL:],
         )
 
