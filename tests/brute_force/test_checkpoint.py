@@ -20,19 +20,26 @@ from sparsecv_mio.data.standard import standardize
 from sparsecv_mio.errors import BadInput, CorruptStore
 from sparsecv_mio.search import checkpoint
 from sparsecv_mio.search.answer import build_record
-from sparsecv_mio.search.driver import Clock, CrossValidation, Grid
+from sparsecv_mio.search.clock import Clock
+from sparsecv_mio.search.descent import Descent, TauStep
 from sparsecv_mio.search.methods import METHODS
+from sparsecv_mio.search.request import Grid
+from sparsecv_mio.search.run import CrossValidation
 
 INSTANCES = Path(__file__).resolve().parents[2] / "instances"
 SERVO = str(INSTANCES / "servo.csv")
 SCRIPT = [sys.executable, "-c", "from sparsecv_mio.cli import main; main()"]
 
 
-def prepared(method: str, folds: str = "blocks:10", gammas: tuple[float, ...] = (0.1, 1.0)) -> CrossValidation:
+def prepared(
+    method: str, folds: str = "blocks:10", gammas: tuple[float, ...] = (0.1, 1.0), threads: int = 1
+) -> CrossValidation | Descent:
     dataset = read_dataset(SERVO, "class")
     asked = standardize(dataset), make_folds(folds, dataset), Grid.of(gammas, range(3, 7), dataset.p)
-    kind = CrossValidation if method == "rounds" else METHODS[method]
-    return kind(*asked, 1e-4, Clock(None, None), 1, None)
+    rest = 1e-4, Clock(None, None), threads, None
+    if method.startswith("descent"):
+        return Descent(*asked, *rest, TauStep(method.partition(" ")[2]))
+    return (CrossValidation if method == "rounds" else METHODS[method])(*asked, *rest)
 
 
 def fields(record: str) -> dict[str, Any]:
@@ -42,14 +49,14 @@ def fields(record: str) -> dict[str, Any]:
     return found
 
 
-def answer(run: CrossValidation) -> dict[str, Any]:
-    return fields(build_record(run, one_se=False, time_limit=None, threads=1).to_json())
+def answer(run: CrossValidation | Descent) -> dict[str, Any]:
+    ask = {"one_se": False, "time_limit": None, "threads": 1}
+    record = run.record(**ask) if isinstance(run, Descent) else build_record(run, **ask)  # type: ignore[arg-type]
+    return fields(record.to_json())
 
 
-def finish(run: CrossValidation) -> dict[str, Any]:
-    run.all_folds()
-    while not run.finished:
-        run.step()
+def finish(run: CrossValidation | Descent) -> dict[str, Any]:
+    run.to_end()
     return answer(run)
 
 
@@ -57,11 +64,17 @@ class Stop(Exception):
     """The kill."""
 
 
-@pytest.mark.parametrize("method", ["rounds", *METHODS])
-def test_carried_on_from_any_safe_point(method: str, tmp_path: Path) -> None:
+def several_rounds(run: CrossValidation | Descent) -> None:
+    if isinstance(run, CrossValidation):
+        run.effort = min(run.effort, 64)
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+@pytest.mark.parametrize("method", ["rounds", *METHODS, "descent mio", "descent saddle"])
+def test_carried_on_from_any_safe_point(method: str, threads: int, tmp_path: Path) -> None:
     """Store at the n-th safe point, drop the run, carry on: n = 1, 2, 4, 8 ..."""
-    whole = prepared(method)
-    whole.effort = min(whole.effort, 64)  # several rounds
+    whole = prepared(method, threads=threads)
+    several_rounds(whole)
     whole.begin()
     visits = [0]
 
@@ -71,11 +84,11 @@ def test_carried_on_from_any_safe_point(method: str, tmp_path: Path) -> None:
     whole.at_safe_point = count
     expected, n, total = finish(whole), 1, visits[0]
     while n <= total:
-        run, file, left = prepared(method), tmp_path / f"{n}.ck", [n]
-        run.effort = min(run.effort, 64)
+        run, file, left = prepared(method, threads=threads), tmp_path / f"{n}.ck", [n]
+        several_rounds(run)
         run.begin()
 
-        def stop(run: CrossValidation = run, file: Path = file, left: list[int] = left) -> None:
+        def stop(run: CrossValidation | Descent = run, file: Path = file, left: list[int] = left) -> None:
             left[0] -= 1
             if left[0] == 0:
                 checkpoint.Checkpoint(file).write(run)
@@ -84,8 +97,8 @@ def test_carried_on_from_any_safe_point(method: str, tmp_path: Path) -> None:
         run.at_safe_point = stop
         with pytest.raises(Stop):
             finish(run)
-        again = prepared(method)
-        again.effort = min(again.effort, 64)
+        again = prepared(method, threads=threads)
+        several_rounds(again)
         checkpoint.resume(again, file)
         again.at_safe_point = count
         assert finish(again) == expected, (method, n)
@@ -93,14 +106,22 @@ def test_carried_on_from_any_safe_point(method: str, tmp_path: Path) -> None:
     assert total >= 2
 
 
-def killed(tmp_path: Path, kills: int, method: str, seed: int, folds: str) -> None:
+def killed(tmp_path: Path, kills: int, method: str, seed: int, folds: str, gammas: str = "0.01,0.1") -> None:
     """Kill -9 at random moments; each life carries on what the last one stored."""
     rng = np.random.default_rng(seed)
     store, out = tmp_path / "run.ck", tmp_path / "answer.json"
-    ask = [*SCRIPT, "solve", SERVO, "--target", "class", "--folds", folds, "--gamma", "0.01,0.1", "--threads", "1"]
-    ask += ["-q", "--method", method, *(["--engine", "per-fold"] if method == "rounds" else [])]
+    word, _, step = method.partition(" ")
+    ask = [*SCRIPT, "solve", SERVO, "--target", "class", "--folds", folds, "--gamma", gammas, "--threads", "2"]
+    ask += ["-q", "--method", word, *(["--engine", "per-fold"] if word == "rounds" else [])]
+    ask += ["--tau-step", step] if step else []
+
+    def record_of(option: list[str], path: Path) -> dict[str, Any]:
+        done = subprocess.run([*ask, *option, "--json", str(path)], capture_output=True)
+        assert done.returncode in (0, 3), done.stderr
+        return fields(path.read_text())
+
     begin = time.monotonic()
-    subprocess.run([*ask, "--json", str(tmp_path / "whole.json")], check=True, capture_output=True)
+    expected = record_of([], tmp_path / "whole.json")
     length = time.monotonic() - begin
     for _ in range(kills):
         option = ["--resume", str(store)] if store.exists() else ["--checkpoint", str(store)]
@@ -109,20 +130,37 @@ def killed(tmp_path: Path, kills: int, method: str, seed: int, folds: str) -> No
         process.send_signal(signal.SIGKILL)
         process.wait()
     option = ["--resume", str(store)] if store.exists() else ["--checkpoint", str(store)]
-    subprocess.run([*ask, *option, "--json", str(out)], check=True, capture_output=True)
-    assert fields(out.read_text()) == fields((tmp_path / "whole.json").read_text())
+    assert record_of(option, out) == expected
     left = {path.name for path in tmp_path.iterdir()} - {"run.ck", "answer.json", "whole.json"}
     assert all(name.endswith(".tmp") for name in left)
 
 
-def test_killed_once(tmp_path: Path) -> None:
-    killed(tmp_path, 1, "joint", 0, "blocks:10")
+@pytest.mark.parametrize("method", ["joint", "descent mio"])
+def test_killed_twice(method: str, tmp_path: Path) -> None:
+    killed(tmp_path, 2, method, 0, "blocks:10")
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("method", ["rounds", "joint", "algorithm1"])
+@pytest.mark.parametrize("method", ["rounds", "algorithm1", "joint", "grid", "descent mio", "descent saddle"])
 def test_killed_ten_times(method: str, tmp_path: Path) -> None:
     killed(tmp_path, 10, method, 1, "loo")
+
+
+@pytest.mark.parametrize("method", ["rounds", "algorithm1", "joint", "grid", "descent mio"])
+def test_a_run_with_threads_repeats(method: str) -> None:
+    first, second = (prepared(method, "loo", (0.01, 0.1), threads=3) for _ in range(2))
+    first.begin()
+    second.begin()
+    assert finish(first) == finish(second)
+
+
+def test_ties_and_rounding_do_not_depend_on_threads() -> None:
+    """Rounds and grid ask the same of every cell whatever runs beside it."""
+    for method in ("rounds", "grid"):
+        alone, together = (prepared(method, "loo", (0.01, 1.0), threads=threads) for threads in (1, 3))
+        alone.begin()
+        together.begin()
+        assert finish(alone) == finish(together)
 
 
 def test_other_runs_and_damaged_files_are_refused(tmp_path: Path) -> None:
@@ -134,8 +172,9 @@ def test_other_runs_and_damaged_files_are_refused(tmp_path: Path) -> None:
         checkpoint.resume(prepared("joint", gammas=(0.5,)), store)
     with pytest.raises(BadInput, match="its folds differs"):
         checkpoint.resume(prepared("joint", folds="5"), store)
-    with pytest.raises(BadInput, match="its method differs"):
-        checkpoint.resume(prepared("grid"), store)
+    for other in ("grid", "descent mio"):
+        with pytest.raises(BadInput, match="its method differs"):
+            checkpoint.resume(prepared(other), store)
     data = store.read_bytes()
     for wrong in (data[:-1], data[:200], b"", b"x" * 100, data.replace(b"cells", b"bells")):
         store.write_bytes(wrong)
