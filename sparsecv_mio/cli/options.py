@@ -66,4 +66,4 @@ Threads = Annotated[int | None, typer.Option("--threads", metavar="N", help="Thr
 Json = Annotated[
     str | None, typer.Option("--json", metavar="FILE", help="Write the record here; - is standard output.")
 ]
-Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Only the answer: no progress bar, table or warnings.")]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Only the answer: no live view, table or warnings.")]

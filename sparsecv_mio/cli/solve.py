@@ -12,8 +12,22 @@ from sparsecv_mio.errors import BadInput
 app = typer.Typer(add_completion=False, rich_markup_mode=None)
 
 
-@app.command(epilog="Exit codes: 0 proved within --gap, 2 bad input, 3 limit reached (answer printed, bounds valid), "
-             "4 backend unavailable, 130 interrupted (answer and record written).")  # fmt: skip
+EXAMPLES = """\b
+Examples:
+  sparsecv solve diabetes.csv --target y --folds loo --gamma 0.01,0.1,1 --one-se
+  sparsecv solve big.csv --target y --checkpoint run.ck --json answer.json
+  sparsecv solve big.csv --target y --resume run.ck --json answer.json
+  sparsecv solve diabetes.csv --target y --method descent --gamma 1e-3:10:5
+  sparsecv solve genes.csv --target y --method descent --tau log
+  sparsecv solve servo.csv --target class --method algorithm1 --trace run.jsonl
+
+"""
+
+
+@app.command(
+    epilog=EXAMPLES + "Exit codes: 0 proved within --gap, 2 bad input, 3 limit reached (answer printed, bounds "
+    "valid), 4 backend unavailable, 130 interrupted (answer and record written)."
+)
 def solve(
     data: options.DataFile,
     target: options.Target = None,
@@ -57,7 +71,8 @@ def solve(
             help="rounds: every cell in rounds of growing effort, work shared between taus and folds; algorithm1: "
             "bounds, then one MIO at a time (the paper's); joint: the same over all pairs in a better order; grid: "
             "every cell an MIO (the baseline); descent: gamma and tau in turn, gamma free between the least and the "
-            "largest one given. [rounds; joint with another --backend than native]",
+            "largest one given; proved means that no single move improves the end. [rounds; joint with another "
+            "--backend than native]",
             show_default=False,
         ),
     ] = None,

@@ -1,4 +1,4 @@
-"""Rounds, Algorithm 1, the joint and the grid search against full enumeration; every backend against the native engine."""
+"""Rounds, Algorithm 1, joint and grid search against full enumeration; every backend against the native engine."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from random_problems import RandomProblem, random_problem
-from reference import Enumeration
+from reference import cv_intervals
 
 from sparsecv_mio.certificate.record import Record
 from sparsecv_mio.cli import run as main
@@ -27,16 +27,8 @@ GAPS = (0.0, 1e-4, 5e-2)
 
 def truth(case: RandomProblem) -> tuple[np.ndarray, np.ndarray]:
     """Optimistic and pessimistic h over ties, by (gamma, tau)."""
-    low, high = (np.zeros((len(case.gammas), len(case.taus))) for _ in range(2))
-    for fold in range(case.folds.k):
-        train, test = case.folds.train_rows(fold), case.folds.test_rows(fold)
-        rows = Enumeration(case.data.X, case.data.y, train, test, case.scale, case.intercept)
-        for g, gamma in enumerate(case.gammas):
-            for t, tau in enumerate(case.taus):
-                ends = rows.optima(gamma, tau).interval(INSIDE, -1.0)
-                low[g, t], high[g, t] = low[g, t] + ends[0], high[g, t] + ends[1]
-    unit = np.ldexp(1.0, rows.exponent) ** 2 / int((case.folds.labels >= 0).sum())
-    return low * unit, high * unit
+    data, how = case.data, (case.scale, case.intercept)
+    return cv_intervals(data.X, data.y, case.folds.labels, case.gammas, case.taus, how, INSIDE)
 
 
 def solved(case: RandomProblem, method: str, gap: float, **options: object) -> Record:
