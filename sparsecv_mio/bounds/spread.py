@@ -73,7 +73,7 @@ def conic_spread(
         return lower, upper
     X, u = form.rows(problem, V, np.full(len(V), problem.r_mean))
     fold.best[tau] = ubar
-    mode = fold_bounds.DO_ROWS | (fold_bounds.DO_REDUCE if screened else 0)
+    mode = fold_bounds.DO_ROWS | fold_bounds.DO_ENDS | (fold_bounds.DO_REDUCE if screened else 0)
     out, ends = np.zeros((1, 8)), np.empty((1, len(V), 2))
     fold_bounds.run(
         form.M, form.c, form.yy, X, u, form.w, np.array([tau], dtype=np.int64), mode, ROUNDS, fold_bounds.SHARP_COLUMNS,

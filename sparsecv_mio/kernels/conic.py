@@ -1,4 +1,4 @@
-"""How far a linear form, or a sum of squares, can move over `{ b : F(b) <= ubar }` (docs/theory/bounds.md 4 and 5).
+"""How far a sum of squares can move over `{ b : F(b) <= ubar }` (docs/theory/bounds.md 4 and 5).
 
 F is the perspective relaxation of :mod:`sparsecv_mio.kernels.perspective` in normal form (`M = G + I`, k of f columns):
 
@@ -6,11 +6,11 @@ F is the perspective relaxation of :mod:`sparsecv_mio.kernels.perspective` in no
 
 For every t > 0 and every b, with no exactness anywhere,
 
-    x'b*            <=  (ubar - D(b; c + t x / 2, yy, G)) / t
     ||u - X b*||^2  >=  (D(b; c + t X'u, yy + t u'u, G + t X'X) - ubar) / t
     ||u - X b*||^2  <=  (ubar - D(b; c - t X'u, yy - t u'u, G - t X'X)) / t        while G - t X'X is semidefinite
 
-for every k-sparse b* with `f(b*) <= ubar`. The best t puts the minimiser on the boundary, `F(b_t) = ubar`.
+for every k-sparse b* with `f(b*) <= ubar`. The best t puts the minimiser on the boundary, `F(b_t) = ubar`. Linear
+forms: :mod:`sparsecv_mio.kernels.fold_rows`.
 """
 
 from __future__ import annotations
@@ -60,70 +60,6 @@ def allowance(rounding, prior, length, b):
     for j in range(b.shape[0]):
         s += length[j] * abs(b[j])
     return rounding * s * s
-
-
-@njit(cache=True, nogil=True)
-def farthest(G, c, yy, lipschitz, k, x, ubar, zeta, centre, t, rounds, max_steps, length, prior, norm, rounding):
-    """Upper bound of `x'b*`.
-
-    Parameters
-    ----------
-    x : (f,) array
-        Direction.
-    ubar, zeta : float
-        Level and (about) the minimum of F.
-    centre : (f,) array
-        A point near the minimiser of F.
-    t : float
-        First multiplier, > 0.
-    rounds, max_steps : int
-    length, prior, rounding : as in `allowance`
-    norm : float
-        At least `||b*||` in these units.
-
-    Returns
-    -------
-    bound, t : float
-
-    Notes
-    -----
-    O(rounds) relaxations. t moves by the root of `(ubar - zeta) / (F(b_t) - zeta)`, exact while F is quadratic there.
-    """
-    f = c.shape[0]
-    free = np.arange(f)
-    shifted = np.empty(f)
-    b = centre.copy()
-    g = np.empty(f)
-    best_b = centre.copy()
-    best_g = np.empty(f)
-    gap = max(ubar - zeta, 1e-14 * yy)
-    most = 0.0
-    for j in range(f):
-        most += x[j] * x[j]
-    most = np.sqrt(most) * norm
-    bound = np.inf
-    best_t = t
-    for _ in range(rounds):
-        for j in range(f):
-            shifted[j] = c[j] + 0.5 * t * x[j]
-        d, p, _ = solve(G, shifted, yy, lipschitz, free, k, NEAR * gap, max_steps, b, g, best_b, best_g)
-        reach = 0.0
-        error = most
-        for j in range(f):
-            reach += x[j] * best_b[j]
-            error += abs(x[j] * best_b[j])
-        value = (ubar - d + allowance(rounding, prior, length, best_b)) / t + rounding * error
-        if value < bound:
-            bound = value
-            best_t = t
-        ratio = gap / max(p + t * reach - zeta, 1e-4 * gap)
-        if abs(ratio - 1.0) < TARGET:
-            break
-        step = np.sqrt(min(ratio, 100.0))
-        t *= step
-        for j in range(f):
-            b[j] = centre[j] + step * (best_b[j] - centre[j])
-    return bound, best_t
 
 
 @njit(cache=True, nogil=True)
@@ -178,7 +114,23 @@ def size_of_rows(X, u, b, norm):
 def least_squares(G, c, yy, k, X, u, ubar, zeta, centre, rounds, max_steps, length, prior, norm, rounding):
     """Lower bound of `||u - X b*||^2`; t = 1 comes first and is the training-loss bound.
 
-    Parameters as in `farthest`, X (N, f) in the units of the normal form. O(rounds (N f^2 + a relaxation)).
+    Parameters
+    ----------
+    G, c, yy, k : normal form
+    X, u : (N, f), (N,) arrays
+        Rows in the units of the normal form, and their targets.
+    ubar, zeta : float
+        Level and (about) the minimum of F.
+    centre : (f,) array
+        A point near the minimiser of F.
+    rounds, max_steps : int
+    length, prior, rounding : as in `allowance`
+    norm : float
+        At least `||b*||` in these units.
+
+    Notes
+    -----
+    O(rounds (N f^2 + a relaxation)).
     """
     f = c.shape[0]
     free = np.arange(f)
@@ -234,7 +186,7 @@ def most_squares(M, w, c, yy, k, X, u, ubar, zeta, reach, centre, shares, max_st
         Values in (0, 1) to try for `s = t reach`; then `(1 - s) w` is valid for `M - t X'X`.
     length : (f,) array
         For b in the units of M.
-    ubar, zeta, max_steps, prior, norm, rounding : as in `farthest`
+    ubar, zeta, max_steps, prior, norm, rounding : as in `least_squares`
 
     Notes
     -----

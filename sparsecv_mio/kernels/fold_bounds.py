@@ -12,7 +12,6 @@ from numba import njit
 
 from sparsecv_mio.kernels.conic import (
     allowance,
-    farthest,
     gershgorin,
     least_squares,
     most_squares,
@@ -21,6 +20,7 @@ from sparsecv_mio.kernels.conic import (
 )
 from sparsecv_mio.kernels.curvature import dominated, sharpen
 from sparsecv_mio.kernels.dense import cholesky_in_place, cholesky_solve, support_value
+from sparsecv_mio.kernels.fold_rows import bound_rows
 from sparsecv_mio.kernels.perspective import DROPPED, FREE, INSIDE, relax
 from sparsecv_mio.kernels.reduction import normalise, reduce_problem
 
@@ -31,7 +31,7 @@ ACCURACY = 1e-4  # of the gap to the incumbent
 PASSES = 5
 WORTH = 1.0
 NOTHING, ROWS, TOGETHER, EXACT = 0, 1, 2, 3  # which bound an end comes from
-DO_REDUCE, DO_ROWS, DO_TOGETHER = 1, 2, 4
+DO_REDUCE, DO_ROWS, DO_TOGETHER, DO_ENDS = 1, 2, 4, 8
 SHARES = np.array([0.5, 0.7, 0.3, 0.85, 0.15, 0.95])
 
 
@@ -293,30 +293,6 @@ def narrow(
 
 
 @njit(cache=True, nogil=True)
-def bound_rows(
-    G, cn, yy, Xn, u, shift, k, level, dual, primal, b, root, K, prior, norm, rounding, rounds, factor, ends
-):
-    """Ends of `shift_i + x_i'b*` for every row; `factor` keeps each multiplier over the root of the gap."""
-    f = cn.shape[0]
-    top = gershgorin(G)
-    gap = max(level - dual, 1e-14 * yy)
-    direction = np.empty(f)
-    for e in range(u.shape[0]):
-        for side in range(2):
-            sign = 1.0 if side == 1 else -1.0
-            for j in range(f):
-                direction[j] = sign * Xn[e, j]
-            if factor[e, side] < 0.0:
-                factor[e, side] = 2.0 / np.sqrt(max(K[e, e], 1e-300))
-            t = factor[e, side] * np.sqrt(gap)
-            bound, t = farthest(
-                G, cn, yy, top, k, direction, level, primal, b, t, rounds, SOLVE_STEPS, root, prior, norm, rounding
-            )
-            factor[e, side] = t / np.sqrt(gap)
-            ends[e, side] = shift[e] + sign * (bound + rounding * abs(shift[e]))
-
-
-@njit(cache=True, nogil=True)
 def run(M, c, yy, X, u, w, sizes, work_mode, rounds, sharp, tie, rounding, best, supports, out, rows):
     """Bound one fold at one gamma for every size.
 
@@ -331,7 +307,8 @@ def run(M, c, yy, X, u, w, sizes, work_mode, rounds, sharp, tie, rounding, best,
     sizes : int array
         Rising, each in 1..q-1.
     work_mode : int
-        DO_REDUCE, DO_ROWS, DO_TOGETHER added up.
+        DO_REDUCE, DO_ROWS, DO_TOGETHER added up; with DO_ENDS every end of a prediction is sharp, not only those that
+        tell about its error.
     rounds : int
         Relaxations a bound may take.
     sharp : int
@@ -371,7 +348,7 @@ def run(M, c, yy, X, u, w, sizes, work_mode, rounds, sharp, tie, rounding, best,
     g = np.empty(q)
     root_g = np.empty(q)
     root_b = np.zeros(q)
-    factor = np.full((N, 2), -1.0)
+    moved = np.full((N, 2, q), np.nan)
     lo = np.empty(N)
     hi = np.empty(N)
     passes = PASSES if work_mode & DO_REDUCE else 0
@@ -423,19 +400,21 @@ def run(M, c, yy, X, u, w, sizes, work_mode, rounds, sharp, tie, rounding, best,
                 rows[place, :, 1] = hi
             continue
         out[place, 6] = squares(Xn_f, u_f, b_f)
-        K, ridge, ok = leverages(M_f, c_f, X_f)
-        if not ok:
-            continue
         goal = level + slip
         low, high, low_code, high_code = 0.0, np.inf, NOTHING, NOTHING
         if work_mode & DO_ROWS:
+            targets = np.full(N, np.nan) if work_mode & DO_ENDS else u_f
             bound_rows(
-                G_f, cn_f, yy_f, Xn_f, u_f, u - u_f, kf, goal, dual_f, primal_f, b_f, root_f, K, prior, norm, rounding,
-                rounds, factor, rows[place],
+                G_f, cn_f, yy_f, Xn_f, u - u_f, targets, kf, goal, dual_f, b_f, root_f, free, prior, norm, rounding,
+                rounds, SOLVE_STEPS, moved, rows[place],
             )  # fmt: skip
             low, high = distances(u, rows[place, :, 0], rows[place, :, 1])
             low_code, high_code = ROWS, ROWS
         if work_mode & DO_TOGETHER:
+            K, ridge, ok = leverages(M_f, c_f, X_f)
+            if not ok:
+                settle(out[place], low, high, low_code, high_code)
+                continue
             value = least_squares(
                 G_f,
                 cn_f,

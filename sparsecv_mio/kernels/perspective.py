@@ -148,24 +148,21 @@ def prox_scale(v, count, k, step):
 
 
 @njit(cache=True, nogil=True)
-def newton_point(G, c, members, count, kind, sign, kappa, work, x, index, b):
-    """Solve the stationarity system of a partition; False if it is singular.
+def partition_matrix(G, members, count, kind, sign, kappa, work, index):
+    """Fill the lower triangle of `work` with the matrix of `newton_point`, `index` with its columns; return its size.
 
-    `kind` by column: 1 (z = 1), 2 (fractional), 0 (out). On z = 1: `(G b)_j + b_j = c_j`; on the fractional set
-    `(G b)_j + sign_j mu = c_j` with `mu = sum sign_j b_j / kappa`. O(s^3 / 3), s the columns not out.
+    -1 if `work` is too small. O(s^2).
     """
     s = 0
     for a in range(count):
         j = members[a]
-        b[j] = 0.0
         if kind[j] != 0:
             index[s] = j
             s += 1
     if s > work.shape[0]:
-        return False
+        return -1
     for a in range(s):
         i = index[a]
-        x[a] = c[i]
         for e in range(a + 1):
             j = index[e]
             m = G[i, j]
@@ -176,8 +173,23 @@ def newton_point(G, c, members, count, kind, sign, kappa, work, x, index, b):
             work[a, a] += 1.0
         else:
             work[a, a] += 1e-10
-    if not cholesky_in_place(work, s):
+    return s
+
+
+@njit(cache=True, nogil=True)
+def newton_point(G, c, members, count, kind, sign, kappa, work, x, index, b):
+    """Solve the stationarity system of a partition; False if it is singular.
+
+    `kind` by column: 1 (z = 1), 2 (fractional), 0 (out). On z = 1: `(G b)_j + b_j = c_j`; on the fractional set
+    `(G b)_j + sign_j mu = c_j` with `mu = sum sign_j b_j / kappa`. O(s^3 / 3), s the columns not out.
+    """
+    s = partition_matrix(G, members, count, kind, sign, kappa, work, index)
+    if s < 0 or not cholesky_in_place(work, s):
         return False
+    for a in range(count):
+        b[members[a]] = 0.0
+    for a in range(s):
+        x[a] = c[index[a]]
     cholesky_solve(work, x, s)
     for a in range(s):
         b[index[a]] = x[a]

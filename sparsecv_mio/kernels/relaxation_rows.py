@@ -178,7 +178,10 @@ def relax_rows(Xt, y, shift, k, lipschitz, accuracy, max_steps, chosen, inside, 
 def farthest_rows(
     Xt, y, x, k, lipschitz, ubar, zeta, centre, t, rounds, max_steps, prior, norm, rounding, chosen, inside, ctrl, gram
 ):
-    """Upper bound of `x'b*`: :func:`sparsecv_mio.kernels.conic.farthest` on rows. Returns bound and t."""
+    """Upper bound of `x'b*` and its t: the conic spread of :mod:`sparsecv_mio.kernels.fold_rows` on rows.
+
+    t moves by the root of `(ubar - zeta) / (F(b_t) - zeta)`. O(rounds) relaxations.
+    """
     q, n = Xt.shape
     b = centre.copy()
     g = np.empty(q)

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from scipy import sparse
+from scipy.optimize import minimize_scalar
 
 from sparsecv_mio.bounds.ellipsoid import Ellipsoid
+from sparsecv_mio.bounds.fold import FoldBounds, Which
 from sparsecv_mio.bounds.form import Diagonal, fold_form
 from sparsecv_mio.bounds.relaxation import relax_problem
 from sparsecv_mio.bounds.saddle import saddle_point
@@ -176,6 +180,42 @@ def test_screening_and_spreads_against_the_best_support(seed: int) -> None:
             bound = spread_bound(form, V[0] * form.scale, tau, value, 10 ** rng.uniform(-2, 1), rng.standard_normal(8))
             assert V[0] @ beta <= bound + 1e-9
         assert reused_bounds(form, rng.standard_normal(8), [tau])[0] <= value
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_conic_spread_is_the_exact_one(seed: int) -> None:
+    """`max x'b` over the relaxation's level set by the conic solver, t by a scalar search."""
+    problem, _ = random_problem(seed, n=(6, 12)[seed % 2], lam=0.01, rho=(0.0, 0.97)[seed % 2])
+    tau, form = 2 + seed % 4, fold_form(problem)
+    assert form is not None
+    value, _ = best_support(problem, tau)
+    ubar = value * (1.0 + 1e-9)
+    x = np.random.default_rng(seed).standard_normal(problem.q)
+    low, high = conic_spread(problem, x[None, :], tau, ubar, screened=False)
+    assert high[0] - low[0] > 1e-3
+    for sign, end in ((1.0, high[0]), (-1.0, -low[0])):
+
+        def bound(log_t: float, side: float = sign) -> float:
+            t = float(np.exp(log_t))
+            moved = replace(problem, c=problem.c + 0.5 * t * side * x)
+            return (ubar - conic_value(moved, tau, form.diagonal)) / t
+
+        exact = minimize_scalar(bound, bounds=(-10.0, 8.0), method="bounded", options={"xatol": 1e-3}).fun
+        assert -1e-4 * (high[0] - low[0]) <= end - exact <= 0.01 * (high[0] - low[0])
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_ends_that_say_nothing_about_the_error_are_left_loose_only(seed: int) -> None:
+    problem, _ = random_problem(seed, lam=0.05)
+    rng = np.random.default_rng(seed)
+    V, r = rng.standard_normal((3, problem.q)), rng.standard_normal(3)
+    fold = FoldBounds(problem, V, r)
+    fold.search([2, 3, 5], swap_rounds=2)
+    for cell in fold.cells([2, 3, 5], Which.CONIC):
+        low, high = conic_spread(problem, V, cell.tau, fold.best[cell.tau], screened=False)
+        lower = np.sum(np.maximum(np.maximum(low - r, r - high), 0.0) ** 2)
+        upper = np.sum(np.maximum(r - low, high - r) ** 2)
+        assert cell.upper == pytest.approx(upper, rel=0.01) and cell.lower == pytest.approx(lower, rel=0.02, abs=1e-9)
 
 
 @pytest.mark.parametrize("seed", range(6))
