@@ -17,7 +17,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sparsecv_mio.bounds.cv_error import compute_bounds
-from sparsecv_mio.bounds.table import BoundsTable
 from sparsecv_mio.data.folds import FoldPlan
 from sparsecv_mio.data.standard import StandardData
 from sparsecv_mio.errors import BackendUnavailable
@@ -27,9 +26,7 @@ from sparsecv_mio.formulation.outcome import Limits
 from sparsecv_mio.problem.accumulate import row_moments, training_moments
 from sparsecv_mio.search.candidates import FoldRows
 from sparsecv_mio.search.driver import Clock, CrossValidation, Grid, Progress
-from sparsecv_mio.search.one_cell import NATIVE, UNLIMITED, VENDOR_GAP, CellSolver, Fold
-
-Where = tuple[int, int, int]
+from sparsecv_mio.search.one_cell import NATIVE, UNLIMITED, VENDOR_GAP, CellSolver, Fold, Where
 
 
 class Expiry(threading.Event):
@@ -75,6 +72,7 @@ class OneByOne(CrossValidation):
         self.backend, self.mio_budget = backend, mio_budget
         self.effort = UNLIMITED
         self.asked = np.zeros(self.cells.final.shape, dtype=bool)
+        self.value = np.full(self.cells.final.shape, np.inf)  # least value of the heuristic support of each cell
         self.solver: CellSolver | None = None
 
     def state(self) -> dict[str, NDArray[Any]]:
@@ -94,13 +92,17 @@ class OneByOne(CrossValidation):
                 hint = f"; {usable.hint}" if usable.hint else ""
                 raise BackendUnavailable(f"backend {self.backend} cannot be used: {usable.why}{hint}")
         self.all_rows = row_moments(self.data, slice(0, self.data.n))
-        problem = self.all_rows.problem(self.data, 1.0)
-        taus = self.grid.taus.tolist()
-        self.full = [solve_path(problem.with_gamma(float(gamma)), taus, effort=0) for gamma in self.grid.gammas]
+        self.full = self.first_supports()
         self.solver = CellSolver(
             self.data, self.folds, self.grid.gammas, self.grid.taus, self.full, self.cells, self.clock.expired,
             self.backend, self.limits,
         )  # fmt: skip
+
+    def first_supports(self) -> list[PathResult]:
+        """Heuristic supports on all rows, by gamma."""
+        assert self.all_rows is not None
+        problem, taus = self.all_rows.problem(self.data, 1.0), self.grid.taus.tolist()
+        return [solve_path(problem.with_gamma(float(gamma)), taus, effort=0) for gamma in self.grid.gammas]
 
     def begin(self) -> None:
         """Heuristic supports on all rows and in every fold: something to report, and to start from."""
@@ -119,7 +121,10 @@ class OneByOne(CrossValidation):
         return Limits(gap=VENDOR_GAP, seconds=left, cancel=self.clock.stop)
 
     def glanced(self, fold: int, g: int, result: PathResult) -> None:
-        """Take note of the heuristic answers of a fold."""
+        """Keep the least value that each heuristic support of a fold may have."""
+        for t, tau in enumerate(self.grid.taus.tolist()):
+            cell = result.cells[tau]
+            self.value[g, t, fold] = cell.upper - cell.margin
 
     def all_folds(self) -> None:
         """Nothing: every cell is an MIO of its own."""
@@ -151,14 +156,23 @@ class OneByOne(CrossValidation):
             cells = cells[: self.mio_budget - self.mios]
         assert self.solver is not None
         if len(cells) == 1:
-            self.nodes += self.solver.solve(cells[0])
+            spent = [self.solver.solve(cells[0], self.effort_of(cells[0]))]
         else:
             with ThreadPoolExecutor(len(cells)) as pool:
-                self.nodes += sum(pool.map(self.solver.solve, cells))
-        for where in cells:
+                spent = list(pool.map(self.solver.solve, cells, map(self.effort_of, cells)))
+        for where, nodes in zip(cells, spent, strict=True):
             self.asked[where] = True
+            self.nodes += nodes
+            self.solved(where, nodes)
         self._report()
         self._safe()
+
+    def effort_of(self, where: Where) -> int:
+        """Nodes a cell may cost."""
+        return UNLIMITED
+
+    def solved(self, where: Where, nodes: int) -> None:
+        """Take note of what a cell cost."""
 
     def engines(self) -> str:
         """The method and its solver, in words."""
@@ -193,38 +207,9 @@ class Algorithm1(OneByOne):
 
     def begin(self) -> None:
         """Phase one."""
-        shape = self.cells.lower.shape
-        self.value = np.full(shape, np.inf)
         super().begin()
-        if self.clock.expired():
-            return
-        supports = [cell.support for result in self.full for cell in result.cells.values()]
-        threads = min(self.threads, os.cpu_count() or 1)
-        table = compute_bounds(
-            self.data, self.folds, self.grid.gammas.tolist(), self.grid.taus.tolist(), "safe", supports,
-            threads=threads, stop=Expiry(self.clock),
-        )  # fmt: skip
-        self.take(table)
+        bracket(self, np.arange(len(self.grid.gammas)), np.arange(len(self.grid.taus)))
         self._report()
-
-    def glanced(self, fold: int, g: int, result: PathResult) -> None:
-        """Keep the least value that each heuristic support may have."""
-        for t, tau in enumerate(self.grid.taus.tolist()):
-            cell = result.cells[tau]
-            self.value[g, t, fold] = cell.upper - cell.margin
-
-    def take(self, table: BoundsTable) -> None:
-        """Intersect the cells with a table of bounds; cells whose support is decided there need no MIO."""
-        for where in np.argwhere(~self.cells.final).tolist():
-            g, t, fold = where
-            place: Where = (g, t, fold)
-            lower, upper = float(table.lower[place]), float(table.upper[place])
-            nominal = float(self.cells.nominal[place])
-            same = table.left[place] == 0 and self.value[place] <= table.objective_upper[place]
-            if same and lower <= nominal <= upper:
-                self.cells.settle(place, int(self.cells.support[place]), nominal, lower, upper, 0.0)
-            else:
-                self.cells.narrow(*place, lower, upper)
 
     def pick(self) -> list[Where]:
         """Widest open cells of the pair with the least lower bound, or of the reported one where that pair is done."""
@@ -239,3 +224,25 @@ class Algorithm1(OneByOne):
                 order = np.argsort(-width, kind="stable")[: self.threads]
                 return [(g, t, int(folds[i])) for i in order]
         return []
+
+
+def bracket(run: OneByOne, gammas: NDArray[np.int64], taus: NDArray[np.int64]) -> None:
+    """Intersect cells with the bounds layer, by rows of the grid; where only one support is left no MIO is needed."""
+    if run.clock.expired() or not len(gammas) or not len(taus):
+        return
+    supports = [cell.support for result in run.full for cell in result.cells.values()]
+    table = compute_bounds(
+        run.data, run.folds, run.grid.gammas[gammas].tolist(), run.grid.taus[taus].tolist(), "safe", supports,
+        threads=min(run.threads, os.cpu_count() or 1), stop=Expiry(run.clock),
+    )  # fmt: skip
+    cells = run.cells
+    for place in np.argwhere(~cells.final[np.ix_(gammas, taus)]):
+        row: Where = (int(place[0]), int(place[1]), int(place[2]))
+        where: Where = (int(gammas[row[0]]), int(taus[row[1]]), row[2])
+        lower, upper = float(table.lower[row]), float(table.upper[row])
+        nominal = float(cells.nominal[where])
+        same = table.left[row] == 0 and run.value[where] <= table.objective_upper[row]
+        if same and lower <= nominal <= upper:
+            cells.settle(where, int(cells.support[where]), nominal, lower, upper, 0.0)
+        else:
+            cells.narrow(*where, lower, upper)

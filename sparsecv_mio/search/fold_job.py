@@ -70,11 +70,11 @@ class FoldJob:
             taus = self.taus[open_taus].tolist()
             result = solve_path(here, taus, starts=starts, effort=self.effort, expired=self.expired)
             nodes += result.nodes
-            self._settle(fold, g, open_taus, here, rows, result)
+            self.settle(fold, g, open_taus, here, rows, result)
             neighbours = [cell.support for cell in result.cells.values()]
         return nodes
 
-    def _settle(
+    def settle(
         self, fold: int, g: int, open_taus: IntArray, problem: SparseProblem, rows: FoldRows, result: PathResult
     ) -> None:
         """Turn the outcome of the trees into intervals of the held-out error."""
@@ -87,7 +87,7 @@ class FoldJob:
             supports.extend(mine)
         fits = rows.refit(problem, supports, float(self.gammas[g]))
         ball: RidgeBall | None = None
-        negligible = NO_ERROR * problem.yy / problem.n * rows.count
+        negligible = self.negligible(problem, rows)
         for t, cell, (lo, hi) in zip(open_taus.tolist(), found, spans, strict=True):
             value, error = fits.value[lo:hi], fits.value_error[lo:hi]
             held, slip = fits.held_out[lo:hi], fits.held_out_error[lo:hi]
@@ -96,7 +96,7 @@ class FoldJob:
                 best = int(np.argmin(value))
                 tied = value - error <= value[best] * (1.0 + TIE_RTOL) + error[best]
                 optimal = [supports[lo + i] for i in np.flatnonzero(tied)]
-                self._decide(where, optimal, held[tied], slip[tied], cell, negligible)
+                self.decide(where, optimal, held[tied], slip[tied], negligible, cell.branched)
                 continue
             upper = float(value[0] + error[0]) if not cell.complete else float((value + error).min())
             upper *= 1.0 + TIE_RTOL  # a tied optimum may lie that much higher
@@ -112,14 +112,19 @@ class FoldJob:
             full = self.full[g].cells[cell.tau]
             self.cells.narrow(*where, max(0.0, full.lower - upper), np.inf)
 
-    def _decide(
+    @staticmethod
+    def negligible(problem: SparseProblem, rows: FoldRows) -> float:
+        """Held-out sum of squares below which nothing is asked to be known better."""
+        return NO_ERROR * problem.yy / problem.n * rows.count
+
+    def decide(
         self,
         where: tuple[int, int, int],
         supports: list[IntArray],
         held: FloatArray,
         slip: FloatArray,
-        cell: PathCell,
         negligible: float,
+        branched: bool,
     ) -> None:
         """Store a cell whose optimal supports are completely known; one whose held-out error is not stays undecided."""
         if not np.all(slip <= WORST_ROUNDING * held + negligible):
@@ -137,7 +142,7 @@ class FoldJob:
             upper=float((held + slip).max()),
             tie=float(held.max() - held.min()),
         )
-        self.cells.branched[where] |= cell.branched
+        self.cells.branched[where] |= branched
 
 
 def _agree(value: FloatArray, error: FloatArray, cell: PathCell) -> bool:

@@ -1,55 +1,349 @@
-"""Joint search over all (gamma, tau): Algorithm 1 with racing, oracle ordering and work where a node pays most.
+"""Joint search over all (gamma, tau): racing, one listing for all folds of a pair, work where a node pays most.
 
-Three changes to phase two. The pair that is likely to win (least held-out error of the heuristic supports: an estimate,
-it orders the work and never prunes) is decided first: its upper sum is the bar. A pair whose lower sum is past the bar
-is out, in all its remaining folds (racing). Any other pair needs its lower sum lifted over the bar, not its interval
-closed: its folds come in the order of the expected lift, the estimate of h_j less its lower bound.
+What changes against Algorithm 1:
+
+* There is no phase one over the whole grid: the best supports on all rows are refitted in every fold, and a ball around
+  each fold's ridge solution says something of every cell. The bounds layer is asked only about a gamma that lists
+  cannot help with.
+* The pair that is likely to win (least held-out error of the supports at hand: an estimate, it orders the work and
+  never prunes) is decided first: its upper sum is the bar. A pair whose lower sum is past the bar is out, in all its
+  remaining folds (racing).
+* Any other pair needs its lower sum lifted over the bar, not its intervals closed. One branch-and-bound on *all* rows
+  does that for all its folds at once (:mod:`sparsecv_mio.search.full_list`); it is stopped at the value that suffices.
+  The likely winner is decided in the same way, by a larger list.
+* Folds that this leaves over are handed to branch-and-bound one by one, in the order of what each is expected to lift
+  the pair by, per node.
 """
 
 from __future__ import annotations
 
+from typing import Any, NamedTuple
+
 import numpy as np
+from numpy.typing import NDArray
 
+from sparsecv_mio.formulation.backends import get_backend
+from sparsecv_mio.formulation.backends.native.path import PathCell, PathResult
+from sparsecv_mio.problem.accumulate import training_moments
 from sparsecv_mio.problem.problem import FloatArray
-from sparsecv_mio.search.algorithm1 import Algorithm1, Where
+from sparsecv_mio.search.algorithm1 import OneByOne, bracket
+from sparsecv_mio.search.allfolds import Engine, root_of, solve_from
+from sparsecv_mio.search.allfolds.full import FullData
+from sparsecv_mio.search.allfolds.look import lift, look
+from sparsecv_mio.search.allfolds.root import Root
+from sparsecv_mio.search.candidates import FoldRows
 from sparsecv_mio.search.cells import PairBounds
+from sparsecv_mio.search.run import EFFORT_GROWTH, FIRST_EFFORT
+from sparsecv_mio.search.full_list import MOST_COLUMNS, FullListing, Listed, bar_to_lift, incumbents, tell_folds
+from sparsecv_mio.search.one_cell import NATIVE, Fold, Where
+
+Pair = tuple[int, int]
+
+DECIDED_SHARES = (0.5, 0.6, 1.0)  # of the open folds that a list should decide, in turn
+ESTIMATED_SHARE = 0.9  # of the folds of the likely winner that a first list should serve
+FIRST_NODES = 128  # nodes of a cell before any was solved
+LIST_NODES = 1024  # that any list may cost
+FEWEST_FOLDS = 2  # a list costs what a cell costs
+MOST_FOLDS, LOW_LEVERAGE = 0.95, 0.25  # share of larger folds whose leverage must be low for a tree for all to pay
+DEAR_NODES = 4096  # nodes of a cell beyond which bounds without branching are cheaper
 
 
-class JointSearch(Algorithm1):
-    """Best-first over all pairs; same phase one, same answer, fewer nodes than Algorithm 1."""
+class Aim(NamedTuple):
+    """A pair to work on, and the lower sum it should reach; inf asks for a decision."""
+
+    pair: Pair
+    goal: float
+
+
+class JointSearch(OneByOne):
+    """Best-first over all pairs; the answer of Algorithm 1 with a fraction of its nodes.
+
+    Examples
+    --------
+    >>> from sparsecv_mio.data.dataset import Dataset
+    >>> from sparsecv_mio.data.folds import make_folds
+    >>> from sparsecv_mio.data.standard import standardize
+    >>> from sparsecv_mio.search.driver import Clock, Grid
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.normal(size=(40, 5))
+    >>> data = Dataset.from_arrays(X, 2 * X[:, 1] - X[:, 3] + 0.1 * rng.normal(size=40))
+    >>> grid, folds = Grid.of([0.1, 1.0], range(1, 6), data.p), make_folds("5", data)
+    >>> run = JointSearch(standardize(data), folds, grid, 1e-4, Clock(None, None), 1, None)
+    >>> run.begin()
+    >>> while not run.finished:
+    ...     run.step()
+    >>> int(grid.taus[run.bounds().best[1]]), run.mios < run.cells.final.size
+    (2, True)
+    """
 
     name = "joint"
 
-    def pick(self) -> list[Where]:
-        """Decide the likely winner, then lift the others over the bar."""
+    def prepare(self) -> None:
+        """Best subsets on all rows, who solves the cells, and nothing listed yet."""
+        shape = self.cells.lower.shape[:2]
+        self.attempts = np.zeros(shape, dtype=np.int64)
+        self.shared = np.zeros(shape, dtype=bool)  # pairs that a tree for all folds has seen
+        self.bracketed = np.zeros(shape[0], dtype=bool)
+        self.spent = np.zeros(self.folds.k, dtype=np.int64)
+        self.tries = np.zeros(self.cells.lower.shape, dtype=np.int8)
+        self.lists = 0
+        self.full_lists: dict[int, FullListing] = {}
+        self.full_data: FullData | None = None
+        self.roots: dict[int, Root | None] = {}
+        super().prepare()
+
+    def begin(self) -> None:
+        """The best supports on all rows, in every fold: something to report, and to start from."""
+        if self.data.q > MOST_COLUMNS:
+            super().begin()
+            return
+        self.prepare()
+        left = []
+        for g in range(len(self.grid.gammas)):
+            root = self.root(g)
+            if root is not None:
+                look(root, self.full[g])
+            if root is None or not np.isfinite(self.cells.nominal[g]).all():
+                left.append(g)
+        if left:
+            self.look_one_by_one(left)
+        self._report()
+
+    def look_one_by_one(self, gammas: list[int]) -> None:
+        """Refit the best supports on all rows in every fold, where they are not known yet."""
+        assert self.solver is not None
+        for fold, moments in training_moments(self.data, self.folds):
+            made = Fold(moments.problem(self.data, 1.0), FoldRows(self.data, self.folds, fold, moments))
+            self.solver.store.put(fold, made)
+            for g in gammas:
+                rows = np.flatnonzero(~np.isfinite(self.cells.nominal[g, :, fold]))
+                known = {tau: _unproved(cell) for tau, cell in self.full[g].cells.items()}
+                here = made.problem.with_gamma(float(self.grid.gammas[g]))
+                self.solver.settle(fold, g, rows, here, made.rows, PathResult(known, 0, False))
+
+    def root(self, g: int) -> Root | None:
+        """The fit on all rows that trees for all folds start from; None where they are no use."""
+        if g not in self.roots:
+            assert self.all_rows is not None
+            if self.full_data is None:
+                self.full_data = FullData(
+                    self.data, self.folds, self.all_rows, self.grid.taus, self.cells, self.threads
+                )
+            self.roots[g] = root_of(self.full_data, g, float(self.grid.gammas[g]), self.full[g], Engine.AUTO)
+        return self.roots[g]
+
+    def state(self) -> dict[str, NDArray[Any]]:
+        """Where the run stands, beside the cells."""
+        return super().state() | {
+            "attempts": self.attempts, "shared": self.shared, "bracketed": self.bracketed, "spent": self.spent,
+            "tries": self.tries, "lists": np.array(self.lists),
+        }  # fmt: skip
+
+    def restore(self, state: dict[str, NDArray[Any]]) -> None:
+        """Go to where `state` was taken."""
+        super().restore(state)
+        self.attempts[...] = state["attempts"]
+        self.shared[...] = state["shared"]
+        self.bracketed[...] = state["bracketed"]
+        self.spent[...] = state["spent"]
+        self.tries[...] = state["tries"]
+        self.lists = int(state["lists"])
+
+    @property
+    def mios(self) -> int:
+        """Cells handed to branch-and-bound so far, and lists."""
+        return int((self.asked | (self.tries > 0)).sum()) + self.lists
+
+    def aim(self) -> Aim | None:
+        """Decide the likely winner, then lift the others over the bar; None when nothing is left to do."""
         now = self.bounds()
         if now.proved(self.gap):
-            return []
+            return None
         winner = self.winner(now)
         bar = now.upper[winner] * (1.0 - self.gap)
         others = (now.lower < bar) & self.open.any(axis=2)
         others[winner] = False
-        width = now.upper[winner] - now.lower[winner]
-        if self.open[winner].any() and (not others.any() or width > 0.5 * self.gap * now.upper[winner]):
-            gain = self.cells.upper[winner] - self.cells.lower[winner]
-            return self.most(winner, gain)
+        settled = now.upper[winner] * (1.0 - 0.5 * self.gap) <= now.lower[winner] < np.inf
+        if self.open[winner].any() and not (settled and others.any()):
+            return Aim(winner, np.inf)
         if not others.any():
-            return []
+            return None
         # the pair furthest below the bar holds the floor
-        least = np.unravel_index(int(np.argmin(np.where(others, now.lower, np.inf))), others.shape)
-        pair = (int(least[0]), int(least[1]))
-        gain = np.minimum(self.cells.nominal[pair], self.cells.upper[pair]) - self.cells.lower[pair]
-        return self.most(pair, gain)
+        g, t = np.unravel_index(int(np.argmin(np.where(others, now.lower, np.inf))), others.shape)
+        return Aim((int(g), int(t)), float(bar))
 
-    def winner(self, now: PairBounds) -> tuple[int, int]:
+    def winner(self, now: PairBounds) -> Pair:
         """Pair with the least estimate of h, among those still in the race."""
         alive = now.lower <= now.ceiling
         g, t = np.unravel_index(int(np.argmin(np.where(alive, now.nominal, np.inf))), now.lower.shape)
         return int(g), int(t)
 
-    def most(self, pair: tuple[int, int], gain: FloatArray) -> list[Where]:
-        """Open folds of a pair with the most to gain."""
-        g, t = pair
-        folds = np.flatnonzero(self.open[g, t])
-        order = np.argsort(-gain[folds], kind="stable")[: self.threads]
-        return [(g, t, int(folds[i])) for i in order]
+    def pick(self) -> list[Where]:
+        """Open folds of the pair aimed at that promise most per node."""
+        aim = self.aim()
+        if aim is None:
+            return []
+        g, t = aim.pair
+        cells, folds = self.cells, np.flatnonzero(self.open[aim.pair])
+        top = cells.upper[g, t, folds]
+        if np.isfinite(aim.goal):
+            top = np.minimum(cells.nominal[g, t, folds], top)
+        cost = self.cost(folds) * float(EFFORT_GROWTH) ** self.tries[g, t, folds]
+        gain = (top - cells.lower[g, t, folds]) / cost
+        return [(g, t, int(folds[i])) for i in np.argsort(-gain, kind="stable")[: self.threads]]
+
+    def cost(self, folds: NDArray[np.int64]) -> FloatArray:
+        """Nodes a cell of each fold is expected to cost, from those of the fold that were solved."""
+        solved = (self.asked | (self.tries > 0)).sum(axis=(0, 1))
+        typical = self.spent.sum() / max(int(solved.sum()), 1) if self.spent.any() else FIRST_NODES
+        return np.asarray((self.spent[folds] + typical) / (solved[folds] + 1.0))
+
+    def step(self) -> None:
+        """The cheapest thing that helps: a list, a tree for all folds, bounds without branching, the next cells."""
+        aim = self.aim()
+        if aim is not None and self.may_list(aim):
+            self.list_pair(aim)
+        elif aim is not None and self.may_share(aim.pair):
+            self.share(aim.pair)
+        elif aim is not None and self.may_bracket(aim.pair):
+            self.bracket_gamma(aim.pair[0])
+        else:
+            super().step()
+            return
+        self._report()
+        self._safe()
+
+    # -- trees for all folds ----------------------------------------------------------------------------------------
+
+    def may_share(self, pair: Pair) -> bool:
+        """Whether a tree for all folds of the pair is worth a try."""
+        if self.backend != NATIVE or self.shared[pair]:
+            return False
+        root = self.root(pair[0])
+        if root is None:
+            return False
+        return bool(self.folds.sizes.max() == 1) or float(np.quantile(root.eta, MOST_FOLDS)) < LOW_LEVERAGE
+
+    def share(self, pair: Pair) -> None:
+        """Decide what one tree for all folds can decide of a pair (:mod:`sparsecv_mio.search.allfolds`)."""
+        root, t = self.root(pair[0]), pair[1]
+        assert root is not None
+        typical = int(self.cost(np.arange(1))[0])
+        nodes, decided = solve_from(root, [t], typical, Engine.AUTO, self.clock.expired)
+        self.shared[pair] = True
+        self.nodes += nodes
+        self.lists += int(nodes > 0)
+        for name, count in decided.items():
+            self.decided_by[name] = self.decided_by.get(name, 0) + count
+
+    # -- bounds without branching -----------------------------------------------------------------------------------
+
+    def may_bracket(self, pair: Pair) -> bool:
+        """Whether the bounds layer has yet to be asked about a gamma of which many cells are open."""
+        folds = np.flatnonzero(self.open[pair])
+        if self.bracketed[pair[0]] or len(folds) <= FEWEST_FOLDS:
+            return False
+        return self.data.q > MOST_COLUMNS or float(self.cost(folds).mean()) > DEAR_NODES
+
+    def bracket_gamma(self, g: int) -> None:
+        """Certified bounds of the bounds layer for the open taus of a gamma."""
+        taus = np.flatnonzero(self.open[g].any(axis=1))
+        bracket(self, np.array([g]), taus)
+        self.bracketed[g] = True
+        for t in taus.tolist():  # what is known better now may be worth another list
+            self.attempts[g, t] = 0
+
+    def effort_of(self, where: Where) -> int:
+        """Nodes a cell may cost now: a tree need not be finished while others promise more per node."""
+        return FIRST_EFFORT * EFFORT_GROWTH ** int(self.tries[where])
+
+    def solved(self, where: Where, nodes: int) -> None:
+        """Take note of what a cell cost; one that is not decided may be asked about again."""
+        self.spent[where[2]] += nodes
+        if self.backend == NATIVE and not self.cells.final[where]:
+            self.asked[where] = False
+            self.tries[where] += 1
+
+    # -- lists ------------------------------------------------------------------------------------------------------
+
+    def may_list(self, aim: Aim) -> bool:
+        """Whether a list is worth a try: to lift a pair, or to decide one of which upper bounds are known."""
+        pair = aim.pair
+        if (self.attempts[pair] or not np.isfinite(aim.goal)) and self.may_share(pair):
+            return False
+        tries = len(DECIDED_SHARES) if self.backend == NATIVE else 1
+        if self.attempts[pair] >= tries or int(self.open[pair].sum()) < FEWEST_FOLDS:
+            return False
+        if not np.isfinite(aim.goal) and (self.backend != NATIVE or self.attempts[pair] and not self.bracketed[pair[0]]):
+            return False
+        return self.backend != NATIVE or self.listing(pair[0]).usable
+
+    def listing(self, g: int) -> FullListing:
+        """All rows at one gamma, ready to be listed."""
+        if g not in self.full_lists:
+            assert self.all_rows is not None
+            problem = self.all_rows.problem(self.data, 1.0)
+            self.full_lists[g] = FullListing(problem.with_gamma(float(self.grid.gammas[g])))
+        return self.full_lists[g]
+
+    def list_pair(self, aim: Aim) -> None:
+        """One branch-and-bound on all rows, told to every open fold of the pair."""
+        (g, t), tau = aim.pair, int(self.grid.taus[aim.pair[1]])
+        assert self.solver is not None
+        folds = np.flatnonzero(self.open[aim.pair])
+        listed: Listed | None
+        if self.backend == NATIVE:
+            bar, served = self.bar(aim, folds)
+            budget = max(LIST_NODES, int(self.cost(folds).mean() * served) // 2)
+            listed, nodes = self.listing(g).below(tau, bar, budget, self.clock.expired)
+        else:
+            listed, nodes = self.by_vendor(g, tau)
+        self.attempts[aim.pair] += 1 if listed is not None else len(DECIDED_SHARES)
+        self.lists += 1
+        self.nodes += nodes
+        if listed is None:
+            return
+        root = self.root(g) if np.isfinite(aim.goal) else None
+        if root is not None:
+            folds = folds[~lift(root, t, listed.supports, listed.reach)[folds]]
+            if self.may_share(aim.pair):  # quicker than a refit in every fold with a tie
+                return
+        tell_folds(self.solver, g, t, folds, listed, aim.goal)
+
+    def bar(self, aim: Aim, folds: NDArray[np.int64]) -> tuple[float, int]:
+        """Value on all rows that a list should reach for the goal, and how many trees of folds it spares."""
+        g, t = aim.pair
+        assert self.solver is not None
+        root = self.root(g) if np.isfinite(aim.goal) else None
+        if root is not None:
+            ubar = root.bars(0, self.folds.k)[t, folds]
+        else:
+            ubar = incumbents(self.solver, g, t, folds)
+        cells = self.cells
+        if np.isfinite(aim.goal):
+            closed = float(cells.lower[g, t].sum() - cells.lower[g, t, folds].sum())
+            need = aim.goal * (1.0 + 1e-7) - closed
+            bar = bar_to_lift(cells.lower[g, t, folds], cells.nominal[g, t, folds], ubar, need)
+            if np.isfinite(bar):
+                return bar + self.listing(g).room(bar), len(folds)
+        if not self.bracketed[g]:
+            # the best values of the folds are near: what they say of h is an estimate to go by
+            top = np.quantile(ubar + cells.nominal[g, t, folds], ESTIMATED_SHARE)
+            return float(top), len(folds)
+        needed = np.sort(ubar + cells.upper[g, t, folds])
+        share = DECIDED_SHARES[min(int(self.attempts[aim.pair]), len(DECIDED_SHARES) - 1)]
+        served = max(int(np.ceil(share * len(needed))), 1)
+        last = needed[served - 1] if np.isfinite(needed[served - 1]) else (ubar + cells.nominal[g, t, folds]).max()
+        return float(last) + self.listing(g).room(float(last)), served
+
+    def by_vendor(self, g: int, tau: int) -> tuple[Listed, int]:
+        """The optimum on all rows by a vendor's solver: a list without supports, below its dual bound."""
+        full = self.listing(g)
+        problem = full.problem
+        outcome = get_backend(self.backend).solve(problem, min(tau, problem.q), limits=self.limits())
+        return Listed((), max(outcome.lower, 0.0) - full.allowance), outcome.nodes
+
+
+def _unproved(cell: PathCell) -> PathCell:
+    """The support of a cell of all rows, of which nothing is known in a fold."""
+    return PathCell(cell.tau, cell.support, 0.0, np.inf, (), (), 0.0, complete=False, branched=False)

@@ -31,6 +31,7 @@ from sparsecv_mio.search.fold_job import FoldJob
 from sparsecv_mio.units import KEEP_RTOL
 
 IntArray = NDArray[np.int64]
+Where = tuple[int, int, int]
 NATIVE = "native"
 UNLIMITED = 1 << 62
 STORE_BYTES = 1 << 28
@@ -98,10 +99,10 @@ class CellSolver(FoldJob):
         here = made.problem.with_gamma(float(self.gammas[g]))
         first = [cell.support for cell in self.full[g].cells.values()]
         result = solve_path(here, self.taus.tolist(), starts=first, effort=0, expired=self.expired)
-        self._settle(fold, g, np.arange(len(self.taus)), here, made.rows, result)
+        self.settle(fold, g, np.arange(len(self.taus)), here, made.rows, result)
         return result
 
-    def solve(self, where: tuple[int, int, int], effort: int = UNLIMITED) -> int:
+    def solve(self, where: Where, effort: int = UNLIMITED) -> int:
         """Hand one cell to branch-and-bound; returns the nodes."""
         g, t, fold = where
         made = self.store.get(fold)
@@ -111,10 +112,10 @@ class CellSolver(FoldJob):
             result = solve_path(here, [int(self.taus[t])], starts=first, effort=effort, expired=self.expired)
         else:
             result = self._by_vendor(here, int(self.taus[t]), first)
-        self._settle(fold, g, np.array([t]), here, made.rows, result)
+        self.settle(fold, g, np.array([t]), here, made.rows, result)
         return result.nodes
 
-    def starts(self, where: tuple[int, int, int]) -> list[IntArray]:
+    def starts(self, where: Where) -> list[IntArray]:
         """Supports known for the cell, for its neighbours in tau and gamma, and for the next folds at the same pair."""
         g, t, fold = where
         table = self.cells.support

@@ -10,7 +10,7 @@ else the alive-fold tree where folds are single rows and memory allows, else a l
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from enum import StrEnum
 
 import numpy as np
@@ -40,6 +40,27 @@ class Engine(StrEnum):
     PER_FOLD = "per-fold"
 
 
+def root_of(full: FullData, g: int, gamma: float, best: PathResult, engine: Engine) -> Root | None:
+    """The full-data fit that the trees for all folds start from, with its incumbents; None where they are no use.
+
+    Parameters and errors as for `solve_all_folds`. O(n q^2).
+    """
+    wanted = [t for t in range(len(full.taus)) if not full.cells.final[g, t].all()]
+    usable = engine is not Engine.PER_FOLD and full.folds.sizes.max() <= LARGEST_FOLD and full.data.q <= PATH_COLUMNS
+    if engine is Engine.AUTO:
+        usable = usable and full.folds.k >= SMALLEST_PLAN
+    if not usable or not wanted:
+        return None
+    problem = full.base.with_gamma(gamma)
+    form = normal_form(problem)
+    if form.keep > WIDEST_KEEP or form.m == 0:
+        return None
+    root = Root(full, g, problem, form, best, wanted)
+    if engine is Engine.AUTO and float(np.mean(root.eta < WIDEST_ETA)) < LEAST_SHARE:
+        return None
+    return root
+
+
 def solve_all_folds(
     full: FullData, g: int, gamma: float, best: PathResult, engine: Engine, expired: Callable[[], bool]
 ) -> tuple[int, dict[str, int]]:
@@ -61,27 +82,37 @@ def solve_all_folds(
     decided : dict of str to int
         Cells decided by engine.
     """
+    root = None if expired() else root_of(full, g, gamma, best, engine)
+    if root is None:
+        return 0, {}
     wanted = [t for t in range(len(full.taus)) if not full.cells.final[g, t].all()]
-    usable = engine is not Engine.PER_FOLD and full.folds.sizes.max() <= LARGEST_FOLD and full.data.q <= PATH_COLUMNS
-    if engine is Engine.AUTO:
-        usable = usable and full.folds.k >= SMALLEST_PLAN
-    if not usable or not wanted or expired():
-        return 0, {}
-    problem = full.base.with_gamma(gamma)
-    form = normal_form(problem)
-    if form.keep > WIDEST_KEEP or form.m == 0:
-        return 0, {}
-    root = Root(full, g, problem, form, best, wanted)
-    if engine is Engine.AUTO and float(np.mean(root.eta < WIDEST_ETA)) < LEAST_SHARE:
-        return 0, {}
-    one_tree = best.nodes + FOLD_OVERHEAD
+    return solve_from(root, wanted, best.nodes, engine, expired)
+
+
+def solve_from(
+    root: Root, wanted: Sequence[int], tree: int, engine: Engine, expired: Callable[[], bool]
+) -> tuple[int, dict[str, int]]:
+    """Decide what can be decided of some rows of tau.
+
+    Parameters
+    ----------
+    root : Root
+    wanted : sequence of int
+        Rows of tau with open cells.
+    tree : int
+        Nodes of a tree on all rows for them.
+    engine, expired
+        As for `solve_all_folds`, and so is what is returned.
+    """
+    full, g = root.full, root.g
+    one_tree = tree + FOLD_OVERHEAD
     nodes, decided = 0, {"enumerate": 0, "shared": 0}
-    shared = engine is not Engine.ENUMERATE and fits(full, form.m)
+    shared = engine is not Engine.ENUMERATE and fits(full, root.form.m)
     if engine in (Engine.AUTO, Engine.ENUMERATE):
         budget = one_tree * _listing_trees(full.folds.k, shared)
         spent, decided["enumerate"] = enumerate_below_thresholds(full, root, wanted, budget, EVERY_FOLD, expired)
         nodes += spent
-    if shared and not full.cells.final[g][wanted].all():
+    if shared and not full.cells.final[g][list(wanted)].all():
         spent, decided["shared"] = run_alive_folds(full, root, wanted, full.folds.k * one_tree, expired)
         nodes += spent
     if not any(decided.values()) and engine is not Engine.SHARED:

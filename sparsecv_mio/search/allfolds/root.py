@@ -19,6 +19,8 @@ class Root:
         f of all columns less the rounding allowance.
     eta, residual : (K,) arrays
         At least the largest eigenvalue of H_NN, and the norm of e_N.
+    listed : Listing
+        The incumbents, refitted on all rows.
     """
 
     def __init__(
@@ -29,7 +31,7 @@ class Root:
         self.floor = self.value - form.slack
         self.eta, self.residual = full.leverages(problem, 1e-9 + form.keep)
         self.supports, self.place = full.incumbents(best, wanted)
-        self._incumbents = Listing.of(problem, self.supports, self.place, full.unit)
+        self.listed = Listing.of(problem, self.supports, self.place, full.unit)
         self._keep = len(full.taus) * full.folds.k <= KEPT_NUMBERS
         self._kept: dict[int, Scores] = {}
 
@@ -38,7 +40,7 @@ class Root:
         if lo in self._kept:
             return self._kept[lo]
         everything = np.full((len(self.full.taus), hi - lo), np.inf)
-        found = self.full.score(self._incumbents, self.full.rows(lo, hi), everything, np.full(hi - lo, 0.9999))
+        found = self.full.score(self.listed, self.full.rows(lo, hi), everything, np.full(hi - lo, 0.9999))
         if self._keep:
             self._kept[lo] = found
         return found

@@ -18,8 +18,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from sparsecv_mio.formulation.backends.native.normal_form import NormalForm
-from sparsecv_mio.kernels import path_tree
+from sparsecv_mio.formulation.backends.native.listing import supports_below
 from sparsecv_mio.problem.problem import FloatArray
 from sparsecv_mio.search.allfolds.full import WIDEST_ETA, FullData, Listing, clear_of_ties_refitted
 from sparsecv_mio.search.allfolds.root import Root
@@ -74,7 +73,7 @@ def enumerate_below_thresholds(
         bars = np.full(form.m + 1, -np.inf)
         for t in wanted:
             bars[sizes[t]] = max(bars[sizes[t]], cover[t])
-        found, spent = _supports_below(root, bars, budget, expired)
+        found, spent = supports_below(form, (root.V, root.beta, root.value), bars, budget, LISTED, expired)
         nodes += spent
         if found is not None:
             listing = _listing(full, root, found, sizes)
@@ -140,37 +139,3 @@ def _larger_root(room: FloatArray, residual: FloatArray, eta: FloatArray) -> Flo
     with np.errstate(invalid="ignore"):
         u = (b + np.sqrt(np.maximum(b * b + a * c, 0.0))) / a
     return np.where(eta < WIDEST_ETA, u * u, np.inf)
-
-
-def _supports_below(
-    root: Root, bars: FloatArray, budget: int, expired: Callable[[], bool]
-) -> tuple[dict[int, list[NDArray[np.bool_]]] | None, int]:
-    """Every support with f at most `bars[size]`, by size; None when the budget or the list is too small for them."""
-    form: NormalForm = root.form
-    sizes = np.flatnonzero(bars > -np.inf)
-    m = form.m
-    found: dict[int, list[NDArray[np.bool_]]] = {}
-    if 0 in sizes:
-        found[0] = [np.zeros(m, dtype=bool)]
-    if m in sizes:
-        found[m] = [np.ones(m, dtype=bool)]
-    sizes = sizes[(sizes > 0) & (sizes < m)]
-    if len(sizes) == 0:
-        return found, 0
-    inner = np.full(m + 1, -np.inf)
-    state = path_tree.new_state(root.V, root.beta, root.value, inner, int(sizes[0]), int(sizes[-1]), 0.0, 0.0, LISTED)
-    state.bar[sizes] = bars[sizes]
-    state.bar_max[:] = np.maximum.accumulate(state.bar[::-1])[::-1]
-    done = False
-    while not done and budget > state.ctrl[path_tree.NODES] and not expired():
-        step = min(20_000, budget - int(state.ctrl[path_tree.NODES]))
-        done = path_tree.run(state, form.copy_prev, form.copy_next, form.w, 0.0, 0.0, step)
-        if state.ctrl[path_tree.OVERFLOW]:
-            done = False
-            break
-    spent = int(state.ctrl[path_tree.NODES])
-    if not done:
-        return None, spent
-    for a in range(int(state.ctrl[path_tree.KEPT])):
-        found.setdefault(int(state.kept_size[a]), []).append(state.kept_mask[a])
-    return found, spent
