@@ -27,15 +27,15 @@ from sparsecv_mio.formulation.backends.native.path import PathCell, PathResult
 from sparsecv_mio.problem.accumulate import training_moments
 from sparsecv_mio.problem.problem import FloatArray
 from sparsecv_mio.search.algorithm1 import OneByOne, bracket
-from sparsecv_mio.search.allfolds import Engine, root_of, solve_from
+from sparsecv_mio.search.allfolds import root_of, solve_from
 from sparsecv_mio.search.allfolds.full import FullData
 from sparsecv_mio.search.allfolds.look import lift, look
 from sparsecv_mio.search.allfolds.root import Root
 from sparsecv_mio.search.candidates import FoldRows
 from sparsecv_mio.search.cells import PairBounds
-from sparsecv_mio.search.run import EFFORT_GROWTH, FIRST_EFFORT
 from sparsecv_mio.search.full_list import MOST_COLUMNS, FullListing, Listed, bar_to_lift, incumbents, tell_folds
 from sparsecv_mio.search.one_cell import NATIVE, Fold, Where
+from sparsecv_mio.search.run import EFFORT_GROWTH, FIRST_EFFORT
 
 Pair = tuple[int, int]
 
@@ -129,7 +129,7 @@ class JointSearch(OneByOne):
                 self.full_data = FullData(
                     self.data, self.folds, self.all_rows, self.grid.taus, self.cells, self.threads
                 )
-            self.roots[g] = root_of(self.full_data, g, float(self.grid.gammas[g]), self.full[g], Engine.AUTO)
+            self.roots[g] = root_of(self.full_data, g, float(self.grid.gammas[g]), self.full[g], self.engine)
         return self.roots[g]
 
     def state(self) -> dict[str, NDArray[Any]]:
@@ -229,7 +229,7 @@ class JointSearch(OneByOne):
         root, t = self.root(pair[0]), pair[1]
         assert root is not None
         typical = int(self.cost(np.arange(1))[0])
-        nodes, decided = solve_from(root, [t], typical, Engine.AUTO, self.clock.expired)
+        nodes, decided = solve_from(root, [t], typical, self.engine, self.clock.expired)
         self.shared[pair] = True
         self.nodes += nodes
         self.lists += int(nodes > 0)

@@ -1,0 +1,98 @@
+"""Lists on all rows against one tree per fold: every interval they leave behind holds the held-out error."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from test_allfolds import all_cells, problem
+
+from sparsecv_mio.data.standard import standardize
+from sparsecv_mio.errors import BadInput
+from sparsecv_mio.search.allfolds import Engine
+from sparsecv_mio.search.allfolds.look import lift
+from sparsecv_mio.search.clock import Clock
+from sparsecv_mio.search.full_list import bar_to_lift, incumbents, tell_folds
+from sparsecv_mio.search.joint import JointSearch
+from sparsecv_mio.search.request import Grid
+
+ROUNDING = 1e-7
+
+
+def inside(run: JointSearch, truth: np.ndarray, known: np.ndarray, where: str) -> None:
+    """Assert that no interval misses a held-out error that is known."""
+    slip = ROUNDING * truth + 1e-12 * run.data.n
+    assert np.all((run.cells.lower <= truth + slip)[known]), where
+    assert np.all((run.cells.upper >= truth - slip)[known]), where
+
+
+def check(seed: int, count: dict[str, int]) -> None:
+    """A first look, then lists below random bars, told at once and one by one."""
+    case = problem(seed)
+    try:
+        alone = all_cells(case, Engine.PER_FOLD)
+    except BadInput:
+        return
+    known = alone.cells.decided & (alone.cells.upper - alone.cells.lower <= ROUNDING * alone.cells.upper)
+    truth = np.where(known, alone.cells.nominal, 0.0)
+    grid = Grid.of(case.gammas, case.taus, case.data.p)
+    run = JointSearch(
+        standardize(case.data, case.scale, case.intercept), case.folds, grid, 1e-4, Clock(None, None), 1, None
+    )
+    run.engine = Engine.ENUMERATE  # however few the folds
+    run.begin()
+    inside(run, truth, known, f"seed {seed}, look")
+    count["looked at"] = count.get("looked at", 0) + sum(run.root(g) is not None for g in range(len(grid.gammas)))
+    rng = np.random.default_rng(seed)
+    assert run.solver is not None
+    for g, t in np.ndindex(run.cells.lower.shape[:2]):
+        folds = np.flatnonzero(run.open[g, t])
+        if not run.listing(g).usable or not len(folds):
+            continue
+        ubar = incumbents(run.solver, g, t, folds)
+        bar = rng.uniform(ubar.min(), (ubar + 2.0 * run.cells.nominal[g, t, folds]).max())
+        listed, _ = run.listing(g).below(int(grid.taus[t]), bar, 100_000, run.clock.expired)
+        assert listed is not None
+        root = run.root(g)
+        if root is not None:
+            served = lift(root, t, listed.supports, listed.reach)
+            count["lifted"] = count.get("lifted", 0) + int(served.sum())
+            inside(run, truth, known, f"seed {seed}, lift")
+        before = run.cells.decided.sum()
+        tell_folds(run.solver, g, t, folds, listed)
+        count["told"] = count.get("told", 0) + len(folds)
+        count["decided"] = count.get("decided", 0) + int(run.cells.decided.sum() - before)
+        inside(run, truth, known, f"seed {seed}, told")
+    both = known & run.cells.decided
+    assert np.allclose(run.cells.nominal[both], truth[both], rtol=ROUNDING, atol=1e-12 * run.data.n)
+
+
+@pytest.mark.parametrize("block", range(8))
+def test_lists_against_one_tree_per_fold(block: int) -> None:
+    count: dict[str, int] = {}
+    for seed in range(10 * block, 10 * block + 10):
+        check(seed, count)
+    assert min(count.get(name, 0) for name in ("looked at", "lifted", "told", "decided")) > 0, count
+
+
+@pytest.mark.slow
+def test_lists_at_length(capsys: pytest.CaptureFixture[str]) -> None:
+    count: dict[str, int] = {}
+    for seed in range(10_000, 11_500):
+        check(seed, count)
+    with capsys.disabled():
+        print(f"\nlists on all rows, 1500 problems: {count}")
+
+
+def test_least_bar_reaches_the_goal() -> None:
+    rng = np.random.default_rng(0)
+    lower, ubar = rng.uniform(0, 1, 20), rng.uniform(5, 6, 20)
+    nominal = lower + rng.uniform(0, 2, 20)
+    for share in (0.1, 0.5, 0.99):
+        goal = float((lower + share * (nominal - lower)).sum())
+        bar = bar_to_lift(lower, nominal, ubar, goal)
+
+        def reached(value: float) -> float:
+            return float(np.maximum(lower, np.minimum(value - ubar, nominal)).sum())
+
+        assert reached(bar) >= goal > reached(bar - 1e-6)
+    assert bar_to_lift(lower, nominal, ubar, float(nominal.sum()) + 1.0) == np.inf
