@@ -12,7 +12,7 @@ DEFAULT_GAMMAS = "1e-3:10:15"
 MAX_TAU = 30
 MAX_COUNT = 10_000
 ENGINES = ("auto", "enumerate", "shared", "per-fold")
-METHODS = ("rounds", "joint", "algorithm1", "grid", "descent")
+METHODS = ("auto", "rounds", "joint", "algorithm1", "grid", "descent")
 BY_MIO = ("joint", "algorithm1", "grid")
 TAU_STEPS = ("auto", "mio", "saddle")
 SCALES = ("length", "variance", "none")
@@ -200,19 +200,19 @@ def method(word: str | None, backend: str, budget: int | None, engine: str, refi
     Examples
     --------
     >>> method("algorithm1", "scip", 10, "auto"), method(None, "scip", None, "auto")
-    ('algorithm1', 'joint')
+    ('algorithm1', 'auto')
     """
     from sparsecv_mio.formulation.backends import BACKENDS
 
     one_of(backend, tuple(BACKENDS), "--backend")
     if word is None:
-        word = "rounds" if backend == "native" else "joint"
+        word = "auto"
     one_of(word, METHODS, "--method")
-    if backend != "native" and word not in BY_MIO:
+    if backend != "native" and word not in (*BY_MIO, "auto"):
         raise BadInput(f"--backend {backend}: goes with --method joint, algorithm1 or grid")
     if budget is not None and (budget < 0 or word not in BY_MIO):
         raise BadInput("--mio-budget: give at least 0, with --method joint, algorithm1 or grid")
-    if engine != "auto" and word != "rounds":
+    if engine != "auto" and word not in ("rounds", "auto"):
         raise BadInput(f"--engine {engine}: goes with --method rounds")
     if refine and word == "descent":
         raise BadInput("--refine: --method descent moves gamma by itself")

@@ -44,7 +44,7 @@ def cross_validate(
     progress: Callable[[Progress], None] | None = None,
     stop: threading.Event | None = None,
     engine: str = "auto",
-    method: str = "rounds",
+    method: str = "auto",
     backend: str = "native",
     mio_budget: int | None = None,
     refine: bool = False,
@@ -80,10 +80,11 @@ def cross_validate(
         Set it to end the run with what it holds.
     engine : {"auto", "enumerate", "shared", "per-fold"}
         How folds share work (:mod:`sparsecv_mio.search.allfolds`); the answer is the same.
-    method : {"rounds", "joint", "algorithm1", "grid", "descent"}
-        `rounds` shares work between taus and folds; `algorithm1` is the paper's, one MIO at a time, and `joint` the
-        same over all pairs in a better order (:mod:`sparsecv_mio.search.joint`); `grid` is the baseline; `descent`
-        leaves the grid of gammas, see :class:`sparsecv_mio.search.descent.Descent`.
+    method : {"auto", "rounds", "joint", "algorithm1", "grid", "descent"}
+        `rounds` decides every cell that may matter, work shared between taus and folds; `joint` decides the winner and
+        lifts all other pairs over it (:mod:`sparsecv_mio.search.joint`); `algorithm1` is the paper's, one MIO at a
+        time; `grid` is the baseline; `descent` leaves the grid of gammas, see
+        :class:`sparsecv_mio.search.descent.Descent`. `auto`: see :func:`sparsecv_mio.search.methods.method_for`.
     backend : str
         Who solves the MIOs of `joint`, `algorithm1` and `grid`, see :data:`sparsecv_mio.formulation.backends.BACKENDS`.
     mio_budget : int, optional
@@ -120,7 +121,7 @@ def cross_validate(
     >>> record.status, record.tau, record.support
     ('proved', 2, ('x1', 'x3'))
     """
-    from sparsecv_mio.search.methods import METHODS
+    from sparsecv_mio.search.methods import AUTO, METHODS, ROUNDS, method_for
 
     check_options(dataset, folds, gap, one_se, time_limit, threads)
     how, how_tau = word_of(Engine, engine, "engine"), word_of(TauStep, tau_step, "tau step")
@@ -136,7 +137,9 @@ def cross_validate(
         _carry_out(descent, checkpoint, resume, trace)
         return descent.record(one_se=one_se, time_limit=time_limit, threads=threads)
     run: CrossValidation
-    if method == "rounds":
+    if method == AUTO:
+        method = method_for(len(grid.gammas), data.q, gap, one_se, backend, engine)
+    if method == ROUNDS:
         run = CrossValidation(data, folds, grid, gap, clock, workers, progress, how)
     else:
         run = METHODS[method](data, folds, grid, gap, clock, workers, progress, backend, mio_budget)

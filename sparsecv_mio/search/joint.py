@@ -274,7 +274,8 @@ class JointSearch(OneByOne):
         tries = len(DECIDED_SHARES) if self.backend == NATIVE else 1
         if self.attempts[pair] >= tries or int(self.open[pair].sum()) < FEWEST_FOLDS:
             return False
-        if not np.isfinite(aim.goal) and (self.backend != NATIVE or self.attempts[pair] and not self.bracketed[pair[0]]):
+        informed = not self.attempts[pair] or self.bracketed[pair[0]]
+        if not np.isfinite(aim.goal) and not (self.backend == NATIVE and informed):
             return False
         return self.backend != NATIVE or self.listing(pair[0]).usable
 
@@ -294,6 +295,9 @@ class JointSearch(OneByOne):
         listed: Listed | None
         if self.backend == NATIVE:
             bar, served = self.bar(aim, folds)
+            if not served:
+                self.attempts[aim.pair] = len(DECIDED_SHARES)
+                return
             budget = max(LIST_NODES, int(self.cost(folds).mean() * served) // 2)
             listed, nodes = self.listing(g).below(tau, bar, budget, self.clock.expired)
         else:
@@ -315,26 +319,28 @@ class JointSearch(OneByOne):
         g, t = aim.pair
         assert self.solver is not None
         root = self.root(g) if np.isfinite(aim.goal) else None
-        if root is not None:
-            ubar = root.bars(0, self.folds.k)[t, folds]
-        else:
-            ubar = incumbents(self.solver, g, t, folds)
+        ubar = root.bars(0, self.folds.k)[t, folds] if root is not None else incumbents(self.solver, g, t, folds)
         cells = self.cells
+        clear = np.isfinite(ubar + cells.nominal[g, t, folds])
+        folds, ubar = folds[clear], ubar[clear]
+        if not len(folds):
+            return -np.inf, 0
         if np.isfinite(aim.goal):
             closed = float(cells.lower[g, t].sum() - cells.lower[g, t, folds].sum())
             need = aim.goal * (1.0 + 1e-7) - closed
             bar = bar_to_lift(cells.lower[g, t, folds], cells.nominal[g, t, folds], ubar, need)
             if np.isfinite(bar):
                 return bar + self.listing(g).room(bar), len(folds)
-        if not self.bracketed[g]:
-            # the best values of the folds are near: what they say of h is an estimate to go by
-            top = np.quantile(ubar + cells.nominal[g, t, folds], ESTIMATED_SHARE)
-            return float(top), len(folds)
-        needed = np.sort(ubar + cells.upper[g, t, folds])
-        share = DECIDED_SHARES[min(int(self.attempts[aim.pair]), len(DECIDED_SHARES) - 1)]
+        # what a first list says of h in most folds is an estimate to go by
+        needed, share = np.sort(ubar + cells.nominal[g, t, folds]), ESTIMATED_SHARE
+        if self.bracketed[g]:
+            needed = np.sort(ubar + cells.upper[g, t, folds])
+            share = DECIDED_SHARES[min(int(self.attempts[aim.pair]), len(DECIDED_SHARES) - 1)]
+        needed = needed[np.isfinite(needed)]
+        if not len(needed):
+            return -np.inf, 0
         served = max(int(np.ceil(share * len(needed))), 1)
-        last = needed[served - 1] if np.isfinite(needed[served - 1]) else (ubar + cells.nominal[g, t, folds]).max()
-        return float(last) + self.listing(g).room(float(last)), served
+        return float(needed[served - 1]) + self.listing(g).room(float(needed[served - 1])), served
 
     def by_vendor(self, g: int, tau: int) -> tuple[Listed, int]:
         """The optimum on all rows by a vendor's solver: a list without supports, below its dual bound."""

@@ -1,9 +1,28 @@
-"""Methods that hand cells to branch-and-bound one by one, by the word that names them."""
+"""Methods by the word that names them, and the one that is taken where none is named."""
 
 from __future__ import annotations
 
 from sparsecv_mio.search.algorithm1 import Algorithm1, OneByOne
+from sparsecv_mio.search.full_list import MOST_COLUMNS
 from sparsecv_mio.search.grid import GridSearch
 from sparsecv_mio.search.joint import JointSearch
 
 METHODS: dict[str, type[OneByOne]] = {"joint": JointSearch, "algorithm1": Algorithm1, "grid": GridSearch}
+AUTO, ROUNDS = "auto", "rounds"
+
+
+def method_for(gammas: int, columns: int, gap: float, one_se: bool, backend: str, engine: str) -> str:
+    """What `auto` means: `joint` for several gammas or another solver, `rounds` where all cells are asked for.
+
+    A gap of 0 decides every cell, the one-standard-error rule looks at every pair, an engine is a choice within
+    `rounds`; and beyond `MOST_COLUMNS` columns lists on all rows help little.
+
+    Examples
+    --------
+    >>> method_for(7, 25, 1e-4, False, "native", "auto"), method_for(1, 25, 1e-4, False, "native", "auto")
+    ('joint', 'rounds')
+    """
+    if backend != "native":
+        return "joint"
+    lists = gammas > 1 and columns <= MOST_COLUMNS
+    return "joint" if lists and gap > 0.0 and not one_se and engine == AUTO else ROUNDS

@@ -60,12 +60,12 @@ def check_method(method: str, backend: str, mio_budget: int | None, tau_step: st
     from sparsecv_mio.formulation.backends import BACKENDS
     from sparsecv_mio.search.methods import METHODS
 
-    words = ("rounds", *METHODS, "descent")
+    words = ("auto", "rounds", *METHODS, "descent")
     if method not in words:
         raise BadInput(f"method {method!r} is unknown: use one of {', '.join(words)}")
     if backend not in BACKENDS:
         raise BadInput(f"backend {backend!r} is unknown: use one of {', '.join(BACKENDS)}")
-    if method not in METHODS and backend != "native":
+    if method not in (*METHODS, "auto") and backend != "native":
         raise BadInput(f"backend {backend}: method {method} is the native engine's; use {', '.join(METHODS)}")
     if mio_budget is not None and (method not in METHODS or mio_budget < 0):
         raise BadInput("an MIO budget is at least 0 and for the methods that count MIOs: " + ", ".join(METHODS))

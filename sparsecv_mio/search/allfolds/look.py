@@ -19,9 +19,9 @@ def look(root: Root, best: PathResult) -> None:
     """Write what the supports of all rows say of every open cell of a gamma.
 
     Their held-out errors are the estimates that order the search. Their values u are feasible in the fold, so with a
-    lower bound v of the optimum on all rows `h_N >= v - u` (theory section 3). At all columns, with e, eta and f taken on
-    all rows, the fold's ridge solution b0 has `f^(-N)(b0) >= f - ||e||^2 / (1 - eta)`, leaves residuals of norm at most
-    `||e|| / (1 - eta)`, and in its ball (theory section 2, eps = lam) predictions move by at most
+    lower bound v of the optimum on all rows `h_N >= v - u` (theory section 3). At all columns, with e, eta and f taken
+    on all rows, the fold's ridge solution b0 has `f^(-N)(b0) >= f - ||e||^2 / (1 - eta)`, leaves residuals of norm at
+    most `||e|| / (1 - eta)`, and in its ball (theory section 2, eps = lam) predictions move by at most
     `sqrt((u - f^(-N)(b0)) eta / (1 - eta))`: an upper bound of the root of h_N. O(n tau^2) a support.
     """
     full, g, form = root.full, root.g, root.form
