@@ -137,7 +137,7 @@ def test_budget_stops_with_valid_bounds(plain: tuple[Dataset, FoldPlan]) -> None
     [
         ({"method": "magic"}, "magic"),
         ({"method": "grid", "backend": "cplex"}, "cplex"),
-        ({"backend": "scip"}, "native"),
+        ({"method": "rounds", "backend": "scip"}, "native"),
         ({"mio_budget": 4}, "budget"),
         ({"method": "grid", "mio_budget": -1}, "budget"),
     ],
