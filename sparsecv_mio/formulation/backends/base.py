@@ -137,7 +137,7 @@ class Backend(ABC):
 
     name: ClassVar[str]
     capabilities: ClassVar[Capabilities]
-    reduces: ClassVar[bool] = True  # whether columns that every good support holds are eliminated before `_run`
+    reduces: ClassVar[bool] = True  # whether it gains by columns being eliminated that are proven in
 
     def __init__(self) -> None:
         self._local = threading.local()  # Pyomo models are not thread-safe
@@ -210,20 +210,22 @@ class Backend(ABC):
         return replace(outcome, setup_seconds=time.perf_counter() - begin - outcome.seconds, formulation=form)
 
     def _passes(self, task: Task, form: str, limits: Limits, advice: Advice) -> list[_Pass]:
-        """Solve; where the answer is too small beside the objective's scale, eliminate what it proves and solve again.
+        """Solve; where the answer is small beside the objective's scale, eliminate what it proves and solve the rest.
 
         A start far above the optimum proves few columns in, the support that the solver found may prove more.
         """
         passes: list[_Pass] = []
         while True:
-            part = reduce_task(task, advice) if self.reduces else Reduction(task, (), tuple(range(task.q)))
+            part = Reduction(task, (), tuple(range(task.q)))
+            if self.reduces and TRUST * task.problem.yy > WORTH * task.start.objective:
+                part = reduce_task(task, advice)
             if passes and part.eliminated == passes[-1].part.eliminated:
                 return passes
             answer = self._attempt(part.task, form, _left(limits, passes))
             best = self._best(task, part, answer)
             passes.append(_Pass(part, answer, best))
             done = answer.certified or answer.stop is not Stop.OPTIMAL or best.objective >= task.start.objective
-            if done or TRUST * part.task.problem.yy <= WORTH * best.objective or len(passes) == MOST_PASSES:
+            if done or len(passes) == MOST_PASSES:
                 return passes
             task = make_task(task.problem, task.tau, task.constraints, best, advice)
 
