@@ -234,8 +234,10 @@ class FoldBounds:
         value = form.yy - float(form.c @ x[:size]) if size else form.yy
         slip = form.rounding * prior * prior
         low, high = fold_bounds.distances(self.u, lo, hi)
-        exact = Origin.EXACT
-        return np.array([value - slip, value + slip, low, high, exact, exact, 0.5 * (low + high), 0.0])
+        middle, exact = 0.5 * (low + high), Origin.EXACT
+        prior += float(np.sqrt(self.problem.n)) * abs(self.problem.r_mean) if not form.yy > 0.0 else 0.0
+        low, high = fold_bounds.blurred(low, high, self.N, form.rounding, prior)
+        return np.array([value - slip, value + slip, low, high, exact, exact, middle, 0.0])
 
 
 _UNKNOWN = np.array([0.0, np.inf, 0.0, np.inf, Origin.TRIVIAL, Origin.TRIVIAL, np.nan, 0.0])

@@ -15,7 +15,7 @@ from sparsecv_mio.problem.problem import FloatArray, SparseProblem
 
 IntArray = NDArray[np.int64]
 
-NULL_COLUMN = 1e-26  # squared length, relative to the longest column, below which a column is constant in training
+CONSTANT_COLUMN = 1e-30  # spread over the squared mean, a row, that is the rounding of the mean: constant in training
 COLD_STEPS, WARM_STEPS = 15, 3
 SHRINK = (0.98, 0.9, 0.7)  # tried on the diagonal of a neighbouring problem
 MARGIN = 1e-9  # share of w given up for rounding where no factorisation has certified it
@@ -84,6 +84,31 @@ def rounding_unit(problem: SparseProblem) -> float:
     return float(np.finfo(float).eps) * (problem.n + 4 * problem.q + 64)
 
 
+def centring_loss(n: int, means: FloatArray, r_mean: float, yy: float) -> float:
+    """Factor by which centring on the training means raises the rounding unit.
+
+    A mean is known to a rounding of itself, so a length about it to `sqrt(n) |mean|` of that: much where a column or
+    the target is all but constant on the training rows.
+
+    Parameters
+    ----------
+    n : int
+    means : (q,) array
+        Training means of the columns over their lengths.
+    r_mean, yy : float
+        Training mean of the target, and its squared length about it.
+
+    Examples
+    --------
+    >>> centring_loss(4, np.array([0.5, -2.0]), 0.0, 1.0)
+    5.0
+    """
+    ratio = float(np.abs(means).max(initial=0.0))
+    if yy > 0.0:
+        ratio = max(ratio, abs(r_mean) / float(np.sqrt(yy)))
+    return 1.0 + float(np.sqrt(n)) * ratio
+
+
 def fold_form(
     problem: SparseProblem, near: FloatArray | None = None, diagonal: Diagonal = Diagonal.SHARP
 ) -> FoldForm | None:
@@ -105,7 +130,9 @@ def fold_form(
     -----
     O(q^3): a few factorisations. Beyond 300 columns the diagonal is not sharpened.
     """
-    M, c, scale, dead = unit_form(problem.Q, problem.penalty, problem.c, NULL_COLUMN)
+    floor = CONSTANT_COLUMN * problem.n * problem.v_mean**2
+    M, c, scale, dead = unit_form(problem.Q, problem.penalty, problem.c, floor)
+    loss = centring_loss(problem.n, problem.v_mean * scale, problem.r_mean, problem.yy)
     w: FloatArray | None
     if diagonal is Diagonal.SHARP and len(M) <= SHARP_COLUMNS:
         w = _sharp(M, None if near is None else near * scale**2)
@@ -114,7 +141,7 @@ def fold_form(
         w = (problem.penalty + smallest) * scale**2 * (1.0 - MARGIN)
     if w is None or (len(w) and not w.min() > 0.0):
         return None
-    return FoldForm(dead, scale, M, c, problem.yy, w, rounding_unit(problem))
+    return FoldForm(dead, scale, M, c, problem.yy, w, rounding_unit(problem) * loss)
 
 
 def _sharp(M: FloatArray, near: FloatArray | None) -> FloatArray | None:

@@ -6,15 +6,17 @@ from collections.abc import Iterable, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.linalg import solve_triangular
 
 from sparsecv_mio.bounds.fold import OUTWARD, ROUNDS, TIE, FoldCell, Origin, Which
-from sparsecv_mio.bounds.form import NULL_COLUMN, IntArray
+from sparsecv_mio.bounds.form import CONSTANT_COLUMN, IntArray, centring_loss
 from sparsecv_mio.data.dataset import FloatArray
 from sparsecv_mio.data.standard import Intercept, StandardData
 from sparsecv_mio.errors import Contradiction
 from sparsecv_mio.kernels import fold_bounds, starts
 from sparsecv_mio.kernels.perspective import relax
 from sparsecv_mio.kernels.relaxation_rows import farthest_rows, relax_rows
+from sparsecv_mio.problem.accumulate import CONSTANT
 from sparsecv_mio.units import CertifiedLower, CertifiedUpper
 
 WIDE_COLUMNS = 600  # fewer columns than this go by moments in any case
@@ -41,9 +43,11 @@ class WideFold:
         Training rows about their means, columns divided by the root of their penalty.
     X_test, u : (N, q), (N,) arrays
         Held-out rows about the same means, in the same units.
+    loss : float
+        Of digits, by centring: see `centring_loss`.
     """
 
-    def __init__(self, X: FloatArray, y: FloatArray, X_test: FloatArray, u: FloatArray) -> None:
+    def __init__(self, X: FloatArray, y: FloatArray, X_test: FloatArray, u: FloatArray, loss: float = 1.0) -> None:
         self.Xt, self.y = np.ascontiguousarray(X.T), y
         self.X_test, self.u = np.ascontiguousarray(X_test), u
         self.q, self.n = self.Xt.shape
@@ -51,7 +55,7 @@ class WideFold:
         self.c = self.Xt @ y
         self.square = 1.0 + np.einsum("ij,ij->i", self.Xt, self.Xt)  # M_jj
         self.largest = max(float(np.linalg.eigvalsh(X @ X.T)[-1]) * (1.0 + 1e-9), 1e-12)
-        self.rounding = float(np.finfo(float).eps) * (3 * self.n + 4 * CAPACITY + 64)
+        self.rounding = float(np.finfo(float).eps) * (3 * self.n + 4 * CAPACITY + 64) * loss
         self.best: dict[int, float] = {}
         self.support: dict[int, IntArray] = {}
         self.near = _WorkingSet(self.q)
@@ -67,9 +71,15 @@ class WideFold:
         v_mean, r_mean = (V.mean(axis=0), float(r.mean())) if fold else (np.zeros(data.q), 0.0)
         V = V - v_mean
         squares = np.einsum("ij,ij->j", V, V)
-        dead = squares <= NULL_COLUMN * squares.max(initial=0.0)
-        scale = np.where(dead, 0.0, 1.0 / np.sqrt(gamma / 2.0 * data.weight))
-        return cls(V * scale, r - r_mean, (V_test - v_mean) * scale, r_test - r_mean)
+        dead = squares <= CONSTANT_COLUMN * len(rows) * v_mean**2
+        root = 1.0 / np.sqrt(gamma / 2.0 * data.weight)
+        scale = np.where(dead, 0.0, root)
+        y = r - r_mean
+        yy = float(y @ y)
+        if yy <= CONSTANT * data.n:  # the rounding of a constant target's mean
+            y, yy = np.zeros_like(y), 0.0
+        loss = centring_loss(len(rows), v_mean * root / np.sqrt(1.0 + squares * root**2), r_mean, yy)
+        return cls(V * scale, y, (V_test - v_mean) * scale, r_test - r_mean, loss)
 
     # -- incumbents -------------------------------------------------------------------------------------------------
 
@@ -85,7 +95,11 @@ class WideFold:
         A = self.Xt[support]
         M = A @ A.T
         M.flat[:: size + 1] += 1.0
-        value = self.yy - float(self.c[support] @ np.linalg.solve(M, self.c[support]))
+        try:
+            half = solve_triangular(np.linalg.cholesky(M), self.c[support], lower=True, check_finite=False)
+        except np.linalg.LinAlgError:  # singular to rounding: no incumbent
+            return
+        value = self.yy - float(half @ half)
         if value < self.best.get(size, np.inf):
             self.best[size], self.support[size] = value, np.sort(support)
 
@@ -146,14 +160,16 @@ class WideFold:
         return np.array([_row(cell) for cell in self.cells(taus, which)])
 
     def _cell(self, tau: int, which: Which) -> FoldCell:
-        if tau == 0:
-            return self._finish(0, self.yy, self.yy, _Ends.exact(float(self.u @ self.u)), 0)
+        if tau == 0 or not self.yy > 0.0:
+            return self._finish(tau, self.yy, self.yy, _Ends.exact(float(self.u @ self.u)), 0)
         if tau >= self.q:
             return self._finish(tau, 0.0, np.inf, _Ends(), self.q)
         accuracy = ACCURACY * self.best.get(tau, self.yy)
         dual, primal = self._relax(self.Xt, self.y, np.zeros(self.q), tau, self.largest, accuracy, self.near)
         self._round(tau)
         slip, prior = self._allowance(tau, self.b)
+        if tau not in self.best:
+            return self._finish(tau, dual - slip, np.inf, _Ends(), self.q)
         level = self.best[tau] * (1.0 + TIE) + slip
         if dual - slip > level:
             raise Contradiction("a certified lower bound exceeds the value of a known support")
@@ -216,7 +232,8 @@ class WideFold:
         """Rounding allowance at b, and its part that does not depend on b (docs/theory/bounds.md 7)."""
         widest = float(np.partition(self.square, self.q - tau)[self.q - tau :].sum())
         prior = float(np.sqrt(self.yy) * (1.0 + 2.0 * np.sqrt(widest)))
-        return self.rounding * (prior + float(np.sqrt(self.square) @ np.abs(b))) ** 2, prior
+        size = float(np.sqrt(self.square[: len(b)]) @ np.abs(b))
+        return self.rounding * (prior + size) ** 2, prior
 
     def _split(self, tau: int, survivors: IntArray) -> float:
         """One disjunction: the lesser of the relaxations with and without a column, for the column that gives most."""
@@ -349,12 +366,14 @@ class WideFold:
 
     def _finish(self, tau: int, lower: float, level: float, ends: _Ends, left: int) -> FoldCell:
         exact = ends.low_origin is Origin.EXACT
+        prior = self._allowance(tau, self.b[:0])[1] if 0 < tau < self.q else float(np.linalg.norm(self.u))
+        low, high = fold_bounds.blurred(max(ends.lower, 0.0), ends.upper, len(self.u), self.rounding, prior)
         return FoldCell(
             tau=tau,
             objective_lower=CertifiedLower(float(max(lower, 0.0))),
             objective_upper=CertifiedUpper(float(level)),
-            lower=CertifiedLower(float(max(ends.lower, 0.0)) * (1.0 - OUTWARD)),
-            upper=CertifiedUpper(float(ends.upper) * (1.0 + OUTWARD)),
+            lower=CertifiedLower(float(low) * (1.0 - OUTWARD)),
+            upper=CertifiedUpper(float(high) * (1.0 + OUTWARD)),
             low_origin=ends.low_origin,
             high_origin=ends.high_origin,
             estimate=ends.estimate,

@@ -185,6 +185,18 @@ def distances(u, lo, hi):
 
 
 @njit(cache=True, nogil=True)
+def blurred(low, high, N, rounding, prior):
+    """Widen an interval of `||u - X b*||^2` by the rounding of the means that u and X are about.
+
+    With the rounding unit `eps (n + 4q + 64) loss` (docs/theory/bounds.md 7) an entry of `u - X b*` is off by at most
+    `4 eps loss (||y|| + sum |b*_j|) / sqrt(n) <= rounding prior / 10`.
+    """
+    blur = 0.1 * rounding * prior * np.sqrt(N)
+    near = max(np.sqrt(low) - blur, 0.0)
+    return near * near, (np.sqrt(high) + blur) ** 2
+
+
+@njit(cache=True, nogil=True)
 def nothing(cell, ends, lower):
     """A cell about whose predictions nothing is known."""
     cell[0] = lower
@@ -393,8 +405,9 @@ def run(M, c, yy, X, u, w, sizes, work_mode, rounds, sharp, tie, rounding, best,
         if kf <= 0 or kf >= f:
             if one_support(M, c, status, k, X, u, prior, rounding, lo, hi, work, x, index):
                 low, high = distances(u, lo, hi)
-                settle(out[place], low, high, EXACT, EXACT)
                 out[place, 6] = 0.5 * (low + high)
+                low, high = blurred(low, high, N, rounding, prior)
+                settle(out[place], low, high, EXACT, EXACT)
                 out[place, 7] = 0.0
                 rows[place, :, 0] = lo
                 rows[place, :, 1] = hi
@@ -413,6 +426,7 @@ def run(M, c, yy, X, u, w, sizes, work_mode, rounds, sharp, tie, rounding, best,
         if work_mode & DO_TOGETHER:
             K, ridge, ok = leverages(M_f, c_f, X_f)
             if not ok:
+                low, high = blurred(low, high, N, rounding, prior)
                 settle(out[place], low, high, low_code, high_code)
                 continue
             value = least_squares(
@@ -453,5 +467,6 @@ def run(M, c, yy, X, u, w, sizes, work_mode, rounds, sharp, tie, rounding, best,
             if low > high * (1.0 + 1e-6):
                 broken += 1
             low = high
+        low, high = blurred(low, high, N, rounding, prior)
         settle(out[place], low, high, low_code, high_code)
     return broken

@@ -287,4 +287,4 @@ def bound_rows(
             for j in range(f):
                 moved[e, side, free[j]] = (start[j] - b[j]) / t * root[j]
             distance = bound - sign * u[e]
-            ends[e, side] = shift[e] + sign * (bound + rounding * abs(shift[e]))
+            ends[e, side] = shift[e] + sign * (bound + rounding * (abs(shift[e]) + 0.1 * prior))

@@ -10,7 +10,7 @@ from sparsecv_mio.kernels.starts import backward_elimination, try_supports
 
 
 @njit(cache=True, nogil=True)
-def unit_form(Q, penalty, c, null):
+def unit_form(Q, penalty, c, floor):
     """Scale the columns to `M_jj = Q_jj + penalty_j = 1`.
 
     Returns
@@ -19,20 +19,17 @@ def unit_form(Q, penalty, c, null):
     c, scale : (q,) arrays
         `c_j scale_j` and `scale_j = 1 / sqrt(M_jj)`.
     dead : (q,) bool array
-        Columns with `Q_jj <= null * max Q_jj`: their row of Q and their c are taken as zero.
+        Columns with `Q_jj <= floor_j`: their row of Q and their c are taken as zero.
 
     Notes
     -----
     O(q^2).
     """
     q = c.shape[0]
-    longest = 0.0
-    for j in range(q):
-        longest = max(longest, Q[j, j])
     dead = np.zeros(q, dtype=np.bool_)
     scale = np.empty(q)
     for j in range(q):
-        dead[j] = Q[j, j] <= null * longest
+        dead[j] = Q[j, j] <= floor[j]
         scale[j] = 1.0 / np.sqrt(penalty[j] if dead[j] else Q[j, j] + penalty[j])
     M = np.empty((q, q))
     out = np.empty(q)
