@@ -14,13 +14,12 @@ from sparsecv_mio.problem.accumulate import Moments
 from sparsecv_mio.problem.problem import FloatArray, SparseProblem
 from sparsecv_mio.search.candidates import FoldRows
 from sparsecv_mio.search.cells import CellTable
-from sparsecv_mio.search.undecided import RidgeBall
+from sparsecv_mio.search.undecided import held_out_intervals
 from sparsecv_mio.units import TIE_RTOL
 
 IntArray = NDArray[np.int64]
 WORST_ROUNDING = 1e-5  # of a held-out error, beyond which knowing the support does not decide a cell
 NO_ERROR = 1e-9  # of the mean square of the target: no held-out error is asked to be known better
-BALL_COLUMNS = 1500  # columns beyond which the ridge ball's factorisation costs more than it is worth
 
 
 class FoldJob:
@@ -75,7 +74,14 @@ class FoldJob:
         return nodes
 
     def settle(
-        self, fold: int, g: int, open_taus: IntArray, problem: SparseProblem, rows: FoldRows, result: PathResult
+        self,
+        fold: int,
+        g: int,
+        open_taus: IntArray,
+        problem: SparseProblem,
+        rows: FoldRows,
+        result: PathResult,
+        relax: bool = True,
     ) -> None:
         """Turn the outcome of the trees into intervals of the held-out error."""
         found = [result.cells[int(self.taus[t])] for t in open_taus]
@@ -86,7 +92,7 @@ class FoldJob:
             spans.append((len(supports), len(supports) + len(mine)))
             supports.extend(mine)
         fits = rows.refit(problem, supports, float(self.gammas[g]))
-        ball: RidgeBall | None = None
+        undecided: list[tuple[int, float, IntArray]] = []
         negligible = self.negligible(problem, rows)
         for t, cell, (lo, hi) in zip(open_taus.tolist(), found, spans, strict=True):
             value, error = fits.value[lo:hi], fits.value_error[lo:hi]
@@ -105,12 +111,16 @@ class FoldJob:
             self.cells.nominal[where] = held[first]
             self.cells.final[where] = result.finished
             self.cells.branched[where] |= cell.branched
-            if problem.q <= BALL_COLUMNS:
-                ball = ball or RidgeBall(problem, rows)
-                interval = ball.held_out(upper)
-                self.cells.narrow(*where, interval.lower, interval.upper)
+            undecided.append((t, upper, supports[lo + first]))
             full = self.full[g].cells[cell.tau]
             self.cells.narrow(*where, max(0.0, full.lower - upper), np.inf)
+        if undecided:
+            places, uppers, held_supports = zip(*undecided, strict=True)
+            sizes = [int(self.taus[t]) for t in places]
+            relax = relax and not self.expired()
+            intervals = held_out_intervals(problem, rows, sizes, uppers, held_supports, relax)
+            for t, interval in zip(places, intervals, strict=True):
+                self.cells.narrow(g, t, fold, interval.lower, interval.upper)
 
     @staticmethod
     def negligible(problem: SparseProblem, rows: FoldRows) -> float:

@@ -1,20 +1,76 @@
-"""Held-out error of a cell whose optimum is not known: what the ridge ball and the training loss leave possible.
+"""Held-out error of a cell whose optimum is not known: what relaxations, ridge ball and training loss leave possible.
 
-Two facts of theory.md, both valid for every optimum of the cell.
+Facts of theory.md, all valid for every optimum of the cell.
 
 * Section 2 with eps = lam, centre the ridge solution b0 on all columns: `||b0 - b||_M^2 = f(b) - f(b0) <= ubar - f(b0)`
   for every b with `f(b) <= ubar`.
+* The relaxations of :mod:`sparsecv_mio.bounds` (docs/theory/bounds.md), on what screening by the incumbent leaves.
 * Section 3: `h_N >= v - u`, v a lower bound of the optimum on all rows and u a feasible value without the fold.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
+from numpy.typing import NDArray
 from scipy.linalg import cho_solve, cholesky, eigh, solve_triangular
 
+from sparsecv_mio.bounds.fold import FoldBounds
 from sparsecv_mio.problem.problem import FloatArray, SparseProblem
 from sparsecv_mio.search.candidates import FoldRows
 from sparsecv_mio.units import Interval
+
+BALL_COLUMNS = 1500  # columns beyond which the ridge ball's factorisation costs more than it is worth
+RELAXED_COLUMNS = 300  # columns beyond which the relaxations of a fold cost more than a round of its trees
+
+
+def held_out_intervals(
+    problem: SparseProblem,
+    rows: FoldRows,
+    taus: Sequence[int],
+    uppers: Sequence[float],
+    supports: Sequence[NDArray[np.int64]],
+    relax: bool = True,
+) -> list[Interval]:
+    """Certified intervals of the held-out sum of squares of one fold and gamma, for some tau.
+
+    Parameters
+    ----------
+    problem : SparseProblem
+        Training rows.
+    rows : FoldRows
+        Rows left out.
+    taus : sequence of int
+    uppers, supports : sequences
+        For each tau a value, ties included, that f of every optimum is below, and the support it comes from.
+    relax : bool
+        False leaves it at the ridge ball, O(q^3 + rows q^2) in all; True adds relaxations where rows and columns are
+        few enough.
+
+    Returns
+    -------
+    list of Interval
+        Squared standard units.
+    """
+    found = [Interval(0.0, np.inf)] * len(taus)
+    if problem.q <= BALL_COLUMNS:
+        ball = RidgeBall(problem, rows)
+        found = [ball.held_out(upper) for upper in uppers]
+    known = [at for at in range(len(taus)) if np.isfinite(uppers[at])]
+    if not relax or not known or rows.by_moments or problem.q > RELAXED_COLUMNS:
+        return found
+    fold = FoldBounds(problem, *rows.data.rows(rows.folds.test_rows(rows.fold)))
+    for at in known:
+        if 0 < taus[at] <= fold.m and uppers[at] < fold.best[taus[at]]:
+            fold.best[taus[at]] = uppers[at]
+            fold.supports[taus[at]] = False
+            fold.supports[taus[at], supports[at]] = True
+    cells = fold.cells([taus[at] for at in known])
+    slack = 1e-12 * float(fold.u @ fold.u) + 1e-300
+    for at, cell in zip(known, cells, strict=True):
+        found[at] = found[at].tighten(cell.interval, slack + 1e-9 * found[at].upper)
+    return found
 
 
 class RidgeBall:
