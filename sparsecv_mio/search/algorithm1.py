@@ -26,7 +26,8 @@ from sparsecv_mio.formulation.outcome import Limits
 from sparsecv_mio.problem.accumulate import row_moments, training_moments
 from sparsecv_mio.search.candidates import FoldRows
 from sparsecv_mio.search.driver import Clock, CrossValidation, Grid, Progress
-from sparsecv_mio.search.one_cell import NATIVE, UNLIMITED, VENDOR_GAP, CellSolver, Fold, Where
+from sparsecv_mio.search.one_cell import NATIVE, UNLIMITED, CellSolver, Fold, Where
+from sparsecv_mio.search.vendor_cell import VENDOR_GAP
 
 
 class Expiry(threading.Event):

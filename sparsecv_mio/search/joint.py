@@ -119,7 +119,7 @@ class JointSearch(OneByOne):
                 rows = np.flatnonzero(~np.isfinite(self.cells.nominal[g, :, fold]))
                 known = {tau: _unproved(cell) for tau, cell in self.full[g].cells.items()}
                 here = made.problem.with_gamma(float(self.grid.gammas[g]))
-                self.solver.settle(fold, g, rows, here, made.rows, PathResult(known, 0, False))
+                self.solver.settle(fold, g, rows, here, made.rows, PathResult(known, 0, False), relax=False)
 
     def root(self, g: int) -> Root | None:
         """The fit on all rows that trees for all folds start from; None where they are no use."""
@@ -201,7 +201,10 @@ class JointSearch(OneByOne):
     def step(self) -> None:
         """The cheapest thing that helps: a list, a tree for all folds, bounds without branching, the next cells."""
         aim = self.aim()
-        if aim is not None and self.may_list(aim):
+        dear = self.backend != NATIVE  # a vendor's MIO costs more than bounds of a whole gamma
+        if aim is not None and dear and self.may_bracket(aim.pair):
+            self.bracket_gamma(aim.pair[0])
+        elif aim is not None and self.may_list(aim):
             self.list_pair(aim)
         elif aim is not None and self.may_share(aim.pair):
             self.share(aim.pair)
@@ -241,7 +244,11 @@ class JointSearch(OneByOne):
     def may_bracket(self, pair: Pair) -> bool:
         """Whether the bounds layer has yet to be asked about a gamma of which many cells are open."""
         folds = np.flatnonzero(self.open[pair])
-        if self.bracketed[pair[0]] or len(folds) <= FEWEST_FOLDS:
+        if self.bracketed[pair[0]]:
+            return False
+        if self.backend != NATIVE:
+            return True
+        if len(folds) <= FEWEST_FOLDS:
             return False
         return self.data.q > MOST_COLUMNS or float(self.cost(folds).mean()) > DEAR_NODES
 
