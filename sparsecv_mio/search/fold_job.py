@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Sequence
 
 import numpy as np
@@ -19,6 +20,7 @@ from sparsecv_mio.units import TIE_RTOL
 
 IntArray = NDArray[np.int64]
 WORST_ROUNDING = 1e-5  # of a held-out error, beyond which knowing the support does not decide a cell
+GRACE = 0.5  # seconds after the limit in which open cells are still bounded by relaxations
 NO_ERROR = 1e-9  # of the mean square of the target: no held-out error is asked to be known better
 
 
@@ -52,6 +54,7 @@ class FoldJob:
     ) -> None:
         self.data, self.folds, self.gammas, self.taus = data, folds, gammas, taus
         self.full, self.cells, self.effort, self.expired = full, cells, effort, expired
+        self.late: float | None = None  # when the limit was first seen to have passed
 
     def run(self, fold: int, training: Moments, wanted: NDArray[np.bool_]) -> int:
         """Work on the cells `wanted` (G, T) of a fold; returns the nodes spent."""
@@ -117,10 +120,19 @@ class FoldJob:
         if undecided:
             places, uppers, held_supports = zip(*undecided, strict=True)
             sizes = [int(self.taus[t]) for t in places]
-            relax = relax and not self.expired()
+            relax = relax and self._time_to_relax()
             intervals = held_out_intervals(problem, rows, sizes, uppers, held_supports, relax)
             for t, interval in zip(places, intervals, strict=True):
                 self.cells.narrow(g, t, fold, interval.lower, interval.upper)
+
+    def _time_to_relax(self) -> bool:
+        """True before the limit and for GRACE seconds of a round after it."""
+        if not self.expired():
+            return True
+        now = time.monotonic()
+        if self.late is None:
+            self.late = now
+        return now - self.late < GRACE
 
     @staticmethod
     def negligible(problem: SparseProblem, rows: FoldRows) -> float:
