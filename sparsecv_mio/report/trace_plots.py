@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-FRAMES, FPS, LAST_SECONDS = 90, 12, 2
+FRAMES, FPS, LAST_SECONDS, COLOURS = 80, 12, 3, 64
 LOWER, UPPER, BEST, FAINT, INK = "#0b6e8a", "#b3541e", "#111111", "#c9ced6", "#3a3f47"
 ENDINGS = (".png", ".gif", ".svg", ".pdf")
 MANY_TAUS = 40  # markers would run into each other
@@ -119,16 +119,22 @@ def plot_trace(head: Moment, moments: Sequence[Moment], out: str) -> None:
 
 
 def _animate(figure: Figure, course: Course, out: str) -> None:
-    from matplotlib.animation import PillowWriter
+    """Frames at even steps through the moments; the last one stays."""
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from PIL import Image
 
-    writer = PillowWriter(fps=FPS)
+    figure.set_dpi(100)
+    canvas = FigureCanvasAgg(figure)
     m = len(course.moments)
-    shown = np.unique(np.linspace(1, m, min(FRAMES, m)).astype(int)).tolist()
-    with writer.saving(figure, out, dpi=100):
-        for count in [*shown, *[m] * (FPS * LAST_SECONDS)]:
-            figure.clear()
-            _frame(figure, course, count)
-            writer.grab_frame()
+    pictures = []
+    for count in np.unique(np.linspace(1, m, min(FRAMES, m)).astype(int)).tolist():
+        figure.clear()
+        _frame(figure, course, count)
+        canvas.draw()
+        picture = Image.fromarray(np.asarray(canvas.buffer_rgba())).convert("RGB")
+        pictures.append(picture.quantize(COLOURS, dither=Image.Dither.NONE))
+    milliseconds = [1000 // FPS] * (len(pictures) - 1) + [1000 * LAST_SECONDS]
+    pictures[0].save(out, save_all=True, append_images=pictures[1:], duration=milliseconds, loop=0)
 
 
 def _frame(figure: Figure, course: Course, count: int) -> None:
