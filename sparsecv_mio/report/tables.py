@@ -102,6 +102,8 @@ def print_answer(console: Console, record: Record, brief: bool = False) -> None:
     console.print(_coefficient_table(record.coefficients, record.intercept))
     if not brief:
         console.print("best gamma of every tau")
+        if any(row.folds_decided < row.folds for row in record.table):
+            console.print("[dim]CV error where not all folds are decided: an estimate, within its bounds[/dim]")
         console.print(_tau_table(record))
         console.print(_work(record.work, record.request.threads), markup=False)
 
@@ -116,11 +118,15 @@ def _coefficient_table(coefficients: Mapping[str, float], intercept: float) -> T
     return table
 
 
-def best_by_tau(rows: Iterable[TableRow]) -> list[TableRow]:
-    """For every tau the row with the least upper bound."""
+def best_by_tau(rows: Iterable[TableRow], chosen: tuple[float, int]) -> list[TableRow]:
+    """For every tau the row with the least CV error, decided or estimated; the reported one goes first."""
     best: dict[int, TableRow] = {}
+
+    def rank(row: TableRow) -> tuple[bool, float, float]:
+        return (row.gamma, row.tau) != chosen, row.cv_error, row.upper
+
     for row in rows:
-        if row.tau not in best or row.upper < best[row.tau].upper:
+        if row.tau not in best or rank(row) < rank(best[row.tau]):
             best[row.tau] = row
     return [best[tau] for tau in sorted(best)]
 
@@ -129,7 +135,7 @@ def _tau_table(record: Record) -> Table:
     table = Table(box=SIMPLE_HEAD, pad_edge=False)
     for name in ("tau", "gamma", "CV error", "lower", "upper", "folds decided"):
         table.add_column(name, justify="right", no_wrap=True)
-    rows = best_by_tau(record.table)
+    rows = best_by_tau(record.table, (record.gamma, record.tau))
     digits = interval_digits((row.lower, row.upper) for row in rows)
     for row in rows:
         numbers = [aligned(value, digits) for value in (row.cv_error, row.lower, row.upper)]
