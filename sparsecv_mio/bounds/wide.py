@@ -240,7 +240,7 @@ class WideFold:
         A, b = self.Xt[survivors], self.b[survivors]
         m = len(survivors)
         G, c, work = A @ A.T, self.c[survivors], np.empty((3, m))
-        z = np.divide(b, self.g[survivors], out=np.zeros(m), where=b != 0.0)
+        z = np.divide(b, self.g[survivors], out=np.zeros(m), where=self.g[survivors] != 0.0)
         z[z > 0.999] = 0.0
         found = -np.inf
         for pick in np.argsort(-z)[:SPLIT_TRIES]:

@@ -67,10 +67,11 @@ def solve(
         str | None,
         typer.Option(
             "--method",
-            metavar="auto|rounds|joint|algorithm1|grid|descent",
+            metavar="auto|rounds|joint|algorithm1|grid|bounds|descent",
             help="rounds: every cell in rounds of growing effort, work shared between taus and folds; joint: "
             "best-first over all pairs, the winner decided, the others lifted over it; algorithm1: bounds, then one "
-            "MIO at a time (the paper's); grid: every cell an MIO (the baseline); descent: gamma and tau in turn, "
+            "MIO at a time (the paper's); grid: every cell an MIO (the baseline); bounds: certified bounds alone, no "
+            "branching, a limit unless they prove it; descent: gamma and tau in turn, "
             "gamma free between the least and the largest one given; proved means that no single move improves the "
             "end. [auto: joint for several gammas or with another --backend than native; rounds with one gamma, "
             "--gap 0, --one-se or --engine]",

@@ -80,11 +80,12 @@ def cross_validate(
         Set it to end the run with what it holds.
     engine : {"auto", "enumerate", "shared", "per-fold"}
         How folds share work (:mod:`sparsecv_mio.search.allfolds`); the answer is the same.
-    method : {"auto", "rounds", "joint", "algorithm1", "grid", "descent"}
+    method : {"auto", "rounds", "joint", "algorithm1", "grid", "bounds", "descent"}
         `rounds` decides every cell that may matter, work shared between taus and folds; `joint` decides the winner and
         lifts all other pairs over it (:mod:`sparsecv_mio.search.joint`); `algorithm1` is the paper's, one MIO at a
-        time; `grid` is the baseline; `descent` leaves the grid of gammas, see
-        :class:`sparsecv_mio.search.descent.Descent`. `auto`: see :func:`sparsecv_mio.search.methods.method_for`.
+        time; `grid` is the baseline; `bounds` brackets every cell and solves no MIO; `descent` leaves the grid of
+        gammas, see :class:`sparsecv_mio.search.descent.Descent`. `auto`: see
+        :func:`sparsecv_mio.search.methods.method_for`.
     backend : str
         Who solves the MIOs of `joint`, `algorithm1` and `grid`, see :data:`sparsecv_mio.formulation.backends.BACKENDS`.
     mio_budget : int, optional

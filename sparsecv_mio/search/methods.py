@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from sparsecv_mio.search.algorithm1 import Algorithm1, OneByOne
+from sparsecv_mio.search.bounds_only import BoundsOnly
 from sparsecv_mio.search.full_list import MOST_COLUMNS
 from sparsecv_mio.search.grid import GridSearch
 from sparsecv_mio.search.joint import JointSearch
 
-METHODS: dict[str, type[OneByOne]] = {"joint": JointSearch, "algorithm1": Algorithm1, "grid": GridSearch}
+BY_MIO: dict[str, type[OneByOne]] = {"joint": JointSearch, "algorithm1": Algorithm1, "grid": GridSearch}
+METHODS: dict[str, type[OneByOne]] = {**BY_MIO, "bounds": BoundsOnly}
 AUTO, ROUNDS = "auto", "rounds"
 
 

@@ -58,17 +58,17 @@ def word_of(kind: type[Word], value: str, option: str) -> Word:
 def check_method(method: str, backend: str, mio_budget: int | None, tau_step: str) -> None:
     """Raise `BadInput` for a method or backend that is unknown, or options that do not go together."""
     from sparsecv_mio.formulation.backends import BACKENDS
-    from sparsecv_mio.search.methods import METHODS
+    from sparsecv_mio.search.methods import BY_MIO, METHODS
 
     words = ("auto", "rounds", *METHODS, "descent")
     if method not in words:
         raise BadInput(f"method {method!r} is unknown: use one of {', '.join(words)}")
     if backend not in BACKENDS:
         raise BadInput(f"backend {backend!r} is unknown: use one of {', '.join(BACKENDS)}")
-    if method not in (*METHODS, "auto") and backend != "native":
-        raise BadInput(f"backend {backend}: method {method} is the native engine's; use {', '.join(METHODS)}")
-    if mio_budget is not None and (method not in METHODS or mio_budget < 0):
-        raise BadInput("an MIO budget is at least 0 and for the methods that count MIOs: " + ", ".join(METHODS))
+    if method not in (*BY_MIO, "auto") and backend != "native":
+        raise BadInput(f"backend {backend}: method {method} is the native engine's; use {', '.join(BY_MIO)}")
+    if mio_budget is not None and (method not in BY_MIO or mio_budget < 0):
+        raise BadInput("an MIO budget is at least 0 and for the methods that count MIOs: " + ", ".join(BY_MIO))
     if method != "descent" and tau_step != "auto":
         raise BadInput(f"tau step {tau_step}: only the method descent has tau steps")
 

@@ -138,3 +138,20 @@ def test_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["bounds", *words, "--bounds", "best"]) == 2
     assert run(["bounds", *words, "--plot", str(tmp_path / "b.txt")]) == 2
     assert capsys.readouterr().err.count("\n") == 2
+
+
+def test_solve_by_bounds_alone() -> None:
+    from sparsecv_mio.search.driver import cross_validate
+
+    rng = np.random.default_rng(5)
+    X = rng.standard_normal((40, 7))
+    X[:, 1:4] += X[:, :1]
+    dataset = Dataset.from_arrays(X, X[:, 0] + X[:, 4] + 2.0 * rng.standard_normal(40))
+    folds = make_folds("5", dataset)
+    truth = cross_validate(dataset, folds, gammas=[0.01, 0.1], taus=range(1, 7), method="rounds", gap=0.0)
+    record = cross_validate(dataset, folds, gammas=[0.01, 0.1], taus=range(1, 7), method="bounds")
+    assert record.status == "limit" and record.work.mios == 0
+    assert record.lower <= truth.cv_error <= record.upper
+    for options in ({"mio_budget": 2}, {"backend": "highs"}):
+        with pytest.raises(BadInput):
+            cross_validate(dataset, folds, gammas=[0.1], taus=[1], method="bounds", **options)
