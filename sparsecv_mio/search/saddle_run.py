@@ -5,6 +5,9 @@ with X alone (:mod:`sparsecv_mio.bounds.saddle`); the columns it favours are the
 average and forward selection among them are polished by swaps. What comes out is an *estimate*: h at supports that may
 not be optimal. Only lower bounds are certified here, `h_N >= D(all rows) - f^(-N)(S)` (theory section 3), so no run of
 this kind is ever proved.
+
+A support that is not optimal must not have seen the rows it is scored on: nothing found on all rows, neither a support
+nor a dual point, goes into a fold.
 """
 
 from __future__ import annotations
@@ -25,7 +28,7 @@ from sparsecv_mio.search.run import CrossValidation
 
 IntArray = NDArray[np.int64]
 
-FULL_ITERATIONS, FOLD_ITERATIONS = 500, 100  # cold on all rows; warm, from all rows, in a fold
+COLD_ITERATIONS, WARM_ITERATIONS = 500, 150  # of the first tau; of the next ones, from the point of the one before
 FAVOURITES = 3  # candidate columns per column of the support, at least `FEWEST`
 FEWEST = 30
 MOST_CANDIDATES = 400
@@ -79,10 +82,10 @@ def guess(rows: Rows, lam: float, tau: int, iterations: int, start: FloatArray |
     return Guess(point.r, float(point.dual), np.stack([by_average, by_score], axis=1).ravel(), by_average[:tau])
 
 
-def supports_of(rows: Rows, lam: float, guesses: dict[int, Guess], known: dict[int, IntArray]) -> dict[int, IntArray]:
+def supports_of(rows: Rows, lam: float, guesses: dict[int, Guess]) -> dict[int, IntArray]:
     """The best support found for every tau among the favourites of all of them. O(C^2 n + taus C tau^2 rounds)."""
     q = rows.X.shape[1]
-    must = [one.rounded for tau, one in guesses.items() if tau < q] + [s for tau, s in known.items() if tau < q]
+    must = [one.rounded for tau, one in guesses.items() if tau < q]
     liked = np.concatenate([np.zeros(0, dtype=np.int64), *(one.favourites for one in guesses.values() if len(one.r))])
     first = np.unique(liked[liked < q], return_index=True)[1]
     order = liked[np.sort(first)][:MOST_CANDIDATES]
@@ -94,9 +97,7 @@ def supports_of(rows: Rows, lam: float, guesses: dict[int, Guess], known: dict[i
     masks = np.zeros((len(among) + 1, len(among)), dtype=np.bool_)
     inner = [tau for tau in guesses if 0 < tau < min(q, len(among))]
     for tau in inner:
-        for support in (guesses[tau].rounded, known.get(tau)):
-            if support is not None:
-                _try(M, c, rows.yy, np.searchsorted(among, np.sort(support)), best, masks)
+        _try(M, c, rows.yy, np.searchsorted(among, np.sort(guesses[tau].rounded)), best, masks)
     if inner:
         starts.forward_selection(M, c, rows.yy, max(inner), best, masks)
     found = {}
@@ -121,7 +122,7 @@ def _try(
 class SaddleRun(CrossValidation):
     """Every cell of a grid by the saddle point: supports and their exact held-out errors, lower bounds of h.
 
-    What a cell gets depends on (gamma, tau, fold) alone: estimates of a point agree however it was reached.
+    What a cell gets depends on gamma, the sizes asked for and the fold alone: a row is the same however it was reached.
     """
 
     name = "saddle"
@@ -129,25 +130,19 @@ class SaddleRun(CrossValidation):
     def begin(self) -> None:
         """Guesses on all rows, for every gamma: where the folds start, and the bound of the training loss."""
         self.whole = Rows.of(self.data, slice(0, self.data.n))
-        self.guesses: list[dict[int, Guess]] = []
         self.full = []
         for gamma in self.grid.gammas.tolist():
-            mine = self._guesses(self.whole, gamma / 2.0, FULL_ITERATIONS, None)
-            supports = supports_of(self.whole, gamma / 2.0, mine, {})
-            self.guesses.append(mine)
+            mine = self._guesses(self.whole, gamma / 2.0)
+            supports = supports_of(self.whole, gamma / 2.0, mine)
             cells = {tau: self._on_all_rows(gamma, tau, mine[tau], support) for tau, support in supports.items()}
             self.full.append(PathResult(cells, 0, False))
 
-    def _guesses(
-        self, rows: Rows, lam: float, iterations: int, points: dict[int, FloatArray] | None
-    ) -> dict[int, Guess]:
+    def _guesses(self, rows: Rows, lam: float) -> dict[int, Guess]:
         found: dict[int, Guess] = {}
         last: FloatArray | None = None
         for tau in self.grid.taus.tolist():
-            # a cold point for every tau on all rows would cost more; the one before is near
-            start = last if points is None else points[tau]
-            steps = 1 if self.clock.expired() else iterations
-            found[tau] = guess(rows, lam, tau, steps, start)
+            steps = 1 if self.clock.expired() else COLD_ITERATIONS if last is None else WARM_ITERATIONS
+            found[tau] = guess(rows, lam, tau, steps, last)
             last = found[tau].r if 0 < tau < self.data.q else None
         return found
 
@@ -181,15 +176,12 @@ class SaddleRun(CrossValidation):
 
     def _fold(self, fold: int) -> None:
         """Supports of every gamma and tau of a fold, refitted and scored."""
-        index = self.folds.train_rows(fold)
-        rows = Rows.of(self.data, index)
+        rows = Rows.of(self.data, self.folds.train_rows(fold))
         for g, gamma in enumerate(self.grid.gammas.tolist()):
-            points = {tau: one.r[index] - rows_mean(self.data, one.r[index]) for tau, one in self.guesses[g].items()}
-            mine = self._guesses(rows, gamma / 2.0, FOLD_ITERATIONS, points)
+            mine = self._guesses(rows, gamma / 2.0)
             if self.clock.expired():
                 return
-            known = {tau: cell.support for tau, cell in self.full[g].cells.items()}
-            for tau, support in supports_of(rows, gamma / 2.0, mine, known).items():
+            for tau, support in supports_of(rows, gamma / 2.0, mine).items():
                 self._score(g, tau, fold, support)
 
     def _score(self, g: int, tau: int, fold: int, support: IntArray) -> None:
@@ -208,16 +200,13 @@ class SaddleRun(CrossValidation):
         return "saddle point"
 
     def score_last(self) -> None:
-        """A limit that comes first: the supports of all rows, at the pair with the fewest folds missing."""
-        missing = ~np.isfinite(self.cells.nominal)
-        if missing.sum(axis=2).min() == 0:
+        """A limit that comes first: forward selection in the folds that are missing, at the pair that misses fewest."""
+        missing = (~np.isfinite(self.cells.nominal)).sum(axis=2)
+        if missing.min() == 0:
             return
-        g, t = (int(i) for i in np.unravel_index(int(np.argmin(missing.sum(axis=2))), missing.shape[:2]))
-        tau = int(self.grid.taus[t])
-        for fold in np.flatnonzero(missing[g, t]).tolist():
-            self._score(g, tau, fold, self.full[g].cells[tau].support)
-
-
-def rows_mean(data: StandardData, r: FloatArray) -> float:
-    """What a dual point of other rows has to be re-centred by (theory section 0)."""
-    return float(r.mean()) if data.intercept is Intercept.FOLD else 0.0
+        g, t = (int(i) for i in np.unravel_index(int(np.argmin(missing)), missing.shape))
+        tau, lam = int(self.grid.taus[t]), float(self.grid.gammas[g]) / 2.0
+        for fold in np.flatnonzero(~np.isfinite(self.cells.nominal[g, t])).tolist():
+            rows = Rows.of(self.data, self.folds.train_rows(fold))
+            found = supports_of(rows, lam, {tau: guess(rows, lam, tau, 1, None)})
+            self._score(g, tau, fold, found[tau])

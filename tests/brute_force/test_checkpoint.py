@@ -103,7 +103,7 @@ def test_carried_on_from_any_safe_point(method: str, threads: int, tmp_path: Pat
         again.at_safe_point = count
         assert finish(again) == expected, (method, n)
         n *= 2
-    assert total >= 2
+    assert total >= 2 or method == "bounds"  # which is over once it has begun
 
 
 def killed(tmp_path: Path, kills: int, method: str, seed: int, folds: str, gammas: str = "0.01,0.1") -> None:

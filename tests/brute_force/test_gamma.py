@@ -152,6 +152,52 @@ def test_saddle_point_rows_are_estimates_and_never_proved(seed: int) -> None:
     assert all(lower[row.tau] <= row.upper * (1.0 + 1e-12) for row in truth.table)
 
 
+def lower_bounds_of_estimates(seeds: range) -> None:
+    """Whatever the data, scale and intercept: the lower bounds of an estimated row hold."""
+    for seed in seeds:
+        case = random_problem(seed, rows=25, columns=6)
+        standard = standardize(case.data, case.scale, case.intercept)
+        grid = Grid.of(case.gammas, case.taus, case.data.p)
+        run = SaddleRun(standard, case.folds, grid, 0.0, Clock(None, None), 1, None)
+        run.begin()
+        run.to_end()
+        how = case.scale, case.intercept
+        low, _ = cv_intervals(
+            case.data.X, case.data.y, case.folds.labels, case.gammas, grid.taus.tolist(), how, 0.9e-9
+        )
+        assert (run.bounds().lower * run.per_row <= low * (1.0 + 1e-9)).all(), seed
+        assert not run.cells.decided.any() and np.isfinite(run.cells.nominal).all()
+        assert not np.isfinite(run.cells.upper).any()
+
+
+def test_lower_bounds_of_estimates() -> None:
+    lower_bounds_of_estimates(range(12))
+
+
+@pytest.mark.slow
+def test_lower_bounds_of_estimates_at_length() -> None:
+    lower_bounds_of_estimates(range(5000, 5500))
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_an_estimate_has_not_seen_the_rows_it_is_scored_on(seed: int) -> None:
+    """Targets that change places within a fold change nothing there but the score."""
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(24, 60))
+    y = X[:, 0] - X[:, 1] + 2.0 * rng.normal(size=24)
+    folds = make_folds("4", Dataset.from_arrays(X, y), seed)
+    mixed = y.copy()
+    mixed[folds.test_rows(2)] = rng.permutation(y[folds.test_rows(2)])
+    chosen = []
+    for target in (y, mixed):
+        data = standardize(Dataset.from_arrays(X, target))
+        run = SaddleRun(data, folds, Grid.of([0.1], range(1, 8), 60), 0.0, Clock(None, None), 1, None)
+        run.begin()
+        run.to_end()
+        chosen.append([run.cells.pool.supports[number].tolist() for number in run.cells.support[0, :, 2]])
+    assert chosen[0] == chosen[1]
+
+
 def test_saddle_point_finds_most_optima_of_small_problems() -> None:
     found = total = 0
     for seed in range(3):
