@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -84,7 +85,7 @@ def rounding_unit(problem: SparseProblem) -> float:
     return float(np.finfo(float).eps) * (problem.n + 4 * problem.q + 64)
 
 
-def centring_loss(n: int, means: FloatArray, r_mean: float, yy: float) -> float:
+def centring_loss(n: int, longest: float, r_mean: float, yy: float) -> float:
     """Factor by which centring on the training means raises the rounding unit.
 
     A mean is known to a rounding of itself, so a length about it to `sqrt(n) |mean|` of that: much where a column or
@@ -93,20 +94,18 @@ def centring_loss(n: int, means: FloatArray, r_mean: float, yy: float) -> float:
     Parameters
     ----------
     n : int
-    means : (q,) array
-        Training means of the columns over their lengths.
+    longest : float
+        Largest ratio of a column's training mean to its length.
     r_mean, yy : float
         Training mean of the target, and its squared length about it.
 
     Examples
     --------
-    >>> centring_loss(4, np.array([0.5, -2.0]), 0.0, 1.0)
+    >>> centring_loss(4, 2.0, 0.0, 1.0)
     5.0
     """
-    ratio = float(np.abs(means).max(initial=0.0))
-    if yy > 0.0:
-        ratio = max(ratio, abs(r_mean) / float(np.sqrt(yy)))
-    return 1.0 + float(np.sqrt(n)) * ratio
+    ratio = max(longest, abs(r_mean) / math.sqrt(yy)) if yy > 0.0 else longest
+    return 1.0 + math.sqrt(n) * ratio
 
 
 def fold_form(
@@ -130,9 +129,10 @@ def fold_form(
     -----
     O(q^3): a few factorisations. Beyond 300 columns the diagonal is not sharpened.
     """
-    floor = CONSTANT_COLUMN * problem.n * problem.v_mean**2
-    M, c, scale, dead = unit_form(problem.Q, problem.penalty, problem.c, floor)
-    loss = centring_loss(problem.n, problem.v_mean * scale, problem.r_mean, problem.yy)
+    M, c, scale, dead, longest = unit_form(
+        problem.Q, problem.penalty, problem.c, problem.v_mean, CONSTANT_COLUMN * problem.n
+    )
+    loss = centring_loss(problem.n, longest, problem.r_mean, problem.yy)
     w: FloatArray | None
     if diagonal is Diagonal.SHARP and len(M) <= SHARP_COLUMNS:
         w = _sharp(M, None if near is None else near * scale**2)

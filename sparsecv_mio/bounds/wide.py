@@ -78,7 +78,8 @@ class WideFold:
         yy = float(y @ y)
         if yy <= CONSTANT * data.n:  # the rounding of a constant target's mean
             y, yy = np.zeros_like(y), 0.0
-        loss = centring_loss(len(rows), v_mean * root / np.sqrt(1.0 + squares * root**2), r_mean, yy)
+        longest = float(np.abs(v_mean * root / np.sqrt(1.0 + squares * root**2)).max(initial=0.0))
+        loss = centring_loss(len(rows), longest, r_mean, yy)
         return cls(V * scale, y, (V_test - v_mean) * scale, r_test - r_mean, loss)
 
     # -- incumbents -------------------------------------------------------------------------------------------------

@@ -10,7 +10,7 @@ from sparsecv_mio.kernels.starts import backward_elimination, try_supports
 
 
 @njit(cache=True, nogil=True)
-def unit_form(Q, penalty, c, floor):
+def unit_form(Q, penalty, c, mean, constant):
     """Scale the columns to `M_jj = Q_jj + penalty_j = 1`.
 
     Returns
@@ -19,7 +19,9 @@ def unit_form(Q, penalty, c, floor):
     c, scale : (q,) arrays
         `c_j scale_j` and `scale_j = 1 / sqrt(M_jj)`.
     dead : (q,) bool array
-        Columns with `Q_jj <= floor_j`: their row of Q and their c are taken as zero.
+        Columns with `Q_jj <= constant mean_j^2`: their row of Q and their c are taken as zero.
+    longest : float
+        Largest `|mean_j| scale_j`.
 
     Notes
     -----
@@ -29,7 +31,7 @@ def unit_form(Q, penalty, c, floor):
     dead = np.zeros(q, dtype=np.bool_)
     scale = np.empty(q)
     for j in range(q):
-        dead[j] = Q[j, j] <= floor[j]
+        dead[j] = Q[j, j] <= constant * mean[j] * mean[j]
         scale[j] = 1.0 / np.sqrt(penalty[j] if dead[j] else Q[j, j] + penalty[j])
     M = np.empty((q, q))
     out = np.empty(q)
@@ -38,7 +40,10 @@ def unit_form(Q, penalty, c, floor):
             M[i, j] = 0.0 if dead[i] or dead[j] else Q[i, j] * scale[i] * scale[j]
         M[i, i] = 1.0
         out[i] = 0.0 if dead[i] else c[i] * scale[i]
-    return M, out, scale, dead
+    longest = 0.0
+    for j in range(q):
+        longest = max(longest, abs(mean[j]) * scale[j])
+    return M, out, scale, dead, longest
 
 
 @njit(cache=True, nogil=True)
