@@ -181,6 +181,26 @@ class ChosenFolds(Sequence[ChosenFold]):
 
 
 @dataclass(frozen=True)
+class OracleWork:
+    """What an oracle did for a search. Counts are facts of the run; `nodes` is an estimate, as those trees never grew.
+
+    `asked` questions put to it and the `seconds` it took; what was spared: `mios` cells decided without branching,
+    `relaxations` never run, `columns` fixed before a search over supports began, `rows` not read; `hits` cells whose
+    final support it was the first to name; `nodes` the trees spared, at the mean of those that were grown.
+    """
+
+    oracle: str
+    asked: int = 0
+    mios: int = 0
+    relaxations: int = 0
+    columns: int = 0
+    hits: int = 0
+    rows: int = 0
+    nodes: int = 0
+    seconds: float = 0.0
+
+
+@dataclass(frozen=True)
 class Work:
     """The cost: `mios` cells (gamma, tau, fold) decided by branching, `nodes` of all trees, wall-clock `seconds`."""
 
@@ -188,6 +208,7 @@ class Work:
     nodes: int
     seconds: float
     engine: str
+    oracles: tuple[OracleWork, ...] = ()
 
 
 @dataclass(frozen=True)
