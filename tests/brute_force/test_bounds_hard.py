@@ -115,6 +115,8 @@ class Truth:
         beta = solved(self.M[chosen[:, :, None], chosen[:, None, :]], self.c[chosen])
         left = self.y - np.einsum("nsk,sk->sn", self.A[:, chosen], beta)
         value = (left**2).sum(axis=1) + (self.weight[chosen] * beta**2).sum(axis=1)
+        if not np.isfinite(value).all():
+            return LONG(np.nan), LONG(np.nan), LONG(np.nan)
         tied = value <= value.min() * (1.0 + LONG(TIE_RTOL))
         out = self.u - np.einsum("nsk,sk->sn", self.X[:, chosen[tied]], beta[tied])
         held = (out**2).sum(axis=1)
@@ -123,6 +125,8 @@ class Truth:
 
 def breach(truth: Truth, cell: FoldCell) -> str:
     best, low, high = truth.of(cell.tau)
+    if not np.isfinite(best):
+        return ""  # singular even here
     share = LONG(1e-13)
     if cell.objective_lower > best * (1.0 + share) + truth.grain:
         return f"objective {best} below {cell.objective_lower}"
