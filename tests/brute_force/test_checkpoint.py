@@ -35,6 +35,7 @@ def prepared(
     method: str, folds: str = "blocks:10", gammas: tuple[float, ...] = (0.1, 1.0), threads: int = 1
 ) -> CrossValidation | Descent:
     dataset = read_dataset(SERVO, "class")
+    folds = "4" if "saddle" in method else folds  # a row of estimates costs the same in every fold
     asked = standardize(dataset), make_folds(folds, dataset), Grid.of(gammas, range(3, 7), dataset.p)
     rest = 1e-4, Clock(None, None), threads, None
     if method.startswith("descent"):
