@@ -19,7 +19,7 @@ from sparsecv_mio.errors import BadInput
 from sparsecv_mio.formulation.backends import get_backend
 from sparsecv_mio.search.algorithm1 import Algorithm1
 from sparsecv_mio.search.driver import Clock, Grid, cross_validate
-from sparsecv_mio.search.methods import METHODS
+from sparsecv_mio.search.methods import BY_MIO, METHODS
 
 INSIDE = 0.9e-9  # ties, a little inside of the engine's tolerance
 GAPS = (0.0, 1e-4, 5e-2)
@@ -125,7 +125,7 @@ def test_budget_stops_with_valid_bounds(plain: tuple[Dataset, FoldPlan]) -> None
     data, folds = plain
     ask = {"gammas": [0.01, 0.1], "taus": range(1, 7), "gap": 0.0, "threads": 2}
     best = cross_validate(data, folds, **ask)  # type: ignore[arg-type]
-    for method in METHODS:
+    for method in BY_MIO:
         for budget in (0, 3):
             record = cross_validate(data, folds, method=method, mio_budget=budget, **ask)  # type: ignore[arg-type]
             assert record.status == "limit" and record.work.mios == budget
