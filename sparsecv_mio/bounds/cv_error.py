@@ -12,8 +12,9 @@ from typing import Literal, overload
 import numpy as np
 from numpy.typing import NDArray
 
-from sparsecv_mio.bounds.fold import FoldBounds, Origin, Which, masks_of
+from sparsecv_mio.bounds.fold import FIELDS, TIE, FoldBounds, Origin, Which, masks_of
 from sparsecv_mio.bounds.printed import PrintedCell, printed_cells
+from sparsecv_mio.bounds.reused import Points, exact_numbers, points_of, reuse
 from sparsecv_mio.bounds.table import BoundsTable, PrintedTable
 from sparsecv_mio.bounds.wide import WideFold, is_wide
 from sparsecv_mio.data.dataset import FloatArray
@@ -27,6 +28,7 @@ PRINTED = "as-printed"
 FULL_SWAPS, FOLD_SWAPS = 6, 2  # rounds of swaps on all rows, and in each fold of a plan with few folds
 FEW_FOLDS = 50
 Support = NDArray[np.integer]
+UNKNOWN = np.array([0.0, np.inf, 0.0, np.inf, Origin.TRIVIAL, Origin.TRIVIAL, np.nan, 0.0])
 
 
 @overload
@@ -41,6 +43,9 @@ def compute_bounds(
     threads: int | None = 1,
     progress: Callable[[int, int], None] | None = None,
     stop: threading.Event | None = None,
+    reusing: bool = True,
+    wanted: NDArray[np.bool_] | None = None,
+    tell: Callable[[int, int, float], None] | None = None,
 ) -> BoundsTable: ...
 
 
@@ -56,6 +61,9 @@ def compute_bounds(
     threads: int | None = 1,
     progress: Callable[[int, int], None] | None = None,
     stop: threading.Event | None = None,
+    reusing: bool = True,
+    wanted: NDArray[np.bool_] | None = None,
+    tell: Callable[[int, int, float], None] | None = None,
 ) -> PrintedTable: ...
 
 
@@ -70,6 +78,9 @@ def compute_bounds(
     threads: int | None = 1,
     progress: Callable[[int, int], None] | None = None,
     stop: threading.Event | None = None,
+    reusing: bool = True,
+    wanted: NDArray[np.bool_] | None = None,
+    tell: Callable[[int, int, float], None] | None = None,
 ) -> BoundsTable | PrintedTable:
     """Bound every h_j(gamma, tau) by convex relaxations.
 
@@ -91,6 +102,12 @@ def compute_bounds(
         Called with (folds done, folds in all).
     stop : threading.Event, optional
         Once set, the remaining folds keep the interval [0, inf).
+    reusing : bool
+        Test the relaxation of all rows in a fold before relaxing there (`safe`; :mod:`sparsecv_mio.bounds.reused`).
+    wanted : (G, T, K) bool array, optional
+        Cells to bound; the others keep the interval [0, inf). All by default.
+    tell : callable, optional
+        Told, fold by fold and gamma by gamma, (cells tested by reuse, relaxations it spared, seconds it took).
 
     Returns
     -------
@@ -121,6 +138,8 @@ def compute_bounds(
     """
     _check(data, gammas, taus, which)
     job = _Job(data, folds, tuple(map(float, gammas)), tuple(map(int, taus)), which, supports or ())
+    job.wanted, job.tell = wanted, tell
+    job.reuse = reusing and which == Which.SAFE
     return job.run(os.cpu_count() or 1 if threads is None else threads, progress, stop)
 
 
@@ -159,6 +178,10 @@ class _Job:
         self.masks: list[NDArray[np.bool_]] = []
         self.near: list[FloatArray | None] = []
         self.full_lower: list[FloatArray] = []
+        self.points: list[Points | None] = []
+        self.wanted: NDArray[np.bool_] | None = None
+        self.reuse = False
+        self.tell: Callable[[int, int, float], None] | None = None
 
     @property
     def mode(self) -> Which:
@@ -231,9 +254,11 @@ class _Job:
             cells = full.cells(self.taus, Which.SAFE)
             self.full_lower.append(np.array([cell.objective_lower for cell in cells]))
             self.shared.append([*self.given, *full.incumbents()])
-            near = None
+            near, points = None, None
             if isinstance(full, FoldBounds) and full.form is not None:
                 near = full.form.diagonal
+                points = points_of(full.form, self.taus) if self.reuse else None
+            self.points.append(points)
             self.near.append(near)
             known = self.shared[-1]
             self.masks.append(masks_of(known, self.data.q) if not self.wide else np.zeros((0, 0), dtype=np.bool_))
@@ -252,8 +277,39 @@ class _Job:
             if self.which == PRINTED:
                 self.printed[g, fold] = printed_cells(here, self.taus)
             else:
-                self.table.put(g, fold, here.numbers(self.taus, self.mode))
+                self._put(g, fold, here)
             self.table.seconds[g] += time.perf_counter() - begin
+
+    def _put(self, g: int, fold: int, here: FoldBounds | WideFold) -> None:
+        """Bound the wanted taus of a fold; those that the points on all rows decide need no relaxation."""
+        places = np.arange(len(self.taus)) if self.wanted is None else np.flatnonzero(self.wanted[g, :, fold])
+        taus = [self.taus[t] for t in places]
+        known = self._reused(g, here, taus)
+        left = [tau for tau in taus if tau not in known]
+        rows = here.numbers(left, self.mode) if left else np.zeros((0, FIELDS))
+        solved = dict(zip(left, rows, strict=True)) | known
+        numbers = np.tile(UNKNOWN, (len(self.taus), 1))
+        numbers[:, -1] = self.data.q
+        for t, tau in zip(places, taus, strict=True):
+            numbers[t] = solved[tau]
+        self.table.put(g, fold, numbers)
+
+    def _reused(self, g: int, here: FoldBounds | WideFold, taus: Sequence[int]) -> dict[int, FloatArray]:
+        """Rows of the taus whose incumbent is the only support that the points on all rows leave."""
+        found: dict[int, FloatArray] = {}
+        if not self.reuse or not isinstance(here, FoldBounds):
+            return found
+        begin = time.perf_counter()
+        tested = reuse(here, self.points[g], taus, TIE)
+        if tested is None:
+            return found
+        for at in np.flatnonzero(tested.decided).tolist():
+            row = exact_numbers(here, int(tested.sizes[at]), float(tested.dual[at]))
+            if row is not None:
+                found[int(tested.sizes[at])] = row
+        if self.tell is not None:
+            self.tell(len(tested.sizes), len(found), time.perf_counter() - begin)
+        return found
 
     def _training_loss(self) -> None:
         """`h_j >= (lower bound on all rows) - (incumbent of the fold)`, docs/theory/bounds.md 5."""

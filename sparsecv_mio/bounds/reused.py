@@ -1,9 +1,9 @@
 """GLRU for best subsets: the relaxation's point on all rows, tested in a fold (docs/oracles/glru.md, in the search).
 
 Every r is a point of every dual. With b the relaxation's solution on all rows, its residual restricted to the training
-rows of a fold and centred on them again is the residual of b in the fold's own centred moments, and the dual value there
-is a certified lower bound of the fold's optimum, for any diagonal w that is valid in the fold. Where what it fixes leaves
-one support, neither a relaxation nor a tree of the fold's own is needed.
+rows of a fold and centred on them again is the residual of b in the fold's own centred moments, and the dual value
+there is a certified lower bound of the fold's optimum, for any diagonal w that is valid in the fold. Where what it
+fixes leaves one support, neither a relaxation nor a tree of the fold's own is needed.
 """
 
 from __future__ import annotations
@@ -138,7 +138,7 @@ def reuse(fold: FoldBounds, points: Points | None, taus: Sequence[int], tie: flo
 
 
 def exact_numbers(fold: FoldBounds, size: int, dual: float) -> FloatArray | None:
-    """A row of `FoldBounds.numbers` for a size whose incumbent is the only support left; None if it cannot be solved."""
+    """A row of `FoldBounds.numbers` for a size whose incumbent is the only support left; None if it is singular."""
     form = fold.form
     assert form is not None
     m = form.m

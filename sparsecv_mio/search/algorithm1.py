@@ -23,7 +23,7 @@ from sparsecv_mio.errors import BackendUnavailable
 from sparsecv_mio.formulation.backends import get_backend
 from sparsecv_mio.formulation.backends.native.path import PathResult, solve_path
 from sparsecv_mio.formulation.outcome import Limits
-from sparsecv_mio.problem.accumulate import row_moments, training_moments
+from sparsecv_mio.problem.accumulate import row_moments
 from sparsecv_mio.search.candidates import FoldRows
 from sparsecv_mio.search.driver import Clock, CrossValidation, Grid, Progress
 from sparsecv_mio.search.one_cell import NATIVE, UNLIMITED, CellSolver, Fold, Where
@@ -96,7 +96,7 @@ class OneByOne(CrossValidation):
         self.full = self.first_supports()
         self.solver = CellSolver(
             self.data, self.folds, self.grid.gammas, self.grid.taus, self.full, self.cells, self.clock.expired,
-            self.backend, self.limits,
+            self.backend, self.limits, self.oracles,
         )  # fmt: skip
 
     def first_supports(self) -> list[PathResult]:
@@ -109,7 +109,7 @@ class OneByOne(CrossValidation):
         """Heuristic supports on all rows and in every fold: something to report, and to start from."""
         self.prepare()
         assert self.solver is not None
-        for fold, moments in training_moments(self.data, self.folds):
+        for fold, moments in self.oracles.training_moments():
             made = Fold(moments.problem(self.data, 1.0), FoldRows(self.data, self.folds, fold, moments))
             self.solver.store.put(fold, made)
             for g in range(len(self.grid.gammas)):
@@ -156,11 +156,13 @@ class OneByOne(CrossValidation):
         if self.mio_budget is not None:
             cells = cells[: self.mio_budget - self.mios]
         assert self.solver is not None
-        if len(cells) == 1:
-            spent = [self.solver.solve(cells[0], self.effort_of(cells[0]))]
+        # what a cell starts from must not depend on which of its neighbours is done first
+        work = [(where, self.solver.starts(where), self.effort_of(where)) for where in cells]
+        if len(work) == 1:
+            spent = [self.solver.solve(*work[0])]
         else:
-            with ThreadPoolExecutor(len(cells)) as pool:
-                spent = list(pool.map(self.solver.solve, cells, map(self.effort_of, cells)))
+            with ThreadPoolExecutor(len(work)) as pool:
+                spent = list(pool.map(self.solver.solve, *zip(*work, strict=True)))
         for where, nodes in zip(cells, spent, strict=True):
             self.asked[where] = True
             self.nodes += nodes
@@ -234,7 +236,8 @@ def bracket(run: OneByOne, gammas: NDArray[np.int64], taus: NDArray[np.int64]) -
     supports = [cell.support for result in run.full for cell in result.cells.values()]
     table = compute_bounds(
         run.data, run.folds, run.grid.gammas[gammas].tolist(), run.grid.taus[taus].tolist(), "safe", supports,
-        threads=min(run.threads, os.cpu_count() or 1), stop=Expiry(run.clock),
+        threads=min(run.threads, os.cpu_count() or 1), stop=Expiry(run.clock), reusing=run.oracles.reuses,
+        wanted=~run.cells.final[np.ix_(gammas, taus)], tell=run.oracles.told_bounds,
     )  # fmt: skip
     cells = run.cells
     for place in np.argwhere(~cells.final[np.ix_(gammas, taus)]):

@@ -225,6 +225,7 @@ def build_record(
             nodes=run.nodes,
             seconds=run.clock.seconds,
             engine=run.engines(),
+            oracles=run.oracles.work(),
         ),
         data=data_info(data),
         folds=FoldInfo(answer.folds.spec, answer.folds.seed, answer.folds.k, answer.folds.digest),

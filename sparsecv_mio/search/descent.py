@@ -28,6 +28,7 @@ from sparsecv_mio.search.cells import PairBounds, State
 from sparsecv_mio.search.checkpoint import below, key_of, prefixed
 from sparsecv_mio.search.clock import Clock
 from sparsecv_mio.search.gamma import LEAST, MOST, GammaCurve, GammaPoint, log_uniform
+from sparsecv_mio.search.oracles import DEFAULT, Ledger, Oracles
 from sparsecv_mio.search.progress import Progress
 from sparsecv_mio.search.request import Grid
 from sparsecv_mio.search.run import CrossValidation
@@ -117,6 +118,7 @@ class Descent:
         self.interval = (float(gammas[0]), float(gammas[-1])) if len(gammas) > 1 else wide
         self.line = gammas.tolist() if len(gammas) > 1 else log_uniform(*self.interval)
         self.steps: list[DescentStep] = []
+        self.oracles, self.ledger = DEFAULT, Ledger()
         self.here: CrossValidation | None = None
         self.trial: Trial | None = None
         self.proposed: list[float] = []  # gammas left to try from here
@@ -211,7 +213,9 @@ class Descent:
         kind = SaddleRun if self.tau_step is TauStep.SADDLE else CrossValidation
         grid = Grid.of(gammas, taus, self.data.dataset.p)
         report = self._report if self.progress is not None else None
-        return kind(self.data, self.folds, grid, self.gap, self.clock, self.threads, report)
+        made = kind(self.data, self.folds, grid, self.gap, self.clock, self.threads, report)
+        made.oracles = Oracles(made, self.oracles, self.ledger)
+        return made
 
     def value(self, now: PairBounds) -> float:
         """What a move has to lower: the certified upper bound, or the estimate."""

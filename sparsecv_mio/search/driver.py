@@ -18,6 +18,7 @@ from sparsecv_mio.search.checkpoint import carry_out
 from sparsecv_mio.search.clock import Clock
 from sparsecv_mio.search.descent import Descent, TauStep
 from sparsecv_mio.search.last_answer import score_one_pair
+from sparsecv_mio.search.oracles import Oracles, chosen
 from sparsecv_mio.search.progress import Progress
 from sparsecv_mio.search.refine import refined
 from sparsecv_mio.search.request import Grid, check_method, check_options, word_of
@@ -52,6 +53,7 @@ def cross_validate(
     checkpoint: str | os.PathLike[str] | None = None,
     resume: str | os.PathLike[str] | None = None,
     trace: str | os.PathLike[str] | None = None,
+    oracles: str | Sequence[str] | None = None,
 ) -> Record:
     """Find the CV-optimal (tau, gamma) of a grid and prove it.
 
@@ -99,6 +101,9 @@ def cross_validate(
         Store the run there now and then; carry on a run that was stored (:mod:`sparsecv_mio.search.checkpoint`).
     trace : path, optional
         Write the course of the bounds there (:mod:`sparsecv_mio.search.trace`).
+    oracles : str or sequence of str, optional
+        Some of `glru`, `iacv`, `treecv`, or `none`; those that pay by default (:mod:`sparsecv_mio.search.oracles`). The
+        answer is the same, `work.oracles` says what each of them saved.
 
     Returns
     -------
@@ -125,6 +130,7 @@ def cross_validate(
     from sparsecv_mio.search.methods import AUTO, METHODS, ROUNDS, method_for
 
     check_options(dataset, folds, gap, one_se, time_limit, threads)
+    asked = chosen(oracles)
     how, how_tau = word_of(Engine, engine, "engine"), word_of(TauStep, tau_step, "tau step")
     check_method(method, backend, mio_budget, how_tau)
     grid = Grid.of(gammas, taus, dataset.p)
@@ -135,6 +141,7 @@ def cross_validate(
         descent = Descent(data, folds, grid, gap, clock, workers, progress, how_tau)
         if one_se and descent.tau_step is TauStep.SADDLE:
             raise BadInput("the one-standard-error rule needs certified bounds: not with the tau step saddle")
+        descent.oracles = asked
         _carry_out(descent, checkpoint, resume, trace)
         return descent.record(one_se=one_se, time_limit=time_limit, threads=threads)
     run: CrossValidation
@@ -144,6 +151,7 @@ def cross_validate(
         run = CrossValidation(data, folds, grid, gap, clock, workers, progress, how)
     else:
         run = METHODS[method](data, folds, grid, gap, clock, workers, progress, backend, mio_budget)
+    run.oracles = Oracles(run, asked)
     _carry_out(run, checkpoint, resume, trace)
     score_one_pair(run)
     record = build_record(run, one_se=one_se, time_limit=time_limit, threads=threads)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,6 +18,9 @@ from sparsecv_mio.search.candidates import FoldRows
 from sparsecv_mio.search.cells import CellTable
 from sparsecv_mio.search.undecided import held_out_intervals
 from sparsecv_mio.units import TIE_RTOL
+
+if TYPE_CHECKING:
+    from sparsecv_mio.search.oracles import Oracles
 
 IntArray = NDArray[np.int64]
 WORST_ROUNDING = 1e-5  # of a held-out error, beyond which knowing the support does not decide a cell
@@ -39,6 +43,8 @@ class FoldJob:
         Nodes one tau may cost.
     expired : callable
         True stops the trees with what they hold.
+    oracles : Oracles, optional
+        Asked before a tree is grown.
     """
 
     def __init__(
@@ -51,7 +57,9 @@ class FoldJob:
         cells: CellTable,
         effort: int,
         expired: Callable[[], bool],
+        oracles: Oracles | None = None,
     ) -> None:
+        self.oracles = oracles
         self.data, self.folds, self.gammas, self.taus = data, folds, gammas, taus
         self.full, self.cells, self.effort, self.expired = full, cells, effort, expired
         self.late: float | None = None  # when the limit was first seen to have passed
@@ -70,11 +78,24 @@ class FoldJob:
             here = problem.with_gamma(gamma)
             starts = [cell.support for cell in self.full[g].cells.values()] + neighbours
             taus = self.taus[open_taus].tolist()
-            result = solve_path(here, taus, starts=starts, effort=self.effort, expired=self.expired)
+            result = self.trees(here, fold, g, taus, starts, self.effort)
             nodes += result.nodes
             self.settle(fold, g, open_taus, here, rows, result)
             neighbours = [cell.support for cell in result.cells.values()]
         return nodes
+
+    def trees(
+        self, problem: SparseProblem, fold: int, g: int, taus: list[int], starts: list[IntArray], effort: int
+    ) -> PathResult:
+        """Grow the trees of some tau, but for what the oracles spare."""
+
+        def grow(problem: SparseProblem, taus: list[int], starts: list[IntArray]) -> PathResult:
+            return solve_path(problem, taus, starts=starts, effort=effort, expired=self.expired)
+
+        if self.oracles is None:
+            return grow(problem, taus, starts)
+        named = [support for tau in taus for support in self.oracles.named(g, tau, fold)]
+        return self.oracles.solve(problem, g, taus, named + starts, grow)
 
     def settle(
         self,

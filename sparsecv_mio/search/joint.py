@@ -23,8 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sparsecv_mio.formulation.backends import get_backend
-from sparsecv_mio.formulation.backends.native.path import PathCell, PathResult
-from sparsecv_mio.problem.accumulate import training_moments
+from sparsecv_mio.formulation.backends.native.path import SMALL, PathCell, PathResult
 from sparsecv_mio.problem.problem import FloatArray
 from sparsecv_mio.search.algorithm1 import OneByOne, bracket
 from sparsecv_mio.search.allfolds import root_of, solve_from
@@ -45,7 +44,8 @@ FIRST_NODES = 128  # nodes of a cell before any was solved
 LIST_NODES = 1024  # that any list may cost
 FEWEST_FOLDS = 2  # a list costs what a cell costs
 MOST_FOLDS, LOW_LEVERAGE = 0.95, 0.25  # share of larger folds whose leverage must be low for a tree for all to pay
-DEAR_NODES = 4096  # nodes of a cell beyond which bounds without branching are cheaper
+DEAR_NODES = 4096  # nodes of a cell beyond which bounds without branching and rounds of shared trees are cheaper
+MOST_TRIES = 12
 
 
 class Aim(NamedTuple):
@@ -87,6 +87,7 @@ class JointSearch(OneByOne):
         self.spent = np.zeros(self.folds.k, dtype=np.int64)
         self.tries = np.zeros(self.cells.lower.shape, dtype=np.int8)
         self.lists = 0
+        self.effort = FIRST_EFFORT
         self.full_lists: dict[int, FullListing] = {}
         self.full_data: FullData | None = None
         self.roots: dict[int, Root | None] = {}
@@ -103,6 +104,7 @@ class JointSearch(OneByOne):
             root = self.root(g)
             if root is not None:
                 look(root, self.full[g])
+                self.oracles.everywhere(root)
             if root is None or not np.isfinite(self.cells.nominal[g]).all():
                 left.append(g)
         if left:
@@ -112,7 +114,7 @@ class JointSearch(OneByOne):
     def look_one_by_one(self, gammas: list[int]) -> None:
         """Refit the best supports on all rows in every fold, where they are not known yet."""
         assert self.solver is not None
-        for fold, moments in training_moments(self.data, self.folds):
+        for fold, moments in self.oracles.training_moments():
             made = Fold(moments.problem(self.data, 1.0), FoldRows(self.data, self.folds, fold, moments))
             self.solver.store.put(fold, made)
             for g in gammas:
@@ -129,6 +131,7 @@ class JointSearch(OneByOne):
                 self.full_data = FullData(
                     self.data, self.folds, self.all_rows, self.grid.taus, self.cells, self.threads
                 )
+                self.full_data.named = self.oracles.named_in_any_fold
             self.roots[g] = root_of(self.full_data, g, float(self.grid.gammas[g]), self.full[g], self.engine)
         return self.roots[g]
 
@@ -202,7 +205,9 @@ class JointSearch(OneByOne):
         """The cheapest thing that helps: a list, a tree for all folds, bounds without branching, the next cells."""
         aim = self.aim()
         dear = self.backend != NATIVE  # a vendor's MIO costs more than bounds of a whole gamma
-        if aim is not None and dear and self.may_bracket(aim.pair):
+        if self.rest:
+            self.round()
+        elif aim is not None and dear and self.may_bracket(aim.pair):
             self.bracket_gamma(aim.pair[0])
         elif aim is not None and self.may_list(aim):
             self.list_pair(aim)
@@ -210,11 +215,20 @@ class JointSearch(OneByOne):
             self.share(aim.pair)
         elif aim is not None and self.may_bracket(aim.pair):
             self.bracket_gamma(aim.pair[0])
+        elif not dear and self.hard:
+            wanted = self.wanted()
+            self.tries[wanted] = np.minimum(self.tries[wanted] + 1, MOST_TRIES)
+            self.round()
         else:
             super().step()
             return
         self._report()
         self._safe()
+
+    @property
+    def hard(self) -> bool:
+        """Whether trees are too dear to be handed out one tau at a time: they share work between taus then."""
+        return self.data.q > SMALL or float(self.cost(np.arange(self.folds.k)).mean()) > DEAR_NODES
 
     # -- trees for all folds ----------------------------------------------------------------------------------------
 
@@ -250,7 +264,7 @@ class JointSearch(OneByOne):
             return True
         if len(folds) <= FEWEST_FOLDS:
             return False
-        return self.data.q > MOST_COLUMNS or float(self.cost(folds).mean()) > DEAR_NODES
+        return self.hard
 
     def bracket_gamma(self, g: int) -> None:
         """Certified bounds of the bounds layer for the open taus of a gamma."""

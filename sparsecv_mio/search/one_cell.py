@@ -6,13 +6,14 @@ import threading
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from sparsecv_mio.data.folds import FoldPlan
 from sparsecv_mio.data.standard import StandardData
-from sparsecv_mio.formulation.backends.native.path import PathResult, solve_path
+from sparsecv_mio.formulation.backends.native.path import PathResult
 from sparsecv_mio.formulation.outcome import Limits
 from sparsecv_mio.problem.accumulate import training_moments
 from sparsecv_mio.problem.problem import FloatArray, SparseProblem
@@ -20,6 +21,9 @@ from sparsecv_mio.search.candidates import FoldRows
 from sparsecv_mio.search.cells import CellTable
 from sparsecv_mio.search.fold_job import FoldJob
 from sparsecv_mio.search.vendor_cell import VendorCells
+
+if TYPE_CHECKING:
+    from sparsecv_mio.search.oracles import Oracles
 
 IntArray = NDArray[np.int64]
 Where = tuple[int, int, int]
@@ -78,8 +82,9 @@ class CellSolver(FoldJob):
         expired: Callable[[], bool],
         backend: str,
         limits: Callable[[], Limits],
+        oracles: Oracles | None = None,
     ) -> None:
-        super().__init__(data, folds, gammas, taus, full, cells, UNLIMITED, expired)
+        super().__init__(data, folds, gammas, taus, full, cells, UNLIMITED, expired, oracles)
         self.backend = backend
         self.vendor = VendorCells(backend, limits, expired)
         self.store = FoldStore(data, folds)
@@ -88,22 +93,27 @@ class CellSolver(FoldJob):
         """Heuristic incumbents and root bounds of every tau, no branching."""
         here = made.problem.with_gamma(float(self.gammas[g]))
         first = [cell.support for cell in self.full[g].cells.values()]
-        result = solve_path(here, self.taus.tolist(), starts=first, effort=0, expired=self.expired)
+        result = self.trees(here, fold, g, self.taus.tolist(), first, 0)
         self.settle(fold, g, np.arange(len(self.taus)), here, made.rows, result, relax=False)
         return result
 
-    def solve(self, where: Where, effort: int = UNLIMITED) -> int:
-        """Hand one cell to branch-and-bound; returns the nodes."""
+    def solve(self, where: Where, first: list[IntArray], effort: int = UNLIMITED) -> int:
+        """Hand one cell to branch-and-bound, supports to start from given; returns the nodes."""
         g, t, fold = where
         made = self.store.get(fold)
         here = made.problem.with_gamma(float(self.gammas[g]))
-        first = self.starts(where)
         if self.backend == NATIVE:
-            result = solve_path(here, [int(self.taus[t])], starts=first, effort=effort, expired=self.expired)
-        else:
+            result = self.trees(here, fold, g, [int(self.taus[t])], first, effort)
+        elif self.oracles is None:
             result = self.vendor.solve(here, int(self.taus[t]), first)
+        else:
+            first = self.oracles.named(g, int(self.taus[t]), fold) + first
+            result = self.oracles.solve(here, g, [int(self.taus[t])], first, self._by_vendor)
         self.settle(fold, g, np.array([t]), here, made.rows, result)
         return result.nodes
+
+    def _by_vendor(self, problem: SparseProblem, taus: list[int], starts: list[IntArray]) -> PathResult:
+        return self.vendor.solve(problem, taus[0], starts)
 
     def starts(self, where: Where) -> list[IntArray]:
         """Supports known for the cell, for its neighbours in tau and gamma, and for the next folds at the same pair."""

@@ -14,13 +14,14 @@ from numpy.typing import NDArray
 from sparsecv_mio.data.folds import FoldPlan
 from sparsecv_mio.data.standard import StandardData
 from sparsecv_mio.formulation.backends.native.path import PathResult, solve_path
-from sparsecv_mio.problem.accumulate import Moments, row_moments, training_moments
+from sparsecv_mio.problem.accumulate import Moments, row_moments
 from sparsecv_mio.search.allfolds import Engine, solve_all_folds
 from sparsecv_mio.search.allfolds.full import FullData
 from sparsecv_mio.search.cells import CellTable, PairBounds, State, pair_bounds
 from sparsecv_mio.search.checkpoint import below, key_of, prefixed
 from sparsecv_mio.search.clock import Clock
 from sparsecv_mio.search.fold_job import FoldJob
+from sparsecv_mio.search.oracles import Oracles
 from sparsecv_mio.search.progress import Progress, progress_of
 from sparsecv_mio.search.request import Grid
 from sparsecv_mio.search.trace import head_of, moment_of
@@ -53,6 +54,7 @@ class CrossValidation:
         engine: Engine = Engine.AUTO,
     ) -> None:
         self.data, self.folds, self.grid, self.gap, self.engine = data, folds, grid, gap, engine
+        self.oracles = Oracles(self)
         self.decided_by: dict[str, int] = {}
         self.clock, self.threads, self.progress = clock, threads, progress
         self.cells = CellTable.empty(len(grid.gammas), len(grid.taus), folds.k)
@@ -134,7 +136,8 @@ class CrossValidation:
         if self.engine is Engine.PER_FOLD:
             return
         full = FullData(self.data, self.folds, self.all_rows, self.grid.taus, self.cells, self.threads)
-        for g in np.argsort(-self.grid.gammas, kind="stable").tolist():
+        full.named = self.oracles.named_in_any_fold
+        for g in self.oracles.gamma_order(self.grid.gammas):
             if self.passed[g]:
                 continue
             nodes, decided = solve_all_folds(
@@ -199,14 +202,14 @@ class CrossValidation:
         wanted = self.in_round
         job = FoldJob(
             self.data, self.folds, self.grid.gammas, self.grid.taus, self.full, self.cells, self.effort,
-            self.clock.expired,
+            self.clock.expired, self.oracles,
         )  # fmt: skip
         while self.rest:
             # moments are made per visit: parts only where somebody stores the state between them
             size = max(8 * self.threads, self.folds.k // 16) if self.at_safe_point is not None else len(self.rest)
             which = self.rest[:size]
             for nodes in run_folds(
-                training_moments(self.data, self.folds, which),
+                self.oracles.training_moments(which),
                 lambda fold, moments: job.run(fold, moments, wanted[:, :, fold]),
                 min(self.threads, len(which)),
             ):

@@ -133,6 +133,7 @@ class FullData:
         self.data, self.folds, self.taus, self.cells, self.threads = data, folds, taus, cells, threads
         self.base = moments.problem(data, 1.0)
         self.unit = (24.0 + 0.1 * np.sqrt(moments.n)) * np.finfo(float).eps
+        self.named: Callable[[int, int], list[IntArray]] = nothing_named
         self.lift = 1.0 / moments.n if data.intercept is Intercept.FOLD else 0.0
         self.sorted_rows = bool(np.all(np.diff(folds.order) == 1))
         self.single = next(self.chunks())[1] == folds.k
@@ -186,6 +187,12 @@ class FullData:
                 supports.append(support)
                 place.append(t)
         return supports, place
+
+    def proposed(self, g: int, wanted: list[int], known: list[IntArray]) -> tuple[list[IntArray], list[int]]:
+        """More supports worth trying in every fold, not among those known, and the row of tau of each."""
+        seen = {np.sort(support).tobytes() for support in known}
+        found = [(s, t) for t in wanted for s in self.named(g, int(self.taus[t])) if s.tobytes() not in seen]
+        return [support for support, _ in found], [t for _, t in found]
 
     def leverages(self, problem: SparseProblem, blur: float) -> tuple[FloatArray, FloatArray]:
         """Largest eigenvalue of H_NN and norm of e_N at all columns, by fold, rounded up by `blur`. O(n q^2)."""
@@ -257,6 +264,11 @@ class FullData:
         return np.array(
             [pool.number(listing.supports[a, : listing.sizes[a]]) for a in range(len(listing))], dtype=np.int32
         )
+
+
+def nothing_named(g: int, tau: int) -> list[IntArray]:
+    """Nobody names supports."""
+    return []
 
 
 def clear_of_ties(best: FloatArray, second: FloatArray, form: NormalForm) -> BoolArray:

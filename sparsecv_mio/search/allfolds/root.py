@@ -31,6 +31,8 @@ class Root:
         self.floor = self.value - form.slack
         self.eta, self.residual = full.leverages(problem, 1e-9 + form.keep)
         self.supports, self.place = full.incumbents(best, wanted)
+        more, at = full.proposed(g, wanted, self.supports)
+        self.supports, self.place = self.supports + more, self.place + at
         self.listed = Listing.of(problem, self.supports, self.place, full.unit)
         self._keep = len(full.taus) * full.folds.k <= KEPT_NUMBERS
         self._kept: dict[int, Scores] = {}
