@@ -1,10 +1,10 @@
 """Tables 1 and 2 of the paper in form: MIOs, nodes and seconds of grid search, Algorithm 1 and ours.
 
 Four data sets, leave-one-out (Table 1) and blocks of ten rows (Table 2), seven gammas one by one, p - 1 values of tau,
-one thread, native engine, one tau at a time. An MIO is one (fold, tau) handed to branch-and-bound; a list on all rows
-for one tau, which the joint search makes for all folds of a pair, counts as one MIO, its nodes with it. Algorithm 1 and the
+one thread, native engine, one tau at a time. An MIO is one (fold, tau) handed to branch-and-bound. The joint search also
+runs trees on all rows that speak for all folds of a tau: each counts as one MIO, and its nodes count. Algorithm 1 and the
 joint search run once, to the smallest tolerance; what they had spent when a tolerance was met is its row.
-`rounds` is the default method of `sparsecv solve`: it decides many cells by one tree and has no MIOs to count.
+`rounds` decides many cells by one tree and has no MIOs to count.
 
     python scripts/papers/tables_1_2.py [--data diabetes,servo] [--folds loo,blocks:10] [--gammas 0.1,1] [--out FILE]
 """
@@ -170,9 +170,9 @@ def main() -> int:
             f"    python scripts/papers/tables_1_2.py --data {options.data} --folds {options.folds}"
             f" --gammas {options.gammas}", "", environment(), "",
             "MIOs saved: averages over data sets and gammas; nodes and seconds: sums. The paper's reductions are at "
-            "tolerance 5e-2, with bounds that are not valid (docs/theory.md section 2). The seconds were taken while "
-            "the machine had other work: read them as ratios. A list on all rows, which `joint` makes for all folds of a "
-            "pair, counts as one MIO. `joint` is the default for several gammas, `rounds` for one.",
+            "tolerance 5e-2, with bounds that are not valid (docs/theory.md section 2). A tree on all rows, which "
+            "`joint` runs for all folds of a tau, counts as one MIO; its nodes count. The seconds were taken while the "
+            "machine had other work: read them as ratios. `joint` is the default for several gammas, `rounds` for one.",
             "", table(head, summary(rows)), "",
             table(HEAD, [row.cells_of_table() for row in rows]), "",
         ]
