@@ -43,7 +43,7 @@ def compute_bounds(
     threads: int | None = 1,
     progress: Callable[[int, int], None] | None = None,
     stop: threading.Event | None = None,
-    reusing: bool = True,
+    reusing: bool = False,
     wanted: NDArray[np.bool_] | None = None,
     tell: Callable[[int, int, float], None] | None = None,
 ) -> BoundsTable: ...
@@ -61,7 +61,7 @@ def compute_bounds(
     threads: int | None = 1,
     progress: Callable[[int, int], None] | None = None,
     stop: threading.Event | None = None,
-    reusing: bool = True,
+    reusing: bool = False,
     wanted: NDArray[np.bool_] | None = None,
     tell: Callable[[int, int, float], None] | None = None,
 ) -> PrintedTable: ...
@@ -78,7 +78,7 @@ def compute_bounds(
     threads: int | None = 1,
     progress: Callable[[int, int], None] | None = None,
     stop: threading.Event | None = None,
-    reusing: bool = True,
+    reusing: bool = False,
     wanted: NDArray[np.bool_] | None = None,
     tell: Callable[[int, int, float], None] | None = None,
 ) -> BoundsTable | PrintedTable:
@@ -103,7 +103,8 @@ def compute_bounds(
     stop : threading.Event, optional
         Once set, the remaining folds keep the interval [0, inf).
     reusing : bool
-        Test the relaxation of all rows in a fold before relaxing there (`safe`; :mod:`sparsecv_mio.bounds.reused`).
+        Test the relaxation of all rows in a fold before relaxing there (`safe`; :mod:`sparsecv_mio.bounds.reused`): the
+        test pays where a relaxation costs more than some 20 us, that is for more than a few dozen columns.
     wanted : (G, T, K) bool array, optional
         Cells to bound; the others keep the interval [0, inf). All by default.
     tell : callable, optional
@@ -282,6 +283,9 @@ class _Job:
 
     def _put(self, g: int, fold: int, here: FoldBounds | WideFold) -> None:
         """Bound the wanted taus of a fold; those that the points on all rows decide need no relaxation."""
+        if self.wanted is None and not self.reuse:
+            self.table.put(g, fold, here.numbers(self.taus, self.mode))
+            return
         places = np.arange(len(self.taus)) if self.wanted is None else np.flatnonzero(self.wanted[g, :, fold])
         taus = [self.taus[t] for t in places]
         known = self._reused(g, here, taus)

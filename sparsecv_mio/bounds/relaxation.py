@@ -111,7 +111,7 @@ def relax_form(
         )  # fmt: skip
     unit, diagonal = form.scale * root, form.diagonal
     beta, slope = points * unit, slopes / unit
-    slips = form.rounding * (_prior(form)[inner] + np.abs(points * root).sum(axis=1)) ** 2
+    slips = form.rounding * (prior_by_size(form)[inner] + np.abs(points * root).sum(axis=1)) ** 2
     solved = {
         int(tau): Relaxation(int(tau), b, g, diagonal, CertifiedLower(low), high, count)
         for tau, b, g, low, high, count in zip(
@@ -130,7 +130,7 @@ def _ridge(form: FoldForm, tau: int) -> Relaxation:
     return Relaxation(tau, b * form.scale, g / form.scale, form.diagonal, lower, value, 0)
 
 
-def _prior(form: FoldForm) -> FloatArray:
+def prior_by_size(form: FoldForm) -> FloatArray:
     """At least `||y|| + 2 sum_S |b_j|` for every candidate, by size: (m + 1,)."""
     widest = np.concatenate([[0.0], np.cumsum(np.sort(1.0 / form.w)[::-1])])
     return np.asarray(np.sqrt(form.yy) * (1.0 + 2.0 * np.sqrt(widest)))
@@ -138,4 +138,4 @@ def _prior(form: FoldForm) -> FloatArray:
 
 def allowance(form: FoldForm, tau: int, b: FloatArray) -> float:
     """Rounding allowance of a comparison of D at b (units of the form) with f (docs/theory/bounds.md 7)."""
-    return float(form.rounding * (_prior(form)[min(max(tau, 0), form.m)] + np.abs(b).sum()) ** 2)
+    return float(form.rounding * (prior_by_size(form)[min(max(tau, 0), form.m)] + np.abs(b).sum()) ** 2)

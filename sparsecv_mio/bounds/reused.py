@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from sparsecv_mio.bounds.fold import OUTWARD, TIE, FoldBounds, Origin
 from sparsecv_mio.bounds.form import FoldForm, IntArray
-from sparsecv_mio.bounds.relaxation import allowance, relax_form
+from sparsecv_mio.bounds.relaxation import prior_by_size, relax_form
 from sparsecv_mio.kernels import fold_bounds
 from sparsecv_mio.kernels.reused_dual import DROPPED, FREE, INSIDE, reused_dual
 from sparsecv_mio.problem.problem import FloatArray
@@ -126,7 +126,7 @@ def reuse(fold: FoldBounds, points: Points | None, taus: Sequence[int], tie: flo
         return None
     sizes = points.sizes[rows]
     b = points.beta[rows] / form.scale
-    slip = np.array([allowance(form, int(size), one) for size, one in zip(sizes, b, strict=True)])
+    slip = form.rounding * (prior_by_size(form)[sizes] + np.abs(b).sum(axis=1)) ** 2
     room = fold.best[sizes] * (1.0 + tie) + 2.0 * slip
     dual, quad = np.empty(len(rows)), np.empty(len(rows))
     status = np.zeros(b.shape, dtype=np.int8)
