@@ -1,10 +1,10 @@
 """Tables 1 and 2 of the paper in form: MIOs, nodes and seconds of grid search, Algorithm 1 and ours.
 
-Four data sets, leave-one-out (Table 1) and blocks of ten rows (Table 2), seven gammas one by one, p - 1 values of tau,
-one thread, native engine, one tau at a time. An MIO is one (fold, tau) handed to branch-and-bound. The joint search also
-runs trees on all rows that speak for all folds of a tau: each counts as one MIO, and its nodes count. Algorithm 1 and the
-joint search run once, to the smallest tolerance; what they had spent when a tolerance was met is its row.
-`rounds` decides many cells by one tree and has no MIOs to count.
+Four data sets, leave-one-out (Table 1) and blocks of ten rows (Table 2), seven gammas one by one, p - 1 values of
+tau, one thread, native engine, one tau at a time. An MIO is one (fold, tau) handed to branch-and-bound. The joint
+search also runs trees on all rows that speak for all folds of a tau: each counts as one MIO, and its nodes count.
+Algorithm 1 and the joint search run once, to the smallest tolerance; what they had spent when a tolerance was met is
+its row. `rounds` decides many cells by one tree and has no MIOs to count.
 
     python scripts/papers/tables_1_2.py [--data diabetes,servo] [--folds loo,blocks:10] [--gammas 0.1,1] [--out FILE]
 """
