@@ -12,9 +12,9 @@ from typing import Literal, overload
 import numpy as np
 from numpy.typing import NDArray
 
-from sparsecv_mio.bounds.fold import FIELDS, TIE, FoldBounds, Origin, Which, masks_of
+from sparsecv_mio.bounds.fold import TIE, FoldBounds, Origin, Which, masks_of
 from sparsecv_mio.bounds.printed import PrintedCell, printed_cells
-from sparsecv_mio.bounds.reused import Points, exact_numbers, points_of, reuse
+from sparsecv_mio.bounds.reused import Points, points_of, reuse
 from sparsecv_mio.bounds.table import BoundsTable, PrintedTable
 from sparsecv_mio.bounds.wide import WideFold, is_wide
 from sparsecv_mio.data.dataset import FloatArray
@@ -283,37 +283,32 @@ class _Job:
 
     def _put(self, g: int, fold: int, here: FoldBounds | WideFold) -> None:
         """Bound the wanted taus of a fold; those that the points on all rows decide need no relaxation."""
-        if self.wanted is None and not self.reuse:
-            self.table.put(g, fold, here.numbers(self.taus, self.mode))
-            return
-        places = np.arange(len(self.taus)) if self.wanted is None else np.flatnonzero(self.wanted[g, :, fold])
-        taus = [self.taus[t] for t in places]
-        known = self._reused(g, here, taus)
-        left = [tau for tau in taus if tau not in known]
-        rows = here.numbers(left, self.mode) if left else np.zeros((0, FIELDS))
-        solved = dict(zip(left, rows, strict=True)) | known
+        wanted = np.ones(len(self.taus), dtype=np.bool_) if self.wanted is None else self.wanted[g, :, fold]
         numbers = np.tile(UNKNOWN, (len(self.taus), 1))
         numbers[:, -1] = self.data.q
-        for t, tau in zip(places, taus, strict=True):
-            numbers[t] = solved[tau]
+        left = np.flatnonzero(wanted & ~self._reused(g, here, wanted, numbers))
+        if len(left):
+            numbers[left] = here.numbers([self.taus[t] for t in left], self.mode)
         self.table.put(g, fold, numbers)
 
-    def _reused(self, g: int, here: FoldBounds | WideFold, taus: Sequence[int]) -> dict[int, FloatArray]:
-        """Rows of the taus whose incumbent is the only support that the points on all rows leave."""
-        found: dict[int, FloatArray] = {}
+    def _reused(
+        self, g: int, here: FoldBounds | WideFold, wanted: NDArray[np.bool_], numbers: FloatArray
+    ) -> NDArray[np.bool_]:
+        """Fill the rows of taus whose incumbent is the only support that the points on all rows leave; which."""
+        known = np.zeros(len(self.taus), dtype=np.bool_)
         if not self.reuse or not isinstance(here, FoldBounds):
-            return found
+            return known
         begin = time.perf_counter()
-        tested = reuse(here, self.points[g], taus, TIE)
+        sizes = np.array(self.taus)
+        tested = reuse(here, self.points[g], sizes[wanted], TIE, exact=True)
         if tested is None:
-            return found
-        for at in np.flatnonzero(tested.decided).tolist():
-            row = exact_numbers(here, int(tested.sizes[at]), float(tested.dual[at]))
-            if row is not None:
-                found[int(tested.sizes[at])] = row
+            return known
+        at = np.minimum(np.searchsorted(tested.sizes, sizes), len(tested.sizes) - 1)
+        known = wanted & (tested.sizes[at] == sizes) & tested.decided[at]
+        numbers[known] = tested.numbers[at[known]]
         if self.tell is not None:
-            self.tell(len(tested.sizes), len(found), time.perf_counter() - begin)
-        return found
+            self.tell(len(tested.sizes), int(known.sum()), time.perf_counter() - begin)
+        return known
 
     def _training_loss(self) -> None:
         """`h_j >= (lower bound on all rows) - (incumbent of the fold)`, docs/theory/bounds.md 5."""

@@ -14,11 +14,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from sparsecv_mio.bounds.fold import OUTWARD, TIE, FoldBounds, Origin
+from sparsecv_mio.bounds.fold import FIELDS, OUTWARD, FoldBounds
 from sparsecv_mio.bounds.form import FoldForm, IntArray
-from sparsecv_mio.bounds.relaxation import prior_by_size, relax_form
-from sparsecv_mio.kernels import fold_bounds
-from sparsecv_mio.kernels.reused_dual import DROPPED, FREE, INSIDE, reused_dual
+from sparsecv_mio.bounds.relaxation import relax_form
+from sparsecv_mio.kernels.reused_dual import FREE, reused_duals
 from sparsecv_mio.problem.problem import FloatArray
 
 ACCURACY = 1e-6  # of the relaxations on all rows
@@ -61,12 +60,15 @@ class Tested:
         INSIDE, DROPPED, FREE.
     decided : (T,) bool array
         The incumbent is the only support within the tolerance of ties.
+    numbers : (T, 8) array
+        Where decided and asked for: a row of `FoldBounds.numbers`.
     """
 
     sizes: IntArray
     dual: FloatArray
     status: NDArray[np.int8]
     decided: NDArray[np.bool_]
+    numbers: FloatArray
 
     @property
     def fixed(self) -> int:
@@ -94,7 +96,9 @@ def points_of(form: FoldForm | None, taus: Sequence[int]) -> Points | None:
     return Points(sizes, np.array([one.beta for one in solved]), form.diagonal)
 
 
-def reuse(fold: FoldBounds, points: Points | None, taus: Sequence[int], tie: float) -> Tested | None:
+def reuse(
+    fold: FoldBounds, points: Points | None, taus: Sequence[int] | IntArray, tie: float, exact: bool = False
+) -> Tested | None:
     """Test the points in a fold whose incumbents are known.
 
     Parameters
@@ -106,6 +110,8 @@ def reuse(fold: FoldBounds, points: Points | None, taus: Sequence[int], tie: flo
         Sizes to test; those without a point are left out.
     tie : float
         Supports up to `best (1 + tie)` must survive.
+    exact : bool
+        Say what the only support left predicts, too.
 
     Returns
     -------
@@ -120,41 +126,18 @@ def reuse(fold: FoldBounds, points: Points | None, taus: Sequence[int], tie: flo
     form = fold.form
     if form is None or points is None or form.dead.any() or not form.yy > 0.0 or form.m != points.beta.shape[1]:
         return None
-    rows = [at for at in (points.of(int(tau)) for tau in taus) if at >= 0]
-    rows = [at for at in rows if np.isfinite(fold.best[points.sizes[at]])]
-    if not rows:
+    rows = np.flatnonzero(np.isin(points.sizes, taus))
+    if not len(rows):
         return None
-    sizes = points.sizes[rows]
-    b = points.beta[rows] / form.scale
-    slip = form.rounding * (prior_by_size(form)[sizes] + np.abs(b).sum(axis=1)) ** 2
-    room = fold.best[sizes] * (1.0 + tie) + 2.0 * slip
-    dual, quad = np.empty(len(rows)), np.empty(len(rows))
-    status = np.zeros(b.shape, dtype=np.int8)
-    reused_dual(form.M, form.c, form.yy, form.w, b, sizes, dual, quad, status, room)
-    status[~((quad <= WILDEST * form.yy) & (room >= 0.0))] = FREE
-    held = fold.supports[sizes]
-    decided = np.all(status == np.where(held, INSIDE, DROPPED), axis=1)
-    return Tested(sizes, np.maximum(dual - slip, 0.0), status, decided)
-
-
-def exact_numbers(fold: FoldBounds, size: int, dual: float) -> FloatArray | None:
-    """A row of `FoldBounds.numbers` for a size whose incumbent is the only support left; None if it is singular."""
-    form = fold.form
-    assert form is not None
-    m = form.m
-    status = np.where(fold.supports[size], INSIDE, DROPPED).astype(np.int8)
-    lo, hi = np.empty(len(fold.u)), np.empty(len(fold.u))
-    work, x, index = np.empty((m, m)), np.empty(m), np.empty(m, dtype=np.int64)
-    prior = float(np.sqrt(form.yy) * (1.0 + 2.0 * np.sqrt(np.sort(1.0 / form.w)[-size:].sum())))
-    if not fold_bounds.one_support(
-        form.M, form.c, status, size, fold.X, fold.u, prior, form.rounding, lo, hi, work, x, index
-    ):
-        return None
-    low, high = fold_bounds.distances(fold.u, lo, hi)
-    middle = 0.5 * (low + high)
-    low, high = fold_bounds.blurred(low, high, fold.N, form.rounding, prior)
-    low, high = max(low, 0.0) * (1.0 - OUTWARD), high * (1.0 + OUTWARD)
-    slip = form.rounding * prior * prior
-    value = float(fold.best[size])
-    floor = max(min(dual, value), value - slip, 0.0)
-    return np.array([floor, value * (1.0 + TIE) + slip, low, high, Origin.EXACT, Origin.EXACT, middle, 0.0])
+    sizes, T = points.sizes[rows], len(rows)
+    found = Tested(
+        sizes, np.empty(T), np.empty((T, form.m), dtype=np.int8), np.empty(T, dtype=np.bool_), np.empty((T, FIELDS))
+    )
+    reused_duals(
+        form.M, form.c, form.yy, form.w, form.scale, points.beta[rows], sizes, tie, form.rounding, fold.best,
+        fold.supports, WILDEST, exact, fold.X, fold.u, fold.N, found.dual, found.status, found.decided, found.numbers,
+    )  # fmt: skip
+    if exact:
+        found.numbers[:, 2] *= 1.0 - OUTWARD
+        found.numbers[:, 3] *= 1.0 + OUTWARD
+    return found

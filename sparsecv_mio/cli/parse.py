@@ -15,6 +15,7 @@ ENGINES = ("auto", "enumerate", "shared", "per-fold")
 METHODS = ("auto", "rounds", "joint", "algorithm1", "grid", "bounds", "descent")
 BY_MIO = ("joint", "algorithm1", "grid")
 TAU_STEPS = ("auto", "mio", "saddle")
+ORACLES = ("glru", "iacv", "treecv")
 SCALES = ("length", "variance", "none")
 INTERCEPTS = ("fold", "global", "none")
 
@@ -65,6 +66,25 @@ def one_of(text: str, words: Sequence[str], option: str) -> str:
     if text not in words:
         raise BadInput(f"{option}: unknown word {text!r}, use {', '.join(words)}")
     return text
+
+
+def oracles(text: str | None) -> tuple[str, ...] | None:
+    """Oracles of a search: a list of names, `none`, or None for those that pay.
+
+    Examples
+    --------
+    >>> oracles("glru, treecv"), oracles("none"), oracles(None)
+    (('glru', 'treecv'), (), None)
+    """
+    if text is None:
+        return None
+    words = tuple(word.strip() for word in text.split(","))
+    if words == ("none",):
+        return ()
+    for word in words:
+        if word not in ORACLES:
+            raise BadInput(f"--oracles: unknown word {word!r}, use none or some of {','.join(ORACLES)}")
+    return words
 
 
 def gammas(text: str) -> tuple[float, ...]:

@@ -118,6 +118,17 @@ def solve(
         str | None,
         typer.Option("--trace", metavar="FILE", help="Write the course of the bounds here, for `sparsecv plot`."),
     ] = None,
+    oracles: Annotated[
+        str | None,
+        typer.Option(
+            "--oracles",
+            metavar="LIST|none",
+            help="What helps the search, some of glru,iacv,treecv; the answer is the same. glru: relaxations of all rows "
+            "tested in every fold first; iacv: supports named by the relaxations of all folds run at once; treecv: "
+            "moments of the folds along a tree. [treecv, and glru where it pays]",
+            show_default=False,
+        ),
+    ] = None,
     json: options.Json = None,
     quiet: options.Quiet = False,
 ) -> int:
@@ -137,6 +148,7 @@ def solve(
     session.check_output(json)
     session.check_output(checkpoint or resume, "--checkpoint" if checkpoint else "--resume")
     session.check_output(trace, "--trace")
+    helpers = parse.oracles(oracles)
     parse.one_of(tau_step, parse.TAU_STEPS, "--tau-step")
     if tau_step != "auto" and method != "descent":
         raise BadInput(f"--tau-step {tau_step}: goes with --method descent")
@@ -160,7 +172,7 @@ def solve(
                 dataset, plan, gammas=grid, taus=sizes, scale=scale, intercept=intercept, one_se=one_se,
                 threads=workers, progress=progress, stop=stop, gap=gap, time_limit=seconds, engine=engine,
                 method=method, backend=backend, mio_budget=mio_budget, refine=refine, tau_step=tau_step,
-                checkpoint=checkpoint or resume, resume=resume, trace=trace,
+                checkpoint=checkpoint or resume, resume=resume, trace=trace, oracles=helpers,
             )  # fmt: skip
     session.deliver(record, json, quiet)
 

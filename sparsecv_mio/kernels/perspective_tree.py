@@ -17,7 +17,7 @@ from sparsecv_mio.kernels.dense import support_value
 from sparsecv_mio.kernels.perspective import relax
 
 FREE, INSIDE, DROPPED = 0, 1, 2
-OPEN, NODES, KEPT, OVERFLOW, STEPS, SPARE = 0, 1, 2, 3, 4, 5
+OPEN, NODES, KEPT, OVERFLOW, STEPS, SPARE, REUSED = 0, 1, 2, 3, 4, 5, 6
 FINISHED, BUDGET, FULL = 0, 1, 2
 
 
@@ -40,7 +40,7 @@ def new_pool(status, best, bar, best_mask, capacity=64, keep_capacity=256):
     """Pool with one open node of the given status (q,); O(capacity q) memory."""
     q = status.shape[0]
     pool = NodePool(
-        ctrl=np.zeros(6, dtype=np.int64),
+        ctrl=np.zeros(7, dtype=np.int64),
         bound=np.full(capacity, -np.inf),
         row=np.zeros(capacity, dtype=np.int64),
         status=np.zeros((capacity, q), dtype=np.int8),
@@ -306,6 +306,8 @@ def run(s, G, c, yy, lipschitz, tau, copy_prev, copy_next, keep, slack, max_node
             s.ctrl[STEPS] += steps
             dual = max(dual, d)
             if dual >= s.best[1]:
+                if steps == 0:  # the parent's dual point was enough
+                    s.ctrl[REUSED] += 1
                 closed = True
                 break
             # round: the k largest |g| beside the columns inside

@@ -5,16 +5,22 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
+from sparsecv_mio.kernels.fold_bounds import EXACT, blurred, distances, one_support
+
 FREE, INSIDE, DROPPED = 0, 1, 2
 
 
 @njit(cache=True, nogil=True)
-def reused_dual(M, c, yy, w, points, sizes, dual, slope, status, room):
-    """Screen every size by a given point.
+def reused_duals(
+    M, c, yy, w, scale, points, sizes, tie, rounding, best, supports, wildest, exact, X, u, N, dual, status, decided,
+    rows,
+):
+    """Screen every size of a fold by a given point; where one support is left, say what it predicts.
 
         D(b) = yy - b'G b - (sum of the k largest d_j),   G = M - diag(w),  g = c - G b,  d_j = g_j^2 / w_j
 
-    A column is in no support with `f <= D + room` if `d_(k) - d_j > room`, in every one if `d_j - d_(k+1) > room`.
+    A column is in no support with `f <= level` if `d_(k) - d_j > level - D`, in every one if
+    `d_j - d_(k+1) > level - D`.
 
     Parameters
     ----------
@@ -22,30 +28,55 @@ def reused_dual(M, c, yy, w, points, sizes, dual, slope, status, room):
         The problem; M symmetric.
     w : (q,) array
         `M - diag(w)` positive semidefinite, w > 0.
+    scale : (q,) array
+        What the points are divided by to be in the units of M.
     points : (T, q) array
         Any points: the closer to the relaxation's solution the more they fix.
     sizes : (T,) int array
         k, 0 < k < q.
+    tie, rounding : float
+        Supports up to `best (1 + tie)` survive; unit of the rounding allowance (docs/theory/bounds.md 7).
+    best, supports : (q + 1,), (q + 1, q) bool
+        Incumbents by size.
+    wildest : float
+        `b'G b` over yy beyond which D is a difference of large numbers and fixes nothing.
+    exact : bool
+        Fill `rows`.
+    X, u, N : (N', q), (N',), int
+        Held-out rows, perhaps compressed from N.
     dual : (T,) array
-        Written: D.
-    slope : (T,) array
-        Written: `b'G b`, beside which D is a difference.
+        Written: D less the allowance, at least 0.
     status : (T, q) int8 array
-        Written where `room` allows: INSIDE or DROPPED, else FREE.
-    room : (T,) array
-        Added to with minus D: on entry the level that supports worth keeping stay below, on return the gap.
+        Written: INSIDE, DROPPED or FREE.
+    decided : (T,) bool array
+        Written: whether the incumbent is the only support left.
+    rows : (T, 8) array
+        Written where decided: as `fold_bounds.run` writes.
 
     Notes
     -----
-    O(T q (nonzeros of a point + log q)).
+    O(T (q (nonzeros of a point + log q) + k^3)), the last for decided sizes.
     """
     q = c.shape[0]
+    b = np.empty(q)
     g = np.empty(q)
     d = np.empty(q)
+    lo = np.empty(u.shape[0])
+    hi = np.empty(u.shape[0])
+    work = np.empty((q, q))
+    x = np.empty(q)
+    index = np.empty(q, dtype=np.int64)
+    widest = np.sort(1.0 / w)
     for t in range(sizes.shape[0]):
         k = sizes[t]
-        b = points[t]
+        reach = 0.0
+        for a in range(k):
+            reach += widest[q - 1 - a]
+        prior = np.sqrt(yy) * (1.0 + 2.0 * np.sqrt(reach))
+        total = 0.0
         for j in range(q):
+            b[j] = points[t, j] / scale[j]
+            total += abs(b[j])
             g[j] = c[j] + w[j] * b[j]
         for i in range(q):
             if b[i] != 0.0:
@@ -59,15 +90,34 @@ def reused_dual(M, c, yy, w, points, sizes, dual, slope, status, room):
         top = 0.0
         for a in range(k):
             top += ordered[q - 1 - a]
-        dual[t] = yy - quad - top
-        slope[t] = quad
-        room[t] -= dual[t]
+        slip = rounding * (prior + total) ** 2
+        value = yy - quad - top
+        dual[t] = max(value - slip, 0.0)
+        gap = best[k] * (1.0 + tie) + 2.0 * slip - value
         inner = ordered[q - k]
         outer = ordered[q - k - 1]
-        gap = room[t]
+        usable = quad <= wildest * yy and gap >= 0.0 and gap < np.inf
+        decided[t] = usable
         for j in range(q):
             status[t, j] = FREE
-            if inner - d[j] > gap:
+            if usable and inner - d[j] > gap:
                 status[t, j] = DROPPED
-            elif d[j] - outer > gap:
+            elif usable and d[j] - outer > gap:
                 status[t, j] = INSIDE
+            if status[t, j] != (INSIDE if supports[k, j] else DROPPED):
+                decided[t] = False
+        if not (decided[t] and exact):
+            continue
+        if not one_support(M, c, status[t], k, X, u, prior, rounding, lo, hi, work, x, index):
+            decided[t] = False
+            continue
+        low, high = distances(u, lo, hi)
+        rows[t, 6] = 0.5 * (low + high)
+        low, high = blurred(low, high, N, rounding, prior)
+        rows[t, 0] = max(min(dual[t], best[k]), best[k] - rounding * prior * prior, 0.0)
+        rows[t, 1] = best[k] * (1.0 + tie) + rounding * prior * prior
+        rows[t, 2] = low
+        rows[t, 3] = high
+        rows[t, 4] = EXACT
+        rows[t, 5] = EXACT
+        rows[t, 7] = 0.0

@@ -169,7 +169,9 @@ class PairBounds:
         """
         g, t = (int(i) for i in np.unravel_index(int(np.argmin(self.lower)), self.lower.shape))
         tie, rounding = self.cells.allowances(g, t)
-        return tie, rounding + 1e-14 * float(self.lower[g, t])
+        # what the difference of the sums may lose: ties can make the upper one much the larger
+        size = self.ceiling if np.isfinite(self.ceiling) else float(self.lower[g, t])
+        return tie, rounding + 1e-14 * size
 
     def proved(self, gap: float) -> bool:
         """Whether `upper - lower <= gap * upper + tie_width + allowance`."""

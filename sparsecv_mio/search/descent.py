@@ -28,7 +28,7 @@ from sparsecv_mio.search.cells import PairBounds, State
 from sparsecv_mio.search.checkpoint import below, key_of, prefixed
 from sparsecv_mio.search.clock import Clock
 from sparsecv_mio.search.gamma import LEAST, MOST, GammaCurve, GammaPoint, log_uniform
-from sparsecv_mio.search.oracles import DEFAULT, Ledger, Oracles
+from sparsecv_mio.search.oracles import Ledger, Oracles
 from sparsecv_mio.search.progress import Progress
 from sparsecv_mio.search.request import Grid
 from sparsecv_mio.search.run import CrossValidation
@@ -118,7 +118,8 @@ class Descent:
         self.interval = (float(gammas[0]), float(gammas[-1])) if len(gammas) > 1 else wide
         self.line = gammas.tolist() if len(gammas) > 1 else log_uniform(*self.interval)
         self.steps: list[DescentStep] = []
-        self.oracles, self.ledger = DEFAULT, Ledger()
+        self.oracles: str | Sequence[str] | None = None
+        self.ledger = Ledger()
         self.here: CrossValidation | None = None
         self.trial: Trial | None = None
         self.proposed: list[float] = []  # gammas left to try from here

@@ -130,7 +130,7 @@ def cross_validate(
     from sparsecv_mio.search.methods import AUTO, METHODS, ROUNDS, method_for
 
     check_options(dataset, folds, gap, one_se, time_limit, threads)
-    asked = chosen(oracles)
+    chosen(oracles)
     how, how_tau = word_of(Engine, engine, "engine"), word_of(TauStep, tau_step, "tau step")
     check_method(method, backend, mio_budget, how_tau)
     grid = Grid.of(gammas, taus, dataset.p)
@@ -141,17 +141,17 @@ def cross_validate(
         descent = Descent(data, folds, grid, gap, clock, workers, progress, how_tau)
         if one_se and descent.tau_step is TauStep.SADDLE:
             raise BadInput("the one-standard-error rule needs certified bounds: not with the tau step saddle")
-        descent.oracles = asked
+        descent.oracles = oracles
         _carry_out(descent, checkpoint, resume, trace)
         return descent.record(one_se=one_se, time_limit=time_limit, threads=threads)
     run: CrossValidation
     if method == AUTO:
-        method = method_for(len(grid.gammas), data.q, gap, one_se, backend, engine)
+        method = method_for(len(grid.gammas), data.q, folds.k, gap, one_se, backend, engine)
     if method == ROUNDS:
         run = CrossValidation(data, folds, grid, gap, clock, workers, progress, how)
     else:
         run = METHODS[method](data, folds, grid, gap, clock, workers, progress, backend, mio_budget)
-    run.oracles = Oracles(run, asked)
+    run.oracles = Oracles(run, oracles)
     _carry_out(run, checkpoint, resume, trace)
     score_one_pair(run)
     record = build_record(run, one_se=one_se, time_limit=time_limit, threads=threads)

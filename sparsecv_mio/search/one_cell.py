@@ -108,7 +108,7 @@ class CellSolver(FoldJob):
             result = self.vendor.solve(here, int(self.taus[t]), first)
         else:
             first = self.oracles.named(g, int(self.taus[t]), fold) + first
-            result = self.oracles.solve(here, g, [int(self.taus[t])], first, self._by_vendor)
+            result = self.oracles.solve(here, g, [int(self.taus[t])], first, self._by_vendor, dear=True, restrict=False)
         self.settle(fold, g, np.array([t]), here, made.rows, result)
         return result.nodes
 

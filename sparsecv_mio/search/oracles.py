@@ -59,7 +59,7 @@ def chosen(words: str | Sequence[str] | None) -> frozenset[Oracle]:
     Raises
     ------
     BadInput
-        For a word that names no oracle, or `none` beside another.
+        For a word that names no oracle, `none` beside another included.
 
     Examples
     --------
@@ -121,15 +121,16 @@ class Oracles:
     Parameters
     ----------
     run : CrossValidation
-    on : set of Oracle
+    words : str or sequence of str, optional
+        See `chosen`. An oracle that is named is asked wherever it can be, one that is on by default where it pays.
     ledger : Ledger, optional
         Shared by the runs of a descent.
     """
 
     def __init__(
-        self, run: CrossValidation, on: frozenset[Oracle] = DEFAULT, ledger: Ledger | None = None
+        self, run: CrossValidation, words: str | Sequence[str] | None = None, ledger: Ledger | None = None
     ) -> None:
-        self.run, self.on, self.ledger = run, on, ledger or Ledger()
+        self.run, self.on, self.eager, self.ledger = run, chosen(words), words is not None, ledger or Ledger()
         self._points: dict[int, Points | None] = {}
         self._proposals: Proposals | None = None
         self._lock = threading.Lock()
@@ -174,14 +175,27 @@ class Oracles:
             return self._points[g]
 
     def solve(
-        self, problem: SparseProblem, g: int, taus: Sequence[int], starts: Sequence[IntArray], solver: Solver
+        self,
+        problem: SparseProblem,
+        g: int,
+        taus: Sequence[int],
+        starts: Sequence[IntArray],
+        solver: Solver,
+        dear: bool,
+        restrict: bool = True,
     ) -> PathResult:
-        """Hand taus of one fold and gamma to `solver`, but for what the points on all rows decide."""
-        points = self.points(g)
+        """Hand taus of one fold and gamma to `solver`, but for what the points on all rows decide.
+
+        By default only where `solver` is `dear`: the path tree of few columns is done before the test is. With
+        `restrict` columns that are in no optimum of a single tau are taken out; vendors' cells fix their own.
+        """
+        points = self.points(g) if dear or self.eager else None
         if points is None:
             result = solver(problem, list(taus), list(starts))
         else:
-            result = solve_reduced(problem, points, taus, starts, solver, self._tell)
+            result = solve_reduced(problem, points, taus, starts, solver, self._tell, restrict)
+        if Oracle.GLRU in self.on:
+            self.ledger.add(Oracle.GLRU, relaxations=result.reused)
         self.ledger.grown(sum(cell.branched for cell in result.cells.values()), result.nodes)
         return result
 
@@ -192,8 +206,11 @@ class Oracles:
 
     @property
     def reuses(self) -> bool:
-        """Whether the bounds layer may test the points on all rows first."""
-        return Oracle.GLRU in self.on
+        """Whether the bounds layer tests the points on all rows first: where `glru` was named.
+
+        Relaxations of the size that a test can spare are done in the time the test takes.
+        """
+        return Oracle.GLRU in self.on and self.eager
 
     def told_bounds(self, asked: int, relaxations: int, seconds: float) -> None:
         """What the bounds layer did with the points."""
@@ -202,8 +219,11 @@ class Oracles:
             self.ledger.seconds[Oracle.GLRU] += seconds
 
     def everywhere(self, root: Root) -> None:
-        """Decide cells of every fold at once, from the rows alone; no fold's moments are needed."""
-        points = self.points(root.g)
+        """Decide cells of every fold at once, from the rows alone, where `glru` was named.
+
+        Best first search rarely asks for the cells that this decides: by default it is left out.
+        """
+        points = self.points(root.g) if self.eager else None
         if points is None:
             return
         with self.ledger.clocked(Oracle.GLRU):

@@ -35,6 +35,7 @@ def solve_reduced(
     starts: Sequence[IntArray],
     solver: Solver,
     tell: Tell,
+    restrict: bool = True,
 ) -> PathResult:
     """As `solver`, but for what the points decide.
 
@@ -50,6 +51,8 @@ def solve_reduced(
         `(problem, taus, starts) -> PathResult` for what is left.
     tell : callable
         Told (cells tested, cells decided, columns taken out, seconds).
+    restrict : bool
+        Take columns out.
     """
     begun = time.perf_counter()
     fold = FoldBounds(problem, np.zeros((NO_ROWS, problem.q)), np.zeros(NO_ROWS), points.diagonal)
@@ -66,7 +69,8 @@ def solve_reduced(
     left = [tau for tau in taus if tau not in decided]
     known = [*starts, *(np.flatnonzero(fold.supports[tau]) for tau in left if 0 < tau < fold.m)]
     keep = np.arange(problem.q)
-    if len(left) == 1 and left[0] in tested.sizes and (problem.copy_of is None or not np.any(problem.copy_of >= 0)):
+    copies = problem.copy_of is not None and bool(np.any(problem.copy_of >= 0))
+    if restrict and not copies and len(left) == 1 and left[0] in tested.sizes:
         keep = np.flatnonzero(tested.status[int(np.searchsorted(tested.sizes, left[0]))] != DROPPED)
     tell(len(tested.sizes), len(decided), problem.q - len(keep), time.perf_counter() - begun)
     if not left:
@@ -75,7 +79,7 @@ def solve_reduced(
         rest = solver(problem, left, known)
     else:
         rest = _in_columns(solver(restricted(problem, keep), left, _places(known, keep)), keep)
-    return PathResult({**rest.cells, **decided}, rest.nodes, rest.finished)
+    return PathResult({**rest.cells, **decided}, rest.nodes, rest.finished, rest.reused)
 
 
 def _decided(fold: FoldBounds, tau: int) -> PathCell:
@@ -124,4 +128,4 @@ def _in_columns(result: PathResult, keep: IntArray) -> PathResult:
         )
         for tau, cell in result.cells.items()
     }
-    return PathResult(cells, result.nodes, result.finished)
+    return PathResult(cells, result.nodes, result.finished, result.reused)

@@ -50,11 +50,15 @@ class PathCell:
 
 @dataclass(frozen=True, eq=False)
 class PathResult:
-    """Cells by tau and the nodes they cost; `finished` when every cell is complete or can never be."""
+    """Cells by tau and the nodes they cost; `finished` when every cell is complete or can never be.
+
+    `reused` counts nodes that the dual point of their parent closed, without a relaxation of their own.
+    """
 
     cells: dict[int, PathCell]
     nodes: int
     finished: bool
+    reused: int = 0
 
 
 def never() -> bool:
@@ -115,7 +119,7 @@ class _PathSolver:
         self.kept: dict[int, Candidates] = {}
         self.done: dict[int, bool] = {}  # size -> candidates complete
         self.branched: set[int] = set()
-        self.nodes = 0
+        self.nodes = self.reused = 0
         self._inverse: tuple[FloatArray, FloatArray, float] | None = None
         self._begin(first)
 
@@ -189,7 +193,7 @@ class _PathSolver:
             left = sorted(s for s in below if s is not None and s not in self.sizes)
             self.sizes = sorted({*self.sizes, *left})
         cells = {tau: self._cell(tau) for tau in self.taus}
-        return PathResult(cells, self.nodes, finished=all(s in self.done for s in self.sizes))
+        return PathResult(cells, self.nodes, all(s in self.done for s in self.sizes), self.reused)
 
     def _prove(self, sizes: list[int]) -> None:
         """All sizes at once where the path tree is likely to close them, then one by one, the easy ones first."""
@@ -281,6 +285,7 @@ class _PathSolver:
         if pool is not None:
             self._learn(size, pool)
             self.nodes += pool.nodes
+            self.reused += pool.reused
             if pool.finished or pool.overflow:
                 self._close(size, pool.candidates(), not pool.overflow)
         if path is not None:

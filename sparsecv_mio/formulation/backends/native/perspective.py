@@ -86,6 +86,11 @@ class PerspectiveTree:
         return int(self.pool.ctrl[perspective_tree.NODES])
 
     @property
+    def reused(self) -> int:
+        """Nodes that their parent's dual point closed, without a relaxation of their own."""
+        return int(self.pool.ctrl[perspective_tree.REUSED])
+
+    @property
     def upper(self) -> float:
         """Value of the incumbent."""
         return float(self.pool.best[0])
