@@ -46,6 +46,7 @@ def compute_bounds(
     reusing: bool = False,
     wanted: NDArray[np.bool_] | None = None,
     tell: Callable[[int, int, float], None] | None = None,
+    moments: Iterable[tuple[int, Moments]] | None = None,
 ) -> BoundsTable: ...
 
 
@@ -64,6 +65,7 @@ def compute_bounds(
     reusing: bool = False,
     wanted: NDArray[np.bool_] | None = None,
     tell: Callable[[int, int, float], None] | None = None,
+    moments: Iterable[tuple[int, Moments]] | None = None,
 ) -> PrintedTable: ...
 
 
@@ -81,6 +83,7 @@ def compute_bounds(
     reusing: bool = False,
     wanted: NDArray[np.bool_] | None = None,
     tell: Callable[[int, int, float], None] | None = None,
+    moments: Iterable[tuple[int, Moments]] | None = None,
 ) -> BoundsTable | PrintedTable:
     """Bound every h_j(gamma, tau) by convex relaxations.
 
@@ -109,6 +112,8 @@ def compute_bounds(
         Cells to bound; the others keep the interval [0, inf). All by default.
     tell : callable, optional
         Told, fold by fold and gamma by gamma, (cells tested by reuse, relaxations it spared, seconds it took).
+    moments : iterable, optional
+        `(fold, training moments)` of every fold, where somebody else makes them.
 
     Returns
     -------
@@ -139,7 +144,7 @@ def compute_bounds(
     """
     _check(data, gammas, taus, which)
     job = _Job(data, folds, tuple(map(float, gammas)), tuple(map(int, taus)), which, supports or ())
-    job.wanted, job.tell = wanted, tell
+    job.wanted, job.tell, job.moments = wanted, tell, moments
     job.reuse = reusing and which == Which.SAFE
     return job.run(os.cpu_count() or 1 if threads is None else threads, progress, stop)
 
@@ -183,6 +188,7 @@ class _Job:
         self.wanted: NDArray[np.bool_] | None = None
         self.reuse = False
         self.tell: Callable[[int, int, float], None] | None = None
+        self.moments: Iterable[tuple[int, Moments]] | None = None
 
     @property
     def mode(self) -> Which:
@@ -195,7 +201,9 @@ class _Job:
         """All rows first, then every fold."""
         self._all_rows()
         sources: Iterable[tuple[int, Moments | None]] = (
-            ((j, None) for j in range(self.folds.k)) if self.wide else training_moments(self.data, self.folds)
+            ((j, None) for j in range(self.folds.k))
+            if self.wide
+            else self.moments or training_moments(self.data, self.folds)
         )
         for done, _ in enumerate(self._each(sources, threads), start=1):
             if progress is not None:

@@ -238,6 +238,7 @@ def bracket(run: OneByOne, gammas: NDArray[np.int64], taus: NDArray[np.int64]) -
         run.data, run.folds, run.grid.gammas[gammas].tolist(), run.grid.taus[taus].tolist(), "safe", supports,
         threads=min(run.threads, os.cpu_count() or 1), stop=Expiry(run.clock), reusing=run.oracles.reuses,
         wanted=~run.cells.final[np.ix_(gammas, taus)], tell=run.oracles.told_bounds,
+        moments=run.oracles.training_moments(),
     )  # fmt: skip
     cells = run.cells
     for place in np.argwhere(~cells.final[np.ix_(gammas, taus)]):

@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from sparsecv_mio.problem.accumulate import training_moments
 from sparsecv_mio.search.allfolds.full import FullData, Listing
 from sparsecv_mio.search.fold_job import FoldJob
 
@@ -34,7 +33,7 @@ def score_one_pair(run: CrossValidation) -> None:
     wanted = np.zeros(count.shape, dtype=bool)
     wanted[g, t] = True
     job = FoldJob(run.data, run.folds, run.grid.gammas, run.grid.taus, run.full, run.cells, 0, lambda: True)
-    for fold, moments in training_moments(run.data, run.folds, which.tolist()):
+    for fold, moments in run.oracles.training_moments(which.tolist()):
         job.run(fold, moments, wanted)
 
 
