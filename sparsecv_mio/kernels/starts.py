@@ -25,7 +25,7 @@ def backward_elimination(V, beta, value, best, supports):
 
     Notes
     -----
-    O(q^3 / 3). Dropping j costs `beta_j^2 / V_jj` exactly (theory section 4).
+    O(q^3 / 3). Dropping j costs `beta_j^2 / V_jj` exactly (theory section 4). Stops where rounding leaves no V_jj > 0.
     """
     q = beta.shape[0]
     active = np.arange(q)
@@ -38,10 +38,14 @@ def backward_elimination(V, beta, value, best, supports):
         drop = 0
         for a in range(size):
             j = active[a]
+            if not V[j, j] > 0.0:  # M is singular to rounding
+                continue
             cost = beta[j] * beta[j] / V[j, j]
             if cost < low:
                 low = cost
                 drop = a
+        if low == np.inf:
+            return
         j = active[drop]
         value += low
         size -= 1
