@@ -88,6 +88,10 @@ def solve(
             show_default=False,
         ),
     ] = "native",
+    formulation: Annotated[
+        str | None,
+        typer.Option("--formulation", metavar="F", help="Which of the backend's models: benders of gurobi, say."),
+    ] = None,
     mio_budget: Annotated[
         int | None,
         typer.Option("--mio-budget", metavar="R", help="Stop joint, algorithm1 or grid after R MIOs. [none]"),
@@ -171,8 +175,8 @@ def solve(
             record = cross_validate(
                 dataset, plan, gammas=grid, taus=sizes, scale=scale, intercept=intercept, one_se=one_se,
                 threads=workers, progress=progress, stop=stop, gap=gap, time_limit=seconds, engine=engine,
-                method=method, backend=backend, mio_budget=mio_budget, refine=refine, tau_step=tau_step,
-                checkpoint=checkpoint or resume, resume=resume, trace=trace, oracles=helpers,
+                method=method, backend=backend, formulation=formulation, mio_budget=mio_budget, refine=refine,
+                tau_step=tau_step, checkpoint=checkpoint or resume, resume=resume, trace=trace, oracles=helpers,
             )  # fmt: skip
     session.deliver(record, json, quiet)
 

@@ -71,6 +71,7 @@ class OneByOne(CrossValidation):
     ) -> None:
         super().__init__(data, folds, grid, gap, clock, threads, progress)
         self.backend, self.mio_budget = backend, mio_budget
+        self.formulation: str | None = None  # of the backend's models; its first one by default
         self.effort = UNLIMITED
         self.asked = np.zeros(self.cells.final.shape, dtype=bool)
         self.value = np.full(self.cells.final.shape, np.inf)  # least value of the heuristic support of each cell
@@ -96,7 +97,7 @@ class OneByOne(CrossValidation):
         self.full = self.first_supports()
         self.solver = CellSolver(
             self.data, self.folds, self.grid.gammas, self.grid.taus, self.full, self.cells, self.clock.expired,
-            self.backend, self.limits, self.oracles,
+            self.backend, self.limits, self.oracles, self.formulation,
         )  # fmt: skip
 
     def first_supports(self) -> list[PathResult]:
@@ -179,7 +180,7 @@ class OneByOne(CrossValidation):
 
     def engines(self) -> str:
         """The method and its solver, in words."""
-        return f"{self.name} on {self.backend}"
+        return f"{self.name} on {self.backend}" + (f", {self.formulation}" if self.formulation else "")
 
     def solved_by_branching(self) -> int:
         """MIOs for the record."""

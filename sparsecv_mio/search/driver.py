@@ -47,6 +47,7 @@ def cross_validate(
     engine: str = "auto",
     method: str = "auto",
     backend: str = "native",
+    formulation: str | None = None,
     mio_budget: int | None = None,
     refine: bool = False,
     tau_step: str = "auto",
@@ -90,6 +91,8 @@ def cross_validate(
         :func:`sparsecv_mio.search.methods.method_for`.
     backend : str
         Who solves the MIOs of `joint`, `algorithm1` and `grid`, see :data:`sparsecv_mio.formulation.backends.BACKENDS`.
+    formulation : str, optional
+        Which of the backend's models: `benders` of gurobi, for one. The backend's first by default.
     mio_budget : int, optional
         Most MIOs those three may solve.
     refine : bool
@@ -132,7 +135,7 @@ def cross_validate(
     check_options(dataset, folds, gap, one_se, time_limit, threads)
     chosen(oracles)
     how, how_tau = word_of(Engine, engine, "engine"), word_of(TauStep, tau_step, "tau step")
-    check_method(method, backend, mio_budget, how_tau)
+    check_method(method, backend, mio_budget, how_tau, formulation)
     grid = Grid.of(gammas, taus, dataset.p)
     clock = Clock(time_limit, stop)
     data = standardize(dataset, scale, intercept)
@@ -150,7 +153,9 @@ def cross_validate(
     if method == ROUNDS:
         run = CrossValidation(data, folds, grid, gap, clock, workers, progress, how)
     else:
-        run = METHODS[method](data, folds, grid, gap, clock, workers, progress, backend, mio_budget)
+        one_by_one = METHODS[method](data, folds, grid, gap, clock, workers, progress, backend, mio_budget)
+        one_by_one.formulation = formulation
+        run = one_by_one
     run.oracles = Oracles(run, oracles)
     _carry_out(run, checkpoint, resume, trace)
     score_one_pair(run)

@@ -367,7 +367,9 @@ class JointSearch(OneByOne):
         """The optimum on all rows by a vendor's solver: a list without supports, below its dual bound."""
         full = self.listing(g)
         problem = full.problem
-        outcome = get_backend(self.backend).solve(problem, min(tau, problem.q), limits=self.limits())
+        outcome = get_backend(self.backend).solve(
+            problem, min(tau, problem.q), limits=self.limits(), formulation=self.formulation
+        )
         return Listed((), max(outcome.lower, 0.0) - full.allowance), outcome.nodes
 
 

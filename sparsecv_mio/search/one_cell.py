@@ -83,10 +83,11 @@ class CellSolver(FoldJob):
         backend: str,
         limits: Callable[[], Limits],
         oracles: Oracles | None = None,
+        formulation: str | None = None,
     ) -> None:
         super().__init__(data, folds, gammas, taus, full, cells, UNLIMITED, expired, oracles)
         self.backend = backend
-        self.vendor = VendorCells(backend, limits, expired)
+        self.vendor = VendorCells(backend, limits, expired, formulation)
         self.store = FoldStore(data, folds)
 
     def glance(self, fold: int, g: int, made: Fold) -> PathResult:

@@ -55,9 +55,11 @@ def word_of(kind: type[Word], value: str, option: str) -> Word:
         raise BadInput(f"{option} {value!r} is unknown: use one of {', '.join(kind)}") from None
 
 
-def check_method(method: str, backend: str, mio_budget: int | None, tau_step: str) -> None:
+def check_method(
+    method: str, backend: str, mio_budget: int | None, tau_step: str, formulation: str | None = None
+) -> None:
     """Raise `BadInput` for a method or backend that is unknown, or options that do not go together."""
-    from sparsecv_mio.formulation.backends import BACKENDS
+    from sparsecv_mio.formulation.backends import BACKENDS, get_backend
     from sparsecv_mio.search.methods import BY_MIO, METHODS
 
     words = ("auto", "rounds", *METHODS, "descent")
@@ -67,6 +69,10 @@ def check_method(method: str, backend: str, mio_budget: int | None, tau_step: st
         raise BadInput(f"backend {backend!r} is unknown: use one of {', '.join(BACKENDS)}")
     if method not in (*BY_MIO, "auto") and backend != "native":
         raise BadInput(f"backend {backend}: method {method} is the native engine's; use {', '.join(BY_MIO)}")
+    if formulation is not None:
+        known = tuple(get_backend(backend).capabilities.formulations)
+        if backend == "native" or formulation not in known:
+            raise BadInput(f"formulation {formulation!r}: give a backend that has it; {backend} has {', '.join(known)}")
     if mio_budget is not None and (method not in BY_MIO or mio_budget < 0):
         raise BadInput("an MIO budget is at least 0 and for the methods that count MIOs: " + ", ".join(BY_MIO))
     if method != "descent" and tau_step != "auto":

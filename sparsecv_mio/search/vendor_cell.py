@@ -49,10 +49,18 @@ class VendorCells:
     limits : callable
         What is left of the time, asked before each solve.
     expired : callable
+    formulation : str, optional
+        Which of the backend's models, `benders` for one; its first by default.
     """
 
-    def __init__(self, backend: str, limits: Callable[[], Limits], expired: Callable[[], bool]) -> None:
-        self.backend, self.limits, self.expired = backend, limits, expired
+    def __init__(
+        self,
+        backend: str,
+        limits: Callable[[], Limits],
+        expired: Callable[[], bool],
+        formulation: str | None = None,
+    ) -> None:
+        self.backend, self.limits, self.expired, self.formulation = backend, limits, expired, formulation
         self.points: deque[FloatArray] = deque(maxlen=SHARED_POINTS)
 
     def solve(self, problem: SparseProblem, tau: int, first: list[IntArray]) -> PathResult:
@@ -77,8 +85,9 @@ class VendorCells:
                 at_most=tuple((size - 1, tuple(s.tolist())) for s in found),
             )
             outcome = get_backend(self.backend).solve(
-                problem, size, start=start, limits=self.limits(), constraints=allowed, advice=advice
-            )
+                problem, size, start=start, limits=self.limits(), constraints=allowed, advice=advice,
+                formulation=self.formulation,
+            )  # fmt: skip
             start, advice = None, Advice(points=advice.points)
             nodes += outcome.nodes
             lower = lower if found else max(outcome.lower, 0.0)

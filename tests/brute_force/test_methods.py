@@ -91,6 +91,20 @@ def test_every_backend_gives_the_same_answer(backend: str, plain: tuple[Dataset,
     assert backend in theirs.work.engine
 
 
+def test_benders_gives_the_same_answer(plain: tuple[Dataset, FoldPlan]) -> None:
+    usable = get_backend("gurobi").available()
+    if not usable.usable:
+        pytest.skip(usable.why)
+    data, folds = plain
+    ask = {"gammas": [0.01, 0.1], "taus": range(0, 7), "gap": 0.0, "threads": 1}
+    ours = cross_validate(data, folds, **ask)  # type: ignore[arg-type]
+    for method in ("joint", "grid"):
+        theirs = cross_validate(data, folds, method=method, backend="gurobi", formulation="benders", **ask)  # type: ignore[arg-type]
+        assert (theirs.status, theirs.tau, theirs.support) == ("proved", ours.tau, ours.support)
+        assert theirs.cv_error == pytest.approx(ours.cv_error, rel=1e-10)
+        assert theirs.work.engine.endswith("gurobi, benders")
+
+
 def test_near_ties_of_a_vendor_are_all_found() -> None:
     """Two columns that only the held-out rows tell apart: both supports are candidates, h is an interval."""
     rng = np.random.default_rng(0)
@@ -140,6 +154,8 @@ def test_budget_stops_with_valid_bounds(plain: tuple[Dataset, FoldPlan]) -> None
         ({"method": "rounds", "backend": "scip"}, "native"),
         ({"mio_budget": 4}, "budget"),
         ({"method": "grid", "mio_budget": -1}, "budget"),
+        ({"backend": "highs", "formulation": "benders"}, "outer"),
+        ({"formulation": "benders"}, "tree"),
     ],
 )
 def test_bad_options_name_themselves(option: dict[str, object], word: str, plain: tuple[Dataset, FoldPlan]) -> None:
