@@ -101,6 +101,8 @@ class CellSolver(FoldJob):
     def solve(self, where: Where, first: list[IntArray], effort: int = UNLIMITED) -> int:
         """Hand one cell to branch-and-bound, supports to start from given; returns the nodes."""
         g, t, fold = where
+        if self.cells.final[where]:  # decided since it was picked, or at the first look
+            return 0
         made = self.store.get(fold)
         here = made.problem.with_gamma(float(self.gammas[g]))
         if self.backend == NATIVE:

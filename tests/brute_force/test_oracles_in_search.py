@@ -45,8 +45,7 @@ def check(seed: int, **size: int) -> None:
         on = solved(case, method, gap, oracles)
         valid(case, on, low, high)
         assert on.status == off.status, (oracles, method, gap)
-        if not np.isfinite(off.upper):  # rounding leaves some cells undecided: nothing more to compare
-            assert not np.isfinite(on.upper)
+        if off.status != "proved":  # rounding leaves cells undecided: the intervals are valid, and wide
             continue
         scale = max(off.upper, 1e-300)
         room = gap * scale + off.allowance + on.allowance + 1e-9 * scale

@@ -1,0 +1,270 @@
+"""Oracles of a search: options, what they may say, and what the record says of them."""
+
+from __future__ import annotations
+
+import json
+import math
+from itertools import combinations
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from sparsecv_mio.bounds.fold import TIE, FoldBounds
+from sparsecv_mio.bounds.form import fold_form
+from sparsecv_mio.bounds.reused import points_of, reuse
+from sparsecv_mio.certificate.record import Record, read_record
+from sparsecv_mio.cli import run as main
+from sparsecv_mio.data.dataset import Dataset
+from sparsecv_mio.data.folds import FoldPlan, make_folds
+from sparsecv_mio.data.standard import StandardData, standardize
+from sparsecv_mio.errors import BadInput
+from sparsecv_mio.kernels.reused_dual import DROPPED, INSIDE
+from sparsecv_mio.problem.accumulate import direct_moments, full_problem, row_moments, training_moments
+from sparsecv_mio.search import oracles as room
+from sparsecv_mio.search.allfolds import root_of
+from sparsecv_mio.search.allfolds.full import FullData
+from sparsecv_mio.search.allfolds.reused import fold_duals
+from sparsecv_mio.search.cells import CellTable
+from sparsecv_mio.search.driver import cross_validate
+from sparsecv_mio.search.oracles import Oracle, chosen
+from sparsecv_mio.search.proposals import Proposals, propose
+from sparsecv_mio.search.reduced import restricted
+from sparsecv_mio.search.request import Grid
+from sparsecv_mio.units import Estimate
+
+ASK = {"gammas": [0.05, 1.0], "taus": range(1, 7), "threads": 1}
+
+
+def drawn(n: int = 40, p: int = 6, seed: int = 0) -> Dataset:
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, p))
+    X[:, 2] += 0.8 * X[:, 0]
+    return Dataset.from_arrays(X, X @ [3.0, 0, -2.0, 0.4, 0, 0.2][:p] + rng.normal(size=n))
+
+
+@pytest.fixture(scope="module")
+def plain() -> tuple[Dataset, FoldPlan]:
+    data = drawn()
+    return data, make_folds("8", data)
+
+
+# -- options ----------------------------------------------------------------------------------------------------------
+
+
+def test_names() -> None:
+    assert chosen("glru, iacv") == {Oracle.GLRU, Oracle.IACV}
+    assert chosen(("treecv",)) == {Oracle.TREECV}
+    assert chosen("none") == chosen(()) == chosen(["none"]) == frozenset()
+    assert Oracle.TREECV in chosen(None) and Oracle.IACV not in chosen(None)
+
+
+@pytest.mark.parametrize("words", ["glru,tree", "none,glru", "", "GLRU"])
+def test_other_names_are_refused(words: str) -> None:
+    with pytest.raises(BadInput, match="oracles"):
+        chosen(words)
+
+
+def test_command_line(plain: tuple[Dataset, FoldPlan], tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    data, _ = plain
+    table = np.column_stack([data.X, data.y])
+    file = tmp_path / "data.csv"
+    np.savetxt(file, table, delimiter=",", header=",".join([*data.names, "y"]), comments="")
+    ask = ["solve", str(file), "--target", "y", "--folds", "5", "--gamma", "0.1,1", "--quiet"]
+    assert main([*ask, "--oracles", "glru,tree"]) == 2
+    assert "--oracles: unknown word 'tree'" in capsys.readouterr().err
+    for words in ("none", "glru,iacv,treecv"):
+        out = tmp_path / "answer.json"
+        assert main([*ask, "--oracles", words, "--json", str(out)]) == 0
+        told = json.loads(out.read_text())["work"]["oracles"]
+        assert [one["oracle"] for one in told] == ([] if words == "none" else words.split(","))
+
+
+@pytest.mark.parametrize("method", ["rounds", "joint", "algorithm1", "grid", "descent"])
+def test_every_method_takes_them(method: str, plain: tuple[Dataset, FoldPlan]) -> None:
+    data, folds = plain
+    off = cross_validate(data, folds, method=method, oracles="none", **ASK)  # type: ignore[arg-type]
+    on = cross_validate(data, folds, method=method, oracles="glru,iacv,treecv", **ASK)  # type: ignore[arg-type]
+    assert (on.status, on.gamma, on.tau, on.support) == (off.status, off.gamma, off.tau, off.support)
+    assert on.cv_error == pytest.approx(off.cv_error, rel=1e-10)
+    assert off.work.oracles == () and [one.oracle for one in on.work.oracles] == list(Oracle)
+
+
+# -- the record -------------------------------------------------------------------------------------------------------
+
+
+def test_old_records_still_read(plain: tuple[Dataset, FoldPlan], tmp_path: Path) -> None:
+    data, folds = plain
+    record = cross_validate(data, folds, oracles="glru,treecv", **ASK)  # type: ignore[arg-type]
+    assert Record.from_json(record.to_json()) == record
+    entries = json.loads(record.to_json())
+    del entries["work"]["oracles"]
+    file = tmp_path / "old.json"
+    file.write_text(json.dumps(entries))
+    old = read_record(file)
+    assert isinstance(old, Record) and old.work.oracles == () and old.table == record.table
+
+
+def test_what_is_saved_is_told() -> None:
+    data = drawn(n=64)
+    folds = make_folds("16", data)
+    ask = {"gammas": [5.0], "taus": [1, 2, 3], "threads": 1, "gap": 0.0, "method": "rounds", "engine": "per-fold"}
+    record = cross_validate(data, folds, oracles="glru,treecv", **ask)  # type: ignore[arg-type]
+    glru, tree = record.work.oracles
+    off = cross_validate(data, folds, oracles="none", **ask)  # type: ignore[arg-type]
+    assert glru.asked == 3 * 16 and 0 < glru.mios <= glru.asked and glru.seconds > 0.0
+    assert record.work.mios == off.work.mios - glru.mios
+    read = tree.asked * 60 - tree.rows
+    assert tree.asked == 16 and 0 < read <= 64 * math.ceil(math.log2(16))
+
+
+# -- treecv -----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("spec", ["loo", "blocks:7", "holdout:0.3", "5"])
+def test_direct_moments_are_those_of_the_tree(spec: str, plain: tuple[Dataset, FoldPlan]) -> None:
+    data = standardize(plain[0])
+    folds = make_folds(spec, plain[0])
+    for (a, tree), (b, direct) in zip(training_moments(data, folds), direct_moments(data, folds), strict=True):
+        assert a == b and tree.n == direct.n
+        np.testing.assert_allclose(tree.scatter, direct.scatter, rtol=1e-12, atol=1e-13)
+        np.testing.assert_allclose(tree.mean, direct.mean, rtol=1e-12, atol=1e-14)
+    assert [fold for fold, _ in direct_moments(data, folds, [0])] == [0]
+
+
+# -- glru -------------------------------------------------------------------------------------------------------------
+
+
+def values(problem: object, size: int) -> dict[tuple[int, ...], float]:
+    """f of every support of a size."""
+    return {s: problem.ridge(np.array(s))[1] for s in combinations(range(problem.q), size)}  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize("intercept", ["fold", "global", "none"])
+@pytest.mark.parametrize("gamma", [0.02, 1.0, 30.0])
+def test_reused_duals_are_below_every_support(gamma: float, intercept: str) -> None:
+    dataset = drawn(n=25, seed=3)
+    data = standardize(dataset, "length", intercept)
+    points = points_of(fold_form(full_problem(data, gamma)), range(7))
+    decided = 0
+    for spec in ("loo", "blocks:5"):
+        folds = make_folds(spec, dataset)
+        for fold, moments in training_moments(data, folds):
+            problem = moments.problem(data, gamma)
+            here = FoldBounds(problem, *data.rows(folds.test_rows(fold)), points.diagonal if points else None)
+            here.search(range(1, 6))
+            tested = reuse(here, points, range(1, 6), TIE, exact=True)
+            assert tested is not None and tested.sizes.tolist() == [1, 2, 3, 4, 5]
+            for t, size in enumerate(tested.sizes.tolist()):
+                f = values(problem, size)
+                best = min(f.values())
+                assert tested.dual[t] <= best * (1.0 + 1e-12)
+                near = [s for s, value in f.items() if value <= best * (1.0 + 1e-9)]
+                assert not any(tested.status[t, j] == DROPPED for s in near for j in s)
+                assert all(set(np.flatnonzero(tested.status[t] == INSIDE)) <= set(s) for s in near)
+                if tested.decided[t]:
+                    decided += 1
+                    assert len(near) == 1 and set(near[0]) == set(np.flatnonzero(here.supports[size]))
+                    exact = here.cells([size])[0]
+                    lower, upper = tested.numbers[t, 2:4]
+                    assert lower <= exact.upper * (1.0 + 1e-9) and upper >= exact.lower * (1.0 - 1e-9)
+    assert decided > 0 or gamma < 1.0
+
+
+@pytest.mark.parametrize("intercept", ["fold", "global"])
+@pytest.mark.parametrize("spec", ["loo", "blocks:2"])
+def test_duals_of_all_folds_at_once(spec: str, intercept: str) -> None:
+    """From the held-out rows alone: the dual value in the fold's own centred moments, by plain numpy."""
+    dataset = drawn(n=60, seed=5)
+    data, folds, gamma = standardize(dataset, "length", intercept), make_folds(spec, dataset), 2.0
+    cells = CellTable.empty(1, 6, folds.k)
+    full = FullData(data, folds, row_moments(data, slice(0, data.n)), np.arange(1, 7), cells, 1)
+    from sparsecv_mio.formulation.backends.native.path import solve_path
+
+    problem = full.base.with_gamma(gamma)
+    root = root_of(full, 0, gamma, solve_path(problem, list(range(1, 7))), room_engine())
+    points = points_of(fold_form(problem), range(1, 7))
+    assert root is not None and points is not None
+    share = np.full(folds.k, 0.6)
+    b, size = points.beta[2], 3
+    quad, dual, d = fold_duals(root, b, size, full.rows(0, folds.k), share, points.diagonal)
+    for fold, moments in training_moments(data, folds):
+        here = moments.problem(data, gamma)
+        w = 0.6 * points.diagonal
+        G = here.M - np.diag(w)
+        g = here.c - G @ b
+        np.testing.assert_allclose(d[fold], g * g / w, rtol=1e-8, atol=1e-12)
+        expected = here.yy - b @ G @ b - np.sort(g * g / w)[-size:].sum()
+        assert dual[fold] == pytest.approx(expected, rel=1e-9)
+        assert quad[fold] >= b @ G @ b * (1.0 - 1e-9)
+
+
+def room_engine() -> object:
+    """Trees for all folds whatever the plan."""
+    from sparsecv_mio.search.allfolds import Engine
+
+    return Engine.ENUMERATE
+
+
+def test_restricted_problem(plain: tuple[Dataset, FoldPlan]) -> None:
+    data = standardize(plain[0])
+    problem = full_problem(data, 1.0)
+    keep = np.array([0, 2, 5])
+    part = restricted(problem, keep)
+    assert part.ridge(np.array([0, 2]))[1] == problem.ridge(np.array([0, 5]))[1]
+    assert part.spectrum()[0] >= problem.spectrum()[0] * (1.0 - 1e-9)
+
+
+# -- iacv -------------------------------------------------------------------------------------------------------------
+
+
+def proposals_of(data: StandardData, folds: FoldPlan, grid: Grid) -> Proposals:
+    return propose(data, folds, grid, lambda: False)
+
+
+def test_proposals_are_the_supports_of_the_relaxations(plain: tuple[Dataset, FoldPlan]) -> None:
+    dataset, folds = plain
+    data = standardize(dataset)
+    grid = Grid.of([0.05, 1.0], range(1, 7), data.q)
+    made = proposals_of(data, folds, grid)
+    assert made.fits == 2 * folds.k and set(made.error) == {0, 1}
+    assert made.order([1, 0])[0] == min(made.error, key=made.error.__getitem__)
+    assert made.support(0, 2, 3)[0].tolist() == [0, 2] and made.often(1, 2)[0].tolist() == [0, 2]
+    assert made.support(0, 0, 0) == [] and made.often(0, 0) == []
+
+
+@pytest.mark.parametrize("method", ["rounds", "joint", "algorithm1"])
+@pytest.mark.parametrize("error", [0.0, 1e300])
+def test_an_estimate_cannot_prune(
+    method: str, error: float, plain: tuple[Dataset, FoldPlan], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Proposals and errors that are as wrong as can be change nothing that is certified."""
+    dataset, folds = plain
+    off = cross_validate(dataset, folds, method=method, oracles="none", gap=0.0, **ASK)  # type: ignore[arg-type]
+
+    def lie(data: StandardData, folds: FoldPlan, grid: Grid, expired: object) -> Proposals:
+        rng = np.random.default_rng(1)
+        ranking = {g: np.argsort(rng.random((folds.k, data.q)), axis=1) for g in range(len(grid.gammas))}
+        nonzero = {g: np.full(folds.k, data.q) for g in ranking}
+        return Proposals(ranking, nonzero, {0: Estimate(error), 1: Estimate(1.0 - error)}, 2 * folds.k)
+
+    monkeypatch.setattr(room, "propose", lie)
+    on = cross_validate(dataset, folds, method=method, oracles="iacv", gap=0.0, **ASK)  # type: ignore[arg-type]
+    assert (on.status, on.gamma, on.tau, on.chosen_folds.supports) == (
+        off.status, off.gamma, off.tau, off.chosen_folds.supports
+    )  # fmt: skip
+    assert on.lower == pytest.approx(off.lower, rel=1e-9) and on.upper == pytest.approx(off.upper, rel=1e-9)
+
+
+def test_nothing_in_a_proposal_is_a_bound() -> None:
+    """The types of what IACV hands over: supports and estimates; the table of cells is only read."""
+    import inspect
+    import typing
+
+    from sparsecv_mio.search import proposals
+
+    hints = typing.get_type_hints(Proposals)
+    assert hints["error"] == dict[int, Estimate]
+    source = inspect.getsource(proposals)
+    for word in (".narrow(", ".settle(", "CertifiedLower", "CertifiedUpper", "Interval"):
+        assert word not in source
