@@ -80,11 +80,10 @@ class Proposals:
         found = 0
         for g in self.ranking:
             for t, tau in enumerate(taus.tolist()):
-                common = np.sort(full[g].cells[tau].support)
-                for fold in np.flatnonzero(cells.decided[g, t]).tolist():
-                    final = cells.pool.supports[cells.support[g, t, fold]]
+                common = cells.pool.number(full[g].cells[tau].support)
+                for fold in np.flatnonzero(cells.decided[g, t] & (cells.support[g, t] != common)).tolist():
                     mine = self.support(g, tau, fold)
-                    found += bool(mine and np.array_equal(mine[0], final) and not np.array_equal(final, common))
+                    found += bool(mine and np.array_equal(mine[0], cells.pool.supports[cells.support[g, t, fold]]))
         return found
 
 
