@@ -19,10 +19,11 @@ from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.folds import FoldPlan, make_folds
 from sparsecv_mio.data.standard import StandardData, standardize
 from sparsecv_mio.errors import BadInput
+from sparsecv_mio.formulation.backends.native.path import solve_path
 from sparsecv_mio.kernels.reused_dual import DROPPED, INSIDE
 from sparsecv_mio.problem.accumulate import direct_moments, full_problem, row_moments, training_moments
 from sparsecv_mio.search import oracles as room
-from sparsecv_mio.search.allfolds import root_of
+from sparsecv_mio.search.allfolds import Engine, root_of
 from sparsecv_mio.search.allfolds.full import FullData
 from sparsecv_mio.search.allfolds.reused import fold_duals
 from sparsecv_mio.search.cells import CellTable
@@ -179,10 +180,8 @@ def test_duals_of_all_folds_at_once(spec: str, intercept: str) -> None:
     data, folds, gamma = standardize(dataset, "length", intercept), make_folds(spec, dataset), 2.0
     cells = CellTable.empty(1, 6, folds.k)
     full = FullData(data, folds, row_moments(data, slice(0, data.n)), np.arange(1, 7), cells, 1)
-    from sparsecv_mio.formulation.backends.native.path import solve_path
-
     problem = full.base.with_gamma(gamma)
-    root = root_of(full, 0, gamma, solve_path(problem, list(range(1, 7))), room_engine())
+    root = root_of(full, 0, gamma, solve_path(problem, list(range(1, 7))), Engine.ENUMERATE)
     points = points_of(fold_form(problem), range(1, 7))
     assert root is not None and points is not None
     share = np.full(folds.k, 0.6)
@@ -197,13 +196,6 @@ def test_duals_of_all_folds_at_once(spec: str, intercept: str) -> None:
         expected = here.yy - b @ G @ b - np.sort(g * g / w)[-size:].sum()
         assert dual[fold] == pytest.approx(expected, rel=1e-9)
         assert quad[fold] >= b @ G @ b * (1.0 - 1e-9)
-
-
-def room_engine() -> object:
-    """Trees for all folds whatever the plan."""
-    from sparsecv_mio.search.allfolds import Engine
-
-    return Engine.ENUMERATE
 
 
 def test_restricted_problem(plain: tuple[Dataset, FoldPlan]) -> None:
