@@ -185,8 +185,9 @@ class OracleWork:
     """What an oracle did for a search. Counts are facts of the run; `nodes` is an estimate, as those trees never grew.
 
     `asked` questions put to it and the `seconds` it took; what was spared: `mios` cells decided without branching (nor
-    relaxed later), `relaxations` never run besides, `columns` fixed before a search over supports began, `rows` not read;
-    `hits` cells whose final support it was the first to name; `nodes` the trees spared, at the mean of those grown.
+    relaxed later), `relaxations` never run besides, `columns` fixed before a search over supports began, `rows` not
+    read; `hits` cells whose final support it was the first to name; `nodes` the trees spared, at the mean of those
+    grown.
     """
 
     oracle: str

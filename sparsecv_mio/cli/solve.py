@@ -129,7 +129,7 @@ def solve(
             metavar="LIST|none",
             help="What helps the search, some of glru,iacv,treecv; the answer is the same. glru: relaxations of all "
             "rows tested in every fold first; iacv: supports named by the relaxations of all folds run at once; "
-            "treecv: moments of the folds along a tree. [treecv, and glru where it pays]",
+            "treecv: moments of the folds along a tree. [treecv, and glru before MIOs of --backend]",
             show_default=False,
         ),
     ] = None,

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from sparsecv_mio.data.folds import FoldPlan
 from sparsecv_mio.data.standard import StandardData
-from sparsecv_mio.formulation.backends.native.path import SMALL, PathCell, PathResult, solve_path
+from sparsecv_mio.formulation.backends.native.path import PathCell, PathResult, solve_path
 from sparsecv_mio.problem.accumulate import Moments
 from sparsecv_mio.problem.problem import FloatArray, SparseProblem
 from sparsecv_mio.search.candidates import FoldRows
@@ -95,7 +95,7 @@ class FoldJob:
         if self.oracles is None:
             return grow(problem, taus, starts)
         named = [support for tau in taus for support in self.oracles.named(g, tau, fold)]
-        return self.oracles.solve(problem, g, taus, named + starts, grow, dear=problem.q > SMALL)
+        return self.oracles.solve(problem, g, taus, named + starts, grow, dear=False)
 
     def settle(
         self,

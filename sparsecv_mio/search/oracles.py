@@ -186,7 +186,7 @@ class Oracles:
     ) -> PathResult:
         """Hand taus of one fold and gamma to `solver`, but for what the points on all rows decide.
 
-        By default only where `solver` is `dear`: the path tree of few columns is done before the test is. With
+        By default only where `solver` is `dear`, a vendor's: our own trees are done before the test is. With
         `restrict` columns that are in no optimum of a single tau are taken out; vendors' cells fix their own.
         """
         points = self.points(g) if dear or self.eager else None

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from sparsecv_mio.bounds.fold import FoldBounds
 from sparsecv_mio.bounds.reused import Points, Tested, reuse
-from sparsecv_mio.formulation.backends.native.path import PathCell, PathResult
+from sparsecv_mio.formulation.backends.native.path import SMALL, PathCell, PathResult
 from sparsecv_mio.kernels.reused_dual import DROPPED
 from sparsecv_mio.problem.problem import SparseProblem
 from sparsecv_mio.units import KEEP_RTOL
@@ -60,14 +60,16 @@ def solve_reduced(
     tested: Tested | None = None
     if asked:
         fold.try_supports(starts)
-        fold.search(asked)
+        if problem.q <= SMALL:  # beyond, elimination costs more than a tree
+            fold.search(asked)
         tested = reuse(fold, points, asked, KEEP_RTOL)
     if tested is None:
         tell(0, 0, 0, time.perf_counter() - begun)
         return solver(problem, list(taus), list(starts))
     decided = {int(tested.sizes[t]): _decided(fold, int(tested.sizes[t])) for t in np.flatnonzero(tested.decided)}
     left = [tau for tau in taus if tau not in decided]
-    known = [*starts, *(np.flatnonzero(fold.supports[tau]) for tau in left if 0 < tau < fold.m)]
+    held = [tau for tau in left if 0 < tau < fold.m and np.isfinite(fold.best[tau])]
+    known = [*starts, *(np.flatnonzero(fold.supports[tau]) for tau in held)]
     keep = np.arange(problem.q)
     copies = problem.copy_of is not None and bool(np.any(problem.copy_of >= 0))
     if restrict and not copies and len(left) == 1 and left[0] in tested.sizes:
