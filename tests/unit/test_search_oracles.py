@@ -172,6 +172,31 @@ def test_reused_duals_are_below_every_support(gamma: float, intercept: str) -> N
     assert decided > 0 or gamma < 1.0
 
 
+def plain_duals(fold: FoldBounds, beta: np.ndarray, sizes: list[int]) -> np.ndarray:
+    """The kernel in numpy: D at each point, in the units of the problem."""
+    form = fold.form
+    assert form is not None
+    b = beta / form.scale
+    G = form.M - np.diag(form.w)
+    d = np.sort((form.c - b @ G) ** 2 / form.w, axis=1)[:, ::-1]
+    top = np.array([row[:size].sum() for row, size in zip(d, sizes, strict=True)])
+    return np.asarray(form.yy - np.einsum("ti,ij,tj->t", b, G, b) - top)
+
+
+def test_kernel_against_numpy() -> None:
+    dataset = drawn(n=30, seed=9)
+    data, sizes = standardize(dataset), [1, 2, 3, 4, 5]
+    points = points_of(fold_form(full_problem(data, 0.5)), sizes)
+    assert points is not None
+    folds = make_folds("6", dataset)
+    for fold, moments in training_moments(data, folds):
+        here = FoldBounds(moments.problem(data, 0.5), *data.rows(folds.test_rows(fold)), points.diagonal)
+        here.search(sizes)
+        tested = reuse(here, points, sizes, TIE)
+        assert tested is not None
+        np.testing.assert_allclose(tested.dual, plain_duals(here, points.beta, sizes), rtol=1e-10)
+
+
 @pytest.mark.parametrize("intercept", ["fold", "global"])
 @pytest.mark.parametrize("spec", ["loo", "blocks:2"])
 def test_duals_of_all_folds_at_once(spec: str, intercept: str) -> None:
