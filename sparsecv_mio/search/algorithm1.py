@@ -25,6 +25,8 @@ from sparsecv_mio.formulation.backends.native.path import PathResult, solve_path
 from sparsecv_mio.formulation.outcome import Limits
 from sparsecv_mio.problem.accumulate import row_moments
 from sparsecv_mio.search.candidates import FoldRows
+from sparsecv_mio.search.cells import State
+from sparsecv_mio.search.checkpoint import below
 from sparsecv_mio.search.driver import Clock, CrossValidation, Grid, Progress
 from sparsecv_mio.search.one_cell import NATIVE, UNLIMITED, CellSolver, Fold, Where
 from sparsecv_mio.search.vendor_cell import VENDOR_GAP
@@ -76,15 +78,25 @@ class OneByOne(CrossValidation):
         self.asked = np.zeros(self.cells.final.shape, dtype=bool)
         self.value = np.full(self.cells.final.shape, np.inf)  # least value of the heuristic support of each cell
         self.solver: CellSolver | None = None
+        self.begun = False  # whether the limit let `begin` come to its end
 
     def state(self) -> dict[str, NDArray[Any]]:
         """Where the run stands, beside the cells."""
-        return super().state() | {"asked": self.asked}
+        return super().state() | {"asked": self.asked, "value": self.value, "begun": np.array(self.begun)}
+
+    def carry_on(self, state: State) -> None:
+        """Go to where `state` was archived; from the start where it was archived before `begin` came to its end."""
+        if below("run", state)["begun"]:
+            super().carry_on(state)
+        else:
+            self.begin()
 
     def restore(self, state: dict[str, NDArray[Any]]) -> None:
         """Go to where `state` was taken."""
         super().restore(state)
         self.asked[...] = state["asked"]
+        self.value[...] = state["value"]
+        self.begun = True
 
     def prepare(self) -> None:
         """Heuristic supports on all rows, and who solves the cells."""
@@ -115,6 +127,11 @@ class OneByOne(CrossValidation):
             self.solver.store.put(fold, made)
             for g in range(len(self.grid.gammas)):
                 self.glanced(fold, g, self.solver.glance(fold, g, made))
+                if self.clock.expired():
+                    break
+            if self.clock.expired():
+                break
+        self.begun = not self.clock.expired()
         self._report()
 
     def limits(self) -> Limits:
@@ -213,6 +230,7 @@ class Algorithm1(OneByOne):
         """Phase one."""
         super().begin()
         bracket(self, np.arange(len(self.grid.gammas)), np.arange(len(self.grid.taus)))
+        self.begun = not self.clock.expired()
         self._report()
 
     def pick(self) -> list[Where]:

@@ -109,6 +109,7 @@ class JointSearch(OneByOne):
                 left.append(g)
         if left:
             self.look_one_by_one(left)
+        self.begun = not self.clock.expired()
         self._report()
 
     def look_one_by_one(self, gammas: list[int]) -> None:
@@ -122,6 +123,8 @@ class JointSearch(OneByOne):
                 known = {tau: _unproved(cell) for tau, cell in self.full[g].cells.items()}
                 here = made.problem.with_gamma(float(self.grid.gammas[g]))
                 self.solver.settle(fold, g, rows, here, made.rows, PathResult(known, 0, False), relax=False)
+            if self.clock.expired():
+                break
 
     def root(self, g: int) -> Root | None:
         """The fit on all rows that trees for all folds start from; None where they are no use."""

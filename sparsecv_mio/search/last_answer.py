@@ -19,6 +19,8 @@ SMALL_FOLD = 16  # rows; more folds, of at most this size, are left out of the f
 def score_one_pair(run: CrossValidation) -> None:
     """Score the pair with the fewest folds missing in these folds, unless some pair has none missing.
 
+    Of several such the one with the least held-out error in the other folds.
+
     No tree is run. Few folds get the best support at hand and the bounds that hold without a proof; many small ones the
     full-data support, left out of in closed form, with no bound.
     """
@@ -26,7 +28,8 @@ def score_one_pair(run: CrossValidation) -> None:
     count = missing.sum(axis=2)
     if count.min() == 0:
         return
-    g, t = (int(i) for i in np.unravel_index(int(np.argmin(count)), count.shape))
+    known = np.where(missing, 0.0, run.cells.nominal).sum(axis=2)
+    g, t = (int(i) for i in np.unravel_index(int(np.lexsort((known.ravel(), count.ravel()))[0]), count.shape))
     if count[g, t] > FEW_FOLDS and run.folds.sizes.max() <= SMALL_FOLD:
         _leave_out(run, g, t)
     which = np.flatnonzero(~np.isfinite(run.cells.nominal[g, t]))

@@ -19,9 +19,11 @@ from sparsecv_mio.data.readers import read_dataset
 from sparsecv_mio.data.standard import standardize
 from sparsecv_mio.errors import BadInput, CorruptStore
 from sparsecv_mio.search import checkpoint
+from sparsecv_mio.search.algorithm1 import OneByOne
 from sparsecv_mio.search.answer import build_record
 from sparsecv_mio.search.clock import Clock
 from sparsecv_mio.search.descent import Descent, TauStep
+from sparsecv_mio.search.last_answer import score_one_pair
 from sparsecv_mio.search.methods import METHODS
 from sparsecv_mio.search.request import Grid
 from sparsecv_mio.search.run import CrossValidation
@@ -162,6 +164,33 @@ def test_ties_and_rounding_do_not_depend_on_threads() -> None:
         alone.begin()
         together.begin()
         assert finish(alone) == finish(together)
+
+
+@pytest.mark.parametrize("method", sorted(METHODS))
+def test_a_limit_within_the_first_look(method: str, tmp_path: Path) -> None:
+    """The first look at the folds heeds the limit; carried on, it is taken from the start."""
+    whole = prepared(method)
+    whole.begin()
+    limited, store = prepared(method), tmp_path / "run.ck"
+    limited.clock = Clock(1e-9, None)
+    checkpoint.carry_out(limited, store, None)
+    assert isinstance(limited, CrossValidation)
+    score_one_pair(limited)
+    scored = np.isfinite(limited.cells.nominal)
+    assert scored.all(axis=2).any() and (method == "joint" or not scored.all())
+    assert limited.bounds().floor <= limited.bounds().ceiling
+    resumed = prepared(method)
+    checkpoint.resume(resumed, store)
+    assert finish(resumed) == finish(whole)
+
+
+def test_values_of_heuristic_supports_are_stored() -> None:
+    """Bounds without branching decide by them which cells need no MIO."""
+    run, other = prepared("algorithm1"), prepared("algorithm1")
+    run.begin()
+    other.carry_on(run.archive())
+    assert isinstance(run, OneByOne) and isinstance(other, OneByOne)
+    assert np.isfinite(run.value).any() and np.array_equal(run.value, other.value)
 
 
 def test_other_runs_and_damaged_files_are_refused(tmp_path: Path) -> None:
