@@ -31,6 +31,8 @@ from sparsecv_mio.search.driver import Clock, CrossValidation, Grid, Progress
 from sparsecv_mio.search.one_cell import NATIVE, UNLIMITED, CellSolver, Fold, Where
 from sparsecv_mio.search.vendor_cell import VENDOR_GAP
 
+ONE_AT_A_TIME = frozenset({"scip"})  # solves on several threads ended the process with a segmentation fault
+
 
 class Expiry(threading.Event):
     """A clock in the form of an event: set once the run should end."""
@@ -71,7 +73,7 @@ class OneByOne(CrossValidation):
         backend: str = NATIVE,
         mio_budget: int | None = None,
     ) -> None:
-        super().__init__(data, folds, grid, gap, clock, threads, progress)
+        super().__init__(data, folds, grid, gap, clock, 1 if backend in ONE_AT_A_TIME else threads, progress)
         self.backend, self.mio_budget = backend, mio_budget
         self.formulation: str | None = None  # of the backend's models; its first one by default
         self.effort = UNLIMITED

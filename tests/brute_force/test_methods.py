@@ -91,6 +91,12 @@ def test_every_backend_gives_the_same_answer(backend: str, plain: tuple[Dataset,
     assert backend in theirs.work.engine
 
 
+def test_scip_solves_one_cell_at_a_time(plain: tuple[Dataset, FoldPlan]) -> None:
+    data, folds = plain
+    asked = standardize(data), folds, Grid.of([0.01], range(1, 4), 6), 0.0, Clock(None, None), 3, None
+    assert Algorithm1(*asked, "scip").threads == 1 and Algorithm1(*asked, "highs").threads == 3
+
+
 def test_benders_gives_the_same_answer(plain: tuple[Dataset, FoldPlan]) -> None:
     usable = get_backend("gurobi").available()
     if not usable.usable:
