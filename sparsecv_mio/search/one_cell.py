@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -15,7 +16,7 @@ from sparsecv_mio.data.folds import FoldPlan
 from sparsecv_mio.data.standard import StandardData
 from sparsecv_mio.formulation.backends.native.path import PathResult
 from sparsecv_mio.formulation.outcome import Limits
-from sparsecv_mio.problem.accumulate import training_moments
+from sparsecv_mio.problem.accumulate import Moments, training_moments
 from sparsecv_mio.problem.problem import FloatArray, SparseProblem
 from sparsecv_mio.search.candidates import FoldRows
 from sparsecv_mio.search.cells import CellTable
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
 
 IntArray = NDArray[np.int64]
 Where = tuple[int, int, int]
+Source = Callable[[Sequence[int]], Iterator[tuple[int, Moments]]]
 NATIVE = "native"
 UNLIMITED = 1 << 62
 STORE_BYTES = 1 << 28
@@ -43,8 +45,8 @@ class Fold:
 class FoldStore:
     """Folds in the order of their last use, as many as fit into `STORE_BYTES`. Safe to use from several threads."""
 
-    def __init__(self, data: StandardData, folds: FoldPlan) -> None:
-        self.data, self.folds = data, folds
+    def __init__(self, data: StandardData, folds: FoldPlan, source: Source) -> None:
+        self.data, self.folds, self.source = data, folds, source
         self.room = max(2, STORE_BYTES // (24 * (data.q + 1) ** 2 + 1))
         self.held: OrderedDict[int, Fold] = OrderedDict()
         self.lock = threading.Lock()
@@ -55,7 +57,7 @@ class FoldStore:
             if fold in self.held:
                 self.held.move_to_end(fold)
                 return self.held[fold]
-        _, moments = next(training_moments(self.data, self.folds, [fold]))
+        _, moments = next(self.source([fold]))  # by the same additions as for all folds: to the last bit the same
         made = Fold(moments.problem(self.data, 1.0), FoldRows(self.data, self.folds, fold, moments))
         return self.put(fold, made)
 
@@ -88,7 +90,8 @@ class CellSolver(FoldJob):
         super().__init__(data, folds, gammas, taus, full, cells, UNLIMITED, expired, oracles)
         self.backend = backend
         self.vendor = VendorCells(backend, limits, expired, formulation)
-        self.store = FoldStore(data, folds)
+        source = oracles.training_moments if oracles is not None else partial(training_moments, data, folds)
+        self.store = FoldStore(data, folds, source)
 
     def glance(self, fold: int, g: int, made: Fold) -> PathResult:
         """Heuristic incumbents and root bounds of every tau, no branching."""

@@ -68,13 +68,15 @@ def only_support(
     """(K,) whether every other support than `mask` (K, q) is certified to lie above the fold's bar (K,)."""
     problem, size = root.problem, int(points.sizes[at])
     b = points.beta[at]
-    quad, dual, d = fold_duals(root, b, size, rows, (1.0 - eta) * (1.0 - MARGIN), points.diagonal)
-    gap = bars + ROUNDING * problem.yy - dual
-    q = problem.q
-    part = np.partition(d, (q - size - 1, q - size), axis=1)
-    inner, outer = part[:, q - size, None], part[:, q - size - 1, None]
-    fixed = np.where(mask, d - outer > gap[:, None], inner - d > gap[:, None])
-    return np.asarray(fixed.all(axis=1) & (gap >= 0.0) & (quad <= WILDEST * problem.yy))
+    # a fold of leverage one has no diagonal: its numbers are no numbers, and compare as false
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+        quad, dual, d = fold_duals(root, b, size, rows, (1.0 - eta) * (1.0 - MARGIN), points.diagonal)
+        gap = bars + ROUNDING * problem.yy - dual
+        q = problem.q
+        part = np.partition(d, (q - size - 1, q - size), axis=1)
+        inner, outer = part[:, q - size, None], part[:, q - size - 1, None]
+        fixed = np.where(mask, d - outer > gap[:, None], inner - d > gap[:, None])
+        return np.asarray(fixed.all(axis=1) & (gap >= 0.0) & (quad <= WILDEST * problem.yy))
 
 
 def fold_duals(
