@@ -48,6 +48,15 @@ class Listing:
     def __len__(self) -> int:
         return len(self.sizes)
 
+    def blur_of(self, taus: int) -> FloatArray:
+        """(taus,) rounding of a value left out of a fold, by row of tau: of its own supports alone.
+
+        Leaving rows out divides by 1 - eta, eta < 1/2 where this is asked for.
+        """
+        worst = np.zeros(taus)
+        np.maximum.at(worst, self.place, self.value_error)
+        return 4.0 * worst
+
     def after(self, first: int) -> Listing:
         """The supports from number `first` on; views, not copies."""
         return Listing(*(getattr(self, f.name)[first:] for f in fields(self)))
@@ -276,6 +285,6 @@ def clear_of_ties(best: FloatArray, second: FloatArray, form: NormalForm) -> Boo
     return np.asarray(second > best * (1.0 + form.keep) + form.slack)
 
 
-def clear_of_ties_refitted(best: FloatArray, second: FloatArray, value_error: float) -> BoolArray:
+def clear_of_ties_refitted(best: FloatArray, second: FloatArray, value_error: FloatArray | float) -> BoolArray:
     """Where two refitted values, each within `value_error`, cannot be tied."""
     return np.asarray(second - 2.0 * value_error > best * (1.0 + 1.01 * TIE_RTOL) + 2.0 * value_error)

@@ -59,7 +59,7 @@ def lift(root: Root, t: int, supports: Sequence[NDArray[np.int64]], reach: float
     first = len(root.supports)
     listing = Listing.of(root.problem, [*root.supports, *supports], [*root.place, *[t] * len(supports)], full.unit)
     numbers = full.numbers(listing)
-    blur = 4.0 * float(listing.value_error.max(initial=0.0))
+    blur = float(listing.blur_of(len(full.taus))[t])
     cells = full.cells
     served = np.zeros(full.folds.k, dtype=bool)
 

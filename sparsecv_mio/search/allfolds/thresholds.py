@@ -112,8 +112,7 @@ def _decide(full: FullData, root: Root, listing: Listing, limit: FloatArray, cov
     numbers = full.numbers(listing)
     decided = []
     first = len(root.supports)
-    # leaving rows out divides by 1 - eta, eta < 1/2 here
-    blur = 4.0 * float(listing.value_error.max(initial=0.0))
+    blur = listing.blur_of(len(full.taus))[:, None]
 
     def decide(lo: int, hi: int) -> None:
         scores = root.scores(lo, hi).copy()
