@@ -94,5 +94,12 @@ def table(head: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
     return "\n".join("| " + " | ".join(line) + " |" for line in lines)
 
 
+def deliver(text: str, out: str | None) -> None:
+    """Print a report, and write it where asked."""
+    print(text)
+    if out:
+        Path(out).write_text(text, encoding="utf-8")
+
+
 def _cell(value: object) -> str:
     return f"{value:.4g}" if isinstance(value, float) else str(value)

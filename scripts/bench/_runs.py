@@ -33,7 +33,8 @@ def warm_up() -> None:
     for n, p in ((30, 5), (12, 20)):
         data = Dataset.from_arrays(rng.standard_normal((n, p)), rng.standard_normal(n))
         for spec in ("loo", "3"):
-            cross_validate(data, make_folds(spec, data), gammas=(0.01, 1.0), taus=(1, 2, 3))
+            for method in ("rounds", "joint"):
+                cross_validate(data, make_folds(spec, data), gammas=(0.01, 1.0), taus=(1, 2, 3), method=method)
 
 
 def run(

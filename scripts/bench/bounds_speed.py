@@ -12,11 +12,10 @@ from __future__ import annotations
 import argparse
 import sys
 import time
-from pathlib import Path
 
 import clarabel
 import numpy as np
-from _common import INSTANCES, TARGETS, environment, table
+from _common import INSTANCES, TARGETS, deliver, environment, table
 from scipy import sparse
 
 from sparsecv_mio.bounds.cv_error import compute_bounds
@@ -137,9 +136,7 @@ def main() -> int:
     text = "\n".join(
         ["# Relaxations and bounds beside a conic solver, leave-one-out", "", environment(), "", table(head, rows), ""]
     )
-    print(text)
-    if options.out:
-        Path(options.out).write_text(text, encoding="utf-8")
+    deliver(text, options.out)
     return 0
 
 

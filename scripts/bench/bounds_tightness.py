@@ -13,10 +13,9 @@ import argparse
 import sys
 import time
 from collections.abc import Callable
-from pathlib import Path
 
 import numpy as np
-from _common import INSTANCES, TARGETS, environment, table
+from _common import INSTANCES, TARGETS, deliver, environment, table
 
 from sparsecv_mio.bounds.cv_error import compute_bounds
 from sparsecv_mio.bounds.ellipsoid import safe_ellipsoid
@@ -200,9 +199,7 @@ def main() -> int:
             "",
         ]
     )  # fmt: skip
-    print(text)
-    if options.out:
-        Path(options.out).write_text(text, encoding="utf-8")
+    deliver(text, options.out)
     return 0
 
 

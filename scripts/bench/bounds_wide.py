@@ -15,7 +15,7 @@ import time
 from pathlib import Path
 
 import numpy as np
-from _common import environment, table
+from _common import deliver, environment, table
 
 from sparsecv_mio.bounds.cv_error import compute_bounds
 from sparsecv_mio.data.folds import make_folds
@@ -61,9 +61,7 @@ def main() -> int:
             "",
         ]
     )
-    print(text)
-    if options.out:
-        Path(options.out).write_text(text, encoding="utf-8")
+    deliver(text, options.out)
     return 0
 
 

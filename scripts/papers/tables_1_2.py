@@ -21,7 +21,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "bench"))
 
-from _common import environment, table  # noqa: E402
+from _common import deliver, environment, table  # noqa: E402
 from _runs import held, warm_up  # noqa: E402
 
 from sparsecv_mio.data.dataset import Dataset  # noqa: E402
@@ -177,9 +177,7 @@ def main() -> int:
             table(HEAD, [row.cells_of_table() for row in rows]), "",
         ]
     )  # fmt: skip
-    if options.out:
-        Path(options.out).write_text(text, encoding="utf-8")
-    print(text)
+    deliver(text, options.out)
     return 0
 
 

@@ -189,6 +189,17 @@ def improve_by_swaps(M, c, yy, size, best, supports, rounds):
 
 
 @njit(cache=True, nogil=True)
+def _columns(mask, index):
+    """Put the columns of a mask into `index`; returns how many."""
+    size = 0
+    for j in range(mask.shape[0]):
+        if mask[j]:
+            index[size] = j
+            size += 1
+    return size
+
+
+@njit(cache=True, nogil=True)
 def try_supports(M, c, yy, masks, best, supports):
     """Evaluate given supports (m, q) bool and keep each that beats `best`. O(m size^3 / 3)."""
     q = c.shape[0]
@@ -196,11 +207,7 @@ def try_supports(M, c, yy, masks, best, supports):
     x = np.empty(q)
     index = np.empty(q, dtype=np.int64)
     for r in range(masks.shape[0]):
-        size = 0
-        for j in range(q):
-            if masks[r, j]:
-                index[size] = j
-                size += 1
+        size = _columns(masks[r], index)
         if size == 0 or size >= best.shape[0]:
             continue
         value = support_value(M, 0.0, c, yy, index, size, work, x)
@@ -217,9 +224,5 @@ def support_values(M, c, yy, masks, values):
     x = np.empty(q)
     index = np.empty(q, dtype=np.int64)
     for r in range(masks.shape[0]):
-        size = 0
-        for j in range(q):
-            if masks[r, j]:
-                index[size] = j
-                size += 1
+        size = _columns(masks[r], index)
         values[r] = support_value(M, 0.0, c, yy, index, size, work, x)

@@ -24,11 +24,10 @@ from sparsecv_mio.formulation.backends import get_backend
 from sparsecv_mio.formulation.backends.native.path import PathResult, solve_path
 from sparsecv_mio.formulation.outcome import Limits
 from sparsecv_mio.problem.accumulate import row_moments
-from sparsecv_mio.search.candidates import FoldRows
-from sparsecv_mio.search.cells import State
+from sparsecv_mio.search.cells import State, Where
 from sparsecv_mio.search.checkpoint import below
 from sparsecv_mio.search.driver import Clock, CrossValidation, Grid, Progress
-from sparsecv_mio.search.one_cell import NATIVE, UNLIMITED, CellSolver, Fold, Where
+from sparsecv_mio.search.one_cell import NATIVE, UNLIMITED, CellSolver
 from sparsecv_mio.search.vendor_cell import VENDOR_GAP
 
 ONE_AT_A_TIME = frozenset({"scip"})  # solves on several threads ended the process with a segmentation fault
@@ -125,8 +124,7 @@ class OneByOne(CrossValidation):
         self.prepare()
         assert self.solver is not None
         for fold, moments in self.oracles.training_moments():
-            made = Fold(moments.problem(self.data, 1.0), FoldRows(self.data, self.folds, fold, moments))
-            self.solver.store.put(fold, made)
+            made = self.solver.store.keep(fold, moments)
             for g in range(len(self.grid.gammas)):
                 self.glanced(fold, g, self.solver.glance(fold, g, made))
                 if self.clock.expired():

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from sparsecv_mio.search.algorithm1 import Algorithm1
-from sparsecv_mio.search.one_cell import Where
+from sparsecv_mio.search.cells import Where
 
 
 class BoundsOnly(Algorithm1):

@@ -31,6 +31,10 @@ class Fits:
     held_out: FloatArray
     held_out_error: FloatArray
 
+    def at(self, which: slice | IntArray) -> Fits:
+        """Those of some of the supports."""
+        return Fits(self.value[which], self.value_error[which], self.held_out[which], self.held_out_error[which])
+
 
 class FoldRows:
     """The rows one fold leaves out, as every (gamma, tau) of the fold needs them: once gathered, then only read."""

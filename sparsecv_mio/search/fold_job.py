@@ -14,8 +14,8 @@ from sparsecv_mio.data.standard import StandardData
 from sparsecv_mio.formulation.backends.native.path import PathCell, PathResult, solve_path
 from sparsecv_mio.problem.accumulate import Moments
 from sparsecv_mio.problem.problem import FloatArray, SparseProblem
-from sparsecv_mio.search.candidates import FoldRows
-from sparsecv_mio.search.cells import CellTable
+from sparsecv_mio.search.candidates import Fits, FoldRows
+from sparsecv_mio.search.cells import CellTable, Where
 from sparsecv_mio.search.undecided import held_out_intervals
 from sparsecv_mio.units import TIE_RTOL
 
@@ -120,13 +120,10 @@ class FoldJob:
         negligible = self.negligible(problem, rows)
         for t, cell, (lo, hi) in zip(open_taus.tolist(), found, spans, strict=True):
             value, error = fits.value[lo:hi], fits.value_error[lo:hi]
-            held, slip = fits.held_out[lo:hi], fits.held_out_error[lo:hi]
+            held = fits.held_out[lo:hi]
             where = (g, t, fold)
             if cell.complete and _agree(value, error, cell):
-                best = int(np.argmin(value))
-                tied = value - error <= value[best] * (1.0 + TIE_RTOL) + error[best]
-                optimal = [supports[lo + i] for i in np.flatnonzero(tied)]
-                self.decide(where, optimal, held[tied], slip[tied], negligible, cell.branched)
+                self.decide(where, supports[lo:hi], fits.at(slice(lo, hi)), negligible, cell.branched)
                 continue
             upper = float(value[0] + error[0]) if not cell.complete else float((value + error).min())
             upper *= 1.0 + TIE_RTOL  # a tied optimum may lie that much higher
@@ -161,15 +158,17 @@ class FoldJob:
         return NO_ERROR * problem.yy / problem.n * rows.count
 
     def decide(
-        self,
-        where: tuple[int, int, int],
-        supports: list[IntArray],
-        held: FloatArray,
-        slip: FloatArray,
-        negligible: float,
-        branched: bool,
+        self, where: Where, known: Sequence[IntArray], fits: Fits, negligible: float, branched: bool
     ) -> None:
-        """Store a cell whose optimal supports are completely known; one whose held-out error is not stays undecided."""
+        """Store a cell whose optimal supports are all `known`: those tied with the least value, once refitted.
+
+        One whose held-out error is not known well enough stays undecided.
+        """
+        value, error = fits.value, fits.value_error
+        best = int(np.argmin(value))
+        tied = np.flatnonzero(value - error <= value[best] * (1.0 + TIE_RTOL) + error[best])
+        supports = [known[int(i)] for i in tied]
+        held, slip = fits.held_out[tied], fits.held_out_error[tied]
         if not np.all(slip <= WORST_ROUNDING * held + negligible):
             self.cells.narrow(*where, max(float((held - slip).min()), 0.0), float((held + slip).max()))
             self.cells.support[where] = self.cells.pool.number(supports[0])

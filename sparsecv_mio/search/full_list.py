@@ -21,8 +21,9 @@ from numpy.typing import NDArray
 from sparsecv_mio.formulation.backends.native.listing import supports_below
 from sparsecv_mio.formulation.backends.native.normal_form import NormalForm, normal_form
 from sparsecv_mio.problem.problem import FloatArray, SparseProblem
-from sparsecv_mio.search.candidates import Fits, FoldRows
-from sparsecv_mio.search.one_cell import CellSolver, Where
+from sparsecv_mio.search.candidates import Fits
+from sparsecv_mio.search.cells import Where
+from sparsecv_mio.search.one_cell import CellSolver
 from sparsecv_mio.units import TIE_RTOL
 
 IntArray = NDArray[np.int64]
@@ -142,30 +143,13 @@ def _tell(solver: CellSolver, where: Where, listed: Listed) -> None:
     ubar = _ceiling(fits)
     outside = listed.reach - ubar
     near = fits.value - fits.value_error <= ubar
-    inside = near[:-1]
-    if inside.any() and outside > cells.upper[where]:
-        _decide(solver, where, made.rows, here, supports, fits, inside)
+    inside = np.flatnonzero(near[:-1])
+    if len(inside) and outside > cells.upper[where]:
+        optimal = [supports[i] for i in inside]
+        solver.decide(where, optimal, fits.at(inside), solver.negligible(here, made.rows), branched=True)
         return
     best = int(np.argmin(fits.value))
     least = float((fits.held_out - fits.held_out_error)[near].min())
     cells.narrow(*where, max(min(outside, least), 0.0), np.inf)
     cells.support[where] = cells.pool.number(supports[best])
     cells.nominal[where] = fits.held_out[best]
-
-
-def _decide(
-    solver: CellSolver,
-    where: Where,
-    rows: FoldRows,
-    problem: SparseProblem,
-    supports: list[IntArray],
-    fits: Fits,
-    inside: NDArray[np.bool_],
-) -> None:
-    """Settle a cell whose optimum is listed, from the listed supports near the best value."""
-    value, error = fits.value[:-1][inside], fits.value_error[:-1][inside]
-    best = int(np.argmin(value))
-    tied = value - error <= value[best] * (1.0 + TIE_RTOL) + error[best]
-    optimal = [supports[int(np.flatnonzero(inside)[i])] for i in np.flatnonzero(tied)]
-    held, slip = fits.held_out[:-1][inside][tied], fits.held_out_error[:-1][inside][tied]
-    solver.decide(where, optimal, held, slip, solver.negligible(problem, rows), branched=True)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from sparsecv_mio.search.algorithm1 import OneByOne, Where
+from sparsecv_mio.search.algorithm1 import OneByOne
+from sparsecv_mio.search.cells import Where
 
 
 class GridSearch(OneByOne):

@@ -10,9 +10,9 @@ What changes against Algorithm 1:
   remaining folds (racing).
 * Any other pair needs its lower sum lifted over the bar, not its intervals closed. One branch-and-bound on *all* rows
   does that for all its folds at once (:mod:`sparsecv_mio.search.full_list`); it is stopped at the value that suffices.
-  The likely winner is decided in the same way, by a larger list.
+* The likely winner is decided by one tree for all folds where that pays (:mod:`sparsecv_mio.search.allfolds`).
 * Folds that this leaves over are handed to branch-and-bound one by one, in the order of what each is expected to lift
-  the pair by, per node.
+  the pair by, per node; where trees are dear, in rounds of growing effort that share work between taus.
 """
 
 from __future__ import annotations
@@ -30,10 +30,9 @@ from sparsecv_mio.search.allfolds import root_of, solve_from
 from sparsecv_mio.search.allfolds.full import FullData
 from sparsecv_mio.search.allfolds.look import lift, look
 from sparsecv_mio.search.allfolds.root import Root
-from sparsecv_mio.search.candidates import FoldRows
-from sparsecv_mio.search.cells import PairBounds
+from sparsecv_mio.search.cells import PairBounds, Where
 from sparsecv_mio.search.full_list import MOST_COLUMNS, FullListing, Listed, bar_to_lift, incumbents, tell_folds
-from sparsecv_mio.search.one_cell import NATIVE, Fold, Where
+from sparsecv_mio.search.one_cell import NATIVE
 from sparsecv_mio.search.run import EFFORT_GROWTH, FIRST_EFFORT
 
 Pair = tuple[int, int]
@@ -116,8 +115,7 @@ class JointSearch(OneByOne):
         """Refit the best supports on all rows in every fold, where they are not known yet."""
         assert self.solver is not None
         for fold, moments in self.oracles.training_moments():
-            made = Fold(moments.problem(self.data, 1.0), FoldRows(self.data, self.folds, fold, moments))
-            self.solver.store.put(fold, made)
+            made = self.solver.store.keep(fold, moments)
             for g in gammas:
                 rows = np.flatnonzero(~np.isfinite(self.cells.nominal[g, :, fold]))
                 known = {tau: _unproved(cell) for tau, cell in self.full[g].cells.items()}
@@ -260,14 +258,9 @@ class JointSearch(OneByOne):
 
     def may_bracket(self, pair: Pair) -> bool:
         """Whether the bounds layer has yet to be asked about a gamma of which many cells are open."""
-        folds = np.flatnonzero(self.open[pair])
         if self.bracketed[pair[0]]:
             return False
-        if self.backend != NATIVE:
-            return True
-        if len(folds) <= FEWEST_FOLDS:
-            return False
-        return self.hard
+        return self.backend != NATIVE or (int(self.open[pair].sum()) > FEWEST_FOLDS and self.hard)
 
     def bracket_gamma(self, g: int) -> None:
         """Certified bounds of the bounds layer for the open taus of a gamma."""

@@ -19,7 +19,7 @@ from sparsecv_mio.formulation.outcome import Limits
 from sparsecv_mio.problem.accumulate import Moments, training_moments
 from sparsecv_mio.problem.problem import FloatArray, SparseProblem
 from sparsecv_mio.search.candidates import FoldRows
-from sparsecv_mio.search.cells import CellTable
+from sparsecv_mio.search.cells import CellTable, Where
 from sparsecv_mio.search.fold_job import FoldJob
 from sparsecv_mio.search.vendor_cell import VendorCells
 
@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     from sparsecv_mio.search.oracles import Oracles
 
 IntArray = NDArray[np.int64]
-Where = tuple[int, int, int]
 Source = Callable[[Sequence[int]], Iterator[tuple[int, Moments]]]
 NATIVE = "native"
 UNLIMITED = 1 << 62
@@ -58,11 +57,11 @@ class FoldStore:
                 self.held.move_to_end(fold)
                 return self.held[fold]
         _, moments = next(self.source([fold]))  # by the same additions as for all folds: to the last bit the same
-        made = Fold(moments.problem(self.data, 1.0), FoldRows(self.data, self.folds, fold, moments))
-        return self.put(fold, made)
+        return self.keep(fold, moments)
 
-    def put(self, fold: int, made: Fold) -> Fold:
-        """Keep a fold."""
+    def keep(self, fold: int, moments: Moments) -> Fold:
+        """Make a fold from its training moments, and hold it."""
+        made = Fold(moments.problem(self.data, 1.0), FoldRows(self.data, self.folds, fold, moments))
         with self.lock:
             self.held[fold] = made
             while len(self.held) > self.room:
