@@ -269,10 +269,13 @@ def assess(problem: Problem, w: FloatArray, t: FloatArray | None = None, iterati
     if regularizer.intercept:
         score[-1] = 0.0
     if regularizer.ridge == 0.0:
-        largest = float(np.abs(score[: regularizer.penalised(score.shape[0])]).max(initial=0.0))
+        penalised = regularizer.penalised(score.shape[0])
+        # another order of summation must not find a score beyond its domain
+        longest = float(problem.design.column_sq[:penalised].max(initial=0.0)) ** 0.5
+        rounding = (8.0 + problem.n**0.5) * EPS * longest * float(np.linalg.norm(alpha)) / problem.n
+        largest = float(np.abs(score[:penalised]).max(initial=0.0)) + rounding
         if largest > regularizer.l1:
-            # one ulp inside: rounding must not leave a score beyond its domain
-            factor = regularizer.l1 / largest * (1.0 - 2.0 * EPS)
+            factor = regularizer.l1 / largest
             alpha, score = factor * alpha, factor * score
     rows = problem.keep_rows(loss.residual(t, alpha, y))
     columns = problem.keep_columns(regularizer.residual(w, score))
