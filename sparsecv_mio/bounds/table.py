@@ -18,9 +18,11 @@ from sparsecv_mio.bounds.fold import OUTWARD, Origin
 from sparsecv_mio.data.dataset import FloatArray
 from sparsecv_mio.data.folds import FoldPlan
 from sparsecv_mio.data.standard import StandardData
+from sparsecv_mio.errors import Contradiction
 from sparsecv_mio.units import Estimate, Interval
 
 SCHEMA = "sparsecv-bounds/1"
+CROSSING = 1e-7  # relative, by which rounding may let a lower end exceed an upper one
 
 
 @dataclass(frozen=True, eq=False)
@@ -105,9 +107,22 @@ class BoundsTable(_Grid):
             column[g, :, fold] = numbers[:, place]
 
     def raise_lower(self, g: int, floor: FloatArray, origin: Origin) -> None:
-        """Raise the lower ends of a gamma to `floor` (T, K) where that is higher, never above the upper ends."""
+        """Raise the lower ends of a gamma to `floor` (T, K) where that is higher.
+
+        Raises
+        ------
+        Contradiction
+            If a floor exceeds an upper end by more than rounding.
+        """
+        upper = self.upper[g]
+        if np.any(floor > upper * (1.0 + CROSSING)):
+            t, fold = (int(i) for i in np.argwhere(floor > upper * (1.0 + CROSSING))[0])
+            raise Contradiction(
+                f"gamma {self.gammas[g]:g}, tau {self.taus[t]}, fold {fold}: "
+                f"lower bound {floor[t, fold]!r} exceeds upper bound {upper[t, fold]!r}"
+            )
         higher = floor > self.lower[g]
-        self.lower[g] = np.where(higher, np.minimum(floor, self.upper[g]), self.lower[g])
+        self.lower[g] = np.where(higher, np.minimum(floor, upper), self.lower[g])
         self.low_origin[g][higher] = origin
 
     def interval(self, g: int, t: int, fold: int) -> Interval:

@@ -269,4 +269,4 @@ def bracket(run: OneByOne, gammas: NDArray[np.int64], taus: NDArray[np.int64]) -
         if same and lower <= nominal <= upper:
             cells.settle(where, int(cells.support[where]), nominal, lower, upper, 0.0)
         else:
-            cells.narrow(*where, lower, upper)
+            cells.narrow(where, lower, upper)

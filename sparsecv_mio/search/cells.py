@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import threading
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any, NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,7 +16,12 @@ from sparsecv_mio.problem.problem import FloatArray
 BoolArray = NDArray[np.bool_]
 Where = tuple[int, int, int]  # gamma, tau, fold
 State = dict[str, NDArray[Any]]
-STORED = ("lower", "upper", "nominal", "decided", "final", "branched", "support")
+Index = Any  # of numpy: whatever picks cells of the table
+Floats = FloatArray | Sequence[float] | float
+Numbers = NDArray[np.int32] | int
+ROUNDING = 1e-7  # relative, of held-out sums that two bounds were computed from in different ways
+TINY = 1e-300
+STORED = ("lower", "upper", "nominal", "value", "decided", "final", "branched", "support")
 
 
 class SupportPool:
@@ -41,12 +47,17 @@ class SupportPool:
 class CellTable:
     """Intervals of the held-out sum of squares by (gamma, tau, fold), in standard units; filled in place by the search.
 
+    The methods are the only writers. They hold `lock` while they write, raise where a new bound contradicts what is
+    known, and keep two promises: a decided cell holds an optimal support, with `lower <= nominal <= upper`; any other
+    cell holds, of the supports it was offered, the one with the least training objective in its fold.
+
     Attributes
     ----------
     lower, upper : (G, T, K) arrays
         `lower <= h_j <= upper` for every optimum of the cell.
-    nominal : (G, T, K) array
-        Held-out sum of squares of the support in `support`.
+    nominal, value : (G, T, K) arrays
+        Held-out sum of squares and training objective of the support in `support`; inf where there is none yet. The
+        held-out error of an undecided cell is an estimate: it may lie outside of the interval.
     ties : dict of (gamma, tau, fold) to float
         Width of a decided cell that is due to ties; cells without are left out.
     decided, final, branched : (G, T, K) bool arrays
@@ -55,17 +66,21 @@ class CellTable:
         Position in `pool` of the support behind `nominal`.
     pool : SupportPool
         The distinct supports: folds share few.
+    lock : RLock
+        Held by every writer; hold it to read several arrays that must fit together, or use `copy`.
     """
 
     lower: FloatArray
     upper: FloatArray
     nominal: FloatArray
+    value: FloatArray
     ties: dict[Where, float]
     decided: BoolArray
     final: BoolArray
     branched: BoolArray
     support: NDArray[np.int32]
     pool: SupportPool
+    lock: threading.RLock = field(default_factory=threading.RLock, repr=False)
 
     @classmethod
     def empty(cls, gammas: int, taus: int, folds: int) -> CellTable:
@@ -75,6 +90,7 @@ class CellTable:
             lower=np.zeros(shape),
             upper=np.full(shape, np.inf),
             nominal=np.full(shape, np.inf),
+            value=np.full(shape, np.inf),
             ties={},
             decided=np.zeros(shape, dtype=bool),
             final=np.zeros(shape, dtype=bool),
@@ -83,17 +99,157 @@ class CellTable:
             pool=SupportPool(),
         )
 
+    def copy(self) -> CellTable:
+        """What is known now, from any thread; the pool, to which supports are only added, is shared."""
+        with self.lock:
+            arrays = {name: getattr(self, name).copy() for name in STORED}
+            return CellTable(**arrays, ties=dict(self.ties), pool=self.pool)
+
+    # -- writers ----------------------------------------------------------------------------------------------------
+
     def settle(
-        self, where: Where, support: int, nominal: float, lower: float, upper: float, tie: float
+        self,
+        where: Where,
+        support: int,
+        nominal: float,
+        lower: float,
+        upper: float,
+        tie: float,
+        value: float = np.inf,
+        branched: bool = False,
     ) -> None:
-        """Store a cell whose optimal supports are completely known; `tie` is the width that ties account for."""
+        """Decide a cell whose optimal supports are completely known.
+
+        Parameters
+        ----------
+        where : gamma, tau, fold
+        support : int
+            One of them, by its number in the pool.
+        nominal, value : float
+            Its held-out sum of squares and training objective.
+        lower, upper : float
+            Around the held-out sums of all of them, rounding included.
+        tie : float
+            The width that ties account for.
+        branched : bool
+            A tree was needed.
+
+        Raises
+        ------
+        Contradiction
+            If a bound known before excludes what is settled by more than rounding, or the new one does not hold it.
+        """
+        lower, slip = max(lower, 0.0), max(upper - lower - tie, 0.0)
+        with self.lock:
+            below, above = float(self.lower[where]), float(self.upper[where])
+            for low, high in (
+                (lower, nominal), (nominal, upper), (below, nominal + slip), (nominal - slip, above)
+            ):  # fmt: skip
+                if not low <= high * (1.0 + ROUNDING) + TINY:
+                    self._contradict(where, low, high)
+            if self.decided[where]:
+                return
+            self.lower[where], self.upper[where] = min(max(below, lower), nominal), max(min(above, upper), nominal)
+            self.nominal[where], self.value[where], self.support[where] = nominal, value, support
+            self.decided[where] = self.final[where] = True
+            self.branched[where] |= branched
+            if tie > 0.0:
+                self.ties[where] = tie
+
+    def settle_part(
+        self,
+        part: Index,
+        sure: BoolArray,
+        support: Numbers,
+        nominal: FloatArray,
+        lower: FloatArray,
+        upper: FloatArray,
+        value: FloatArray,
+        branched: BoolArray | bool,
+    ) -> int:
+        """As `settle`, without ties, for the cells of a part of the table that are `sure` and not decided yet.
+
+        Arrays have the shape of the part. Returns how many were decided.
+        """
+        with self.lock:
+            sure = sure & ~self.decided[part]
+            held, low, high = nominal[sure], np.maximum(lower, 0.0)[sure], upper[sure]
+            below, above, slip = self.lower[part][sure], self.upper[part][sure], high - low
+            self._agree(part, low, held, sure)
+            self._agree(part, held, high, sure)
+            self._agree(part, below, held + slip, sure)
+            self._agree(part, held - slip, above, sure)
+            self._write(self.lower, part, sure, np.minimum(np.maximum(below, low), held))
+            self._write(self.upper, part, sure, np.maximum(np.minimum(above, high), held))
+            self._write(self.nominal, part, sure, held)
+            self._write(self.value, part, sure, value[sure])
+            self._write(self.support, part, sure, np.broadcast_to(support, sure.shape)[sure])
+            self._write(self.decided, part, sure, True)
+            self._write(self.final, part, sure, True)
+            self.branched[part] |= sure & branched
+            return int(np.count_nonzero(sure))
+
+    @staticmethod
+    def _write(array: NDArray[Any], part: Index, where: BoolArray, new: Any) -> None:
+        whole = array[part]  # a view of a slice, a copy of anything else
+        whole[where] = new
+        array[part] = whole
+
+    def offer(self, part: Index, support: Numbers, nominal: Floats, value: Floats) -> None:
+        """Show a support in the undecided cells of a part where its training objective is the least so far.
+
+        A value or held-out sum that is no number is no offer.
+        """
+        with self.lock:
+            better = ~self.decided[part] & np.isfinite(nominal)
+            better &= np.less(value, self.value[part])
+            if not np.any(better):
+                return
+            self.support[part] = np.where(better, support, self.support[part])
+            self.nominal[part] = np.where(better, nominal, self.nominal[part])
+            self.value[part] = np.where(better, value, self.value[part])
+
+    def narrow(self, part: Index, lower: Floats, upper: Floats) -> None:
+        """Tighten intervals; bounds only ever tighten, and those of a decided cell go on holding its `nominal`.
+
+        Raises
+        ------
+        Contradiction
+            If a new interval misses the old one by more than rounding.
+        """
+        with self.lock:
+            low, high = np.maximum(self.lower[part], lower), np.minimum(self.upper[part], upper)
+            self._agree(part, low, high)
+            low = np.minimum(low, high)
+            decided, nominal = self.decided[part], self.nominal[part]
+            self.lower[part] = np.where(decided, np.minimum(low, nominal), low)
+            self.upper[part] = np.where(decided, np.maximum(high, nominal), high)
+
+    def finish(self, part: Index, branched: bool = False, final: bool = True) -> None:
+        """Note of cells that are not decided whether a tree was grown and whether more work can change them."""
+        with self.lock:
+            self.branched[part] |= branched
+            self.final[part] |= final
+
+    def _agree(self, part: Index, low: FloatArray, high: FloatArray, which: BoolArray | None = None) -> None:
+        """Raise `Contradiction` where a lower end exceeds an upper one by more than rounding, or is no number."""
+        fine = np.less_equal(low, high * (1.0 + ROUNDING) + TINY)
+        if np.all(fine):
+            return
+        first = int(np.argmin(np.ravel(fine)))
+        places = np.arange(self.lower.size).reshape(self.lower.shape)[part]
+        place = int(np.ravel(places if which is None else places[which])[first])
+        at = np.unravel_index(place, self.lower.shape)
+        self._contradict(at, float(np.ravel(low)[first]), float(np.ravel(high)[first]))
+
+    @staticmethod
+    def _contradict(where: Any, low: float, high: float) -> NoReturn:
         g, t, fold = where
-        self.support[where] = support
-        self.nominal[where] = nominal
-        self.narrow(g, t, fold, max(lower, 0.0), upper)
-        if tie > 0.0:
-            self.ties[where] = tie
-        self.decided[where] = self.final[where] = True
+        raise Contradiction(
+            f"cell (gamma {g}, tau {t}, fold {fold}): lower bound {low!r} exceeds upper bound {high!r}"
+        )
+
+    # -- readers ----------------------------------------------------------------------------------------------------
 
     def allowances(self, g: int, t: int) -> tuple[float, float]:
         """Tie width and rounding, both sides, in the decided cells of a pair: at least the sum of their widths.
@@ -105,41 +261,27 @@ class CellTable:
         tie = float(np.array([tie for _, tie in mine]).sum())
         return tie, max(float(width.sum()) - tie, 0.0)
 
-    def narrow(self, g: int, t: int, fold: int, lower: float, upper: float) -> None:
-        """Tighten the interval of a cell; bounds only ever tighten.
-
-        Raises
-        ------
-        Contradiction
-            If the new interval misses the old one by more than rounding.
-        """
-        low, high = max(self.lower[g, t, fold], lower), min(self.upper[g, t, fold], upper)
-        if low > high:
-            if low > high * (1.0 + 1e-7) + 1e-300:
-                where = f"cell (gamma {g}, tau {t}, fold {fold})"
-                raise Contradiction(f"{where}: lower bound {low!r} exceeds upper bound {high!r}")
-            low = high
-        self.lower[g, t, fold], self.upper[g, t, fold] = low, high
-
     def archive(self) -> State:
         """What is known, as arrays."""
-        where = sorted(self.ties)
-        return {name: getattr(self, name) for name in STORED} | {
-            "ties": np.array(where, dtype=np.int64).reshape(-1, 3),
-            "tie_width": np.array([self.ties[place] for place in where]),
-            "pool_sizes": np.array([len(support) for support in self.pool.supports], dtype=np.int64),
-            "pool_columns": np.concatenate(self.pool.supports).astype(np.int64),
-        }
+        with self.lock:
+            where = sorted(self.ties)
+            return {name: getattr(self, name).copy() for name in STORED} | {
+                "ties": np.array(where, dtype=np.int64).reshape(-1, 3),
+                "tie_width": np.array([self.ties[place] for place in where]),
+                "pool_sizes": np.array([len(support) for support in self.pool.supports], dtype=np.int64),
+                "pool_columns": np.concatenate(self.pool.supports).astype(np.int64),
+            }
 
     def fill(self, state: State) -> None:
         """The inverse of `archive`, for an empty table of the same shape."""
-        for name in STORED:
-            getattr(self, name)[...] = state[name]
-        for (g, t, fold), width in zip(state["ties"].tolist(), state["tie_width"].tolist(), strict=True):
-            self.ties[g, t, fold] = width
-        ends = np.cumsum(state["pool_sizes"])
-        for support in np.split(state["pool_columns"], ends[:-1]):
-            self.pool.number(support)
+        with self.lock:
+            for name in STORED:
+                getattr(self, name)[...] = state[name]
+            for (g, t, fold), width in zip(state["ties"].tolist(), state["tie_width"].tolist(), strict=True):
+                self.ties[g, t, fold] = width
+            ends = np.cumsum(state["pool_sizes"])
+            for support in np.split(state["pool_columns"], ends[:-1]):
+                self.pool.number(support)
 
 
 @dataclass(frozen=True, eq=False)

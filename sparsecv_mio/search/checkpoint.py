@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from sparsecv_mio.search.clock import Clock
     from sparsecv_mio.search.request import Grid
 
-SCHEMA = "sparsecv-checkpoint/3"
+SCHEMA = "sparsecv-checkpoint/4"
 EVERY = 0.5  # seconds between two writes, or more where a write takes long
 SHARE = 20.0  # a write may take one part in so many of the time
 

@@ -116,7 +116,7 @@ class FoldJob:
             spans.append((len(supports), len(supports) + len(mine)))
             supports.extend(mine)
         fits = rows.refit(problem, supports, float(self.gammas[g]))
-        undecided: list[tuple[int, float, IntArray]] = []
+        undecided: list[tuple[int, float, int]] = []
         negligible = self.negligible(problem, rows)
         for t, cell, (lo, hi) in zip(open_taus.tolist(), found, spans, strict=True):
             value, error = fits.value[lo:hi], fits.value_error[lo:hi]
@@ -128,20 +128,20 @@ class FoldJob:
             upper = float(value[0] + error[0]) if not cell.complete else float((value + error).min())
             upper *= 1.0 + TIE_RTOL  # a tied optimum may lie that much higher
             first = int(np.argmin(value))
-            self.cells.support[where] = self.cells.pool.number(supports[lo + first])
-            self.cells.nominal[where] = held[first]
-            self.cells.final[where] = result.finished
-            self.cells.branched[where] |= cell.branched
-            undecided.append((t, upper, supports[lo + first]))
-            full = self.full[g].cells[cell.tau]
-            self.cells.narrow(*where, max(0.0, full.lower - upper), np.inf)
+            number = self.cells.pool.number(supports[lo + first])
+            self.cells.offer(where, number, float(held[first]), float(value[first]))
+            self.cells.finish(where, cell.branched, result.finished)
+            undecided.append((t, upper, lo + first))
         if undecided:
-            places, uppers, held_supports = zip(*undecided, strict=True)
+            places, uppers, which = (list(column) for column in zip(*undecided, strict=True))
             sizes = [int(self.taus[t]) for t in places]
             relax = relax and self._time_to_relax()
-            intervals = held_out_intervals(problem, rows, sizes, uppers, held_supports, relax)
-            for t, interval in zip(places, intervals, strict=True):
-                self.cells.narrow(g, t, fold, interval.lower, interval.upper)
+            shown = [supports[at] for at in which]
+            intervals = held_out_intervals(problem, rows, sizes, uppers, shown, relax)
+            full = np.array([self.full[g].cells[size].lower for size in sizes])
+            part = (g, np.array(places), fold)
+            self.cells.narrow(part, full - np.array(uppers), np.inf)
+            self.cells.narrow(part, [one.lower for one in intervals], [one.upper for one in intervals])
 
     def _time_to_relax(self) -> bool:
         """True before the limit and for GRACE seconds of a round after it."""
@@ -170,10 +170,9 @@ class FoldJob:
         supports = [known[int(i)] for i in tied]
         held, slip = fits.held_out[tied], fits.held_out_error[tied]
         if not np.all(slip <= WORST_ROUNDING * held + negligible):
-            self.cells.narrow(*where, max(float((held - slip).min()), 0.0), float((held + slip).max()))
-            self.cells.support[where] = self.cells.pool.number(supports[0])
-            self.cells.nominal[where] = held[0]
-            self.cells.final[where] = True
+            self.cells.narrow(where, max(float((held - slip).min()), 0.0), float((held + slip).max()))
+            self.cells.offer(where, self.cells.pool.number(supports[0]), float(held[0]), float(value[tied[0]]))
+            self.cells.finish(where)
             return
         first = min(range(len(supports)), key=lambda i: tuple(np.sort(supports[i]).tolist()))
         self.cells.settle(
@@ -183,8 +182,9 @@ class FoldJob:
             lower=float((held - slip).min()),
             upper=float((held + slip).max()),
             tie=float(held.max() - held.min()),
+            value=float(value[tied[first]]),
+            branched=branched,
         )
-        self.cells.branched[where] |= branched
 
 
 def _agree(value: FloatArray, error: FloatArray, cell: PathCell) -> bool:

@@ -150,6 +150,5 @@ def _tell(solver: CellSolver, where: Where, listed: Listed) -> None:
         return
     best = int(np.argmin(fits.value))
     least = float((fits.held_out - fits.held_out_error)[near].min())
-    cells.narrow(*where, max(min(outside, least), 0.0), np.inf)
-    cells.support[where] = cells.pool.number(supports[best])
-    cells.nominal[where] = fits.held_out[best]
+    cells.narrow(where, min(outside, least), np.inf)
+    cells.offer(where, cells.pool.number(supports[best]), float(fits.held_out[best]), float(fits.value[best]))

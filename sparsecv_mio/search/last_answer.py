@@ -48,13 +48,10 @@ def _leave_out(run: CrossValidation, g: int, t: int) -> None:
     support = run.full[g].cells[int(run.grid.taus[t])].support
     listing = Listing.of(problem, [support], [t], full.unit)
     number = run.cells.pool.number(support)
-    nominal, numbers = run.cells.nominal[g, t], run.cells.support[g, t]
 
     def score(lo: int, hi: int) -> None:
         limit = np.full((len(run.grid.taus), hi - lo), np.inf)
-        held = full.score(listing, full.rows(lo, hi), limit, np.full(hi - lo, 0.9999)).held[t]
-        new = ~np.isfinite(nominal[lo:hi]) & np.isfinite(held)
-        nominal[lo:hi][new] = held[new]
-        numbers[lo:hi][new] = number
+        found = full.score(listing, full.rows(lo, hi), limit, np.full(hi - lo, 0.9999))
+        run.cells.offer((g, t, slice(lo, hi)), number, found.held[t], found.best[t])
 
     full.over_chunks(score)

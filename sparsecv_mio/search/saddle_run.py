@@ -190,10 +190,9 @@ class SaddleRun(CrossValidation):
         fit = refit_rows(self.data, self.folds.train_rows(fold), support, float(self.grid.gammas[g]))
         held, _ = fit.held_out(self.data, self.folds.test_rows(fold))
         lower = self.full[g].cells[tau].lower - fit.objective - fit.objective_error - ROUNDING * self.whole.yy
-        self.cells.support[where] = self.cells.pool.number(support)
-        self.cells.nominal[where] = held
-        self.cells.narrow(*where, max(lower, 0.0), np.inf)
-        self.cells.final[where] = True
+        self.cells.offer(where, self.cells.pool.number(support), held, fit.objective)
+        self.cells.narrow(where, lower, np.inf)
+        self.cells.finish(where)
 
     def engines(self) -> str:
         """The mode, in words."""

@@ -249,23 +249,26 @@ class FullData:
         return scores
 
     def settle(
-        self, g: int, lo: int, hi: int, scores: Scores, numbers: NDArray[np.int32], form: NormalForm, sure: BoolArray
+        self,
+        g: int,
+        lo: int,
+        hi: int,
+        scores: Scores,
+        numbers: NDArray[np.int32],
+        form: NormalForm,
+        sure: BoolArray,
+        branched: bool = True,
     ) -> int:
         """Write the cells of folds lo..hi that are `sure` (T, hi - lo) and not yet final; how many."""
         negligible = 2e-8 * scores.held + 1e-12 * self.base.yy / self.base.n
         sure = sure & (scores.which >= 0) & (scores.error <= negligible)
         sure &= ~self.cells.final[g, :, lo:hi]
         part = (g, slice(None), slice(lo, hi))
-        cells = self.cells
-        cells.nominal[part][sure] = scores.held[sure]
-        cells.lower[part][sure] = np.maximum(scores.held - scores.error, 0.0)[sure]
-        cells.upper[part][sure] = (scores.held + scores.error)[sure]
-        cells.support[part][sure] = numbers[scores.which[sure]]
         inner = (self.taus > 0) & (self.taus < form.m)
-        cells.branched[part][sure & inner[:, None]] = True
-        cells.decided[part][sure] = True
-        cells.final[part][sure] = True
-        return int(sure.sum())
+        return self.cells.settle_part(
+            part, sure, numbers[scores.which], scores.held, scores.held - scores.error, scores.held + scores.error,
+            scores.best, inner[:, None] & branched,
+        )  # fmt: skip
 
     def numbers(self, listing: Listing) -> NDArray[np.int32]:
         """Numbers of the listed supports in the pool of the cells."""

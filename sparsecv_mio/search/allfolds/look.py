@@ -34,16 +34,14 @@ def look(root: Root, best: PathResult) -> None:
         known = (scores.which >= 0) & (scores.error <= KNOWN_ERROR * scores.held + form.slack)
         known &= ~cells.final[g, :, lo:hi]
         part = (g, slice(None), slice(lo, hi))
-        cells.nominal[part][known] = scores.held[known]
-        cells.support[part][known] = numbers[scores.which[known]]
+        cells.offer(part, numbers[scores.which], scores.held, np.where(known, scores.best, np.nan))
         least = np.where(known, floor[:, None] - bars, 0.0)
         eta, size = np.minimum(root.eta[lo:hi], 1.0), root.residual[lo:hi] * (1.0 + ROUNDING) + form.slack
         with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
             radius = np.maximum(bars - (root.floor - size**2 / (1.0 - eta)), 0.0)
             most = (size / (1.0 - eta) + np.sqrt(radius * eta / (1.0 - eta))) ** 2 * (1.0 + ROUNDING)
         most = np.where(known & (eta < SAFE_ETA), most, np.inf)
-        cells.upper[part] = np.minimum(cells.upper[part], most)
-        cells.lower[part] = np.maximum(cells.lower[part], np.minimum(least, cells.upper[part]))
+        cells.narrow(part, least, most)
 
     full.over_chunks(write)
 
@@ -74,10 +72,8 @@ def lift(root: Root, t: int, supports: Sequence[NDArray[np.int64]], reach: float
         least = np.minimum(reach - ubar, held - error)
         part = (g, t, slice(lo, hi))
         write_to = known & ~cells.final[part]
-        cells.nominal[part][write_to] = held[write_to]
-        cells.support[part][write_to] = numbers[scores.which[t][write_to]]
-        raised = np.maximum(cells.lower[part], np.minimum(least, cells.upper[part]))
-        cells.lower[part][write_to] = raised[write_to]
+        cells.offer(part, numbers[scores.which[t]], held, np.where(write_to, best, np.nan))
+        cells.narrow(part, np.where(write_to, least, 0.0), np.inf)
         served[lo:hi] = known
 
     full.over_chunks(write)

@@ -53,9 +53,7 @@ def decide_by_reuse(root: Root, points: Points) -> tuple[int, int]:
                 mask = masks[np.maximum(scores.which[t], 0)]
                 only = only_support(root, points, at, rows, eta, bars[t], mask)
                 sure[t] = ask & only
-        before = full.cells.branched[g, :, lo:hi].copy()
-        decided = full.settle(g, lo, hi, scores, numbers, root.form, sure)
-        full.cells.branched[g, :, lo:hi] = before
+        decided = full.settle(g, lo, hi, scores, numbers, root.form, sure, branched=False)
         counts.append((asked, decided))
 
     full.over_chunks(decide)

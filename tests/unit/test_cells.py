@@ -1,0 +1,103 @@
+"""The table of cells: bounds only tighten, contradictions raise, shown numbers keep the table's promises."""
+
+from __future__ import annotations
+
+import threading
+
+import numpy as np
+import pytest
+
+from sparsecv_mio.errors import Contradiction
+from sparsecv_mio.search.cells import CellTable
+
+
+def table() -> CellTable:
+    return CellTable.empty(2, 3, 4)
+
+
+def test_narrow_tightens_scalars_and_parts_alike() -> None:
+    cells = table()
+    cells.narrow((0, 1, 2), 1.0, 5.0)
+    cells.narrow((0, 1, slice(None)), np.array([0.5, 0.5, 0.5, -1.0]), 4.0)
+    assert cells.lower[0, 1].tolist() == [0.5, 0.5, 1.0, 0.0]
+    assert cells.upper[0, 1].tolist() == [4.0] * 4
+    cells.narrow((1, np.array([0, 2]), 3), np.array([1.0, 2.0]), np.array([3.0, 4.0]))
+    assert cells.lower[1, :, 3].tolist() == [1.0, 0.0, 2.0]
+
+
+@pytest.mark.parametrize(("lower", "upper"), [(3.1, 9.0), (0.0, 0.9), (float("nan"), 2.0), (0.0, float("nan"))])
+def test_narrow_raises_on_contradiction(lower: float, upper: float) -> None:
+    cells = table()
+    cells.narrow((0, 0, 1), 1.0, 3.0)
+    with pytest.raises(Contradiction, match="gamma 0, tau 0, fold 1"):
+        cells.narrow((0, 0, slice(None)), np.array([0.0, lower, 0.0, 0.0]), np.array([9.0, upper, 9.0, 9.0]))
+    assert (cells.lower[0, 0, 1], cells.upper[0, 0, 1]) == (1.0, 3.0)
+
+
+@pytest.mark.parametrize(("lower", "upper", "nominal"), [(4.0, 4.0, 4.0), (7.0, 8.0, 7.5), (5.2, 5.5, 5.1)])
+def test_settling_a_cell_outside_of_what_is_known_raises(lower: float, upper: float, nominal: float) -> None:
+    cells, sure = table(), np.array([False, True, False, False])
+    cells.narrow((0, 0, slice(None)), 5.0, 6.0)
+    with pytest.raises(Contradiction, match="fold 1"):
+        cells.settle((0, 0, 1), 0, nominal, lower, upper, 0.0)
+    row = np.ones(4)
+    with pytest.raises(Contradiction, match="fold 1"):
+        cells.settle_part(
+            (0, 0, slice(None)), sure, 0, nominal * row, lower * row, upper * row, row, branched=True
+        )
+    assert not cells.decided.any()
+
+
+def test_a_decided_cell_holds_its_number_for_good() -> None:
+    cells = table()
+    cells.narrow((0, 0, 0), 1.0, 2.0 * (1.0 - 1e-9))
+    cells.settle((0, 0, 0), 0, 2.0, 2.0 - 1e-12, 2.0 + 1e-12, 0.0, value=3.0)
+    assert cells.lower[0, 0, 0] <= cells.nominal[0, 0, 0] <= cells.upper[0, 0, 0]
+    cells.offer((0, 0, 0), 0, 1.5, 0.5)
+    cells.narrow((0, 0, 0), 2.0 + 1e-10, 5.0)
+    assert cells.nominal[0, 0, 0] == 2.0 and cells.lower[0, 0, 0] <= 2.0
+    with pytest.raises(Contradiction):
+        cells.narrow((0, 0, 0), 2.1, 5.0)
+
+
+def test_an_open_cell_shows_the_support_with_the_least_training_objective() -> None:
+    cells = table()
+    first, second = cells.pool.number(np.array([1, 2])), cells.pool.number(np.array([0, 2]))
+    cells.offer((0, 0, slice(None)), first, np.full(4, 2.0), np.array([1.0, 2.0, 3.0, np.nan]))
+    cells.offer((0, 0, slice(None)), second, np.full(4, 9.0), np.full(4, 2.5))
+    assert cells.support[0, 0].tolist() == [first, first, second, second]
+    assert cells.nominal[0, 0].tolist() == [2.0, 2.0, 9.0, 9.0]
+
+
+def test_parts_are_settled_as_cells_are() -> None:
+    one, many = table(), table()
+    rng = np.random.default_rng(0)
+    held = rng.uniform(1, 2, (3, 4))
+    sure = rng.random((3, 4)) < 0.5
+    for t, fold in np.argwhere(sure).tolist():
+        one.settle((1, t, fold), 0, held[t, fold], held[t, fold] - 1e-3, held[t, fold] + 1e-3, 0.0, 5.0, True)
+    full = np.full((3, 4), 5.0)
+    part = (1, slice(None), slice(None))
+    assert many.settle_part(part, sure, 0, held, held - 1e-3, held + 1e-3, full, branched=True) == sure.sum()
+    assert many.settle_part(part, sure, 0, held, held - 1e-3, held + 1e-3, full, branched=True) == 0
+    for name in ("lower", "upper", "nominal", "value", "decided", "final", "branched", "support"):
+        np.testing.assert_array_equal(getattr(one, name), getattr(many, name))
+
+
+def test_a_copy_is_of_one_moment() -> None:
+    cells, stop = CellTable.empty(1, 1, 2000), threading.Event()
+
+    def write() -> None:
+        level = 0.0
+        while not stop.is_set():
+            level += 1.0
+            cells.narrow((0, 0, slice(None)), level, np.inf)
+
+    writer = threading.Thread(target=write)
+    writer.start()
+    try:
+        for _ in range(50):
+            assert len(np.unique(cells.copy().lower)) == 1
+    finally:
+        stop.set()
+        writer.join()
