@@ -48,6 +48,12 @@ class Contradiction(SparseCVError):
     exit_code = 1
 
 
+class Inconsistent(SparseCVError):
+    """A number about to be reported lies outside of its own certified interval: a bug, and no answer is given."""
+
+    exit_code = 1
+
+
 class CorruptStore(SparseCVError):
     """A record or checkpoint on disk cannot be read back."""
 

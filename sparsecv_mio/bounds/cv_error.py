@@ -28,6 +28,7 @@ PRINTED = "as-printed"
 FULL_SWAPS, FOLD_SWAPS = 6, 2  # rounds of swaps on all rows, and in each fold of a plan with few folds
 FEW_FOLDS = 50
 Support = NDArray[np.integer]
+Found = Callable[[int, int, list[NDArray[np.int64] | None]], None]
 UNKNOWN = np.array([0.0, np.inf, 0.0, np.inf, Origin.TRIVIAL, Origin.TRIVIAL, np.nan, 0.0])
 
 
@@ -47,6 +48,7 @@ def compute_bounds(
     wanted: NDArray[np.bool_] | None = None,
     tell: Callable[[int, int, float], None] | None = None,
     moments: Iterable[tuple[int, Moments]] | None = None,
+    found: Found | None = None,
 ) -> BoundsTable: ...
 
 
@@ -66,6 +68,7 @@ def compute_bounds(
     wanted: NDArray[np.bool_] | None = None,
     tell: Callable[[int, int, float], None] | None = None,
     moments: Iterable[tuple[int, Moments]] | None = None,
+    found: Found | None = None,
 ) -> PrintedTable: ...
 
 
@@ -84,6 +87,7 @@ def compute_bounds(
     wanted: NDArray[np.bool_] | None = None,
     tell: Callable[[int, int, float], None] | None = None,
     moments: Iterable[tuple[int, Moments]] | None = None,
+    found: Found | None = None,
 ) -> BoundsTable | PrintedTable:
     """Bound every h_j(gamma, tau) by convex relaxations.
 
@@ -114,6 +118,8 @@ def compute_bounds(
         Told, fold by fold and gamma by gamma, (cells tested by reuse, relaxations it spared, seconds it took).
     moments : iterable, optional
         `(fold, training moments)` of every fold, where somebody else makes them.
+    found : callable, optional
+        Told `(row of gamma, fold, best support of every tau)`, from any thread.
 
     Returns
     -------
@@ -144,7 +150,7 @@ def compute_bounds(
     """
     _check(data, gammas, taus, which)
     job = _Job(data, folds, tuple(map(float, gammas)), tuple(map(int, taus)), which, supports or ())
-    job.wanted, job.tell, job.moments = wanted, tell, moments
+    job.wanted, job.tell, job.moments, job.found = wanted, tell, moments, found
     job.reuse = reusing and which == Which.SAFE
     return job.run(os.cpu_count() or 1 if threads is None else threads, progress, stop)
 
@@ -189,6 +195,7 @@ class _Job:
         self.reuse = False
         self.tell: Callable[[int, int, float], None] | None = None
         self.moments: Iterable[tuple[int, Moments]] | None = None
+        self.found: Found | None = None
 
     @property
     def mode(self) -> Which:
@@ -298,6 +305,8 @@ class _Job:
         if len(left):
             numbers[left] = here.numbers([self.taus[t] for t in left], self.mode)
         self.table.put(g, fold, numbers)
+        if self.found is not None:
+            self.found(g, fold, [here.incumbent(tau) for tau in self.taus])
 
     def _reused(
         self, g: int, here: FoldBounds | WideFold, wanted: NDArray[np.bool_], numbers: FloatArray

@@ -157,6 +157,15 @@ class FoldBounds:
         """Supports held, as columns of the problem."""
         return [np.flatnonzero(self.supports[k]) for k in np.flatnonzero(np.isfinite(self.best)) if k > 0]
 
+    def incumbent(self, tau: int) -> IntArray | None:
+        """Support of at most tau columns with the least value known; None where there is none."""
+        size = min(tau, self.m)
+        if size == 0 or self.form is None or not self.form.yy > 0.0:
+            return np.zeros(0, dtype=np.int64)
+        if size == self.m:
+            return np.arange(self.m)
+        return np.flatnonzero(self.supports[size]) if self.supports[size].any() else None
+
     # -- bounds -----------------------------------------------------------------------------------------------------
 
     def cells(self, taus: Sequence[int], which: Which = Which.SAFE) -> list[FoldCell]:

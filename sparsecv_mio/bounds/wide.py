@@ -151,6 +151,10 @@ class WideFold:
 
     # -- bounds -----------------------------------------------------------------------------------------------------
 
+    def incumbent(self, tau: int) -> IntArray | None:
+        """As `FoldBounds.incumbent`."""
+        return np.zeros(0, dtype=np.int64) if tau == 0 else self.support.get(tau)
+
     def cells(self, taus: Sequence[int], which: Which = Which.SAFE) -> list[FoldCell]:
         """Bound every tau; see `FoldBounds.cells`."""
         found = {tau: self._cell(tau, which) for tau in sorted(set(taus))}

@@ -41,7 +41,10 @@ def relative_gap(lower: float, upper: float) -> float:
 
 @dataclass(frozen=True)
 class OneSe:
-    """The pair of the one-standard-error rule: smallest tau, then largest gamma, within one SE of the minimiser."""
+    """The pair of the one-standard-error rule: smallest tau, then largest gamma, within one SE of the minimiser.
+
+    `estimate`: a limit came before the minimiser and every simpler pair were known well enough for the rule.
+    """
 
     gamma: float
     tau: int
@@ -49,6 +52,7 @@ class OneSe:
     lower: float
     upper: Bound
     standard_error: float
+    estimate: bool = False
 
 
 @dataclass(frozen=True)
@@ -65,13 +69,17 @@ class Refit:
 
 @dataclass(frozen=True)
 class Refined:
-    """Gamma improved at the reported tau: `lower <= h(gamma, tau) <= upper`; no part of the certificate."""
+    """Gamma improved at the reported tau: `lower <= h(gamma, tau) <= upper`; no part of the certificate.
+
+    `estimate` as in `TableRow`.
+    """
 
     gamma: float
     tau: int
     cv_error: Bound
     lower: float
     upper: Bound
+    estimate: bool = False
 
 
 @dataclass(frozen=True)
@@ -92,7 +100,11 @@ class DescentStep:
 
 @dataclass(frozen=True)
 class TableRow:
-    """The certified interval of one (gamma, tau); `folds_decided` of its `folds` have a completely known optimum."""
+    """The certified interval of one (gamma, tau); `folds_decided` of its `folds` have a completely known optimum.
+
+    `estimate`: some are not. `cv_error` is then taken at the supports with the least training objective known in these
+    folds, and moved to the nearer end of the interval where it lies outside.
+    """
 
     gamma: float
     tau: int
@@ -101,15 +113,20 @@ class TableRow:
     upper: Bound
     folds_decided: int
     folds: int
+    estimate: bool = False
 
 
 @dataclass(frozen=True)
 class ChosenFold:
-    """One fold of the reported pair: the support fitted without it and the held-out sum of squares of that fit."""
+    """One fold of the reported pair: the support fitted without it and the held-out sum of squares of that fit.
+
+    `decided`: the support is optimal; else it is the one with the least training objective known.
+    """
 
     fold: int
     support: tuple[str, ...]
     error: float
+    decided: bool = True
 
 
 @dataclass(frozen=True, eq=False)
@@ -124,15 +141,23 @@ class ChosenFolds(Sequence[ChosenFold]):
         Fold j uses `supports[which[j]]`.
     error : (k,) floats
         Held-out sum of squares of fold j; NaN never occurs.
+    decided : (k,) bools
+        Whether the support of fold j is optimal.
     """
 
     supports: tuple[tuple[str, ...], ...]
     which: NDArray[np.int64]
     error: NDArray[np.float64]
+    decided: NDArray[np.bool_]
 
     @classmethod
-    def of(cls, supports: Sequence[Sequence[str]], errors: Sequence[float] | NDArray[np.float64]) -> ChosenFolds:
-        """From one support and one error per fold.
+    def of(
+        cls,
+        supports: Sequence[Sequence[str]],
+        errors: Sequence[float] | NDArray[np.float64],
+        decided: Sequence[bool] | None = None,
+    ) -> ChosenFolds:
+        """From one support and one error per fold; every fold is decided unless it is said which are.
 
         Examples
         --------
@@ -142,7 +167,8 @@ class ChosenFolds(Sequence[ChosenFold]):
         """
         index: dict[tuple[str, ...], int] = {}
         which = [index.setdefault(tuple(support), len(index)) for support in supports]
-        return cls(tuple(index), np.asarray(which, dtype=np.int64), np.asarray(errors, dtype=np.float64))
+        known = np.ones(len(which), dtype=np.bool_) if decided is None else np.asarray(decided, dtype=np.bool_)
+        return cls(tuple(index), np.asarray(which, dtype=np.int64), np.asarray(errors, dtype=np.float64), known)
 
     def __len__(self) -> int:
         return len(self.which)
@@ -151,7 +177,8 @@ class ChosenFolds(Sequence[ChosenFold]):
         if isinstance(fold, slice):
             return [self[i] for i in range(*fold.indices(len(self)))]
         position = range(len(self))[fold]
-        return ChosenFold(position, self.supports[self.which[position]], float(self.error[position]))
+        support = self.supports[self.which[position]]
+        return ChosenFold(position, support, float(self.error[position]), bool(self.decided[position]))
 
     def __eq__(self, other: object) -> bool:
         return (
@@ -167,8 +194,11 @@ class ChosenFolds(Sequence[ChosenFold]):
         if not np.isfinite(self.error).all():
             raise ValueError("record field chosen_folds holds an error that is not finite")
         encoded = [json.dumps(list(support), ensure_ascii=False) for support in self.supports]
-        for fold, (which, error) in enumerate(zip(self.which.tolist(), self.error.tolist(), strict=True)):
-            yield Encoded(f'{{"fold": {fold}, "support": {encoded[which]}, "error": {error!r}}}')
+        words = ("false", "true")
+        columns = zip(self.which.tolist(), self.error.tolist(), self.decided.tolist(), strict=True)
+        for fold, (which, error, decided) in enumerate(columns):
+            line = f'{{"fold": {fold}, "support": {encoded[which]}, "error": {error!r}, "decided": {words[decided]}}}'
+            yield Encoded(line)
 
     @classmethod
     def from_json_items(cls, items: list[Any], field: str) -> ChosenFolds:
@@ -177,7 +207,9 @@ class ChosenFolds(Sequence[ChosenFold]):
         for i, fold in enumerate(folds):
             if fold.fold != i:
                 raise CorruptStore(f"record: field {field}[{i}].fold must be {i}, not {fold.fold}")
-        return cls.of([fold.support for fold in folds], [fold.error for fold in folds])
+        return cls.of(
+            [fold.support for fold in folds], [fold.error for fold in folds], [fold.decided for fold in folds]
+        )
 
 
 @dataclass(frozen=True)
@@ -276,8 +308,11 @@ class Record(_Stored):
     `cv_error` is h(gamma, tau) of the reported pair per row, in squared units of the target, at the supports of
     `chosen_folds`; `lower` bounds the minimum of h over the whole requested grid, `upper` the reported pair
     (pessimistic over ties). `proved` means `upper - lower <= gap * upper + tie_width + allowance` for the requested
-    gap; the field `gap` is the relative gap reached. With `one_se`, `support`, `coefficients` and `intercept` are
-    fitted at that pair; `refit` says at which.
+    gap; the field `gap` is the relative gap reached. A pair that is proved is the one with the least upper bound; when
+    a limit comes first, it is the one with the least `cv_error` found. `estimate`: some fold of the reported pair is
+    not decided. Its `cv_error` is then the mean of the errors in `chosen_folds`, moved to the nearer end of the pair's
+    interval where it lies outside. With `one_se`, `support`, `coefficients` and `intercept` are fitted at that pair;
+    `refit` says at which.
 
     Examples
     --------
@@ -311,6 +346,7 @@ class Record(_Stored):
     versions: Mapping[str, str]
     refined: Refined | None = None
     descent: tuple[DescentStep, ...] = ()
+    estimate: bool = False
 
     @classmethod
     def from_json(cls, text: str) -> Record:

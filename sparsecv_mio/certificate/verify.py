@@ -175,8 +175,14 @@ def _errors(checks: Checks, record: Record, dataset: Dataset, plan: FoldPlan, su
     checks.part(f"held-out error of every fold ({how})", before)
     rows, before = scored_rows(plan.labels), len(checks.failures)
     mean = float(found.sum()) / rows
-    checks.close("cv_error", record.cv_error, mean, H_RTOL * mean + record.allowance)
-    checks.close("cv_error", record.cv_error, float(said.sum()) / rows, 1e-9 * mean + record.allowance)
+    low, high = 0.0, math.inf
+    if record.estimate:  # moved into the interval of its pair
+        low, high = next(
+            ((r.lower, r.upper) for r in record.table if (r.gamma, r.tau) == (record.gamma, record.tau)), (low, high)
+        )
+    for found_mean, tolerance in ((mean, H_RTOL * mean), (float(said.sum()) / rows, 1e-9 * mean)):
+        checks.close("cv_error", record.cv_error, min(max(found_mean, low), high), tolerance + record.allowance)
+    mean = record.cv_error if record.estimate else mean
     if record.r_squared is not None:
         checks.close("r_squared", record.r_squared, r_squared(dataset.y, plan.labels, mean), 1e-6)
     checks.part("cv_error and r_squared", before)

@@ -77,13 +77,12 @@ class OneByOne(CrossValidation):
         self.formulation: str | None = None  # of the backend's models; its first one by default
         self.effort = UNLIMITED
         self.asked = np.zeros(self.cells.final.shape, dtype=bool)
-        self.value = np.full(self.cells.final.shape, np.inf)  # least value of the heuristic support of each cell
         self.solver: CellSolver | None = None
         self.begun = False  # whether the limit let `begin` come to its end
 
     def state(self) -> dict[str, NDArray[Any]]:
         """Where the run stands, beside the cells."""
-        return super().state() | {"asked": self.asked, "value": self.value, "begun": np.array(self.begun)}
+        return super().state() | {"asked": self.asked, "begun": np.array(self.begun)}
 
     def carry_on(self, state: State) -> None:
         """Go to where `state` was archived; from the start where it was archived before `begin` came to its end."""
@@ -96,7 +95,6 @@ class OneByOne(CrossValidation):
         """Go to where `state` was taken."""
         super().restore(state)
         self.asked[...] = state["asked"]
-        self.value[...] = state["value"]
         self.begun = True
 
     def prepare(self) -> None:
@@ -126,7 +124,7 @@ class OneByOne(CrossValidation):
         for fold, moments in self.oracles.training_moments():
             made = self.solver.store.keep(fold, moments)
             for g in range(len(self.grid.gammas)):
-                self.glanced(fold, g, self.solver.glance(fold, g, made))
+                self.solver.glance(fold, g, made)
                 if self.clock.expired():
                     break
             if self.clock.expired():
@@ -138,12 +136,6 @@ class OneByOne(CrossValidation):
         """What is left of the time, for the next MIO."""
         left = max(self.clock.deadline - self.clock.began - self.clock.seconds, 0.0)
         return Limits(gap=VENDOR_GAP, seconds=left, cancel=self.clock.stop)
-
-    def glanced(self, fold: int, g: int, result: PathResult) -> None:
-        """Keep the least value that each heuristic support of a fold may have."""
-        for t, tau in enumerate(self.grid.taus.tolist()):
-            cell = result.cells[tau]
-            self.value[g, t, fold] = cell.upper - cell.margin
 
     def all_folds(self) -> None:
         """Nothing: every cell is an MIO of its own."""
@@ -163,14 +155,26 @@ class OneByOne(CrossValidation):
         return int(self.asked.sum())
 
     @property
+    def exhausted(self) -> bool:
+        """Whether the time or the budget of MIOs is spent."""
+        return self.clock.expired() or (self.mio_budget is not None and self.mios >= self.mio_budget)
+
+    @property
     def finished(self) -> bool:
         """Whether the run may stop."""
-        spent = self.mio_budget is not None and self.mios >= self.mio_budget
-        return spent or self.clock.expired() or not self.pick()
+        return self.exhausted or not self.pick()
 
     def step(self) -> None:
-        """Solve the next cells, on threads where there are several."""
-        cells = self.pick()
+        """Solve the next cells."""
+        self.solve(self.pick())
+
+    def work_on(self, pairs: NDArray[np.bool_]) -> None:
+        """The next open cells of one of some pairs."""
+        g, t = (int(i) for i in np.argwhere(pairs)[0])
+        self.solve([(g, t, fold) for fold in np.flatnonzero(self.open[g, t])[: self.threads].tolist()])
+
+    def solve(self, cells: list[Where]) -> None:
+        """Hand cells of one pair to branch-and-bound, on threads where there are several."""
         if self.mio_budget is not None:
             cells = cells[: self.mio_budget - self.mios]
         assert self.solver is not None
@@ -253,20 +257,18 @@ def bracket(run: OneByOne, gammas: NDArray[np.int64], taus: NDArray[np.int64]) -
     if run.clock.expired() or not len(gammas) or not len(taus):
         return
     supports = [cell.support for result in run.full for cell in result.cells.values()]
+    part = np.ix_(gammas, taus, np.arange(run.folds.k))
+    wanted = ~run.cells.final[part]
+    found: dict[tuple[int, int], list[NDArray[np.int64] | None]] = {}
     table = compute_bounds(
         run.data, run.folds, run.grid.gammas[gammas].tolist(), run.grid.taus[taus].tolist(), "safe", supports,
         threads=min(run.threads, os.cpu_count() or 1), stop=Expiry(run.clock), reusing=run.oracles.reuses,
-        wanted=~run.cells.final[np.ix_(gammas, taus)], tell=run.oracles.told_bounds,
-        moments=run.oracles.training_moments(),
+        wanted=wanted, tell=run.oracles.told_bounds, moments=run.oracles.training_moments(),
+        found=lambda g, fold, best: found.update({(g, fold): best}),
     )  # fmt: skip
-    cells = run.cells
-    for place in np.argwhere(~cells.final[np.ix_(gammas, taus)]):
-        row: Where = (int(place[0]), int(place[1]), int(place[2]))
-        where: Where = (int(gammas[row[0]]), int(taus[row[1]]), row[2])
-        lower, upper = float(table.lower[row]), float(table.upper[row])
-        nominal = float(cells.nominal[where])
-        same = table.left[row] == 0 and run.value[where] <= table.objective_upper[row]
-        if same and lower <= nominal <= upper:
-            cells.settle(where, int(cells.support[where]), nominal, lower, upper, 0.0)
-        else:
-            cells.narrow(where, lower, upper)
+    run.cells.narrow(part, np.where(wanted, table.lower, 0.0), np.where(wanted, table.upper, np.inf))
+    assert run.solver is not None
+    for (g, fold), best in found.items():
+        here = [t for t in np.flatnonzero(wanted[g, :, fold]).tolist() if best[t] is not None]
+        known = [support for t in here if (support := best[t]) is not None]
+        run.solver.take(int(gammas[g]), taus[here], fold, known, table.left[g, here, fold] == 0)

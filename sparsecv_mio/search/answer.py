@@ -27,11 +27,13 @@ from sparsecv_mio.certificate.record import (
     versions,
 )
 from sparsecv_mio.data.standard import StandardData
+from sparsecv_mio.errors import Inconsistent
 from sparsecv_mio.formulation.backends.native.path import PathCell, solve_path
 from sparsecv_mio.problem.accumulate import Moments, row_moments
-from sparsecv_mio.problem.objective import r_squared, standard_error
+from sparsecv_mio.problem.objective import r_squared
 from sparsecv_mio.problem.problem import FloatArray, SparseProblem
 from sparsecv_mio.problem.refit import refit_rows
+from sparsecv_mio.search import one_se as one_standard_error
 from sparsecv_mio.search.candidates import VALUE_RTOL, fit_from_moments
 from sparsecv_mio.search.cells import CellTable, PairBounds
 
@@ -122,43 +124,41 @@ class _Answer:
         self.scored = int((self.folds.labels >= 0).sum())
         self.unit = self.data.y_unit**2
         self.per_row = self.unit / self.scored
+        self.proved = self.bounds.proved(run.gap)
+        self.pair = self.bounds.answer(run.gap, self.grid.gammas, self.grid.taus)
+        self.shown = self.bounds.shown * self.per_row
+        self.lower, self.upper = self.bounds.lower * self.per_row, self.bounds.upper * self.per_row
+        self.decided = self.bounds.decided
+        check_cells(self.cells)
 
     def one_se(self) -> tuple[OneSe, tuple[int, int]]:
-        """Smallest tau, then largest gamma, whose h is within one standard error of the best.
-
-        The comparison uses the certified upper ends, so that the pair is within one standard error for sure.
-        """
-        g, t = self.bounds.best
-        sizes = np.diff(self.folds.starts)
-        error = standard_error(self.cells.nominal[g, t] * self.unit, sizes)
-        limit = self.bounds.nominal[g, t] * self.per_row + error
-        within = self.bounds.upper * self.per_row <= limit
-        within[g, t] = True
-        rows, cols = np.nonzero(within)
-        pick = np.lexsort((-self.grid.gammas[rows], self.grid.taus[cols]))[0]
-        a, b = int(rows[pick]), int(cols[pick])
+        """The pair of the one-standard-error rule."""
+        grid, sizes = self.grid, self.folds.sizes
+        rule = one_standard_error.apply(self.bounds, self.pair, grid.gammas, grid.taus, sizes, self.unit)
+        a, b = rule.pair
         chosen = OneSe(
             gamma=float(self.grid.gammas[a]),
             tau=int(self.grid.taus[b]),
-            cv_error=float(self.bounds.nominal[a, b] * self.per_row),
-            lower=float(self.bounds.lower[a, b] * self.per_row),
-            upper=float(self.bounds.upper[a, b] * self.per_row),
-            standard_error=error,
+            cv_error=float(self.shown[a, b]),
+            lower=float(self.lower[a, b]),
+            upper=float(self.upper[a, b]),
+            standard_error=rule.standard_error,
+            estimate=bool(rule.missing.any()),
         )
-        return chosen, (a, b)
+        return chosen, rule.pair
 
     def table(self) -> tuple[TableRow, ...]:
         """One row per (gamma, tau)."""
-        decided = self.cells.decided.sum(axis=2)
         return tuple(
             TableRow(
                 gamma=float(gamma),
                 tau=int(tau),
-                cv_error=float(self.bounds.nominal[g, t] * self.per_row),
-                lower=float(self.bounds.lower[g, t] * self.per_row),
-                upper=float(self.bounds.upper[g, t] * self.per_row),
-                folds_decided=int(decided[g, t]),
+                cv_error=float(self.shown[g, t]),
+                lower=float(self.lower[g, t]),
+                upper=float(self.upper[g, t]),
+                folds_decided=int(self.decided[g, t]),
                 folds=self.folds.k,
+                estimate=bool(self.decided[g, t] < self.folds.k),
             )
             for g, gamma in enumerate(self.grid.gammas)
             for t, tau in enumerate(self.grid.taus)
@@ -166,10 +166,15 @@ class _Answer:
 
     def chosen_folds(self) -> ChosenFolds:
         """Support and held-out error of every fold of the reported pair."""
-        g, t = self.bounds.best
+        g, t = self.pair
         distinct, which = np.unique(self.cells.support[g, t], return_inverse=True)
         supports = tuple(names_of(self.data, self.cells.pool.supports[number]) for number in distinct.tolist())
-        return ChosenFolds(supports, which.reshape(-1).astype(np.int64), self.cells.nominal[g, t] * self.unit)
+        return ChosenFolds(
+            supports,
+            which.reshape(-1).astype(np.int64),
+            self.cells.nominal[g, t] * self.unit,
+            self.cells.decided[g, t].copy(),
+        )
 
     def fit(self, g: int, t: int) -> PathCell:
         """Best subset on all rows at a pair, solved on where the first pass left it open."""
@@ -191,17 +196,16 @@ def build_record(
     """Assemble the record of a run in whatever state it is."""
     answer = _Answer(run)
     bounds, grid, data = answer.bounds, answer.grid, answer.data
-    g, t = bounds.best
+    g, t = answer.pair
     rule, at = answer.one_se() if one_se else (None, (g, t))
     gamma = float(grid.gammas[at[0]])
     at_gamma = run.all_rows.problem(data, gamma) if run.all_rows is not None else None
     refit, support, coefficients, intercept = all_rows_fit(data, gamma, at_gamma, answer.fit(*at), run.gap)
     tie, allowance = bounds.allowances()
-    proved = bounds.proved(run.gap)
-    cv_error = float(bounds.nominal[g, t] * answer.per_row)
-    lower, upper = bounds.floor * answer.per_row, bounds.ceiling * answer.per_row
-    status = "proved" if proved else "interrupted" if run.clock.stop.is_set() else "limit"
-    return Record(
+    cv_error, upper = float(answer.shown[g, t]), float(answer.upper[g, t])
+    lower = bounds.floor * answer.per_row
+    status = "proved" if answer.proved else "interrupted" if run.clock.stop.is_set() else "limit"
+    record = Record(
         schema=SCHEMA,
         status=status,
         gamma=float(grid.gammas[g]),
@@ -239,7 +243,36 @@ def build_record(
         ),
         warnings=data.warnings,
         versions=versions(),
+        estimate=bool(answer.decided[g, t] < answer.folds.k),
     )
+    check_intervals(record)
+    return record
+
+
+def check_cells(cells: CellTable) -> None:
+    """Raise `Inconsistent` if the number of a decided cell lies outside of its interval."""
+    wrong = cells.decided & ~((cells.lower <= cells.nominal) & (cells.nominal <= cells.upper))
+    if wrong.any():
+        where = tuple(int(i) for i in np.argwhere(wrong)[0])
+        lower, error, upper = (float(array[where]) for array in (cells.lower, cells.nominal, cells.upper))
+        raise Inconsistent(
+            f"gamma {where[0]}, tau {where[1]}, fold {where[2]}: held-out error {error!r} lies outside of "
+            f"[{lower!r}, {upper!r}]; please report this"
+        )
+
+
+def check_intervals(record: Record) -> None:
+    """Raise `Inconsistent` if a number of the record lies outside of its own interval."""
+    ends: list[tuple[str, float, float, float]] = [
+        ("cv_error", record.lower, record.cv_error, record.upper),
+        ("refit.objective", record.refit.lower, record.refit.objective, record.refit.upper),
+    ]
+    named = (("one_se", record.one_se), ("refined", record.refined))
+    ends += [(f"{name}.cv_error", part.lower, part.cv_error, part.upper) for name, part in named if part is not None]
+    ends += [(f"table[{i}].cv_error", row.lower, row.cv_error, row.upper) for i, row in enumerate(record.table)]
+    for name, lower, value, upper in ends:
+        if not lower <= value <= upper:
+            raise Inconsistent(f"{name}: {value!r} lies outside of [{lower!r}, {upper!r}]; please report this")
 
 
 def build_path(

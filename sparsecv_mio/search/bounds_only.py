@@ -17,3 +17,6 @@ class BoundsOnly(Algorithm1):
     def pick(self) -> list[Where]:
         """No cell is an MIO."""
         return []
+
+    def decide_rest(self) -> None:
+        """Nothing: what the bounds leave open stays open."""

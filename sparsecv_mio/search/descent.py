@@ -198,7 +198,7 @@ class Descent:
             self.certain = False
         unit = run.per_row
         self.steps.append(
-            DescentStep(trial.move, gamma, tau, now.ceiling * unit, float(now.nominal[now.best]) * unit, goes)
+            DescentStep(trial.move, gamma, tau, now.ceiling * unit, float(now.shown[now.best]) * unit, goes)
         )
         if goes:
             self.here, self.lined, self.certain = run, False, True
@@ -320,6 +320,9 @@ class Descent:
             self.here.score_last()
         else:
             score_one_pair(self.here)
+        if one_se:
+            self.here.one_se, self.here.progress = True, None
+            self.here.decide_rest()
         record = build_record(self.here, one_se=one_se, time_limit=time_limit, threads=threads)
         mode = self.here.engines() if self.tau_step is TauStep.SADDLE else "certified rows"
         nodes, mios = self.spent

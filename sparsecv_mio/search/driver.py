@@ -13,7 +13,7 @@ from sparsecv_mio.data.folds import FoldPlan
 from sparsecv_mio.data.standard import standardize
 from sparsecv_mio.errors import BadInput
 from sparsecv_mio.search.allfolds import Engine
-from sparsecv_mio.search.answer import build_path, build_record
+from sparsecv_mio.search.answer import build_path, build_record, check_intervals
 from sparsecv_mio.search.checkpoint import carry_out
 from sparsecv_mio.search.clock import Clock
 from sparsecv_mio.search.descent import Descent, TauStep
@@ -136,6 +136,8 @@ def cross_validate(
     chosen(oracles)
     how, how_tau = word_of(Engine, engine, "engine"), word_of(TauStep, tau_step, "tau step")
     check_method(method, backend, mio_budget, how_tau, formulation)
+    if one_se and method == "bounds":
+        raise BadInput("the one-standard-error rule needs pairs decided: not with the method bounds")
     grid = Grid.of(gammas, taus, dataset.p)
     clock = Clock(time_limit, stop)
     data = standardize(dataset, scale, intercept)
@@ -157,10 +159,14 @@ def cross_validate(
         one_by_one.formulation = formulation
         run = one_by_one
     run.oracles = Oracles(run, oracles)
+    run.one_se = one_se
     _carry_out(run, checkpoint, resume, trace)
     score_one_pair(run)
     record = build_record(run, one_se=one_se, time_limit=time_limit, threads=threads)
-    return replace(record, refined=refined(record, run)) if refine else record
+    if refine:
+        record = replace(record, refined=refined(record, run))
+        check_intervals(record)
+    return record
 
 
 def _carry_out(run: CrossValidation | Descent, checkpoint: File, resume: File, trace: File) -> None:

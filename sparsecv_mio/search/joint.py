@@ -33,7 +33,7 @@ from sparsecv_mio.search.allfolds.root import Root
 from sparsecv_mio.search.cells import PairBounds, Where
 from sparsecv_mio.search.full_list import MOST_COLUMNS, FullListing, Listed, bar_to_lift, incumbents, tell_folds
 from sparsecv_mio.search.one_cell import NATIVE
-from sparsecv_mio.search.run import EFFORT_GROWTH, FIRST_EFFORT
+from sparsecv_mio.search.run import EFFORT_GROWTH, FIRST_EFFORT, CrossValidation
 
 Pair = tuple[int, int]
 
@@ -213,7 +213,7 @@ class JointSearch(OneByOne):
         elif aim is not None and self.may_list(aim):
             self.list_pair(aim)
         elif aim is not None and self.may_share(aim.pair):
-            self.share(aim.pair)
+            self.share(aim.pair[0], [aim.pair[1]])
         elif aim is not None and self.may_bracket(aim.pair):
             self.bracket_gamma(aim.pair[0])
         elif not dear and self.hard:
@@ -225,6 +225,22 @@ class JointSearch(OneByOne):
             return
         self._report()
         self._safe()
+
+    def work_on(self, pairs: NDArray[np.bool_]) -> None:
+        """A tree for all folds of pairs that none has seen, or a round of trees that share work between taus."""
+        if self.backend != NATIVE or self.mio_budget is not None:
+            super().work_on(pairs)
+            return
+        fresh = [(int(g), int(t)) for g, t in np.argwhere(pairs & ~self.shared)]
+        fresh = [pair for pair in fresh if self.may_share(pair)]
+        if fresh:
+            g = fresh[0][0]
+            self.share(g, [t for row, t in fresh if row == g])
+            return
+        wanted = self.open & pairs[:, :, None]
+        CrossValidation.work_on(self, pairs)
+        wanted &= self.cells.branched
+        self.tries[wanted] = np.minimum(self.tries[wanted] + 1, MOST_TRIES)
 
     @property
     def hard(self) -> bool:
@@ -242,13 +258,13 @@ class JointSearch(OneByOne):
             return False
         return bool(self.folds.sizes.max() == 1) or float(np.quantile(root.eta, MOST_FOLDS)) < LOW_LEVERAGE
 
-    def share(self, pair: Pair) -> None:
-        """Decide what one tree for all folds can decide of a pair (:mod:`sparsecv_mio.search.allfolds`)."""
-        root, t = self.root(pair[0]), pair[1]
+    def share(self, g: int, wanted: list[int]) -> None:
+        """Decide what one tree for all folds can decide of some rows of tau (:mod:`sparsecv_mio.search.allfolds`)."""
+        root = self.root(g)
         assert root is not None
         typical = int(self.cost(np.arange(1))[0])
-        nodes, decided = solve_from(root, [t], typical, self.engine, self.clock.expired)
-        self.shared[pair] = True
+        nodes, decided = solve_from(root, wanted, typical, self.engine, self.clock.expired)
+        self.shared[g, wanted] = True
         self.nodes += nodes
         self.lists += int(nodes > 0)
         for name, count in decided.items():

@@ -92,13 +92,28 @@ class CellSolver(FoldJob):
         source = oracles.training_moments if oracles is not None else partial(training_moments, data, folds)
         self.store = FoldStore(data, folds, source)
 
-    def glance(self, fold: int, g: int, made: Fold) -> PathResult:
+    def glance(self, fold: int, g: int, made: Fold) -> None:
         """Heuristic incumbents and root bounds of every tau, no branching."""
         here = made.problem.with_gamma(float(self.gammas[g]))
         first = [cell.support for cell in self.full[g].cells.values()]
         result = self.trees(here, fold, g, self.taus.tolist(), first, 0)
         self.settle(fold, g, np.arange(len(self.taus)), here, made.rows, result, relax=False)
-        return result
+
+    def take(self, g: int, taus: IntArray, fold: int, supports: list[IntArray], only: NDArray[np.bool_]) -> None:
+        """Refit a support for each of some rows of tau of a fold, and show it.
+
+        Cells where it is the `only` one, as no other can be optimal or tied by what the caller has proved, are decided.
+        """
+        made = self.store.get(fold)
+        gamma = float(self.gammas[g])
+        here = made.problem.with_gamma(gamma)
+        fits = made.rows.refit(here, supports, gamma)
+        negligible = self.negligible(here, made.rows)
+        numbers = np.array([self.cells.pool.number(support) for support in supports], dtype=np.int32)
+        self.cells.offer((g, taus, fold), numbers, fits.held_out, fits.value)
+        for at in np.flatnonzero(only & np.isfinite(fits.value_error)).tolist():
+            which = slice(at, at + 1)
+            self.decide((g, int(taus[at]), fold), supports[which], fits.at(which), negligible, branched=False)
 
     def solve(self, where: Where, first: list[IntArray], effort: int = UNLIMITED) -> int:
         """Hand one cell to branch-and-bound, supports to start from given; returns the nodes."""

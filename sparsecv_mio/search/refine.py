@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from sparsecv_mio.certificate.record import Record, Refined
 from sparsecv_mio.search.descent import PROGRESS, proposals
 from sparsecv_mio.search.gamma import LEAST, MOST
@@ -19,9 +21,9 @@ def refined(record: Record, run: CrossValidation) -> Refined:
         The run behind it.
     """
     interval = (min(LEAST, *record.request.gammas), max(MOST, *record.request.gammas))
-    at = run.bounds().best
-    lower = float(run.cells.lower[at].sum()) * run.per_row
-    here = Refined(record.gamma, record.tau, record.cv_error, lower, record.upper)
+    at = (int(np.searchsorted(run.grid.gammas, record.gamma)), int(np.searchsorted(run.grid.taus, record.tau)))
+    lower = float(run.bounds().lower[at]) * run.per_row
+    here = Refined(record.gamma, record.tau, record.cv_error, lower, record.upper, record.estimate)
     points = proposals(run, at, interval)
     while points and not run.clock.expired():
         grid = Grid.of([points.pop(0).gamma], [record.tau], run.data.dataset.p)
@@ -30,7 +32,7 @@ def refined(record: Record, run: CrossValidation) -> Refined:
         trial.to_end()
         now, unit = trial.bounds(), trial.per_row
         if now.ceiling * unit < here.upper * (1.0 - PROGRESS):
-            h = float(now.nominal[now.best]) * unit
-            here = Refined(float(grid.gammas[0]), record.tau, h, now.floor * unit, now.ceiling * unit)
+            h, open_folds = float(now.shown[now.best]) * unit, int(now.decided[now.best]) < run.folds.k
+            here = Refined(float(grid.gammas[0]), record.tau, h, now.floor * unit, now.ceiling * unit, open_folds)
             points = proposals(trial, now.best, interval)
     return here

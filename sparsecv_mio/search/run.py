@@ -15,6 +15,7 @@ from sparsecv_mio.data.folds import FoldPlan
 from sparsecv_mio.data.standard import StandardData
 from sparsecv_mio.formulation.backends.native.path import PathResult, solve_path
 from sparsecv_mio.problem.accumulate import Moments, row_moments
+from sparsecv_mio.search import one_se
 from sparsecv_mio.search.allfolds import Engine, solve_all_folds
 from sparsecv_mio.search.allfolds.full import FullData
 from sparsecv_mio.search.cells import CellTable, PairBounds, State, pair_bounds
@@ -65,6 +66,7 @@ class CrossValidation:
         self.passed = np.zeros(len(grid.gammas), dtype=bool)  # gammas that one tree for all folds has seen
         self.in_round: NDArray[np.bool_] | None = None  # cells of the present round
         self.rest: list[int] = []  # folds it has yet to visit
+        self.one_se = False  # whether the one-standard-error rule will be applied
         self.at_safe_point: Callable[[], None] | None = None
         self._reported = -np.inf
         self.watch: Callable[[], None] | None = None  # called with every report of progress
@@ -189,6 +191,42 @@ class CrossValidation:
         self.all_folds()
         while not self.finished:
             self.step()
+        self.decide_rest()
+
+    @property
+    def exhausted(self) -> bool:
+        """Whether no more work may be done."""
+        return self.clock.expired()
+
+    @property
+    def open(self) -> NDArray[np.bool_]:
+        """(G, T, K): cells that more work could decide."""
+        return ~self.cells.final
+
+    def decide_rest(self) -> None:
+        """What a proved answer leaves open and is asked for all the same: a gap of 0, the one-standard-error rule."""
+        while not self.exhausted:
+            if self.gap == 0.0:
+                pairs = np.asarray(self.open.any(axis=2))
+            elif self.one_se:
+                pairs = self.rule_needs()
+            else:
+                return
+            if not pairs.any():
+                return
+            self.work_on(pairs)
+
+    def rule_needs(self) -> NDArray[np.bool_]:
+        """(G, T): the pairs to be decided next for the one-standard-error rule to be sure."""
+        now = self.bounds()
+        rule = one_se.apply(now, now.best, self.grid.gammas, self.grid.taus, self.folds.sizes, self.data.y_unit**2)
+        return one_se.next_to_decide(rule.missing & self.open.any(axis=2), now)
+
+    def work_on(self, pairs: NDArray[np.bool_]) -> None:
+        """A portion of work on the open cells of some pairs (G, T)."""
+        self.in_round = self.open & pairs[:, :, None]
+        self.rest = np.flatnonzero(self.in_round.any(axis=(0, 1))).tolist()
+        self.round()
 
     def step(self) -> None:
         """One round."""

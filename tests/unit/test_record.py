@@ -80,8 +80,8 @@ def test_fields_and_names_are_those_of_the_schema() -> None:
     promised = {"schema", "status", "gamma", "tau", "cv_error", "lower", "upper", "gap", "tie_width", "allowance"}
     promised |= {"support", "coefficients", "intercept", "one_se", "table", "chosen_folds", "work", "data", "folds"}
     assert promised | {"versions"} <= set(entries)
-    assert entries["chosen_folds"][1] == {"fold": 1, "support": ['quote"d'], "error": 2.0}
-    assert {"gamma", "tau", "lower", "upper", "folds_decided", "folds"} <= set(entries["table"][0])
+    assert entries["chosen_folds"][1] == {"fold": 1, "support": ['quote"d'], "error": 2.0, "decided": True}
+    assert {"gamma", "tau", "lower", "upper", "folds_decided", "folds", "estimate"} <= set(entries["table"][0])
     assert {"n", "p", "target", "fingerprint", "scale", "intercept"} <= set(entries["data"])
     assert entries["folds"] == {"spec": "loo", "seed": None, "k": 3, "digest": "sha256:11"}
 
@@ -191,7 +191,7 @@ def test_an_unreadable_record_is_named(tmp_path: Path) -> None:
 
 def test_many_folds_stay_small() -> None:
     k = 200_000
-    folds = ChosenFolds((("a b",), ('quote"d',)), np.arange(k) % 2, np.linspace(0.0, 1.0, k))
+    folds = ChosenFolds((("a b",), ('quote"d',)), np.arange(k) % 2, np.linspace(0.0, 1.0, k), np.arange(k) % 3 > 0)
     text = example(chosen_folds=folds).to_json()
     assert Record.from_json(text).chosen_folds[k - 1] == folds[k - 1]
 

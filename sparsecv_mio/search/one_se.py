@@ -1,0 +1,79 @@
+"""The one-standard-error rule: which pair it takes, and which pairs must be known better for that to be sure.
+
+The rule takes the smallest tau, then the largest gamma, whose h is within one standard error of the least. So the pair
+with the least h must be known exactly, nothing may be able to fall below it, and of every simpler pair than the one
+taken it must be certain that it is not within. Nothing else of the table matters.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sparsecv_mio.problem.objective import standard_error
+from sparsecv_mio.problem.problem import FloatArray
+from sparsecv_mio.search.cells import BoolArray, PairBounds, simplest
+
+Pair = tuple[int, int]
+
+
+@dataclass(frozen=True, eq=False)
+class Rule:
+    """The rule applied to what is known.
+
+    Attributes
+    ----------
+    pair : gamma, tau
+        The pair taken.
+    standard_error : float
+        Of h of the best pair, in the units of `unit`.
+    missing : (G, T) bool array
+        Undecided pairs that could still change it; the rule is sure where there are none.
+    """
+
+    pair: Pair
+    standard_error: float
+    missing: BoolArray
+
+
+def apply(
+    now: PairBounds, best: Pair, gammas: FloatArray, taus: NDArray[np.int64], sizes: NDArray[np.int64], unit: float
+) -> Rule:
+    """Apply the rule.
+
+    Parameters
+    ----------
+    now : PairBounds
+    best : gamma, tau
+        The pair with the least h.
+    gammas, taus : arrays
+    sizes : (K,) int array
+        Rows of each fold.
+    unit : float
+        From squared standard units to those of the answer.
+    """
+    cells, scored = now.cells, int(sizes.sum())
+    error = standard_error(cells.nominal[best] * unit, sizes)
+    limit = now.shown[best] * (unit / scored) + error
+    # by the certified upper ends: within one standard error for sure
+    within = now.upper * (unit / scored) <= limit
+    within[best] = True
+    pair = simplest(within, gammas, taus)
+    open_pairs = now.decided < len(sizes)
+    simpler = (taus[None, :] < taus[pair[1]]) | ((taus[None, :] == taus[pair[1]]) & (gammas[:, None] > gammas[pair[0]]))
+    missing = simpler & (now.lower * (unit / scored) <= limit)
+    missing |= now.lower < now.upper[best]
+    missing[best] = True
+    return Rule(pair, error, missing & open_pairs)
+
+
+def next_to_decide(missing: BoolArray, now: PairBounds) -> BoolArray:
+    """Of the pairs that are missing those to decide first: the best one and its rivals, then one tau at a time."""
+    first = missing & (now.lower < now.upper[now.best])
+    first[now.best] = missing[now.best]
+    if not first.any() and missing.any():
+        t = int(np.flatnonzero(missing.any(axis=0))[0])
+        first[:, t] = missing[:, t]
+    return first
