@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Iterator
-from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -25,6 +24,7 @@ from sparsecv_mio.search.fold_job import FoldJob
 from sparsecv_mio.search.oracles import Oracles
 from sparsecv_mio.search.progress import Progress, progress_of
 from sparsecv_mio.search.request import Grid
+from sparsecv_mio.search.threads import run_folds
 from sparsecv_mio.search.trace import head_of, moment_of
 
 FIRST_EFFORT, EFFORT_GROWTH = 1 << 13, 8
@@ -287,29 +287,3 @@ class CrossValidation:
             return
         self._reported = time.monotonic()
         self.progress(self.progress_now())
-
-
-def run_folds(
-    source: Iterator[tuple[int, Moments]], work: Callable[[int, Moments], int], threads: int
-) -> Iterator[int]:
-    """Run `work` over folds on threads, at most two folds ahead of each thread; yields the nodes of each.
-
-    BLAS is held to one thread: the folds are the parallelism.
-    """
-    from threadpoolctl import threadpool_limits
-
-    with threadpool_limits(limits=1):
-        if threads <= 1:
-            for fold, moments in source:
-                yield work(fold, moments)
-            return
-        with ThreadPoolExecutor(threads) as pool:
-            flying: set[Future[int]] = set()
-            for fold, moments in source:
-                flying.add(pool.submit(work, fold, moments))
-                if len(flying) >= 2 * threads:
-                    done, flying = wait(flying, return_when=FIRST_COMPLETED)
-                    for future in done:
-                        yield future.result()
-            for future in flying:
-                yield future.result()

@@ -1,0 +1,43 @@
+"""What the folds found, without repeats."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sparsecv_mio.search.heuristics.fold_search import FoldSearch, IntArray
+
+MOST_POOLED = 12  # supports of one gamma and size, those that most folds found first
+
+
+def rows_of(supports: Sequence[NDArray[np.integer]], top: int) -> IntArray:
+    """Supports of 1 to `top` columns as rows (m, top), -1 beyond their size."""
+    fitting = [np.asarray(support, dtype=np.int64) for support in supports if 0 < len(support) <= top]
+    out = np.full((len(fitting), top), -1, dtype=np.int64)
+    for row, support in zip(out, fitting, strict=True):
+        row[: len(support)] = support
+    return out
+
+
+def pooled(searches: Sequence[FoldSearch], q: int) -> tuple[IntArray, IntArray]:
+    """Supports (m, top) that the folds found and the gamma (m,) of each.
+
+    Supports are told apart by the sum of random 64-bit keys of their columns; a collision loses a start, no more.
+    """
+    keys = np.random.default_rng(0).integers(0, 1 << 63, q + 1, dtype=np.int64)
+    keys[-1] = 0  # of -1
+    seeds: list[IntArray] = []
+    for g in range(len(searches[0].lams)):
+        columns = np.stack([search.columns[g] for search in searches])
+        sums = keys[columns].sum(axis=-1)
+        for size in range(1, columns.shape[1]):
+            _, first, count = np.unique(sums[:, size], return_index=True, return_counts=True)
+            common = first[np.argsort(-count, kind="stable")[:MOST_POOLED]]
+            if len(first) > 1:
+                seeds.append(np.column_stack([np.full(len(common), g), columns[common, size]]))
+    if not seeds:
+        return np.empty((0, searches[0].top), dtype=np.int64), np.empty(0, dtype=np.int64)
+    both = np.concatenate(seeds)
+    return np.ascontiguousarray(both[:, 1:]), np.ascontiguousarray(both[:, 0])

@@ -1,0 +1,36 @@
+"""Folds on threads."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from typing import TypeVar
+
+Given = TypeVar("Given")
+Result = TypeVar("Result")
+
+
+def run_folds(
+    source: Iterable[tuple[int, Given]], work: Callable[[int, Given], Result], threads: int
+) -> Iterator[Result]:
+    """Run `work` over folds on threads, at most two folds ahead of each thread; yields what it returns.
+
+    BLAS is held to one thread: the folds are the parallelism.
+    """
+    from threadpoolctl import threadpool_limits
+
+    with threadpool_limits(limits=1):
+        if threads <= 1:
+            for fold, given in source:
+                yield work(fold, given)
+            return
+        with ThreadPoolExecutor(threads) as pool:
+            flying: set[Future[Result]] = set()
+            for fold, given in source:
+                flying.add(pool.submit(work, fold, given))
+                if len(flying) >= 2 * threads:
+                    done, flying = wait(flying, return_when=FIRST_COMPLETED)
+                    for future in done:
+                        yield future.result()
+            for future in flying:
+                yield future.result()

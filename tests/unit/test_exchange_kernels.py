@@ -1,0 +1,124 @@
+"""The tableau of exchanges against plain linear algebra, and local optima against every exchange tried out."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from sparsecv_mio.kernels import exchange as kernel
+from sparsecv_mio.kernels import first_supports as paths
+
+Moments = tuple[np.ndarray, np.ndarray, np.ndarray, float]
+
+
+def moments(seed: int, n: int = 20, q: int = 9) -> Moments:
+    """Q, penalty, c, yy of random rows, one column twice and one of zeros."""
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((n, q)) @ (np.eye(q) + 0.5 * rng.standard_normal((q, q)))
+    X[:, 4], X[:, 7] = X[:, 2], 0.0
+    y = X[:, 0] - X[:, 3] + rng.standard_normal(n)
+    return X.T @ X, 10.0 ** rng.uniform(-1, 1) * np.ones(q), X.T @ y, float(y @ y)
+
+
+def objective(given: Moments, support: list[int]) -> float:
+    """f(S) by a plain solve."""
+    Q, penalty, c, yy = given
+    M = Q[np.ix_(support, support)] + np.diag(penalty[support])
+    return yy - float(c[support] @ np.linalg.solve(M, c[support]))
+
+
+def check(t: kernel.Tableau, given: Moments) -> None:
+    """Every number of the tableau against the definition in the head of the kernel."""
+    Q, penalty, c, _ = given
+    s = int(t.size[0])
+    S = t.members[:s].tolist()
+    M = Q + np.diag(penalty)
+    V = np.linalg.inv(M[np.ix_(S, S)])
+    scale = float(np.abs(Q).max())
+    np.testing.assert_allclose(t.V[:s, :s], V, rtol=1e-7, atol=1e-9 * np.abs(V).max(initial=0.0))
+    np.testing.assert_allclose(t.T[:s], V @ M[S], atol=1e-7)
+    np.testing.assert_allclose(t.beta[:s], V @ c[S], atol=1e-7)
+    np.testing.assert_allclose(t.g, c - M[:, S] @ V @ c[S], atol=1e-8 * scale)
+    np.testing.assert_allclose(t.d, np.diag(M) - np.einsum("ja,ab,bj->j", M[:, S], V, M[S]), atol=1e-8 * scale)
+    assert t.now[0] == pytest.approx(objective(given, S), rel=1e-9)
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_the_tableau_is_what_the_definition_says_after_any_changes(seed: int) -> None:
+    given = moments(seed)
+    rng = np.random.default_rng(seed)
+    t = kernel.new_tableau(9, 6)
+    kernel.clear(t, *given)
+    for _ in range(40):
+        s = int(t.size[0])
+        outside = np.setdiff1d(np.arange(9), t.members[:s])
+        if s < 6 and (s == 0 or rng.random() < 0.6):
+            kernel.add(t, given[0], given[1], int(rng.choice(outside)))
+        else:
+            kernel.drop(t, int(rng.integers(s)))
+        check(t, given)
+        assert len(set(t.members[: t.size[0]].tolist())) == t.size[0]
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_exchanges_end_where_none_helps(seed: int) -> None:
+    given = moments(seed)
+    t = kernel.new_tableau(9, 4)
+    assert kernel.load(t, *given, np.array([5, 6, 7, 8]), 4)
+    kernel.exchange(t, given[0], given[1])
+    check(t, given)
+    S = t.members[:4].tolist()
+    for out in range(4):
+        for into in np.setdiff1d(np.arange(9), S).tolist():
+            assert objective(given, S[:out] + S[out + 1 :] + [into]) >= t.now[0] * (1.0 - 1e-8)
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_cheapest_and_best_are(seed: int) -> None:
+    given = moments(seed)
+    t = kernel.new_tableau(9, 5)
+    assert kernel.load(t, *given, np.array([0, 1, 5]), 3)
+    added = [objective(given, [0, 1, 5, j]) if j not in (0, 1, 5) else np.inf for j in range(9)]
+    assert added[kernel.best_to_add(t)] == pytest.approx(min(added), rel=1e-9)
+    left = [objective(given, [j for j in (0, 1, 5) if j != i]) for i in (0, 1, 5)]
+    assert left[kernel.cheapest_to_drop(t)] == pytest.approx(min(left), rel=1e-9)
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_the_fit_of_a_support_is_the_plain_one(seed: int) -> None:
+    given = moments(seed)
+    S = np.array([1, 2, 4, 8])
+    L, x = np.empty((5, 5)), np.empty(5)
+    value = given[3] - paths.support_fit(*given[:3], S, 4, L, x)
+    assert value == pytest.approx(objective(given, S.tolist()), rel=1e-9)
+    M = given[0][np.ix_(S, S)] + np.diag(given[1][S])
+    np.testing.assert_allclose(x[:4], np.linalg.solve(M, given[2][S]), atol=1e-7)
+
+
+def test_a_dependent_column_gets_no_coefficient() -> None:
+    Q, _, c, yy = moments(0)
+    L, x = np.empty((3, 3)), np.empty(3)
+    drop = paths.support_fit(Q, np.zeros(9), c, np.array([2, 4, 7]), 3, L, x)
+    assert drop == pytest.approx(c[2] ** 2 / Q[2, 2])
+    assert x[1] == x[2] == 0.0
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_a_sweep_can_stop_and_go_on(seed: int) -> None:
+    Q, penalty, c, yy = moments(seed)
+    lams, order = np.array([0.01, 0.1, 1.0]), np.array([2, 1, 0, 1, 2])
+
+    def found(work: float) -> np.ndarray:
+        value, settled = np.full((3, 6), np.inf), np.zeros((3, 6), dtype=bool)
+        columns = np.full((3, 6, 5), -1)
+        t, phase = kernel.new_tableau(9, 5), np.zeros(5, dtype=np.int64)
+        while not paths.sweep(t, Q, penalty, c, yy, lams, value, columns, settled, order, phase, work):
+            pass
+        assert settled[:, 1:].all()
+        for g in range(3):
+            for s in range(1, 6):
+                S = columns[g, s, :s].tolist()
+                assert value[g, s] == pytest.approx(objective((Q, lams[g] * penalty, c, yy), S), rel=1e-8)
+        return value
+
+    np.testing.assert_allclose(found(1.0), found(1e9), rtol=1e-9)
