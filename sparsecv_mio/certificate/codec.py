@@ -1,4 +1,4 @@
-"""Frozen dataclasses to strict JSON and back, and files that are never half-written.
+"""Frozen dataclasses to strict JSON and back.
 
 JSON has no infinity: a field of type `Bound` writes an unknown bound (+inf) as null and reads null back as +inf.
 """
@@ -7,16 +7,13 @@ from __future__ import annotations
 
 import json
 import math
-import os
-import secrets
 import types
 import typing
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import MISSING, fields, is_dataclass
-from pathlib import Path
 from typing import Annotated, Any, TypeVar
 
-from sparsecv_mio.errors import BadInput, CorruptStore
+from sparsecv_mio.errors import CorruptStore
 
 T = TypeVar("T")
 
@@ -153,31 +150,3 @@ def json_pieces(material: Mapping[str, Any]) -> Iterator[str]:
 
 def _line(value: Any) -> str:
     return json.dumps(value, allow_nan=False, ensure_ascii=False)
-
-
-def write_atomic(path: str | os.PathLike[str], pieces: Iterable[str]) -> None:
-    """Write text so that `path` holds either its old content or all of the new: temporary file, fsync, rename.
-
-    Raises
-    ------
-    BadInput
-        The folder does not exist or cannot be written.
-    """
-    try:
-        target = Path(path).resolve()
-        if target.exists() and not target.is_file():
-            # a pipe or a device must be written through: a rename would put a file in its place
-            with open(target, "w", encoding="utf-8") as stream:
-                stream.writelines(pieces)
-            return
-        temporary = target.with_name(f".{target.name}.{os.getpid()}.{secrets.token_hex(4)}.tmp")
-        try:
-            with open(temporary, "x", encoding="utf-8") as stream:
-                stream.writelines(pieces)
-                stream.flush()
-                os.fsync(stream.fileno())
-            os.replace(temporary, target)
-        finally:
-            temporary.unlink(missing_ok=True)
-    except OSError as error:
-        raise BadInput(f"cannot write {path}: {error.strerror}") from None

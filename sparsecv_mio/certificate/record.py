@@ -17,8 +17,9 @@ from typing import Any, Literal, get_type_hints
 import numpy as np
 from numpy.typing import NDArray
 
-from sparsecv_mio.certificate.codec import Bound, Encoded, json_pieces, parse_object, plain, read, write_atomic
+from sparsecv_mio.certificate.codec import Bound, Encoded, json_pieces, parse_object, plain, read
 from sparsecv_mio.errors import CorruptStore
+from sparsecv_mio.files import write_text
 
 SCHEMA = "sparsecv/1"
 PATH_SCHEMA = "sparsecv-path/1"
@@ -282,23 +283,24 @@ class Request:
 class _Stored:
     """JSON text and files for both schemas."""
 
-    def _pieces(self) -> Iterator[str]:
+    def pieces(self) -> Iterator[str]:
+        """The text of `to_json` in pieces: a record of millions of folds is never one string in memory."""
         hints = get_type_hints(type(self), include_extras=True)
         return json_pieces({f.name: plain(getattr(self, f.name), hints[f.name], f.name) for f in fields(self)})  # type: ignore[arg-type]
 
     def to_json(self) -> str:
         """The record as strict JSON text; unknown bounds (+inf) are null."""
-        return "".join(self._pieces())
+        return "".join(self.pieces())
 
     def write_record(self, path: str | os.PathLike[str]) -> None:
-        """Write the record so that the file is never half-written.
+        """Write the record so that the file is never half-written; a pipe or device is written through.
 
         Raises
         ------
         BadInput
             The file cannot be written.
         """
-        write_atomic(path, self._pieces())
+        write_text(path, self.pieces(), "record", through=True)
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,9 @@ import typer
 from typer.core import TyperGroup
 
 from sparsecv_mio import __version__
+from sparsecv_mio.cli.ending import put, take_streams, tell
 from sparsecv_mio.errors import SparseCVError
+from sparsecv_mio.files import reason
 
 COMMANDS = {
     "solve": "sparsecv_mio.cli.solve",
@@ -117,24 +119,25 @@ def run(arguments: list[str] | None = None) -> int:
     except UsageError as error:
         message = error.format_message()  # type: ignore[attr-defined]
         return _say(message, 2) if message else 2
+    except MemoryError:
+        return _say("the data and the search do not fit in memory: keep fewer columns, rows or folds", 2)
+    except OSError as error:
+        # nobody knew better what to say about it: one line all the same
+        return _say(f"{error.filename or 'the system'}: {reason(error)}", 2)
     return int(code or 0)
 
 
 def _say(message: str, code: int) -> int:
-    print(f"sparsecv: error: {' '.join(message.split())}", file=sys.stderr)
+    tell(f"error: {message}")
     return code
 
 
 def main() -> None:
     """Entry point of the script `sparsecv`."""
-    for stream in (sys.stdout, sys.stderr):
-        if hasattr(stream, "reconfigure"):
-            stream.reconfigure(errors="backslashreplace")  # a feature name must not crash a terminal without UTF-8
-    try:
-        code = run()
-        sys.stdout.flush()
-    except BrokenPipeError:
-        # the reader of a pipe has gone (`| head`): nothing is left to say, and nobody to say it to
-        sys.stderr.close()
-        code = 0
+    take_streams()
+    code = run()
+    failure = put(sys.stdout, [])  # what --help left in the buffer
+    if failure is not None:
+        code = _say(str(failure), failure.exit_code)
+    put(sys.stderr, [])
     sys.exit(code)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import typer
 
-from sparsecv_mio.cli import options, session
+from sparsecv_mio.cli import ending, options, session
 
 app = typer.Typer(add_completion=False, rich_markup_mode=None)
 
@@ -15,11 +15,10 @@ def backends(json: options.Json = None) -> int:
 
     Versions, licence limits, formulations, side constraints and limits honoured.
     """
-    session.check_output(json)
-    from sparsecv_mio.report.backends import describe_backends, print_backends, write_backends
+    session.check_outputs({"--json": json})
+    from sparsecv_mio.report.backends import describe_backends, print_backends, text_of_backends
 
     rows = describe_backends()
-    if json is not None:
-        write_backends(rows, json)
-    print_backends(session.console(json), rows)
-    return 0
+    return ending.deliver(
+        0, lambda screen: print_backends(screen, rows), json=json, record=lambda: [text_of_backends(rows)]
+    )

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from sparsecv_mio.cli import options, oracles, parse, session
+from sparsecv_mio.cli import ending, options, oracles, parse, session
 
 app = typer.Typer(add_completion=False, rich_markup_mode=None)
 WORDS = ("safe", "conic", "aggregated", "as-printed")
@@ -51,7 +51,7 @@ def bounds(
     parse.one_of(intercept, parse.INTERCEPTS, "--intercept")
     parse.one_of(bounds, WORDS, "--bounds")
     workers = parse.threads(threads, session.cores())
-    session.check_output(json)
+    session.check_outputs({"--json": json, "--plot": plot}, [data])
     with session.interruptible() as stop:
         from sparsecv_mio.data.folds import fold_columns, make_folds
         from sparsecv_mio.report.bounds_plots import check_plot, plot_bounds
@@ -76,10 +76,8 @@ def bounds(
         seconds = time.perf_counter() - begin
         interrupted = stop.is_set()
     chosen = {"folds": folds, "seed": seed, "scale": scale, "intercept": intercept, "fold_digest": plan.digest}
-    oracles.deliver(
-        table.to_dict() | {"data": oracles.describe(dataset), "options": chosen, "wall_seconds": seconds}, json
-    )
-    if plot is not None:
-        plot_bounds(table, plot)
-    print_bounds(session.console(json), table, brief=quiet, seconds=seconds)
-    return 130 if interrupted else 0
+    numbers = table.to_dict() | {"data": oracles.describe(dataset), "options": chosen, "wall_seconds": seconds}
+    return ending.deliver(
+        130 if interrupted else 0, lambda screen: print_bounds(screen, table, brief=quiet, seconds=seconds),
+        json=json, record=oracles.text_of(numbers), files=[] if plot is None else [lambda: plot_bounds(table, plot)],
+    )  # fmt: skip

@@ -5,13 +5,19 @@ from __future__ import annotations
 import shlex
 import sys
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from sparsecv_mio.cli import options, parse, session
+from sparsecv_mio.cli import ending, options, parse, session
 from sparsecv_mio.cli import side as extra
 from sparsecv_mio.errors import BadInput
+from sparsecv_mio.files import reason
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+OUTPUTS = ("compare.csv", "compare.md", "compare.png")
 
 app = typer.Typer(add_completion=False, rich_markup_mode=None)
 
@@ -58,6 +64,7 @@ def compare(
     if repeats < 1:
         raise BadInput(f"--repeats: {repeats} is out of range, give at least 1")
     folder = _folder(out)
+    session.check_outputs({f"--out {name}": str(folder / name) for name in OUTPUTS}, data)
     targets = _targets(target, len(data))
 
     with session.interruptible() as stop:
@@ -80,27 +87,33 @@ def compare(
         limits = Limits(gap=gap, seconds=seconds or float("inf"), threads=threads, cancel=stop)
         rows = extra.beside(lambda: run(cells, contenders, repeats=repeats, limits=limits, warm=warm))
 
-    from sparsecv_mio.certificate.codec import write_atomic
+    from sparsecv_mio.files import write_text
     from sparsecv_mio.report.compare import markdown, plot_compare, print_compare, write_csv
 
     command = shlex.join(["sparsecv", *sys.argv[1:]])
-    write_csv(rows, folder / "compare.csv")
-    write_atomic(folder / "compare.md", [markdown(rows, command)])
-    plot_compare(rows, folder / "compare.png")
-    if not quiet:
-        print_compare(session.console(None), rows)
-    print(f"{folder / 'compare.csv'}, {folder / 'compare.md'}, {folder / 'compare.png'}")
-    if stop.is_set():
-        return 130
-    return 0 if any(row.seconds == row.seconds for row in rows) else 4
+    table, page, figure = (folder / name for name in OUTPUTS)
+
+    def print_rows(screen: Console) -> None:
+        if not quiet:
+            print_compare(screen, rows)
+        screen.print(f"{table}, {page}, {figure}", markup=False)
+
+    ran = any(row.seconds == row.seconds for row in rows)
+    return ending.deliver(
+        130 if stop.is_set() else 0 if ran else 4, print_rows,
+        files=[
+            lambda: write_csv(rows, table), lambda: write_text(page, [markdown(rows, command)]),
+            lambda: plot_compare(rows, figure),
+        ],
+    )  # fmt: skip
 
 
 def _folder(out: str) -> Path:
     folder = Path(out)
     try:
         folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise BadInput(f"--out: cannot make folder {out}: {error.strerror}") from None
+    except (OSError, ValueError) as error:
+        raise BadInput(f"--out: cannot make folder {out}: {reason(error)}") from None
     return folder
 
 

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from sparsecv_mio.cli import options, parse, session
+from sparsecv_mio.cli import ending, options, parse, session
 from sparsecv_mio.cli import side as extra
 
 app = typer.Typer(add_completion=False, rich_markup_mode=None)
@@ -35,12 +35,12 @@ def export(
     weight = extra.one_gamma(gamma)
     parse.one_of(scale, parse.SCALES, "--scale")
     parse.one_of(intercept, parse.INTERCEPTS, "--intercept")
-    session.check_output(to)
+    session.check_outputs({"--to": to}, [data])
     side = extra.side_options(force_in, force_out, together, at_most, box)
     dataset = session.read_data(data, target, features, drop, ())
 
     from sparsecv_mio.search.single import export_one
 
     offset, factor = export_one(dataset, to, tau=tau, gamma=weight, scale=scale, intercept=intercept, side=side)
-    print(f"{to}: ||y - Xb||^2 + (gamma/2) ||b||^2 in the scaled columns = {offset!r} + {factor!r} * objective")
-    return 0
+    meaning = f"{to}: ||y - Xb||^2 + (gamma/2) ||b||^2 in the scaled columns = {offset!r} + {factor!r} * objective"
+    return ending.deliver(0, lambda screen: screen.print(meaning, markup=False))

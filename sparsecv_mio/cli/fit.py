@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from sparsecv_mio.cli import options, parse, session
+from sparsecv_mio.cli import ending, options, parse, session
 from sparsecv_mio.cli import side as extra
 from sparsecv_mio.errors import BadInput
 
@@ -56,8 +56,7 @@ def fit(
     parse.threads(threads, 1)
     if node_limit is not None and node_limit < 1:
         raise BadInput(f"--node-limit: {node_limit} is out of range, give at least 1")
-    session.check_output(json)
-    session.check_output(log, "--log")
+    session.check_outputs({"--json": json, "--log": log}, [data])
     side = extra.side_options(force_in, force_out, together, at_most, box)
 
     with session.interruptible() as stop:
@@ -81,9 +80,10 @@ def fit(
                 intercept=intercept, limits=limits, side=side, start=parse.names(start, "--start"),
             )  # fmt: skip
         )
-    session.deliver(record, json, quiet)
 
     from sparsecv_mio.report.backends import print_fit
 
-    print_fit(session.console(json), record, brief=quiet)
-    return session.EXIT_CODE[record.status]
+    return ending.deliver(
+        session.EXIT_CODE[record.status], lambda screen: print_fit(screen, record, brief=quiet),
+        json=json, record=record.pieces, warnings=() if quiet else record.warnings,
+    )  # fmt: skip

@@ -6,10 +6,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from sparsecv_mio.cli import options, oracles, parse, session
+from sparsecv_mio.cli import ending, options, oracles, parse, session
 from sparsecv_mio.errors import BadInput
 
 if TYPE_CHECKING:
+    from rich.console import Console
+
     from sparsecv_mio.data.dataset import Dataset, FloatArray
     from sparsecv_mio.oracles.glru import LoocvResult, Loss, Regularizer, StepwiseResult
 
@@ -71,7 +73,7 @@ def loocv(
     become the labels -1 (the smaller) and +1. Columns are used as they are in the file and no intercept is added,
     unless --scale and --intercept ask for it.
     """
-    _check(scale, intercept, json)
+    session.check_outputs({"--json": json, "--plot": plot}, [data])
     with session.interruptible() as stop:
         from sparsecv_mio.oracles.glru import loocv as count
         from sparsecv_mio.oracles.glru import make_problem
@@ -95,11 +97,12 @@ def loocv(
         "command": "glru loocv", "data": oracles.describe(dataset), "options": chosen, "labels": values,
         **_loocv_numbers(found, dataset.n),
     }  # fmt: skip
-    oracles.deliver(numbers, json)
-    if plot is not None:
-        plot_loocv(found, y, plot, f"{loss} loss, {reg}, lam = {lam:g}, n = {dataset.n}, p = {dataset.p}")
-    _print_loocv(numbers, json, quiet)
-    return 130 if found.unknown else 0
+    title = f"{loss} loss, {reg}, lam = {lam:g}, n = {dataset.n}, p = {dataset.p}"
+    return ending.deliver(
+        130 if found.unknown else 0, lambda screen: _print_loocv(screen, numbers, quiet),
+        json=json, record=oracles.text_of(numbers),
+        files=[] if plot is None else [lambda: plot_loocv(found, y, plot, title)],
+    )  # fmt: skip
 
 
 @app.command(epilog=CODES)
@@ -142,7 +145,7 @@ def stepwise(
     labels -1 (the smaller) and +1. Columns are used as they are in the file and no intercept is added, unless --scale
     and --intercept ask for it (scales and centres are those of all rows of DATA).
     """
-    _check(scale, intercept, json)
+    session.check_outputs({"--json": json, "--plot": plot}, [data, *([validation] if validation else [])])
     parse.one_of(direction, ("backward", "forward"), "--direction")
     parse.one_of(ties, ("any", "first"), "--ties")
     if steps is not None and steps < 1:
@@ -175,17 +178,12 @@ def stepwise(
         "command": "glru stepwise", "data": oracles.describe(dataset), "options": chosen, "labels": values,
         **_stepwise_numbers(found, dataset, len(y), len(v)),
     }  # fmt: skip
-    oracles.deliver(numbers, json)
-    if plot is not None:
-        plot_stepwise(found, plot, f"{loss} loss, {reg}, lam = {lam:g}, n = {len(y)}, p = {dataset.p}")
-    _print_stepwise(numbers, json, quiet)
-    return 130 if interrupted else 0
-
-
-def _check(scale: str, intercept: str, json: str | None) -> None:
-    parse.one_of(scale, parse.SCALES, "--scale")
-    parse.one_of(intercept, parse.INTERCEPTS, "--intercept")
-    session.check_output(json)
+    title = f"{loss} loss, {reg}, lam = {lam:g}, n = {len(y)}, p = {dataset.p}"
+    return ending.deliver(
+        130 if interrupted else 0, lambda screen: _print_stepwise(screen, numbers, quiet),
+        json=json, record=oracles.text_of(numbers),
+        files=[] if plot is None else [lambda: plot_stepwise(found, plot, title)],
+    )  # fmt: skip
 
 
 def _model(
@@ -233,8 +231,7 @@ def _loocv_numbers(found: LoocvResult, n: int) -> dict[str, Any]:
     }
 
 
-def _print_loocv(found: dict[str, Any], json: str | None, quiet: bool) -> None:
-    screen = session.console(json)
+def _print_loocv(screen: Console, found: dict[str, Any], quiet: bool) -> None:
     if quiet:
         screen.print(str(found["errors"]))
         return
@@ -274,8 +271,7 @@ def _stepwise_numbers(found: StepwiseResult, dataset: Dataset, n: int, m: int) -
     }
 
 
-def _print_stepwise(found: dict[str, Any], json: str | None, quiet: bool) -> None:
-    screen = session.console(json)
+def _print_stepwise(screen: Console, found: dict[str, Any], quiet: bool) -> None:
     if quiet:
         screen.print(str(found["errors"]))
         return

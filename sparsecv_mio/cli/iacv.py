@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from sparsecv_mio.cli import options, oracles, parse, session
+from sparsecv_mio.cli import ending, options, oracles, parse, session
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -81,7 +81,7 @@ def iacv(
     """
     parse.one_of(scale, parse.SCALES, "--scale")
     parse.one_of(intercept, parse.INTERCEPTS, "--intercept")
-    session.check_output(json)
+    session.check_outputs({"--json": json, "--plot": plot}, [data])
     with session.interruptible() as stop:
         from sparsecv_mio.oracles.iacv import METHODS, EarlyStop, make_erm, make_solver, run
         from sparsecv_mio.report.iacv_plots import check_plot, plot_report
@@ -106,11 +106,13 @@ def iacv(
         "scale": scale, "intercept": intercept, "seed": seed,
     }  # fmt: skip
     summary = report.summary()
-    oracles.deliver({"command": "iacv", "data": oracles.describe(dataset), "options": chosen, **summary}, json)
-    if plot is not None:
-        plot_report(report, plot, f"{loss} loss, {penalty} penalty, {solver}, n = {erm.n}, p = {erm.p}")
-    _print(session.console(json), summary, quiet)
-    return 130 if interrupted else 0
+    numbers = {"command": "iacv", "data": oracles.describe(dataset), "options": chosen, **summary}
+    title = f"{loss} loss, {penalty} penalty, {solver}, n = {erm.n}, p = {erm.p}"
+    return ending.deliver(
+        130 if interrupted else 0, lambda screen: _print(screen, summary, quiet),
+        json=json, record=oracles.text_of(numbers),
+        files=[] if plot is None else [lambda: plot_report(report, plot, title)],
+    )  # fmt: skip
 
 
 def _print(screen: Console, found: dict[str, Any], quiet: bool) -> None:

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import json as encoder
+import json
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -16,16 +15,9 @@ if TYPE_CHECKING:
 DRAWS = 200  # the bar moves at most this often: a step may take less time than drawing it
 
 
-def deliver(numbers: Mapping[str, Any], json: str | None) -> None:
-    """Write the numbers as JSON to a file or, for `-`, to standard output."""
-    if json is None:
-        return
-    text = encoder.dumps(numbers, indent=2, allow_nan=False) + "\n"
-    if json == "-":
-        sys.stdout.write(text)
-        sys.stdout.flush()
-    else:
-        Path(json).write_text(text, encoding="utf-8")
+def text_of(numbers: Mapping[str, Any]) -> Callable[[], list[str]]:
+    """What makes the JSON text of the numbers."""
+    return lambda: [json.dumps(numbers, indent=2, allow_nan=False), "\n"]
 
 
 def describe(dataset: Dataset) -> dict[str, Any]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import typer
 
-from sparsecv_mio.cli import options, parse, session
+from sparsecv_mio.cli import ending, options, parse, session
 
 app = typer.Typer(add_completion=False, rich_markup_mode=None)
 
@@ -36,7 +36,7 @@ def path(
     parse.gap(gap)
     seconds = parse.time_limit(time_limit)
     workers = parse.threads(threads, session.cores())
-    session.check_output(json)
+    session.check_outputs({"--json": json}, [data])
     with session.interruptible() as stop:
         dataset = session.read_data(data, target, features, drop, ())
         sizes = parse.default_taus(dataset.p, dataset.n) if tau is None else parse.taus(tau, dataset.p)
@@ -50,9 +50,10 @@ def path(
                 dataset, gammas=grid, taus=sizes, scale=scale, intercept=intercept,
                 threads=workers, progress=progress, stop=stop, gap=gap, time_limit=seconds,
             )  # fmt: skip
-    session.deliver(record, json, quiet)
 
     from sparsecv_mio.report.tables import print_path
 
-    print_path(session.console(json), record, brief=quiet)
-    return session.EXIT_CODE[record.status]
+    return ending.deliver(
+        session.EXIT_CODE[record.status], lambda screen: print_path(screen, record, brief=quiet),
+        json=json, record=record.pieces, warnings=() if quiet else record.warnings,
+    )  # fmt: skip

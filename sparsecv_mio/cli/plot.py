@@ -19,7 +19,7 @@ def plot(
     ],
 ) -> int:
     """Draw the certified bounds of a run closing over time, and the interval of every tau."""
-    session.check_output(out, "--out")
+    session.check_outputs({"--out": out}, [trace])
     from sparsecv_mio.report.trace_plots import plot_trace
     from sparsecv_mio.search.trace import read_trace
 

@@ -1,4 +1,4 @@
-"""What the long-running commands share: reading the data, Ctrl-C, where output goes."""
+"""What the long-running commands share: reading the data, Ctrl-C, where files may go."""
 
 from __future__ import annotations
 
@@ -6,25 +6,22 @@ import os
 import signal
 import sys
 import threading
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from sparsecv_mio.cli import parse
 from sparsecv_mio.errors import BadInput
+from sparsecv_mio.files import check_writable
 
 if TYPE_CHECKING:
-    from rich.console import Console
-
-    from sparsecv_mio.certificate.fit_record import FitRecord
-    from sparsecv_mio.certificate.record import PathRecord, Record
     from sparsecv_mio.data.dataset import Dataset
 
 EXIT_CODE = {"proved": 0, "limit": 3, "interrupted": 130}
 OWN_TARGET = (".npz", ".svm", ".svmlight", ".libsvm")
 READ_BY_ARROW = (".csv", ".tsv", ".parquet")
-PIPE_WIDTH = 200  # a file or a pipe has no width: wide enough that no table is cut
+THROUGH = ("--json", "--trace")  # text that may go to a pipe or a device as it comes
 
 
 def read_data(path: str, target: str | None, features: str | None, drop: str | None, aux: Iterable[str]) -> Dataset:
@@ -45,42 +42,30 @@ def read_data(path: str, target: str | None, features: str | None, drop: str | N
     return read_dataset(path, target, features=kept, drop=dropped, aux=tuple(aux))
 
 
-def check_output(json: str | None, option: str = "--json") -> None:
-    """Refuse a place that cannot be written before the work, not after it."""
-    if json is None or json == "-":
-        return
-    path = Path(json)
-    if path.is_dir():
-        raise BadInput(f"{option}: {json} is a folder, name a file in it")
-    if not path.resolve().parent.is_dir():
-        raise BadInput(f"{option}: folder {path.parent} does not exist")
-    if not os.access(path if path.exists() else path.resolve().parent, os.W_OK):
-        raise BadInput(f"{option}: {json} cannot be written")
+def check_outputs(places: Mapping[str, str | None], inputs: Sequence[str] = ()) -> None:
+    """Refuse places that cannot be written before the work, not after it.
+
+    Parameters
+    ----------
+    places : mapping of option to path
+        None, and `-` of `--json`, are no files.
+    inputs : sequence of path
+        Files that are read: they are not written over.
+    """
+    taken = {os.path.realpath(name): "the data" for name in inputs}
+    for option, place in places.items():
+        if place is None or (place == "-" and option == "--json"):
+            continue
+        check_writable(place, option, through=option in THROUGH)
+        real = os.path.realpath(place)
+        if real in taken and not real.startswith("/dev/"):
+            raise BadInput(f"{option}: {place} is {taken[real]} too, name another file")
+        taken[real] = f"the file of {option}"
 
 
 def cores() -> int:
     """Cores this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-
-
-def console(json: str | None) -> Console:
-    """Where the answer is shown: standard output, or standard error when that carries the record."""
-    from rich.console import Console
-
-    stream = sys.stderr if json == "-" else sys.stdout
-    return Console(file=stream, width=None if stream.isatty() else PIPE_WIDTH, highlight=False, soft_wrap=False)
-
-
-def deliver(record: Record | PathRecord | FitRecord, json: str | None, quiet: bool) -> None:
-    """Write the record first, then the warnings: whatever happens to the screen, the answer is kept."""
-    if json == "-":
-        sys.stdout.write(record.to_json())
-        sys.stdout.flush()
-    elif json is not None:
-        record.write_record(json)
-    if not quiet:
-        for warning in record.warnings:
-            print(f"sparsecv: warning: {warning}", file=sys.stderr)
 
 
 class Stop(threading.Event):

@@ -6,8 +6,8 @@ from typing import Annotated
 
 import typer
 
-from sparsecv_mio.cli import options, parse, session
-from sparsecv_mio.errors import BadInput
+from sparsecv_mio.cli import ending, options, parse, session
+from sparsecv_mio.errors import BadInput, SparseCVError
 
 app = typer.Typer(add_completion=False, rich_markup_mode=None)
 
@@ -149,9 +149,8 @@ def solve(
     parse.gap(gap)
     seconds = parse.time_limit(time_limit)
     workers = parse.threads(threads, session.cores())
-    session.check_output(json)
-    session.check_output(checkpoint or resume, "--checkpoint" if checkpoint else "--resume")
-    session.check_output(trace, "--trace")
+    store = ("--checkpoint", checkpoint) if checkpoint is not None else ("--resume", resume)
+    session.check_outputs(dict([("--json", json), store, ("--trace", trace)]), [data])
     helpers = parse.oracles(oracles)
     parse.one_of(tau_step, parse.TAU_STEPS, "--tau-step")
     if tau_step != "auto" and method != "descent":
@@ -171,16 +170,19 @@ def solve(
         from sparsecv_mio.search.driver import cross_validate
 
         session.before_the_engine(stop)
+        lost: list[SparseCVError] = []
         with live.progress_view(quiet, stop) as progress:
             record = cross_validate(
                 dataset, plan, gammas=grid, taus=sizes, scale=scale, intercept=intercept, one_se=one_se,
                 threads=workers, progress=progress, stop=stop, gap=gap, time_limit=seconds, engine=engine,
                 method=method, backend=backend, formulation=formulation, mio_budget=mio_budget, refine=refine,
                 tau_step=tau_step, checkpoint=checkpoint or resume, resume=resume, trace=trace, oracles=helpers,
+                lost=lost.append,
             )  # fmt: skip
-    session.deliver(record, json, quiet)
 
     from sparsecv_mio.report.tables import print_answer
 
-    print_answer(session.console(json), record, brief=quiet)
-    return session.EXIT_CODE[record.status]
+    return ending.deliver(
+        session.EXIT_CODE[record.status], lambda screen: print_answer(screen, record, brief=quiet),
+        json=json, record=record.pieces, warnings=() if quiet else record.warnings, lost=lost,
+    )  # fmt: skip

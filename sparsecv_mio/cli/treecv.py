@@ -6,9 +6,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from sparsecv_mio.cli import options, oracles, parse, session
+from sparsecv_mio.cli import ending, options, oracles, parse, session
 
 if TYPE_CHECKING:
+    from rich.console import Console
+
     from sparsecv_mio.oracles.treecv import CvResult
 
 app = typer.Typer(add_completion=False, rich_markup_mode=None)
@@ -58,7 +60,7 @@ def treecv(
     """
     parse.one_of(scale, parse.SCALES, "--scale")
     parse.one_of(intercept, parse.INTERCEPTS, "--intercept")
-    session.check_output(json)
+    session.check_outputs({"--json": json}, [data])
     from sparsecv_mio.data.folds import fold_columns, make_folds
     from sparsecv_mio.oracles.treecv import make_task, standard_cv, tree_cv
 
@@ -87,18 +89,19 @@ def treecv(
     }  # fmt: skip
     if plain is not None:
         numbers["standard"] = _numbers(plain)
-    oracles.deliver(numbers, json)
-    screen = session.console(json)
-    if quiet:
-        screen.print(f"{tree.estimate:.10g}")
-        return 0
-    for name, found in (("TreeCV", tree), ("standard", plain)):
-        if found is not None:
-            screen.print(
-                f"{name:<9} {task.loss}  {found.estimate:.8g}  (k = {plan.k}; {found.updates} rows learned, "
-                f"{found.updates / dataset.n:.4g} n; {found.seconds:.3g} s)"
-            )
-    return 0
+
+    def print_estimates(screen: Console) -> None:
+        if quiet:
+            screen.print(f"{tree.estimate:.10g}")
+            return
+        for name, found in (("TreeCV", tree), ("standard", plain)):
+            if found is not None:
+                screen.print(
+                    f"{name:<9} {task.loss}  {found.estimate:.8g}  (k = {plan.k}; {found.updates} rows learned, "
+                    f"{found.updates / dataset.n:.4g} n; {found.seconds:.3g} s)"
+                )
+
+    return ending.deliver(0, print_estimates, json=json, record=oracles.text_of(numbers))
 
 
 def _numbers(found: CvResult) -> dict[str, Any]:

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from sparsecv_mio.cli import options, session
+from sparsecv_mio.cli import ending, options
 
 app = typer.Typer(add_completion=False, rich_markup_mode=None)
 
@@ -34,7 +34,10 @@ def verify(
     aux = fold_columns(stored.folds.spec) if isinstance(stored, Record) else ()
     dataset = read_dataset(data, stored.data.target, features=stored.data.names, aux=aux)
     report = check(stored, dataset) if isinstance(stored, Record) else verify_path(stored, dataset)
+    failure = None
     if not quiet or not report.ok:
-        print_verification(session.console(None), report)
+        failure = ending.show(lambda screen: print_verification(screen, report))
     report.raise_if_failed()
+    if failure is not None:
+        raise failure
     return 0

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from sparsecv_mio.errors import BackendUnavailable, BadInput
+from sparsecv_mio.files import replacing
 from sparsecv_mio.formulation.constraints import FREE, SideConstraints
 from sparsecv_mio.formulation.feasible import feasible_start
 from sparsecv_mio.formulation.outcome import Advice
@@ -61,17 +62,15 @@ def export_model(
         from sparsecv_mio.formulation.models.perspective import FactorModel, PerspectiveModel
     except ImportError as error:
         raise BackendUnavailable(f"export needs pyomo: pip install pyomo ({error})") from error
-    try:
+    with replacing(path, "model") as temporary:
         if suffix in BY_PYOMO:
             logging.getLogger("pyomo").setLevel(logging.ERROR)
             model = PerspectiveModel(task, labels)
             model.pyomo.write(
-                path, format=BY_PYOMO[suffix], io_options={"symbolic_solver_labels": labels is not None}
+                str(temporary), format=BY_PYOMO[suffix], io_options={"symbolic_solver_labels": labels is not None}
             )
         else:
-            _write_conic(path, lower_model(FactorModel(task)))
-    except OSError as error:
-        raise BadInput(f"cannot write {path}: {error.strerror}") from None
+            _write_conic(str(temporary), lower_model(FactorModel(task)))
     return problem.yy, task.scaled.unit**2
 
 

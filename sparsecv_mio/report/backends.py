@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sys
 from dataclasses import asdict, dataclass
 
 from rich.box import SIMPLE_HEAD
@@ -11,7 +10,6 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from sparsecv_mio.certificate.codec import write_atomic
 from sparsecv_mio.certificate.fit_record import FitRecord
 from sparsecv_mio.formulation.backends import BACKENDS, get_backend
 from sparsecv_mio.report.tables import MEANING, _coefficient_table, interval_digits, shown
@@ -54,13 +52,9 @@ def describe_backends() -> list[BackendRow]:
     return rows
 
 
-def write_backends(rows: list[BackendRow], path: str) -> None:
-    """Write the rows as JSON; `-` is standard output."""
-    text = json.dumps({"schema": "sparsecv-backends/1", "backends": [asdict(row) for row in rows]}, indent=2) + "\n"
-    if path == "-":
-        sys.stdout.write(text)
-    else:
-        write_atomic(path, [text])
+def text_of_backends(rows: list[BackendRow]) -> str:
+    """The rows as JSON."""
+    return json.dumps({"schema": "sparsecv-backends/1", "backends": [asdict(row) for row in rows]}, indent=2) + "\n"
 
 
 def print_backends(console: Console, rows: list[BackendRow]) -> None:

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from sparsecv_mio.bounds.table import BoundsTable, PrintedTable
+from sparsecv_mio.files import replacing
 from sparsecv_mio.report.iacv_plots import check_plot
 
 __all__ = ["check_plot", "draw_bounds", "plot_bounds"]
@@ -62,5 +63,6 @@ def plot_bounds(table: BoundsTable | PrintedTable, path: str) -> None:
         axes[g // columns][g % columns].set_visible(False)
     axes[0][0].legend(fontsize=8)
     figure.tight_layout()
-    figure.savefig(path, dpi=150)
+    with replacing(path, "figure") as temporary:
+        figure.savefig(temporary, dpi=150)
     plt.close(figure)

@@ -14,7 +14,7 @@ from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.table import Table
 
-from sparsecv_mio.certificate.codec import write_atomic
+from sparsecv_mio.files import replacing, write_text
 from sparsecv_mio.report.tables import shown
 from sparsecv_mio.search.compare import CompareRow
 
@@ -35,7 +35,7 @@ def write_csv(rows: Sequence[CompareRow], path: Path) -> None:
     for row in rows:
         values = [_text(getattr(row, name)) for name in PLAIN]
         writer.writerow([*values, " ".join(row.support), *(row.environment.get(key, "") for key in places)])
-    write_atomic(path, [out.getvalue()])
+    write_text(path, [out.getvalue()])
 
 
 def _text(value: Any) -> Any:
@@ -113,7 +113,8 @@ def plot_compare(rows: Sequence[CompareRow], path: Path) -> None:
     figure, (left, right) = plt.subplots(1, 2, figsize=(10, 4), layout="constrained")
     _times(left, rows, names)
     _profile(right, rows, names)
-    figure.savefig(path, dpi=150)
+    with replacing(path, "figure") as temporary:
+        figure.savefig(temporary, dpi=150)
     plt.close(figure)
 
 

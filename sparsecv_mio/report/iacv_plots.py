@@ -10,6 +10,7 @@ import numpy as np
 
 from sparsecv_mio.data.dataset import FloatArray, IntArray
 from sparsecv_mio.errors import BadInput
+from sparsecv_mio.files import check_writable, replacing
 
 if TYPE_CHECKING:
     from sparsecv_mio.oracles.iacv import Report
@@ -31,8 +32,7 @@ def check_plot(path: str | None) -> None:
         return
     if Path(path).suffix.lower() not in FORMATS:
         raise BadInput(f"--plot: {path} must end in {', '.join(FORMATS)}")
-    if not Path(path).resolve().parent.is_dir():
-        raise BadInput(f"--plot: folder {Path(path).parent} does not exist")
+    check_writable(path, "--plot")
 
 
 def draw(ax: Any, iterations: IntArray, curves: Mapping[str, FloatArray], label: str, *, log: bool = True) -> None:
@@ -74,7 +74,8 @@ def save(figure: Any, path: str | Path) -> None:
     import matplotlib.pyplot as plt
 
     figure.tight_layout()
-    figure.savefig(path, dpi=150)
+    with replacing(path, "figure") as temporary:
+        figure.savefig(temporary, dpi=150)
     plt.close(figure)
 
 

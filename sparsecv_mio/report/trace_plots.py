@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sparsecv_mio.errors import BadInput
+from sparsecv_mio.files import replacing
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -108,17 +109,15 @@ def plot_trace(head: Moment, moments: Sequence[Moment], out: str) -> None:
 
     course = Course.of(head, moments)
     figure = Figure(figsize=(10.0, 4.2), layout="constrained")
-    try:
+    with replacing(out, "figure") as temporary:
         if ending == ".gif":
-            _animate(figure, course, out)
+            _animate(figure, course, temporary)
         else:
             _frame(figure, course, len(moments))
-            figure.savefig(out, dpi=150)
-    except OSError as error:
-        raise BadInput(f"--out: {out} cannot be written: {error.strerror}") from None
+            figure.savefig(temporary, dpi=150)
 
 
-def _animate(figure: Figure, course: Course, out: str) -> None:
+def _animate(figure: Figure, course: Course, out: Path) -> None:
     """Frames at even steps through the moments; the last one stays."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from PIL import Image

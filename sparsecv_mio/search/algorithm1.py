@@ -28,6 +28,7 @@ from sparsecv_mio.search.cells import State, Where
 from sparsecv_mio.search.checkpoint import below
 from sparsecv_mio.search.driver import Clock, CrossValidation, Grid, Progress
 from sparsecv_mio.search.one_cell import NATIVE, UNLIMITED, CellSolver
+from sparsecv_mio.search.stored import check_like
 from sparsecv_mio.search.vendor_cell import VENDOR_GAP
 
 ONE_AT_A_TIME = frozenset({"scip"})  # solves on several threads ended the process with a segmentation fault
@@ -86,7 +87,9 @@ class OneByOne(CrossValidation):
 
     def carry_on(self, state: State) -> None:
         """Go to where `state` was archived; from the start where it was archived before `begin` came to its end."""
-        if below("run", state)["begun"]:
+        begun = below("run", state)
+        check_like(begun, {"begun": np.array(False)})
+        if begun["begun"]:
             super().carry_on(state)
         else:
             self.begin()

@@ -10,8 +10,9 @@ from typing import Any, NoReturn
 import numpy as np
 from numpy.typing import NDArray
 
-from sparsecv_mio.errors import Contradiction
+from sparsecv_mio.errors import Contradiction, CorruptStore
 from sparsecv_mio.problem.problem import FloatArray
+from sparsecv_mio.search.stored import check_like, within
 from sparsecv_mio.units import TIE_RTOL
 
 BoolArray = NDArray[np.bool_]
@@ -283,6 +284,26 @@ class CellTable:
             ends = np.cumsum(state["pool_sizes"])
             for support in np.split(state["pool_columns"], ends[:-1]):
                 self.pool.number(support)
+            if len(self.pool.supports) != len(ends):
+                raise CorruptStore("its array pool_columns repeats a support")
+
+    def check(self, state: State, p: int) -> None:
+        """Raise `CorruptStore` unless `state` is an archive of a table of this shape, with supports of p columns."""
+        check_like(state, self.archive(), ("ties", "tie_width", "pool_sizes", "pool_columns"))
+        sizes, columns, ties = state["pool_sizes"], state["pool_columns"], state["ties"]
+        within(state, "pool_sizes", 0, p)
+        within(state, "pool_columns", 0, p - 1)
+        within(state, "support", 0, len(sizes) - 1)
+        within(state, "lower", 0.0, np.finfo(float).max)
+        within(state, "tie_width", 0.0, np.finfo(float).max)
+        if len(sizes) == 0 or sizes[0] != 0 or int(sizes.sum()) != len(columns):
+            raise CorruptStore("its arrays pool_sizes and pool_columns disagree")
+        if ties.shape != (len(state["tie_width"]), 3) or not ((ties >= 0) & (ties < self.lower.shape)).all():
+            raise CorruptStore("its array ties names cells that are not there")
+        if not (state["lower"] <= state["upper"]).all():
+            raise CorruptStore("its array lower is not below upper")
+        if np.isnan(state["nominal"]).any() or np.isnan(state["value"]).any():
+            raise CorruptStore("its arrays nominal and value hold NaN")
 
 
 @dataclass(frozen=True, eq=False)

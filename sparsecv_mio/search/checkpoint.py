@@ -11,9 +11,9 @@ import hashlib
 import io
 import json
 import os
-import secrets
 import time
 import zipfile
+import zlib
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
@@ -21,7 +21,8 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from sparsecv_mio.errors import BadInput, CorruptStore
+from sparsecv_mio.errors import BadInput, CorruptStore, SparseCVError
+from sparsecv_mio.files import check_readable, check_writable, write_bytes
 from sparsecv_mio.search.cells import State
 
 if TYPE_CHECKING:
@@ -33,6 +34,11 @@ if TYPE_CHECKING:
 SCHEMA = "sparsecv-checkpoint/4"
 EVERY = 0.5  # seconds between two writes, or more where a write takes long
 SHARE = 20.0  # a write may take one part in so many of the time
+UNREADABLE = (
+    ValueError, TypeError, KeyError, EOFError, OverflowError, MemoryError, RecursionError, AttributeError,
+    NotImplementedError, OSError, zipfile.BadZipFile, zlib.error,
+)  # fmt: skip
+MOST_BYTES = 1 << 36  # of the arrays of a checkpoint, before any is read
 
 
 class Storable(Protocol):
@@ -89,15 +95,22 @@ class Checkpoint:
     every : float
         Least seconds between two writes.
 
+    Attributes
+    ----------
+    failure : SparseCVError or None
+        Why the last write failed: it costs the file, never the run.
+
     Raises
     ------
     BadInput
-        The file cannot be written.
+        There is no folder for the file, or what stands there is no regular file.
     """
 
     def __init__(self, path: str | os.PathLike[str], every: float = EVERY) -> None:
+        check_writable(path, "checkpoint")
         self.path, self.every = Path(path), every
         self.due = time.monotonic()
+        self.failure: SparseCVError | None = None
 
     def visit(self, run: Storable) -> None:
         """Write if it is time to."""
@@ -105,7 +118,7 @@ class Checkpoint:
             self.write(run)
 
     def write(self, run: Storable) -> None:
-        """Write: temporary file, fsync, rename."""
+        """Write; the file is complete at every moment."""
         begin = time.monotonic()
         state: State = dict(run.archive())
         state["key"] = np.array(json.dumps({"schema": SCHEMA} | run.key()))
@@ -113,16 +126,11 @@ class Checkpoint:
         np.savez(buffer, allow_pickle=False, **state)
         payload = buffer.getvalue()
         digest = hashlib.sha256(payload).hexdigest().encode()
-        temporary = self.path.with_name(f".{self.path.name}.{os.getpid()}.{secrets.token_hex(4)}.tmp")
         try:
-            with open(temporary, "xb") as stream:
-                stream.write(digest + b"\n" + payload)
-                stream.flush()
-                os.fsync(stream.fileno())
-            os.replace(temporary, self.path)
-        except OSError as error:
-            temporary.unlink(missing_ok=True)
-            raise BadInput(f"cannot write checkpoint {self.path}: {error.strerror}") from None
+            write_bytes(self.path, (digest, b"\n", payload), "checkpoint")
+            self.failure = None
+        except BadInput as error:
+            self.failure = error
         now = time.monotonic()
         self.due = now + max(self.every, SHARE * (now - begin))
 
@@ -135,6 +143,7 @@ def read_checkpoint(path: str | os.PathLike[str]) -> tuple[Mapping[str, Any], St
     CorruptStore
         The file cannot be read, is damaged or is no checkpoint.
     """
+    check_readable(path, "checkpoint", CorruptStore, MOST_BYTES)
     try:
         digest, _, payload = Path(path).read_bytes().partition(b"\n")
     except OSError as error:
@@ -143,11 +152,13 @@ def read_checkpoint(path: str | os.PathLike[str]) -> tuple[Mapping[str, Any], St
         raise CorruptStore(f"checkpoint {path}: damaged, or not a checkpoint")
     try:
         with np.load(io.BytesIO(payload), allow_pickle=False) as archive:
+            if sum(member.file_size for member in archive.zip.infolist()) > MOST_BYTES:
+                raise ValueError
             state = {name: archive[name] for name in archive.files}
         key = json.loads(str(state.pop("key")))
-    except (ValueError, KeyError, zipfile.BadZipFile):
+    except UNREADABLE:
         raise CorruptStore(f"checkpoint {path}: damaged, or not a checkpoint") from None
-    if key.pop("schema", None) != SCHEMA:
+    if not isinstance(key, dict) or key.pop("schema", None) != SCHEMA:
         raise CorruptStore(f"checkpoint {path}: not a {SCHEMA} file")
     return key, state
 
@@ -166,21 +177,33 @@ def resume(run: Storable, path: str | os.PathLike[str]) -> None:
     for name, value in run.key().items():
         if key.get(name) != value:
             raise BadInput(f"--resume: checkpoint {path} is of another run, its {name} differs")
-    run.carry_on(state)
+    try:
+        run.carry_on(state)
+    except CorruptStore as error:
+        raise CorruptStore(f"checkpoint {path}: {error}") from None
 
 
 def carry_out(
     run: Storable, checkpoint: str | os.PathLike[str] | None, stored: str | os.PathLike[str] | None
-) -> None:
-    """Run from the start, or from where `stored` left off, to the end; store the state in `checkpoint` on the way."""
+) -> SparseCVError | None:
+    """Run from the start, or from where `stored` left off, to the end; store the state in `checkpoint` on the way.
+
+    Returns
+    -------
+    SparseCVError or None
+        Why the state could not be stored, if so.
+    """
+    keeper = Checkpoint(checkpoint) if checkpoint is not None else None
     if stored is not None:
         resume(run, stored)
     else:
         run.begin()
-    keeper = Checkpoint(checkpoint) if checkpoint is not None else None
     if keeper is not None:
         keeper.write(run)
         run.at_safe_point = lambda: keeper.visit(run)
     run.to_end()
-    if keeper is not None and not run.clock.expired():
+    if keeper is None:
+        return None
+    if keeper.failure is not None or not run.clock.expired():
         keeper.write(run)
+    return keeper.failure

@@ -21,9 +21,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from sparsecv_mio.certificate.codec import read
 from sparsecv_mio.certificate.record import DescentStep, Record
 from sparsecv_mio.data.folds import FoldPlan
 from sparsecv_mio.data.standard import StandardData
+from sparsecv_mio.errors import BadInput, CorruptStore
 from sparsecv_mio.search.cells import PairBounds, State
 from sparsecv_mio.search.checkpoint import below, key_of, prefixed
 from sparsecv_mio.search.clock import Clock
@@ -33,6 +35,7 @@ from sparsecv_mio.search.progress import Progress
 from sparsecv_mio.search.request import Grid
 from sparsecv_mio.search.run import CrossValidation
 from sparsecv_mio.search.saddle_run import SaddleRun
+from sparsecv_mio.search.stored import check_like, parsed
 from sparsecv_mio.search.trace import known, moment_of
 
 PROGRESS = 1e-9  # relative fall of the CV error below which a move is no improvement
@@ -271,18 +274,28 @@ class Descent:
 
     def carry_on(self, state: State) -> None:
         """Go to where `state` was archived."""
-        journal = json.loads(str(state["journal"]))
-        self.steps = [DescentStep(**step) for step in journal["steps"]]
-        self.proposed, self.seen, self.spent = journal["proposed"], journal["seen"], journal["spent"]
-        self.lined, self.over, self.certain = journal["lined"], journal["over"], journal["certain"]
+        check_like(state, {"journal": np.array("")})
+        try:
+            self._read(parsed(state["journal"]))
+        except (KeyError, TypeError, ValueError, BadInput):
+            raise CorruptStore("its journal of the descent cannot be read") from None
+        if self.here is not None:
+            self.here.carry_on(below("here", state))
+        if self.trial is not None and self.trial.begun:
+            self.trial.run.carry_on(below("trial", state))
+
+    def _read(self, journal: dict[str, Any]) -> None:
+        """Everything of the journal, checked by building it; the rows of the cells come after."""
+        self.steps = [read(step, DescentStep, "steps") for step in journal["steps"]]
+        self.proposed, self.seen = ([float(gamma) for gamma in journal[name]] for name in ("proposed", "seen"))
+        nodes, mios = journal["spent"]
+        self.spent = [int(nodes), int(mios)]
+        self.lined, self.over, self.certain = (bool(journal[name]) for name in ("lined", "over", "certain"))
         if "here" in journal:
             self.here = self.run_of(journal["here"], self.taus)
-            self.here.carry_on(below("here", state))
         if journal["trial"] is not None:
             move, gammas, taus, begun = journal["trial"]
-            self.trial = Trial(move, self.run_of(gammas, taus), begun)
-            if begun:
-                self.trial.run.carry_on(below("trial", state))
+            self.trial = Trial(move, self.run_of(gammas, taus), bool(begun))
 
     def head(self) -> dict[str, Any]:
         """The first line of a trace."""

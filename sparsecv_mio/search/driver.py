@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import threading
+import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
@@ -11,7 +12,7 @@ from sparsecv_mio.certificate.record import PathRecord, Record
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.folds import FoldPlan
 from sparsecv_mio.data.standard import standardize
-from sparsecv_mio.errors import BadInput
+from sparsecv_mio.errors import BadInput, SparseCVError
 from sparsecv_mio.search.allfolds import Engine
 from sparsecv_mio.search.answer import build_path, build_record, check_intervals
 from sparsecv_mio.search.checkpoint import carry_out
@@ -55,6 +56,7 @@ def cross_validate(
     resume: str | os.PathLike[str] | None = None,
     trace: str | os.PathLike[str] | None = None,
     oracles: str | Sequence[str] | None = None,
+    lost: Callable[[SparseCVError], None] | None = None,
 ) -> Record:
     """Find the CV-optimal (tau, gamma) of a grid and prove it.
 
@@ -107,6 +109,9 @@ def cross_validate(
     oracles : str or sequence of str, optional
         Some of `glru`, `iacv`, `treecv`, or `none`; those that pay by default (:mod:`sparsecv_mio.search.oracles`). The
         answer is the same, `work.oracles` says what each of them saved.
+    lost : callable, optional
+        Called with what went wrong when the checkpoint or the trace could not be written (a full disk, say); the run
+        goes on to its answer. Without it there is a warning.
 
     Returns
     -------
@@ -147,7 +152,7 @@ def cross_validate(
         if one_se and descent.tau_step is TauStep.SADDLE:
             raise BadInput("the one-standard-error rule needs certified bounds: not with the tau step saddle")
         descent.oracles = oracles
-        _carry_out(descent, checkpoint, resume, trace)
+        _carry_out(descent, checkpoint, resume, trace, lost or _warn)
         return descent.record(one_se=one_se, time_limit=time_limit, threads=threads)
     run: CrossValidation
     if method == AUTO:
@@ -160,7 +165,7 @@ def cross_validate(
         run = one_by_one
     run.oracles = Oracles(run, oracles)
     run.one_se = one_se
-    _carry_out(run, checkpoint, resume, trace)
+    _carry_out(run, checkpoint, resume, trace, lost or _warn)
     score_one_pair(run)
     record = build_record(run, one_se=one_se, time_limit=time_limit, threads=threads)
     if refine:
@@ -169,15 +174,24 @@ def cross_validate(
     return record
 
 
-def _carry_out(run: CrossValidation | Descent, checkpoint: File, resume: File, trace: File) -> None:
+def _warn(error: SparseCVError) -> None:
+    warnings.warn(str(error), stacklevel=4)
+
+
+def _carry_out(
+    run: CrossValidation | Descent, checkpoint: File, resume: File, trace: File, lost: Callable[[SparseCVError], None]
+) -> None:
     """Run to the end, stored and traced on the way."""
-    if trace is None:
-        carry_out(run, checkpoint, resume)
-        return
-    watcher = Trace(trace)
-    run.watch = lambda: watcher.visit(run)
-    carry_out(run, checkpoint, resume)
-    watcher.close(run)
+    watcher = Trace(trace) if trace is not None else None
+    if watcher is not None:
+        run.watch = lambda: watcher.visit(run)
+    failures = [carry_out(run, checkpoint, resume)]
+    if watcher is not None:
+        watcher.close(run)
+        failures.append(watcher.failure)
+    for failure in failures:
+        if failure is not None:
+            lost(failure)
 
 
 def best_subsets(

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from sparsecv_mio.data.folds import FoldPlan
 from sparsecv_mio.data.standard import StandardData
+from sparsecv_mio.errors import CorruptStore
 from sparsecv_mio.formulation.backends.native.path import PathResult, solve_path
 from sparsecv_mio.problem.accumulate import Moments, row_moments
 from sparsecv_mio.search import one_se
@@ -24,6 +25,7 @@ from sparsecv_mio.search.fold_job import FoldJob
 from sparsecv_mio.search.oracles import Oracles
 from sparsecv_mio.search.progress import Progress, progress_of
 from sparsecv_mio.search.request import Grid
+from sparsecv_mio.search.stored import check_like, counts_of, within
 from sparsecv_mio.search.threads import run_folds
 from sparsecv_mio.search.trace import head_of, moment_of
 
@@ -81,9 +83,20 @@ class CrossValidation:
 
     def carry_on(self, state: State) -> None:
         """Go to where `state` was archived; instead of `begin`."""
+        where = below("run", state)
+        check_like(where, self.state(), ("in_round", "rest", "decided_by"))
+        self.cells.check(below("cells", state), self.data.q)
+        self._check_round(where)
         self.prepare()
         self.cells.fill(below("cells", state))
-        self.restore(below("run", state))
+        self.restore(where)
+
+    def _check_round(self, where: State) -> None:
+        within(where, "rest", 0, self.folds.k - 1)
+        within(where, "effort", 0, np.iinfo(np.int64).max)
+        if where["in_round"].size and where["in_round"].shape != self.cells.final.shape:
+            raise CorruptStore("its array in_round is not of the grid's shape")
+        counts_of(where["decided_by"])
 
     def state(self) -> dict[str, NDArray[Any]]:
         """Where the run stands, beside the cells."""
@@ -103,7 +116,7 @@ class CrossValidation:
         self.passed[:] = state["passed"]
         self.in_round = state["in_round"] if state["in_round"].size else None
         self.rest = state["rest"].tolist()
-        self.decided_by = json.loads(str(state["decided_by"]))
+        self.decided_by = counts_of(state["decided_by"])
 
     def prepare(self) -> None:
         """What a resumed run computes again."""

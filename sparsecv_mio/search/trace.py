@@ -16,15 +16,18 @@ import math
 import os
 import time
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from typing import IO, TYPE_CHECKING, Any, Protocol
 
-from sparsecv_mio.errors import BadInput, CorruptStore
+from sparsecv_mio.errors import BadInput, CorruptStore, SparseCVError
+from sparsecv_mio.files import check_readable, check_writable, reason
 
 if TYPE_CHECKING:
     from sparsecv_mio.search.run import CrossValidation
 
 SCHEMA = "sparsecv-trace/1"
 EVERY = 0.02  # seconds between two lines
+MOST_BYTES = 1 << 30  # of a trace that is read back
 
 
 def known(values: Iterable[float]) -> list[float | None]:
@@ -76,18 +79,27 @@ class Trace:
     Parameters
     ----------
     path : path
+        A regular file, or a pipe or device that is written to as it is.
+
+    Attributes
+    ----------
+    failure : SparseCVError or None
+        Why the trace ends early (a full disk, say): it costs the trace, never the run.
 
     Raises
     ------
     BadInput
-        The file cannot be written.
+        The file cannot be opened.
     """
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
+        check_writable(path, "trace", through=True)
         try:
             self.stream: IO[str] = open(path, "w", encoding="utf-8")  # noqa: SIM115
         except OSError as error:
-            raise BadInput(f"cannot write trace {path}: {error.strerror}") from None
+            raise BadInput(f"cannot write trace {path}: {reason(error)}") from None
+        self.path = path
+        self.failure: SparseCVError | None = None
         self.named = False
         self.due = -math.inf
 
@@ -97,17 +109,23 @@ class Trace:
             self.write(run)
 
     def write(self, run: Traced) -> None:
-        """Write a line."""
-        if not self.named:
-            self._line(run.head())
-            self.named = True
-        self._line(run.moment())
+        """Write a line; nothing any more once one could not be written."""
+        if self.failure is not None:
+            return
+        try:
+            if not self.named:
+                self._line(run.head())
+                self.named = True
+            self._line(run.moment())
+        except OSError as error:
+            self.failure = BadInput(f"cannot write trace {self.path}: {reason(error)}")
         self.due = time.monotonic() + EVERY
 
     def close(self, run: Traced) -> None:
         """Write the last line."""
         self.write(run)
-        self.stream.close()
+        with suppress(OSError):  # what is left in the buffer has been reported
+            self.stream.close()
 
     def _line(self, entries: Mapping[str, Any]) -> None:
         self.stream.write(json.dumps(entries) + "\n")
@@ -122,6 +140,7 @@ def read_trace(path: str | os.PathLike[str]) -> tuple[dict[str, Any], list[dict[
     CorruptStore
         The file cannot be read or is no trace.
     """
+    check_readable(path, "trace", CorruptStore, MOST_BYTES)
     try:
         with open(path, encoding="utf-8") as stream:
             lines = stream.read().split("\n")

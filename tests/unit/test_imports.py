@@ -15,7 +15,7 @@ import sparsecv_mio
 PACKAGE = "sparsecv_mio"
 ROOT = Path(__file__).resolve().parents[2] / PACKAGE
 
-GROUND = {"errors", "units"}
+GROUND = {"errors", "units", "files"}
 DATA = GROUND | {"data"}
 PROBLEM = DATA | {"problem"}
 FORMULATION = PROBLEM | {"formulation"}
@@ -27,6 +27,7 @@ REPORT = SEARCH | {"report"}
 MAY_IMPORT: dict[str, set[str]] = {
     "errors": set(),
     "units": {"errors"},
+    "files": {"errors"},
     "kernels": set(),
     "data": GROUND,
     "problem": DATA,
@@ -118,6 +119,7 @@ def test_every_module_keeps_the_table() -> None:
     ("module", "source"),
     [
         ("data.folds", "from sparsecv_mio.problem.problem import SparseProblem"),
+        ("files", "from sparsecv_mio.data.readers import read_dataset"),
         ("problem.problem", "from ..kernels import tree"),
         ("kernels.tree", "from sparsecv_mio.errors import BadInput"),
         ("formulation.backends.gurobi", "from sparsecv_mio.kernels import tree"),

@@ -1,0 +1,185 @@
+"""Files: what is read is a regular file, what is written is complete or untouched.
+
+A file is written under a temporary folder beside its place and renamed into it, so that the place holds the old content
+or all of the new at every moment. A link is followed, and stays: the file it names is replaced. Pipes, devices, sockets
+and folders are never replaced; text may be written through a pipe or a device where the caller allows it.
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+import shutil
+import stat
+import sys
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from sparsecv_mio.errors import BadInput, SparseCVError
+
+Place = str | os.PathLike[str]
+
+KINDS = (
+    (stat.S_ISDIR, "a folder"),
+    (stat.S_ISFIFO, "a pipe"),
+    (stat.S_ISCHR, "a device"),
+    (stat.S_ISBLK, "a device"),
+    (stat.S_ISSOCK, "a socket"),
+)
+
+
+def reason(error: OSError | ValueError) -> str:
+    """Why the system refused, in its own words."""
+    return str(getattr(error, "strerror", None) or error).splitlines()[0]
+
+
+def special(path: Place) -> str | None:
+    """What stands at a path when it is no regular file (`a folder`, `a pipe`, ...); None for a file or nothing.
+
+    Raises
+    ------
+    OSError, ValueError
+        The path cannot be looked at: a name of more than 255 bytes, a NUL in it, a circle of links.
+
+    Examples
+    --------
+    >>> special("/"), special("/dev/null"), special("nowhere")
+    ('a folder', 'a device', None)
+    """
+    try:
+        mode = os.stat(path).st_mode
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    return next((word for test, word in KINDS if test(mode)), None)
+
+
+def check_readable(
+    path: Place, what: str = "file", error: type[SparseCVError] = BadInput, most: int | None = None
+) -> None:
+    """Raise `error` unless `path` is a regular file (or a link to one) of at most `most` bytes."""
+    try:
+        found, size = special(path), os.stat(path).st_size
+    except (OSError, ValueError) as refused:
+        raise error(f"cannot read {what} {str(path)!r}: {reason(refused)}") from None
+    if found is not None:
+        raise error(f"cannot read {what} {str(path)!r}: it is {found}, give a regular file")
+    if most is not None and size > most:
+        raise error(f"cannot read {what} {str(path)!r}: its {size:,} bytes are more than the {most:,} it may have")
+
+
+def check_writable(path: Place, option: str, through: bool = False) -> None:
+    """Raise `BadInput` for a place that cannot be written, before the work; `through`: a pipe or device will do."""
+    try:
+        found = special(path)
+        place = Path(os.path.realpath(path))
+        folder = place.parent.is_dir()
+    except (OSError, ValueError) as refused:
+        raise BadInput(f"{option}: {path} cannot be written: {reason(refused)}") from None
+    if found == "a folder":
+        raise BadInput(f"{option}: {path} is a folder, name a file in it")
+    if found is not None:
+        if not through:
+            raise BadInput(f"{option}: {path} is {found}, give a regular file or a new name")
+        return
+    if not folder:
+        raise BadInput(f"{option}: folder {Path(path).parent} does not exist")
+    if _is_standard_stream(path):
+        raise BadInput(f"{option}: {path} is where standard output or standard error goes, name another file")
+    if not os.access(place if place.exists() else place.parent, os.W_OK):
+        raise BadInput(f"{option}: {path} cannot be written: permission denied")
+
+
+def _is_standard_stream(path: Place) -> bool:
+    for stream in (sys.__stdout__, sys.__stderr__):
+        try:
+            if stream is not None and os.path.samestat(os.stat(path), os.fstat(stream.fileno())):
+                return True
+        except (OSError, ValueError):
+            continue
+    return False
+
+
+@contextmanager
+def replacing(path: Place, what: str = "file") -> Iterator[Path]:
+    """A path to write to; what is written takes the place of `path` when the block ends well, and else never was.
+
+    Files that the block puts beside that path (the names of a model's columns, say) go beside `path` too.
+
+    Parameters
+    ----------
+    path : path
+        Links are followed.
+    what : str
+        Its name in messages.
+
+    Raises
+    ------
+    BadInput
+        It cannot be written, or is no regular file.
+    """
+    try:
+        place = _free(path)
+    except (OSError, ValueError) as refused:
+        raise BadInput(f"cannot write {what} {path}: {reason(refused)}") from None
+    folder = place.parent / f".sparsecv-{secrets.token_hex(8)}"
+    try:
+        folder.mkdir()
+        try:
+            yield folder / place.name
+            for made in folder.iterdir():
+                _move(made, _free(place.parent / made.name))
+        finally:
+            shutil.rmtree(folder, ignore_errors=True)
+    except OSError as refused:
+        raise BadInput(f"cannot write {what} {path}: {reason(refused)}") from None
+
+
+def _free(path: Place) -> Path:
+    found = special(path)
+    if found is not None:
+        raise OSError(0, f"it is {found}, not a regular file")
+    return Path(os.path.realpath(path))
+
+
+def _move(made: Path, place: Path) -> None:
+    """Force a new file to the disk, give it the old one's permissions and its name."""
+    with open(made, "rb") as stream:
+        os.fsync(stream.fileno())
+    if place.exists():
+        made.chmod(stat.S_IMODE(place.stat().st_mode))
+    os.replace(made, place)
+
+
+def write_bytes(path: Place, payload: Iterable[bytes], what: str = "file", through: bool = False) -> None:
+    """Write a file that is never half-written; `through`: a pipe or a device is written to as it is.
+
+    Raises
+    ------
+    BadInput
+        It cannot be written; what stood there is untouched.
+    """
+    try:
+        found = special(path) if through else None
+    except (OSError, ValueError):
+        found = None
+    if found not in (None, "a folder"):
+        _write_through(path, payload, what)
+        return
+    with replacing(path, what) as temporary, open(temporary, "xb") as stream:
+        stream.writelines(payload)
+
+
+def _write_through(path: Place, payload: Iterable[bytes], what: str) -> None:
+    try:
+        with open(path, "wb") as stream:
+            stream.writelines(payload)
+    except BrokenPipeError:
+        pass  # the reader has what it wanted
+    except OSError as refused:
+        raise BadInput(f"cannot write {what} {path}: {reason(refused)}") from None
+
+
+def write_text(path: Place, pieces: Iterable[str], what: str = "file", through: bool = False) -> None:
+    """`write_bytes` of UTF-8 text; half a surrogate pair in a name is written as JSON writes it."""
+    write_bytes(path, (piece.encode("utf-8", "backslashreplace") for piece in pieces), what, through)
