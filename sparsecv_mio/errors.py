@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 
 class SparseCVError(Exception):
     """Base of all errors raised on purpose; the message is one clear line."""
@@ -68,3 +70,18 @@ class VerificationFailed(SparseCVError):
     def __init__(self, message: str, field: str) -> None:
         super().__init__(message)
         self.field = field
+
+
+def did_you_mean(word: str, known: Iterable[str]) -> str:
+    """The end of a message about an unknown word: the known one that looks like it, if any does.
+
+    Examples
+    --------
+    >>> did_you_mean("lenght", ["length", "variance"]), did_you_mean("xyz", ["length"])
+    (" (did you mean 'length'?)", '')
+    """
+    from difflib import get_close_matches
+
+    by_small_letters = {other.lower(): other for other in known}
+    near = get_close_matches(word[:100].lower(), by_small_letters, n=1)
+    return f" (did you mean {by_small_letters[near[0]]!r}?)" if near else ""

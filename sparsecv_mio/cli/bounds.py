@@ -20,7 +20,7 @@ def bounds(
     features: options.Features = None,
     drop: options.Drop = None,
     folds: options.Folds = "10",
-    seed: options.Seed = 0,
+    seed: options.Seed = None,
     gamma: options.Gamma = parse.DEFAULT_GAMMAS,
     tau: options.Tau = None,
     scale: options.Scale = "length",
@@ -30,6 +30,7 @@ def bounds(
         typer.Option(
             "--bounds",
             metavar="WORD",
+            callback=parse.word(WORDS, "--bounds"),
             help="safe (everything valid), conic (row by row), aggregated (a fold's rows together), or as-printed (the "
             "paper's formula, which is not valid: estimates only).",
         ),
@@ -47,19 +48,16 @@ def bounds(
     relaxations' own solutions and proves nothing.
     """
     grid = parse.gammas(gamma)
-    parse.one_of(scale, parse.SCALES, "--scale")
-    parse.one_of(intercept, parse.INTERCEPTS, "--intercept")
-    parse.one_of(bounds, WORDS, "--bounds")
     workers = parse.threads(threads, session.cores())
     session.check_outputs({"--json": json, "--plot": plot}, [data])
     with session.interruptible() as stop:
-        from sparsecv_mio.data.folds import fold_columns, make_folds
+        from sparsecv_mio.data.folds import fold_columns
         from sparsecv_mio.report.bounds_plots import check_plot, plot_bounds
         from sparsecv_mio.report.bounds_tables import print_bounds
 
         check_plot(plot)
         dataset = session.read_data(data, target, features, drop, fold_columns(folds))
-        plan = make_folds(folds, dataset, seed)
+        plan = session.make_plan(folds, dataset, seed, quiet)
         n_train = dataset.n - int(plan.sizes.max())
         sizes = parse.default_taus(dataset.p, n_train) if tau is None else parse.taus(tau, dataset.p)
 
@@ -75,7 +73,7 @@ def bounds(
             )  # fmt: skip
         seconds = time.perf_counter() - begin
         interrupted = stop.is_set()
-    chosen = {"folds": folds, "seed": seed, "scale": scale, "intercept": intercept, "fold_digest": plan.digest}
+    chosen = {"folds": folds, "seed": plan.seed, "scale": scale, "intercept": intercept, "fold_digest": plan.digest}
     numbers = table.to_dict() | {"data": oracles.describe(dataset), "options": chosen, "wall_seconds": seconds}
     return ending.deliver(
         130 if interrupted else 0, lambda screen: print_bounds(screen, table, brief=quiet, seconds=seconds),

@@ -39,7 +39,7 @@ def compare(
     folds: Annotated[
         str | None, typer.Option("--folds", metavar="SPEC", help="Every fold's training rows. [all rows at once]")
     ] = None,
-    seed: options.Seed = 0,
+    seed: options.Seed = None,
     repeats: Annotated[int, typer.Option("--repeats", metavar="N", help="Runs of each; medians are shown.")] = 3,
     scale: options.Scale = "length",
     intercept: options.Intercept = "fold",
@@ -56,19 +56,16 @@ def compare(
     Runs are interleaved; compilation and licence start-up stay outside of the clock; objectives are exact refits.
     """
     weights = parse.gammas(gamma)
-    parse.one_of(scale, parse.SCALES, "--scale")
-    parse.one_of(intercept, parse.INTERCEPTS, "--intercept")
     parse.gap(gap)
     seconds = parse.time_limit(time_limit)
     parse.threads(threads, session.cores())
-    if repeats < 1:
-        raise BadInput(f"--repeats: {repeats} is out of range, give at least 1")
+    parse.count(repeats, "--repeats", most=10**6)
     folder = _folder(out)
     session.check_outputs({f"--out {name}": str(folder / name) for name in OUTPUTS}, data)
     targets = _targets(target, len(data))
 
     with session.interruptible() as stop:
-        from sparsecv_mio.data.folds import fold_columns, make_folds
+        from sparsecv_mio.data.folds import fold_columns
         from sparsecv_mio.formulation.outcome import Limits
         from sparsecv_mio.search.compare import Contender, cells_of
         from sparsecv_mio.search.compare import compare as run
@@ -77,7 +74,7 @@ def compare(
         cells = []
         for path, column in zip(data, targets, strict=True):
             dataset = session.read_data(path, column, None, None, fold_columns(folds) if folds else ())
-            plan = make_folds(folds, dataset, seed) if folds else None
+            plan = session.make_plan(folds, dataset, seed, quiet) if folds else None
             sizes = parse.taus(tau, dataset.p)
             name = Path(path).stem
             cells += list(

@@ -33,8 +33,7 @@ def export(
 ) -> int:
     """Write the perspective model of one MIO on all rows for somebody else's solver."""
     weight = extra.one_gamma(gamma)
-    parse.one_of(scale, parse.SCALES, "--scale")
-    parse.one_of(intercept, parse.INTERCEPTS, "--intercept")
+    parse.count(tau, "--tau", least=0)
     session.check_outputs({"--to": to}, [data])
     side = extra.side_options(force_in, force_out, together, at_most, box)
     dataset = session.read_data(data, target, features, drop, ())

@@ -49,13 +49,11 @@ def fit(
     The objective of the answer is an exact refit; the bound is the solver's, less what it is not trusted for.
     """
     weight = extra.one_gamma(gamma)
-    parse.one_of(scale, parse.SCALES, "--scale")
-    parse.one_of(intercept, parse.INTERCEPTS, "--intercept")
     parse.gap(gap)
     seconds = parse.time_limit(time_limit)
     parse.threads(threads, 1)
-    if node_limit is not None and node_limit < 1:
-        raise BadInput(f"--node-limit: {node_limit} is out of range, give at least 1")
+    parse.count(node_limit, "--node-limit")
+    parse.count(tau, "--tau", least=0)
     session.check_outputs({"--json": json, "--log": log}, [data])
     side = extra.side_options(force_in, force_out, together, at_most, box)
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from sparsecv_mio.cli import ending, options, oracles, parse, session
+from sparsecv_mio.cli.ending import tell
 from sparsecv_mio.errors import BadInput
 
 if TYPE_CHECKING:
@@ -18,17 +19,29 @@ if TYPE_CHECKING:
 app = typer.Typer(add_completion=False, no_args_is_help=True, rich_markup_mode=None)
 CODES = "Exit codes: 0 done, 2 bad input, 130 interrupted (what is known until then is written)."
 
+LOSSES = ("logistic", "squared_hinge", "smoothed_hinge", "huber", "squared")
+PENALTIES = ("ridge", "elastic_net", "l1")
+
+
+def _loss(text: str) -> str:
+    return parse.one_of(text.replace("-", "_"), LOSSES, "--loss")
+
+
 LossWord = Annotated[
     str,
     typer.Option(
-        "--loss", metavar="WORD", help="logistic, squared_hinge, smoothed_hinge, huber or squared, on labels."
+        "--loss", metavar="WORD", callback=_loss,
+        help="logistic, squared_hinge, smoothed_hinge, huber or squared, on labels.",
     ),
-]
+]  # fmt: skip
 Width = Annotated[float | None, typer.Option("--width", metavar="X", help="Width of smoothed_hinge and huber. [1]")]
-Reg = Annotated[
+Penalty = Annotated[
     str,
-    typer.Option("--reg", metavar="WORD", help="l2: (lam/2) ||w||^2; elastic_net: that + l1 ||w||_1; l1: lam ||w||_1."),
-]
+    typer.Option(
+        "--penalty", "--reg", metavar="WORD", callback=parse.penalty(PENALTIES),
+        help="ridge (or l2): (lam/2) ||w||^2; elastic_net: that + l1 ||w||_1; l1: lam ||w||_1.",
+    ),
+]  # fmt: skip
 Lam = Annotated[float, typer.Option("--lam", metavar="X", help="Weight lam, positive.", show_default=False)]
 L1 = Annotated[float | None, typer.Option("--l1", metavar="X", help="Weight of ||w||_1 in elastic_net.")]
 Tolerance = Annotated[float, typer.Option("--tol", metavar="G", help="Relative duality gap of every training.")]
@@ -53,7 +66,7 @@ def loocv(
     drop: options.Drop = None,
     loss: LossWord = "logistic",
     width: Width = None,
-    reg: Reg = "l2",
+    penalty: Penalty = "ridge",
     l1: L1 = None,
     approx: Annotated[
         bool, typer.Option("--approx", help="One Newton step in place of every training: an estimate.")
@@ -85,19 +98,19 @@ def loocv(
             raise BadInput("--plot draws the bounds, which --naive does without: leave one of them out")
         dataset = session.read_data(data, target, features, drop, ())
         X, y, values = _inputs(dataset, scale, intercept)
-        problem = make_problem(X, y, *_model(loss, width, reg, lam, l1, intercept))
+        problem = make_problem(X, y, *_model(loss, width, penalty, lam, l1, intercept))
         session.before_the_engine(stop)
         with oracles.counting_bar(quiet, "rows") as progress:
             found = count(problem, tol=tol, bounds=not naive, approximate=approx, progress=progress, stop=stop)
     chosen = {
-        "loss": loss, "width": width, "reg": reg, "lam": lam, "l1": l1, "approx": approx, "naive": naive, "tol": tol,
-        "scale": scale, "intercept": intercept,
+        "loss": loss, "width": width, "penalty": penalty, "lam": lam, "l1": l1, "approx": approx, "naive": naive,
+        "tol": tol, "scale": scale, "intercept": intercept,
     }  # fmt: skip
     numbers = {
         "command": "glru loocv", "data": oracles.describe(dataset), "options": chosen, "labels": values,
         **_loocv_numbers(found, dataset.n),
     }  # fmt: skip
-    title = f"{loss} loss, {reg}, lam = {lam:g}, n = {dataset.n}, p = {dataset.p}"
+    title = f"{loss} loss, {penalty}, lam = {lam:g}, n = {dataset.n}, p = {dataset.p}"
     return ending.deliver(
         130 if found.unknown else 0, lambda screen: _print_loocv(screen, numbers, quiet),
         json=json, record=oracles.text_of(numbers),
@@ -114,10 +127,14 @@ def stepwise(
     drop: options.Drop = None,
     loss: LossWord = "logistic",
     width: Width = None,
-    reg: Reg = "l2",
+    penalty: Penalty = "ridge",
     l1: L1 = None,
     direction: Annotated[
-        str, typer.Option("--direction", metavar="WORD", help="backward (remove columns) or forward (add them).")
+        str,
+        typer.Option(
+            "--direction", metavar="WORD", callback=parse.word(("backward", "forward"), "--direction"),
+            help="backward (remove columns) or forward (add them).",
+        ),
     ] = "backward",
     validation: Annotated[
         str | None, typer.Option("--validation", metavar="FILE", help="Validation rows, same columns. [--holdout]")
@@ -125,10 +142,14 @@ def stepwise(
     holdout: Annotated[
         float, typer.Option("--holdout", metavar="F", help="Share of the rows held out for validation.")
     ] = 0.1,
-    seed: options.Seed = 0,
+    seed: options.Seed = None,
     steps: Annotated[int | None, typer.Option("--steps", metavar="K", help="At most K steps. [no limit]")] = None,
     ties: Annotated[
-        str, typer.Option("--ties", metavar="WORD", help="Equal errors: any (found first) or first (column order).")
+        str,
+        typer.Option(
+            "--ties", metavar="WORD", callback=parse.word(("any", "first"), "--ties"),
+            help="Equal errors: any (found first) or first (column order).",
+        ),
     ] = "any",
     naive: Naive = False,
     tol: Tolerance = 1e-6,
@@ -146,10 +167,10 @@ def stepwise(
     and --intercept ask for it (scales and centres are those of all rows of DATA).
     """
     session.check_outputs({"--json": json, "--plot": plot}, [data, *([validation] if validation else [])])
-    parse.one_of(direction, ("backward", "forward"), "--direction")
-    parse.one_of(ties, ("any", "first"), "--ties")
-    if steps is not None and steps < 1:
-        raise BadInput(f"--steps: {steps} is out of range, give at least 1")
+    parse.count(steps, "--steps")
+    parse.count(seed, "--seed", least=0)
+    if seed is not None and validation is not None and not quiet:
+        tell(f"note: --seed {seed} changes nothing: --validation names the validation rows")
     with session.interruptible() as stop:
         from sparsecv_mio.oracles.glru import make_problem
         from sparsecv_mio.oracles.glru import stepwise as select
@@ -160,8 +181,8 @@ def stepwise(
         dataset = session.read_data(data, target, features, drop, ())
         extra = None if validation is None else session.read_data(validation, target, ",".join(
             f'"{name}"' for name in dataset.names), None, ())  # fmt: skip
-        X, y, V, v, values = _split(dataset, extra, holdout, seed, scale, intercept)
-        problem = make_problem(X, y, *_model(loss, width, reg, lam, l1, intercept))
+        X, y, V, v, values = _split(dataset, extra, holdout, seed or 0, scale, intercept)
+        problem = make_problem(X, y, *_model(loss, width, penalty, lam, l1, intercept))
         session.before_the_engine(stop)
         with oracles.counting_bar(quiet, "candidates") as progress:
             found = select(
@@ -170,15 +191,15 @@ def stepwise(
             )  # fmt: skip
         interrupted = stop.is_set()
     chosen = {
-        "loss": loss, "width": width, "reg": reg, "lam": lam, "l1": l1, "direction": direction,
-        "validation": validation, "holdout": holdout, "seed": seed, "steps": steps, "ties": ties, "naive": naive,
+        "loss": loss, "width": width, "penalty": penalty, "lam": lam, "l1": l1, "direction": direction,
+        "validation": validation, "holdout": holdout, "seed": seed or 0, "steps": steps, "ties": ties, "naive": naive,
         "tol": tol, "scale": scale, "intercept": intercept,
     }  # fmt: skip
     numbers = {
         "command": "glru stepwise", "data": oracles.describe(dataset), "options": chosen, "labels": values,
         **_stepwise_numbers(found, dataset, len(y), len(v)),
     }  # fmt: skip
-    title = f"{loss} loss, {reg}, lam = {lam:g}, n = {len(y)}, p = {dataset.p}"
+    title = f"{loss} loss, {penalty}, lam = {lam:g}, n = {len(y)}, p = {dataset.p}"
     return ending.deliver(
         130 if interrupted else 0, lambda screen: _print_stepwise(screen, numbers, quiet),
         json=json, record=oracles.text_of(numbers),
@@ -187,12 +208,12 @@ def stepwise(
 
 
 def _model(
-    loss: str, width: float | None, reg: str, lam: float, l1: float | None, intercept: str
+    loss: str, width: float | None, penalty: str, lam: float, l1: float | None, intercept: str
 ) -> tuple[Loss, Regularizer]:
     from sparsecv_mio.oracles.glru import make_loss, make_regularizer
 
-    words = loss.replace("-", "_"), reg.replace("-", "_")
-    return make_loss(words[0], width), make_regularizer(words[1], lam, l1, intercept == "fold")
+    word = "l2" if penalty == "ridge" else penalty
+    return make_loss(loss, width), make_regularizer(word, lam, l1, intercept == "fold")
 
 
 def _inputs(dataset: Dataset, scale: str, intercept: str) -> tuple[FloatArray, FloatArray, list[float]]:

@@ -7,9 +7,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from sparsecv_mio.cli import ending, options, oracles, parse, session
+from sparsecv_mio.cli.ending import tell
 
 if TYPE_CHECKING:
     from rich.console import Console
+
+MOST_STEPS = 10**9
 
 app = typer.Typer(add_completion=False, rich_markup_mode=None)
 
@@ -27,17 +30,23 @@ def iacv(
         typer.Option(
             "--loss",
             metavar="WORD",
+            callback=parse.word(("logistic", "squared", "poisson"), "--loss"),
             help="logistic (the target's two values become -1 and +1), squared (y - x'b)^2, or poisson.",
         ),
     ] = "logistic",
     penalty: Annotated[
-        str, typer.Option("--penalty", metavar="WORD", help="ridge, sum b_j^2, or l1, sum |b_j| (proxgd only).")
+        str,
+        typer.Option(
+            "--penalty", "--reg", metavar="WORD", callback=parse.penalty(("ridge", "l1")),
+            help="ridge (or l2), sum b_j^2, or l1, sum |b_j| (proxgd only).",
+        ),
     ] = "ridge",
     solver: Annotated[
         str,
         typer.Option(
             "--solver",
             metavar="WORD",
+            callback=parse.word(("gd", "sgd", "proxgd"), "--solver"),
             help="gd, sgd or proxgd. A step of sgd takes its batch's losses and the whole penalty, as in the paper.",
         ),
     ] = "gd",
@@ -66,7 +75,7 @@ def iacv(
     ] = None,
     scale: options.Scale = "none",
     intercept: options.Intercept = "none",
-    seed: Annotated[int, typer.Option("--seed", metavar="N", help="Seed of the batches.")] = 0,
+    seed: Annotated[int | None, typer.Option("--seed", metavar="N", help="Seed of the batches of sgd. [0]")] = None,
     json: options.Json = None,
     plot: Annotated[
         str | None, typer.Option("--plot", metavar="FILE", help="Draw errors and times (PNG, PDF or SVG).")
@@ -79,8 +88,12 @@ def iacv(
     number of rows: sum_i loss_i + lam * penalty. Columns are used as they are in the file and no intercept is added,
     unless --scale and --intercept ask for it. The numbers are estimates, not certificates.
     """
-    parse.one_of(scale, parse.SCALES, "--scale")
-    parse.one_of(intercept, parse.INTERCEPTS, "--intercept")
+    for value, option in ((iterations, "--iterations"), (batch, "--batch"), (doubling, "--doubling")):
+        parse.count(value, option, most=MOST_STEPS)
+    parse.count(early_stop, "--early-stop", most=MOST_STEPS)
+    parse.count(seed, "--seed", least=0)
+    if seed is not None and solver != "sgd" and not quiet:
+        tell(f"note: --seed {seed} changes nothing: only --solver sgd draws batches")
     session.check_outputs({"--json": json, "--plot": plot}, [data])
     with session.interruptible() as stop:
         from sparsecv_mio.oracles.iacv import METHODS, EarlyStop, make_erm, make_solver, run
@@ -90,7 +103,7 @@ def iacv(
         dataset = session.read_data(data, target, features, drop, ())
         erm = make_erm(dataset, loss, penalty, lam, scale=scale, intercept=intercept)
         method = make_solver(
-            erm, solver, iterations=iterations, step=step, batch=batch, doubling=doubling, seed=seed,
+            erm, solver, iterations=iterations, step=step, batch=batch, doubling=doubling, seed=seed or 0,
             scale_penalty=scale_penalty,
         )  # fmt: skip
         session.before_the_engine(stop)
@@ -103,7 +116,7 @@ def iacv(
     chosen = {
         "loss": loss, "penalty": penalty, "lam": lam, "solver": solver, "iterations": iterations,
         "step": method.schedule(1), "batch": method.batch, "doubling": doubling, "scale_penalty": scale_penalty,
-        "scale": scale, "intercept": intercept, "seed": seed,
+        "scale": scale, "intercept": intercept, "seed": seed or 0,
     }  # fmt: skip
     summary = report.summary()
     numbers = {"command": "iacv", "data": oracles.describe(dataset), "options": chosen, **summary}

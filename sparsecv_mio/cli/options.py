@@ -6,12 +6,14 @@ from typing import Annotated
 
 import typer
 
+from sparsecv_mio.cli import parse
+
 DataFile = Annotated[
     str, typer.Argument(metavar="DATA", help="CSV, TSV, Parquet, NPZ or svmlight file.", show_default=False)
 ]
 Target = Annotated[
     str | None,
-    typer.Option("--target", metavar="T", help="Column to predict, by name or position. [NPZ, svmlight: y]"),
+    typer.Option("--target", "-t", metavar="T", help="Column to predict, by name or position. [NPZ, svmlight: y]"),
 ]
 Features = Annotated[
     str | None, typer.Option("--features", metavar="A,B,...", help="Use these columns only. [all but the target]")
@@ -26,7 +28,7 @@ Folds = Annotated[
         "column:COLUMN or file:F (a fold id per row).",
     ),
 ]
-Seed = Annotated[int, typer.Option("--seed", metavar="N", help="Seed of the shuffle.")]
+Seed = Annotated[int | None, typer.Option("--seed", metavar="N", help="Seed of the shuffle. [0]")]
 Gamma = Annotated[
     str,
     typer.Option("--gamma", metavar="LIST", help="Ridge weights: 0.01,0.1,1 or LO:HI:COUNT, logarithmic, inclusive."),
@@ -44,6 +46,7 @@ Scale = Annotated[
     typer.Option(
         "--scale",
         metavar="WORD",
+        callback=parse.word(parse.SCALES, "--scale"),
         help="What the penalty measures: length (centred unit l2 norm), variance (unit variance) or none.",
     ),
 ]
@@ -52,6 +55,7 @@ Intercept = Annotated[
     typer.Option(
         "--intercept",
         metavar="WORD",
+        callback=parse.word(parse.INTERCEPTS, "--intercept"),
         help="fold (free in every training set), global (centre once on all rows) or none.",
     ),
 ]
@@ -66,4 +70,5 @@ Threads = Annotated[int | None, typer.Option("--threads", metavar="N", help="Thr
 Json = Annotated[
     str | None, typer.Option("--json", metavar="FILE", help="Write the record here; - is standard output.")
 ]
+Full = Annotated[bool, typer.Option("--full", help="Print the table of every gamma, not a summary.")]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Only the answer: no live view, table or warnings.")]

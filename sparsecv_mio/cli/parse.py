@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import csv
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
-from sparsecv_mio.errors import BadInput
+from sparsecv_mio.errors import BadInput, did_you_mean
 
 DEFAULT_GAMMAS = "1e-3:10:15"
 MAX_TAU = 30
 MAX_COUNT = 10_000
+MOST_DIGITS = 18  # of a whole number: more is never meant
+MOST_THREADS = 4096
 ENGINES = ("auto", "enumerate", "shared", "per-fold")
 METHODS = ("auto", "rounds", "joint", "algorithm1", "grid", "bounds", "descent")
 BY_MIO = ("joint", "algorithm1", "grid")
@@ -38,11 +40,27 @@ def number(text: str, option: str) -> float:
 
 
 def whole(text: str, option: str) -> int:
-    """A whole number."""
+    """A whole number of at most 18 digits."""
     try:
+        if len(text.strip()) > MOST_DIGITS + 1:
+            raise BadInput(f"{option}: {text.strip()!r} is not a whole number of at most {MOST_DIGITS} digits")
         return int(text)
     except ValueError:
         raise BadInput(f"{option}: {text.strip()!r} is not a whole number") from None
+
+
+def count(value: int | None, option: str, least: int = 1, most: int = 10**MOST_DIGITS) -> None:
+    """Raise `BadInput` for a whole number out of range; None, the option left out, passes."""
+    if value is not None and not least <= value <= most:
+        room = f"at least {least}" if value < least else f"at most {most:,}"
+        raise BadInput(f"{option}: {value} is out of range, give {room}")
+
+
+def positive(value: float | None, option: str, zero: bool = False) -> None:
+    """Raise `BadInput` unless a number is finite and above 0 (`zero`: or 0); None passes."""
+    if value is not None and not (0.0 < value < math.inf or (zero and value == 0.0)):
+        room = "at least 0" if zero else "above 0"
+        raise BadInput(f"{option}: {value:g} is out of range, give a finite number {room}")
 
 
 def names(text: str | None, option: str) -> list[str] | None:
@@ -62,10 +80,37 @@ def names(text: str | None, option: str) -> list[str] | None:
 
 
 def one_of(text: str, words: Sequence[str], option: str) -> str:
-    """One of some words."""
-    if text not in words:
-        raise BadInput(f"{option}: unknown word {text!r}, use {', '.join(words)}")
-    return text
+    """One of some words, in whatever letters it is written.
+
+    Examples
+    --------
+    >>> one_of("LOGISTIC", ("logistic", "squared"), "--loss")
+    'logistic'
+    """
+    word = text.strip().lower()
+    if word not in words:
+        near = did_you_mean(text, words)
+        raise BadInput(f"{option}: unknown word {text!r}{near}, use {', '.join(words)}")
+    return word
+
+
+def word(words: Sequence[str], option: str) -> Callable[[str | None], str | None]:
+    """What an option of some words does with what it is given."""
+
+    def settle(text: str | None) -> str | None:
+        return None if text is None else one_of(text, words, option)
+
+    return settle
+
+
+def penalty(words: Sequence[str]) -> Callable[[str], str]:
+    """As `word`, for the penalties: `l2` is another name of `ridge`, a hyphen one of the underscore."""
+
+    def settle(text: str) -> str:
+        plain = text.strip().lower().replace("-", "_")
+        return one_of("ridge" if plain == "l2" else plain, words, "--penalty")
+
+    return settle
 
 
 def oracles(text: str | None) -> tuple[str, ...] | None:
@@ -78,12 +123,13 @@ def oracles(text: str | None) -> tuple[str, ...] | None:
     """
     if text is None:
         return None
-    words = tuple(word.strip() for word in text.split(","))
+    words = tuple(word.strip().lower() for word in text.split(","))
     if words == ("none",):
         return ()
     for word in words:
         if word not in ORACLES:
-            raise BadInput(f"--oracles: unknown word {word!r}, use none or some of {','.join(ORACLES)}")
+            near = did_you_mean(word, ORACLES)
+            raise BadInput(f"--oracles: unknown word {word!r}{near}, use none or some of {','.join(ORACLES)}")
     return words
 
 
@@ -178,7 +224,7 @@ def sizes(text: str | None, p: int, n_train: int) -> tuple[int, ...]:
     """Support sizes of `solve`: the default, the word `log`, or a list."""
     if text is None:
         return default_taus(p, n_train)
-    return log_taus(p, n_train) if text.strip() == "log" else taus(text, p)
+    return log_taus(p, n_train) if text.strip().lower() == "log" else taus(text, p)
 
 
 def log_taus(p: int, n_train: int) -> tuple[int, ...]:
@@ -209,8 +255,7 @@ def time_limit(value: float | None) -> float | None:
 
 def threads(value: int | None, cores: int) -> int:
     """Threads, at least 1; all cores by default."""
-    if value is not None and value < 1:
-        raise BadInput(f"--threads: {value} is out of range, give at least 1")
+    count(value, "--threads", most=MOST_THREADS)
     return cores if value is None else value
 
 
@@ -225,13 +270,12 @@ def method(word: str | None, backend: str, budget: int | None, engine: str, refi
     from sparsecv_mio.formulation.backends import BACKENDS
 
     one_of(backend, tuple(BACKENDS), "--backend")
-    if word is None:
-        word = "auto"
-    one_of(word, METHODS, "--method")
+    word = word or "auto"
     if backend != "native" and word not in (*BY_MIO, "auto"):
         raise BadInput(f"--backend {backend}: goes with --method joint, algorithm1 or grid")
-    if budget is not None and (budget < 0 or word not in BY_MIO):
-        raise BadInput("--mio-budget: give at least 0, with --method joint, algorithm1 or grid")
+    count(budget, "--mio-budget", least=0)
+    if budget is not None and word not in BY_MIO:
+        raise BadInput("--mio-budget: goes with --method joint, algorithm1 or grid")
     if engine != "auto" and word not in ("rounds", "auto"):
         raise BadInput(f"--engine {engine}: goes with --method rounds")
     if refine and word == "descent":

@@ -31,8 +31,6 @@ def path(
     The same engine on all rows, without cross-validation: supports, coefficients and certified bounds of every tau.
     """
     grid = parse.gammas(gamma)
-    parse.one_of(scale, parse.SCALES, "--scale")
-    parse.one_of(intercept, parse.INTERCEPTS, "--intercept")
     parse.gap(gap)
     seconds = parse.time_limit(time_limit)
     workers = parse.threads(threads, session.cores())

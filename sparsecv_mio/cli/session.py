@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import signal
-import sys
 import threading
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -12,11 +11,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from sparsecv_mio.cli import parse
+from sparsecv_mio.cli.ending import tell
 from sparsecv_mio.errors import BadInput
 from sparsecv_mio.files import check_writable
 
 if TYPE_CHECKING:
     from sparsecv_mio.data.dataset import Dataset
+    from sparsecv_mio.data.folds import FoldPlan
 
 EXIT_CODE = {"proved": 0, "limit": 3, "interrupted": 130}
 OWN_TARGET = (".npz", ".svm", ".svmlight", ".libsvm")
@@ -61,6 +62,17 @@ def check_outputs(places: Mapping[str, str | None], inputs: Sequence[str] = ()) 
         if real in taken and not real.startswith("/dev/"):
             raise BadInput(f"{option}: {place} is {taken[real]} too, name another file")
         taken[real] = f"the file of {option}"
+
+
+def make_plan(folds: str, dataset: Dataset, seed: int | None, quiet: bool) -> FoldPlan:
+    """The folds that the options describe; a seed that changes nothing is told."""
+    from sparsecv_mio.data.folds import make_folds
+
+    parse.count(seed, "--seed", least=0)
+    plan = make_folds(folds, dataset, seed or 0)
+    if seed is not None and plan.seed is None and not quiet:
+        tell(f"note: --seed {seed} changes nothing: --folds {plan.spec} deals no rows at random")
+    return plan
 
 
 def cores() -> int:

@@ -34,7 +34,7 @@ def solve(
     features: options.Features = None,
     drop: options.Drop = None,
     folds: options.Folds = "10",
-    seed: options.Seed = 0,
+    seed: options.Seed = None,
     gamma: options.Gamma = parse.DEFAULT_GAMMAS,
     tau: Annotated[
         str | None,
@@ -58,6 +58,7 @@ def solve(
         typer.Option(
             "--engine",
             metavar="auto|enumerate|shared|per-fold",
+            callback=parse.word(parse.ENGINES, "--engine"),
             help="How folds share work; the answer is the same. enumerate: one listing by thresholds; shared: one "
             "tree for all folds of leave-one-out; per-fold: a tree each. [auto]",
             show_default=False,
@@ -68,6 +69,7 @@ def solve(
         typer.Option(
             "--method",
             metavar="auto|rounds|joint|algorithm1|grid|bounds|descent",
+            callback=parse.word(parse.METHODS, "--method"),
             help="rounds: every cell in rounds of growing effort, work shared between taus and folds; joint: "
             "best-first over all pairs, the winner decided, the others lifted over it; algorithm1: bounds, then one "
             "MIO at a time (the paper's); grid: every cell an MIO (the baseline); bounds: certified bounds alone, no "
@@ -105,6 +107,7 @@ def solve(
         typer.Option(
             "--tau-step",
             metavar="auto|mio|saddle",
+            callback=parse.word(parse.TAU_STEPS, "--tau-step"),
             help="Of --method descent: mio certifies every tau at every gamma met; saddle estimates them by the "
             "saddle-point problem, no MIO, for many columns (never proved). [auto: saddle beyond 500 columns]",
             show_default=False,
@@ -142,9 +145,6 @@ def solve(
     cross-validation error comes with certified bounds and is refitted on all rows.
     """
     grid = parse.gammas(gamma)
-    parse.one_of(scale, parse.SCALES, "--scale")
-    parse.one_of(intercept, parse.INTERCEPTS, "--intercept")
-    parse.one_of(engine, parse.ENGINES, "--engine")
     method = parse.method(method, backend, mio_budget, engine, refine)
     parse.gap(gap)
     seconds = parse.time_limit(time_limit)
@@ -152,15 +152,14 @@ def solve(
     store = ("--checkpoint", checkpoint) if checkpoint is not None else ("--resume", resume)
     session.check_outputs(dict([("--json", json), store, ("--trace", trace)]), [data])
     helpers = parse.oracles(oracles)
-    parse.one_of(tau_step, parse.TAU_STEPS, "--tau-step")
     if tau_step != "auto" and method != "descent":
         raise BadInput(f"--tau-step {tau_step}: goes with --method descent")
 
     with session.interruptible() as stop:
-        from sparsecv_mio.data.folds import fold_columns, make_folds
+        from sparsecv_mio.data.folds import fold_columns
 
         dataset = session.read_data(data, target, features, drop, fold_columns(folds))
-        plan = make_folds(folds, dataset, seed)
+        plan = session.make_plan(folds, dataset, seed, quiet)
         if one_se and plan.k < 2:
             raise BadInput("--one-se: a single fold has no standard error")
         n_train = dataset.n - int(plan.sizes.max())

@@ -13,6 +13,8 @@ if TYPE_CHECKING:
 
     from sparsecv_mio.oracles.treecv import CvResult
 
+LEARNERS = ("pegasos", "lsqsgd", "ridge", "naive-bayes", "bernoulli-nb")
+
 app = typer.Typer(add_completion=False, rich_markup_mode=None)
 
 
@@ -27,12 +29,15 @@ def treecv(
         typer.Option(
             "--learner",
             metavar="WORD",
+            callback=parse.word(LEARNERS, "--learner"),
             help="pegasos (linear SVM), lsqsgd (averaged least-squares SGD in the unit ball), ridge (exact), "
             "naive-bayes (Gaussian) or bernoulli-nb (indicators x > 0).",
         ),
     ] = "ridge",
     folds: options.Folds = "10",
-    seed: Annotated[int, typer.Option("--seed", metavar="N", help="Seed of the folds and of --randomized.")] = 0,
+    seed: Annotated[
+        int | None, typer.Option("--seed", metavar="N", help="Seed of the folds and of --randomized. [0]")
+    ] = None,
     lam: Annotated[
         float | None, typer.Option("--lam", metavar="X", help="lam of pegasos [1e-6] or ridge, lam * ||b||^2 [1].")
     ] = None,
@@ -41,7 +46,11 @@ def treecv(
         bool, typer.Option("--randomized", help="Feed the rows of every update in a random order.")
     ] = False,
     strategy: Annotated[
-        str, typer.Option("--strategy", metavar="WORD", help="copy models at branches, or revert their updates.")
+        str,
+        typer.Option(
+            "--strategy", metavar="WORD", callback=parse.word(("copy", "revert"), "--strategy"),
+            help="copy models at branches, or revert their updates.",
+        ),
     ] = "copy",
     standard: Annotated[
         bool, typer.Option("--standard", help="Run standard cross-validation too, one training per fold.")
@@ -58,14 +67,16 @@ def treecv(
     intercept is added, unless --scale and --intercept ask for it; classifiers map the target's two values to -1 and
     +1. The estimate is the mean of the folds' mean losses: squared error, or the share of wrong classes.
     """
-    parse.one_of(scale, parse.SCALES, "--scale")
-    parse.one_of(intercept, parse.INTERCEPTS, "--intercept")
+    parse.count(jobs, "--jobs", most=parse.MOST_THREADS)
+    parse.positive(lam, "--lam", zero=True)
+    parse.positive(step, "--step")
     session.check_outputs({"--json": json}, [data])
-    from sparsecv_mio.data.folds import fold_columns, make_folds
+    from sparsecv_mio.data.folds import fold_columns
     from sparsecv_mio.oracles.treecv import make_task, standard_cv, tree_cv
 
     dataset = session.read_data(data, target, features, drop, fold_columns(folds))
-    plan = make_folds(folds, dataset, seed)
+    plan = session.make_plan(folds, dataset, seed, quiet or randomized)
+    seed = seed or 0
     task = make_task(dataset, learner, lam=lam, step=step, scale=scale, intercept=intercept)
     with oracles.counting_bar(quiet, "folds") as progress:
         tree = tree_cv(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import zipfile
+import zlib
 from pathlib import Path
 from typing import Any
 
@@ -94,7 +95,8 @@ def read_npz(path: Path, wanted: Wanted) -> Dataset:
     try:
         with np.load(path, allow_pickle=False) as store:
             arrays = {key: store[key] for key in store.files if key in ("X", "y", "names", *wanted.aux)}
-    except (ValueError, EOFError, KeyError, zipfile.BadZipFile) as error:
+    except (ValueError, EOFError, KeyError, OverflowError, NotImplementedError, RecursionError, zlib.error,
+            zipfile.BadZipFile) as error:  # fmt: skip
         raise BadInput(f"file {str(path)!r} cannot be read as NPZ: {str(error).splitlines()[0]}") from error
     for key in ("X", "y"):
         if key not in arrays:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from sparsecv_mio.data.dataset import IntArray
-from sparsecv_mio.errors import BadInput
+from sparsecv_mio.errors import BadInput, did_you_mean
 
 SPECS = "K, loo, blocks:B, holdout:F, groups:COLUMN, column:COLUMN or file:F"
 
@@ -18,8 +18,9 @@ def _shuffled(n: int, seed: int) -> IntArray:
 
 def _whole_number(text: str, spec: str) -> int:
     if not (text.isascii() and text.isdigit()):
-        raise BadInput(f"folds {spec!r} are unknown: use {SPECS}")
-    return int(text)
+        near = did_you_mean(text, ("loo",)) if ":" not in spec else ""
+        raise BadInput(f"folds {spec!r} are unknown{near}: use {SPECS}")
+    return int(text) if len(text) <= 18 else 10**18  # more than any data have rows
 
 
 def equal_folds(text: str, n: int, seed: int) -> IntArray:

@@ -7,7 +7,7 @@ from array import array
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,6 +20,7 @@ from sparsecv_mio.errors import BadInput
 Columns = tuple[FloatArray, FloatArray, dict[str, NDArray[Any]]]  # X, y, auxiliary columns
 
 BLOCK_BYTES = 8 << 20
+LONGEST_LINE = 1 << 28
 
 
 def read_delimited(path: Path, wanted: Wanted, delimiter: str) -> Dataset:
@@ -40,12 +41,20 @@ def _rows(path: Path, delimiter: str) -> Iterator[Iterator[tuple[int, list[str]]
     """Open a table as (line number of the row's end, cells), blank lines left out."""
     try:
         with path.open(encoding="utf-8-sig", newline="") as handle:
-            reader = csv.reader(handle, delimiter=delimiter)
+            reader = csv.reader(_lines(handle, path), delimiter=delimiter)
             yield ((reader.line_num, row) for row in reader if row)
     except UnicodeDecodeError as error:
         raise BadInput(f"file {str(path)!r} is not UTF-8 text: save it as UTF-8") from error
     except csv.Error as error:
         raise BadInput(f"file {str(path)!r} is not a readable table: {error}") from error
+
+
+def _lines(handle: TextIO, path: Path) -> Iterator[str]:
+    """The lines of a file; one that never ends is no table, and must not fill the memory."""
+    while line := handle.readline(LONGEST_LINE):
+        if len(line) == LONGEST_LINE:
+            raise BadInput(f"file {str(path)!r} has a line of more than {LONGEST_LINE:,} characters: it is no table")
+        yield line
 
 
 def _read_header(path: Path, delimiter: str) -> tuple[list[str], int]:

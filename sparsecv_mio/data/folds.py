@@ -15,7 +15,9 @@ from numpy.typing import ArrayLike
 from sparsecv_mio.data.dataset import Dataset, IntArray
 from sparsecv_mio.data.dealing import SPECS, blocks, equal_folds, holdout
 from sparsecv_mio.data.ids import fold_labels, group_labels, read_fold_file
-from sparsecv_mio.errors import BadInput
+from sparsecv_mio.errors import BadInput, did_you_mean
+
+KINDS = ("loo", "blocks", "holdout", "groups", "column", "file")
 
 
 @dataclass(frozen=True, eq=False)
@@ -83,6 +85,18 @@ class Splitter(Protocol):
         ...
 
 
+def canonical(spec: str) -> str:
+    """A spec whose word is in small letters; what follows its colon is as it was.
+
+    Examples
+    --------
+    >>> canonical(" LOO "), canonical("Groups:Patient")
+    ('loo', 'groups:Patient')
+    """
+    kind, colon, value = str(spec).strip().partition(":")
+    return f"{kind.strip().lower()}{colon}{value}"
+
+
 def fold_columns(spec: str) -> tuple[str, ...]:
     """Return the columns of the data that a spec needs beside features and target.
 
@@ -91,7 +105,7 @@ def fold_columns(spec: str) -> tuple[str, ...]:
     >>> fold_columns("groups:patient"), fold_columns("10")
     (('patient',), ())
     """
-    kind, _, value = spec.strip().partition(":")
+    kind, _, value = canonical(spec).partition(":")
     return (value,) if kind in ("groups", "column") and value else ()
 
 
@@ -123,7 +137,7 @@ def make_folds(spec: str, dataset: Dataset, seed: int = 0) -> FoldPlan:
     >>> make_folds("blocks:3", data).sizes.tolist()
     [4, 3]
     """
-    text, n = str(spec).strip(), dataset.n
+    text, n = canonical(spec), dataset.n
     kind, colon, value = text.partition(":")
     if seed < 0:
         raise BadInput(f"seed {seed} is negative: use 0 or a positive whole number")
@@ -142,7 +156,7 @@ def make_folds(spec: str, dataset: Dataset, seed: int = 0) -> FoldPlan:
         return _plan(make(dataset.aux[value], f"column {value!r}"), text, None)
     if kind == "file" and value:
         return _plan(fold_labels(read_fold_file(Path(value), n), f"fold file {value!r}"), text, None)
-    raise BadInput(f"folds {text!r} are unknown: use {SPECS}")
+    raise BadInput(f"folds {text!r} are unknown{did_you_mean(kind, KINDS)}: use {SPECS}")
 
 
 def folds_from_labels(labels: ArrayLike, spec: str = "labels") -> FoldPlan:

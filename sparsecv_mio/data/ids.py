@@ -12,7 +12,9 @@ from numpy.typing import NDArray
 
 from sparsecv_mio.data.dataset import IntArray
 from sparsecv_mio.errors import BadInput
+from sparsecv_mio.files import check_readable
 
+MOST_BYTES, MOST_BYTES_A_ROW = 1 << 20, 1 << 12  # of a fold file
 WHOLE_NUMBER = re.compile(r"[+-]?[0-9]{1,18}(\.0*)?")
 
 
@@ -96,6 +98,9 @@ def read_fold_file(path: Path, n: int) -> NDArray[Any]:
     what = f"fold file {str(path)!r}"
     ids: list[str] = []
     try:
+        if not path.exists():
+            raise BadInput(f"{what} does not exist: check the path after file:")
+        check_readable(path, "fold file", most=MOST_BYTES + MOST_BYTES_A_ROW * n)
         with path.open(encoding="utf-8-sig", newline="") as handle:
             reader = csv.reader(handle)
             for row in reader:
@@ -103,9 +108,7 @@ def read_fold_file(path: Path, n: int) -> NDArray[Any]:
                     raise BadInput(f"{what} has {len(row)} columns in line {reader.line_num}: give one fold id a line")
                 if row:
                     ids.append(row[0].strip())
-    except FileNotFoundError:
-        raise BadInput(f"{what} does not exist: check the path after file:") from None
-    except (OSError, UnicodeDecodeError, csv.Error) as error:
+    except (OSError, ValueError, csv.Error) as error:
         raise BadInput(f"{what} cannot be read as a one-column CSV: {str(error).splitlines()[0]}") from error
     if len(ids) == n + 1:
         return np.array(ids[1:])

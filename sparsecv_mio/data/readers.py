@@ -11,6 +11,7 @@ from sparsecv_mio.data.delimited import read_delimited
 from sparsecv_mio.data.select import Wanted
 from sparsecv_mio.data.svmlight import read_svmlight
 from sparsecv_mio.errors import BadInput
+from sparsecv_mio.files import reason, special
 
 READERS: dict[str, Callable[[Path, Wanted], Dataset]] = {
     ".csv": lambda path, wanted: read_delimited(path, wanted, ","),
@@ -72,10 +73,14 @@ def read_dataset(
     """
     file = Path(path)
     shown = str(file)
-    if not file.exists():
+    try:
+        found, missing = special(file), not file.exists()
+    except (OSError, ValueError) as error:
+        raise BadInput(f"file {shown!r} cannot be read: {reason(error)}") from None
+    if missing:
         raise BadInput(f"file {shown!r} does not exist: check its path")
-    if file.is_dir():
-        raise BadInput(f"{shown!r} is a folder: name a data file")
+    if found is not None:
+        raise BadInput(f"{shown!r} is {found}: name a data file")
     reader = READERS.get(file.suffix.lower())
     if reader is None:
         raise BadInput(f"file {shown!r} has the unknown suffix {file.suffix!r}: use one of {', '.join(READERS)}")
@@ -84,6 +89,6 @@ def read_dataset(
             raise BadInput(f"file {shown!r} is empty: give one header line and one line per row")
         return reader(file, Wanted(target, features, drop, tuple(aux)))
     except OSError as error:
-        raise BadInput(f"file {shown!r} cannot be read: {error.strerror or str(error).splitlines()[0]}") from error
+        raise BadInput(f"file {shown!r} cannot be read: {reason(error)}") from error
     except MemoryError as error:
         raise BadInput(f"file {shown!r} does not fit in memory as numbers: keep fewer columns or rows") from error

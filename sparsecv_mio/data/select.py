@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from sparsecv_mio.errors import BadInput
+from sparsecv_mio.errors import BadInput, did_you_mean
 
 SHOWN_NAMES = 8
 
@@ -124,7 +124,7 @@ def _target(names: tuple[str, ...], target: str | int) -> int:
     if word in names:
         return names.index(word)
     if word.isascii() and word.isdigit():
-        if int(word) < len(names):
+        if len(word) < 10 and int(word) < len(names):
             return int(word)
         raise BadInput(f"target {word} is neither a name nor one of the positions 0..{len(names) - 1}")
     if not word:
@@ -134,7 +134,8 @@ def _target(names: tuple[str, ...], target: str | int) -> int:
 
 def _position(names: tuple[str, ...], name: str, role: str) -> int:
     if name not in names:
-        raise BadInput(f"{role} {name!r} is not in the data: its columns are {_listed(names)}")
+        near = did_you_mean(name, names)
+        raise BadInput(f"{role} {name!r} is not in the data{near}: its columns are {_listed(names)}")
     return names.index(name)
 
 

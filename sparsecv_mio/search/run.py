@@ -83,11 +83,11 @@ class CrossValidation:
 
     def carry_on(self, state: State) -> None:
         """Go to where `state` was archived; instead of `begin`."""
+        self.prepare()
         where = below("run", state)
         check_like(where, self.state(), ("in_round", "rest", "decided_by"))
         self.cells.check(below("cells", state), self.data.q)
         self._check_round(where)
-        self.prepare()
         self.cells.fill(below("cells", state))
         self.restore(where)
 

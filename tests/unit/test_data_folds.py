@@ -172,7 +172,7 @@ def test_bad_specs(spec: str, message: str) -> None:
 
 
 def test_unreadable_fold_file_and_negative_seed(tmp_path: Path) -> None:
-    refused("cannot be read as a one-column CSV", f"file:{tmp_path}", data_of(4))
+    refused("it is a folder", f"file:{tmp_path}", data_of(4))
     (tmp_path / "b.csv").write_bytes(b"\xff\xfe1")
     refused("cannot be read as a one-column CSV", f"file:{tmp_path / 'b.csv'}", data_of(4))
     refused("seed -1 is negative", "2", data_of(4), seed=-1)

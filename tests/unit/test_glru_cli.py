@@ -109,7 +109,7 @@ def test_help_states_the_objective(capsys) -> None:  # type: ignore[no-untyped-d
         ("loocv", "--target", "label", "--lam", "0"),
         ("loocv", "--target", "a", "--lam", "1"),
         ("loocv", "--target", "label", "--lam", "1", "--loss", "hinge"),
-        ("loocv", "--target", "label", "--lam", "1", "--reg", "ridge"),
+        ("loocv", "--target", "label", "--lam", "1", "--reg", "lasso"),
         ("loocv", "--target", "label", "--lam", "1", "--reg", "elastic_net"),
         ("loocv", "--target", "label", "--lam", "1", "--scale", "unit"),
         ("loocv", "--target", "label", "--lam", "1", "--tol", "0"),
