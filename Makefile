@@ -50,7 +50,7 @@ build/lock/bin/pip-compile:
 	build/lock/bin/python -m pip install --quiet pip-tools
 
 lock: build/lock/bin/pip-compile
-	CUSTOM_COMPILE_COMMAND="make lock" build/lock/bin/pip-compile --quiet --extra all --extra test --strip-extras \
+	CUSTOM_COMPILE_COMMAND="make lock" build/lock/bin/pip-compile --quiet --extra all --extra test --extra docs --strip-extras \
 	  --no-emit-index-url --no-emit-find-links --no-emit-trusted-host --output-file requirements.lock pyproject.toml
 
 clean:
