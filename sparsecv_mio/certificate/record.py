@@ -318,8 +318,15 @@ class Record(_Stored):
 
     Examples
     --------
-    >>> record = read_record("answer.json")             # doctest: +SKIP
-    >>> record.tau, record.gamma, record.lower <= record.cv_error <= record.upper     # doctest: +SKIP
+    >>> from sparsecv_mio import Dataset, cross_validate, make_folds
+    >>> data = Dataset.from_arrays(np.eye(6)[:, :2] * 3.0, [3.0, 1.0, 0.5, 0.0, -0.5, 0.0])
+    >>> record = cross_validate(data, make_folds("loo", data), gammas=[0.1], taus=[1, 2])
+    >>> record.status, record.tau, record.gamma
+    ('proved', 2, 0.1)
+    >>> record.lower <= record.cv_error <= record.upper
+    True
+    >>> Record.from_json(record.to_json()) == record
+    True
     """
 
     schema: str

@@ -64,9 +64,14 @@ def verify(record: Record, dataset: Dataset, folds: FoldPlan | None = None) -> V
 
     Examples
     --------
-    >>> report = verify(read_record("answer.json"), dataset)            # doctest: +SKIP
-    >>> report.ok, report.failures                                      # doctest: +SKIP
-    (True, ())
+    >>> from dataclasses import replace
+    >>> from sparsecv_mio import cross_validate
+    >>> data = Dataset.from_arrays(np.eye(6)[:, :2] * 3.0, [3.0, 1.0, 0.5, 0.0, -0.5, 0.0])
+    >>> record = cross_validate(data, make_folds("loo", data), gammas=[0.1], taus=[1, 2])
+    >>> verify(record, data).ok
+    True
+    >>> verify(replace(record, intercept=record.intercept + 1.0), data).failures[0].field
+    'intercept'
     """
     checks = Checks()
     if not _data(checks, record.data, dataset):
