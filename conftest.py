@@ -13,4 +13,5 @@ if _worker:
     os.environ["NUMBA_CACHE_DIR"] = str(Path(__file__).resolve().parent / "build" / "numba" / _worker)
 
 # Modules that load a modelling package as they are imported: without it their examples cannot be collected.
-collect_ignore = [] if find_spec("pyomo") else ["sparsecv_mio/formulation/models", "sparsecv_mio/formulation/lowering.py"]
+_models = ["sparsecv_mio/formulation/models", "sparsecv_mio/formulation/lowering.py"]
+collect_ignore = [] if find_spec("pyomo") else _models

@@ -1,0 +1,65 @@
+"""The directive `cli-help`: the help text of every command, from the command line itself as the site is built."""
+
+from __future__ import annotations
+
+import io
+import os
+from collections.abc import Iterator
+from contextlib import redirect_stdout
+from typing import Any
+from unittest.mock import patch
+
+from docutils import nodes
+from docutils.parsers.rst import Directive
+from typer.main import get_command
+
+from sparsecv_mio import cli
+
+WIDTH = "88"
+
+
+def commands() -> Iterator[tuple[str, ...]]:
+    """Yield the words of every command, those of a group after the group itself."""
+    for name in cli.COMMANDS:
+        yield (name,)
+        inside: Any = get_command(cli.app).get_command(None, name)  # type: ignore[attr-defined,arg-type]
+        yield from ((name, word) for word in getattr(inside, "commands", ()))
+
+
+def help_text(words: tuple[str, ...]) -> str:
+    """What `sparsecv WORDS --help` prints.
+
+    Raises
+    ------
+    RuntimeError
+        The command has no help, so that the build fails and not the reader.
+    """
+    screen = io.StringIO()
+    with patch.dict(os.environ, {"COLUMNS": WIDTH}), redirect_stdout(screen):
+        code = cli.run([*words, "--help"])
+    text = "\n".join(line.rstrip() for line in screen.getvalue().strip().splitlines())
+    if code != 0 or not text.startswith("Usage:"):
+        raise RuntimeError(f"sparsecv {' '.join(words)} --help ended with exit code {code}")
+    return text
+
+
+class CliHelp(Directive):
+    """One section for each command, with its help as printed."""
+
+    def run(self) -> list[nodes.Node]:
+        """Return the sections."""
+        return [self._section(words) for words in [(), *commands()]]
+
+    def _section(self, words: tuple[str, ...]) -> nodes.section:
+        title = " ".join(("sparsecv", *words))
+        section = nodes.section(ids=[nodes.make_id(title)], names=[title])
+        section += nodes.title("", "", nodes.literal("", title))
+        text = help_text(words)
+        section += nodes.literal_block(text, text, language="text")
+        return section
+
+
+def setup(app: Any) -> dict[str, Any]:
+    """Register the directive."""
+    app.add_directive("cli-help", CliHelp)
+    return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}

@@ -1,0 +1,81 @@
+"""Settings of the docs site: `make docs` builds it into build/docs."""
+
+from __future__ import annotations
+
+import os
+import sys
+import warnings
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+sys.path[:0] = [str(ROOT / "docs" / "_ext"), str(ROOT)]
+os.environ["PYTHONPATH"] = str(ROOT)  # for processes that an example may start
+warnings.filterwarnings("ignore", message="FigureCanvasAgg is non-interactive")
+
+import sparsecv_mio  # noqa: E402
+
+project = "sparsecv-mio"
+author = "the authors of sparsecv-mio"
+project_copyright = "the authors of sparsecv-mio, MIT licence"
+version = release = sparsecv_mio.__version__
+
+extensions = [
+    "sphinx.ext.autodoc",
+    "sphinx.ext.autosummary",
+    "sphinx.ext.mathjax",
+    "numpydoc",
+    "myst_parser",
+    "sphinx_gallery.gen_gallery",
+    "cli_help",
+]
+exclude_patterns = ["_ext", "_templates", "examples"]
+templates_path = ["_templates"]
+highlight_language = "text"  # blocks without a language are formulas and screens
+default_role = "literal"  # docstrings write names and formulas in single backticks
+nitpicky = False
+
+myst_enable_extensions = ["dollarmath", "deflist"]
+myst_heading_anchors = 3
+
+autosummary_generate = True
+autodoc_typehints_format = "short"
+autodoc_default_options = {"members": True, "member-order": "bysource"}
+python_use_unqualified_type_names = True
+python_maximum_signature_line_length = 90
+numpydoc_show_class_members = False  # autodoc lists them, each in its place
+add_module_names = False
+
+sphinx_gallery_conf = {
+    "examples_dirs": "examples",
+    "gallery_dirs": "generated/examples",
+    "backreferences_dir": "generated/uses",
+    "doc_module": ("sparsecv_mio",),
+    "filename_pattern": r"\.py$",
+    "within_subsection_order": "FileNameSortKey",
+    "write_computation_times": False,
+    "min_reported_time": 0,
+    "show_memory": False,
+    "show_signature": False,
+    "download_all_examples": False,
+    "remove_config_comments": True,
+    "plot_gallery": "True",
+}
+
+html_theme = "pydata_sphinx_theme"
+html_title = "sparsecv-mio"
+html_static_path = ["_static"]
+html_css_files = ["site.css"]
+html_show_sourcelink = False
+html_copy_source = False
+html_theme_options = {
+    "logo": {"text": "sparsecv-mio"},
+    "show_prev_next": True,
+    "header_links_before_dropdown": 7,
+    "navbar_end": ["theme-switcher"],
+    "footer_start": ["copyright"],
+    "footer_end": [],
+    "show_nav_level": 1,
+    "secondary_sidebar_items": ["page-toc"],
+    "pygments_light_style": "default",
+    "pygments_dark_style": "monokai",
+}
