@@ -4,13 +4,14 @@ VENV ?= .venv
 JOBS ?= 2
 BIN = $(VENV)/bin
 
-.PHONY: help setup demo test lint bench lock clean
+.PHONY: help setup demo test lint docs bench lock clean
 .DELETE_ON_ERROR:
 
 help:
 	@echo "make demo    solve the diabetes data by certified leave-one-out cross-validation"
 	@echo "make test    the test suite ($(JOBS) processes; make test JOBS=1 for one)"
 	@echo "make lint    ruff and mypy"
+	@echo "make docs    the docs site, with its examples run, into build/docs (open build/docs/index.html)"
 	@echo "make bench   the benchmarks of scripts/bench that take minutes"
 	@echo "make lock    rewrite requirements.lock from pyproject.toml"
 
@@ -38,6 +39,12 @@ lint: setup
 	$(BIN)/mypy
 	$(BIN)/mypy scripts/bench
 
+# Pages of examples and names that are gone must not survive, so what is generated is made anew.
+docs: setup
+	rm -rf docs/generated build/docs
+	NUMBA_NUM_THREADS=$(JOBS) OPENBLAS_NUM_THREADS=1 MPLBACKEND=agg \
+	  $(BIN)/python -m sphinx -b html -W --keep-going -q -d build/doctrees docs build/docs
+
 bench: setup
 	$(BIN)/python scripts/bench/paper_grid.py
 	$(BIN)/python scripts/bench/hard.py
@@ -54,4 +61,4 @@ lock: build/lock/bin/pip-compile
 	  --no-emit-index-url --no-emit-find-links --no-emit-trusted-host --output-file requirements.lock pyproject.toml
 
 clean:
-	rm -rf build .pytest_cache .ruff_cache .mypy_cache .hypothesis .benchmarks
+	rm -rf build docs/generated .pytest_cache .ruff_cache .mypy_cache .hypothesis .benchmarks
