@@ -41,7 +41,7 @@ lint: setup
 
 # Pages of examples and names that are gone must not survive, so what is generated is made anew.
 docs: setup
-	rm -rf docs/generated build/docs
+	rm -rf docs/generated build/docs build/doctrees
 	NUMBA_NUM_THREADS=$(JOBS) OPENBLAS_NUM_THREADS=1 MPLBACKEND=agg \
 	  $(BIN)/python -m sphinx -b html -W --keep-going -q -d build/doctrees docs build/docs
 

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import os
+import re
 import sys
 import warnings
+from enum import Enum
 from pathlib import Path
+from typing import Any
 
 ROOT = Path(__file__).resolve().parents[1]
 sys.path[:0] = [str(ROOT / "docs" / "_ext"), str(ROOT)]
@@ -22,11 +25,11 @@ version = release = sparsecv_mio.__version__
 extensions = [
     "sphinx.ext.autodoc",
     "sphinx.ext.autosummary",
-    "sphinx.ext.mathjax",
     "numpydoc",
     "myst_parser",
     "sphinx_gallery.gen_gallery",
     "cli_help",
+    "mathml",
 ]
 exclude_patterns = ["_ext", "_templates", "examples"]
 templates_path = ["_templates"]
@@ -39,7 +42,11 @@ myst_heading_anchors = 3
 
 autosummary_generate = True
 autodoc_typehints_format = "short"
-autodoc_default_options = {"members": True, "member-order": "bysource"}
+autodoc_default_options = {
+    "members": True,
+    "member-order": "bysource",
+    "inherited-members": "BaseException,str,int,tuple,Enum,Sequence,Protocol,Generic,object",
+}
 python_use_unqualified_type_names = True
 python_maximum_signature_line_length = 90
 numpydoc_show_class_members = False  # autodoc lists them, each in its place
@@ -61,6 +68,7 @@ sphinx_gallery_conf = {
     "plot_gallery": "True",
 }
 
+html_math_renderer = "mathml"
 html_theme = "pydata_sphinx_theme"
 html_title = "sparsecv-mio"
 html_static_path = ["_static"]
@@ -79,3 +87,30 @@ html_theme_options = {
     "pygments_light_style": "default",
     "pygments_dark_style": "monokai",
 }
+
+
+def _keep_words(app: Any, what: str, name: str, obj: Any, skip: bool, options: Any) -> bool | None:
+    """List the members of an enumeration: they are the words that an option takes."""
+    return False if isinstance(obj, Enum) else None
+
+
+def _plain_signature(
+    app: Any, what: str, name: str, obj: Any, options: Any, signature: str | None, returns: str | None
+) -> tuple[str | None, str | None] | None:
+    """Show a number that may be unknown as a number, and an enumeration without the arguments of its machinery."""
+    if isinstance(obj, type) and issubclass(obj, Enum):
+        return "", None
+    bound = r"Annotated\[float, '[^']*'\]"
+    return (re.sub(bound, "float", signature), returns) if signature else None
+
+
+def _close_examples(app: Any, docname: str, source: list[str]) -> None:
+    """Drop the empty line that doctest needs before the end of a block."""
+    source[0] = source[0].replace("\n\n```\n", "\n```\n")
+
+
+def setup(app: Any) -> None:
+    """Connect the adjustments above."""
+    app.connect("autodoc-skip-member", _keep_words)
+    app.connect("autodoc-process-signature", _plain_signature)
+    app.connect("source-read", _close_examples)

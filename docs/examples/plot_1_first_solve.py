@@ -12,7 +12,7 @@ best is the answer.
 
 # %%
 # The data: 442 patients, ten measurements, the progress of their disease a year later. A data frame becomes a
-# `Dataset`, which checks that every cell is a finite number. :func:`sparsecv_mio.read_dataset` does the same for a file.
+# `Dataset`, which checks that every cell is a finite number; for a file, :func:`sparsecv_mio.read_dataset` does the same.
 import matplotlib.pyplot as plt
 import numpy as np
 from sklearn.datasets import load_diabetes
@@ -27,7 +27,8 @@ print(f"{data.n} rows, {data.p} features, {folds.k} folds")
 # %%
 # Ten support sizes and seven ridge weights. A gap of 0 asks for every pair of the grid to be decided, so that the
 # whole curve can be drawn; the default, 1e-4, only decides what the choice needs and is faster where that is hard.
-record = sc.cross_validate(data, folds, gammas=np.geomspace(1e-3, 10, 7).tolist(), taus=range(1, 11), gap=0.0)
+gammas = np.geomspace(1e-3, 1, 7).tolist()
+record = sc.cross_validate(data, folds, gammas=gammas, taus=range(1, 11), gap=0.0)
 print(f"{record.status}: tau = {record.tau}, gamma = {record.gamma:g}")
 print(f"CV error {record.cv_error:.3f}, proved to be between {record.lower:.3f} and {record.upper:.3f}")
 print(f"{folds.k * len(record.table)} best-subset problems in {record.work.seconds:.2f} s")
@@ -39,8 +40,8 @@ for name, coefficient in record.coefficients.items():
 print(f"      {record.intercept:10.4f}  (intercept)")
 
 # %%
-# The CV error of every pair is in `record.table`. Fewer features predict nearly as well: three of them come within a few
-# per cent of the best.
+# The CV error of every pair is in `record.table`. Fewer features predict nearly as well: three of them come within a
+# few per cent of the best.
 fig, ax = plt.subplots(figsize=(8, 4.5))
 for gamma in record.request.gammas:
     rows = [row for row in record.table if row.gamma == gamma]

@@ -22,11 +22,12 @@ data = sc.Dataset.from_frame(load_diabetes(as_frame=True, scaled=False).frame, t
 folds = sc.make_folds("10", data, seed=0)
 grid = {"gammas": [0.01, 0.1, 1.0], "taus": range(2, 9)}
 early = sc.cross_validate(data, folds, **grid, method="algorithm1", mio_budget=5)
-print(f"{early.status}: the least CV error of the grid is in [{early.lower:.2f}, {early.upper:.2f}], gap {early.gap:.1e}")
+print(f"{early.status}: the least CV error of the grid is in [{early.lower:.2f}, {early.upper:.2f}]")
+print(f"gap {early.gap:.1e}")
 
 # %%
-# `lower` holds for the *whole grid*: no pair has a smaller CV error. `upper` holds for the *reported pair*: its CV error
-# is at most that. `gap` is `(upper - lower) / upper`. The status is `limit`, since the gap asked for (1e-4) was not
+# `lower` holds for the *whole grid*: no pair has a smaller CV error. `upper` holds for the *reported pair*: its CV
+# error is at most that. `gap` is `(upper - lower) / upper`. The status is `limit`, since the gap asked for (1e-4) was not
 # reached; the bounds are valid all the same. Without the budget the gap closes, inside the interval of before:
 record = sc.cross_validate(data, folds, **grid)
 print(f"{record.status}: tau = {record.tau}, gamma = {record.gamma:g}, in [{record.lower:.2f}, {record.upper:.2f}]")

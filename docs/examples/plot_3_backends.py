@@ -34,7 +34,7 @@ for name in usable:
 for at, tau in enumerate(taus):
     for name in usable:
         fit = fits[name][at]
-        print(f"tau {tau}  {name:<7} {fit.status}  objective {fit.objective:.1f}  gap {fit.gap:.1e}  {fit.seconds:.4f} s")
+        print(f"tau {tau}  {name:<7} {fit.status}  {fit.objective:.1f}  gap {fit.gap:.1e}  {fit.seconds:.4f} s")
     assert len({fits[name][at].support for name in usable}) == 1
 
 # %%

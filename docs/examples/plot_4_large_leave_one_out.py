@@ -11,6 +11,7 @@ closed-form leave-one-out scores say which of them wins each.
 # A table of 200,000 rows and 20 features, five of which matter.
 import time
 
+import matplotlib.pyplot as plt
 import numpy as np
 
 import sparsecv_mio as sc
@@ -36,7 +37,7 @@ print(f"best subsets of {len(path.path)} sizes on all rows: {once:.2f} s")
 began = time.perf_counter()
 record = sc.cross_validate(data, folds, gammas=gammas, taus=taus, gap=0.0, one_se=True)
 seconds = time.perf_counter() - began
-print(f"{record.status}: tau = {record.tau}, CV error {record.cv_error:.6f} in [{record.lower:.6f}, {record.upper:.6f}]")
+print(f"{record.status}: tau = {record.tau}, CV error in [{record.lower:.6f}, {record.upper:.6f}]")
 print(f"{folds.k * len(taus):,} problems in {seconds:.2f} s, {seconds / once:.1f} times one path on all rows")
 
 # %%
@@ -46,5 +47,13 @@ print(f"standard error {record.one_se.standard_error:.4f}: tau = {record.one_se.
 
 # %%
 # The CV error by number of features; the noise alone has variance 9.
-for row in record.table:
-    print(f"tau {row.tau:2d}  CV error {row.cv_error:.6f}  folds decided {row.folds_decided}/{row.folds}")
+sizes, errors = [row.tau for row in record.table], [row.cv_error for row in record.table]
+assert all(row.folds_decided == row.folds for row in record.table)
+fig, ax = plt.subplots(figsize=(8, 4))
+ax.plot(sizes, errors, marker="o", label="leave-one-out error")
+ax.axhline(record.cv_error + record.one_se.standard_error, color="C7", lw=0.8, label="least + one standard error")
+ax.plot(record.one_se.tau, record.one_se.cv_error, "k*", ms=14, label="the smallest model")
+ax.set_xlabel("number of features, tau")
+ax.set_ylabel("CV error")
+ax.legend()
+fig.tight_layout()

@@ -44,6 +44,6 @@ for g, (gamma, ax) in enumerate(zip(gammas, axes, strict=True)):
     ax.set_title(f"gamma = {gamma:g}")
     ax.set_xlabel("number of features, tau")
 axes[0].set_ylabel("CV error")
-axes[0].set_ylim(1500, 6000)
+axes[0].set_ylim(2500, 5000)
 axes[0].legend()
 fig.tight_layout()

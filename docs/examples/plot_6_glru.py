@@ -35,12 +35,14 @@ assert naive.errors == found.errors
 print(f"time {found.seconds['total']:.3f} s against {naive.seconds['total']:.3f} s for {naive.trainings} trainings")
 
 # %%
-# Certified intervals of the left-out predictions. A row is open where its interval crosses zero.
+# Certified intervals of the left-out predictions, near zero. A row is open where its interval crosses zero.
 order = np.argsort(found.lower + found.upper)
 fig, ax = plt.subplots(figsize=(8, 4.5))
 colour = np.where(found.open[order], "C3", "C0")
 ax.vlines(np.arange(y.size), found.lower[order], found.upper[order], colors=colour, lw=1.5)
 ax.axhline(0.0, color="black", lw=0.8)
+ax.set_ylim(-3, 3)
+ax.set_xlim(100, 400)
 ax.set_xlabel("rows, in the order of their predictions")
 ax.set_ylabel("left-out prediction, certified interval")
 ax.plot([], [], color="C0", label="sign certain")

@@ -23,7 +23,8 @@ y = X @ rng.normal(size=p) + rng.normal(size=n)
 # Ridge regression does not mind the order of its rows: TreeCV *is* leave-one-out, to rounding.
 few = folds_from_labels(np.arange(n) % 20)
 tree, plain = tree_cv(RidgeLearner(1.0), X, y, few), standard_cv(RidgeLearner(1.0), X, y, few)
-print(f"20 folds: {tree.estimate:.10f} with {tree.updates:,} rows learned, {plain.estimate:.10f} with {plain.updates:,}")
+print(f"TreeCV   {tree.estimate:.10f}  {tree.updates:,} rows learned")
+print(f"standard {plain.estimate:.10f}  {plain.updates:,} rows learned")
 
 # %%
 # A linear support vector machine trained row by row does: there the estimate is as good as that of standard
