@@ -12,7 +12,8 @@ best is the answer.
 
 # %%
 # The data: 442 patients, ten measurements, the progress of their disease a year later. A data frame becomes a
-# `Dataset`, which checks that every cell is a finite number; for a file, :func:`sparsecv_mio.read_dataset` does the same.
+# `Dataset`, which checks that every cell is a finite number; :func:`sparsecv_mio.read_dataset` does the same for a
+# file.
 import matplotlib.pyplot as plt
 import numpy as np
 from sklearn.datasets import load_diabetes

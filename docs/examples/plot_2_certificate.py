@@ -27,8 +27,8 @@ print(f"gap {early.gap:.1e}")
 
 # %%
 # `lower` holds for the *whole grid*: no pair has a smaller CV error. `upper` holds for the *reported pair*: its CV
-# error is at most that. `gap` is `(upper - lower) / upper`. The status is `limit`, since the gap asked for (1e-4) was not
-# reached; the bounds are valid all the same. Without the budget the gap closes, inside the interval of before:
+# error is at most that. `gap` is `(upper - lower) / upper`. The status is `limit`, since the gap asked for (1e-4) was
+# not reached; the bounds are valid all the same. Without the budget the gap closes, inside the interval of before:
 record = sc.cross_validate(data, folds, **grid)
 print(f"{record.status}: tau = {record.tau}, gamma = {record.gamma:g}, in [{record.lower:.2f}, {record.upper:.2f}]")
 assert early.lower <= record.cv_error <= early.upper

@@ -22,8 +22,8 @@ erm = Erm(X, y, Logistic(), Ridge(), lam=1e-6 * n)
 
 # %%
 # `exact=True` runs the exact left-out fits too, to compare; it is not needed for the estimate. Two baselines: one
-# Newton step from the iterate (`ns`), which is good once the solver has converged, and the full fit itself (`baseline`), which
-# has seen the row that it is scored on.
+# Newton step from the iterate (`ns`), which is good once the solver has converged, and the full fit itself
+# (`baseline`), which has seen the row that it is scored on.
 report = run(erm, gd(default_step(erm)), 600, exact=True, methods=("iacv", "ns", "baseline"))
 numbers = report.summary()
 print(f"leave-one-out loss, estimated {numbers['cv']:.6f}, exact {numbers['cv_exact']:.6f}")
