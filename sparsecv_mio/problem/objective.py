@@ -1,7 +1,8 @@
 """The definition, in plain numpy and in units of the file: f(S), the fit behind it, held-out errors and h.
 
 This is theory section 0 written out, for readers and for tests: every other number of the package is compared with
-this module, and `sparsecv verify` computes with nothing else. It is slow and it is meant to be.
+this module, and `sparsecv verify` computes with nothing else. It is slow and it is meant to be. Where floats would lose the digits
+of a residual (an offset, a fit that is nearly perfect, columns nearly dependent) it computes with twice their precision.
 
     f(S) = min over b0, b   sum_{i in T} (y_i - b0 - x_i' b)^2  +  (gamma / 2) sum_{j in S} (s_j b_j)^2,    b = 0 off S
 
@@ -16,16 +17,20 @@ unpenalised (`fold`); or the data are centred once, on all rows, and b0 follows 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import combinations
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from sparsecv_mio.problem.doubled import DoubleDouble, exact_sum
 from sparsecv_mio.units import TIE_RTOL
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
+
+PLAIN_RTOL = 1e-9  # of the training residuals: more rounding than that and a fit is refined
+REFINEMENTS = 12
 
 
 def scales(X: FloatArray, scale: str = "length") -> FloatArray:
@@ -65,6 +70,7 @@ def _varies(X: FloatArray) -> NDArray[np.bool_]:
 def _centred_norms(X: FloatArray) -> tuple[FloatArray, FloatArray]:
     """(power of two, norm) per column whose product is the norm about the mean: squares neither overflow nor vanish."""
     centred = np.where(_varies(X), X - X.mean(axis=0), 0.0)
+    centred -= centred.mean(axis=0)  # a mean is rounded, and beside a spread far smaller than itself that shows
     unit = _power_of_two(np.abs(centred).max(axis=0, initial=0.0))
     return unit, np.asarray(np.linalg.norm(centred / unit, axis=0))
 
@@ -72,6 +78,56 @@ def _centred_norms(X: FloatArray) -> tuple[FloatArray, FloatArray]:
 def _power_of_two(size: ArrayLike) -> FloatArray:
     """The power of two above each size, 1 for 0."""
     return np.asarray(np.exp2(np.where(np.asarray(size) > 0.0, np.frexp(size)[1], 0).astype(float)))
+
+
+@dataclass(frozen=True, eq=False)
+class Coordinates:
+    """Some columns and the target about their centres and over powers of two, in which nothing is lost.
+
+    `z = (x - x_shift) / x_unit - x_rest`, `t = (y - y_shift) / y_unit - y_rest`: the shifts are floats near the centres,
+    so that a spread far below its offset keeps its digits; the rests are what the centres are off the shifts.
+    """
+
+    columns: tuple[int, ...]
+    x_shift: FloatArray
+    y_shift: float
+    x_unit: FloatArray
+    y_unit: float
+    x_rest: DoubleDouble
+    y_rest: DoubleDouble
+
+    @classmethod
+    def of(cls, X: FloatArray, y: FloatArray, columns: Sequence[int], about: IntArray | None) -> Coordinates:
+        """Centres are the means of the rows `about`; None: zero. The rests are means in floats."""
+        A, q = X[:, list(columns)], len(columns)
+        x_shift, y_shift = (np.zeros(q), 0.0) if about is None else (A[about].mean(axis=0), float(y[about].mean()))
+        # powers of two, so that columns and targets of any size are exact and of size one in between
+        x_unit = _power_of_two(np.abs(A - x_shift).max(axis=0, initial=0.0))
+        y_unit = float(_power_of_two(np.abs(y - y_shift).max(initial=0.0)))
+        zero = DoubleDouble.of(np.zeros(q)), DoubleDouble.of(0.0)
+        plain = cls(tuple(columns), x_shift, y_shift, x_unit, y_unit, *zero)
+        if about is None:
+            return plain
+        Z, t = plain.rows(X, y, about)
+        return replace(plain, x_rest=DoubleDouble.of(Z.mean(axis=0)), y_rest=DoubleDouble.of(t.mean()))
+
+    def rows(self, X: FloatArray, y: FloatArray, index: IntArray) -> tuple[FloatArray, FloatArray]:
+        """(Z, t) of some rows in floats, each number with a relative error of an ulp or two of the spread."""
+        Z = (X[np.ix_(index, self.columns)] - self.x_shift) / self.x_unit - self.x_rest.high
+        return Z, (y[index] - self.y_shift) / self.y_unit - self.y_rest.high
+
+    def doubled_rows(self, X: FloatArray, y: FloatArray, index: IntArray) -> tuple[DoubleDouble, DoubleDouble]:
+        """(Z, t) of some rows in twice the precision."""
+        Z = DoubleDouble(*exact_sum(X[np.ix_(index, self.columns)], -self.x_shift)).scaled(1.0 / self.x_unit)
+        t = DoubleDouble(*exact_sum(y[index], -self.y_shift)).scaled(1.0 / self.y_unit)
+        return Z - self.x_rest, t - self.y_rest
+
+    def doubled(self, X: FloatArray, y: FloatArray, about: IntArray | None) -> Coordinates:
+        """The same with the rests in twice the precision."""
+        if about is None:
+            return self
+        Z, t = replace(self, x_rest=self.x_rest.scaled(0.0), y_rest=self.y_rest.scaled(0.0)).doubled_rows(X, y, about)
+        return replace(self, x_rest=Z.sum(0) / float(len(about)), y_rest=t.sum(0) / float(len(about)))
 
 
 @dataclass(frozen=True, eq=False)
@@ -85,13 +141,27 @@ class RidgeFit:
     beta : (|S|,) array
     objective : float
         f(S).
+    coordinates : Coordinates
+        Where the fit was computed, on the training rows.
+    solution : DoubleDouble or (|S|,) array
+        `beta` in these coordinates, in twice the precision where floats would lose the residuals' digits.
     """
 
     support: tuple[int, ...]
     beta: FloatArray
     objective: float
-    x_center: FloatArray
-    y_center: float
+    coordinates: Coordinates
+    solution: DoubleDouble | FloatArray
+
+    @property
+    def x_center(self) -> FloatArray:
+        """(|S|,) what is taken off the columns."""
+        return np.asarray(self.coordinates.x_shift + self.coordinates.x_rest.high * self.coordinates.x_unit)
+
+    @property
+    def y_center(self) -> float:
+        """What is taken off the target."""
+        return self.coordinates.y_shift + float(self.coordinates.y_rest.high) * self.coordinates.y_unit
 
     @property
     def intercept(self) -> float:
@@ -101,6 +171,14 @@ class RidgeFit:
     def predict(self, X: FloatArray) -> FloatArray:
         """Predictions (m,) for rows X (m, p)."""
         return np.asarray(self.y_center + (X[:, list(self.support)] - self.x_center) @ self.beta)
+
+    def residuals(self, X: FloatArray, y: FloatArray, index: IntArray) -> FloatArray:
+        """(m,) `y - prediction` of some rows over `coordinates.y_unit`, without the rounding of a large offset."""
+        if isinstance(self.solution, DoubleDouble):
+            wide, target = self.coordinates.doubled_rows(X, y, index)
+            return (target - (wide * self.solution).sum(1)).high
+        Z, t = self.coordinates.rows(X, y, index)
+        return np.asarray(t - Z @ self.solution)
 
 
 def fit(
@@ -114,6 +192,9 @@ def fit(
     rows: IntArray | None = None,
 ) -> RidgeFit:
     """Ridge fit of one support, by orthogonal factorisation of the augmented matrix `[X_S; sqrt(gamma/2) diag(s)]`.
+
+    Where the residuals are so small, or the columns so nearly dependent, that floats would leave fewer than nine digits
+    of a residual, the fit is refined in twice the precision.
 
     Parameters
     ----------
@@ -133,31 +214,70 @@ def fit(
     array([0.33333333])
     """
     columns = list(support)
-    train = np.arange(X.shape[0]) if rows is None else np.asarray(rows)
-    A, weight = X[:, columns], scales(X[:, columns], scale)
-    if intercept == "none":
-        x_center, y_center = np.zeros(len(columns)), 0.0
-    else:
-        about = train if intercept == "fold" else np.arange(X.shape[0])
-        x_center, y_center = A[about].mean(axis=0), float(y[about].mean())
-    # powers of two, so that columns and targets of any size are exact and of size one in between
-    x_unit = _power_of_two(np.abs(A - A.mean(axis=0)).max(axis=0, initial=0.0))
-    y_unit = float(_power_of_two(np.abs(y).max(initial=0.0)))
-    augmented = np.vstack([(A[train] - x_center) / x_unit, np.diag(np.sqrt(gamma / 2.0) * (weight / x_unit))])
-    response = np.concatenate([(y[train] - y_center) / y_unit, np.zeros(len(columns))])
-    size = np.linalg.norm(augmented, axis=0)
-    size[size == 0.0] = 1.0
-    solution = np.linalg.lstsq(augmented / size, response, rcond=None)[0]
-    residual = response - (augmented / size) @ solution
-    beta = solution / size / x_unit * y_unit
-    return RidgeFit(tuple(columns), beta, float(residual @ residual) * y_unit * y_unit, x_center, y_center)
+    everyone = np.arange(X.shape[0])
+    train = everyone if rows is None else np.asarray(rows)
+    about = {"fold": train, "global": everyone}.get(intercept)
+    place = Coordinates.of(X, y, columns, about)
+    root = np.sqrt(gamma / 2.0) * (scales(X[:, columns], scale) / place.x_unit)
+    Z, t = place.rows(X, y, train)
+    size = _power_of_two(np.sqrt(np.einsum("ij,ij->j", Z, Z) + root**2))
+    augmented, response = np.vstack([Z / size, np.diag(root / size)]), np.concatenate([t, np.zeros(len(columns))])
+    solution, _, _, singular = np.linalg.lstsq(augmented, response, rcond=None)
+    residual = response - augmented @ solution
+    objective = float(residual @ residual)
+    precise: DoubleDouble | FloatArray = solution / size
+    if not _digits_are_left(t, residual[: len(t)], solution, singular):
+        place = place.doubled(X, y, about)
+        wide, target = place.doubled_rows(X, y, train)
+        wide = wide.scaled(1.0 / size).joined(DoubleDouble.of(np.diag(root / size)))
+        found = _refined(wide, target.joined(DoubleDouble.of(np.zeros(len(columns)))))
+        if found is not None:
+            precise, objective = found[0].scaled(1.0 / size), found[1]
+    beta = (precise.high if isinstance(precise, DoubleDouble) else precise) / place.x_unit * place.y_unit
+    return RidgeFit(tuple(columns), beta, objective * place.y_unit * place.y_unit, place, precise)
+
+
+def _digits_are_left(t: FloatArray, residual: FloatArray, solution: FloatArray, singular: FloatArray) -> bool:
+    """Whether the rounding of a least-squares solution stays under `PLAIN_RTOL` of its training residuals."""
+    condition = 1.0
+    if singular.size:
+        condition = float(singular[0] / singular[-1]) if singular[-1] > 0.0 else np.inf
+    error, level = float(np.linalg.norm(residual)), float(np.linalg.norm(t))
+    load = level + float(np.linalg.norm(solution)) * float(singular[0] if singular.size else 0.0)
+    return 32.0 * np.finfo(float).eps * condition * (load + condition * error) <= PLAIN_RTOL * error
+
+
+def _refined(A: DoubleDouble, b: DoubleDouble) -> tuple[DoubleDouble, float] | None:
+    """Least squares in twice the precision: Bjorck's refinement of solution and residual; None if A is singular.
+
+    Each step solves `de + A ds = b - e - A s`, `A'de = -A'e` by the float factors of A, and gains the digits that its
+    condition number leaves.
+    """
+    Q, R = np.linalg.qr(A.high)
+    diagonal = np.abs(np.diag(R))
+    if not np.all(diagonal > 1e-14 * diagonal.max(initial=0.0)):
+        return None
+    solution, residual, last = DoubleDouble.of(np.zeros(R.shape[1])), b, np.inf
+    for _ in range(REFINEMENTS):
+        f = (b - residual - (A * solution).sum(1)).high
+        g = -(A * residual[:, None]).sum(0).high
+        h, d = np.linalg.solve(R.T, g), Q.T @ f
+        change = np.linalg.solve(R, d - h)
+        moved = float(np.linalg.norm(change))
+        if not moved < last / 2.0:
+            break
+        solution, residual, last = solution + change, residual + (f - Q @ (d - h)), moved
+        if moved <= 1e-30 * float(np.linalg.norm(solution.high)):
+            break
+    residual = b - (A * solution).sum(1)
+    return solution, float((residual * residual).sum(0).high)
 
 
 def held_out_error(model: RidgeFit, X: FloatArray, y: FloatArray, test: IntArray) -> float:
     """Sum of squares of the held-out rows `test`: h_j of theory section 0."""
-    residual = y[test] - model.predict(X[test])
+    residual = model.residuals(X, y, test)
     unit = float(_power_of_two(np.abs(residual).max(initial=0.0)))
-    return float(np.sum((residual / unit) ** 2)) * unit * unit
+    return float(np.sum((residual / unit) ** 2)) * unit * model.coordinates.y_unit * unit * model.coordinates.y_unit
 
 
 def scored_rows(labels: IntArray) -> int:
@@ -199,6 +319,7 @@ def cv_error(
 def r_squared(y: FloatArray, labels: IntArray, cv_error: float) -> float:
     """Cross-validated R^2: 1 - h / (variance of the scored targets); 0 if these are all equal."""
     scored = y[labels >= 0]
+    scored = scored - scored.mean()
     unit = float(_power_of_two(np.abs(scored).max(initial=0.0)))
     variance = float(np.var(scored / unit))
     return 1.0 - cv_error / unit / unit / variance if variance > 0.0 else 0.0
