@@ -17,11 +17,26 @@ class Failure:
 
 @dataclass(frozen=True)
 class VerifyReport:
-    """What was recomputed, what was only read, what disagrees."""
+    """What was recomputed, what was only read, what disagrees.
+
+    Attributes
+    ----------
+    verified : tuple of str
+        Parts in which everything agrees.
+    reread : tuple of str
+        What was only read: fields, and checks left out for their cost.
+    failures : tuple of Failure
+    caveat : str
+        What the record claims and this verification could not prove; empty if there is no such thing.
+    fields : tuple of (treatment, tuple of fields)
+        How every field was treated, see :mod:`sparsecv_mio.certificate.treatment`.
+    """
 
     verified: tuple[str, ...]
     reread: tuple[str, ...]
     failures: tuple[Failure, ...]
+    caveat: str = ""
+    fields: tuple[tuple[str, tuple[str, ...]], ...] = ()
 
     @property
     def ok(self) -> bool:
@@ -43,6 +58,8 @@ class Checks:
     verified: list[str] = field(default_factory=list)
     reread: list[str] = field(default_factory=list)
     failures: list[Failure] = field(default_factory=list)
+    caveat: str = ""
+    fields: list[tuple[str, list[str]]] = field(default_factory=list)
 
     def that(self, holds: bool, name: str, message: str) -> bool:
         if not holds:
@@ -62,4 +79,8 @@ class Checks:
             self.verified.append(name)
 
     def report(self) -> VerifyReport:
-        return VerifyReport(tuple(self.verified), tuple(self.reread), tuple(self.failures))
+        treated = tuple((words, tuple(names)) for words, names in self.fields)
+        only_read = tuple(", ".join(names) for words, names in treated if words == "read")
+        return VerifyReport(
+            tuple(self.verified), (*self.reread, *only_read), tuple(self.failures), self.caveat, treated
+        )

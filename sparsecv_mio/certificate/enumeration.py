@@ -21,15 +21,28 @@ from numpy.typing import NDArray
 
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.folds import FoldPlan
-from sparsecv_mio.problem.objective import TIE_RTOL, Cell, fit, held_out_error, scales, varying_columns
+from sparsecv_mio.problem.objective import (
+    TIE_RTOL,
+    Coordinates,
+    RidgeFit,
+    fit,
+    held_out_error,
+    scales,
+    varying_columns,
+)
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 
 IDENTITY_ROWS = 12
 CANDIDATE_RTOL = 1e-7  # looser than any drift of the corrections below, so that no tie escapes the exact refit
+CANDIDATE_SHARE = 1e-10  # of the targets' sum of squares: the rounding of an objective from a Gram matrix
 TRUSTED = 1e-7  # rounding over `trust` bounds the error of a correction: 1e-9, well inside what is compared
 BLOCK_ELEMENTS = 1 << 24
+NOISE = 1e-17  # a few times the rounding of a long double
+RESIDUAL = 1e-15  # rounding of a residual of the search, relative to the largest target about its centre
+SINGULAR = 1e-5  # reciprocal condition of a Gram matrix below which the rounding of its solution could show
+LOOSE_TIES = 16.0 * TIE_RTOL  # supports that a search with rounding of its own may have taken for tied
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,7 +56,7 @@ class Design:
     columns : (q,) int array
         Their positions in the data set.
     Z : (n, q) array
-        Columns over a power of two, centred on all rows unless the intercept is `none`.
+        Columns centred on all rows unless the intercept is `none`, over a power of two.
     t : (n,) array
         Targets likewise.
     weight : (q,) array
@@ -65,13 +78,11 @@ class Design:
     def of(cls, dataset: Dataset, scale: str, intercept: str, columns: IntArray | None = None) -> Design:
         """Coordinates of `columns`, by default of all that vary."""
         chosen = varying_columns(dataset.X) if columns is None else columns
-        X, y = dataset.X[:, chosen], dataset.y
-        centred = X - X.mean(axis=0)
-        unit = np.ldexp(1.0, np.frexp(np.abs(centred).max(axis=0, initial=1e-300))[1])
-        y_unit = float(np.ldexp(1.0, np.frexp(np.abs(y).max())[1]))
-        Z, t = (X / unit, y / y_unit) if intercept == "none" else (centred / unit, (y - y.mean()) / y_unit)
-        weight = np.minimum(scales(X, scale) / unit, 1e150) ** 2
-        return cls(dataset, scale, intercept, chosen, Z, t, weight, y_unit)
+        everyone = np.arange(dataset.n)
+        place = Coordinates.of(dataset.X, dataset.y, chosen.tolist(), None if intercept == "none" else everyone)
+        Z, t = place.rows(dataset.X, dataset.y, everyone)
+        weight = np.minimum(scales(dataset.X[:, chosen], scale) / place.x_unit, 1e150) ** 2
+        return cls(dataset, scale, intercept, chosen, Z, t, weight, place.y_unit)
 
     @property
     def q(self) -> int:
@@ -84,23 +95,54 @@ class Design:
         found = [list(support) for support in combinations(range(self.q), size)]
         return np.array(found, dtype=np.int64).reshape(len(found), size)
 
-    def exact(self, supports: IntArray, gamma: float, rows: IntArray | None) -> Cell:
-        """Refit candidates on their training rows; the tied ones, half of `TIE_RTOL` being clear of rounding."""
-        fits = [
-            fit(self.dataset.X, self.dataset.y, self.columns[s].tolist(), gamma,
-                scale=self.scale, intercept=self.intercept, rows=rows)
-            for s in supports
-        ]  # fmt: skip
-        best = min(model.objective for model in fits)
-        return Cell(best, tuple(m for m in fits if m.objective <= best * (1.0 + 0.5 * TIE_RTOL)))
+    def refit(self, support: IntArray | tuple[int, ...], gamma: float, rows: IntArray | None) -> RidgeFit:
+        """Fit a support, given by positions in `columns`, on training rows."""
+        names = self.columns[np.asarray(support, dtype=np.int64)].tolist()
+        return fit(self.dataset.X, self.dataset.y, names, gamma, scale=self.scale, intercept=self.intercept, rows=rows)
+
+    def least(self, supports: IntArray, gamma: float, rows: IntArray | None) -> float:
+        """The least objective of some supports, refitted on their training rows."""
+        return min(self.refit(s, gamma, rows).objective for s in supports)
+
+    def residual_noise(self, gamma: float, tau: int) -> float:
+        """What rounding may do to a held-out residual of a search, in the file's units: `1e-17 size sqrt(n) condition`.
+
+        A search computes in 64-bit long doubles. The condition number of a fit is at most
+        `sqrt(tau max_j (1 + |z_j|^2 / (gamma/2 s_j^2)))`, as the penalty bounds its least singular value.
+        """
+        penalty = gamma / 2.0 * self.weight
+        with np.errstate(divide="ignore", over="ignore"):
+            ratio = 1.0 + np.einsum("ij,ij->j", self.Z, self.Z) / penalty
+        condition = np.sqrt(min(max(tau, 1) * float(ratio.max(initial=1.0)), 1e36))
+        size = float(np.abs(self.t).max()) * self.y_unit
+        return NOISE * size * float(np.sqrt(self.dataset.n) * condition + 100.0)
+
+    def slack(self, h: float, gamma: float, tau: int, relative: float) -> float:
+        """What rounding may do to a mean or sum h of squares of residuals: `relative h + 2 r sqrt(h) + r^2`."""
+        noise = self.residual_noise(gamma, tau)
+        return relative * h + noise * (2.0 * float(np.sqrt(h)) + noise)
+
+    def rounding(self, objective: float) -> float:
+        """What a refit in floats may be wrong by, `objective` included, both in the file's units.
+
+        Relative 1e-12, and of a fit that is nearly perfect the rounding of its residuals against the targets.
+        """
+        noise = RESIDUAL * self.y_unit * float(np.sqrt(self.dataset.n))
+        return 1e-12 * objective + noise * (2.0 * float(np.sqrt(objective)) + noise)
 
 
 @dataclass(frozen=True, eq=False)
 class FoldOptima:
-    """Per fold: held-out sums of squares over the tied optima, and whether a reported support is among these."""
+    """Per fold: held-out sums of squares over the tied optima, and whether a reported support is among these.
+
+    `low`, `high` are over supports that are tied beyond doubt, `loose_low`, `loose_high` over all that may pass for
+    tied: a right interval covers the former and need not be wider than the latter.
+    """
 
     low: FloatArray
     high: FloatArray
+    loose_low: FloatArray
+    loose_high: FloatArray
     reported_optimal: NDArray[np.bool_]
 
 
@@ -129,22 +171,30 @@ def fold_optima(
     """
     supports = design.supports(tau)
     index = {tuple(s): i for i, s in enumerate(supports.tolist())}
-    low, high = np.zeros(folds.k), np.zeros(folds.k)
+    X, y = design.dataset.X, design.dataset.y
+    low, high, loose_low, loose_high = (np.zeros(folds.k) for _ in range(4))
     good = np.ones(folds.k, dtype=bool)
     for fold, objective, error in _all_objectives(design, folds, gamma, supports):
         best = float(objective.min())
-        close = objective <= best * (1.0 + CANDIDATE_RTOL) + 1e-11 * float(design.t @ design.t)
+        close = objective <= best * (1.0 + CANDIDATE_RTOL) + CANDIDATE_SHARE * float(design.t @ design.t)
         mine = None if reported is None else tuple(reported[fold])
         candidates = np.flatnonzero(close)
         if error is not None and candidates.size == 1 and (mine is None or index.get(mine) == candidates[0]):
-            low[fold] = high[fold] = error[candidates[0]] * design.y_unit**2
+            alone = float(error[candidates[0]]) * design.y_unit * design.y_unit
+            for end in (low, high, loose_low, loose_high):
+                end[fold] = alone
             continue
         train, test = folds.train_rows(fold), folds.test_rows(fold)
-        cell = design.exact(supports[candidates], gamma, train)
-        low[fold], high[fold] = cell.held_out(design.dataset.X, design.dataset.y, test)
+        fits = [design.refit(s, gamma, train) for s in supports[candidates]]
+        least = min(model.objective for model in fits)
+        doubt = design.rounding(least)
+        tied = [held_out_error(m, X, y, test) for m in fits if m.objective <= least * (1.0 + 0.5 * TIE_RTOL)]
+        near = [held_out_error(m, X, y, test) for m in fits if m.objective <= least * (1.0 + LOOSE_TIES) + doubt]
+        low[fold], high[fold], loose_low[fold], loose_high[fold] = min(tied), max(tied), min(near), max(near)
         if mine is not None:
-            good[fold] = _ties(design, np.array(mine, dtype=np.int64), gamma, train, cell.objective)
-    return FoldOptima(low, high, good)
+            objective = design.refit(mine, gamma, train).objective
+            good[fold] = objective <= least * (1.0 + 2.0 * TIE_RTOL) + doubt
+    return FoldOptima(low, high, loose_low, loose_high, good)
 
 
 def full_optimum(design: Design, gamma: float, tau: int) -> float:
@@ -152,14 +202,8 @@ def full_optimum(design: Design, gamma: float, tau: int) -> float:
     supports = design.supports(tau)
     gram, moment = _moments(design, np.zeros(0, dtype=np.int64))
     objective = np.concatenate(list(_gram_objectives(design, gram, moment, gamma, supports)))
-    close = objective <= objective.min() * (1.0 + CANDIDATE_RTOL) + 1e-11 * float(design.t @ design.t)
-    return design.exact(supports[close], gamma, None).objective
-
-
-def _ties(design: Design, support: IntArray, gamma: float, train: IntArray, best: float) -> bool:
-    objective, noise = design.exact(support[None, :], gamma, train).objective, 1e-13 * design.y_unit
-    # twice the tolerance, and the rounding of the residuals of a perfect fit: no false alarm from a refit's last digits
-    return objective <= best * (1.0 + 2.0 * TIE_RTOL) + noise * (2.0 * np.sqrt(best) + noise) * len(train)
+    close = objective <= objective.min() * (1.0 + CANDIDATE_RTOL) + CANDIDATE_SHARE * float(design.t @ design.t)
+    return design.least(supports[close], gamma, None)
 
 
 def _all_objectives(
@@ -188,7 +232,7 @@ def _by_identity(
         for j in np.flatnonzero(trust < TRUSTED).tolist():
             sure[j] = False
             train = folds.train_rows(int(members[j]))
-            objective[i, j] = design.exact(support[None, :], gamma, train).objective / design.y_unit**2
+            objective[i, j] = design.refit(support, gamma, train).objective / design.y_unit / design.y_unit
     for j, fold in enumerate(members.tolist()):
         yield fold, objective[:, j], error[:, j] if sure[j] else None
 
@@ -249,12 +293,16 @@ def _gram_objectives(
     step = max(1, BLOCK_ELEMENTS // max(1, supports.shape[1] ** 2))
     while block := list(islice(rest, step)):
         S = np.array(block)
-        c = moment[:-1][S]
-        try:
-            solution = np.linalg.solve(full[S[:, :, None], S[:, None, :]], c[:, :, None])[:, :, 0]
-        except np.linalg.LinAlgError:  # singular in floating point: 0 makes every support a candidate for the refit
-            solution = np.full(c.shape, np.nan)
-        yield np.nan_to_num(moment[-1] - np.sum(c * solution, axis=1), nan=0.0)
+        length = np.sqrt(np.diag(full)[S])
+        length[length == 0.0] = 1.0
+        matrix = full[S[:, :, None], S[:, None, :]] / (length[:, :, None] * length[:, None, :])
+        c = moment[:-1][S] / length
+        values, vectors = np.linalg.eigh(matrix)
+        # 0 makes a candidate for the refit of every support whose solution may have lost its digits
+        lost = ~(values[:, :1] > SINGULAR * values[:, -1:]).all(axis=1)
+        values[lost] = 1.0
+        parts = np.einsum("kij,ki->kj", vectors, c)
+        yield np.where(lost, 0.0, moment[-1] - np.sum(parts * parts / values, axis=1))
 
 
 def held_out_errors(
@@ -281,7 +329,7 @@ def held_out_errors(
             design = Design.of(dataset, scale, intercept, np.array(support, dtype=np.int64))
             rows = np.stack([folds.test_rows(fold) for fold in members])
             _, error, trust = leave_out(design, np.arange(len(support)), gamma, rows)
-            errors[members] = error * design.y_unit**2
+            errors[members] = error * design.y_unit * design.y_unit
             direct[members] = trust < TRUSTED
     for fold in np.flatnonzero(direct).tolist():
         model = fit(dataset.X, dataset.y, supports[fold], gamma,

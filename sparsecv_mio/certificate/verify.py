@@ -2,43 +2,36 @@
 
 Nothing here comes from the search: folds are rebuilt from their spec, supports refitted by `problem.objective`, errors
 summed again, and with at most 15 varying features the optimality of the supports is proved afresh by enumeration.
-What cannot be recomputed at that price is only re-read, and the report says so.
+What cannot be recomputed at that price is bounded or only re-read, and the report says so field by field
+(:mod:`sparsecv_mio.certificate.treatment`).
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
 
 import numpy as np
 
 from sparsecv_mio.certificate.checks import Checks, VerifyReport
-from sparsecv_mio.certificate.enumeration import (
-    Design,
-    enumeration_cost,
-    fold_optima,
-    full_optimum,
-    held_out_errors,
+from sparsecv_mio.certificate.claims import check_claims
+from sparsecv_mio.certificate.enumeration import Design, enumeration_cost, held_out_errors
+from sparsecv_mio.certificate.fit_record import FitRecord
+from sparsecv_mio.certificate.optimality import COST_LIMIT, H_RTOL, Optimality, Supports, check_refined, level_of
+from sparsecv_mio.certificate.record import DataInfo, PathRecord, Record, relative_gap
+from sparsecv_mio.certificate.refits import (
+    check_fit,
+    check_neighbours,
+    check_objective,
+    check_optimum,
+    objective_slack,
+    positions,
 )
-from sparsecv_mio.certificate.record import (
-    DataInfo,
-    PathRecord,
-    PathRow,
-    Record,
-    TableRow,
-    relative_gap,
-)
+from sparsecv_mio.certificate.treatment import ENUMERATE_PAIR, FIT, PATH, RECORD, Level, grouped
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.folds import FoldPlan, make_folds
-from sparsecv_mio.problem.objective import RidgeFit, fit, r_squared, scored_rows, standard_error, varying_columns
+from sparsecv_mio.problem.objective import RidgeFit, objective_of, scored_rows, varying_columns
 
-F_RTOL = 1e-9
-H_RTOL = 1e-7
-COEFFICIENT_RTOL = 1e-6
-NOISE = 1e-13  # rounding of a residual against the largest target
-ENUMERATE_PAIR = 15  # varying features up to which the reported pair is enumerated
-ENUMERATE_GRID = 12  # and the whole grid
-COST_LIMIT = 5e10
+FOLD_RTOL = 1e-8  # of the mean error: a fold's own error may happen to be next to nothing
 
 
 def verify(record: Record, dataset: Dataset, folds: FoldPlan | None = None) -> VerifyReport:
@@ -79,16 +72,26 @@ def verify(record: Record, dataset: Dataset, folds: FoldPlan | None = None) -> V
     plan = make_folds(record.folds.spec, dataset, record.folds.seed or 0) if folds is None else folds
     if not _folds(checks, record, plan):
         return checks.report()
-    _claims(checks, record, dataset)
+    check_claims(checks, record, dataset.y, plan)
+    check_refined(checks, record)
     supports = _fold_supports(checks, record, dataset)
     if supports is None:
         return checks.report()
-    _errors(checks, record, dataset, plan, supports)
-    if record.one_se is not None:
-        _one_se(checks, record, plan)
-    _refit(checks, record, dataset)
-    _optimality(checks, record, dataset, plan, supports)
-    checks.reread.append("work, versions, warnings")
+    design = Design.of(dataset, record.data.scale, record.data.intercept)
+    _errors(checks, record, design, plan, supports)
+    model = _refit(checks, record, dataset)
+    level, reason = level_of(record, dataset, plan)
+    optimality = Optimality(checks, record, design, plan, supports)
+    if level is Level.NEIGHBOURS:
+        checks.caveat = f"optimality not verified ({reason})"
+        optimality.neighbours()
+        if model is not None:
+            check_neighbours(checks, design, record.refit.gamma, model, record.refit, "refit.")
+    else:
+        if level is Level.PAIR:
+            checks.caveat = f"optimality over the grid not verified ({reason}): of the reported pair it is"
+        optimality.enumerate(level)
+    checks.fields = grouped(RECORD, level)
     return checks.report()
 
 
@@ -108,6 +111,8 @@ def _data(checks: Checks, data: DataInfo, dataset: Dataset) -> bool:
 
 def _folds(checks: Checks, record: Record, plan: FoldPlan) -> bool:
     before = len(checks.failures)
+    checks.equal("folds.spec", record.folds.spec, plan.spec)
+    checks.equal("folds.seed", record.folds.seed, plan.seed)
     checks.equal("folds.k", record.folds.k, plan.k)
     checks.equal("folds.digest", record.folds.digest, plan.digest)
     checks.that(
@@ -117,48 +122,11 @@ def _folds(checks: Checks, record: Record, plan: FoldPlan) -> bool:
     return len(checks.failures) == before
 
 
-def _claims(checks: Checks, record: Record, dataset: Dataset) -> None:
-    """The record's own arithmetic: bounds in order, gap, status, and the table behind them."""
-    before, slack = len(checks.failures), record.allowance
-    size = float(np.abs(dataset.y).max() if record.data.intercept == "none" else np.ptp(dataset.y))
-    checks.that(
-        0.0 <= slack <= max(1e-6 * size * size, 1e-3 * record.cv_error), "allowance", f"{slack!r} is no rounding error"
-    )
-    checks.that(record.tie_width >= 0.0, "tie_width", "is negative")
-    checks.that(record.lower <= record.cv_error + slack, "lower", f"{record.lower!r} exceeds cv_error")
-    checks.that(record.cv_error <= record.upper + slack, "upper", f"{record.upper!r} is below cv_error")
-    gap = relative_gap(record.lower, record.upper)
-    checks.that(gap == record.gap or abs(gap - record.gap) <= 1e-12, "gap", f"lower and upper give {gap!r}")
-    width = record.request.gap * record.upper + record.tie_width + record.allowance
-    proved = record.upper - record.lower <= width * (1.0 + 1e-12)
-    checks.that(proved or record.status != "proved", "status", "upper - lower exceeds the requested gap")
-    rows = {(row.gamma, row.tau): row for row in record.table}
-    grid = {(gamma, tau) for gamma in record.request.gammas for tau in record.request.taus}
-    checks.that(set(rows) == grid and len(rows) == len(record.table), "table", "does not hold the requested grid once")
-    for i, row in enumerate(record.table):
-        checks.that(row.lower <= row.upper + slack, f"table[{i}].lower", "exceeds upper")
-        checks.that(0 <= row.folds_decided <= row.folds == record.folds.k, f"table[{i}].folds_decided", "out of range")
-    own = rows.get((record.gamma, record.tau))
-    if checks.that(own is not None, "gamma", "the reported pair is not in the table") and own is not None:
-        checks.close("upper", record.upper, own.upper, slack)
-        checks.close("cv_error", record.cv_error, own.cv_error, slack)
-    least = min((row.lower for row in record.table), default=math.inf)
-    checks.that(
-        record.lower <= least + slack, "lower", f"{record.lower!r} exceeds the lower bound of a pair, {least!r}"
-    )
-    checks.part("bounds, gap and status agree with each other and with the table", before)
-
-
-def _positions(names: Iterable[str], index: dict[str, int]) -> tuple[int, ...] | None:
-    found = [index.get(name) for name in names]
-    return None if None in found or len(set(found)) < len(found) else tuple(sorted(f for f in found if f is not None))
-
-
-def _fold_supports(checks: Checks, record: Record, dataset: Dataset) -> list[tuple[int, ...]] | None:
+def _fold_supports(checks: Checks, record: Record, dataset: Dataset) -> Supports | None:
     index = {dataset.names[j]: j for j in varying_columns(dataset.X).tolist()}
     size = min(record.tau, len(index))
-    translated = [_positions(names, index) for names in record.chosen_folds.supports]
-    supports: list[tuple[int, ...]] = []
+    translated = [positions(names, index) for names in record.chosen_folds.supports]
+    supports: Supports = []
     for fold, which in enumerate(record.chosen_folds.which.tolist()):
         support = translated[which]
         if support is None or len(support) > size:
@@ -168,165 +136,34 @@ def _fold_supports(checks: Checks, record: Record, dataset: Dataset) -> list[tup
     return supports
 
 
-def _errors(checks: Checks, record: Record, dataset: Dataset, plan: FoldPlan, supports: list[tuple[int, ...]]) -> None:
-    before = len(checks.failures)
-    found, how = held_out_errors(dataset, plan, supports, record.gamma, record.data.scale, record.data.intercept)
-    said = record.chosen_folds.error
+def _errors(checks: Checks, record: Record, design: Design, plan: FoldPlan, supports: Supports) -> None:
+    before, gamma, tau = len(checks.failures), record.gamma, record.tau
+    found, how = held_out_errors(design.dataset, plan, supports, gamma, design.scale, design.intercept)
+    said, rows = record.chosen_folds.error, scored_rows(plan.labels)
+    mean, noise = float(found.sum()) / rows, design.residual_noise(gamma, tau)
     # a residual is a difference of numbers of the target's size: near 0 it is exact only against that size
-    reach = H_RTOL * np.sqrt(found) + 1e-8 * float(np.ptp(dataset.y)) * np.sqrt(plan.sizes)
+    reach = H_RTOL * np.sqrt(found) + (FOLD_RTOL * math.sqrt(mean) + noise) * np.sqrt(plan.sizes)
     wrong = np.flatnonzero(~(np.abs(np.sqrt(np.maximum(said, 0.0)) - np.sqrt(found)) <= reach) | (said < 0.0))
     for fold in wrong[:3].tolist():
         checks.close(f"chosen_folds[{fold}].error", float(said[fold]), float(found[fold]), 0.0)
     checks.part(f"held-out error of every fold ({how})", before)
-    rows, before = scored_rows(plan.labels), len(checks.failures)
-    mean = float(found.sum()) / rows
-    low, high = 0.0, math.inf
-    if record.estimate:  # moved into the interval of its pair
-        low, high = next(
-            ((r.lower, r.upper) for r in record.table if (r.gamma, r.tau) == (record.gamma, record.tau)), (low, high)
-        )
-    for found_mean, tolerance in ((mean, H_RTOL * mean), (float(said.sum()) / rows, 1e-9 * mean)):
-        checks.close("cv_error", record.cv_error, min(max(found_mean, low), high), tolerance + record.allowance)
-    mean = record.cv_error if record.estimate else mean
-    if record.r_squared is not None:
-        checks.close("r_squared", record.r_squared, r_squared(dataset.y, plan.labels, mean), 1e-6)
-    checks.part("cv_error and r_squared", before)
+    before, sum_of = len(checks.failures), float(said.sum()) / rows
+    checks.close("cv_error", record.cv_error, sum_of, 1e-12 * sum_of)
+    checks.close("cv_error", record.cv_error, mean, design.slack(mean, gamma, tau, H_RTOL))
+    checks.part("cv_error", before)
 
 
-def _one_se(checks: Checks, record: Record, plan: FoldPlan) -> None:
-    one, before = record.one_se, len(checks.failures)
-    assert one is not None
-    if not checks.that(plan.k > 1, "one_se", "a single fold has no standard error"):
-        return
-    error = standard_error(record.chosen_folds.error, plan.sizes)
-    checks.close("one_se.standard_error", one.standard_error, error, H_RTOL * error)
-    within = record.cv_error + error
-    row = next((r for r in record.table if (r.gamma, r.tau) == (one.gamma, one.tau)), None)
-    if checks.that(row is not None, "one_se.gamma", "the pair is not in the table") and row is not None:
-        for name in ("cv_error", "lower", "upper"):
-            said, tabled = getattr(one, name), getattr(row, name)
-            checks.that(
-                said == tabled or abs(said - tabled) <= record.allowance, f"one_se.{name}", "not as in the table"
-            )
-    tolerance = H_RTOL * within
-    checks.that(one.cv_error <= within + tolerance, "one_se.cv_error", "is more than one standard error above the best")
-    for r in record.table:
-        simpler = r.tau < one.tau or (r.tau == one.tau and r.gamma > one.gamma)
-        if simpler and not checks.that(
-            r.upper > within - tolerance, "one_se.tau", f"gamma {r.gamma}, tau {r.tau} is simpler and within one SE"
-        ):
-            break
-    checks.part("one-standard-error pair", before)
-
-
-def _coefficients(
-    checks: Checks, row: Record | PathRow, gamma: float, tau: int, info: DataInfo, dataset: Dataset, path: str = ""
-) -> RidgeFit | None:
-    """Refit a support on all rows and compare names, coefficients and intercept."""
-    index = {dataset.names[j]: j for j in varying_columns(dataset.X).tolist()}
-    support = _positions(row.support, index)
-    size = min(tau, len(index))
-    if support is None or len(support) != size:
-        checks.that(False, f"{path}support", f"is not a set of {size} features of the data")
-        return None
-    model = fit(dataset.X, dataset.y, support, gamma, scale=info.scale, intercept=info.intercept)
-    names = [dataset.names[j] for j in support]
-    if not checks.that(set(row.coefficients) == set(names), f"{path}coefficients", "are not those of the support"):
-        return model
-    spread = np.abs(dataset.X[:, support] - model.x_center).max(axis=0, initial=0.0)
-    slack = float(np.max(np.abs(model.beta) * spread, initial=0.0)) * COEFFICIENT_RTOL
-    slack += 10.0 * NOISE * float(np.abs(dataset.y).max())
-    for name, value, reach in zip(names, model.beta.tolist(), spread.tolist(), strict=True):
-        checks.close(f"{path}coefficients.{name}", row.coefficients[name], value, slack / reach)
-    offset = float(np.abs(model.x_center) @ np.abs(model.beta)) + abs(model.y_center)
-    checks.close(f"{path}intercept", row.intercept, model.intercept, COEFFICIENT_RTOL * offset + slack)
-    return model
-
-
-def _refit(checks: Checks, record: Record, dataset: Dataset) -> None:
+def _refit(checks: Checks, record: Record, dataset: Dataset) -> RidgeFit | None:
     before, refit = len(checks.failures), record.refit
-    pair = (record.gamma, record.tau) if record.one_se is None else (record.one_se.gamma, record.one_se.tau)
-    checks.that((refit.gamma, refit.tau) == pair, "refit", f"is not at gamma, tau = {pair}")
-    model = _coefficients(checks, record, refit.gamma, refit.tau, record.data, dataset)
-    if model is None:
-        return
-    slack = _objective_slack(model.objective, dataset)
-    checks.close("refit.objective", refit.objective, model.objective, slack)
-    checks.that(refit.lower <= model.objective + slack, "refit.lower", "exceeds the objective")
-    checks.that(model.objective <= refit.upper + slack, "refit.upper", "is below the objective")
-    checks.part("coefficients, intercept and objective of the fit on all rows", before)
-
-
-def _optimality(
-    checks: Checks, record: Record, dataset: Dataset, plan: FoldPlan, supports: list[tuple[int, ...]]
-) -> None:
-    q = len(varying_columns(dataset.X))
-    if q > ENUMERATE_PAIR:
-        checks.reread.append(f"optimality of the supports, lower bounds ({q} > {ENUMERATE_PAIR} features)")
-        return
-    if enumeration_cost(dataset.n, q, [record.tau], 1, plan.k) > COST_LIMIT:
-        checks.reread.append("optimality of the supports, lower bounds (too many rows to enumerate)")
-        return
-    design = Design.of(dataset, record.data.scale, record.data.intercept)
-    _full_bounds(checks, design, record.refit.gamma, record.refit.tau, record.refit, "refit.")
-    taus, gammas = list(record.request.taus), len(record.request.gammas)
-    whole = q <= ENUMERATE_GRID and enumeration_cost(dataset.n, q, taus, gammas, plan.k) <= COST_LIMIT
-    own = [(i, r) for i, r in enumerate(record.table) if (r.gamma, r.tau) == (record.gamma, record.tau)]
-    place = {int(j): i for i, j in enumerate(design.columns)}
-    chosen = [tuple(place[j] for j in support) for support in supports]
-    before = len(checks.failures)
-    for i, row in enumerate(record.table) if whole else own:
-        _pair(checks, record, design, plan, (i, row), chosen if (i, row) in own else None)
-    if whole:
-        checks.part(f"lower and upper of all {len(record.table)} pairs, by enumeration of all supports", before)
-    else:
-        checks.part("the reported pair, by enumeration of all supports", before)
-        checks.reread.append("lower and upper of the other pairs")
-
-
-def _pair(
-    checks: Checks,
-    record: Record,
-    design: Design,
-    plan: FoldPlan,
-    place: tuple[int, TableRow],
-    reported: list[tuple[int, ...]] | None,
-) -> None:
-    i, row = place
-    optima = fold_optima(design, plan, row.gamma, row.tau, reported)
-    rows = scored_rows(plan.labels)
-    low, high = float(optima.low.sum()) / rows, float(optima.high.sum()) / rows
-    tolerance = H_RTOL * high + record.allowance
-    checks.that(row.lower <= low + tolerance, f"table[{i}].lower", f"{row.lower!r} exceeds the true {low!r}")
-    checks.that(high <= row.upper + tolerance, f"table[{i}].upper", f"{row.upper!r} is below the true {high!r}")
-    checks.that(record.lower <= low + tolerance, "lower", f"gamma {row.gamma}, tau {row.tau} has h = {low!r}")
-    if reported is None:
-        return
-    checks.that(high <= record.upper + tolerance, "upper", f"{record.upper!r} is below the true {high!r}")
-    if row.folds_decided < row.folds:
-        checks.reread.append("optimality of the supports of undecided folds (the record does not claim it)")
-        return
-    before = len(checks.failures)
-    for fold in np.flatnonzero(~optima.reported_optimal)[:3].tolist():
-        checks.that(False, f"chosen_folds[{fold}].support", "another support of the same size fits the fold better")
-    checks.part("optimality of the support of every fold, by enumeration", before)
-
-
-def _objective_slack(objective: float, dataset: Dataset) -> float:
-    """Rounding of a refitted objective: relative, and for a fit that is nearly perfect that of the residuals."""
-    residual = NOISE * float(np.abs(dataset.y).max()) * math.sqrt(dataset.n)
-    return F_RTOL * objective + residual * (2.0 * math.sqrt(objective) + residual)
-
-
-def _full_bounds(checks: Checks, design: Design, gamma: float, tau: int, row: object, path: str) -> None:
-    """Bounds of a fit on all rows against the enumerated minimum."""
-    least = full_optimum(design, gamma, tau)
-    lower, upper, objective = (float(getattr(row, name)) for name in ("lower", "upper", "objective"))
-    slack = _objective_slack(least, design.dataset)
-    checks.that(lower <= least + slack, f"{path}lower", f"{lower!r} exceeds the true minimum {least!r}")
-    checks.that(least <= upper + slack, f"{path}upper", f"{upper!r} is below the true minimum {least!r}")
-    if getattr(row, "proved"):  # noqa: B009
-        checks.that(objective <= least + 2 * slack, f"{path}proved", f"a support reaches {least!r}")
+    one = record.one_se
+    pair = (record.gamma, record.tau) if one is None else (one.gamma, one.tau)
+    checks.that(refit.gamma == pair[0], "refit.gamma", f"is {refit.gamma!r}, the model's is {pair[0]!r}")
+    checks.that(refit.tau == pair[1], "refit.tau", f"is {refit.tau}, the model's is {pair[1]}")
+    model = check_fit(checks, record, refit.gamma, refit.tau, record.data, dataset)
+    if model is not None:
+        check_objective(checks, refit, model, dataset, record.data, refit.proved, record.request.gap, "refit.")
+        checks.part("coefficients, intercept and objective of the fit on all rows", before)
+    return model
 
 
 def verify_path(record: PathRecord, dataset: Dataset) -> VerifyReport:
@@ -340,23 +177,86 @@ def verify_path(record: PathRecord, dataset: Dataset) -> VerifyReport:
     checks = Checks()
     if not _data(checks, record.data, dataset):
         return checks.report()
-    q = len(varying_columns(dataset.X))
-    cost = enumeration_cost(dataset.n, q, list(record.request.taus), len(record.request.gammas), 1)
+    q, request = len(varying_columns(dataset.X)), record.request
+    cost = enumeration_cost(dataset.n, q, list(request.taus), len(request.gammas), 1)
     enumerated = q <= ENUMERATE_PAIR and cost <= COST_LIMIT
-    design = Design.of(dataset, record.data.scale, record.data.intercept) if enumerated else None
+    if not enumerated:
+        reason = f"p > {ENUMERATE_PAIR}" if q > ENUMERATE_PAIR else "too many rows to try all supports"
+        checks.caveat = f"optimality not verified ({reason})"
     before = len(checks.failures)
+    checks.that(0.0 <= request.gap < 1.0, "request.gap", f"{request.gap!r} is not in [0, 1)")
+    rows = {(row.gamma, row.tau) for row in record.path}
+    grid = {(gamma, tau) for gamma in request.gammas for tau in request.taus}
+    checks.that(rows == grid and len(rows) == len(record.path), "path", "does not hold the requested grid once")
+    every = all(row.proved for row in record.path)
+    checks.that(every == (record.status == "proved"), "status", f"is {record.status}, the rows say otherwise")
+    checks.part("the requested grid, status", before)
+    before = len(checks.failures)
+    design = Design.of(dataset, record.data.scale, record.data.intercept)
     for i, row in enumerate(record.path):
         path = f"path[{i}]."
-        model = _coefficients(checks, row, row.gamma, row.tau, record.data, dataset, path)
+        model = check_fit(checks, row, row.gamma, row.tau, record.data, dataset, path)
         if model is not None:
-            slack = _objective_slack(model.objective, dataset)
-            checks.close(f"{path}objective", row.objective, model.objective, slack)
-        if design is not None:
-            _full_bounds(checks, design, row.gamma, row.tau, row, path)
+            check_objective(checks, row, model, dataset, record.data, row.proved, request.gap, path)
+        if enumerated:
+            check_optimum(checks, design, row.gamma, row.tau, row, path)
+        elif model is not None:
+            check_neighbours(checks, design, row.gamma, model, row, path)
     checks.part(f"coefficients, intercept and objective of {len(record.path)} fits on all rows", before)
     if enumerated:
         checks.part("lower and upper of every fit, by enumeration of all supports", before)
-    else:
-        checks.reread.append("optimality of the supports, lower and upper")
-    checks.reread.append("work, versions, warnings")
+    checks.fields = grouped(PATH, Level.GRID if enumerated else Level.NEIGHBOURS)
     return checks.report()
+
+
+def verify_fit(record: FitRecord, dataset: Dataset) -> VerifyReport:
+    """Check the record of one MIO: the objective at its own coefficients, bounds, gap and status.
+
+    The record does not hold the side constraints, so neither the optimality of the support nor the lower bound can be
+    proved again.
+
+    Parameters
+    ----------
+    record : FitRecord
+    dataset : Dataset
+    """
+    checks = Checks(caveat="optimality not verified (the record does not hold the side constraints)")
+    if not _data(checks, record.data, dataset):
+        return checks.report()
+    before = len(checks.failures)
+    index = {dataset.names[j]: j for j in varying_columns(dataset.X).tolist()}
+    support = positions(record.support, index)
+    if support is None or len(support) > record.tau:
+        checks.that(False, "support", f"is not a set of up to {record.tau} features of the data")
+        return checks.report()
+    names = [dataset.names[j] for j in support]
+    if checks.that(set(record.coefficients) == set(names), "coefficients", "are not those of the support"):
+        beta = np.array([record.coefficients[name] for name in names])
+        objective, center = objective_of(
+            dataset.X, dataset.y, support, beta, record.gamma, scale=record.data.scale, intercept=record.data.intercept
+        )
+        slack = 100.0 * objective_slack(objective, dataset, record.data.intercept)
+        checks.close("objective", record.objective, objective, slack)
+        level = float(np.abs(dataset.X[:, support]).max(axis=0, initial=0.0) @ np.abs(beta)) + np.abs(dataset.y).max()
+        checks.close("intercept", record.intercept, center, 1e-12 * level)
+    _fit_claims(checks, record, dataset)
+    checks.part("objective and intercept at the coefficients; bounds, gap and status agree with each other", before)
+    checks.fields = grouped(FIT, Level.NEIGHBOURS)
+    return checks.report()
+
+
+def _fit_claims(checks: Checks, record: FitRecord, dataset: Dataset) -> None:
+    gap = relative_gap(record.lower, record.upper)
+    checks.that(gap == record.gap or abs(gap - record.gap) <= 1e-12, "gap", f"lower and upper give {gap!r}")
+    checks.that(0.0 <= record.requested_gap < 1.0, "requested_gap", f"{record.requested_gap!r} is not in [0, 1)")
+    slack = 100.0 * objective_slack(record.objective, dataset, record.data.intercept)
+    checks.that(record.lower <= record.objective + slack, "lower", f"{record.lower!r} exceeds the objective")
+    right = abs(record.objective - record.upper) <= slack + 1e-3 * record.upper
+    checks.that(right, "upper", f"{record.upper!r} is not the objective, {record.objective!r}")
+    centre = 0.0 if record.data.intercept == "none" else float(dataset.y.mean())
+    room = min(1e-3 * record.upper, 4e-6 * float(np.sum((dataset.y - centre) ** 2))) + slack
+    checks.that(0.0 <= record.allowance <= room, "allowance", f"{record.allowance!r} is no rounding error")
+    if record.status == "proved":
+        width = record.requested_gap * record.upper + record.allowance
+        closed = record.upper - record.lower <= width * (1.0 + 1e-12)
+        checks.that(closed, "status", "upper - lower exceeds the requested gap")

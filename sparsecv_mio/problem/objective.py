@@ -1,8 +1,8 @@
 """The definition, in plain numpy and in units of the file: f(S), the fit behind it, held-out errors and h.
 
 This is theory section 0 written out, for readers and for tests: every other number of the package is compared with
-this module, and `sparsecv verify` computes with nothing else. It is slow and it is meant to be. Where floats would lose the digits
-of a residual (an offset, a fit that is nearly perfect, columns nearly dependent) it computes with twice their precision.
+this module, and `sparsecv verify` computes with nothing else. It is slow and it is meant to be. Where floats would lose
+the digits of a residual (near-perfect fits, near-dependent columns) it computes with twice their precision.
 
     f(S) = min over b0, b   sum_{i in T} (y_i - b0 - x_i' b)^2  +  (gamma / 2) sum_{j in S} (s_j b_j)^2,    b = 0 off S
 
@@ -84,8 +84,8 @@ def _power_of_two(size: ArrayLike) -> FloatArray:
 class Coordinates:
     """Some columns and the target about their centres and over powers of two, in which nothing is lost.
 
-    `z = (x - x_shift) / x_unit - x_rest`, `t = (y - y_shift) / y_unit - y_rest`: the shifts are floats near the centres,
-    so that a spread far below its offset keeps its digits; the rests are what the centres are off the shifts.
+    `z = (x - x_shift) / x_unit - x_rest`, `t = (y - y_shift) / y_unit - y_rest`: the shifts are floats near the
+    centres, so that a spread far below its offset keeps its digits; the rests are what the centres are off the shifts.
     """
 
     columns: tuple[int, ...]
@@ -111,14 +111,20 @@ class Coordinates:
         Z, t = plain.rows(X, y, about)
         return replace(plain, x_rest=DoubleDouble.of(Z.mean(axis=0)), y_rest=DoubleDouble.of(t.mean()))
 
+    @property
+    def centers(self) -> tuple[FloatArray, float]:
+        """What is taken off the columns and the target, in units of the file, rounded."""
+        x_center = np.asarray(self.x_shift + self.x_rest.high * self.x_unit)
+        return x_center, self.y_shift + float(self.y_rest.high) * self.y_unit
+
     def rows(self, X: FloatArray, y: FloatArray, index: IntArray) -> tuple[FloatArray, FloatArray]:
         """(Z, t) of some rows in floats, each number with a relative error of an ulp or two of the spread."""
-        Z = (X[np.ix_(index, self.columns)] - self.x_shift) / self.x_unit - self.x_rest.high
+        Z = (X[index[:, None], list(self.columns)] - self.x_shift) / self.x_unit - self.x_rest.high
         return Z, (y[index] - self.y_shift) / self.y_unit - self.y_rest.high
 
     def doubled_rows(self, X: FloatArray, y: FloatArray, index: IntArray) -> tuple[DoubleDouble, DoubleDouble]:
         """(Z, t) of some rows in twice the precision."""
-        Z = DoubleDouble(*exact_sum(X[np.ix_(index, self.columns)], -self.x_shift)).scaled(1.0 / self.x_unit)
+        Z = DoubleDouble(*exact_sum(X[index[:, None], list(self.columns)], -self.x_shift)).scaled(1.0 / self.x_unit)
         t = DoubleDouble(*exact_sum(y[index], -self.y_shift)).scaled(1.0 / self.y_unit)
         return Z - self.x_rest, t - self.y_rest
 
@@ -156,12 +162,12 @@ class RidgeFit:
     @property
     def x_center(self) -> FloatArray:
         """(|S|,) what is taken off the columns."""
-        return np.asarray(self.coordinates.x_shift + self.coordinates.x_rest.high * self.coordinates.x_unit)
+        return self.coordinates.centers[0]
 
     @property
     def y_center(self) -> float:
         """What is taken off the target."""
-        return self.coordinates.y_shift + float(self.coordinates.y_rest.high) * self.coordinates.y_unit
+        return self.coordinates.centers[1]
 
     @property
     def intercept(self) -> float:
@@ -244,7 +250,7 @@ def _digits_are_left(t: FloatArray, residual: FloatArray, solution: FloatArray, 
         condition = float(singular[0] / singular[-1]) if singular[-1] > 0.0 else np.inf
     error, level = float(np.linalg.norm(residual)), float(np.linalg.norm(t))
     load = level + float(np.linalg.norm(solution)) * float(singular[0] if singular.size else 0.0)
-    return 32.0 * np.finfo(float).eps * condition * (load + condition * error) <= PLAIN_RTOL * error
+    return bool(32.0 * np.finfo(float).eps * condition * (load + condition * error) <= PLAIN_RTOL * error)
 
 
 def _refined(A: DoubleDouble, b: DoubleDouble) -> tuple[DoubleDouble, float] | None:
@@ -257,7 +263,7 @@ def _refined(A: DoubleDouble, b: DoubleDouble) -> tuple[DoubleDouble, float] | N
     diagonal = np.abs(np.diag(R))
     if not np.all(diagonal > 1e-14 * diagonal.max(initial=0.0)):
         return None
-    solution, residual, last = DoubleDouble.of(np.zeros(R.shape[1])), b, np.inf
+    solution, residual, last = DoubleDouble.of(np.zeros(R.shape[1])), b.scaled(0.0), np.inf
     for _ in range(REFINEMENTS):
         f = (b - residual - (A * solution).sum(1)).high
         g = -(A * residual[:, None]).sum(0).high
@@ -271,6 +277,33 @@ def _refined(A: DoubleDouble, b: DoubleDouble) -> tuple[DoubleDouble, float] | N
             break
     residual = b - (A * solution).sum(1)
     return solution, float((residual * residual).sum(0).high)
+
+
+def objective_of(
+    X: FloatArray,
+    y: FloatArray,
+    support: Sequence[int],
+    beta: FloatArray,
+    gamma: float,
+    *,
+    scale: str = "length",
+    intercept: str = "fold",
+) -> tuple[float, float]:
+    """The training objective of given coefficients on all rows, and the intercept that is best for them.
+
+    Examples
+    --------
+    >>> objective_of(np.array([[0.0], [1.0], [2.0]]), np.array([1.0, 2.0, 3.0]), [0], np.array([1.0]), 4.0)
+    (4.0, 1.0)
+    """
+    everyone, columns = np.arange(X.shape[0]), list(support)
+    place = Coordinates.of(X, y, columns, None if intercept == "none" else everyone)
+    Z, t = place.rows(X, y, everyone)
+    residual = t - Z @ (beta * place.x_unit / place.y_unit)
+    shrunk = np.sqrt(gamma / 2.0) * (scales(X[:, columns], scale) * (beta / place.y_unit))
+    value = float(residual @ residual + shrunk @ shrunk) * place.y_unit * place.y_unit
+    x_center, y_center = place.centers
+    return value, float(y_center - x_center @ beta)
 
 
 def held_out_error(model: RidgeFit, X: FloatArray, y: FloatArray, test: IntArray) -> float:

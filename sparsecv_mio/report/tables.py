@@ -175,9 +175,15 @@ def _path_table(rows: list[PathRow]) -> Table:
 
 
 def print_verification(console: Console, report: VerifyReport) -> None:
-    """Print what a verification recomputed, what it only read and what disagrees."""
+    """Print what a verification could not prove, what it recomputed or bounded, what it only read, what disagrees."""
+    if report.caveat:
+        console.print(Text(report.caveat, "bold yellow"))
     for part in report.verified:
         console.print(Text.assemble(("verified   ", "green"), part))
+    for treatment, names in report.fields:
+        if treatment not in ("recomputed", "read"):
+            how = treatment.removeprefix("bounded: ")
+            console.print(Text.assemble(("bounded    ", "green"), f"{', '.join(names)}: {how}"))
     for part in report.reread:
         console.print(Text.assemble(("only read  ", "yellow"), part))
     for failure in report.failures:

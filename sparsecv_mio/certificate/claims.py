@@ -1,0 +1,167 @@
+"""What a record says of itself: bounds, gap, status, table, the rules that pick a pair. No data is needed here."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from sparsecv_mio.certificate.checks import Checks
+from sparsecv_mio.certificate.record import DescentStep, OneSe, Record, TableRow, relative_gap
+from sparsecv_mio.data.folds import FoldPlan
+from sparsecv_mio.problem.objective import r_squared, standard_error
+
+SAME = 1e-12  # relative: numbers of the record that were once one number
+PROGRESS = 1e-8  # relative fall below which a move of a descent is none
+CERTIFIED_DESCENT = "descent, certified rows"
+
+
+def same(a: float, b: float, scale: float = 0.0) -> bool:
+    """Equal up to the last digits, relative to the larger of both and `scale`."""
+    return a == b or abs(a - b) <= SAME * max(abs(a), abs(b), scale)
+
+
+def own_row(record: Record) -> TableRow | None:
+    """The row of the table that is the reported pair's."""
+    return next((row for row in record.table if (row.gamma, row.tau) == (record.gamma, record.tau)), None)
+
+
+def check_claims(checks: Checks, record: Record, y: np.ndarray, plan: FoldPlan) -> None:
+    """Everything that follows from other fields of the record."""
+    before = len(checks.failures)
+    _request(checks, record)
+    _table(checks, record)
+    _headline(checks, record)
+    _status(checks, record)
+    said = record.r_squared
+    if checks.that((said is None) == math.isinf(record.cv_error), "r_squared", _null(said)) and said is not None:
+        found = r_squared(y, plan.labels, record.cv_error)
+        checks.that(same(said, found, 1.0), "r_squared", f"is {said!r}, cv_error gives {found!r}")
+    checks.part("bounds, gap, status and R^2 agree with each other and with the table", before)
+    before = len(checks.failures)
+    one = record.one_se
+    if checks.that((one is not None) == record.request.one_se, "one_se", _null(one)) and one is not None:
+        _one_se(checks, record, one, plan)
+        checks.part("one-standard-error pair", before)
+    before = len(checks.failures)
+    if record.descent or record.work.engine.startswith("descent"):
+        _descent(checks, record)
+        checks.part(f"the {len(record.descent)} moves of the descent agree with each other and with the answer", before)
+
+
+def _null(value: object) -> str:
+    return "is null though it was asked for or follows" if value is None else "is given though nothing asks for it"
+
+
+def _request(checks: Checks, record: Record) -> None:
+    request = record.request
+    checks.that(0.0 <= request.gap < 1.0, "request.gap", f"{request.gap!r} is not in [0, 1)")
+    for name, values in (("gammas", request.gammas), ("taus", request.taus)):
+        checks.that(0 < len(values) == len(set(values)), f"request.{name}", "is empty or names a value twice")
+    checks.that(all(tau <= record.data.p for tau in request.taus), "request.taus", "holds more than the features")
+
+
+def _table(checks: Checks, record: Record) -> None:
+    rows = {(row.gamma, row.tau) for row in record.table}
+    grid = {(gamma, tau) for gamma in record.request.gammas for tau in record.request.taus}
+    checks.that(rows == grid and len(rows) == len(record.table), "table", "does not hold the requested grid once")
+    for i, row in enumerate(record.table):
+        place = f"table[{i}]."
+        checks.that(row.lower <= row.upper, f"{place}lower", f"{row.lower!r} exceeds upper, {row.upper!r}")
+        checks.that(row.folds == record.folds.k, f"{place}folds", f"is {row.folds}, there are {record.folds.k}")
+        checks.that(0 <= row.folds_decided <= row.folds, f"{place}folds_decided", "is out of range")
+        if row.folds_decided == row.folds:
+            slack = SAME * row.upper
+            inside = row.lower - slack <= row.cv_error <= row.upper + slack
+            checks.that(inside, f"{place}cv_error", f"{row.cv_error!r} is outside of [{row.lower!r}, {row.upper!r}]")
+            checks.that(math.isfinite(row.upper), f"{place}upper", "is unknown though every fold is decided")
+
+
+def _headline(checks: Checks, record: Record) -> None:
+    own = own_row(record)
+    if not checks.that(own is not None, "gamma", "the reported pair is not in the table") or own is None:
+        return
+    for name in ("cv_error", "upper"):
+        said, tabled = getattr(record, name), getattr(own, name)
+        checks.that(same(said, tabled), name, f"is {said!r}, the table says {tabled!r} of the pair")
+    lower, upper = min(row.lower for row in record.table), min(row.upper for row in record.table)
+    checks.that(same(record.lower, lower), "lower", f"is {record.lower!r}, the least of the table is {lower!r}")
+    least = record.upper == upper or record.upper <= upper * (1.0 + SAME)
+    checks.that(least, "gamma", f"a pair of the table has the upper bound {upper!r}, below {record.upper!r}")
+    if own.folds_decided == own.folds:
+        checks.that(record.cv_error >= record.lower * (1.0 - SAME), "lower", f"{record.lower!r} exceeds cv_error")
+        checks.that(record.cv_error <= record.upper * (1.0 + SAME), "upper", f"{record.upper!r} is below cv_error")
+    gap = relative_gap(record.lower, record.upper)
+    checks.that(gap == record.gap or abs(gap - record.gap) <= SAME, "gap", f"lower and upper give {gap!r}")
+
+
+def _status(checks: Checks, record: Record) -> None:
+    """`proved` and the ties and rounding it rests on: those of the pair with the least lower bound."""
+    least = min(record.table, key=lambda row: row.lower, default=None)
+    room = math.inf if least is None else (least.upper - least.lower) + SAME * max(least.upper, record.upper)
+    for name in ("tie_width", "allowance"):
+        said = getattr(record, name)
+        checks.that(0.0 <= said < math.inf, name, f"{said!r} is not a width")
+        checks.that(said <= room, name, f"{said!r} exceeds upper - lower of the pair with the least lower bound")
+    if record.status == "proved":
+        width = record.request.gap * record.upper + record.tie_width + record.allowance
+        closed = record.upper - record.lower <= width * (1.0 + SAME)
+        checks.that(closed and math.isfinite(record.upper), "status", "upper - lower exceeds the requested gap")
+
+
+def _one_se(checks: Checks, record: Record, one: OneSe, plan: FoldPlan) -> None:
+    if not checks.that(plan.k > 1, "one_se", "a single fold has no standard error"):
+        return
+    error = standard_error(record.chosen_folds.error, plan.sizes)
+    right = same(one.standard_error, error, record.cv_error)
+    checks.that(right, "one_se.standard_error", f"is {one.standard_error!r}, the folds give {error!r}")
+    pairs = {(row.gamma, row.tau): row for row in record.table}
+    row = pairs.get((one.gamma, one.tau))
+    if not checks.that(row is not None, "one_se.gamma", "the pair is not in the table") or row is None:
+        return
+    for name in ("cv_error", "lower", "upper"):
+        said, tabled = getattr(one, name), getattr(row, name)
+        checks.that(same(said, tabled), f"one_se.{name}", f"is {said!r}, the table says {tabled!r}")
+    limit = record.cv_error + error
+    best = (record.gamma, record.tau)
+    within = row.upper <= limit * (1.0 + SAME) or (one.gamma, one.tau) == best
+    checks.that(within, "one_se.tau", f"the pair's upper bound exceeds cv_error by more than one SE, {error!r}")
+    for (gamma, tau), other in pairs.items():
+        simpler = tau < one.tau or (tau == one.tau and gamma > one.gamma)
+        if simpler and (other.upper <= limit * (1.0 - SAME) or (gamma, tau) == best):
+            checks.that(False, "one_se.tau", f"gamma {gamma!r}, tau {tau} is simpler and within one SE")
+            break
+
+
+def _descent(checks: Checks, record: Record) -> None:
+    """A descent starts with a row, goes to better ones only, and ends where the record stands."""
+    steps, certified = record.descent, record.work.engine == CERTIFIED_DESCENT
+    checks.that(record.work.engine.startswith("descent"), "descent", f"the engine {record.work.engine!r} has no moves")
+    if not checks.that(len(steps) > 0, "descent", "is empty though the engine is one"):
+        return
+    here: DescentStep | None = None
+    for i, step in enumerate(steps):
+        place = f"descent[{i}]."
+        known = ("start",) if i == 0 else ("gamma", "line")
+        checks.that(step.move in known, f"{place}move", f"{step.move!r} is not one of {', '.join(known)}")
+        checks.that(step.tau in record.request.taus, f"{place}tau", f"{step.tau} was not asked for")
+        value, best = (
+            (one.upper if certified else one.cv_error) if one is not None else math.inf for one in (step, here)
+        )
+        goes = here is None or (step.move == "gamma" and value < best * (1.0 - SAME))
+        checks.that(goes or not step.accepted, f"{place}accepted", "the move is no better than where it came from")
+        if step.move == "gamma":
+            stays = not value < best * (1.0 - PROGRESS)
+            checks.that(stays or step.accepted, f"{place}accepted", "the move is better and was turned down")
+        if certified:
+            inside = step.cv_error <= step.upper * (1.0 + SAME)
+            checks.that(inside, f"{place}cv_error", f"{step.cv_error!r} exceeds upper, {step.upper!r}")
+        here = step if step.accepted else here
+    if not checks.that(here is not None, "descent[0].accepted", "a descent stands where it starts") or here is None:
+        return
+    at = max(i for i, step in enumerate(steps) if step.accepted)
+    for name in ("gamma", "tau", "upper", "cv_error"):
+        said, found = getattr(here, name), getattr(record, name)
+        # a row may be improved after the move was noted, never the other way round
+        right = same(said, found) or (name == "upper" and found <= said)
+        checks.that(right, f"descent[{at}].{name}", f"the last move accepted says {said!r}, the record {found!r}")

@@ -1,0 +1,219 @@
+"""The claims about optimal supports: by trying all of them where they are few, by their neighbours where not."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from dataclasses import dataclass
+
+import numpy as np
+
+from sparsecv_mio.certificate.checks import Checks
+from sparsecv_mio.certificate.claims import own_row, same
+from sparsecv_mio.certificate.enumeration import Design, FoldOptima, enumeration_cost, fold_optima
+from sparsecv_mio.certificate.exchange import EXCHANGE_LIMIT, Exchanges, improvable_folds
+from sparsecv_mio.certificate.record import Record, TableRow
+from sparsecv_mio.certificate.refits import check_optimum, positions
+from sparsecv_mio.certificate.treatment import ENUMERATE_GRID, ENUMERATE_PAIR, Level
+from sparsecv_mio.data.dataset import Dataset
+from sparsecv_mio.data.folds import FoldPlan
+from sparsecv_mio.problem.objective import scored_rows, varying_columns
+
+H_RTOL = 1e-7
+ALLOWANCE_RTOL = 1e-6
+TINY = 1e-300
+COST_LIMIT = 5e10
+
+Supports = list[tuple[int, ...]]
+
+
+@dataclass(frozen=True)
+class Pair:
+    """The truth about one (gamma, tau): h over the tied optima, and over all supports that may pass for tied."""
+
+    low: float
+    high: float
+    loose_low: float
+    loose_high: float
+    optima: FoldOptima
+
+
+def level_of(record: Record, dataset: Dataset, plan: FoldPlan) -> tuple[Level, str]:
+    """How much is enumerated, and the reason where that is not all."""
+    q, taus, gammas = len(varying_columns(dataset.X)), list(record.request.taus), len(record.request.gammas)
+    moves = len(record.descent) + (record.refined is not None)
+    if q > ENUMERATE_PAIR:
+        return Level.NEIGHBOURS, f"p > {ENUMERATE_PAIR}"
+    if enumeration_cost(dataset.n, q, [record.tau], 2, plan.k) > COST_LIMIT:
+        return Level.NEIGHBOURS, "too many rows to try all supports"
+    if q > ENUMERATE_GRID:
+        return Level.PAIR, f"p > {ENUMERATE_GRID}"
+    if enumeration_cost(dataset.n, q, taus, gammas + moves, plan.k) > COST_LIMIT:
+        return Level.PAIR, "too many rows to try all supports of every pair"
+    return Level.GRID, ""
+
+
+class Optimality:
+    """Enumerations of one record, each pair once.
+
+    Parameters
+    ----------
+    supports : list of tuple of int
+        The reported support of every fold, as positions in the data set.
+    """
+
+    def __init__(self, checks: Checks, record: Record, design: Design, plan: FoldPlan, supports: Supports) -> None:
+        self.checks, self.record, self.design, self.plan = checks, record, design, plan
+        place = {int(j): i for i, j in enumerate(self.design.columns)}
+        self.supports = [tuple(place[j] for j in support) for support in supports]
+        self.scored = scored_rows(plan.labels)
+        self._known: dict[tuple[float, int], Pair] = {}
+
+    def truth(self, gamma: float, tau: int) -> Pair:
+        """Enumerate one pair."""
+        if (gamma, tau) not in self._known:
+            reported = self.supports if (gamma, tau) == (self.record.gamma, self.record.tau) else None
+            optima = fold_optima(self.design, self.plan, gamma, tau, reported)
+            ends = (optima.low, optima.high, optima.loose_low, optima.loose_high)
+            low, high, loose_low, loose_high = (float(end.sum()) / self.scored for end in ends)
+            self._known[gamma, tau] = Pair(low, high, loose_low, loose_high, optima)
+        return self._known[gamma, tau]
+
+    # -- enumeration ------------------------------------------------------------------------------------------------
+
+    def enumerate(self, level: Level) -> None:
+        """Check everything that all supports of a fold decide."""
+        checks, record = self.checks, self.record
+        refit = record.refit
+        check_optimum(checks, self.design, refit.gamma, refit.tau, refit, "refit.")
+        before = len(checks.failures)
+        least = min(range(len(record.table)), key=lambda i: record.table[i].lower, default=None)
+        for i, row in enumerate(record.table):
+            if level is Level.GRID or i == least or row is own_row(record):
+                self._row(i, row)
+        if least is not None:
+            self._widths(record.table[least])
+        if level is Level.GRID:
+            checks.part(f"lower and upper of all {len(record.table)} pairs, by enumeration of all supports", before)
+        else:
+            both = "the reported pair and the one of the least lower bound"
+            checks.part(f"{both}, by enumeration of all supports", before)
+        self._supports()
+        self._moves()
+
+    def _row(self, i: int, row: TableRow) -> None:
+        truth, place, checks = self.truth(row.gamma, row.tau), f"table[{i}].", self.checks
+        slack = H_RTOL * truth.high + TINY
+        checks.that(row.lower <= truth.low + slack, f"{place}lower", f"{row.lower!r} exceeds the true {truth.low!r}")
+        checks.that(truth.high <= row.upper + slack, f"{place}upper", f"{row.upper!r} is below the true {truth.high!r}")
+        right = self.record.lower <= truth.low + slack
+        checks.that(right, "lower", f"gamma {row.gamma!r}, tau {row.tau} has h = {truth.low!r}")
+        if row.folds_decided < row.folds:
+            return
+        room = self.design.slack(truth.loose_high, row.gamma, row.tau, ALLOWANCE_RTOL)
+        low, high = truth.loose_low - room, truth.loose_high + room
+        for name in ("lower", "cv_error", "upper"):
+            said = getattr(row, name)
+            words = f"{said!r} is not the h of a decided pair, {truth.low!r}"
+            checks.that(low <= said <= high, f"{place}{name}", words)
+
+    def _widths(self, row: TableRow) -> None:
+        """Ties and rounding of the certificate: those of the pair with the least lower bound."""
+        truth, record = self.truth(row.gamma, row.tau), self.record
+        room = self.design.slack(truth.loose_high, row.gamma, row.tau, ALLOWANCE_RTOL)
+        ties = truth.loose_high - truth.loose_low
+        words = f"the tied supports of the pair with the least lower bound differ by {ties!r}"
+        self.checks.that(record.tie_width <= ties + room, "tie_width", f"{record.tie_width!r}: {words}")
+        said = record.allowance
+        self.checks.that(said <= room, "allowance", f"{said!r} exceeds what rounding can do to h, {room!r}")
+
+    def _supports(self) -> None:
+        own, record, before = own_row(self.record), self.record, len(self.checks.failures)
+        if own is None:
+            return
+        wrong = np.flatnonzero(~self.truth(record.gamma, record.tau).optima.reported_optimal)
+        self._name(wrong.tolist(), own, "another support of the same size fits the fold better")
+        self.checks.part("optimality of the support of every decided fold, by enumeration", before)
+
+    def _name(self, wrong: list[int], own: TableRow, words: str) -> None:
+        """At most as many supports as folds are undecided may be other than the best."""
+        if len(wrong) > own.folds - own.folds_decided:
+            for fold in wrong[:3]:
+                self.checks.that(False, f"chosen_folds[{fold}].support", words)
+
+    def _moves(self) -> None:
+        """Pairs off the grid: the moves of a descent, the refined gamma."""
+        checks, record, before = self.checks, self.record, len(self.checks.failures)
+        saddle = record.descent and not all(math.isfinite(step.upper) for step in record.descent)
+        for i, step in enumerate(record.descent):
+            truth = self.truth(step.gamma, step.tau)
+            below = step.upper >= truth.high * (1.0 - H_RTOL) - TINY
+            checks.that(below, f"descent[{i}].upper", f"{step.upper!r} is below the true {truth.high!r}")
+            ties = truth.loose_high - truth.loose_low
+            room = self.design.slack(truth.high, step.gamma, step.tau, ALLOWANCE_RTOL)
+            width = record.request.gap * truth.high + ties + room
+            if record.status == "proved" and not saddle:
+                wide = f"{step.upper!r} exceeds the true {truth.high!r} by more than the gap"
+                checks.that(step.upper <= truth.loose_high + width, f"descent[{i}].upper", wide)
+        if record.descent:
+            checks.part(f"upper of the {len(record.descent)} moves of the descent, by enumeration", before)
+        refined, before = record.refined, len(checks.failures)
+        if refined is None:
+            return
+        truth = self.truth(refined.gamma, refined.tau)
+        slack = H_RTOL * truth.high + TINY
+        low, high = truth.low + slack, truth.high - slack
+        checks.that(refined.lower <= low, "refined.lower", f"{refined.lower!r} exceeds the true {truth.low!r}")
+        checks.that(high <= refined.upper, "refined.upper", f"{refined.upper!r} is below the true {truth.high!r}")
+        if refined.gamma != record.gamma and record.status == "proved":
+            width = record.request.gap * refined.upper + truth.loose_high - truth.loose_low
+            width += self.design.slack(truth.high, refined.gamma, refined.tau, ALLOWANCE_RTOL)
+            words = f"upper - lower exceeds the requested gap; h is {truth.low!r}"
+            checks.that(refined.upper - refined.lower <= width, "refined.lower", words)
+        checks.part("refined, by enumeration of all supports", before)
+
+    # -- neighbours -------------------------------------------------------------------------------------------------
+
+    def neighbours(self) -> None:
+        """Whether an exchange of one column, or another support of the record, beats more supports than are open."""
+        own, record = own_row(self.record), self.record
+        least = min(record.table, key=lambda row: row.lower, default=None)
+        if least is not None and math.isfinite(record.cv_error):
+            room = self.design.slack(max(record.cv_error, least.lower), least.gamma, least.tau, ALLOWANCE_RTOL)
+            words = f"{record.allowance!r} exceeds what rounding can do to h, {room!r}"
+            self.checks.that(record.allowance <= room, "allowance", words)
+        look = Exchanges(self.design, record.gamma)
+        cost = look.cost(self.supports)
+        if own is None or cost > EXCHANGE_LIMIT:
+            self.checks.reread.append(f"neighbours of the supports ({cost:.0e} operations)")
+            return
+        before, others = len(self.checks.failures), [s for s, _ in Counter(self.supports).most_common()]
+        index = {self.design.dataset.names[j]: i for i, j in enumerate(self.design.columns.tolist())}
+        refit = positions(record.support, index)
+        if refit is not None and len(refit) == min(record.tau, self.design.q) and refit not in others:
+            others.insert(0, refit)
+        found = dict(improvable_folds(self.design, self.plan, record.gamma, self.supports, others))
+        if len(found) > own.folds - own.folds_decided:
+            for fold in sorted(found)[:3]:
+                self.checks.that(False, f"chosen_folds[{fold}].support", found[fold])
+        part = "no exchange of one column and no other support of the record fits a decided fold better"
+        self.checks.part(part, before)
+
+
+def check_refined(checks: Checks, record: Record) -> None:
+    """What needs no enumeration: the tau of the answer, the error inside its interval, no worse than the answer."""
+    refined, before = record.refined, len(checks.failures)
+    if refined is None:
+        return
+    checks.that(refined.tau == record.tau, "refined.tau", f"is {refined.tau}, the answer's is {record.tau}")
+    inside = refined.lower * (1.0 - 1e-12) <= refined.cv_error <= refined.upper * (1.0 + 1e-12)
+    words = f"{refined.cv_error!r} is outside of [{refined.lower!r}, {refined.upper!r}]"
+    checks.that(inside, "refined.cv_error", words)
+    worse = f"{refined.upper!r} is no better than the answer, {record.upper!r}"
+    checks.that(refined.upper <= record.upper, "refined.upper", worse)
+    own = own_row(record)
+    if own is not None and refined.gamma == record.gamma:
+        for name in ("cv_error", "lower", "upper"):
+            said, found = getattr(refined, name), getattr(own, name)
+            checks.that(same(said, found), f"refined.{name}", f"is {said!r}, the table says {found!r} of the pair")
+    checks.part("refined agrees with the answer", before)

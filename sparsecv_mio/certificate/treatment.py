@@ -1,0 +1,261 @@
+"""What `verify` does with every field of a record: recomputed, bounded, or only read.
+
+One table per schema, by the path of the field (`table[].lower`). A test walks the dataclasses and holds the tables
+complete; `sparsecv verify` prints them, docs/cli.md lists them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, fields, is_dataclass
+from enum import IntEnum
+from types import UnionType
+from typing import Annotated, Any, Union, get_args, get_origin, get_type_hints
+
+from sparsecv_mio.certificate.record import ChosenFold, ChosenFolds
+
+ENUMERATE_PAIR = 15  # features that vary up to which the reported pair is enumerated
+ENUMERATE_GRID = 12  # and the whole grid
+
+
+class Level(IntEnum):
+    """How far supports are tried: every pair, the reported pair and the least bound, or neighbours only."""
+
+    GRID = 0
+    PAIR = 1
+    NEIGHBOURS = 2
+
+
+@dataclass(frozen=True)
+class Treatment:
+    """How one field is checked at the three levels: `recomputed`, `bounded: by what`, or `read`."""
+
+    grid: str
+    pair: str
+    neighbours: str
+
+    def at(self, level: Level) -> str:
+        """The words of one level."""
+        return (self.grid, self.pair, self.neighbours)[level]
+
+
+def _always(words: str) -> Treatment:
+    return Treatment(words, words, words)
+
+
+DONE = _always("recomputed")
+READ = _always("read")
+ROWS = "bounded: recomputed for decided pairs, by the true h for others"
+WITHIN = "bounded: by the row's own interval where it is decided"
+TWO_ROWS = f"bounded: of the reported pair and the one of the least lower bound as up to p = {ENUMERATE_GRID}"
+RULE = "bounded: the rule applied to the table"
+SUM = "recomputed"  # of other fields that are checked themselves
+
+DATA: Mapping[str, Treatment] = {
+    "data.n": DONE,
+    "data.p": DONE,
+    "data.target": DONE,
+    "data.fingerprint": DONE,
+    "data.scale": _always("bounded: a known word, with which every refit must agree"),
+    "data.intercept": _always("bounded: a known word, with which every refit must agree"),
+    "data.names": DONE,
+}
+
+RUN: Mapping[str, Treatment] = {
+    "work.mios": READ,
+    "work.nodes": READ,
+    "work.seconds": READ,
+    "work.engine": READ,
+    "work.oracles[].oracle": READ,
+    "work.oracles[].asked": READ,
+    "work.oracles[].mios": READ,
+    "work.oracles[].relaxations": READ,
+    "work.oracles[].columns": READ,
+    "work.oracles[].hits": READ,
+    "work.oracles[].rows": READ,
+    "work.oracles[].nodes": READ,
+    "work.oracles[].seconds": READ,
+    "request.time_limit": READ,
+    "request.threads": READ,
+    "warnings": READ,
+    "versions": READ,
+}
+
+BOUNDS_OF_FIT = Treatment(
+    "bounded: by the least objective of all supports",
+    "bounded: by the least objective of all supports",
+    "bounded: by the objective, lower also by those of all exchanges of one column",
+)
+PROVED = _always("bounded: upper - lower at most the requested gap, 1e-9 at least")
+
+RECORD: Mapping[str, Treatment] = {
+    "schema": _always("bounded: a known word"),
+    "status": _always("bounded: `proved` where upper - lower <= gap upper + tie_width + allowance; else read"),
+    "gamma": _always("bounded: the least upper bound of the table"),
+    "tau": _always("bounded: the least upper bound of the table"),
+    "cv_error": DONE,
+    "lower": Treatment("recomputed", "bounded: the least of the table", "bounded: the least of the table"),
+    "upper": Treatment(ROWS, ROWS, "bounded: the table's; at least cv_error where every fold is decided"),
+    "gap": DONE,
+    "tie_width": Treatment(
+        "bounded: by the ties of the pair with the least lower bound",
+        "bounded: by the ties of the pair with the least lower bound",
+        "bounded: by upper - lower of the pair with the least lower bound",
+    ),
+    "allowance": Treatment(
+        "bounded: by 1e-6 h + 2 r sqrt(h) + r^2, r = 1e-15 of the target's size",
+        "bounded: by 1e-6 h + 2 r sqrt(h) + r^2, r = 1e-15 of the target's size",
+        "bounded: by 1e-6 h + 2 r sqrt(h) + r^2, r = 1e-15 of the target's size, and as tie_width",
+    ),
+    "r_squared": DONE,
+    "support": DONE,
+    "coefficients": DONE,
+    "intercept": DONE,
+    "one_se.gamma": _always(RULE),
+    "one_se.tau": _always(RULE),
+    "one_se.cv_error": _always("bounded: the table's"),
+    "one_se.lower": _always("bounded: the table's"),
+    "one_se.upper": _always("bounded: the table's"),
+    "one_se.standard_error": DONE,
+    "refit.gamma": _always("bounded: the reported pair, or the one-SE pair"),
+    "refit.tau": _always("bounded: the reported pair, or the one-SE pair"),
+    "refit.objective": DONE,
+    "refit.lower": BOUNDS_OF_FIT,
+    "refit.upper": BOUNDS_OF_FIT,
+    "refit.proved": PROVED,
+    "table[].gamma": _always("bounded: the requested grid, once"),
+    "table[].tau": _always("bounded: the requested grid, once"),
+    "table[].cv_error": Treatment(ROWS, TWO_ROWS, WITHIN),
+    "table[].lower": Treatment(ROWS, TWO_ROWS, "read"),
+    "table[].upper": Treatment(ROWS, TWO_ROWS, "read"),
+    "table[].folds_decided": _always("bounded: between 0 and folds; the rest of the supports must be optimal"),
+    "table[].folds": DONE,
+    "chosen_folds[].fold": DONE,
+    "chosen_folds[].support": Treatment(
+        "bounded: optimal in as many folds as are decided",
+        "bounded: optimal in as many folds as are decided",
+        "bounded: in as many folds as are decided no exchange of one column and no other support of the record is "
+        "better",
+    ),
+    "chosen_folds[].error": DONE,
+    **DATA,
+    "folds.spec": DONE,
+    "folds.seed": DONE,
+    "folds.k": DONE,
+    "folds.digest": DONE,
+    "request.gammas": _always("bounded: the grid of the table"),
+    "request.taus": _always("bounded: the grid of the table"),
+    "request.gap": _always("bounded: in [0, 1); status must agree with it"),
+    "request.one_se": _always("bounded: one_se is there"),
+    **RUN,
+    "refined.gamma": READ,
+    "refined.tau": _always("bounded: the answer's"),
+    "refined.cv_error": _always("bounded: by its own lower and upper"),
+    "refined.lower": Treatment("bounded: by the true h, and by the gap where proved", "read", "read"),
+    "refined.upper": Treatment(
+        "bounded: by the true h and the answer's upper", *["bounded: by the answer's upper"] * 2
+    ),
+    "descent[].move": _always("bounded: a start, then gamma or line"),
+    "descent[].gamma": _always("bounded: the last one accepted is the answer's; else read"),
+    "descent[].tau": _always("bounded: one that was asked for"),
+    "descent[].upper": Treatment(
+        "bounded: by the true h, and by the gap where proved; accepted ones fall",
+        *["bounded: accepted ones fall, the last is the answer's"] * 2,
+    ),
+    "descent[].cv_error": _always("bounded: by upper; the last one accepted is the answer's"),
+    "descent[].accepted": _always("bounded: better than where the descent stood, or not"),
+}
+
+PATH: Mapping[str, Treatment] = {
+    "schema": _always("bounded: a known word"),
+    "status": _always("bounded: `proved` where every row is; else read"),
+    "path[].gamma": _always("bounded: the requested grid, once"),
+    "path[].tau": _always("bounded: the requested grid, once"),
+    "path[].support": DONE,
+    "path[].coefficients": DONE,
+    "path[].intercept": DONE,
+    "path[].objective": DONE,
+    "path[].lower": BOUNDS_OF_FIT,
+    "path[].upper": BOUNDS_OF_FIT,
+    "path[].proved": PROVED,
+    **DATA,
+    "request.gammas": _always("bounded: the grid of the path"),
+    "request.taus": _always("bounded: the grid of the path"),
+    "request.gap": _always("bounded: in [0, 1); proved must agree with it"),
+    "request.one_se": READ,
+    **RUN,
+}
+
+FIT: Mapping[str, Treatment] = {
+    "schema": _always("bounded: a known word"),
+    "backend": READ,
+    "formulation": READ,
+    "status": _always("bounded: `proved` where upper - lower <= requested_gap upper + allowance; else read"),
+    "tau": _always("bounded: at least the features of the support"),
+    "gamma": _always("bounded: the objective must agree with it"),
+    "support": _always("bounded: features of the data; that no other is better is read"),
+    "coefficients": DONE,
+    "intercept": DONE,
+    "objective": DONE,
+    "lower": _always("bounded: by the objective"),
+    "upper": _always("bounded: by the objective"),
+    "gap": DONE,
+    "requested_gap": _always("bounded: in [0, 1); status must agree with it"),
+    "allowance": _always("bounded: by a thousandth of upper and 4e-6 of the targets' sum of squares"),
+    "nodes": READ,
+    "cuts": READ,
+    "seconds": READ,
+    "setup_seconds": READ,
+    "stop": READ,
+    "raw_status": READ,
+    **DATA,
+    "warnings": READ,
+    "versions": READ,
+}
+
+
+def field_paths(schema: Any, prefix: str = "") -> Iterator[str]:
+    """Paths of all fields of a dataclass, its inner dataclasses walked, `[]` for the items of a list.
+
+    Examples
+    --------
+    >>> list(field_paths(ChosenFold, "chosen_folds[]."))
+    ['chosen_folds[].fold', 'chosen_folds[].support', 'chosen_folds[].error']
+    """
+    hints = get_type_hints(schema)
+    for field in fields(schema):
+        path, hint = f"{prefix}{field.name}", hints[field.name]
+        if get_origin(hint) in (Union, UnionType):
+            hint = next(part for part in get_args(hint) if part is not type(None))
+        if get_origin(hint) is Annotated:
+            hint = get_args(hint)[0]
+        if hint is ChosenFolds:
+            path, hint = f"{path}[]", ChosenFold
+        elif get_origin(hint) is tuple and is_dataclass(get_args(hint)[0]):
+            path, hint = f"{path}[]", get_args(hint)[0]
+        if is_dataclass(hint):
+            yield from field_paths(hint, f"{path}.")
+        else:
+            yield path
+
+
+def grouped(table: Mapping[str, Treatment], level: Level) -> list[tuple[str, list[str]]]:
+    """Fields by treatment at one level: recomputed first, only read last."""
+    groups: dict[str, list[str]] = {}
+    for path, treatment in table.items():
+        groups.setdefault(treatment.at(level), []).append(path)
+    order = {"recomputed": 0, "read": 2}
+    return sorted(groups.items(), key=lambda item: order.get(item[0], 1))
+
+
+def markdown(table: Mapping[str, Treatment]) -> str:
+    """The table as it stands in docs/cli.md: fields of the same treatment in one row."""
+    groups: dict[Treatment, list[str]] = {}
+    for path, treatment in table.items():
+        groups.setdefault(treatment, []).append(f"`{path}`")
+    lines = [f"| fields | p <= {ENUMERATE_GRID} | p <= {ENUMERATE_PAIR} | beyond |", "|---|---|---|---|"]
+    for treatment, paths in groups.items():
+        words = [treatment.at(level).removeprefix("bounded: ") for level in Level]
+        cells = words if len(set(words)) > 1 else [words[0], "same", "same"]
+        lines.append(f"| {', '.join(paths)} | {' | '.join(cells)} |")
+    return "\n".join(lines)
