@@ -12,6 +12,7 @@ from sparsecv_mio.data.folds import FoldPlan
 from sparsecv_mio.problem.objective import r_squared, standard_error
 
 SAME = 1e-12  # relative: numbers of the record that were once one number
+ALIKE = 1e-7  # relative: upper bounds of one h by different engines; a simpler pair is preferred within
 PROGRESS = 1e-8  # relative fall below which a move of a descent is none
 CERTIFIED_DESCENT = "descent, certified rows"
 
@@ -49,6 +50,10 @@ def check_claims(checks: Checks, record: Record, y: np.ndarray, plan: FoldPlan) 
         checks.part(f"the {len(record.descent)} moves of the descent agree with each other and with the answer", before)
 
 
+def _word(mark: bool) -> str:
+    return "true" if mark else "false"
+
+
 def _null(value: object) -> str:
     return "is null though it was asked for or follows" if value is None else "is given though nothing asks for it"
 
@@ -70,11 +75,13 @@ def _table(checks: Checks, record: Record) -> None:
         checks.that(row.lower <= row.upper, f"{place}lower", f"{row.lower!r} exceeds upper, {row.upper!r}")
         checks.that(row.folds == record.folds.k, f"{place}folds", f"is {row.folds}, there are {record.folds.k}")
         checks.that(0 <= row.folds_decided <= row.folds, f"{place}folds_decided", "is out of range")
-        if row.folds_decided == row.folds:
-            slack = SAME * row.upper
-            inside = row.lower - slack <= row.cv_error <= row.upper + slack
-            checks.that(inside, f"{place}cv_error", f"{row.cv_error!r} is outside of [{row.lower!r}, {row.upper!r}]")
-            checks.that(math.isfinite(row.upper), f"{place}upper", "is unknown though every fold is decided")
+        inside = row.lower * (1.0 - SAME) <= row.cv_error <= row.upper * (1.0 + SAME)
+        checks.that(inside, f"{place}cv_error", f"{row.cv_error!r} is outside of [{row.lower!r}, {row.upper!r}]")
+        open_folds = row.folds_decided < row.folds
+        words = f"is {_word(row.estimate)} though {row.folds_decided} of {row.folds} folds are decided"
+        checks.that(row.estimate == open_folds, f"{place}estimate", words)
+        known = open_folds or math.isfinite(row.upper)
+        checks.that(known, f"{place}upper", "is unknown though every fold is decided")
 
 
 def _headline(checks: Checks, record: Record) -> None:
@@ -84,13 +91,19 @@ def _headline(checks: Checks, record: Record) -> None:
     for name in ("cv_error", "upper"):
         said, tabled = getattr(record, name), getattr(own, name)
         checks.that(same(said, tabled), name, f"is {said!r}, the table says {tabled!r} of the pair")
-    lower, upper = min(row.lower for row in record.table), min(row.upper for row in record.table)
+    checks.equal("estimate", record.estimate, own.estimate)
+    decided = int(np.count_nonzero(record.chosen_folds.decided))
+    words = f"is true in {decided} folds, the table says {own.folds_decided}"
+    checks.that(decided == own.folds_decided, "chosen_folds.decided", words)
+    lower, upper, error = (min(getattr(row, name) for row in record.table) for name in ("lower", "upper", "cv_error"))
     checks.that(same(record.lower, lower), "lower", f"is {record.lower!r}, the least of the table is {lower!r}")
-    least = record.upper == upper or record.upper <= upper * (1.0 + SAME)
-    checks.that(least, "gamma", f"a pair of the table has the upper bound {upper!r}, below {record.upper!r}")
-    if own.folds_decided == own.folds:
-        checks.that(record.cv_error >= record.lower * (1.0 - SAME), "lower", f"{record.lower!r} exceeds cv_error")
-        checks.that(record.cv_error <= record.upper * (1.0 + SAME), "upper", f"{record.upper!r} is below cv_error")
+    least = record.upper == upper or record.upper <= upper * (1.0 + ALIKE)
+    found = record.status != "proved" and record.cv_error <= error * (1.0 + ALIKE)
+    checks.that(
+        least or found, "gamma", f"another pair has the upper bound {upper!r}, the reported one {record.upper!r}"
+    )
+    checks.that(record.lower <= record.cv_error * (1.0 + SAME), "lower", f"{record.lower!r} exceeds cv_error")
+    checks.that(record.cv_error <= record.upper * (1.0 + SAME), "upper", f"{record.upper!r} is below cv_error")
     gap = relative_gap(record.lower, record.upper)
     checks.that(gap == record.gap or abs(gap - record.gap) <= SAME, "gap", f"lower and upper give {gap!r}")
 
@@ -98,7 +111,7 @@ def _headline(checks: Checks, record: Record) -> None:
 def _status(checks: Checks, record: Record) -> None:
     """`proved` and the ties and rounding it rests on: those of the pair with the least lower bound."""
     least = min(record.table, key=lambda row: row.lower, default=None)
-    room = math.inf if least is None else (least.upper - least.lower) + SAME * max(least.upper, record.upper)
+    room = math.inf if least is None else (least.upper - least.lower) + ALIKE * record.upper
     for name in ("tie_width", "allowance"):
         said = getattr(record, name)
         checks.that(0.0 <= said < math.inf, name, f"{said!r} is not a width")
@@ -131,6 +144,22 @@ def _one_se(checks: Checks, record: Record, one: OneSe, plan: FoldPlan) -> None:
         if simpler and (other.upper <= limit * (1.0 - SAME) or (gamma, tau) == best):
             checks.that(False, "one_se.tau", f"gamma {gamma!r}, tau {tau} is simpler and within one SE")
             break
+    _sure_of_one_se(checks, record, one, limit)
+
+
+def _sure_of_one_se(checks: Checks, record: Record, one: OneSe, limit: float) -> None:
+    """`estimate` of the rule: whether an open pair could still change it."""
+    open_rows = [row for row in record.table if row.folds_decided < row.folds]
+    missing = []
+    for row in open_rows:
+        simpler = row.tau < one.tau or (row.tau == one.tau and row.gamma > one.gamma)
+        best = (row.gamma, row.tau) == (record.gamma, record.tau)
+        below = row.lower < record.upper * (1.0 - SAME) or (simpler and row.lower <= limit * (1.0 - SAME))
+        if best or below:
+            missing.append(f"gamma {row.gamma!r}, tau {row.tau}")
+    words = f"is false though {missing[0]} is open and could change the rule" if missing else ""
+    checks.that(one.estimate or not missing, "one_se.estimate", words)
+    checks.that(not one.estimate or bool(open_rows), "one_se.estimate", "is true though every pair is decided")
 
 
 def _descent(checks: Checks, record: Record) -> None:

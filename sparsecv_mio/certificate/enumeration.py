@@ -104,22 +104,24 @@ class Design:
         """The least objective of some supports, refitted on their training rows."""
         return min(self.refit(s, gamma, rows).objective for s in supports)
 
-    def residual_noise(self, gamma: float, tau: int) -> float:
-        """What rounding may do to a held-out residual of a search, in the file's units: `1e-17 size sqrt(n) condition`.
+    def residual_noise(self, h: float, gamma: float, tau: int) -> float:
+        """What rounding may do to a held-out residual of a search, in the file's units.
 
-        A search computes in 64-bit long doubles. The condition number of a fit is at most
-        `sqrt(tau max_j (1 + |z_j|^2 / (gamma/2 s_j^2)))`, as the penalty bounds its least singular value.
+        `r = 1e-17 (100 size + sqrt(n) (c size + c^2 sqrt(h)))`: a search computes in 64-bit long doubles, `size` is the
+        largest target about its centre, h the mean square of the residuals, and the condition number of a fit is at
+        most `c = sqrt(tau max_j (1 + |z_j|^2 / (gamma/2 s_j^2)))`, as the penalty bounds its least singular value.
         """
         penalty = gamma / 2.0 * self.weight
         with np.errstate(divide="ignore", over="ignore"):
             ratio = 1.0 + np.einsum("ij,ij->j", self.Z, self.Z) / penalty
         condition = np.sqrt(min(max(tau, 1) * float(ratio.max(initial=1.0)), 1e36))
         size = float(np.abs(self.t).max()) * self.y_unit
-        return NOISE * size * float(np.sqrt(self.dataset.n) * condition + 100.0)
+        reach = float(np.sqrt(self.dataset.n) * condition) * (size + float(condition) * float(np.sqrt(h)))
+        return NOISE * (100.0 * size + reach)
 
     def slack(self, h: float, gamma: float, tau: int, relative: float) -> float:
-        """What rounding may do to a mean or sum h of squares of residuals: `relative h + 2 r sqrt(h) + r^2`."""
-        noise = self.residual_noise(gamma, tau)
+        """What rounding may do to a mean h of squares of residuals: `relative h + 2 r sqrt(h) + r^2`."""
+        noise = self.residual_noise(h, gamma, tau)
         return relative * h + noise * (2.0 * float(np.sqrt(h)) + noise)
 
     def rounding(self, objective: float) -> float:
@@ -175,14 +177,11 @@ def fold_optima(
     low, high, loose_low, loose_high = (np.zeros(folds.k) for _ in range(4))
     good = np.ones(folds.k, dtype=bool)
     for fold, objective, error in _all_objectives(design, folds, gamma, supports):
-        best = float(objective.min())
-        close = objective <= best * (1.0 + CANDIDATE_RTOL) + CANDIDATE_SHARE * float(design.t @ design.t)
         mine = None if reported is None else tuple(reported[fold])
-        candidates = np.flatnonzero(close)
+        candidates = _candidates(design, objective)
         if error is not None and candidates.size == 1 and (mine is None or index.get(mine) == candidates[0]):
             alone = float(error[candidates[0]]) * design.y_unit * design.y_unit
-            for end in (low, high, loose_low, loose_high):
-                end[fold] = alone
+            low[fold] = high[fold] = loose_low[fold] = loose_high[fold] = alone
             continue
         train, test = folds.train_rows(fold), folds.test_rows(fold)
         fits = [design.refit(s, gamma, train) for s in supports[candidates]]
@@ -192,8 +191,7 @@ def fold_optima(
         near = [held_out_error(m, X, y, test) for m in fits if m.objective <= least * (1.0 + LOOSE_TIES) + doubt]
         low[fold], high[fold], loose_low[fold], loose_high[fold] = min(tied), max(tied), min(near), max(near)
         if mine is not None:
-            objective = design.refit(mine, gamma, train).objective
-            good[fold] = objective <= least * (1.0 + 2.0 * TIE_RTOL) + doubt
+            good[fold] = design.refit(mine, gamma, train).objective <= least * (1.0 + 2.0 * TIE_RTOL) + doubt
     return FoldOptima(low, high, loose_low, loose_high, good)
 
 
@@ -202,8 +200,15 @@ def full_optimum(design: Design, gamma: float, tau: int) -> float:
     supports = design.supports(tau)
     gram, moment = _moments(design, np.zeros(0, dtype=np.int64))
     objective = np.concatenate(list(_gram_objectives(design, gram, moment, gamma, supports)))
-    close = objective <= objective.min() * (1.0 + CANDIDATE_RTOL) + CANDIDATE_SHARE * float(design.t @ design.t)
-    return design.least(supports[close], gamma, None)
+    return design.least(supports[_candidates(design, objective)], gamma, None)
+
+
+def _candidates(design: Design, objective: FloatArray) -> IntArray:
+    """Supports that may be optimal: close to the best objective that is known, or of one that is not (-inf)."""
+    known = np.isfinite(objective)
+    best = float(objective[known].min(initial=np.inf))
+    close = objective <= best * (1.0 + CANDIDATE_RTOL) + CANDIDATE_SHARE * float(design.t @ design.t)
+    return np.flatnonzero(close | ~known)
 
 
 def _all_objectives(
@@ -298,11 +303,11 @@ def _gram_objectives(
         matrix = full[S[:, :, None], S[:, None, :]] / (length[:, :, None] * length[:, None, :])
         c = moment[:-1][S] / length
         values, vectors = np.linalg.eigh(matrix)
-        # 0 makes a candidate for the refit of every support whose solution may have lost its digits
+        # -inf: a candidate for the refit, as the solution may have lost its digits
         lost = ~(values[:, :1] > SINGULAR * values[:, -1:]).all(axis=1)
         values[lost] = 1.0
         parts = np.einsum("kij,ki->kj", vectors, c)
-        yield np.where(lost, 0.0, moment[-1] - np.sum(parts * parts / values, axis=1))
+        yield np.where(lost, -np.inf, moment[-1] - np.sum(parts * parts / values, axis=1))
 
 
 def held_out_errors(

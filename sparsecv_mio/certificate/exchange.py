@@ -90,7 +90,12 @@ class Exchanges:
 
 
 def improvable_folds(
-    design: Design, folds: FoldPlan, gamma: float, supports: list[tuple[int, ...]], others: list[tuple[int, ...]]
+    design: Design,
+    folds: FoldPlan,
+    gamma: float,
+    supports: list[tuple[int, ...]],
+    others: list[tuple[int, ...]],
+    wanted: list[int],
 ) -> Iterator[tuple[int, str]]:
     """Folds whose support is not the best of its neighbours and of other supports, and what beats it.
 
@@ -98,6 +103,8 @@ def improvable_folds(
     ----------
     supports : list of tuple of int
         One per fold, as sorted positions in `design.columns`.
+    wanted : list of int
+        The folds to look at.
     others : list of tuple of int
         Of the same size or smaller, tried in every fold as far as `OTHERS_LIMIT` allows, first ones first.
 
@@ -108,8 +115,9 @@ def improvable_folds(
     look = Exchanges(design, gamma)
     others = others[: max(1, OTHERS_LIMIT // folds.k)]
     names = [design.dataset.names[j] for j in design.columns.tolist()]
-    least = _least_others(design, folds, gamma, others)
-    for fold, support in enumerate(supports):
+    least = _least_others(design, folds, gamma, others, wanted)
+    for fold in wanted:
+        support = supports[fold]
         found, train = look.best(folds.test_rows(fold), support), folds.train_rows(fold)
         if found is not None and look.beats(train, found, support):
             new, old = set(found) - set(support), set(support) - set(found)
@@ -122,13 +130,13 @@ def improvable_folds(
 
 
 def _least_others(
-    design: Design, folds: FoldPlan, gamma: float, others: list[tuple[int, ...]]
+    design: Design, folds: FoldPlan, gamma: float, others: list[tuple[int, ...]], wanted: list[int]
 ) -> dict[int, tuple[int, ...]]:
     """For every fold the one of some supports with the least training objective, by refits of the training rows."""
     if len(others) < 2:
         return dict.fromkeys(range(folds.k), others[0]) if others else {}
     best: dict[int, tuple[int, ...]] = {}
-    for fold in range(folds.k):
+    for fold in wanted:
         train = folds.train_rows(fold)
         values = [design.refit(other, gamma, train).objective for other in others]
         best[fold] = others[int(np.argmin(values))]

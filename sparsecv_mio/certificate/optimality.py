@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from dataclasses import dataclass
+from itertools import islice
 
 import numpy as np
 
@@ -12,7 +13,7 @@ from sparsecv_mio.certificate.checks import Checks
 from sparsecv_mio.certificate.claims import own_row, same
 from sparsecv_mio.certificate.enumeration import Design, FoldOptima, enumeration_cost, fold_optima
 from sparsecv_mio.certificate.exchange import EXCHANGE_LIMIT, Exchanges, improvable_folds
-from sparsecv_mio.certificate.record import Record, TableRow
+from sparsecv_mio.certificate.record import Record, Refined, TableRow
 from sparsecv_mio.certificate.refits import check_optimum, positions
 from sparsecv_mio.certificate.treatment import ENUMERATE_GRID, ENUMERATE_PAIR, Level
 from sparsecv_mio.data.dataset import Dataset
@@ -108,14 +109,17 @@ class Optimality:
         checks.that(truth.high <= row.upper + slack, f"{place}upper", f"{row.upper!r} is below the true {truth.high!r}")
         right = self.record.lower <= truth.low + slack
         checks.that(right, "lower", f"gamma {row.gamma!r}, tau {row.tau} has h = {truth.low!r}")
-        if row.folds_decided < row.folds:
-            return
+        if row.folds_decided == row.folds:
+            self._decided(row, place, truth)
+
+    def _decided(self, row: TableRow | Refined, place: str, truth: Pair) -> None:
+        """Of a pair whose folds are all decided everything is h, ties apart."""
         room = self.design.slack(truth.loose_high, row.gamma, row.tau, ALLOWANCE_RTOL)
         low, high = truth.loose_low - room, truth.loose_high + room
         for name in ("lower", "cv_error", "upper"):
             said = getattr(row, name)
             words = f"{said!r} is not the h of a decided pair, {truth.low!r}"
-            checks.that(low <= said <= high, f"{place}{name}", words)
+            self.checks.that(low <= said <= high, f"{place}{name}", words)
 
     def _widths(self, row: TableRow) -> None:
         """Ties and rounding of the certificate: those of the pair with the least lower bound."""
@@ -128,18 +132,14 @@ class Optimality:
         self.checks.that(said <= room, "allowance", f"{said!r} exceeds what rounding can do to h, {room!r}")
 
     def _supports(self) -> None:
-        own, record, before = own_row(self.record), self.record, len(self.checks.failures)
-        if own is None:
+        record, before = self.record, len(self.checks.failures)
+        if own_row(record) is None:
             return
-        wrong = np.flatnonzero(~self.truth(record.gamma, record.tau).optima.reported_optimal)
-        self._name(wrong.tolist(), own, "another support of the same size fits the fold better")
+        optimal = self.truth(record.gamma, record.tau).optima.reported_optimal
+        for fold in np.flatnonzero(~optimal & record.chosen_folds.decided)[:3].tolist():
+            words = "another support of the same size fits the fold better"
+            self.checks.that(False, f"chosen_folds[{fold}].support", words)
         self.checks.part("optimality of the support of every decided fold, by enumeration", before)
-
-    def _name(self, wrong: list[int], own: TableRow, words: str) -> None:
-        """At most as many supports as folds are undecided may be other than the best."""
-        if len(wrong) > own.folds - own.folds_decided:
-            for fold in wrong[:3]:
-                self.checks.that(False, f"chosen_folds[{fold}].support", words)
 
     def _moves(self) -> None:
         """Pairs off the grid: the moves of a descent, the refined gamma."""
@@ -165,18 +165,15 @@ class Optimality:
         low, high = truth.low + slack, truth.high - slack
         checks.that(refined.lower <= low, "refined.lower", f"{refined.lower!r} exceeds the true {truth.low!r}")
         checks.that(high <= refined.upper, "refined.upper", f"{refined.upper!r} is below the true {truth.high!r}")
-        if refined.gamma != record.gamma and record.status == "proved":
-            width = record.request.gap * refined.upper + truth.loose_high - truth.loose_low
-            width += self.design.slack(truth.high, refined.gamma, refined.tau, ALLOWANCE_RTOL)
-            words = f"upper - lower exceeds the requested gap; h is {truth.low!r}"
-            checks.that(refined.upper - refined.lower <= width, "refined.lower", words)
+        if not refined.estimate:
+            self._decided(refined, "refined.", truth)
         checks.part("refined, by enumeration of all supports", before)
 
     # -- neighbours -------------------------------------------------------------------------------------------------
 
     def neighbours(self) -> None:
         """Whether an exchange of one column, or another support of the record, beats more supports than are open."""
-        own, record = own_row(self.record), self.record
+        record = self.record
         least = min(record.table, key=lambda row: row.lower, default=None)
         if least is not None and math.isfinite(record.cv_error):
             room = self.design.slack(max(record.cv_error, least.lower), least.gamma, least.tau, ALLOWANCE_RTOL)
@@ -184,7 +181,7 @@ class Optimality:
             self.checks.that(record.allowance <= room, "allowance", words)
         look = Exchanges(self.design, record.gamma)
         cost = look.cost(self.supports)
-        if own is None or cost > EXCHANGE_LIMIT:
+        if cost > EXCHANGE_LIMIT:
             self.checks.reread.append(f"neighbours of the supports ({cost:.0e} operations)")
             return
         before, others = len(self.checks.failures), [s for s, _ in Counter(self.supports).most_common()]
@@ -192,10 +189,10 @@ class Optimality:
         refit = positions(record.support, index)
         if refit is not None and len(refit) == min(record.tau, self.design.q) and refit not in others:
             others.insert(0, refit)
-        found = dict(improvable_folds(self.design, self.plan, record.gamma, self.supports, others))
-        if len(found) > own.folds - own.folds_decided:
-            for fold in sorted(found)[:3]:
-                self.checks.that(False, f"chosen_folds[{fold}].support", found[fold])
+        decided = np.flatnonzero(record.chosen_folds.decided).tolist()
+        found = improvable_folds(self.design, self.plan, record.gamma, self.supports, others, decided)
+        for fold, words in islice(found, 3):
+            self.checks.that(False, f"chosen_folds[{fold}].support", words)
         part = "no exchange of one column and no other support of the record fits a decided fold better"
         self.checks.part(part, before)
 
@@ -213,6 +210,7 @@ def check_refined(checks: Checks, record: Record) -> None:
     checks.that(refined.upper <= record.upper, "refined.upper", worse)
     own = own_row(record)
     if own is not None and refined.gamma == record.gamma:
+        checks.equal("refined.estimate", refined.estimate, own.estimate)
         for name in ("cv_error", "lower", "upper"):
             said, found = getattr(refined, name), getattr(own, name)
             checks.that(same(said, found), f"refined.{name}", f"is {said!r}, the table says {found!r} of the pair")

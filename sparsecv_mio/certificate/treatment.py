@@ -117,6 +117,7 @@ RECORD: Mapping[str, Treatment] = {
     "one_se.lower": _always("bounded: the table's"),
     "one_se.upper": _always("bounded: the table's"),
     "one_se.standard_error": DONE,
+    "one_se.estimate": _always("bounded: no open pair of the table could change the rule, or true"),
     "refit.gamma": _always("bounded: the reported pair, or the one-SE pair"),
     "refit.tau": _always("bounded: the reported pair, or the one-SE pair"),
     "refit.objective": DONE,
@@ -128,15 +129,19 @@ RECORD: Mapping[str, Treatment] = {
     "table[].cv_error": Treatment(ROWS, TWO_ROWS, WITHIN),
     "table[].lower": Treatment(ROWS, TWO_ROWS, "read"),
     "table[].upper": Treatment(ROWS, TWO_ROWS, "read"),
-    "table[].folds_decided": _always("bounded: between 0 and folds; the rest of the supports must be optimal"),
+    "table[].folds_decided": Treatment(
+        "bounded: in 0 .. folds; of the reported pair the folds that are decided; all decided: the true h",
+        *["bounded: in 0 .. folds; of the reported pair the folds that are decided"] * 2,
+    ),
     "table[].folds": DONE,
+    "table[].estimate": DONE,
     "chosen_folds[].fold": DONE,
     "chosen_folds[].support": Treatment(
-        "bounded: optimal in as many folds as are decided",
-        "bounded: optimal in as many folds as are decided",
-        "bounded: in as many folds as are decided no exchange of one column and no other support of the record is "
-        "better",
+        "bounded: optimal where decided",
+        "bounded: optimal where decided",
+        "bounded: where decided no exchange of one column and no other support of the record is better",
     ),
+    "chosen_folds[].decided": _always("bounded: true in `folds_decided` folds of the pair; as support"),
     "chosen_folds[].error": DONE,
     **DATA,
     "folds.spec": DONE,
@@ -150,11 +155,16 @@ RECORD: Mapping[str, Treatment] = {
     **RUN,
     "refined.gamma": READ,
     "refined.tau": _always("bounded: the answer's"),
-    "refined.cv_error": _always("bounded: by its own lower and upper"),
-    "refined.lower": Treatment("bounded: by the true h, and by the gap where proved", "read", "read"),
-    "refined.upper": Treatment(
-        "bounded: by the true h and the answer's upper", *["bounded: by the answer's upper"] * 2
+    "refined.cv_error": Treatment(
+        "recomputed unless an estimate, which is bounded by lower and upper",
+        *["bounded: by its own lower and upper"] * 2,
     ),
+    "refined.lower": Treatment("bounded: by the true h, which it is unless an estimate", *["bounded: by cv_error"] * 2),
+    "refined.upper": Treatment(
+        "bounded: by the true h, which it is unless an estimate, and the answer's upper",
+        *["bounded: by the answer's upper"] * 2,
+    ),
+    "refined.estimate": Treatment("bounded: the rest must be the true h, or true", "read", "read"),
     "descent[].move": _always("bounded: a start, then gamma or line"),
     "descent[].gamma": _always("bounded: the last one accepted is the answer's; else read"),
     "descent[].tau": _always("bounded: one that was asked for"),
@@ -164,6 +174,7 @@ RECORD: Mapping[str, Treatment] = {
     ),
     "descent[].cv_error": _always("bounded: by upper; the last one accepted is the answer's"),
     "descent[].accepted": _always("bounded: better than where the descent stood, or not"),
+    "estimate": DONE,
 }
 
 PATH: Mapping[str, Treatment] = {

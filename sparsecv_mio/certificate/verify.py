@@ -13,7 +13,7 @@ import math
 import numpy as np
 
 from sparsecv_mio.certificate.checks import Checks, VerifyReport
-from sparsecv_mio.certificate.claims import check_claims
+from sparsecv_mio.certificate.claims import check_claims, own_row
 from sparsecv_mio.certificate.enumeration import Design, enumeration_cost, held_out_errors
 from sparsecv_mio.certificate.fit_record import FitRecord
 from sparsecv_mio.certificate.optimality import COST_LIMIT, H_RTOL, Optimality, Supports, check_refined, level_of
@@ -140,14 +140,17 @@ def _errors(checks: Checks, record: Record, design: Design, plan: FoldPlan, supp
     before, gamma, tau = len(checks.failures), record.gamma, record.tau
     found, how = held_out_errors(design.dataset, plan, supports, gamma, design.scale, design.intercept)
     said, rows = record.chosen_folds.error, scored_rows(plan.labels)
-    mean, noise = float(found.sum()) / rows, design.residual_noise(gamma, tau)
+    mean = float(found.sum()) / rows
+    noise = design.residual_noise(mean, gamma, tau)
     # a residual is a difference of numbers of the target's size: near 0 it is exact only against that size
     reach = H_RTOL * np.sqrt(found) + (FOLD_RTOL * math.sqrt(mean) + noise) * np.sqrt(plan.sizes)
     wrong = np.flatnonzero(~(np.abs(np.sqrt(np.maximum(said, 0.0)) - np.sqrt(found)) <= reach) | (said < 0.0))
     for fold in wrong[:3].tolist():
         checks.close(f"chosen_folds[{fold}].error", float(said[fold]), float(found[fold]), 0.0)
     checks.part(f"held-out error of every fold ({how})", before)
-    before, sum_of = len(checks.failures), float(said.sum()) / rows
+    before, sum_of, own = len(checks.failures), float(said.sum()) / rows, own_row(record)
+    if own is not None and own.folds_decided < own.folds:  # an estimate is moved into the interval of its pair
+        sum_of, mean = (min(max(value, own.lower), own.upper) for value in (sum_of, mean))
     checks.close("cv_error", record.cv_error, sum_of, 1e-12 * sum_of)
     checks.close("cv_error", record.cv_error, mean, design.slack(mean, gamma, tau, H_RTOL))
     checks.part("cv_error", before)
