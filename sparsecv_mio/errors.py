@@ -56,6 +56,12 @@ class Inconsistent(SparseCVError):
     exit_code = 1
 
 
+class OutOfTime(SparseCVError):
+    """The time limit, or a stop, came before there was anything to answer with."""
+
+    exit_code = 3
+
+
 class CorruptStore(SparseCVError):
     """A record or checkpoint on disk cannot be read back."""
 

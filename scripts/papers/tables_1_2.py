@@ -27,8 +27,11 @@ from _runs import held, warm_up  # noqa: E402
 from sparsecv_mio.data.dataset import Dataset  # noqa: E402
 from sparsecv_mio.data.folds import FoldPlan, make_folds  # noqa: E402
 from sparsecv_mio.data.standard import StandardData, standardize  # noqa: E402
-from sparsecv_mio.search.driver import Clock, CrossValidation, Grid, cross_validate  # noqa: E402
+from sparsecv_mio.search.clock import Clock  # noqa: E402
+from sparsecv_mio.search.driver import cross_validate  # noqa: E402
 from sparsecv_mio.search.methods import METHODS  # noqa: E402
+from sparsecv_mio.search.request import Grid  # noqa: E402
+from sparsecv_mio.search.run import CrossValidation  # noqa: E402
 
 GAMMAS = (0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0)
 TOLERANCES = (5e-2, 1e-2, 1e-4)

@@ -196,6 +196,12 @@ class _Job:
         self.tell: Callable[[int, int, float], None] | None = None
         self.moments: Iterable[tuple[int, Moments]] | None = None
         self.found: Found | None = None
+        self.stop: threading.Event | None = None
+
+    @property
+    def stopped(self) -> bool:
+        """Whether what is left keeps the interval [0, inf)."""
+        return self.stop is not None and self.stop.is_set()
 
     @property
     def mode(self) -> Which:
@@ -206,6 +212,7 @@ class _Job:
         self, threads: int, progress: Callable[[int, int], None] | None, stop: threading.Event | None
     ) -> BoundsTable | PrintedTable:
         """All rows first, then every fold."""
+        self.stop = stop
         self._all_rows()
         sources: Iterable[tuple[int, Moments | None]] = (
             ((j, None) for j in range(self.folds.k))
@@ -215,7 +222,7 @@ class _Job:
         for done, _ in enumerate(self._each(sources, threads), start=1):
             if progress is not None:
                 progress(done, self.folds.k)
-            if stop is not None and stop.is_set():
+            if self.stopped:
                 break
         if self.which == PRINTED:
             return self._printed_table()
@@ -263,6 +270,8 @@ class _Job:
         moments = None if self.wide else row_moments(self.data, slice(0, self.data.n))
         known: list[Support] = list(self.given)
         for g, gamma in enumerate(self.gammas):
+            if self.stopped:
+                break
             begin = time.perf_counter()
             full = self._make(rows, None, moments, gamma, g)
             full.try_supports(known)
@@ -282,7 +291,9 @@ class _Job:
 
     def _fold(self, fold: int, moments: Moments | None) -> None:
         rows = self.folds.train_rows(fold) if self.wide else np.zeros(0, dtype=np.int64)
-        for g, gamma in enumerate(self.gammas):
+        for g, gamma in enumerate(self.gammas[: len(self.shared)]):
+            if self.stopped:
+                break
             begin = time.perf_counter()
             here = self._make(rows, fold, moments, gamma, g)
             if isinstance(here, FoldBounds):
@@ -329,7 +340,7 @@ class _Job:
 
     def _training_loss(self) -> None:
         """`h_j >= (lower bound on all rows) - (incumbent of the fold)`, docs/theory/bounds.md 5."""
-        for g in range(len(self.gammas)):
+        for g in range(len(self.full_lower)):
             upper = self.table.objective_upper[g]
             floor = self.full_lower[g][:, None] - np.where(np.isfinite(upper), upper, np.inf)
             self.table.raise_lower(g, floor, Origin.TRAINING)

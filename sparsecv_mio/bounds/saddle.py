@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -40,6 +41,7 @@ def saddle_point(
     iterations: int = 500,
     level: float | None = None,
     start: FloatArray | None = None,
+    expired: Callable[[], bool] | None = None,
 ) -> SaddlePoint:
     """Ascend the concave `D_tau(r) = 2 r'y - ||r||^2 - (tau largest (x_j'r)^2) / lam` by supergradients.
 
@@ -56,6 +58,8 @@ def saddle_point(
         f of a known support: steps are Polyak's towards it; without, towards a target above the best value so far.
     start : (n,) array, optional
         Dual point of a neighbouring problem (another tau, all rows); any is valid.
+    expired : callable, optional
+        True ends the ascent with what it holds.
 
     Notes
     -----
@@ -86,7 +90,7 @@ def saddle_point(
         slope = 2.0 * (y - r - X[:, top] @ score[top] / lam)
         target = best + stall if level is None else max(level, best + 1e-12 * abs(best))
         square = float(slope @ slope)
-        if square <= 1e-30 * float(y @ y):
+        if square <= 1e-30 * float(y @ y) or (expired is not None and expired()):
             break
         r = r + slope * ((target - value) / square)
     size = float(np.linalg.norm(best_r)) * (float(np.linalg.norm(y)) + float(np.linalg.norm(best_r)))

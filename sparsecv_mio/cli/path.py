@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import typer
 
-from sparsecv_mio.cli import ending, options, parse, session
+from sparsecv_mio.cli import Began, ending, options, parse, session
+
+if TYPE_CHECKING:
+    from sparsecv_mio.data.dataset import Dataset
 
 app = typer.Typer(add_completion=False, rich_markup_mode=None)
 
@@ -36,20 +41,22 @@ def path(
     workers = parse.threads(threads, session.cores())
     session.check_outputs({"--json": json}, [data])
     with session.interruptible() as stop:
-        dataset = session.read_data(data, target, features, drop, ())
-        sizes = parse.default_taus(dataset.p, dataset.n) if tau is None else parse.taus(tau, dataset.p)
+        def ready() -> tuple[Dataset, tuple[int, ...]]:
+            dataset = session.read_data(data, target, features, drop, ())
+            return dataset, parse.default_taus(dataset.p, dataset.n) if tau is None else parse.taus(tau, dataset.p)
+
+        dataset, sizes = session.in_time(ready, stop, seconds)
 
         from sparsecv_mio.cli import live
+        from sparsecv_mio.report.tables import print_path  # after a limit there is no time to load it
         from sparsecv_mio.search.driver import best_subsets
 
-        session.before_the_engine(stop)
         with live.progress_view(quiet, stop) as progress:
             record = best_subsets(
                 dataset, gammas=grid, taus=sizes, scale=scale, intercept=intercept,
                 threads=workers, progress=progress, stop=stop, gap=gap, time_limit=seconds,
+                began=Began.moment,
             )  # fmt: skip
-
-    from sparsecv_mio.report.tables import print_path
 
     return ending.deliver(
         session.EXIT_CODE[record.status], lambda screen: print_path(screen, record, brief=quiet),

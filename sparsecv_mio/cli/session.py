@@ -5,20 +5,23 @@ from __future__ import annotations
 import os
 import signal
 import threading
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
-from sparsecv_mio.cli import parse
+from sparsecv_mio.cli import Began, parse
 from sparsecv_mio.cli.ending import tell
-from sparsecv_mio.errors import BadInput
+from sparsecv_mio.errors import BadInput, OutOfTime
 from sparsecv_mio.files import check_writable
 
 if TYPE_CHECKING:
     from sparsecv_mio.data.dataset import Dataset
     from sparsecv_mio.data.folds import FoldPlan
 
+T = TypeVar("T")
+
+LOADING_GRACE = 0.4  # seconds after the limit in which a search may still begin: a small one answers at once
 EXIT_CODE = {"proved": 0, "limit": 3, "interrupted": 130}
 OWN_TARGET = (".npz", ".svm", ".svmlight", ".libsvm")
 READ_BY_ARROW = (".csv", ".tsv", ".parquet")
@@ -110,6 +113,30 @@ def interruptible() -> Iterator[Stop]:
         yield stop
     finally:
         signal.signal(signal.SIGINT, previous)
+
+
+def in_time(work: Callable[[], T], stop: threading.Event, seconds: float | None) -> T:
+    """What `work` returns, which comes before the search: reading the data, loading the engine.
+
+    Raises
+    ------
+    KeyboardInterrupt
+        If it was interrupted.
+    OutOfTime
+        If the limit, from the start of the process, is over before.
+    """
+    from sparsecv_mio.search.attend import attended
+    from sparsecv_mio.search.clock import Clock
+
+    def too_early() -> T:
+        if stop.is_set():
+            raise KeyboardInterrupt
+        raise OutOfTime(f"--time-limit: {seconds:g} seconds were over before the data were read: give more")
+
+    found = attended(work, Clock(seconds, stop, Began.moment), too_early, grace=LOADING_GRACE)
+    if stop.is_set():
+        raise KeyboardInterrupt
+    return found
 
 
 def before_the_engine(stop: threading.Event) -> None:

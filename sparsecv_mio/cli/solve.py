@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from sparsecv_mio.cli import ending, options, parse, session
+from sparsecv_mio.cli import Began, ending, options, parse, session
 from sparsecv_mio.errors import BadInput, SparseCVError
+
+if TYPE_CHECKING:
+    from sparsecv_mio.data.dataset import Dataset
+    from sparsecv_mio.data.folds import FoldPlan
 
 app = typer.Typer(add_completion=False, rich_markup_mode=None)
 
@@ -156,19 +160,21 @@ def solve(
         raise BadInput(f"--tau-step {tau_step}: goes with --method descent")
 
     with session.interruptible() as stop:
-        from sparsecv_mio.data.folds import fold_columns
+        def ready() -> tuple[Dataset, FoldPlan, tuple[int, ...]]:
+            from sparsecv_mio.data.folds import fold_columns
 
-        dataset = session.read_data(data, target, features, drop, fold_columns(folds))
-        plan = session.make_plan(folds, dataset, seed, quiet)
-        if one_se and plan.k < 2:
-            raise BadInput("--one-se: a single fold has no standard error")
-        n_train = dataset.n - int(plan.sizes.max())
-        sizes = parse.sizes(tau, dataset.p, n_train)
+            dataset = session.read_data(data, target, features, drop, fold_columns(folds))
+            plan = session.make_plan(folds, dataset, seed, quiet)
+            if one_se and plan.k < 2:
+                raise BadInput("--one-se: a single fold has no standard error")
+            return dataset, plan, parse.sizes(tau, dataset.p, dataset.n - int(plan.sizes.max()))
+
+        dataset, plan, sizes = session.in_time(ready, stop, seconds)
 
         from sparsecv_mio.cli import live
+        from sparsecv_mio.report.tables import print_answer  # after a limit there is no time to load it
         from sparsecv_mio.search.driver import cross_validate
 
-        session.before_the_engine(stop)
         lost: list[SparseCVError] = []
         with live.progress_view(quiet, stop) as progress:
             record = cross_validate(
@@ -176,10 +182,8 @@ def solve(
                 threads=workers, progress=progress, stop=stop, gap=gap, time_limit=seconds, engine=engine,
                 method=method, backend=backend, formulation=formulation, mio_budget=mio_budget, refine=refine,
                 tau_step=tau_step, checkpoint=checkpoint or resume, resume=resume, trace=trace, oracles=helpers,
-                lost=lost.append,
+                lost=lost.append, began=Began.moment,
             )  # fmt: skip
-
-    from sparsecv_mio.report.tables import print_answer
 
     return ending.deliver(
         session.EXIT_CODE[record.status], lambda screen: print_answer(screen, record, brief=quiet),

@@ -26,8 +26,11 @@ from sparsecv_mio.formulation.outcome import Limits
 from sparsecv_mio.problem.accumulate import row_moments
 from sparsecv_mio.search.cells import State, Where
 from sparsecv_mio.search.checkpoint import below
-from sparsecv_mio.search.driver import Clock, CrossValidation, Grid, Progress
+from sparsecv_mio.search.clock import Clock
 from sparsecv_mio.search.one_cell import NATIVE, UNLIMITED, CellSolver
+from sparsecv_mio.search.progress import Progress
+from sparsecv_mio.search.request import Grid
+from sparsecv_mio.search.run import CrossValidation, for_every_gamma
 from sparsecv_mio.search.stored import check_like
 from sparsecv_mio.search.vendor_cell import VENDOR_GAP
 
@@ -118,7 +121,12 @@ class OneByOne(CrossValidation):
         """Heuristic supports on all rows, by gamma."""
         assert self.all_rows is not None
         problem, taus = self.all_rows.problem(self.data, 1.0), self.grid.taus.tolist()
-        return [solve_path(problem.with_gamma(float(gamma)), taus, effort=0) for gamma in self.grid.gammas]
+        found: dict[int, PathResult] = {}
+        for g, gamma in enumerate(self.grid.gammas.tolist()):
+            if found and self.clock.expired():
+                break
+            found[g] = solve_path(problem.with_gamma(gamma), taus, effort=0, expired=self.clock.expired)
+        return for_every_gamma(found, len(self.grid.gammas))
 
     def begin(self) -> None:
         """Heuristic supports on all rows and in every fold: something to report, and to start from."""

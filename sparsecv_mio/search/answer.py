@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -10,14 +9,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sparsecv_mio.certificate.record import (
-    PATH_SCHEMA,
     SCHEMA,
     ChosenFolds,
     DataInfo,
     FoldInfo,
     OneSe,
-    PathRecord,
-    PathRow,
     Record,
     Refit,
     Request,
@@ -28,19 +24,14 @@ from sparsecv_mio.certificate.record import (
 )
 from sparsecv_mio.data.standard import StandardData
 from sparsecv_mio.errors import Inconsistent
-from sparsecv_mio.formulation.backends.native.path import PathCell, solve_path
-from sparsecv_mio.problem.accumulate import Moments, row_moments
+from sparsecv_mio.formulation.backends.native.cell import PathCell
 from sparsecv_mio.problem.objective import r_squared
 from sparsecv_mio.problem.problem import FloatArray, SparseProblem
 from sparsecv_mio.problem.refit import refit_rows
 from sparsecv_mio.search import one_se as one_standard_error
-from sparsecv_mio.search.candidates import VALUE_RTOL, fit_from_moments
 from sparsecv_mio.search.cells import CellTable, PairBounds
 
 if TYPE_CHECKING:
-    from sparsecv_mio.search.clock import Clock
-    from sparsecv_mio.search.progress import Progress
-    from sparsecv_mio.search.request import Grid
     from sparsecv_mio.search.run import CrossValidation
 
 IntArray = NDArray[np.int64]
@@ -71,6 +62,8 @@ def _fit_support(
 ) -> _AllRows:
     """Fit by QR of the rows; of many rows from their moments, where those are at hand and accurate enough."""
     if problem is not None and data.n * len(support) > MANY_NUMBERS:
+        from sparsecv_mio.search.candidates import VALUE_RTOL, fit_from_moments
+
         beta, value, error = fit_from_moments(problem, support)
         if error <= VALUE_RTOL * value:
             return _AllRows(support, beta, value, error, problem.v_mean, problem.r_mean)
@@ -182,6 +175,8 @@ class _Answer:
         cell = self.run.full[g].cells[tau]
         if cell.complete or self.run.clock.expired() or self.run.all_rows is None:
             return cell
+        from sparsecv_mio.formulation.backends.native.path import solve_path
+
         problem = self.run.all_rows.problem(self.data, gamma)
         again = solve_path(
             problem, [tau], starts=[cell.support], effort=self.run.effort, expired=self.run.clock.expired
@@ -273,75 +268,3 @@ def check_intervals(record: Record) -> None:
     for name, lower, value, upper in ends:
         if not lower <= value <= upper:
             raise Inconsistent(f"{name}: {value!r} lies outside of [{lower!r}, {upper!r}]; please report this")
-
-
-def build_path(
-    data: StandardData,
-    grid: Grid,
-    gap: float,
-    clock: Clock,
-    threads: int | None,
-    time_limit: float | None,
-    progress: Callable[[Progress], None] | None,
-) -> PathRecord:
-    """Best subsets on all rows for every gamma, in rounds of growing effort."""
-    from threadpoolctl import threadpool_limits
-
-    from sparsecv_mio.search.progress import Progress
-    from sparsecv_mio.search.run import EFFORT_GROWTH, FIRST_EFFORT
-
-    moments: Moments = row_moments(data, slice(0, data.n))
-    problem = moments.problem(data, 1.0)
-    cells: dict[tuple[int, int], PathCell] = {}
-    nodes, effort, done = 0, FIRST_EFFORT, 0
-    total = len(grid.gammas) * len(grid.taus)
-    with threadpool_limits(limits=1):
-        left = {g: grid.taus.tolist() for g in range(len(grid.gammas))}
-        while left:
-            starts: list[IntArray] = []
-            for g in sorted(left, key=lambda g: -grid.gammas[g]):
-                here = problem.with_gamma(float(grid.gammas[g]))
-                mine = [cells[g, t].support for t in left[g] if (g, t) in cells]
-                result = solve_path(here, left[g], starts=starts + mine, effort=effort, expired=clock.expired)
-                starts = [cell.support for cell in result.cells.values()]
-                nodes += result.nodes
-                for t, cell in result.cells.items():
-                    cells[g, t] = cell
-                left[g] = [] if result.finished else [t for t in left[g] if not cells[g, t].complete]
-                done = total - sum(len(rest) for rest in left.values())
-                if progress is not None:
-                    progress(Progress(done, total, nodes, 0.0, np.inf, clock.seconds))
-            left = {g: rest for g, rest in left.items() if rest}
-            effort *= EFFORT_GROWTH
-            if clock.expired():
-                break
-    rows = []
-    for g, gamma in enumerate(grid.gammas.tolist()):
-        for tau in grid.taus.tolist():
-            refit, support, coefficients, intercept = all_rows_fit(
-                data, gamma, problem.with_gamma(gamma), cells[g, tau], gap
-            )
-            rows.append(
-                PathRow(
-                    gamma=gamma,
-                    tau=tau,
-                    support=support,
-                    coefficients=coefficients,
-                    intercept=intercept,
-                    objective=refit.objective,
-                    lower=refit.lower,
-                    upper=refit.upper,
-                    proved=refit.proved,
-                )
-            )
-    status = "proved" if all(row.proved for row in rows) else "interrupted" if clock.stop.is_set() else "limit"
-    return PathRecord(
-        schema=PATH_SCHEMA,
-        status=status,
-        path=tuple(rows),
-        work=Work(sum(cell.branched for cell in cells.values()), nodes, clock.seconds, "path"),
-        data=data_info(data),
-        request=Request(tuple(grid.gammas.tolist()), tuple(grid.taus.tolist()), gap, False, time_limit, threads),
-        warnings=data.warnings,
-        versions=versions(),
-    )

@@ -336,8 +336,15 @@ class Descent:
         if one_se:
             self.here.one_se, self.here.progress = True, None
             self.here.decide_rest()
-        record = build_record(self.here, one_se=one_se, time_limit=time_limit, threads=threads)
-        mode = self.here.engines() if self.tau_step is TauStep.SADDLE else "certified rows"
+        return self.told(build_record(self.here, one_se=one_se, time_limit=time_limit, threads=threads), self.here)
+
+    def standing(self) -> CrossValidation | None:
+        """The row where the descent stands, or the first one before it stands anywhere."""
+        return self.here if self.here is not None or self.trial is None else self.trial.run
+
+    def told(self, record: Record, row: CrossValidation) -> Record:
+        """The record of a row, with the moves that led there."""
+        mode = row.engines() if self.tau_step is TauStep.SADDLE else "certified rows"
         nodes, mios = self.spent
         work = replace(record.work, mios=mios, nodes=nodes, seconds=self.clock.seconds, engine=f"descent, {mode}")
         done = self.over and self.certain and self.tau_step is TauStep.MIO and record.status == "proved"

@@ -1,4 +1,8 @@
-"""Certified cross-validation over a grid of (gamma, tau), by the method that is asked for."""
+"""Certified cross-validation over a grid of (gamma, tau), by the method that is asked for.
+
+The search runs in a thread of its own (:mod:`sparsecv_mio.search.conduct`), so that a limit holds; no kernel and no
+solver is imported before it.
+"""
 
 from __future__ import annotations
 
@@ -6,29 +10,22 @@ import os
 import threading
 import warnings
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from functools import partial
+from typing import TYPE_CHECKING
 
 from sparsecv_mio.certificate.record import PathRecord, Record
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.folds import FoldPlan
-from sparsecv_mio.data.standard import standardize
-from sparsecv_mio.errors import BadInput, SparseCVError
-from sparsecv_mio.search.allfolds import Engine
-from sparsecv_mio.search.answer import build_path, build_record, check_intervals
-from sparsecv_mio.search.checkpoint import carry_out
+from sparsecv_mio.errors import SparseCVError
+from sparsecv_mio.search.answer import build_record
+from sparsecv_mio.search.attend import attended
 from sparsecv_mio.search.clock import Clock
-from sparsecv_mio.search.descent import Descent, TauStep
-from sparsecv_mio.search.last_answer import score_one_pair
-from sparsecv_mio.search.oracles import Oracles, chosen
-from sparsecv_mio.search.progress import Progress
-from sparsecv_mio.search.refine import refined
-from sparsecv_mio.search.request import Grid, check_method, check_options, word_of
-from sparsecv_mio.search.run import CrossValidation
-from sparsecv_mio.search.trace import Trace
+from sparsecv_mio.search.course import Asked, Course
+from sparsecv_mio.search.request import Grid, check_options
+from sparsecv_mio.search.subsets import Subsets
 
-__all__ = ["Clock", "CrossValidation", "Grid", "Progress", "best_subsets", "cross_validate"]
-
-File = str | os.PathLike[str] | None
+if TYPE_CHECKING:
+    from sparsecv_mio.search.progress import Progress
 
 
 def cross_validate(
@@ -57,6 +54,7 @@ def cross_validate(
     trace: str | os.PathLike[str] | None = None,
     oracles: str | Sequence[str] | None = None,
     lost: Callable[[SparseCVError], None] | None = None,
+    began: float | None = None,
 ) -> Record:
     """Find the CV-optimal (tau, gamma) of a grid and prove it.
 
@@ -76,7 +74,8 @@ def cross_validate(
     one_se : bool
         Apply the one-standard-error rule and refit at its pair.
     time_limit : float, optional
-        Seconds; the best answer so far is returned with valid bounds.
+        Seconds; the best answer so far is returned with valid bounds, a second later at most, whatever the search is
+        at (:mod:`sparsecv_mio.search.attend`).
     threads : int, optional
         Folds solved at once; all cores by default.
     progress : callable, optional
@@ -112,6 +111,8 @@ def cross_validate(
     lost : callable, optional
         Called with what went wrong when the checkpoint or the trace could not be written (a full disk, say); the run
         goes on to its answer. Without it there is a warning.
+    began : float, optional
+        Moment of `time.monotonic` from which the limit counts; this call by default.
 
     Returns
     -------
@@ -122,6 +123,8 @@ def cross_validate(
     ------
     BadInput
         If the grid or an option is out of range.
+    OutOfTime
+        If the limit comes before the data are in standard coordinates.
 
     Examples
     --------
@@ -135,63 +138,27 @@ def cross_validate(
     >>> record.status, record.tau, record.support
     ('proved', 2, ('x1', 'x3'))
     """
-    from sparsecv_mio.search.methods import AUTO, METHODS, ROUNDS, method_for
-
     check_options(dataset, folds, gap, one_se, time_limit, threads)
-    chosen(oracles)
-    how, how_tau = word_of(Engine, engine, "engine"), word_of(TauStep, tau_step, "tau step")
-    check_method(method, backend, mio_budget, how_tau, formulation)
-    if one_se and method == "bounds":
-        raise BadInput("the one-standard-error rule needs pairs decided: not with the method bounds")
-    grid = Grid.of(gammas, taus, dataset.p)
-    clock = Clock(time_limit, stop)
-    data = standardize(dataset, scale, intercept)
-    workers = threads or os.cpu_count() or 1
-    if method == "descent":
-        descent = Descent(data, folds, grid, gap, clock, workers, progress, how_tau)
-        if one_se and descent.tau_step is TauStep.SADDLE:
-            raise BadInput("the one-standard-error rule needs certified bounds: not with the tau step saddle")
-        descent.oracles = oracles
-        _carry_out(descent, checkpoint, resume, trace, lost or _warn)
-        return descent.record(one_se=one_se, time_limit=time_limit, threads=threads)
-    run: CrossValidation
-    if method == AUTO:
-        method = method_for(len(grid.gammas), data.q, folds.k, gap, one_se, backend, engine)
-    if method == ROUNDS:
-        run = CrossValidation(data, folds, grid, gap, clock, workers, progress, how)
-    else:
-        one_by_one = METHODS[method](data, folds, grid, gap, clock, workers, progress, backend, mio_budget)
-        one_by_one.formulation = formulation
-        run = one_by_one
-    run.oracles = Oracles(run, oracles)
-    run.one_se = one_se
-    _carry_out(run, checkpoint, resume, trace, lost or _warn)
-    score_one_pair(run)
-    record = build_record(run, one_se=one_se, time_limit=time_limit, threads=threads)
-    if refine:
-        record = replace(record, refined=refined(record, run))
-        check_intervals(record)
-    return record
+    clock = Clock(time_limit, stop, began)
+    asked = Asked(
+        dataset, folds, Grid.of(gammas, taus, dataset.p), scale, intercept, gap, one_se, time_limit, threads, progress,
+        engine, method, backend, formulation, mio_budget, refine, tau_step, checkpoint, resume, trace, oracles,
+        lost or _warn,
+    )  # fmt: skip
+    course = Course(clock, asked, partial(build_record, one_se=one_se, time_limit=time_limit, threads=threads))
+    return attended(partial(_search, course), clock, course.answer, course.prepare)
+
+
+def _search(course: Course) -> Record:
+    """Standard coordinates first: from there on there is an answer, even while the engine is being loaded."""
+    course.begin()
+    from sparsecv_mio.search.conduct import conduct
+
+    return conduct(course)
 
 
 def _warn(error: SparseCVError) -> None:
     warnings.warn(str(error), stacklevel=4)
-
-
-def _carry_out(
-    run: CrossValidation | Descent, checkpoint: File, resume: File, trace: File, lost: Callable[[SparseCVError], None]
-) -> None:
-    """Run to the end, stored and traced on the way."""
-    watcher = Trace(trace) if trace is not None else None
-    if watcher is not None:
-        run.watch = lambda: watcher.visit(run)
-    failures = [carry_out(run, checkpoint, resume)]
-    if watcher is not None:
-        watcher.close(run)
-        failures.append(watcher.failure)
-    for failure in failures:
-        if failure is not None:
-            lost(failure)
 
 
 def best_subsets(
@@ -206,6 +173,7 @@ def best_subsets(
     threads: int | None = None,
     progress: Callable[[Progress], None] | None = None,
     stop: threading.Event | None = None,
+    began: float | None = None,
 ) -> PathRecord:
     """Best subset of every size on all rows, each with its certified interval.
 
@@ -221,6 +189,6 @@ def best_subsets(
     """
     check_options(dataset, None, gap, False, time_limit, threads)
     grid = Grid.of(gammas, taus, dataset.p)
-    return build_path(
-        standardize(dataset, scale, intercept), grid, gap, Clock(time_limit, stop), threads, time_limit, progress
-    )
+    clock = Clock(time_limit, stop, began)
+    subsets = Subsets(dataset, scale, intercept, grid, gap, clock, threads, time_limit, progress)
+    return attended(subsets.solve, clock, subsets.record)

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from sparsecv_mio.data.folds import FoldPlan
 from sparsecv_mio.data.standard import StandardData
-from sparsecv_mio.formulation.backends.native.path import PathCell, PathResult, solve_path
+from sparsecv_mio.formulation.backends.native.path import PathCell, PathResult, never, solve_path
 from sparsecv_mio.problem.accumulate import Moments
 from sparsecv_mio.problem.problem import FloatArray, SparseProblem
 from sparsecv_mio.search.candidates import Fits, FoldRows
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 IntArray = NDArray[np.int64]
 WORST_ROUNDING = 1e-5  # of a held-out error, beyond which knowing the support does not decide a cell
-GRACE = 0.5  # seconds after the limit in which open cells are still bounded by relaxations
+GRACE = 0.15  # seconds after the limit in which open cells are still bounded by relaxations
 NO_ERROR = 1e-9  # of the mean square of the target: no held-out error is asked to be known better
 
 
@@ -62,6 +62,7 @@ class FoldJob:
         self.oracles = oracles
         self.data, self.folds, self.gammas, self.taus = data, folds, gammas, taus
         self.full, self.cells, self.effort, self.expired = full, cells, effort, expired
+        self.over: Callable[[], bool] = never  # True leaves the rest of a fold
         self.late: float | None = None  # when the limit was first seen to have passed
 
     def run(self, fold: int, training: Moments, wanted: NDArray[np.bool_]) -> int:
@@ -74,6 +75,8 @@ class FoldJob:
             open_taus = np.flatnonzero(wanted[g])
             if len(open_taus) == 0:
                 continue
+            if self.over():
+                break
             gamma = float(self.gammas[g])
             here = problem.with_gamma(gamma)
             starts = [cell.support for cell in self.full[g].cells.values()] + neighbours

@@ -62,7 +62,8 @@ class JointSearch(OneByOne):
     >>> from sparsecv_mio.data.dataset import Dataset
     >>> from sparsecv_mio.data.folds import make_folds
     >>> from sparsecv_mio.data.standard import standardize
-    >>> from sparsecv_mio.search.driver import Clock, Grid
+    >>> from sparsecv_mio.search.clock import Clock
+    >>> from sparsecv_mio.search.request import Grid
     >>> rng = np.random.default_rng(0)
     >>> X = rng.normal(size=(40, 5))
     >>> data = Dataset.from_arrays(X, 2 * X[:, 1] - X[:, 3] + 0.1 * rng.normal(size=40))
@@ -77,8 +78,8 @@ class JointSearch(OneByOne):
 
     name = "joint"
 
-    def prepare(self) -> None:
-        """Best subsets on all rows, who solves the cells, and nothing listed yet."""
+    def __init__(self, *asked: Any) -> None:
+        super().__init__(*asked)
         shape = self.cells.lower.shape[:2]
         self.attempts = np.zeros(shape, dtype=np.int64)
         self.shared = np.zeros(shape, dtype=bool)  # pairs that a tree for all folds has seen
@@ -90,7 +91,6 @@ class JointSearch(OneByOne):
         self.full_lists: dict[int, FullListing] = {}
         self.full_data: FullData | None = None
         self.roots: dict[int, Root | None] = {}
-        super().prepare()
 
     def begin(self) -> None:
         """The best supports on all rows, in every fold: something to report, and to start from."""
@@ -100,6 +100,8 @@ class JointSearch(OneByOne):
         self.prepare()
         left = []
         for g in range(len(self.grid.gammas)):
+            if self.clock.expired():
+                break
             root = self.root(g)
             if root is not None:
                 look(root, self.full[g])
@@ -117,6 +119,8 @@ class JointSearch(OneByOne):
         for fold, moments in self.oracles.training_moments():
             made = self.solver.store.keep(fold, moments)
             for g in gammas:
+                if self.clock.expired():
+                    break
                 rows = np.flatnonzero(~np.isfinite(self.cells.nominal[g, :, fold]))
                 known = {tau: _unproved(cell) for tau, cell in self.full[g].cells.items()}
                 here = made.problem.with_gamma(float(self.grid.gammas[g]))

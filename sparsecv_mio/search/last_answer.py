@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
 from sparsecv_mio.search.allfolds.full import FullData, Listing
 from sparsecv_mio.search.fold_job import FoldJob
@@ -27,16 +28,34 @@ def score_one_pair(run: CrossValidation) -> None:
     missing = ~np.isfinite(run.cells.nominal)
     count = missing.sum(axis=2)
     if count.min() == 0:
+        _bound(run)
         return
     known = np.where(missing, 0.0, run.cells.nominal).sum(axis=2)
     g, t = (int(i) for i in np.unravel_index(int(np.lexsort((known.ravel(), count.ravel()))[0]), count.shape))
     if count[g, t] > FEW_FOLDS and run.folds.sizes.max() <= SMALL_FOLD:
         _leave_out(run, g, t)
-    which = np.flatnonzero(~np.isfinite(run.cells.nominal[g, t]))
-    wanted = np.zeros(count.shape, dtype=bool)
-    wanted[g, t] = True
+    _visit(run, (g, t), np.flatnonzero(~np.isfinite(run.cells.nominal[g, t])))
+    _bound(run)
+
+
+def _bound(run: CrossValidation) -> None:
+    """See to an upper bound in every fold of the pair that will be reported."""
+    if not run.clock.expired():
+        return
+    pair = run.bounds().answer(run.gap, run.grid.gammas, run.grid.taus)
+    unknown = ~np.isfinite(run.cells.upper[pair])
+    if int(unknown.sum()) <= FEW_FOLDS:
+        _visit(run, pair, np.flatnonzero(unknown))
+
+
+def _visit(run: CrossValidation, pair: tuple[int, int], which: NDArray[np.int64]) -> None:
+    """The best support at hand and the bounds that hold without a proof, in some folds of a pair."""
+    wanted = np.zeros(run.cells.nominal.shape[:2], dtype=bool)
+    wanted[pair] = True
     job = FoldJob(run.data, run.folds, run.grid.gammas, run.grid.taus, run.full, run.cells, 0, lambda: True)
     for fold, moments in run.oracles.training_moments(which.tolist()):
+        if run.clock.abandoned.is_set():
+            break
         job.run(fold, moments, wanted)
 
 

@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 if TYPE_CHECKING:
+    from sparsecv_mio.search.clock import Clock
     from sparsecv_mio.search.run import CrossValidation
+
+
+COMPILING = "compiling kernels (first use)"
 
 
 @dataclass(frozen=True)
@@ -68,3 +74,33 @@ def progress_of(run: CrossValidation) -> Progress:
         best=(float(grid.gammas[now.best[0]]), int(grid.taus[now.best[1]])),
         taus=tuple(TauProgress(tau, a, b, each, low, high) for tau, a, b, low, high in rows),
     )
+
+
+class Reports:
+    """Hands reports on, and says in between that kernels are being compiled."""
+
+    def __init__(self, progress: Callable[[Progress], None], clock: Clock) -> None:
+        self.progress, self.clock = progress, clock
+        self.last = Progress(0, 0, 0, 0.0, np.inf, 0.0)
+
+    def __call__(self, state: Progress) -> None:
+        """Take a report."""
+        self.last = state
+        self.progress(state)
+
+    def compiling(self) -> None:
+        """A kernel is not in the cache."""
+        self.progress(replace(self.last, seconds=self.clock.seconds, stage=COMPILING))
+
+
+@contextmanager
+def reports(progress: Callable[[Progress], None] | None, clock: Clock) -> Iterator[Callable[[Progress], None] | None]:
+    """Reports to `progress`, word of compilation among them while in here."""
+    if progress is None:
+        yield None
+        return
+    from sparsecv_mio.kernels.compilation import watched
+
+    told = Reports(progress, clock)
+    with watched(told.compiling):
+        yield told

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from sparsecv_mio.data.folds import FoldPlan
 from sparsecv_mio.data.standard import StandardData
 from sparsecv_mio.errors import CorruptStore
-from sparsecv_mio.formulation.backends.native.path import PathResult, solve_path
+from sparsecv_mio.formulation.backends.native.path import PathCell, PathResult, solve_path
 from sparsecv_mio.problem.accumulate import Moments, row_moments
 from sparsecv_mio.search import one_se
 from sparsecv_mio.search.allfolds import Engine, solve_all_folds
@@ -30,7 +30,6 @@ from sparsecv_mio.search.threads import run_folds
 from sparsecv_mio.search.trace import head_of, moment_of
 
 FIRST_EFFORT, EFFORT_GROWTH = 1 << 13, 8
-MANY_FOLDS = 1000  # a limit may leave the rest of a round unvisited
 MANY_CELLS, REPORT_SECONDS = 100_000, 0.2  # summing so many cells after every fold would cost more than the folds
 FULL_SHARE = 0.1  # of the time limit, for the first pass on all rows
 
@@ -137,13 +136,15 @@ class CrossValidation:
             return self.clock.share_spent(FULL_SHARE)
 
         for g in np.argsort(-self.grid.gammas, kind="stable").tolist():
+            if found and self.clock.expired():
+                break
             here = problem.with_gamma(float(self.grid.gammas[g]))
             found[g] = solve_path(
                 here, self.grid.taus.tolist(), starts=starts, effort=self.effort, expired=first_pass_over
             )
             starts = [cell.support for cell in found[g].cells.values()]
             self.nodes += found[g].nodes
-        self.full = [found[g] for g in range(len(self.grid.gammas))]
+        self.full = for_every_gamma(found, len(self.grid.gammas))
 
     def all_folds(self) -> None:
         """Decide what one tree can decide for all folds at once; the rest is left to the rounds."""
@@ -153,6 +154,8 @@ class CrossValidation:
         full = FullData(self.data, self.folds, self.all_rows, self.grid.taus, self.cells, self.threads)
         full.named = self.oracles.named_in_any_fold
         for g in self.oracles.gamma_order(self.grid.gammas):
+            if self.clock.expired():
+                break
             if self.passed[g]:
                 continue
             nodes, decided = solve_all_folds(
@@ -255,6 +258,7 @@ class CrossValidation:
             self.data, self.folds, self.grid.gammas, self.grid.taus, self.full, self.cells, self.effort,
             self.clock.expired, self.oracles,
         )  # fmt: skip
+        job.over = self.clock.expired
         while self.rest:
             # moments are made per visit: parts only where somebody stores the state between them
             size = max(8 * self.threads, self.folds.k // 16) if self.at_safe_point is not None else len(self.rest)
@@ -266,8 +270,11 @@ class CrossValidation:
             ):
                 self.nodes += nodes
                 self._report()
-                if self.at_safe_point is None and self.folds.k > MANY_FOLDS and self.clock.expired():
+                if self.clock.expired():
                     break
+            if self.clock.expired():  # which folds were worked on is not known: the next round asks for what is open
+                self.rest = []
+                break
             del self.rest[:size]
             if self.rest:
                 self._safe()
@@ -300,3 +307,22 @@ class CrossValidation:
             return
         self._reported = time.monotonic()
         self.progress(self.progress_now())
+
+
+def for_every_gamma(found: dict[int, PathResult], gammas: int) -> list[PathResult]:
+    """Results on all rows by gamma; one that a limit left out gets the supports of another, of which nothing is known.
+
+    Empty where there is none at all.
+    """
+    if not found:
+        return []
+    near = {g: min(found, key=lambda other: abs(other - g)) for g in range(gammas)}
+    return [found[g] if g in found else _supports_alone(found[near[g]]) for g in range(gammas)]
+
+
+def _supports_alone(result: PathResult) -> PathResult:
+    cells = {
+        tau: PathCell(tau, cell.support, 0.0, np.inf, (), (), 0.0, complete=False, branched=False)
+        for tau, cell in result.cells.items()
+    }
+    return PathResult(cells, 0, False)

@@ -12,6 +12,7 @@ nor a dual point, goes into a fold.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 
@@ -24,7 +25,7 @@ from sparsecv_mio.formulation.backends.native.path import PathCell, PathResult
 from sparsecv_mio.kernels import starts
 from sparsecv_mio.problem.problem import FloatArray
 from sparsecv_mio.problem.refit import refit_rows
-from sparsecv_mio.search.run import CrossValidation
+from sparsecv_mio.search.run import CrossValidation, for_every_gamma
 
 IntArray = NDArray[np.int64]
 
@@ -66,7 +67,14 @@ class Guess:
     rounded: IntArray
 
 
-def guess(rows: Rows, lam: float, tau: int, iterations: int, start: FloatArray | None) -> Guess:
+def guess(
+    rows: Rows,
+    lam: float,
+    tau: int,
+    iterations: int,
+    start: FloatArray | None,
+    expired: Callable[[], bool] | None = None,
+) -> Guess:
     """Solve the saddle-point problem of one tau."""
     q = rows.X.shape[1]
     if tau == 0:
@@ -75,7 +83,7 @@ def guess(rows: Rows, lam: float, tau: int, iterations: int, start: FloatArray |
     if tau >= q:
         everything = np.arange(q)
         return Guess(rows.y, 0.0, everything, everything)
-    point = saddle_point(rows.X, rows.y, lam, tau, iterations=iterations, start=start)
+    point = saddle_point(rows.X, rows.y, lam, tau, iterations=iterations, start=start, expired=expired)
     width = min(max(FAVOURITES * tau, FEWEST), q)
     by_average = np.argsort(-point.z, kind="stable")[:width]
     by_score = np.argsort(-np.abs(rows.X.T @ point.r), kind="stable")[:width]
@@ -130,19 +138,22 @@ class SaddleRun(CrossValidation):
     def begin(self) -> None:
         """Guesses on all rows, for every gamma: where the folds start, and the bound of the training loss."""
         self.whole = Rows.of(self.data, slice(0, self.data.n))
-        self.full = []
-        for gamma in self.grid.gammas.tolist():
+        found: dict[int, PathResult] = {}
+        for g, gamma in enumerate(self.grid.gammas.tolist()):
+            if found and self.clock.expired():
+                break
             mine = self._guesses(self.whole, gamma / 2.0)
             supports = supports_of(self.whole, gamma / 2.0, mine)
             cells = {tau: self._on_all_rows(gamma, tau, mine[tau], support) for tau, support in supports.items()}
-            self.full.append(PathResult(cells, 0, False))
+            found[g] = PathResult(cells, 0, False)
+        self.full = for_every_gamma(found, len(self.grid.gammas))
 
     def _guesses(self, rows: Rows, lam: float) -> dict[int, Guess]:
         found: dict[int, Guess] = {}
         last: FloatArray | None = None
         for tau in self.grid.taus.tolist():
             steps = 1 if self.clock.expired() else COLD_ITERATIONS if last is None else WARM_ITERATIONS
-            found[tau] = guess(rows, lam, tau, steps, last)
+            found[tau] = guess(rows, lam, tau, steps, last, self.clock.expired)
             last = found[tau].r if 0 < tau < self.data.q else None
         return found
 
@@ -206,6 +217,8 @@ class SaddleRun(CrossValidation):
         g, t = (int(i) for i in np.unravel_index(int(np.argmin(missing)), missing.shape))
         tau, lam = int(self.grid.taus[t]), float(self.grid.gammas[g]) / 2.0
         for fold in np.flatnonzero(~np.isfinite(self.cells.nominal[g, t])).tolist():
+            if self.clock.abandoned.is_set():
+                return
             rows = Rows.of(self.data, self.folds.train_rows(fold))
             found = supports_of(rows, lam, {tau: guess(rows, lam, tau, 1, None)})
             self._score(g, tau, fold, found[tau])

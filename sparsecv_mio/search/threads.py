@@ -26,11 +26,15 @@ def run_folds(
             return
         with ThreadPoolExecutor(threads) as pool:
             flying: set[Future[Result]] = set()
-            for fold, given in source:
-                flying.add(pool.submit(work, fold, given))
-                if len(flying) >= 2 * threads:
-                    done, flying = wait(flying, return_when=FIRST_COMPLETED)
-                    for future in done:
-                        yield future.result()
-            for future in flying:
-                yield future.result()
+            try:
+                for fold, given in source:
+                    flying.add(pool.submit(work, fold, given))
+                    if len(flying) >= 2 * threads:
+                        done, flying = wait(flying, return_when=FIRST_COMPLETED)
+                        for future in done:
+                            yield future.result()
+                for future in flying:
+                    yield future.result()
+            finally:
+                for future in flying:
+                    future.cancel()

@@ -16,7 +16,9 @@ from sparsecv_mio.data.standard import standardize
 from sparsecv_mio.errors import BadInput
 from sparsecv_mio.problem.refit import refit_rows
 from sparsecv_mio.search.allfolds import Engine
-from sparsecv_mio.search.driver import Clock, CrossValidation, Grid
+from sparsecv_mio.search.clock import Clock
+from sparsecv_mio.search.request import Grid
+from sparsecv_mio.search.run import CrossValidation
 
 F_RTOL, H_RTOL = 1.1e-9, 1e-7
 GAMMAS = [0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0]

@@ -14,7 +14,9 @@ from sparsecv_mio.certificate.record import Record
 from sparsecv_mio.data.standard import standardize
 from sparsecv_mio.problem.objective import brute_force_cell
 from sparsecv_mio.search.answer import build_record
-from sparsecv_mio.search.driver import Clock, CrossValidation, Grid
+from sparsecv_mio.search.clock import Clock
+from sparsecv_mio.search.request import Grid
+from sparsecv_mio.search.run import CrossValidation
 
 F_RTOL, H_RTOL = 1e-9, 1e-7
 H_FLOOR = 1e-10  # of the mean square of the target: a held-out error far below it is rounding

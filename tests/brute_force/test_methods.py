@@ -18,8 +18,10 @@ from sparsecv_mio.data.standard import standardize
 from sparsecv_mio.errors import BadInput
 from sparsecv_mio.formulation.backends import get_backend
 from sparsecv_mio.search.algorithm1 import Algorithm1
-from sparsecv_mio.search.driver import Clock, Grid, cross_validate
+from sparsecv_mio.search.clock import Clock
+from sparsecv_mio.search.driver import cross_validate
 from sparsecv_mio.search.methods import BY_MIO, METHODS
+from sparsecv_mio.search.request import Grid
 
 INSIDE = 0.9e-9  # ties, a little inside of the engine's tolerance
 GAPS = (0.0, 1e-4, 5e-2)

@@ -289,8 +289,9 @@ def test_an_unwritable_record_is_refused_before_the_work(place: str, tmp_path: P
 def test_a_limit_leaves_valid_bounds(solve: Solve, capsys: pytest.CaptureFixture[str]) -> None:
     hard = ["--target", "y", "--gamma", "0.01", "--tau", "10:12", "--time-limit", "1", "--threads", "1"]
     record = solve(str(INSTANCES / "diabetes64.csv"), *hard, code=3)
-    assert record["status"] == "limit" and record["lower"] < record["upper"]
-    assert record["lower"] <= record["cv_error"] <= record["upper"]
+    assert record["status"] == "limit"
+    assert record["upper"] is None or record["lower"] < record["upper"]  # None: a slow machine, nothing bounded yet
+    assert record["lower"] <= record["cv_error"] <= (record["upper"] or np.inf)
     assert "limit reached" in capsys.readouterr().out
 
 
@@ -316,7 +317,8 @@ def test_ctrl_c_keeps_the_answer(tmp_path: Path) -> None:
     os.close(terminal)
     assert pressed and code == 130
     record = json.loads(path.read_text())
-    assert record["status"] == "interrupted" and record["lower"] <= record["cv_error"] <= record["upper"]
+    assert record["status"] == "interrupted"
+    assert record["lower"] <= record["cv_error"] <= (record["upper"] or np.inf)
     assert b"stopping" in seen and b"interrupted: best answer so far" in seen
     assert run(["verify", str(path), str(INSTANCES / "diabetes64.csv")]) == 0
 

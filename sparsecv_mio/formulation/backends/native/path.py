@@ -8,12 +8,13 @@ large or n <= p (theory section 4). Nothing is guessed: both get budgets that gr
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 from itertools import combinations
 from math import comb
 
 import numpy as np
 
+from sparsecv_mio.formulation.backends.native.cell import PathCell as PathCell
+from sparsecv_mio.formulation.backends.native.cell import PathResult as PathResult
 from sparsecv_mio.formulation.backends.native.normal_form import IntArray, NormalForm, normal_form
 from sparsecv_mio.formulation.backends.native.perspective import BoolArray, Candidates, PerspectiveTree
 from sparsecv_mio.kernels import path_tree, starts
@@ -27,38 +28,6 @@ NODE_RATIO = 16  # path nodes worth one perspective node
 SWAP_ROUNDS = 4
 MOST_TRIED = 4096  # supports of a size that are all tried where a tree cannot tell them apart
 MOST_REFITTED = 512  # the same where not even their values can be trusted
-
-
-@dataclass(frozen=True, eq=False)
-class PathCell:
-    """What is known of one tau: `lower <= min f <= upper = f(support)` in the units of the problem.
-
-    `complete` says that `candidates` holds every support that can be optimal, up to copies, to columns that are
-    constant in training, and to a target that is; then `lower` is `upper` less the rounding margin.
-    """
-
-    tau: int
-    support: IntArray
-    lower: float
-    upper: float
-    candidates: tuple[IntArray, ...]
-    values: tuple[float, ...]
-    margin: float
-    complete: bool
-    branched: bool
-
-
-@dataclass(frozen=True, eq=False)
-class PathResult:
-    """Cells by tau and the nodes they cost; `finished` when every cell is complete or can never be.
-
-    `reused` counts nodes that the dual point of their parent closed, without a relaxation of their own.
-    """
-
-    cells: dict[int, PathCell]
-    nodes: int
-    finished: bool
-    reused: int = 0
 
 
 def never() -> bool:

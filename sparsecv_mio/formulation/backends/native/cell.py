@@ -1,0 +1,42 @@
+"""What a solver of best subsets says of one tau, and of several. Loads no kernel."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+IntArray = NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False)
+class PathCell:
+    """What is known of one tau: `lower <= min f <= upper = f(support)` in the units of the problem.
+
+    `complete` says that `candidates` holds every support that can be optimal, up to copies, to columns that are
+    constant in training, and to a target that is; then `lower` is `upper` less the rounding margin.
+    """
+
+    tau: int
+    support: IntArray
+    lower: float
+    upper: float
+    candidates: tuple[IntArray, ...]
+    values: tuple[float, ...]
+    margin: float
+    complete: bool
+    branched: bool
+
+
+@dataclass(frozen=True, eq=False)
+class PathResult:
+    """Cells by tau and the nodes they cost; `finished` when every cell is complete or can never be.
+
+    `reused` counts nodes that the dual point of their parent closed, without a relaxation of their own.
+    """
+
+    cells: dict[int, PathCell]
+    nodes: int
+    finished: bool
+    reused: int = 0

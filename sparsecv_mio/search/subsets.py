@@ -1,0 +1,150 @@
+"""Best subsets of every size on all rows: what `sparsecv path` calls."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sparsecv_mio.certificate.record import PATH_SCHEMA, PathRecord, PathRow, Request, Work, versions
+from sparsecv_mio.data.dataset import Dataset
+from sparsecv_mio.data.standard import StandardData, standardize
+from sparsecv_mio.errors import OutOfTime
+from sparsecv_mio.formulation.backends.native.cell import PathCell
+from sparsecv_mio.problem.accumulate import row_moments
+from sparsecv_mio.search.answer import all_rows_fit, data_info
+from sparsecv_mio.search.clock import Clock
+from sparsecv_mio.search.plain import plain_supports
+from sparsecv_mio.search.request import Grid
+
+if TYPE_CHECKING:
+    from sparsecv_mio.problem.problem import SparseProblem
+    from sparsecv_mio.search.progress import Progress
+
+IntArray = NDArray[np.int64]
+
+
+@dataclass(eq=False)
+class Subsets:
+    """A search for the best subset of every (gamma, tau), which is an answer at every moment.
+
+    Attributes
+    ----------
+    dataset, scale, intercept, grid, gap, clock, threads, time_limit, progress
+        What was asked.
+    data : StandardData, optional
+        Once the data are in standard coordinates.
+    cells : dict of (gamma, tau) to PathCell
+        What is known, by row of the grid and size.
+    """
+
+    dataset: Dataset
+    scale: str
+    intercept: str
+    grid: Grid
+    gap: float
+    clock: Clock
+    threads: int | None
+    time_limit: float | None
+    progress: Callable[[Progress], None] | None
+    data: StandardData | None = None
+    cells: dict[tuple[int, int], PathCell] = field(default_factory=dict)
+    nodes: int = 0
+
+    def solve(self) -> PathRecord:
+        """Rounds of growing effort over what is open."""
+        data = self.data = standardize(self.dataset, self.scale, self.intercept)
+        problem = row_moments(data, slice(0, data.n)).problem(data, 1.0)
+        self._rounds(problem)
+        return self.record(problem)
+
+    def _rounds(self, problem: SparseProblem) -> None:
+        from threadpoolctl import threadpool_limits
+
+        from sparsecv_mio.search.progress import reports
+        from sparsecv_mio.search.run import EFFORT_GROWTH, FIRST_EFFORT
+
+        effort = FIRST_EFFORT
+        left = {g: self.grid.taus.tolist() for g in range(len(self.grid.gammas))}
+        with threadpool_limits(limits=1), reports(self.progress, self.clock) as progress:
+            while left and not self.clock.expired():
+                left = self._round(problem, left, effort, progress)
+                effort *= EFFORT_GROWTH
+
+    def _round(
+        self,
+        problem: SparseProblem,
+        left: dict[int, list[int]],
+        effort: int,
+        progress: Callable[[Progress], None] | None,
+    ) -> dict[int, list[int]]:
+        """Give every open (gamma, tau) some effort; what is still open."""
+        from sparsecv_mio.formulation.backends.native.path import solve_path
+        from sparsecv_mio.search.progress import Progress
+
+        starts: list[IntArray] = []
+        total = len(self.grid.gammas) * len(self.grid.taus)
+        for g in sorted(left, key=lambda g: -self.grid.gammas[g]):
+            if self.clock.expired():
+                break
+            here = problem.with_gamma(float(self.grid.gammas[g]))
+            mine = [self.cells[g, t].support for t in left[g] if (g, t) in self.cells]
+            result = solve_path(here, left[g], starts=starts + mine, effort=effort, expired=self.clock.expired)
+            starts = [cell.support for cell in result.cells.values()]
+            self.nodes += result.nodes
+            self.cells.update({(g, t): cell for t, cell in result.cells.items()})
+            left[g] = [] if result.finished else [t for t in left[g] if not self.cells[g, t].complete]
+            done = total - sum(len(rest) for rest in left.values())
+            if progress is not None:
+                progress(Progress(done, total, self.nodes, 0.0, np.inf, self.clock.seconds))
+        return {g: rest for g, rest in left.items() if rest}
+
+    def record(self, problem: SparseProblem | None = None) -> PathRecord:
+        """The record of what is known now; no kernel is called without the moments of `problem`.
+
+        Raises
+        ------
+        OutOfTime
+            If the data are not even in standard coordinates.
+        """
+        data = self.data
+        if data is None:
+            raise OutOfTime("no answer yet: the data were still being prepared; give more time")
+        known = dict(self.cells)
+        rows = []
+        for g, gamma in enumerate(self.grid.gammas.tolist()):
+            missing = [tau for tau in self.grid.taus.tolist() if (g, tau) not in known]
+            for tau, (support, value) in plain_supports(data, gamma, missing).items():
+                known[g, tau] = PathCell(tau, support, 0.0, value, (), (), 0.0, complete=False, branched=False)
+            at_gamma = problem.with_gamma(gamma) if problem is not None else None
+            rows += [self._row(data, gamma, at_gamma, known[g, tau]) for tau in self.grid.taus.tolist()]
+        done = all(row.proved for row in rows)
+        status = "proved" if done else "interrupted" if self.clock.stop.is_set() else "limit"
+        asked = self.grid.gammas.tolist(), self.grid.taus.tolist()
+        return PathRecord(
+            schema=PATH_SCHEMA,
+            status=status,
+            path=tuple(rows),
+            work=Work(sum(cell.branched for cell in known.values()), self.nodes, self.clock.seconds, "path"),
+            data=data_info(data),
+            request=Request(tuple(asked[0]), tuple(asked[1]), self.gap, False, self.time_limit, self.threads),
+            warnings=data.warnings,
+            versions=versions(),
+        )
+
+    def _row(self, data: StandardData, gamma: float, problem: SparseProblem | None, cell: PathCell) -> PathRow:
+        refit, support, coefficients, intercept = all_rows_fit(data, gamma, problem, cell, self.gap)
+        return PathRow(
+            gamma=gamma,
+            tau=cell.tau,
+            support=support,
+            coefficients=coefficients,
+            intercept=intercept,
+            objective=refit.objective,
+            lower=refit.lower,
+            upper=refit.upper,
+            proved=refit.proved,
+        )

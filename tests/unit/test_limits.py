@@ -1,0 +1,132 @@
+"""A limit holds whatever the search is at, and leaves an answer that the checker accepts."""
+
+from __future__ import annotations
+
+import threading
+import time
+
+import numpy as np
+import pytest
+
+from sparsecv_mio.certificate.verify import verify
+from sparsecv_mio.data.dataset import Dataset
+from sparsecv_mio.data.folds import make_folds
+from sparsecv_mio.data.standard import standardize
+from sparsecv_mio.search.attend import GRACE, attended
+from sparsecv_mio.search.clock import Clock
+from sparsecv_mio.search.driver import best_subsets, cross_validate
+from sparsecv_mio.search.plain import plain_answer, plain_supports
+from sparsecv_mio.search.request import Grid
+
+LATE = 2.0  # seconds after a limit that a loaded machine is allowed here
+
+
+def made(n: int, p: int, seed: int = 0, offset: float = 0.0) -> Dataset:
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, p)) + offset
+    return Dataset.from_arrays(X, X[:, 0] - 2.0 * X[:, p // 2] + 0.3 * rng.normal(size=n))
+
+
+@pytest.fixture
+def held(monkeypatch: pytest.MonkeyPatch) -> threading.Event:
+    """Searches that hang in their first step, as in a long call of somebody's library, until the event is set."""
+    from sparsecv_mio.search.algorithm1 import OneByOne
+    from sparsecv_mio.search.joint import JointSearch
+    from sparsecv_mio.search.run import CrossValidation
+    from sparsecv_mio.search.saddle_run import SaddleRun
+    from sparsecv_mio.search.subsets import Subsets
+
+    release = threading.Event()
+    for kind in (CrossValidation, OneByOne, JointSearch, SaddleRun):
+        monkeypatch.setattr(kind, "begin", lambda self: release.wait(60.0))
+    monkeypatch.setattr(Subsets, "_rounds", lambda self, problem: release.wait(60.0))
+    return release
+
+
+def test_work_that_does_not_come_back_is_left_behind() -> None:
+    release, clock = threading.Event(), Clock(0.05, None)
+    begun = time.monotonic()
+    try:
+        assert attended(lambda: release.wait(60.0), clock, lambda: "held") == "held"
+        assert time.monotonic() - begun < 0.05 + GRACE + LATE and clock.expired()
+    finally:
+        release.set()
+
+
+def test_work_that_comes_back_within_the_grace_is_the_answer() -> None:
+    clock = Clock(0.01, None)
+    assert attended(lambda: time.sleep(0.05) or "done", clock, lambda: "held") == "done"
+
+
+def test_an_error_of_the_work_is_raised() -> None:
+    with pytest.raises(ZeroDivisionError):
+        attended(lambda: 1 // 0, Clock(60.0, None), lambda: 0)
+
+
+def test_a_stop_ends_the_wait() -> None:
+    release, stop = threading.Event(), threading.Event()
+    told: list[float] = []
+    threading.Timer(0.1, stop.set).start()
+    try:
+        begun = time.monotonic()
+        answer = attended(lambda: release.wait(60.0), Clock(None, stop), lambda: "held", told.append)
+        assert answer == "held" and len(told) == 1 and time.monotonic() - begun < 0.1 + GRACE + LATE
+    finally:
+        release.set()
+
+
+@pytest.mark.parametrize("method", ["rounds", "joint", "algorithm1", "grid", "bounds", "descent"])
+@pytest.mark.parametrize("intercept", ["fold", "none"])
+def test_a_search_that_hangs_still_answers(method: str, intercept: str, held: threading.Event) -> None:
+    data = made(24, 5)
+    folds = make_folds("4", data)
+    try:
+        begun = time.monotonic()
+        record = cross_validate(
+            data, folds, gammas=[0.1, 1.0, 10.0], taus=[0, 1, 2, 5], method=method, time_limit=0.2, intercept=intercept
+        )
+        assert time.monotonic() - begun < 0.2 + GRACE + LATE
+    finally:
+        held.set()
+    assert record.status == "limit" and record.estimate and record.lower == 0.0 and record.upper == np.inf
+    assert np.isfinite(record.cv_error) and record.tau >= 2 and {"x0", "x2"} <= set(record.support)
+    verify(record, data)
+
+
+def test_a_path_that_hangs_still_answers(held: threading.Event) -> None:
+    data = made(24, 5)
+    try:
+        record = best_subsets(data, gammas=[0.1, 1.0], taus=[1, 2, 5], time_limit=0.2)
+    finally:
+        held.set()
+    assert record.status == "limit" and [row.support for row in record.path[:2]] == [("x2",), ("x0", "x2")]
+
+
+@pytest.mark.parametrize("intercept", ["fold", "global", "none"])
+@pytest.mark.parametrize("late", [True, False])
+def test_plain_answers_are_what_they_say(intercept: str, late: bool) -> None:
+    """Every value and held-out error is that of the support beside it, fitted without the rows it is scored on."""
+    for seed in range(5):
+        data = made(30, 12, seed, offset=3.0)
+        folds = make_folds("holdout:0.3" if seed == 4 else "6", data, seed)
+        std, grid = standardize(data, "length", intercept), Grid.of([0.5], [0, 1, 3, 12], 12)
+        until = time.monotonic() + (0.0 if late else 60.0)
+        found = plain_answer(std, folds, grid, until)
+        V, r = std.rows(slice(0, std.n))
+        for fold in range(folds.k):
+            train, test = folds.train_rows(fold), folds.test_rows(fold)
+            for t, tau in enumerate(grid.taus.tolist()):
+                S = found.supports[t][fold]
+                assert len(S) == min(tau, 1 if late else tau)
+                A, b, H, u = V[train][:, S], r[train], V[test][:, S], r[test]
+                if intercept == "fold":
+                    A, b, H, u = A - A.mean(axis=0), b - b.mean(), H - A.mean(axis=0), u - b.mean()
+                beta = np.linalg.solve(A.T @ A + 0.25 * np.eye(len(S)), A.T @ b)
+                assert found.value[t, fold] == pytest.approx(b @ b - b @ A @ beta, rel=1e-9)
+                assert found.nominal[t, fold] == pytest.approx(np.sum((u - H @ beta) ** 2), rel=1e-7)
+
+
+def test_plain_supports_fall_in_value() -> None:
+    found = plain_supports(standardize(made(30, 12)), 0.5, [1, 2, 5])
+    assert list(found) == [1, 2, 5] and found[1][1] > found[2][1] > found[5][1]
+    assert plain_supports(standardize(made(30, 12)), 0.5, []) == {}
