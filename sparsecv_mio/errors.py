@@ -79,7 +79,7 @@ class VerificationFailed(SparseCVError):
 
 
 def did_you_mean(word: str, known: Iterable[str]) -> str:
-    """The end of a message about an unknown word: the known one that looks like it, if any does.
+    """Return the end of a message about an unknown word: the known one that looks like it, if any does.
 
     Examples
     --------

@@ -35,7 +35,7 @@ def reason(error: OSError | ValueError) -> str:
 
 
 def special(path: Place) -> str | None:
-    """What stands at a path when it is no regular file (`a folder`, `a pipe`, ...); None for a file or nothing.
+    """Say what stands at a path when it is no regular file (`a folder`, `a pipe`, ...); None for a file or nothing.
 
     Raises
     ------
@@ -102,7 +102,7 @@ def _is_standard_stream(path: Place) -> bool:
 
 @contextmanager
 def replacing(path: Place, what: str = "file") -> Iterator[Path]:
-    """A path to write to; what is written takes the place of `path` when the block ends well, and else never was.
+    """Yield a path to write to; what is written takes the place of `path` when the block ends well, else it never was.
 
     Files that the block puts beside that path (the names of a model's columns, say) go beside `path` too.
 

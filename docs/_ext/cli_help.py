@@ -27,7 +27,7 @@ def commands() -> Iterator[tuple[str, ...]]:
 
 
 def help_text(words: tuple[str, ...]) -> str:
-    """What `sparsecv WORDS --help` prints.
+    """Return what `sparsecv WORDS --help` prints.
 
     Raises
     ------

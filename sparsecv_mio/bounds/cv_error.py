@@ -255,7 +255,7 @@ class _Job:
     def _make(
         self, rows: NDArray[np.int64], fold: int | None, moments: Moments | None, gamma: float, g: int
     ) -> FoldBounds | WideFold:
-        """The fold (or all rows, fold None) at a gamma."""
+        """Return the fold (or all rows, fold None) at a gamma."""
         test = self.folds.test_rows(fold) if fold is not None else rows[:0]
         V, r = self.data.rows(test)
         if self.wide:

@@ -47,7 +47,7 @@ class Ellipsoid:
         return OUTWARD * max(1.0, condition / 1e6)
 
     def spread(self, X: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Ends of `x'b` for every row of X (N, m): `x'centre -+ sqrt(radius x'G^{-1}x)`."""
+        """Return the ends of `x'b` for every row of X (N, m): `x'centre -+ sqrt(radius x'G^{-1}x)`."""
         middle = X @ self.centre
         reach = np.maximum(np.einsum("ij,ji->i", X, cho_solve(self._factor, X.T)), 0.0)
         wide = np.sqrt(self.radius * reach) * (1.0 + self._slack) + 1e-14 * np.abs(X) @ np.abs(self.centre)
@@ -101,7 +101,7 @@ class Ellipsoid:
 
 
 def safe_ellipsoid(form: FoldForm, tau: int, ubar: float, share: float) -> Ellipsoid:
-    """The ellipsoid that keeps `share` of the diagonal w outside of the perspective.
+    """Return the ellipsoid that keeps `share` of the diagonal w outside of the perspective.
 
     Parameters
     ----------

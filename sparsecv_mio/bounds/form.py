@@ -73,7 +73,7 @@ class FoldForm:
 
 
 def rounding_unit(problem: SparseProblem) -> float:
-    """Unit of the rounding allowance: sums over n rows, then arithmetic on q columns.
+    """Return the unit of the rounding allowance: sums over n rows, then arithmetic on q columns.
 
     Examples
     --------
@@ -145,7 +145,7 @@ def fold_form(
 
 
 def _sharp(M: FloatArray, near: FloatArray | None) -> FloatArray | None:
-    """The sharpened diagonal, from a neighbour's where that is still valid."""
+    """Return the sharpened diagonal, from a neighbour's where that is still valid."""
     if near is not None:
         for share in SHRINK:
             w = share * near

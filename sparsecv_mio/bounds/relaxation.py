@@ -137,5 +137,5 @@ def prior_by_size(form: FoldForm) -> FloatArray:
 
 
 def allowance(form: FoldForm, tau: int, b: FloatArray) -> float:
-    """Rounding allowance of a comparison of D at b (units of the form) with f (docs/theory/bounds.md 7)."""
+    """Return the rounding allowance of a comparison of D at b (units of the form) with f (docs/theory/bounds.md 7)."""
     return float(form.rounding * (prior_by_size(form)[min(max(tau, 0), form.m)] + np.abs(b).sum()) ** 2)

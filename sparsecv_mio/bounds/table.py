@@ -77,7 +77,7 @@ class BoundsTable(_Grid):
     def empty(
         cls, data: StandardData, folds: FoldPlan, gammas: tuple[float, ...], taus: tuple[int, ...], which: str
     ) -> BoundsTable:
-        """A table that knows nothing yet."""
+        """Return a table that knows nothing yet."""
         shape = (len(gammas), len(taus), folds.k)
         return cls(
             gammas=gammas,
@@ -136,11 +136,11 @@ class BoundsTable(_Grid):
         return Interval(float(low * (1.0 - slack)) * self.per_row, float(high * (1.0 + slack)) * self.per_row)
 
     def cv_estimate(self, g: int, t: int) -> Estimate:
-        """h at the relaxations' solutions, in squared units of the file."""
+        """Return h at the relaxations' solutions, in squared units of the file."""
         return Estimate(float(self.estimate[g, t].sum()) * self.per_row)
 
     def won(self, g: int, t: int) -> str:
-        """The bounds most of the ends of a pair come from: `exact`, or `lower/upper` where they differ."""
+        """Return the bounds most of the ends of a pair come from: `exact`, or `lower/upper` where they differ."""
         return bound_name(*(int(np.bincount(x[g, t]).argmax()) for x in (self.low_origin, self.high_origin)))
 
     def decided(self, g: int, t: int) -> int:
@@ -148,7 +148,7 @@ class BoundsTable(_Grid):
         return int((self.left[g, t] == 0).sum())
 
     def best(self) -> tuple[int, int]:
-        """The pair (g, t) with the least upper bound of h."""
+        """Return the pair (g, t) with the least upper bound of h."""
         g, t = np.unravel_index(np.argmin(self.upper.sum(axis=2)), self.upper.shape[:2])
         return int(g), int(t)
 
@@ -158,7 +158,7 @@ class BoundsTable(_Grid):
         return Interval(min(end.lower for end in ends), min(end.upper for end in ends))
 
     def to_dict(self) -> dict[str, Any]:
-        """The record: h and h_j in squared units of the file, an unknown end as null."""
+        """Return the record: h and h_j in squared units of the file, an unknown end as null."""
         table, folds = [], []
         for g, t in _pairs(self):
             pair = {"gamma": self.gammas[g], "tau": self.taus[t]}
@@ -190,14 +190,14 @@ class PrintedTable(_Grid):
     estimate: FloatArray
 
     def cv_estimates(self, g: int, t: int) -> tuple[Estimate, Estimate, Estimate]:
-        """Printed lower and upper end and the relaxation's estimate of h, in squared units of the file."""
+        """Return the printed lower and upper end and the relaxation's estimate of h, in squared units of the file."""
         low, high, middle = (
             float(x[g, t].sum()) * self.per_row for x in (self.lower, self.upper, self.estimate)
         )  # fmt: skip
         return Estimate(low), Estimate(high), Estimate(middle)
 
     def to_dict(self) -> dict[str, Any]:
-        """The record, as `BoundsTable.to_dict`, with `certified` false."""
+        """Return the record, as `BoundsTable.to_dict`, with `certified` false."""
         table, folds = [], []
         for g, t in _pairs(self):
             pair = {"gamma": self.gammas[g], "tau": self.taus[t]}

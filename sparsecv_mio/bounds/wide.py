@@ -65,7 +65,7 @@ class WideFold:
     def of_rows(
         cls, data: StandardData, rows: IntArray, V_test: FloatArray, r_test: FloatArray, gamma: float
     ) -> WideFold:
-        """The fold whose training rows are `rows`."""
+        """Return the fold whose training rows are `rows`."""
         V, r = data.rows(rows)
         fold = data.intercept is Intercept.FOLD
         v_mean, r_mean = (V.mean(axis=0), float(r.mean())) if fold else (np.zeros(data.q), 0.0)
@@ -127,7 +127,7 @@ class WideFold:
             self._swap(sizes, order, swap_rounds)
 
     def _swap(self, sizes: Iterable[int], extra: IntArray, rounds: int) -> None:
-        """Swaps among `extra` and the columns of all incumbents."""
+        """Try swaps among `extra` and the columns of all incumbents."""
         known = [support for size, support in self.support.items()]
         among = np.unique(np.concatenate([extra, *known])).astype(np.int64)
         A = self.Xt[among]
@@ -227,14 +227,14 @@ class WideFold:
         return float(dual), float(primal)
 
     def _round(self, tau: int) -> None:
-        """The largest entries of the relaxation's point, then swaps among what it found promising."""
+        """Try the largest entries of the relaxation's point, then swaps among what it found promising."""
         order = np.argsort(-np.abs(self.b))[:tau]
         self._try(order)
         extra = np.argsort(-np.abs(self.g))[:CANDIDATES]
         self._swap([tau], np.union1d(extra, np.flatnonzero(self.b)), 2)
 
     def _allowance(self, tau: int, b: FloatArray) -> tuple[float, float]:
-        """Rounding allowance at b, and its part that does not depend on b (docs/theory/bounds.md 7)."""
+        """Return the rounding allowance at b, and its part that does not depend on b (docs/theory/bounds.md 7)."""
         widest = float(np.partition(self.square, self.q - tau)[self.q - tau :].sum())
         prior = float(np.sqrt(self.yy) * (1.0 + 2.0 * np.sqrt(widest)))
         size = float(np.sqrt(self.square[: len(b)]) @ np.abs(b))
@@ -276,7 +276,7 @@ class WideFold:
         return self.best[tau], dual, self.X_test @ self.b, np.maximum(reach, 0.0)
 
     def _dense(self, tau: int, survivors: IntArray, which: Which) -> tuple[_Ends, float]:
-        """What screening leaves, as a problem with a matrix."""
+        """Return what screening leaves, as a problem with a matrix."""
         A = self.Xt[survivors]
         m = len(survivors)
         M = A @ A.T
@@ -305,7 +305,7 @@ class WideFold:
         return ends, float(out[0, 0])
 
     def _one(self, M: FloatArray, c: FloatArray, X: FloatArray) -> _Ends:
-        """The held-out error of the only support left."""
+        """Return the held-out error of the only support left."""
         m, N = len(c), len(self.u)
         status = np.full(m, fold_bounds.INSIDE, dtype=np.int8)
         lo, hi, work, x, index = np.empty(N), np.empty(N), np.empty((m, m)), np.empty(m), np.empty(m, dtype=np.int64)
@@ -425,5 +425,5 @@ class _Ends:
 
     @classmethod
     def exact(cls, value: float) -> _Ends:
-        """A number that involves no choice."""
+        """Return the ends of a number that involves no choice."""
         return cls(value * (1.0 - 1e-13), value * (1.0 + 1e-13), Origin.EXACT, Origin.EXACT, value)

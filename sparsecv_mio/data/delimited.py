@@ -50,7 +50,7 @@ def _rows(path: Path, delimiter: str) -> Iterator[Iterator[tuple[int, list[str]]
 
 
 def _lines(handle: TextIO, path: Path) -> Iterator[str]:
-    """The lines of a file; one that never ends is no table, and must not fill the memory."""
+    """Return the lines of a file; one that never ends is no table, and must not fill the memory."""
     while line := handle.readline(LONGEST_LINE):
         if len(line) == LONGEST_LINE:
             raise BadInput(f"file {str(path)!r} has a line of more than {LONGEST_LINE:,} characters: it is no table")

@@ -86,7 +86,7 @@ class Splitter(Protocol):
 
 
 def canonical(spec: str) -> str:
-    """A spec whose word is in small letters; what follows its colon is as it was.
+    """Return a spec whose word is in small letters; what follows its colon is as it was.
 
     Examples
     --------

@@ -32,7 +32,7 @@ def read_dataset(
     drop: Sequence[str] | None = None,
     aux: Sequence[str] = (),
 ) -> Dataset:
-    """Read a data file.
+    r"""Read a data file.
 
     Parameters
     ----------
@@ -66,7 +66,7 @@ def read_dataset(
     >>> import tempfile, pathlib
     >>> folder = tempfile.TemporaryDirectory()
     >>> file = pathlib.Path(folder.name) / "small.csv"
-    >>> _ = file.write_text("a,b,y\\n1,2,3\\n4,5,6\\n")
+    >>> _ = file.write_text("a,b,y\n1,2,3\n4,5,6\n")
     >>> read_dataset(file, "y", drop=["b"]).X.tolist()
     [[1.0], [4.0]]
     >>> folder.cleanup()

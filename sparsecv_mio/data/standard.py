@@ -148,7 +148,7 @@ class StandardData:
         return (self.dataset.X[:, self.columns[j]] - self.center[j]) / self.divisor[j] - self.rest[j]
 
     def only(self, columns: IntArray) -> StandardData:
-        """The same rows and coordinates with some of the q columns, in ascending order."""
+        """Return the same rows and coordinates with some of the q columns, in ascending order."""
         return replace(
             self,
             columns=self.columns[columns],

@@ -1,1 +1,1 @@
-
+"""The inner problem as a model, and the solvers that take it under one contract."""

@@ -1,4 +1,4 @@
-"""The one question every oracle answers: what does the same fit predict for rows it was not given?
+"""What every oracle answers: the prediction of the same fit for rows that it was not given.
 
 | kind | answer | may prune | oracles |
 |---|---|---|---|

@@ -113,7 +113,7 @@ def full_problem(data: StandardData, gamma: float) -> SparseProblem:
 
 
 def unnoticed(rows: int) -> None:
-    """The tally that nobody keeps."""
+    """Keep no tally."""
 
 
 def training_moments(

@@ -18,7 +18,7 @@ SPLITTER = 134217729.0  # 2^27 + 1
 
 
 def exact_sum(a: Any, b: Any) -> tuple[Any, Any]:
-    """The rounded sum and what rounding took off: `a + b` exactly (Knuth).
+    """Return the rounded sum and what rounding took off: `a + b` exactly (Knuth).
 
     Examples
     --------
@@ -31,7 +31,7 @@ def exact_sum(a: Any, b: Any) -> tuple[Any, Any]:
 
 
 def exact_product(a: Any, b: Any) -> tuple[Any, Any]:
-    """The rounded product and what rounding took off: `a * b` exactly (Dekker)."""
+    """Return the rounded product and what rounding took off: `a * b` exactly (Dekker)."""
     product = a * b
     a_high, b_high = SPLITTER * a, SPLITTER * b
     a_high, b_high = a_high - (a_high - a), b_high - (b_high - b)
@@ -96,7 +96,7 @@ class DoubleDouble:
         return DoubleDouble(np.asarray(self.high[index]), np.asarray(self.low[index]))
 
     def scaled(self, power_of_two: Any) -> DoubleDouble:
-        """Times powers of two: exact."""
+        """Multiply by powers of two: exact."""
         return DoubleDouble(np.asarray(self.high * power_of_two), np.asarray(self.low * power_of_two))
 
     def sum(self, axis: int) -> DoubleDouble:

@@ -76,7 +76,7 @@ def _centred_norms(X: FloatArray) -> tuple[FloatArray, FloatArray]:
 
 
 def _power_of_two(size: ArrayLike) -> FloatArray:
-    """The power of two above each size, 1 for 0."""
+    """Return the power of two above each size, 1 for 0."""
     return np.asarray(np.exp2(np.where(np.asarray(size) > 0.0, np.frexp(size)[1], 0).astype(float)))
 
 
@@ -129,7 +129,7 @@ class Coordinates:
         return Z - self.x_rest, t - self.y_rest
 
     def doubled(self, X: FloatArray, y: FloatArray, about: IntArray | None) -> Coordinates:
-        """The same with the rests in twice the precision."""
+        """Return the same with the rests in twice the precision."""
         if about is None:
             return self
         Z, t = replace(self, x_rest=self.x_rest.scaled(0.0), y_rest=self.y_rest.scaled(0.0)).doubled_rows(X, y, about)
@@ -289,7 +289,7 @@ def objective_of(
     scale: str = "length",
     intercept: str = "fold",
 ) -> tuple[float, float]:
-    """The training objective of given coefficients on all rows, and the intercept that is best for them.
+    """Return the training objective of given coefficients on all rows, and the intercept that is best for them.
 
     Examples
     --------
@@ -328,7 +328,7 @@ def cv_error(
     scale: str = "length",
     intercept: str = "fold",
 ) -> float:
-    """h for one given support per fold.
+    """Return h for one given support per fold.
 
     Parameters
     ----------
@@ -359,7 +359,7 @@ def r_squared(y: FloatArray, labels: IntArray, cv_error: float) -> float:
 
 
 def standard_error(errors: FloatArray, sizes: IntArray) -> float:
-    """Standard error of h over folds as glmnet defines it.
+    """Return the standard error of h over folds as glmnet defines it.
 
     With `e_j = h_j / n_j` and weights `w_j = n_j / sum n`: sqrt( sum_j w_j (e_j - h)^2 / (k - 1) ).
 

@@ -160,7 +160,7 @@ class _Watch(Poll):
         return () if self.cuts is None else tuple(self.cuts.supports)
 
     def callback(self, solver: Any, where: int) -> None:
-        """What gurobipy calls; it prints and drops an exception, so none leaves here."""
+        """Do what gurobipy calls for; it prints and drops an exception, so none leaves here."""
         if self():
             solver.terminate()
         elif self.cuts is not None:

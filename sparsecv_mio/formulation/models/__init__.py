@@ -1,1 +1,1 @@
-
+"""The models that are handed to solvers, written in Pyomo."""

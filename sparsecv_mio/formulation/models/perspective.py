@@ -1,5 +1,7 @@
 """The perspective model (MISOCP) and the big-M model (MIQP), theory section 1.
 
+In short:
+
     min  u'Gu + sum_j w_j t_j - 2 g'u     s.t.  u_j^2 <= t_j z_j,  sum z <= tau,  z binary         (perspective)
     min  u'Gu + sum_j w_j u_j^2 - 2 g'u   s.t.  lo_j z_j <= u_j <= hi_j z_j,  sum z <= tau         (big-M)
 """

@@ -40,7 +40,7 @@ class View:
 
     @classmethod
     def of(cls, whole: Problem, selected: IntArray) -> View:
-        """The problem on the selected penalised columns (ascending), an intercept added where there is one."""
+        """Return the problem on the selected penalised columns (ascending), an intercept added where there is one."""
         d, regularizer = whole.design.d, whole.regularizer
         inside = np.append(selected, d - 1) if regularizer.intercept else selected
         if selected.size > COMPACT * d or selected.size == 0:

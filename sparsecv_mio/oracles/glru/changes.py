@@ -57,7 +57,7 @@ class Change(Protocol):
         ...
 
     def middle(self) -> Middle:
-        """The rows as an intercept sees them."""
+        """Return the rows as an intercept sees them."""
         ...
 
     def anchor(self) -> Anchor:

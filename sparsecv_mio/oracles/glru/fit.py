@@ -26,7 +26,7 @@ EPS = float(np.finfo(float).eps)
 
 
 def row_table(t: FloatArray, alpha: FloatArray, y: FloatArray, loss: Loss) -> FloatArray:
-    """What each row adds to the sums that change when rows come and go.
+    """Return what each row adds to the sums that change when rows come and go.
 
     Parameters
     ----------
@@ -229,7 +229,7 @@ class Fit:
 
 
 def assess(problem: Problem, w: FloatArray, t: FloatArray | None = None, iterations: int = 0) -> Fit:
-    """The dual point that belongs to a primal one, made feasible, and the duality gap between them.
+    """Return the dual point that belongs to a primal one, made feasible, and the duality gap between them.
 
     Parameters
     ----------
@@ -284,7 +284,7 @@ def assess(problem: Problem, w: FloatArray, t: FloatArray | None = None, iterati
 
 
 def _level(problem: Problem, t: FloatArray, alpha: FloatArray) -> FloatArray | None:
-    """alpha with `sum alpha = 0`: moved where that is cheap, else wherever there is room."""
+    """Return alpha with `sum alpha = 0`: moved where that is cheap, else wherever there is room."""
     low, high = problem.loss.dual_range(problem.y)
     for weight in (problem.loss.curvature(t, problem.y), np.ones_like(t)):
         level = shift(alpha, problem.keep_rows(weight), low, high, -float(alpha.sum()))

@@ -173,7 +173,7 @@ def _ball(center: FloatArray, radius: float) -> Linear:
 
 
 def _box(low: FloatArray, high: FloatArray) -> Linear:
-    """The paper's MinLin and MaxLin."""
+    """Return the paper's MinLin and MaxLin."""
     finite = np.isfinite(low) & np.isfinite(high)
     middle = np.where(finite, 0.5 * (np.where(finite, low, 0.0) + np.where(finite, high, 0.0)), 0.0)
     half = np.where(finite, 0.5 * (np.where(finite, high, 0.0) - np.where(finite, low, 0.0)), 0.0)
@@ -260,7 +260,7 @@ def _penalised_box(region: Region, method: Method) -> tuple[FloatArray, FloatArr
 
 
 def _ordered(low: FloatArray, high: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Ends that crossed by rounding (both are within their allowances of one number) change places."""
+    """Swap ends that crossed by rounding (both are within their allowances of one number)."""
     return np.minimum(low, high), np.maximum(low, high)
 
 
@@ -306,7 +306,7 @@ def _by_middle(region: Region, X: FloatArray, linear: Linear, method: Method) ->
 
 
 def _first_rise(beyond: Callable[[float], bool], step: float) -> float:
-    """A number s >= 0 past which `beyond` holds, by doubling and bisection, from above; +inf where none is found."""
+    """Find an s >= 0 past which `beyond` holds, by doubling and bisection, from above; +inf where none is found."""
     high = step
     for _ in range(60):
         if beyond(high):

@@ -267,7 +267,7 @@ def _trained_sign(fit: Fit, tol: float, early: bool) -> Sign:
 
 
 def shared_factor(fit: Fit) -> HessianFactor | None:
-    """The preconditioner of trainings near a fit, where conjugate gradients will ask for one."""
+    """Return the preconditioner of trainings near a fit, where conjugate gradients will ask for one."""
     problem = fit.problem
     d = problem.regularizer.penalised(problem.design.d)
     large = problem.design.n * float(d) ** 2 > DIRECT_WORK
@@ -277,7 +277,7 @@ def shared_factor(fit: Fit) -> HessianFactor | None:
 
 
 def _decided(fit: Fit, x: FloatArray) -> float:
-    """The sign of the optimum's prediction at x (1, d) where the fit's own gap proves it, else 0."""
+    """Return the sign of the optimum's prediction at x (1, d) where the fit's own gap proves it, else 0."""
     if fit.problem.regularizer.ridge == 0.0:
         return 0.0
     bracket = prediction_intervals(region_of(fit), x, "sharp")

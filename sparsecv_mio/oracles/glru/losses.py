@@ -339,7 +339,7 @@ class Logistic(Loss):
 
 
 def _label_ends(t: FloatArray, y: FloatArray, yu: FloatArray, end: float) -> tuple[FloatArray, FloatArray]:
-    """Ends for a loss that is flat beyond `y t = 1` (y u = 0) and linear, if at all, below (y u = end)."""
+    """Return the ends for a loss that is flat beyond `y t = 1` (y u = 0) and linear, if at all, below (y u = end)."""
     away = np.where(yu >= 0.0, np.inf, y * t)  # largest y t with this slope
     near = np.where(yu > 0.0, np.inf, y * t)  # smallest y t
     near = np.where(yu <= end, -np.inf, near)

@@ -192,19 +192,19 @@ class Problem:
         return values if self.column_mask is None else np.where(self.column_mask, values, 0.0)
 
     def without_rows(self, rows: Any) -> Problem:
-        """The problem without some of its rows."""
+        """Return the problem without some of its rows."""
         mask = np.ones(self.design.n, dtype=bool) if self.row_mask is None else self.row_mask.copy()
         mask[rows] = False
         return replace(self, row_mask=mask)
 
     def without_columns(self, columns: Any) -> Problem:
-        """The problem without some of its columns."""
+        """Return the problem without some of its columns."""
         mask = np.ones(self.design.d, dtype=bool) if self.column_mask is None else self.column_mask.copy()
         mask[columns] = False
         return replace(self, column_mask=mask)
 
     def with_columns(self, columns: Any) -> Problem:
-        """The problem with some more of the matrix's columns."""
+        """Return the problem with some more of the matrix's columns."""
         mask = np.ones(self.design.d, dtype=bool) if self.column_mask is None else self.column_mask.copy()
         mask[columns] = True
         return replace(self, column_mask=mask)

@@ -20,7 +20,7 @@ WIDE = 1.5
 
 
 def reduce(problem: Problem) -> Problem:
-    """The problem with n columns that has the same predictions, or the problem itself where that is no gain.
+    """Return the problem with n columns that has the same predictions, or the problem itself where that is no gain.
 
     Parameters
     ----------

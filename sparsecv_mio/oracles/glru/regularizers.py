@@ -56,7 +56,7 @@ class Regularizer:
             raise BadInput("the regulariser is zero: give a positive ridge or l1 weight")
 
     def penalised(self, d: int) -> int:
-        """Number of penalised columns among d, the intercept's included: they come first."""
+        """Return the number of penalised columns among d, the intercept's included: they come first."""
         return d - 1 if self.intercept else d
 
     def value(self, w: FloatArray) -> float:
@@ -75,7 +75,7 @@ class Regularizer:
         return float(beyond @ beyond) / (2.0 * self.ridge)
 
     def conjugate_ends(self, low: FloatArray, high: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Ends of the union of `drho_j*` over `low_j <= c_j <= high_j`, the interval (12) of the paper.
+        """Return the ends of the union of `drho_j*` over `low_j <= c_j <= high_j`, the interval (12) of the paper.
 
         Parameters
         ----------

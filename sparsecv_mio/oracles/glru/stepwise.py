@@ -236,7 +236,7 @@ class _Search:
         return Step(column, best, candidates, known.lower, known.upper, found, trainings)
 
     def errors(self, view: View, fit: Fit) -> int:
-        """Validation errors of a fit, taken at its word."""
+        """Return the validation errors of a fit, taken at its word."""
         t = self.validation.forward(view.widen(fit.w, self.whole.design.d))
         return int(np.sum(np.sign(t) != self.y))
 

@@ -46,6 +46,7 @@ class HessianFactor:
         return cls(cho_factor(_hessian(fit.problem, _weights(fit.problem, fit.t)), lower=True, check_finite=False))
 
     def __call__(self, g: FloatArray) -> FloatArray:
+        """Solve the system for a gradient."""
         return np.asarray(cho_solve(self.factor, g, check_finite=False))
 
 
@@ -122,7 +123,7 @@ def settle(problem: Problem, w: FloatArray, t: FloatArray | None = None, iterati
 
 
 def level_shift(problem: Problem, t: FloatArray) -> float:
-    """The shift s with `sum_i l_i'(t_i + s) = 0` over the rows of the problem. O(n) a step.
+    """Return the shift s with `sum_i l_i'(t_i + s) = 0` over the rows of the problem. O(n) a step.
 
     Raises
     ------
@@ -227,7 +228,7 @@ def _newton(fit: Fit, h: FloatArray, tol: float, precondition: Solve | None) -> 
 
 
 def _level_step(problem: Problem, h: FloatArray, p: FloatArray) -> float:
-    """The intercept's part of a Newton step, given that of the other columns."""
+    """Return the intercept's part of a Newton step, given that of the other columns."""
     total = float(h.sum())
     return -float(h @ problem.design.forward(np.append(p, 0.0))) / total if total > 0.0 else 0.0
 

@@ -83,7 +83,7 @@ def make_solver(
     seed: int = 0,
     scale_penalty: bool = False,
 ) -> Solver:
-    """A method with its default step, one over the Lipschitz constant of what it descends.
+    """Return a method with its default step, one over the Lipschitz constant of what it descends.
 
     Parameters
     ----------

@@ -22,7 +22,9 @@ BLOCK_FITS = 16
 class Schedule(Protocol):
     """Step length at iteration t = 1, 2, ..."""
 
-    def __call__(self, t: int) -> float: ...
+    def __call__(self, t: int) -> float:
+        """Return the step length at iteration t."""
+        ...
 
 
 @dataclass(frozen=True)
@@ -32,6 +34,7 @@ class FixedStep:
     alpha: float
 
     def __call__(self, t: int) -> float:
+        """Return alpha."""
         return self.alpha
 
 
@@ -50,6 +53,7 @@ class EpochDoubling:
     first: int = 1000
 
     def __call__(self, t: int) -> float:
+        """Return alpha, halved at the end of every epoch so far."""
         epoch = ((t - 1) // self.first + 1).bit_length() - 1
         return self.alpha / float(1 << epoch)
 

@@ -51,7 +51,7 @@ def make_task(
     scale: str = "none",
     intercept: str = "none",
 ) -> Task:
-    """A learner for a data set's columns as they are, unless asked otherwise.
+    """Return a learner for a data set's columns as they are, unless asked otherwise.
 
     Parameters
     ----------

@@ -187,7 +187,7 @@ class _Walk:
             self.copying(model, middle, last)
 
     def reverting(self, model: Revertible, first: int, last: int) -> None:
-        """The same on one model, which is left as it was found."""
+        """Do the same on one model, which is left as it was found."""
         if last - first == 1:
             self._score(model, first)
             return

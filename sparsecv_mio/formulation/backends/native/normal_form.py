@@ -150,7 +150,7 @@ def _largest(Q: FloatArray, penalty: FloatArray, curvature: FloatArray, largest:
 
 
 def _curvature(Q: FloatArray, penalty: FloatArray, smallest: float) -> FloatArray:
-    """A diagonal w >= 0 with `Q + diag(penalty) - diag(w)` positive semidefinite.
+    """Return a diagonal w >= 0 with `Q + diag(penalty) - diag(w)` positive semidefinite.
 
     The mean of two such: `penalty + smallest eigenvalue of Q`, and `t / V_jj`, what column j has of its own beside the
     others, t the smallest eigenvalue of M in those units. The second is larger wherever a column is not nearly a

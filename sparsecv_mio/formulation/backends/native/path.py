@@ -31,7 +31,7 @@ MOST_REFITTED = 512  # the same where not even their values can be trusted
 
 
 def never() -> bool:
-    """The clock that never stops a solve."""
+    """Never stop a solve."""
     return False
 
 
@@ -132,7 +132,7 @@ class _PathSolver:
             self._close(m, [(full, float(self.best[m]))])
 
     def _flat(self) -> None:
-        """A target that is constant in training: f is zero and so is every coefficient, whatever the support."""
+        """Answer for a target that is constant in training: f and every coefficient are zero, whatever the support."""
         for size in self.sizes:
             mask = np.arange(self.form.m) < size
             self._close(size, [(mask, 0.0)])

@@ -70,7 +70,7 @@ class PartialFitLearner:
         return type(self)(self.estimator, classes=self.classes, loss=self.loss)
 
     def predict(self, X: FloatArray) -> Any:
-        """The estimator's predictions."""
+        """Return the estimator's predictions."""
         return self.estimator.predict(X)
 
     def score(self, X: FloatArray, y: FloatArray) -> float:
