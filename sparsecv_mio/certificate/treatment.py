@@ -231,7 +231,7 @@ def field_paths(schema: Any, prefix: str = "") -> Iterator[str]:
     Examples
     --------
     >>> list(field_paths(ChosenFold, "chosen_folds[]."))
-    ['chosen_folds[].fold', 'chosen_folds[].support', 'chosen_folds[].error']
+    ['chosen_folds[].fold', 'chosen_folds[].support', 'chosen_folds[].error', 'chosen_folds[].decided']
     """
     hints = get_type_hints(schema)
     for field in fields(schema):

@@ -293,7 +293,9 @@ def objective_of(
 
     Examples
     --------
-    >>> objective_of(np.array([[0.0], [1.0], [2.0]]), np.array([1.0, 2.0, 3.0]), [0], np.array([1.0]), 4.0)
+    >>> X, y = np.array([[0.0], [1.0], [2.0]]), np.array([1.0, 2.0, 3.0])
+    >>> objective, intercept = objective_of(X, y, [0], np.array([1.0]), 4.0)
+    >>> round(objective, 9), round(intercept, 9)
     (4.0, 1.0)
     """
     everyone, columns = np.arange(X.shape[0]), list(support)
