@@ -48,7 +48,7 @@ def new_tableau(q: int, top: int) -> Tableau:
     )  # fmt: skip
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, error_model="numpy")
 def clear(t, Q, penalty, c, yy):
     """Empty support. O(q)."""
     t.size[0] = 0
@@ -59,7 +59,7 @@ def clear(t, Q, penalty, c, yy):
         t.floor[j] = FLAT * t.d[j] if t.d[j] > 0.0 else 1.0
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, error_model="numpy")
 def add(t, Q, penalty, j):
     """Put column j in. O(s q)."""
     s = t.size[0]
@@ -104,7 +104,7 @@ def add(t, Q, penalty, j):
     t.size[0] = s + 1
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, error_model="numpy")
 def drop(t, a):
     """Take the column in place a out. O(s q)."""
     s = t.size[0] - 1
@@ -143,7 +143,7 @@ def drop(t, a):
     t.size[0] = s
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, error_model="numpy")
 def load(t, Q, penalty, c, yy, columns, size):
     """Build the tableau of a support; False if its columns are dependent to rounding. O(s^2 q)."""
     clear(t, Q, penalty, c, yy)
@@ -155,7 +155,7 @@ def load(t, Q, penalty, c, yy, columns, size):
     return True
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, error_model="numpy")
 def best_to_add(t):
     """Column whose addition lowers f most, -1 if there is none. O(q)."""
     most = -1.0
@@ -169,7 +169,7 @@ def best_to_add(t):
     return pick
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, error_model="numpy")
 def cheapest_to_drop(t):
     """Place of the column whose removal raises f least. O(s)."""
     least = np.inf
@@ -182,7 +182,7 @@ def cheapest_to_drop(t):
     return pick
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, error_model="numpy")
 def exchange(t, Q, penalty):
     """Exchange one column at a time, the best pair first, until none lowers f. O(s q) a look."""
     q = t.g.shape[0]
@@ -191,8 +191,8 @@ def exchange(t, Q, penalty):
         s = t.size[0]
         t.work[0] += 3.0 * s * q
         most = BETTER * abs(t.now[0])
-        out = -1
-        into = -1
+        out = np.int64(-1)  # a literal would compile `drop` and `add` a second time
+        into = np.int64(-1)
         for a in range(s):
             w = 1.0 / t.V[a, a]
             b = t.beta[a] * w

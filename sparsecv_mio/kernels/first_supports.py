@@ -26,7 +26,7 @@ MOST_WALKS = 8  # up and down, of one gamma
 LARGEST_PENALTY = 1e290  # one beyond leaves no coefficient either way
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, error_model="numpy")
 def _keep(t, value, columns, settled):
     """Remember the support if it is the best of its size; True if it is."""
     s = t.size[0]
@@ -39,7 +39,7 @@ def _keep(t, value, columns, settled):
     return True
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, error_model="numpy")
 def _turn(t, Q, penalty, c, yy, value, columns, settled):
     """Improve the present support, then go on with the best known one of its size; True if one is new."""
     exchange(t, Q, penalty)
@@ -58,7 +58,16 @@ def _turn(t, Q, penalty, c, yy, value, columns, settled):
     return False
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, error_model="numpy")
+def _all_settled(settled):
+    """Whether every size above 0 is."""
+    for s in range(1, settled.shape[0]):
+        if not settled[s]:
+            return False
+    return True
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
 def _walk(t, Q, penalty, c, yy, value, columns, settled, phase, work):
     """Walk up and down the sizes until nothing improves (True) or the work is done (False: call again)."""
     top = value.shape[0] - 1
@@ -68,7 +77,7 @@ def _walk(t, Q, penalty, c, yy, value, columns, settled, phase, work):
             phase[1] = UP
             phase[2] = 0  # something improved
             phase[4] = 0  # steps
-        j = -1
+        j = np.int64(-1)
         if phase[1] == UP and t.size[0] < top and phase[4] < 4 * top:
             j = best_to_add(t)
         if j >= 0:
@@ -89,7 +98,7 @@ def _walk(t, Q, penalty, c, yy, value, columns, settled, phase, work):
             return False
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, error_model="numpy")
 def sweep(t, Q, weight, c, yy, lams, value, columns, settled, order, phase, work):
     """Walk at every gamma of `order` in turn, each from what the one before found.
 
@@ -123,7 +132,7 @@ def sweep(t, Q, weight, c, yy, lams, value, columns, settled, order, phase, work
         if phase[1] == START and phase[3] == 0 and phase[0] > 0:
             before = order[phase[0] - 1]
             _try(Q, penalty, c, yy, columns[before], value[g], columns[g], settled[g])
-        if (phase[1] != START or phase[3] > 0 or not settled[g, 1:].all()) and not _walk(
+        if (phase[1] != START or phase[3] > 0 or not _all_settled(settled[g])) and not _walk(
             t, Q, penalty, c, yy, value[g], columns[g], settled[g], phase, work
         ):
             return False
@@ -133,7 +142,7 @@ def sweep(t, Q, weight, c, yy, lams, value, columns, settled, order, phase, work
     return True
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, error_model="numpy")
 def keep_out(t, saved, Q, penalty, c, yy, value, columns, settled, size, worst):
     """Force each column of the best support of a size out, exchange without it, then with it; True if that helped.
 
@@ -142,7 +151,7 @@ def keep_out(t, saved, Q, penalty, c, yy, value, columns, settled, size, worst):
     if size < 1 or not value[size] < np.inf:
         return False
     found = False
-    a = 0
+    a = np.int64(0)
     fresh = True
     while a < size:
         if fresh:
@@ -170,22 +179,26 @@ def keep_out(t, saved, Q, penalty, c, yy, value, columns, settled, size, worst):
     return found
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, error_model="numpy")
 def _copy(source, target):
     """Copy a tableau. O(s q)."""
     s = source.size[0]
-    target.T[:s] = source.T[:s]
-    target.V[:s, :s] = source.V[:s, :s]
-    target.beta[:s] = source.beta[:s]
-    target.g[:] = source.g
-    target.d[:] = source.d
-    target.floor[:] = source.floor
-    target.members[:s] = source.members[:s]
+    for a in range(s):
+        for k in range(source.g.shape[0]):
+            target.T[a, k] = source.T[a, k]
+        for b in range(s):
+            target.V[a, b] = source.V[a, b]
+        target.beta[a] = source.beta[a]
+        target.members[a] = source.members[a]
+    for k in range(source.g.shape[0]):
+        target.g[k] = source.g[k]
+        target.d[k] = source.d[k]
+        target.floor[k] = source.floor[k]
     target.now[0] = source.now[0]
     target.size[0] = s
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, error_model="numpy")
 def support_fit(Q, penalty, c, columns, size, L, x):
     """Ridge fit of one support by Cholesky: x[:size] becomes its coefficients. Returns the drop in f. O(s^3 / 6).
 
@@ -220,7 +233,7 @@ def support_fit(Q, penalty, c, columns, size, L, x):
     return total
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, error_model="numpy")
 def _size_of(columns):
     """Length of a support, -1 beyond it."""
     for a in range(columns.shape[0]):
@@ -229,7 +242,7 @@ def _size_of(columns):
     return columns.shape[0]
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, error_model="numpy")
 def _try(Q, penalty, c, yy, seeds, value, columns, settled):
     """Evaluate supports `seeds` (m, top), -1 beyond their size, and keep each that beats the best of its size."""
     top = value.shape[0] - 1
@@ -242,11 +255,12 @@ def _try(Q, penalty, c, yy, seeds, value, columns, settled):
         f = yy - support_fit(Q, penalty, c, seeds[r], size, L, x)
         if value[size] == np.inf or f < value[size] - BETTER * abs(value[size]):
             value[size] = f
-            columns[size, :size] = seeds[r, :size]
+            for a in range(size):
+                columns[size, a] = seeds[r, a]
             settled[size] = False
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, error_model="numpy")
 def try_supports_at(Q, weight, c, yy, lams, at, seeds, value, columns, settled):
     """Evaluate each of `seeds` (m, top) at the gamma `at[m]`, at every gamma where that is -1. O(m s^3 / 6)."""
     q = c.shape[0]
@@ -259,7 +273,7 @@ def try_supports_at(Q, weight, c, yy, lams, at, seeds, value, columns, settled):
                 _try(Q, penalty, c, yy, seeds[r : r + 1], value[g], columns[g], settled[g])
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, error_model="numpy")
 def score(Q, weight, c, yy, lams, columns, taus, V, r, objective, held_out):
     """Fill f (G, T) and the sums of squares of held-out rows `V` (m, q), `r` (m,), both less the training means."""
     top = columns.shape[2]

@@ -19,7 +19,7 @@ WORST = 1.05  # f of a first replacement, relative to the best, beyond which it 
 
 @dataclass(frozen=True, eq=False)
 class FoldPaths:
-    """A support of min(tau, q) columns for every gamma and tau of one fold.
+    """A support of min(tau, q) columns for every gamma and tau of one fold (of fewer, for hundreds of columns).
 
     Attributes
     ----------
@@ -55,10 +55,15 @@ class FoldSearch:
         Halves of the gammas.
     top : int
         Largest size.
+    among : (q,) int array, optional
+        The columns of the data, ascending, that are those of `problem`; all by default.
     """
 
-    def __init__(self, fold: int, problem: SparseProblem, lams: FloatArray, top: int) -> None:
+    def __init__(
+        self, fold: int, problem: SparseProblem, lams: FloatArray, top: int, among: IntArray | None = None
+    ) -> None:
         self.fold, self.lams, self.top = fold, lams, top
+        self.among = np.arange(problem.q) if among is None else among
         self.Q, self.c, self.yy, self.weight = problem.Q, problem.c, problem.yy, problem.weight
         self.v_mean, self.r_mean = problem.v_mean, problem.r_mean
         self.value = np.full((len(lams), top + 1), np.inf)
@@ -84,7 +89,26 @@ class FoldSearch:
 
     def learn(self, seeds: IntArray, at: IntArray) -> None:
         """Judge supports (m, top) by this fold's objective, each at the gamma `at`, or at all where that is -1."""
-        kernel.try_supports_at(*self.moments, at, seeds, self.value, self.columns, self.settled)
+        if len(seeds):
+            place = np.minimum(np.searchsorted(self.among, seeds), len(self.among) - 1)
+            here = np.where(self.among[place] == seeds, place, -1)
+            whole = (here >= 0).sum(axis=1) == (seeds >= 0).sum(axis=1)
+            kernel.try_supports_at(
+                *self.moments, at[whole], here[whole], self.value, self.columns, self.settled
+            )
+
+    def take_over(self, other: FoldSearch) -> None:
+        """Start from what a search of the same fold on fewer columns found."""
+        self.learn(other.found().reshape(-1, self.top), np.repeat(np.arange(len(self.lams)), self.top + 1))
+        self.last = other.last
+
+    def known(self, g: int, size: int) -> bool:
+        """Whether a support of that size is known."""
+        return bool(np.isfinite(self.value[g, size]))
+
+    def found(self) -> IntArray:
+        """The best supports known (G, top + 1, top), in columns of the data; -1 beyond their size."""
+        return np.where(self.columns < 0, -1, self.among[self.columns])
 
     def keep_columns_out(self, g: int, expired: Callable[[], bool]) -> None:
         """At one gamma, force each column of each best support out in turn and search on from there.
@@ -126,7 +150,7 @@ class FoldSearch:
         chosen = self.chosen(taus)
         objective, held_out = np.empty(chosen.shape[:2]), np.empty(chosen.shape[:2])
         kernel.score(*self.moments, chosen, taus, V - self.v_mean, r - self.r_mean, objective, held_out)
-        found, last = FoldPaths(self.fold, objective, held_out, ascending(chosen)), self.last
+        found, last = FoldPaths(self.fold, objective, held_out, self._in_data(chosen)), self.last
         if last is not None:  # the tableau drifts a little where a fit is nearly perfect
             worse = last.objective < objective
             objective[worse], held_out[worse] = last.objective[worse], last.held_out[worse]
@@ -134,10 +158,9 @@ class FoldSearch:
         self.last = found
         return found
 
-
-def ascending(columns: IntArray) -> IntArray:
-    """Sort supports along the last axis, the -1 beyond their size last."""
-    far = np.iinfo(np.int64).max
-    out = np.sort(np.where(columns < 0, far, columns), axis=-1)
-    out[out == far] = -1
-    return out
+    def _in_data(self, columns: IntArray) -> IntArray:
+        """Supports in ascending columns of the data, the -1 beyond their size last."""
+        far = np.iinfo(np.int64).max
+        out = np.sort(np.where(columns < 0, far, self.among[columns]), axis=-1)
+        out[out == far] = -1
+        return out

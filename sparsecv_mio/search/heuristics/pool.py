@@ -29,8 +29,9 @@ def pooled(searches: Sequence[FoldSearch], q: int) -> tuple[IntArray, IntArray]:
     keys = np.random.default_rng(0).integers(0, 1 << 63, q + 1, dtype=np.int64)
     keys[-1] = 0  # of -1
     seeds: list[IntArray] = []
+    found = [search.found() for search in searches]
     for g in range(len(searches[0].lams)):
-        columns = np.stack([search.columns[g] for search in searches])
+        columns = np.stack([mine[g] for mine in found])
         sums = keys[columns].sum(axis=-1)
         for size in range(1, columns.shape[1]):
             _, first, count = np.unique(sums[:, size], return_index=True, return_counts=True)
