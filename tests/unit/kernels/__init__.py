@@ -1,0 +1,1 @@
+"""Every kernel against a plain numpy definition of what it computes."""

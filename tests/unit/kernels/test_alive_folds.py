@@ -1,0 +1,92 @@
+"""Leave-one-out best subsets of every size and fold in one tree, against enumeration of each fold."""
+
+from __future__ import annotations
+
+from itertools import combinations
+
+import numpy as np
+import pytest
+
+from sparsecv_mio.kernels import alive_folds as kernel
+
+from .plain import KINDS, Small, copies_of, small
+
+
+def state_of(problem: Small, folds: np.ndarray, low: int, high: int, capacity: int, sizes=None):
+    V = np.linalg.inv(problem.M)
+    beta = V @ problem.c
+    A = problem.X[folds]
+    W = V @ A.T
+    row_of = np.full(problem.q + 1, -1, dtype=np.int64)
+    asked = np.arange(low, high + 1) if sizes is None else np.asarray(sizes)
+    row_of[asked] = np.arange(len(asked))
+    bar = np.full((len(asked), len(problem.y)), np.inf)
+    e, h = problem.y[folds] - A @ beta, np.einsum("ij,ji->i", A, W)
+    state = kernel.new_state(
+        V, beta, problem.yy - problem.c @ beta, W, e, h, folds.astype(np.int64), row_of, bar, low, high, capacity
+    )
+    return state, asked
+
+
+def finish(state, problem: Small, keep: float, budget: int):
+    answers = set()
+    while True:
+        answer = kernel.run(state, *copies_of(problem.X), keep, 0.0, budget)
+        answers.add(answer)
+        if answer == kernel.FINISHED:
+            return state, answers
+        if answer == kernel.FULL:
+            state = kernel.grown(state)
+
+
+@pytest.mark.parametrize("seed", [k for k in range(16) if KINDS[k % len(KINDS)] != "one column"])
+def test_every_size_of_every_fold(seed: int) -> None:
+    problem = small(seed)
+    q, n = problem.q, len(problem.y)
+    folds = np.arange(n) if n < 6 else np.array([0, 3, 4, n - 1])
+    state, sizes = state_of(problem, folds, 1, q - 1, 4096)
+    state, _ = finish(state, problem, 1e-9, 10**6)
+    for i in folds:
+        rest = problem.without([i])
+        for row, tau in enumerate(sizes):
+            value = rest.best(int(tau))[0]
+            assert state.best[row, i] == pytest.approx(value, rel=1e-7)
+            support = np.flatnonzero(state.kept_mask[state.which[row, i]])
+            assert len(support) == tau and rest.value(support) == pytest.approx(value, rel=1e-7)
+            assert state.bar[row, i] == pytest.approx(value * (1 + 1e-9), rel=1e-7)
+    others = np.setdiff1d(np.arange(n), folds)
+    assert np.all(np.isinf(state.best[:, others])) and np.all(state.which[:, others] == -1)
+
+
+@pytest.mark.parametrize("seed", [0, 1, 7])
+def test_second_best_is_never_below_the_truth(seed: int) -> None:
+    """With a generous `keep` nothing near the best is pruned, so the runner-up is exact."""
+    problem = small(seed)
+    state, sizes = state_of(problem, np.array([2, 5]), 3, 5, 8)
+    state, answers = finish(state, problem, 10.0, 3)
+    assert {kernel.BUDGET, kernel.FULL, kernel.FINISHED} == answers
+    for i in (2, 5):
+        rest = problem.without([i])
+        for row, tau in enumerate(sizes):
+            values = sorted(rest.value(s) for s in combinations(range(problem.q), int(tau)))
+            assert state.best[row, i] == pytest.approx(values[0], rel=1e-7)
+            assert state.second[row, i] == pytest.approx(values[1], rel=1e-7)
+
+
+def test_sizes_not_asked_for_are_skipped() -> None:
+    problem = small(0)
+    state, _ = state_of(problem, np.array([1]), 2, 5, 64, sizes=[2, 5])
+    state, _ = finish(state, problem, 1e-9, 10**6)
+    rest = problem.without([1])
+    assert state.best[:, 1] == pytest.approx([rest.best(2)[0], rest.best(5)[0]], rel=1e-7)
+
+
+def test_memory_and_growth() -> None:
+    problem = Small(np.random.default_rng(0).standard_normal((60, 40)), np.ones(60))
+    state, _ = state_of(problem, np.arange(60), 1, 5, 16)
+    large = state.W.nbytes + state.V.nbytes + state.e.nbytes + state.p.nbytes + state.value_i.nbytes + state.fold.nbytes
+    assert kernel.memory(40, 60) == pytest.approx(large, rel=0.1)
+    state.kept_mask[3, 7] = True
+    larger = kernel.grown(state)
+    assert larger.kept_mask.shape == (32, 40) and larger.kept_mask[3, 7] and larger.kept_mask.sum() == 1
+    assert larger.W is state.W

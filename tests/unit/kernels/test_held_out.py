@@ -1,0 +1,110 @@
+"""Refits and held-out errors against exact fractions: the numbers, and that their rounding bounds hold."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from sparsecv_mio.kernels.held_out import held_out_moments, held_out_rows, refit_supports
+
+from .plain import KINDS, Small, small
+
+EPS = 2.0**-52
+
+
+def exact(M: np.ndarray, c: np.ndarray) -> list[Fraction]:
+    """The solution of `M x = c` for these very floats."""
+    rows = [[Fraction(float(x)) for x in row] + [Fraction(float(y))] for row, y in zip(M, c, strict=True)]
+    for k in range(len(rows)):
+        pivot = next(i for i in range(k, len(rows)) if rows[i][k])
+        rows[k], rows[pivot] = rows[pivot], rows[k]
+        rows[k] = [x / rows[k][k] for x in rows[k]]
+        for i in range(len(rows)):
+            if i != k:
+                rows[i] = [x - rows[i][k] * y for x, y in zip(rows[i], rows[k], strict=True)]
+    return [row[-1] for row in rows]
+
+
+def supports_of(problem: Small, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
+    """Some supports of every size, padded with columns that must not be read."""
+    q = problem.q
+    sizes = np.arange(min(q, 4) + 1)
+    return np.array([rng.permutation(q)[: min(q, 4)] for _ in sizes], dtype=np.int64), sizes
+
+
+def refitted(problem: Small, penalty: np.ndarray, supports: np.ndarray, sizes: np.ndarray):
+    shape = supports.shape
+    beta, spread = np.full(shape, np.nan), np.full(shape, np.nan)
+    value, error = np.empty(len(sizes)), np.empty(len(sizes))
+    refit_supports(
+        problem.G, problem.c, problem.yy, penalty, supports, sizes, 4.0 * EPS, beta, spread, value, error
+    )
+    return beta, spread, value, error
+
+
+@pytest.mark.parametrize("seed", range(2 * len(KINDS)))
+def test_refit_and_its_rounding(seed: int) -> None:
+    problem, rng = small(seed), np.random.default_rng(seed)
+    penalty = rng.uniform(0.5, 2.0, problem.q) * (1e-9 if seed >= len(KINDS) else 1.0)
+    if seed >= len(KINDS) and KINDS[seed % len(KINDS)] in ("zero column", "copies", "wide"):
+        penalty *= 1e6
+    supports, sizes = supports_of(problem, rng)
+    beta, spread, value, error = refitted(problem, penalty, supports, sizes)
+    for r, size in enumerate(sizes):
+        held = supports[r, :size]
+        M = problem.G[np.ix_(held, held)] + np.diag(penalty[held])
+        x = exact(M, problem.c[held])
+        f = Fraction(problem.yy) - sum((Fraction(float(a)) * b for a, b in zip(problem.c[held], x, strict=True)), Fraction())
+        assert abs(value[r] - float(f)) <= error[r] + 1e-300
+        for a in range(size):
+            assert abs(Fraction(float(beta[r, a])) - x[a]) <= spread[r, a]
+            assert spread[r, a] <= 1e-5 * abs(beta[r, :size]).max(), "a bound, not a blanket"
+        assert np.all(np.isnan(beta[r, size:]))
+
+
+def test_a_singular_support_has_no_fit() -> None:
+    problem = Small(np.ones((3, 2)), np.ones(3))
+    beta, spread, value, error = refitted(problem, np.zeros(2), np.array([[0, 1]]), np.array([2]))
+    assert value[0] == error[0] == np.inf and np.all(np.isinf(spread)) and not beta.any()
+
+
+@pytest.mark.parametrize("seed", range(2 * len(KINDS)))
+def test_held_out_errors_by_rows_and_by_moments(seed: int) -> None:
+    problem, rng = small(seed), np.random.default_rng(seed)
+    supports, sizes = supports_of(problem, rng)
+    beta, spread, _, _ = refitted(problem, np.ones(problem.q), supports, sizes)
+    spread *= 1e6  # so that coefficients somewhere in it make a difference
+    V, r = rng.standard_normal((5, problem.q)), rng.standard_normal(5)
+    level, T = np.zeros(problem.q + 1), len(sizes)
+    by_rows, row_bound, by_moments, moment_bound = (np.empty(T) for _ in range(4))
+    held_out_rows(V, r, level, supports, sizes, beta, spread, by_rows, row_bound)
+    Q, c, yy = V.T @ V, V.T @ r, float(r @ r)
+    held_out_moments(Q, c, yy, 5, level, supports, sizes, beta, spread, 8.0 * EPS, by_moments, moment_bound)
+    for s, size in enumerate(sizes):
+        held = supports[s, :size]
+        middle = float(np.sum((r - V[:, held] @ beta[s, :size]) ** 2))
+        assert by_rows[s] == pytest.approx(middle, rel=1e-12) and by_moments[s] == pytest.approx(middle, rel=1e-9)
+        for _ in range(50):
+            moved = beta[s, :size] + spread[s, :size] * rng.choice([-1.0, 1.0], size)
+            truth = float(np.sum((r - V[:, held] @ moved) ** 2))
+            assert abs(truth - by_rows[s]) <= row_bound[s] * (1.0 + 1e-9)
+            assert abs(truth - by_moments[s]) <= moment_bound[s] * (1.0 + 1e-9)
+
+
+def test_rounding_of_the_means_widens_both_bounds() -> None:
+    """A row is about means known to `level` ulps: moving every one of them by as much stays within the bound."""
+    rng = np.random.default_rng(0)
+    V, r, beta = rng.standard_normal((6, 3)), rng.standard_normal(6), rng.standard_normal((1, 3))
+    level = np.array([1e7, 3e7, 2e7, 5e7])
+    supports, sizes, spread = np.array([[0, 1, 2]]), np.array([3]), np.zeros((1, 3))
+    error, bound, moments, wide = (np.empty(1) for _ in range(4))
+    held_out_rows(V, r, level, supports, sizes, beta, spread, error, bound)
+    held_out_moments(
+        V.T @ V, V.T @ r, float(r @ r), 6, level, supports, sizes, beta, spread, EPS, moments, wide
+    )
+    for _ in range(50):
+        side = rng.choice([-1.0, 1.0], 4) * level * EPS
+        truth = float(np.sum((r + side[3] - (V + side[:3]) @ beta[0]) ** 2))
+        assert abs(truth - error[0]) <= bound[0] and abs(truth - moments[0]) <= wide[0]

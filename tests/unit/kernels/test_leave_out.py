@@ -1,0 +1,122 @@
+"""Leaving folds out of a fit by identities, against fits without those rows."""
+
+from __future__ import annotations
+
+from itertools import combinations
+
+import numpy as np
+import pytest
+
+from sparsecv_mio.kernels.leave_out import half_inverses, score_supports, score_supports_by_row
+
+from .plain import KINDS, Small, small
+
+UNTIED = [k for k in range(16) if KINDS[k % len(KINDS)] not in ("copies", "tied")]
+
+
+@pytest.mark.parametrize("seed", range(len(KINDS)))
+def test_half_inverses(seed: int) -> None:
+    problem, rng = small(seed), np.random.default_rng(seed)
+    q, penalty = problem.q, np.random.default_rng(seed).uniform(0.5, 2.0, problem.q)
+    sizes = np.arange(q + 1)
+    supports = np.array([rng.permutation(q) for _ in sizes])
+    half, blur = np.zeros((q + 1, q, q)), np.empty(q + 1)
+    half_inverses(problem.G, penalty, supports, sizes, half, blur)
+    for a, size in enumerate(sizes):
+        held = supports[a, :size]
+        M = problem.G[np.ix_(held, held)] + np.diag(penalty[held])
+        C = np.tril(half[a, :size, :size])
+        assert np.allclose(C.T @ C, np.linalg.inv(M)) and 0.0 <= blur[a] < 1e-8
+    half_inverses(np.ones((2, 2)), np.zeros(2), np.array([[0, 1]]), np.array([2]), np.zeros((1, 2, 2)), blur[:1])
+    assert blur[0] == np.inf
+
+
+def listed(problem: Small, sizes=(1, 2)):
+    """Every support of the sizes, with what the kernel wants to know of each."""
+    every = [s for size in sizes if size <= problem.q for s in combinations(range(problem.q), size)]
+    top = max(len(s) for s in every)
+    supports = np.zeros((len(every), top), dtype=np.int64)
+    beta, spread = np.zeros((len(every), top)), np.full((len(every), top), 1e-12)
+    for row, s in enumerate(every):
+        supports[row, : len(s)] = s
+        beta[row, : len(s)] = problem.beta(s)[list(s)]
+    count = np.array([len(s) for s in every])
+    place = count - count.min()
+    half, blur = np.zeros((len(every), top, top)), np.empty(len(every))
+    half_inverses(problem.G, np.ones(problem.q), supports, count, half, blur)
+    value, level = np.array([problem.value(s) for s in every]), np.full(len(every), 1e-12)
+    return every, (supports, count, place, value, beta, spread, level, half, blur)
+
+
+def eta_of(problem: Small, folds: list[np.ndarray]) -> np.ndarray:
+    """The largest eigenvalue of the leverages of all columns, which those of no support exceed."""
+    H = problem.X @ np.linalg.solve(problem.M, problem.X.T)
+    return np.array([np.linalg.eigvalsh(H[np.ix_(N, N)])[-1] for N in folds]) * (1.0 + 1e-12)
+
+
+def outputs(T: int, k: int):
+    best, second, held, error = (np.full((T, k), np.inf) for _ in range(4))
+    return best, second, held, error, np.full((T, k), -1, dtype=np.int64)
+
+
+@pytest.mark.parametrize("seed", UNTIED)
+@pytest.mark.parametrize("length", [1, 2, 5])
+def test_best_two_supports_of_every_fold(seed: int, length: int) -> None:
+    problem = small(seed)
+    n = len(problem.y)
+    folds = np.array_split(np.arange(n), max(n // length, 1))
+    every, given = listed(problem)
+    starts = np.concatenate([[0], np.cumsum([len(N) for N in folds])]).astype(np.int64)
+    T = int(given[2].max()) + 1
+    limit = np.full((T, len(folds)), np.inf)
+    best, second, held, error, which = outputs(T, len(folds))
+    score_supports(
+        problem.X, problem.y, starts, 0.0, *given, limit, eta_of(problem, folds), 100, best, second, held, error, which
+    )
+    if length == 1:
+        again = outputs(T, len(folds))
+        score_supports_by_row(
+            problem.X, problem.y, 0.0, *given, limit, eta_of(problem, folds), 100, *again
+        )
+        for mine, other in zip((best, second, held, error), again, strict=False):
+            assert np.allclose(mine, other, rtol=1e-9)
+        assert np.array_equal(which, again[4])
+    for k, N in enumerate(folds):
+        rest = problem.without(N)
+        for t in range(T):
+            here = [i for i in range(len(every)) if given[2][i] == t]
+            values = sorted((rest.value(every[i]), i) for i in here)
+            assert best[t, k] == pytest.approx(values[0][0], rel=1e-8)
+            if len(here) > 1:
+                assert second[t, k] == pytest.approx(values[1][0], rel=1e-8)
+            truth = float(np.sum((problem.y[N] - problem.X[N] @ rest.beta(every[which[t, k] - 100])) ** 2))
+            assert held[t, k] == pytest.approx(truth, rel=1e-7)
+            assert abs(held[t, k] - truth) <= error[t, k] <= 1e-6 * (1.0 + held[t, k])
+
+
+@pytest.mark.parametrize("seed", [0, 1, 7])
+@pytest.mark.parametrize("by_row", [False, True])
+def test_an_intercept_and_a_limit(seed: int, by_row: bool) -> None:
+    """Centred rows with 1 / n in the leverages are fits that centre each training set by its own means."""
+    raw = small(seed)
+    n = len(raw.y)
+    problem = Small(raw.X - raw.X.mean(0), raw.y - raw.y.mean())
+    every, given = listed(problem, sizes=(2,))
+    limit = np.full((1, n), np.inf)
+    limit[0, 3] = given[3].min() * 0.5  # nothing can win fold 3
+    eta = np.clip(eta_of(problem, [np.array([i]) for i in range(n)]) + 1.0 / n, 0.0, 1.0 - 1e-12)
+    out = outputs(1, n)
+    if by_row:
+        score_supports_by_row(problem.X, problem.y, 1.0 / n, *given, limit, eta, 0, *out)
+    else:
+        score_supports(problem.X, problem.y, np.arange(n + 1), 1.0 / n, *given, limit, eta, 0, *out)
+    best, _, held, _, which = out
+    assert np.isinf(best[0, 3]) and which[0, 3] == -1
+    for i in set(range(n)) - {3}:
+        keep = np.arange(n) != i
+        mean, level = raw.X[keep].mean(0), raw.y[keep].mean()
+        rest = Small(raw.X[keep] - mean, raw.y[keep] - level)
+        value, where = min((rest.value(s), k) for k, s in enumerate(every))
+        assert best[0, i] == pytest.approx(value, rel=1e-8) and which[0, i] == where
+        truth = (raw.y[i] - level - (raw.X[i] - mean) @ rest.beta(every[where])) ** 2
+        assert held[0, i] == pytest.approx(truth, rel=1e-6)

@@ -1,0 +1,175 @@
+"""The relaxation of one node: its parts against their formulas, its value closed from both sides."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from sparsecv_mio.kernels import perspective as kernel
+
+from . import plain
+from .plain import KINDS, Small, small
+
+VECTORS = [
+    np.array([3.0, 1.0, 2.0, 0.5]),
+    np.array([1.0, 1.0, 1.0, 1.0]),
+    np.array([2.0, 0.0, 2.0, 0.0, 1.0]),
+    np.zeros(3),
+    np.array([4.0]),
+    *(np.abs(np.random.default_rng(seed).standard_normal(9)) for seed in range(6)),
+]
+
+
+def node(seed: int) -> tuple[Small, np.ndarray, np.ndarray, int]:
+    """A problem, some columns inside, some free (others dropped), and k with 0 < k < free; wide ones included."""
+    kind = KINDS[seed % len(KINDS)]
+    problem = small(seed, "tall" if kind == "one column" else kind)
+    rng = np.random.default_rng(1000 + seed)
+    order = rng.permutation(problem.q)
+    held = int(rng.integers(0, 3))
+    free = np.sort(order[held : problem.q - int(rng.integers(0, 2))])
+    return problem, np.sort(order[:held]), free, int(rng.integers(1, len(free)))
+
+
+def on_node(problem: Small, inside: np.ndarray, free: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+    b = np.zeros(problem.q)
+    members = np.concatenate([inside, free])
+    b[members] = rng.standard_normal(len(members)) * (rng.random(len(members)) < 0.8)
+    return b
+
+
+@pytest.mark.parametrize("values", VECTORS, ids=str)
+def test_largest_and_support_norm(values: np.ndarray) -> None:
+    for k in range(len(values) + 1):
+        heap = np.empty(max(k, 1))
+        assert kernel.largest(values, len(values), k, heap) == pytest.approx(plain.largest(values, k))
+        assert np.array_equal(heap[:k], np.sort(values)[::-1][:k])
+        norm = kernel.support_norm(values, len(values), k, heap)
+        assert norm == pytest.approx(plain.support_norm(values, k), rel=1e-9) or norm == plain.support_norm(values, k)
+    head = values[:-1]
+    assert kernel.largest(values, len(head), 2, np.empty(2)) == pytest.approx(plain.largest(head, 2))
+
+
+@pytest.mark.parametrize("values", VECTORS, ids=str)
+@pytest.mark.parametrize("step", [1.0, 0.01])
+def test_scale_of_the_proximal_map(values: np.ndarray, step: float) -> None:
+    for k in range(1, len(values)):
+        t = kernel.prox_scale(values, len(values), k, step)
+        if np.count_nonzero(values) >= k:
+            assert np.clip(values * t - step, 0.0, 1.0).sum() == pytest.approx(k, rel=1e-9)
+        else:  # out of reach: at least every nonzero entry is at 1
+            assert np.all(values[values > 0] * t - step >= 1.0 - 1e-9) and (values.any() or t == np.inf)
+
+
+@pytest.mark.parametrize("seed", range(2 * len(KINDS)))
+def test_values_of_a_node(seed: int) -> None:
+    problem, inside, free, k = node(seed)
+    rng = np.random.default_rng(seed)
+    b, g, buffer, heap = on_node(problem, inside, free, rng), np.full(problem.q, 7.0), np.empty(problem.q), np.empty(k)
+    members = np.concatenate([inside, free])
+    quad = kernel.gradient(problem.G, problem.c, members, len(members), b, g)
+    assert quad == pytest.approx(b @ problem.G @ b)
+    assert np.allclose(g[members], (problem.c - problem.G @ b)[members])
+    outside = np.setdiff1d(np.arange(problem.q), members)
+    assert np.all(g[outside] == 7.0)
+    lists = inside, len(inside), free, len(free), k, buffer, heap
+    assert kernel.dual_value(problem.yy, quad, g, *lists) == pytest.approx(plain.dual(problem, inside, free, k, b))
+    value = kernel.primal_value(problem.c, problem.yy, quad, b, *lists)
+    assert value == pytest.approx(plain.primal(problem, inside, free, k, b))
+
+
+@pytest.mark.parametrize("seed", range(2 * len(KINDS)))
+def test_proximal_step_and_the_partition_it_proposes(seed: int) -> None:
+    problem, inside, free, k = node(seed)
+    rng = np.random.default_rng(seed)
+    y, g = on_node(problem, inside, free, rng), rng.standard_normal(problem.q)
+    b, buffer, step = np.zeros(problem.q), np.empty(problem.q), 0.3
+    kernel.proximal_step(y, g, step, inside, len(inside), free, len(free), k, buffer, b)
+    expected, _ = plain.proximal(y[free] + step * g[free], k, step)
+    assert np.allclose(b[free], expected, atol=1e-9) and np.allclose(b[inside], (y + step * g)[inside] / (1 + step))
+
+    kind, sign = np.zeros(problem.q, dtype=np.int8), np.zeros(problem.q)
+    left = kernel.propose_partition(y, g, inside, len(inside), free, len(free), k, kind, sign, buffer)
+    _, z = plain.proximal(y[free] + g[free], k, 1.0)
+    clear = np.abs(z - np.round(z)) > 1e-9
+    assert np.all(kind[inside] == 1) and np.array_equal(kind[free][clear], np.full(clear.sum(), 2))
+    assert np.all(kind[free][z == 0.0] == 0)
+    assert left == max(k - np.count_nonzero(kind[free] == 1), 1e-9)
+    assert np.array_equal(sign[free], np.where((y + g)[free] >= 0.0, 1.0, -1.0))
+
+
+@pytest.mark.parametrize("seed", range(2 * len(KINDS)))
+def test_stationary_point_of_a_partition(seed: int) -> None:
+    problem, inside, free, k = node(seed)
+    rng = np.random.default_rng(seed)
+    q, members = problem.q, np.concatenate([inside, free])
+    kind, sign = np.zeros(q, dtype=np.int8), rng.choice([-1.0, 1.0], q)
+    kind[inside] = 1
+    kind[free] = rng.integers(0, 3, len(free))
+    kappa = max(k - np.count_nonzero(kind[free] == 1), 0.5)
+    work, x, index, b = np.empty((q, q)), np.empty(q), np.empty(q, dtype=np.int64), np.full(q, 3.0)
+    held = members[kind[members] != 0]
+    one, fractional = kind[held] == 1, kind[held] == 2
+    matrix = problem.G[np.ix_(held, held)] + np.diag(np.where(one, 1.0, 1e-10))
+    s = np.where(fractional, sign[held], 0.0)
+    matrix += np.outer(s, s) / kappa
+    size = kernel.partition_matrix(problem.G, members, len(members), kind, sign, kappa, work, index)
+    assert size == len(held) and np.array_equal(index[:size], held)
+    assert np.allclose(np.tril(work[:size, :size]), np.tril(matrix))
+    too_small = np.empty((max(len(held) - 1, 0), max(len(held) - 1, 0)))
+    if len(held):
+        args = problem.G, members, len(members), kind, sign, kappa, too_small, index
+        assert kernel.partition_matrix(*args) == -1
+    if np.linalg.cond(matrix) < 1e6 if len(held) else True:
+        args = problem.G, problem.c, members, len(members), kind, sign, kappa, work, x, index, b
+        assert kernel.newton_point(*args)
+        assert np.allclose(b[held], np.linalg.solve(matrix, problem.c[held]))
+        assert not b[np.setdiff1d(members, held)].any()
+
+
+def test_partition_that_z_shows() -> None:
+    z, b = np.array([1.0, 0.4, 0.0, 1.0, 0.6]), np.array([-1.0, 2.0, 0.0, 1.0, -3.0])
+    inside, free = np.array([3]), np.array([0, 1, 2, 4])
+    kind, sign = np.full(5, 9, dtype=np.int8), np.zeros(5)
+    left, fractional = kernel.partition_of(z, b, inside, 1, free, 4, 2, kind, sign)
+    assert (left, fractional, kind.tolist()) == (1.0, 2, [1, 2, 0, 1, 2])
+    assert sign[free].tolist() == [-1.0, 1.0, 1.0, -1.0]
+
+
+def relaxed(problem: Small, inside, free, k, bar=np.inf, rel=1e-9, steps=2000):
+    q = problem.q
+    b, g, best_b, best_g = (np.zeros(q) for _ in range(4))
+    found = kernel.relax(
+        problem.G, problem.c, problem.yy, problem.lipschitz, inside, len(inside), free, len(free), k, bar, rel, steps,
+        b, g, best_b, best_g,
+    )  # fmt: skip
+    return *found, best_b, best_g
+
+
+@pytest.mark.parametrize("seed", range(5 * len(KINDS)))
+def test_relaxation_is_closed_from_both_sides(seed: int) -> None:
+    """The dual value is that of the point returned, the primal one cannot be below the minimum: where they meet it is."""
+    problem, inside, free, k = node(seed)
+    bar = problem.yy * 1e6
+    dual, primal, steps, b, g = relaxed(problem, inside, free, k, bar, 1e-16)
+    assert dual == pytest.approx(plain.dual(problem, inside, free, k, b), rel=1e-9, abs=1e-12 * problem.yy)
+    members = np.concatenate([inside, free])
+    assert np.allclose(g[members], (problem.c - problem.G @ b)[members])
+    assert primal - dual <= 1e-9 * problem.yy and steps <= 2000
+    rng = np.random.default_rng(seed)
+    for _ in range(20):
+        anywhere = on_node(problem, inside, free, rng)
+        assert plain.dual(problem, inside, free, k, anywhere) <= primal + 1e-9 * problem.yy
+        assert plain.primal(problem, inside, free, k, anywhere) >= dual - 1e-9 * problem.yy
+        support = [*inside, *rng.permutation(free)[:k]]
+        assert problem.value(support) >= dual - 1e-9 * problem.yy
+
+
+@pytest.mark.parametrize("seed", range(len(KINDS)))
+def test_relaxation_stops_at_the_bar(seed: int) -> None:
+    problem, inside, free, k = node(seed)
+    exact = relaxed(problem, inside, free, k, problem.yy * 1e6, 1e-16)[0]
+    dual, *_ = relaxed(problem, inside, free, k, bar=0.5 * exact, rel=0.0)
+    assert 0.5 * exact <= dual <= exact * (1.0 + 1e-9)
+    dual, primal, steps, *_ = relaxed(problem, inside, free, k, bar=np.inf, rel=0.0, steps=0)
+    assert steps == 0 and dual <= exact + 1e-9 * problem.yy <= primal + 2e-9 * problem.yy

@@ -1,0 +1,141 @@
+"""The relaxation as a smooth problem in z: value, point, direction and steps against dense algebra."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from sparsecv_mio.kernels import perspective_newton as kernel
+
+from .plain import KINDS, Small, small
+
+
+def phi(problem: Small, z: np.ndarray) -> float:
+    root = np.sqrt(z)
+    inner = np.eye(problem.q) + problem.G * np.outer(root, root)
+    return problem.yy - float((root * problem.c) @ np.linalg.solve(inner, root * problem.c))
+
+
+def weights(problem: Small, k: int, rng: np.random.Generator) -> np.ndarray:
+    """Some z with sum k, one entry at 1 and one at 0 where there is room."""
+    z = rng.uniform(0.2, 0.8, problem.q)
+    z[0] = 0.0
+    for _ in range(200):
+        inner = z > 0.0
+        z[inner] = np.clip(z[inner] + (k - z.sum()) / inner.sum(), 1e-3, 1.0)
+    return z
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_projection_on_the_capped_simplex(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    v, size = rng.standard_normal(6), 5
+    for total in (0.5, 1.0, 2.7, 4.0):
+        low = np.full(6, 9.0)
+        kernel.spread_evenly(v, size, total, low)
+        assert low[5] == 9.0 and low[:5].sum() == pytest.approx(total, abs=1e-9)
+        assert low[:5].min() >= 0.0 and low[:5].max() <= 1.0
+        inner = (low[:5] > 0.0) & (low[:5] < 1.0)
+        shift = v[:5] - low[:5]  # one multiplier for all inside, no smaller above, no larger below
+        if inner.any():
+            mu = shift[inner].mean()
+            assert np.allclose(shift[inner], mu, atol=1e-9)
+            assert np.all(shift[low[:5] == 0.0] <= mu + 1e-9) and np.all(shift[low[:5] == 1.0] >= mu - 1e-9)
+
+
+def test_weights_that_suit_a_point() -> None:
+    free, buffer = np.array([0, 2, 3, 4]), np.empty(5)
+    g = np.array([0.1, 9.0, -3.0, 2.0, 1.0])
+    b = np.array([4.0, 5.0, -2.0, 1.0, 0.5])
+    z = np.zeros(5)
+    kernel.weights_of(b, g, free, 4, 2, z, buffer)
+    t = 1.0 / 3.5  # min(4t, 1) + 2t + t + t / 2 = 2
+    assert np.allclose(z[free], np.minimum(np.abs(b[free]) * t, 1.0)) and z[1] == 0.0
+    b[:] = [0.0, 5.0, -2.0, 0.0, 0.0]
+    kernel.weights_of(b, g, free, 4, 3, z, buffer)
+    assert z.tolist() == [0.0, 0.0, 1.0, 1.0, 1.0], "the nonzero entry, then the largest |g|"
+
+
+@pytest.mark.parametrize("seed", range(2 * len(KINDS)))
+def test_value_and_point(seed: int) -> None:
+    problem, rng = small(seed), np.random.default_rng(seed)
+    q, members = problem.q, np.arange(problem.q)
+    z = weights(problem, max(q // 2, 1), rng) if q > 1 else np.ones(1)
+    work, x, index, root, b = np.empty((q, q)), np.empty(q), np.empty(q, np.int64), np.empty(q), np.full(q, 5.0)
+    value, size = kernel.fit(problem.G, problem.c, problem.yy, z, members, q, work, x, index, root)
+    held = z > 0
+    assert value == pytest.approx(phi(problem, z), rel=1e-9) and np.array_equal(index[:size], np.flatnonzero(held))
+    kernel.point_of(work, x, index, root, size, members, q, b)
+    expected = np.linalg.solve(problem.G[np.ix_(held, held)] + np.diag(1.0 / z[held]), problem.c[held])
+    assert np.allclose(b[held], expected) and not b[~held].any()
+    assert np.allclose(b, z * (problem.c - problem.G @ b)), "b = Z g"
+    assert kernel.fit(problem.G, problem.c, problem.yy, z, members, q, work[:0, :0], x, index, root) == (np.inf, 0)
+
+
+def test_columns_a_step_may_move() -> None:
+    z = np.array([1.0, 1.0, 0.5, 0.5, 0.0, 0.0])
+    g = np.array([0.1, 9.0, 1.0, 2.0, 5.0, 0.2])  # the level is (1 + 4) / 2
+    chosen, enter = np.empty(6, dtype=np.int64), np.empty(kernel.ENTER, dtype=np.int64)
+    count = kernel.moving(z, g, np.arange(6), 6, chosen, enter)
+    assert sorted(chosen[:count].tolist()) == [0, 2, 3, 4]
+    z = np.zeros(40)
+    z[0] = 1.0
+    g = np.arange(40.0)
+    chosen = np.empty(40, dtype=np.int64)
+    count = kernel.moving(z, g, np.arange(40), 40, chosen, enter)
+    pressing = list(range(39, 39 - kernel.ENTER, -1))
+    assert chosen[:count].tolist() == [0, *pressing], "the falling one and the most pressing"
+
+
+@pytest.mark.parametrize("seed", range(2 * len(KINDS)))
+def test_direction_is_newton_s(seed: int) -> None:
+    """Hessian by finite differences of the gradient -g(z)^2; the direction solves the equality-constrained system."""
+    problem, rng = small(seed), np.random.default_rng(seed)
+    if problem.q < 3:
+        return
+    q = problem.q
+    z = rng.uniform(0.2, 0.9, q)
+
+    def slope(z: np.ndarray) -> np.ndarray:
+        return -((problem.c - problem.G @ np.linalg.solve(problem.G + np.diag(1.0 / z), problem.c)) ** 2)
+
+    step = 1e-6
+    hessian = np.column_stack([(slope(z + step * e) - slope(z - step * e)) / (2 * step) for e in np.eye(q)])
+    chosen = np.sort(rng.permutation(q)[:3])
+    block = hessian[np.ix_(chosen, chosen)]
+    if not np.linalg.cond(block) < 1e4:  # tied, zero and copied columns: no curvature to divide by
+        return
+    work, x, index, root = np.empty((q, q)), np.empty(q), np.empty(q, np.int64), np.empty(q)
+    _, size = kernel.fit(problem.G, problem.c, problem.yy, z, np.arange(q), q, work, x, index, root)
+    g = np.sqrt(-slope(z)) * np.sign(problem.c - problem.G @ np.linalg.solve(problem.G + np.diag(1.0 / z), problem.c))
+    H, A, d, ones = np.empty((3, 3)), np.empty((3, size)), np.empty(3), np.empty(3)
+    assert kernel.direction(problem.G, g, work, index, root, size, chosen, 3, H, A, d, ones)
+    system = np.block([[block, np.ones((3, 1))], [np.ones((1, 3)), np.zeros((1, 1))]])
+    expected = np.linalg.solve(system, np.append(-slope(z)[chosen], 0.0))[:3]
+    assert np.allclose(d, expected, rtol=1e-4, atol=1e-5 * np.abs(expected).max())
+
+
+@pytest.mark.parametrize("seed", range(3 * len(KINDS)))
+def test_steps_lower_the_value_to_the_optimum(seed: int) -> None:
+    problem, rng = small(seed), np.random.default_rng(seed)
+    q, members = problem.q, np.arange(problem.q)
+    if q < 3:
+        return
+    k = int(rng.integers(1, q - 1))
+    z = weights(problem, k, rng)
+    work, x, index, root, b = np.empty((q, q)), np.empty(q), np.empty(q, np.int64), np.empty(q), np.zeros(q)
+    value, size = kernel.fit(problem.G, problem.c, problem.yy, z, members, q, work, x, index, root)
+    kernel.point_of(work, x, index, root, size, members, q, b)
+    for _ in range(60):
+        g = problem.c - problem.G @ b
+        before = value
+        value, size = kernel.newton_step(
+            problem.G, problem.c, problem.yy, value, z, g, members, q, members, q, work, x, index, root, size, b
+        )
+        if size == 0:
+            break
+        assert value <= before and abs(z.sum() - k) < 1e-9 and z.min() >= 0.0 and z.max() <= 1.0
+        assert value == pytest.approx(phi(problem, z), rel=1e-8)
+    g = problem.c - problem.G @ b
+    dual = problem.yy - b @ problem.G @ b - np.sort(g**2)[::-1][:k].sum()
+    assert value - dual < 1e-6 * problem.yy

@@ -1,0 +1,102 @@
+"""The relaxation on rows: working sets against full sorts, values closed from both sides, valid spreads."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from sparsecv_mio.kernels import relaxation_rows as kernel
+
+from . import plain
+from .plain import KINDS, Small, small
+
+
+def wide(seed: int, n: int = 8, q: int = 120) -> Small:
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((n, q)) * rng.choice([0.3, 1.0])
+    return Small(X, X[:, 0] - X[:, 1] + 0.2 * rng.standard_normal(n))
+
+
+def working_set(q: int, cap: int):
+    return np.zeros(cap, dtype=np.int64), np.zeros(q, dtype=np.bool_), np.zeros(1, dtype=np.int64), np.zeros((cap, cap))
+
+
+def test_gram_of_the_working_set() -> None:
+    problem = wide(0)
+    Xt, chosen, gram = np.ascontiguousarray(problem.X.T), np.array([5, 0, 31, 7]), np.zeros((4, 4))
+    kernel.extend_gram(Xt, chosen, 0, 2, gram)
+    assert not gram[2:].any()
+    kernel.extend_gram(Xt, chosen, 2, 4, gram)
+    assert np.allclose(gram, problem.G[np.ix_(chosen, chosen)])
+
+
+def test_largest_outside_and_top_squares() -> None:
+    g, inside = np.array([1.0, -5.0, 4.0, -4.5, 0.5]), np.array([False, True, False, False, False])
+    found = np.empty(5, dtype=np.int64)
+    assert kernel.largest_outside(g, inside, 1, 2, found) == 2 and found[:2].tolist() == [3, 2]
+    assert kernel.largest_outside(g, inside, 1, 9, found) == 4 and 1 not in found[:4]
+    assert kernel.largest_outside(g, np.ones(5, dtype=np.bool_), 5, 2, found) == 0
+    for k in range(7):
+        assert kernel.top_squares(g, k) == pytest.approx(plain.largest(g**2, k))
+
+
+@pytest.mark.parametrize("seed", range(2 * len(KINDS)))
+@pytest.mark.parametrize("cap", [75, 120])  # the smaller one has to let columns go
+def test_relaxation_is_closed_from_both_sides(seed: int, cap: int) -> None:
+    problem = small(seed) if seed % 2 else wide(seed)
+    rng = np.random.default_rng(seed)
+    q, every = problem.q, np.arange(problem.q)
+    if q == 1:
+        return
+    Xt, shift = np.ascontiguousarray(problem.X.T), 0.1 * rng.standard_normal(q) * (seed % 3 == 0)
+    sets = working_set(q, min(q, cap))
+    for k in (1, min(3, q - 1)):
+        b, g = np.zeros(q), np.zeros(q)
+        dual, primal = kernel.relax_rows(
+            Xt, problem.y, shift, k, problem.lipschitz, 1e-8 * problem.yy, 5000, *sets, b, g
+        )
+        assert np.allclose(g, problem.c + shift - problem.G @ b)
+        exact = plain.dual(problem, every[:0], every, k, b, problem.c + shift)
+        assert dual == pytest.approx(exact, abs=1e-9 * problem.yy)
+        assert primal - dual <= 1e-7 * problem.yy
+        for _ in range(10):
+            anywhere = rng.standard_normal(q) * (rng.random(q) < 0.3)
+            value = plain.primal(problem, every[:0], every, k, anywhere, problem.c + shift)
+            assert value >= dual - 1e-9 * problem.yy
+        chosen, inside, ctrl, gram = sets
+        held = chosen[: ctrl[0]]
+        assert np.array_equal(np.sort(held), np.flatnonzero(inside))
+        assert np.allclose(gram[: ctrl[0], : ctrl[0]], problem.G[np.ix_(held, held)])
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_spread_covers_the_best_support(seed: int) -> None:
+    """Any t and b give `(ubar - D(b; c + t x / 2)) / t`; what comes back is at least the prediction it bounds."""
+    problem, rng = wide(seed, q=9), np.random.default_rng(seed)
+    q, k = problem.q, 1 + seed % 3
+    value, support = problem.best(k)
+    ubar, beta = value * (1.0 + 1e-9), problem.beta(support)
+    Xt, sets = np.ascontiguousarray(problem.X.T), working_set(q, q)
+    b, g = np.zeros(q), np.zeros(q)
+    zeta, _ = kernel.relax_rows(
+        Xt, problem.y, np.zeros(q), k, problem.lipschitz, 1e-9 * problem.yy, 5000, *sets, b, g
+    )
+    x = rng.standard_normal(q)
+    norm = float(np.sqrt(problem.yy))
+    loose, _ = kernel.farthest_rows(
+        Xt, problem.y, x, k, problem.lipschitz, ubar, zeta, b, 1.0, 1, 5000, norm, norm, 1e-15, *sets
+    )
+    bound, t = kernel.farthest_rows(
+        Xt, problem.y, x, k, problem.lipschitz, ubar, zeta, b, 1.0, 12, 5000, norm, norm, 1e-15, *sets
+    )
+    assert x @ beta <= bound <= loose and t > 0.0
+    every = np.arange(q)
+    for other in np.geomspace(t / 30.0, 30.0 * t, 13):  # no t does much better
+        moved = np.zeros(q)
+        dual, primal = kernel.relax_rows(
+            Xt, problem.y, 0.5 * other * x, k, problem.lipschitz, 1e-9 * problem.yy, 5000, *sets, moved, g
+        )
+        assert dual == pytest.approx(
+            plain.dual(problem, every[:0], every, k, moved, problem.c + 0.5 * other * x), abs=1e-8 * problem.yy
+        )
+        assert bound - x @ b <= 1.1 * ((ubar - dual) / other - x @ b) + 1e-9
