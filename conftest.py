@@ -3,14 +3,33 @@
 from __future__ import annotations
 
 import os
+from hashlib import sha256
 from importlib.util import find_spec
 from pathlib import Path
+from typing import Any
 
-# Two processes that fill one numba cache directory can pair a kernel's index entry with another signature's code
-# (its data files are numbered by whoever saves first), so each pytest-xdist worker keeps a cache of its own.
-_worker = os.environ.get("PYTEST_XDIST_WORKER")
-if _worker:
-    os.environ["NUMBA_CACHE_DIR"] = str(Path(__file__).resolve().parent / "build" / "numba" / _worker)
+# The processes of pytest-xdist share one cache of compiled kernels. numba numbers its data files by whoever saves
+# first, so that two processes may give one number to two signatures, and it writes the index before the data: a name
+# that the signature determines, written before the index, cannot be paired with another one's code. An entry that two
+# writers of an index lose costs a compilation.
+_share = "PYTEST_XDIST_WORKER" in os.environ
+if _share:
+    os.environ["NUMBA_CACHE_DIR"] = str(Path(__file__).resolve().parent / "build" / "numba")
+
+
+def _save_under_own_name(cache: Any, key: Any, data: Any) -> None:
+    name = cache._data_name(int(sha256(repr(key).encode()).hexdigest()[:12], 16))
+    cache._save_data(name, data)
+    cache._save_index({**cache._load_index(), key: name})
+
+
+def pytest_configure() -> None:
+    """Share the cache before a test module loads a kernel."""
+    if _share:
+        from numba.core.caching import IndexDataCacheFile
+
+        IndexDataCacheFile.save = _save_under_own_name
+
 
 # Modules that load a modelling package as they are imported: without it their examples cannot be collected.
 _models = ["sparsecv_mio/formulation/models", "sparsecv_mio/formulation/lowering.py"]

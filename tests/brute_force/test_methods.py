@@ -11,6 +11,7 @@ from random_problems import RandomProblem, random_problem
 from reference import cv_intervals
 
 from sparsecv_mio.certificate.record import Record
+from sparsecv_mio.cli import parse
 from sparsecv_mio.cli import run as main
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.folds import FoldPlan, folds_from_labels, make_folds
@@ -20,11 +21,12 @@ from sparsecv_mio.formulation.backends import get_backend
 from sparsecv_mio.search.algorithm1 import Algorithm1
 from sparsecv_mio.search.clock import Clock
 from sparsecv_mio.search.driver import cross_validate
-from sparsecv_mio.search.methods import BY_MIO, METHODS
+from sparsecv_mio.search.methods import AUTO, BY_MIO, METHODS, ROUNDS
 from sparsecv_mio.search.request import Grid
 
 INSIDE = 0.9e-9  # ties, a little inside of the engine's tolerance
 GAPS = (0.0, 1e-4, 5e-2)
+METHODS_HERE = (ROUNDS, *METHODS)  # every registered one meets the enumeration; a descent its own, in test_gamma
 
 
 def truth(case: RandomProblem) -> tuple[np.ndarray, np.ndarray]:
@@ -41,9 +43,9 @@ def solved(case: RandomProblem, method: str, gap: float, **options: object) -> R
 
 
 def check(seed: int, **size: int) -> None:
-    """Certificate and claim of one method on one problem."""
+    """Certificate and claim of one method on one problem; METHODS_HERE in turn, GAPS beneath."""
     case = random_problem(seed, **size)
-    method, gap = ("rounds", *METHODS)[seed % 4], GAPS[seed // 4 % 3]
+    method, gap = METHODS_HERE[seed % len(METHODS_HERE)], GAPS[seed // len(METHODS_HERE) % 3]
     record = solved(case, method, gap)
     low, high = truth(case)
     rounding = 1e-9 * record.upper
@@ -56,9 +58,14 @@ def check(seed: int, **size: int) -> None:
         assert reported <= low.min() + room * (1.0 + 1e-9) + rounding, (method, gap)
 
 
-@pytest.mark.parametrize("block", range(10))
+def test_every_word_of_the_command_names_a_method_that_is_tested() -> None:
+    assert set(parse.METHODS) == {AUTO, "descent", *METHODS_HERE}
+
+
+@pytest.mark.parametrize("block", range(9))
 def test_methods_against_enumeration(block: int) -> None:
-    for seed in range(4 * block, 4 * block + 4):
+    per_block = len(METHODS_HERE)
+    for seed in range(per_block * block, per_block * (block + 1)):
         check(seed, rows=30, columns=7)
 
 

@@ -54,6 +54,13 @@ def random_problem(rng: np.random.Generator, q: int | None = None) -> SparseProb
     return problem_of(X, y * 10.0 ** rng.uniform(-2, 2), 10.0 ** rng.uniform(-4, 4))
 
 
+def endless() -> SparseProblem:
+    """Noise on 40 columns: at tau 13 (1e10 supports, nearly all alike) no solver comes to an end by itself here."""
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((50, 40))
+    return problem_of(X / np.linalg.norm(X, axis=0), rng.standard_normal(50), 0.01)
+
+
 def value(problem: SparseProblem, support: tuple[int, ...], constraints: SideConstraints = FREE) -> float:
     """f of one support; with boxes, by trying every set of active bounds."""
     S = list(support)

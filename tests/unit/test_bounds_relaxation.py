@@ -6,20 +6,19 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from conic_spread import conic_spread, spread_bound
+from ellipsoids import Ellipsoid
+from reused_points import reused_bounds
 from scipy import sparse
 from scipy.optimize import minimize_scalar
 
-from sparsecv_mio.bounds.ellipsoid import Ellipsoid
 from sparsecv_mio.bounds.fold import FoldBounds, Which
 from sparsecv_mio.bounds.form import Diagonal, fold_form
 from sparsecv_mio.bounds.relaxation import relax_problem
 from sparsecv_mio.bounds.saddle import saddle_point
 from sparsecv_mio.bounds.screening import screen
-from sparsecv_mio.bounds.spread import conic_spread, spread_bound
-from sparsecv_mio.bounds.training import reused_bounds
 from sparsecv_mio.bounds.wide import WideFold
-from sparsecv_mio.kernels import curvature, perspective_newton
-from sparsecv_mio.kernels.reduction import reduce_problem
+from sparsecv_mio.kernels import curvature
 from sparsecv_mio.problem.problem import SparseProblem
 from sparsecv_mio.units import CertifiedUpper
 
@@ -101,54 +100,6 @@ def test_diagonal_is_valid_and_beats_the_penalty(seed: int) -> None:
     again = fold_form(problem, near=form.diagonal * 1.5)  # not valid as it is: must be shrunk
     assert again is not None and np.linalg.eigvalsh(again.M - np.diag(again.w))[0] > -1e-13
     assert curvature.sharpen(form.M, 2.0 * np.ones(form.m), 20.0, 3) == -1
-
-
-@pytest.mark.parametrize("seed", range(8))
-def test_projected_newton_twin(seed: int) -> None:
-    """phi, b(z) and a step against dense algebra."""
-    rng = np.random.default_rng(seed)
-    q, k = 9, 3
-    A = rng.standard_normal((6, q))
-    G, c, yy = A.T @ A, rng.standard_normal(q), 50.0
-    z = 0.3 + 0.1 * rng.random(q)
-    z[:2] = 0.0
-    z *= k / z.sum()
-    work, x, index, root, b = np.empty((q, q)), np.empty(q), np.empty(q, np.int64), np.empty(q), np.zeros(q)
-    members = np.arange(q)
-    phi, size = perspective_newton.fit(G, c, yy, z, members, q, work, x, index, root)
-    held = z > 0
-    expected = np.linalg.solve(G[np.ix_(held, held)] + np.diag(1.0 / z[held]), c[held])
-    assert np.isclose(phi, yy - c[held] @ expected)
-    perspective_newton.point_of(work, x, index, root, size, members, q, b)
-    assert np.allclose(b[held], expected) and not b[~held].any()
-    values = [phi]
-    for _ in range(30):
-        g = c - G @ b
-        phi, size = perspective_newton.newton_step(
-            G, c, yy, phi, z, g, members, q, members, q, work, x, index, root, size, b
-        )
-        if size == 0:
-            break
-        assert phi <= values[-1] and abs(z.sum() - k) < 1e-9 and z.min() >= 0.0 and z.max() <= 1.0
-        values.append(phi)
-    g = c - G @ b
-    dual = yy - b @ G @ b - np.sort(g**2)[::-1][:k].sum()
-    assert values[-1] - dual < 1e-6 * yy
-
-
-def test_reduction_keeps_objective_and_residuals() -> None:
-    rng = np.random.default_rng(0)
-    A = rng.standard_normal((12, 6))
-    M, c, yy = A.T @ A + np.eye(6), rng.standard_normal(6), 30.0
-    X, u = rng.standard_normal((3, 6)), rng.standard_normal(3)
-    inside, free = np.array([4, 1]), np.array([0, 3, 5])
-    M_f, c_f, yy_f, X_f, u_f, ok = reduce_problem(M, c, yy, X, u, inside, free)
-    b = rng.standard_normal(3)
-    full = np.zeros(6)
-    full[free] = b
-    full[inside] = np.linalg.solve(M[np.ix_(inside, inside)], c[inside] - M[np.ix_(inside, free)] @ b)
-    assert ok and np.isclose(yy - 2 * c @ full + full @ M @ full, yy_f - 2 * c_f @ b + b @ M_f @ b)
-    assert np.allclose(u - X @ full, u_f - X_f @ b)
 
 
 def best_support(problem: SparseProblem, tau: int) -> tuple[float, np.ndarray]:

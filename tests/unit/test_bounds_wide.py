@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import time
 from pathlib import Path
 
 import numpy as np
@@ -53,8 +52,6 @@ def test_a_planted_support_is_found_without_branching() -> None:
 @pytest.mark.skipif(not FILE.exists(), reason="riboflavin.csv is not committed: SPARSECV_INSTANCES names its folder")
 def test_riboflavin() -> None:
     data = standardize(read_dataset(FILE, "y"))
-    begin = time.perf_counter()
     table = compute_bounds(data, make_folds("5", data.dataset), [1.0], range(2, 25))
-    assert time.perf_counter() - begin < 120.0
     assert ((table.objective_upper - table.objective_lower) / table.objective_upper).max() <= 0.12
     assert np.isfinite(table.upper).all()

@@ -1,4 +1,4 @@
-"""Training: the gap it claims, warm starts, early stops, both linear algebras, the reduction, the kernel's twin."""
+"""Training: the gap it claims, warm starts, early stops, both linear algebras, the reduction."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ import pytest
 import scipy.sparse as sp
 
 from sparsecv_mio.errors import BadInput
-from sparsecv_mio.kernels.glru_descent import descend_dense, descend_sparse
 from sparsecv_mio.oracles.glru import (
     HessianFactor,
     Huber,
@@ -124,41 +123,3 @@ def test_one_class_with_an_intercept_is_refused() -> None:
         train(make_problem(np.eye(3), np.ones(3), Logistic(), Regularizer(1.0, intercept=True)))
     with pytest.raises(BadInput, match="tolerance"):
         train(make_problem(np.eye(3), np.ones(3), Logistic(), Regularizer(1.0)), tol=0.0)
-
-
-def twin(X: np.ndarray, h: np.ndarray, a: np.ndarray, w: np.ndarray, ridge: float, l1: float, free: int) -> np.ndarray:
-    """Coordinate descent as in the kernel, in plain numpy, to the end."""
-    u = w.copy()
-    for _ in range(4_000):
-        before = u.copy()
-        for j in range(len(u)):
-            second = float(h @ X[:, j] ** 2)
-            slope = float(X[:, j] @ (h * (X @ (u - w)) - a))
-            pull = second * u[j] - slope
-            if j == free:
-                u[j] = pull / second
-            else:
-                u[j] = np.sign(pull) * max(abs(pull) - l1, 0.0) / (second + ridge)
-        if np.array_equal(before, u):
-            break
-    return u
-
-
-@pytest.mark.parametrize("ridge", [0.0, 0.4])
-@pytest.mark.parametrize("free", [-1, 5])
-def test_coordinate_descent_equals_its_twin(ridge: float, free: int) -> None:
-    rng = np.random.default_rng(6)
-    X = rng.normal(size=(30, 6)) * (rng.random((30, 6)) < 0.8)
-    h, a, w = rng.random(30), rng.normal(size=30), rng.normal(size=6)
-    expected = twin(X, h, a, w, ridge, 1.5, free)
-    columns, second = np.arange(6), np.square(X).T @ h
-    dense, v = w.copy(), np.zeros(30)
-    while descend_dense(np.ascontiguousarray(X.T), columns, h, a, second, dense, v, ridge, 1.5, free, 20, 1e-3) > 1e-26:
-        pass
-    assert np.allclose(dense, expected, atol=1e-10) and np.allclose(v, X @ (dense - w))
-    assert np.array_equal(dense == 0.0, expected == 0.0)
-    csc, other, v = sp.csc_array(X), w.copy(), np.zeros(30)
-    parts = (csc.data, csc.indices, csc.indptr)
-    while descend_sparse(*parts, columns, h, a, second, other, v, ridge, 1.5, free, 20, 1e-3) > 1e-26:
-        pass
-    assert np.allclose(other, expected, atol=1e-10)

@@ -106,7 +106,7 @@ def on_a_terminal(arguments: list[str], interrupt: bool) -> tuple[int, str]:
         [*SCRIPT, *arguments], stdin=theirs, stdout=theirs, stderr=theirs, env=os.environ | {"TERM": "xterm"}
     )
     os.close(theirs)
-    seen, sent, limit = b"", False, time.monotonic() + 60.0
+    seen, sent, limit = b"", False, time.monotonic() + 600.0  # of a machine that hangs
     while time.monotonic() < limit:
         if select.select([ours], [], [], 0.2)[0]:
             try:

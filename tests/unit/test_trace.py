@@ -9,6 +9,7 @@ import pytest
 
 from sparsecv_mio.cli import run as main
 from sparsecv_mio.errors import CorruptStore
+from sparsecv_mio.search import trace as trace_module
 from sparsecv_mio.search.trace import read_trace
 
 SERVO = str(Path(__file__).resolve().parents[2] / "instances" / "servo.csv")
@@ -16,6 +17,13 @@ ASK = ["solve", SERVO, "--target", "class", "--folds", "blocks:20", "--gamma", "
 ASK += ["--threads", "1"]
 
 
+@pytest.fixture
+def a_line_at_every_safe_point(monkeypatch: pytest.MonkeyPatch) -> None:
+    """However fast the machine, the lines are those of the run."""
+    monkeypatch.setattr(trace_module, "EVERY", 0.0)
+
+
+@pytest.mark.usefixtures("a_line_at_every_safe_point")
 @pytest.mark.parametrize("method", ["rounds", "joint"])
 def test_bounds_close_monotonically_and_end_at_the_record(method: str, tmp_path: Path) -> None:
     trace, out = tmp_path / "run.jsonl", tmp_path / "answer.json"
@@ -30,6 +38,7 @@ def test_bounds_close_monotonically_and_end_at_the_record(method: str, tmp_path:
     assert moments[-1]["pairs"][0] == pytest.approx([record["table"][0][end] for end in ("lower", "upper")])
 
 
+@pytest.mark.usefixtures("a_line_at_every_safe_point")
 def test_a_descent_traces_the_row_it_solves(tmp_path: Path) -> None:
     trace, out = tmp_path / "run.jsonl", tmp_path / "answer.json"
     assert main([*ASK, "--method", "descent", "--trace", str(trace), "--json", str(out), "-q"]) == 0
@@ -67,6 +76,7 @@ def test_drawings(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert "not a trace" in capsys.readouterr().err
 
 
+@pytest.mark.usefixtures("a_line_at_every_safe_point")
 def test_a_cut_line_is_left_out_and_other_files_are_refused(tmp_path: Path) -> None:
     trace = tmp_path / "run.jsonl"
     assert main([*ASK, "--trace", str(trace), "-q"]) == 0

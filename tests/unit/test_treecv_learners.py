@@ -1,4 +1,4 @@
-"""Each learner against a plain implementation of its definition; each kernel against its numpy twin."""
+"""Each learner against a plain implementation of its definition."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ import pytest
 
 from sparsecv_mio.data.folds import folds_from_labels
 from sparsecv_mio.errors import BadInput
-from sparsecv_mio.kernels.treecv_order import shuffled_range, splitmix
 from sparsecv_mio.oracles.treecv import (
     BernoulliNaiveBayes,
     GaussianNaiveBayes,
@@ -22,42 +21,6 @@ from sparsecv_mio.oracles.treecv import (
 )
 
 SIGNS = np.array([-1.0, 1.0])
-MASK = (1 << 64) - 1
-
-
-def plain_splitmix(x):
-    x = (x + 0x9E3779B97F4A7C15) & MASK
-    x = ((x ^ (x >> 30)) * 0xBF58476D1CE4E5B9) & MASK
-    x = ((x ^ (x >> 27)) * 0x94D049BB133111EB) & MASK
-    return x ^ (x >> 31)
-
-
-def plain_shuffle(first, last, seed):
-    out = list(range(first, last))
-    key = plain_splitmix(plain_splitmix(plain_splitmix(seed) ^ first) ^ last)
-    for i in range(len(out) - 1, 0, -1):
-        key = plain_splitmix(key)
-        j = int((key >> 11) * 2.0**-53 * (i + 1))
-        out[i], out[j] = out[j], out[i]
-    return out
-
-
-def test_order_kernel():
-    assert int(splitmix(np.uint64(0))) == plain_splitmix(0) == 0xE220A8397B1DCDAF
-    for first, last, seed in ((0, 1, 0), (3, 20, 5), (100, 400, 2**40)):
-        out = np.empty(last - first, dtype=np.int64)
-        shuffled_range(first, last, seed, out)
-        assert out.tolist() == plain_shuffle(first, last, seed)
-        assert sorted(out.tolist()) == list(range(first, last))
-
-
-def test_orders_are_even():
-    counts = np.zeros((4, 4))
-    out = np.empty(4, dtype=np.int64)
-    for seed in range(8000):
-        shuffled_range(0, 4, seed, out)
-        counts[np.arange(4), out] += 1
-    assert np.abs(counts - 2000).max() < 200
 
 
 def data(seed=0, n=50, p=4):
@@ -258,6 +221,5 @@ def test_leave_one_out_at_the_papers_size(randomized):
     X = rng.standard_normal((n, p))
     y = np.where(X[:, 0] + 0.5 * rng.standard_normal(n) > 0, 1.0, -1.0)
     result = tree_cv(PegasosLearner(p, 1e-6), X, y, folds_from_labels(np.arange(n)), randomized=randomized)
-    assert result.seconds < 60.0
     assert result.updates <= n * (1 + np.log2(n))
     assert 0.1 < result.estimate < 0.3

@@ -1,4 +1,4 @@
-"""How far a sum of squares can move: formulas, candidates inside every bound, and bounds as sharp as a conic solver's."""
+"""How far a sum of squares can move: formulas, candidates inside every bound, and as sharp as a conic solver."""
 
 from __future__ import annotations
 
@@ -70,14 +70,10 @@ def test_least_and_most_squares(seed: int, room: float) -> None:
     b, dual, primal = centre_of(problem, k)
     norm, ones = float(np.sqrt(problem.yy)), np.ones(q)
     common = 3000, ones, norm, norm, 1e-15
-    low = kernel.least_squares(
-        problem.G, problem.c, problem.yy, k, X, u, ubar, primal, b, 25, *common
-    )
+    low = kernel.least_squares(problem.G, problem.c, problem.yy, k, X, u, ubar, primal, b, 25, *common)
     reach = float(np.linalg.eigvalsh(X @ np.linalg.solve(problem.M, X.T))[-1]) * (1.0 + 1e-9)
     shares = np.linspace(0.1, 0.9, 9)
-    high = kernel.most_squares(
-        problem.M, ones, problem.c, problem.yy, k, X, u, ubar, primal, reach, b, shares, *common
-    )
+    high = kernel.most_squares(problem.M, ones, problem.c, problem.yy, k, X, u, ubar, primal, reach, b, shares, *common)
     for point in plain.candidates(problem, k, ubar, rng):
         held = float(np.sum((u - X @ point) ** 2))
         assert low <= held * (1.0 + 1e-9) + 1e-9 and held <= high * (1.0 + 1e-9) + 1e-9

@@ -52,9 +52,7 @@ def test_value_along_a_direction(seed: int) -> None:
     q, every = problem.q, np.arange(problem.q)
     k = int(rng.integers(1, q + 1))
     b, x, t = rng.standard_normal(q), rng.standard_normal(q), 0.7
-    value = kernel.value_along(
-        problem.G, problem.c, x, t, b, every, k, np.empty(q), np.empty(q), np.empty(k)
-    )
+    value = kernel.value_along(problem.G, problem.c, x, t, b, every, k, np.empty(q), np.empty(q), np.empty(k))
     expected = plain.primal(problem, every[:0], every, k, b) - t * x @ b - problem.yy
     assert value == pytest.approx(expected)
 

@@ -52,9 +52,7 @@ def test_coordinate_descent_equals_its_twin(n: int, d: int, empty: bool, ridge: 
     dense, v = w.copy(), np.zeros(n)
     before, lowered = model(X, h, a, w, w, ridge, l1, free), np.inf
     while lowered > 1e-26:
-        lowered = descend_dense(
-            np.ascontiguousarray(X.T), columns, h, a, second, dense, v, ridge, l1, free, 20, 1e-3
-        )
+        lowered = descend_dense(np.ascontiguousarray(X.T), columns, h, a, second, dense, v, ridge, l1, free, 20, 1e-3)
         after = model(X, h, a, w, dense, ridge, l1, free)
         assert before - after >= lowered * (1.0 - 1e-9) - 1e-12, "the first sweep alone lowers the model by that much"
         before = after

@@ -38,9 +38,7 @@ def refitted(problem: Small, penalty: np.ndarray, supports: np.ndarray, sizes: n
     shape = supports.shape
     beta, spread = np.full(shape, np.nan), np.full(shape, np.nan)
     value, error = np.empty(len(sizes)), np.empty(len(sizes))
-    refit_supports(
-        problem.G, problem.c, problem.yy, penalty, supports, sizes, 4.0 * EPS, beta, spread, value, error
-    )
+    refit_supports(problem.G, problem.c, problem.yy, penalty, supports, sizes, 4.0 * EPS, beta, spread, value, error)
     return beta, spread, value, error
 
 
@@ -56,7 +54,8 @@ def test_refit_and_its_rounding(seed: int) -> None:
         held = supports[r, :size]
         M = problem.G[np.ix_(held, held)] + np.diag(penalty[held])
         x = exact(M, problem.c[held])
-        f = Fraction(problem.yy) - sum((Fraction(float(a)) * b for a, b in zip(problem.c[held], x, strict=True)), Fraction())
+        gain = sum((Fraction(float(a)) * b for a, b in zip(problem.c[held], x, strict=True)), Fraction())
+        f = Fraction(problem.yy) - gain
         assert abs(value[r] - float(f)) <= error[r] + 1e-300
         for a in range(size):
             assert abs(Fraction(float(beta[r, a])) - x[a]) <= spread[r, a]
@@ -101,9 +100,7 @@ def test_rounding_of_the_means_widens_both_bounds() -> None:
     supports, sizes, spread = np.array([[0, 1, 2]]), np.array([3]), np.zeros((1, 3))
     error, bound, moments, wide = (np.empty(1) for _ in range(4))
     held_out_rows(V, r, level, supports, sizes, beta, spread, error, bound)
-    held_out_moments(
-        V.T @ V, V.T @ r, float(r @ r), 6, level, supports, sizes, beta, spread, EPS, moments, wide
-    )
+    held_out_moments(V.T @ V, V.T @ r, float(r @ r), 6, level, supports, sizes, beta, spread, EPS, moments, wide)
     for _ in range(50):
         side = rng.choice([-1.0, 1.0], 4) * level * EPS
         truth = float(np.sum((r + side[3] - (V + side[:3]) @ beta[0]) ** 2))

@@ -75,9 +75,7 @@ def test_best_two_supports_of_every_fold(seed: int, length: int) -> None:
     )
     if length == 1:
         again = outputs(T, len(folds))
-        score_supports_by_row(
-            problem.X, problem.y, 0.0, *given, limit, eta_of(problem, folds), 100, *again
-        )
+        score_supports_by_row(problem.X, problem.y, 0.0, *given, limit, eta_of(problem, folds), 100, *again)
         for mine, other in zip((best, second, held, error), again, strict=False):
             assert np.allclose(mine, other, rtol=1e-9)
         assert np.array_equal(which, again[4])

@@ -148,7 +148,7 @@ def relaxed(problem: Small, inside, free, k, bar=np.inf, rel=1e-9, steps=2000):
 
 @pytest.mark.parametrize("seed", range(5 * len(KINDS)))
 def test_relaxation_is_closed_from_both_sides(seed: int) -> None:
-    """The dual value is that of the point returned, the primal one cannot be below the minimum: where they meet it is."""
+    """The dual value is that of the point returned, no primal one is below the minimum: where they meet it is."""
     problem, inside, free, k = node(seed)
     bar = problem.yy * 1e6
     dual, primal, steps, b, g = relaxed(problem, inside, free, k, bar, 1e-16)

@@ -78,9 +78,7 @@ def test_spread_covers_the_best_support(seed: int) -> None:
     ubar, beta = value * (1.0 + 1e-9), problem.beta(support)
     Xt, sets = np.ascontiguousarray(problem.X.T), working_set(q, q)
     b, g = np.zeros(q), np.zeros(q)
-    zeta, _ = kernel.relax_rows(
-        Xt, problem.y, np.zeros(q), k, problem.lipschitz, 1e-9 * problem.yy, 5000, *sets, b, g
-    )
+    zeta, _ = kernel.relax_rows(Xt, problem.y, np.zeros(q), k, problem.lipschitz, 1e-9 * problem.yy, 5000, *sets, b, g)
     x = rng.standard_normal(q)
     norm = float(np.sqrt(problem.yy))
     loose, _ = kernel.farthest_rows(

@@ -10,7 +10,7 @@ import pytest
 from sparsecv_mio.kernels.reused_dual import DROPPED, INSIDE, reused_duals
 
 from . import plain
-from .plain import KINDS, small
+from .plain import KINDS, Small, small
 from .test_conic import centre_of
 
 SEVERAL = [k for k in range(3 * len(KINDS)) if KINDS[k % len(KINDS)] != "one column"]
@@ -69,17 +69,16 @@ def test_value_screening_and_decision(seed: int, how: str) -> None:
             assert np.all(np.isnan(rows[t]))
 
 
-def test_some_points_decide() -> None:
-    """Orthogonal columns: the relaxation is tight, its point names the support and its prediction exactly."""
-    problem = small(7, "orthogonal")
-    q = problem.q
-    k = 3
+def test_the_point_of_orthogonal_columns_decides() -> None:
+    """There the relaxation is tight: its point names the support, and with it the prediction."""
+    problem = Small(np.diag([3.0, 2.0, 1.0, 0.5, 0.1]), np.array([4.0, -3.0, 2.0, 1.0, 1.0]))
+    q, k = problem.q, 3
     value, support = problem.best(k)
     best, supports = np.full(q + 1, np.inf), np.zeros((q + 1, q), dtype=np.bool_)
     best[k] = value
     supports[k, list(support)] = True
     X, u = np.ones((1, q)), np.zeros(1)
-    point = problem.beta(support)[None, :]
+    point = centre_of(problem, k)[0][None, :]
     dual, status, decided = np.empty(1), np.empty((1, q), dtype=np.int8), np.empty(1, dtype=np.bool_)
     for exact in (False, True):
         rows = np.full((1, 8), np.nan)
@@ -89,4 +88,4 @@ def test_some_points_decide() -> None:
         )  # fmt: skip
         assert decided[0] and dual[0] == pytest.approx(value, rel=1e-6)
         assert np.isnan(rows).all() != exact
-    assert rows[0, 6] == pytest.approx(float((X @ point[0])[0]) ** 2, rel=1e-6)
+    assert rows[0, 6] == pytest.approx(float((X @ problem.beta(support))[0]) ** 2, rel=1e-6)

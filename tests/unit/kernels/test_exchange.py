@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 from sparsecv_mio.kernels import exchange as kernel
-from sparsecv_mio.kernels import first_supports as paths
 
 Moments = tuple[np.ndarray, np.ndarray, np.ndarray, float]
 
@@ -82,43 +81,3 @@ def test_cheapest_and_best_are(seed: int) -> None:
     assert added[kernel.best_to_add(t)] == pytest.approx(min(added), rel=1e-9)
     left = [objective(given, [j for j in (0, 1, 5) if j != i]) for i in (0, 1, 5)]
     assert left[kernel.cheapest_to_drop(t)] == pytest.approx(min(left), rel=1e-9)
-
-
-@pytest.mark.parametrize("seed", range(10))
-def test_the_fit_of_a_support_is_the_plain_one(seed: int) -> None:
-    given = moments(seed)
-    S = np.array([1, 2, 4, 8])
-    L, x = np.empty((5, 5)), np.empty(5)
-    value = given[3] - paths.support_fit(*given[:3], S, 4, L, x)
-    assert value == pytest.approx(objective(given, S.tolist()), rel=1e-9)
-    M = given[0][np.ix_(S, S)] + np.diag(given[1][S])
-    np.testing.assert_allclose(x[:4], np.linalg.solve(M, given[2][S]), atol=1e-7)
-
-
-def test_a_dependent_column_gets_no_coefficient() -> None:
-    Q, _, c, yy = moments(0)
-    L, x = np.empty((3, 3)), np.empty(3)
-    drop = paths.support_fit(Q, np.zeros(9), c, np.array([2, 4, 7]), 3, L, x)
-    assert drop == pytest.approx(c[2] ** 2 / Q[2, 2])
-    assert x[1] == x[2] == 0.0
-
-
-@pytest.mark.parametrize("seed", range(10))
-def test_a_sweep_can_stop_and_go_on(seed: int) -> None:
-    Q, penalty, c, yy = moments(seed)
-    lams, order = np.array([0.01, 0.1, 1.0]), np.array([2, 1, 0, 1, 2])
-
-    def found(work: float) -> np.ndarray:
-        value, settled = np.full((3, 6), np.inf), np.zeros((3, 6), dtype=bool)
-        columns = np.full((3, 6, 5), -1)
-        t, phase = kernel.new_tableau(9, 5), np.zeros(5, dtype=np.int64)
-        while not paths.sweep(t, Q, penalty, c, yy, lams, value, columns, settled, order, phase, work):
-            pass
-        assert settled[:, 1:].all()
-        for g in range(3):
-            for s in range(1, 6):
-                S = columns[g, s, :s].tolist()
-                assert value[g, s] == pytest.approx(objective((Q, lams[g] * penalty, c, yy), S), rel=1e-8)
-        return value
-
-    np.testing.assert_allclose(found(1.0), found(1e9), rtol=1e-9)
