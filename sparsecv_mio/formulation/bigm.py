@@ -4,8 +4,7 @@ For every b with `f(b) <= ubar` (any support) and the ridge fit b_r on all colum
 
     (b_r - b)' M (b_r - b) <= ubar - f(b_r)     =>     |b_j - b_r,j| <= sqrt((ubar - f(b_r)) (M^{-1})_jj)
 
-(theory section 2, the safe ellipsoid with eps = lam). Sharper intervals from other ellipsoids come in as data and are
-intersected.
+(theory section 2, the safe ellipsoid with eps = lam).
 """
 
 from __future__ import annotations
@@ -47,10 +46,7 @@ def level_set_interval(
 
 
 def link_bounds(
-    scaled: ScaledProblem,
-    upper: float,
-    box: tuple[FloatArray, FloatArray],
-    advice: tuple[FloatArray, FloatArray] | None,
+    scaled: ScaledProblem, upper: float, box: tuple[FloatArray, FloatArray]
 ) -> tuple[FloatArray, FloatArray]:
     """Return (lo, hi) of the links `lo_j z_j <= u_j <= hi_j z_j`.
 
@@ -59,18 +55,15 @@ def link_bounds(
     scaled : ScaledProblem
     upper : float
         phi of the start.
-    box, advice : pairs of (q,) arrays
-        The user's boxes and another layer's intervals, standard coordinates. A box binds as it is; the two other
-        intervals are widened to hold zero, the value of a column that is not chosen.
+    box : pair of (q,) arrays
+        The user's, standard coordinates. It binds as it is; the interval of the level set is widened to hold zero, the
+        value of a column that is not chosen.
 
     Returns
     -------
     lo, hi : (q,) arrays, infinite where nothing is known.
     """
     lo, hi = level_set_interval(scaled, upper)
-    if advice is not None:
-        lo = np.maximum(lo, scaled.to_u(advice[0]) - 1e-9)
-        hi = np.minimum(hi, scaled.to_u(advice[1]) + 1e-9)
     lo, hi = np.minimum(lo, 0.0), np.maximum(hi, 0.0)
     return np.maximum(lo, scaled.to_u(box[0])), np.minimum(hi, scaled.to_u(box[1]))
 

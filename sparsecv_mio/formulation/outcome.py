@@ -80,27 +80,17 @@ class Limits:
 
 @dataclass(frozen=True, eq=False)
 class Advice:
-    """What other layers know about one problem and tau, passed in as data; each item must be valid for that tau.
-
-    What holds for supports that beat the start (intervals, screening) is dropped where that start is not the one used.
+    """What other layers know about one problem and tau, passed in as data.
 
     Attributes
     ----------
     lower : float
         A certified lower bound on the optimum, in the units of `f`.
-    interval : pair of (q,) arrays, or None
-        `(lo, hi)` with `lo_j <= b_j <= hi_j` for every tau-sparse b with `f(b) <= upper`, `upper` the exact refit of
-        the start passed along (standard coordinates).
-    fixed_in, fixed_out : tuple of int
-        Columns that screening proved to be in, or out of, every support that beats the start.
     points : tuple of (q,) arrays
         Coefficients whose dual cut is worth having (a relaxation's solution).
     """
 
     lower: float = -math.inf
-    interval: tuple[NDArray[np.float64], NDArray[np.float64]] | None = None
-    fixed_in: tuple[int, ...] = ()
-    fixed_out: tuple[int, ...] = ()
     points: tuple[NDArray[np.float64], ...] = ()
 
 

@@ -134,11 +134,5 @@ def _constraints(constraints: SideConstraints, out: tuple[int, ...], kept: tuple
 
 def _advice(advice: Advice, kept: tuple[int, ...]) -> Advice:
     """Return what is known about the other columns."""
-    at, place = np.array(kept, dtype=np.intp), {j: k for k, j in enumerate(kept)}
-    return replace(
-        advice,
-        interval=None if advice.interval is None else (advice.interval[0][at], advice.interval[1][at]),
-        fixed_in=tuple(place[j] for j in advice.fixed_in if j in place),
-        fixed_out=tuple(place[j] for j in advice.fixed_out if j in place),
-        points=tuple(point[at] for point in advice.points),
-    )
+    at = np.array(kept, dtype=np.intp)
+    return replace(advice, points=tuple(point[at] for point in advice.points))

@@ -31,7 +31,7 @@ class Task:
     lo, hi : (q,) arrays
         `lo_j z_j <= u_j <= hi_j z_j`; infinite where no valid bound is known.
     z_lo, z_hi : (q,) arrays of 0 / 1
-        Columns held in or out, by the user or by screening.
+        Columns held in or out, by the user or because their box is out of reach.
     floor : float
         Certified lower bound on phi.
     points : tuple of (q,) arrays
@@ -94,15 +94,13 @@ def make_task(problem: SparseProblem, tau: int, constraints: SideConstraints, st
     if level > 2.0:  # boxes that force a fit worse than none: the scale is then that of the answer
         scaled = scaled.magnified(level**-0.5)
     upper = scaled.value(start.objective)
-    lo, hi = link_bounds(scaled, upper, constraints.interval(q), advice.interval)
+    lo, hi = link_bounds(scaled, upper, constraints.interval(q))
     beta = np.zeros(q)
     beta[list(start.support)] = start.beta
     start_u = scaled.to_u(beta)
     # the start satisfies every valid bound; where rounding says otherwise the bound gives way
     lo, hi = np.minimum(lo, np.where(start_u < 0, start_u, lo)), np.maximum(hi, np.where(start_u > 0, start_u, hi))
     z_lo, z_hi = np.zeros(q), np.ones(q)
-    z_lo[[j for j in advice.fixed_in if j in start.support]] = 1.0
-    z_hi[[j for j in advice.fixed_out if j not in start.support]] = 0.0
     z_lo[list(constraints.forced_in)] = 1.0
     z_hi[list(constraints.forced_out)] = 0.0
     # a box out of reach of the level set: choosing the column cannot beat the start

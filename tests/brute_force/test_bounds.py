@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import pytest
 from bounds_problems import breaches, moment_folds, random_case, truth, wide_folds
+from ellipsoids import ellipsoid_interval
+from reused_points import reused_bounds
 
 from sparsecv_mio.bounds import wide
-from sparsecv_mio.bounds.ellipsoid import ellipsoid_interval
 from sparsecv_mio.bounds.fold import Which
 from sparsecv_mio.bounds.form import Diagonal, fold_form
 from sparsecv_mio.bounds.printed import printed_cells
 from sparsecv_mio.bounds.relaxation import relax_problem
-from sparsecv_mio.bounds.training import reused_bounds
 
 QUICK, MANY = 250, 5000
 

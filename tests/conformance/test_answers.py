@@ -213,27 +213,6 @@ def test_an_answer_far_below_the_scale(name: str, form: str, monkeypatch: pytest
 
 
 @pytest.mark.parametrize(("name", "form"), FORMS)
-def test_advice_about_a_start_that_is_not_in_use_is_dropped(
-    name: str, form: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Intervals and screening hold for what beats the start; side constraints may leave nothing that does."""
-    backend = usable(name)
-    monkeypatch.setattr(base, "feasible_start", from_nothing)
-    if "force" not in backend.capabilities.formulations[form]:
-        pytest.skip(f"{name} {form} takes no side constraints")
-    problem = problem_scaled(random_problem(np.random.default_rng(17), q=6))
-    best = min(itertools.combinations(range(6), 2), key=lambda s: refit(problem, s).objective)
-    beta = np.zeros(6)
-    beta[list(best)] = refit(problem, best).beta
-    only_best = Advice(interval=(beta - 1e-9, beta + 1e-9), fixed_out=tuple(set(range(6)) - set(best)))
-    banned = SideConstraints(forced_out=best[:1])
-    for start in (Start(best, "excluded"), None):
-        outcome = backend.solve(problem, 2, formulation=form, constraints=banned, start=start, advice=only_best)
-        check(outcome, brute_force(problem, 2, banned), problem)
-        assert outcome.stop is Stop.OPTIMAL
-
-
-@pytest.mark.parametrize(("name", "form"), FORMS)
 def test_fewer_rows_than_columns(name: str, form: str) -> None:
     backend = usable(name)
     rng = np.random.default_rng(4)
@@ -329,7 +308,6 @@ def test_advice_is_used_and_checked(name: str, form: str) -> None:
     plain = backend.solve(problem, 3, formulation=form)
     advice = Advice(
         lower=truth * (1 - 1e-9),
-        fixed_in=plain.incumbent[:1] if plain.incumbent else (),
         points=(np.linalg.solve(problem.M, problem.c),),
     )
     best = Start(plain.incumbent or (), "plain run")

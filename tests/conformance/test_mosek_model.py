@@ -16,13 +16,15 @@ from sparsecv_mio.formulation.backends import get_backend
 from sparsecv_mio.formulation.constraints import FREE, SideConstraints
 from sparsecv_mio.formulation.feasible import feasible_start
 from sparsecv_mio.formulation.lowering import lower_model
-from sparsecv_mio.formulation.models.conic import conic_model, set_point
 from sparsecv_mio.formulation.models.perspective import FactorModel
 from sparsecv_mio.formulation.outcome import Advice, Limits, Stop
 from sparsecv_mio.formulation.task import Task, make_task
 
 mosek = pytest.importorskip("mosek")
-from sparsecv_mio.formulation.backends.mosek import build, evaluate, from_kernel, read_answer  # noqa: E402
+from kernel_model import conic_model, set_point  # noqa: E402
+from mosek_points import evaluate, from_kernel  # noqa: E402
+
+from sparsecv_mio.formulation.backends.mosek import build, read_answer  # noqa: E402
 
 
 def tasks(count: int) -> Iterator[Task]:

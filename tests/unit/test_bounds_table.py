@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from sparsecv_mio.bounds.cv_error import compute_bounds
-from sparsecv_mio.bounds.fold import FoldBounds, Origin, Which, fold_interval
+from sparsecv_mio.bounds.fold import FoldBounds, Origin, Which
 from sparsecv_mio.bounds.table import BoundsTable, PrintedTable
 from sparsecv_mio.cli import run
 from sparsecv_mio.data.dataset import Dataset
@@ -87,14 +87,16 @@ def test_printed_table_is_another_type() -> None:
     assert low <= middle * 1.5 and low <= high
 
 
-def test_fold_interval_equals_the_table() -> None:
+def test_one_fold_by_itself_meets_the_table() -> None:
     data = problem(5)
     standard, folds = standardize(data), make_folds("5", data)
     table = compute_bounds(standard, folds, [0.3], [2])
     for fold, moments in training_moments(standard, folds):
         inner = moments.problem(standard, 0.3)
         V, r = standard.rows(folds.test_rows(fold))
-        ends = fold_interval(inner, V, r, 2, float(table.objective_upper[0, 0, fold]))
+        alone = FoldBounds(inner, V, r)
+        alone.best[2] = float(table.objective_upper[0, 0, fold])
+        ends = alone.cells([2])[0].interval
         assert ends.lower <= table.upper[0, 0, fold] and table.lower[0, 0, fold] <= ends.upper
         exact = FoldBounds(inner, V, r).cells([0, 6])
         assert [cell.low_origin for cell in exact] == [Origin.EXACT] * 2

@@ -105,18 +105,15 @@ def test_singular_matrices_claim_nothing() -> None:
         require_finite(lo, hi, "scip")
 
 
-def test_links_intersect_boxes_and_advice() -> None:
+def test_links_hold_zero_and_bind_as_boxes_do() -> None:
     rng = np.random.default_rng(3)
     problem = problem_of(rng, 30, 4, 1.0)
     scaled = scaled_problem(problem)
     free = (np.full(4, -np.inf), np.full(4, np.inf))
-    lo, hi = link_bounds(scaled, 0.0, free, None)
+    lo, hi = link_bounds(scaled, 0.0, free)
     assert np.all(lo <= 0) and np.all(hi >= 0)
-    tight = (np.full(4, -1e-3), np.full(4, 1e-3))
-    l2, h2 = link_bounds(scaled, 0.0, free, tight)
-    assert np.all(l2 >= lo) and np.all(h2 <= hi) and np.all(l2 <= 0) and np.all(h2 >= 0)
-    l3, _ = link_bounds(scaled, 0.0, (np.full(4, 0.1), np.full(4, np.inf)), None)
-    assert l3 == pytest.approx(scaled.to_u(np.full(4, 0.1)))
+    boxed, _ = link_bounds(scaled, 0.0, (np.full(4, 0.1), np.full(4, np.inf)))
+    assert boxed == pytest.approx(scaled.to_u(np.full(4, 0.1)))
 
 
 def test_refit_is_the_ridge_fit() -> None:
@@ -182,12 +179,11 @@ def test_start_is_good_without_constraints() -> None:
     assert fit is not None and fit.objective <= 1.02 * best
 
 
-def test_advice_never_contradicts_the_start() -> None:
+def test_links_never_contradict_the_start() -> None:
     rng = np.random.default_rng(8)
     problem = problem_of(rng, 30, 5, 0.3)
     start = refit(problem, (0, 1))
-    out = tuple(range(5))
-    task = make_task(problem, 2, FREE, start, Advice(interval=(np.zeros(5), np.zeros(5)), fixed_in=out, fixed_out=out))
+    task = make_task(problem, 2, FREE, start, Advice())
     u, z = task.start_u, task.start_z
     assert np.all(task.lo * z <= u + 1e-15) and np.all(u <= task.hi * z + 1e-15)
     assert np.all(task.z_lo <= z) and np.all(z <= task.z_hi)

@@ -203,7 +203,6 @@ class Backend(ABC):
             return Outcome(Stop.INFEASIBLE, None, math.inf, math.inf, formulation=form, raw_status=why)
         if start is not None and constraints.allows(start.support, tau):
             first = min(first, refit(problem, start.support, constraints), key=lambda fit: fit.objective)
-        advice = _valid_advice(problem, advice, start, first)
         task = make_task(problem, tau, constraints, first, advice)
         passes = self._passes(task, form, limits, advice)
         outcome = self._judge(task, passes, limits, advice)
@@ -345,12 +344,3 @@ def _left(limits: Limits, passes: list[_Pass]) -> Limits:
     seconds = sum(one.answer.seconds for one in passes)
     nodes = sum(one.answer.nodes for one in passes)
     return replace(limits, seconds=limits.seconds - seconds, nodes=limits.nodes - nodes) if passes else limits
-
-
-def _valid_advice(problem: SparseProblem, advice: Advice, start: Start | None, first: Fit) -> Advice:
-    """Drop what was proved about supports that beat the start handed in, where the one in use is worse than that."""
-    if advice.interval is None and not advice.fixed_in and not advice.fixed_out:
-        return advice
-    if start is not None and first.objective <= refit(problem, start.support).objective:
-        return advice
-    return replace(advice, interval=None, fixed_in=(), fixed_out=())

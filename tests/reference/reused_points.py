@@ -1,4 +1,4 @@
-"""Bounds that reuse work on all rows: the training loss, and dual points of a neighbouring problem."""
+"""Dual points of a neighbouring problem, evaluated in a fold: the definition behind `bounds.reused`."""
 
 from __future__ import annotations
 
@@ -9,21 +9,7 @@ import numpy as np
 from sparsecv_mio.bounds.form import FoldForm
 from sparsecv_mio.bounds.relaxation import allowance
 from sparsecv_mio.problem.problem import FloatArray
-from sparsecv_mio.units import CertifiedLower, CertifiedUpper
-
-
-def training_loss_bound(full_lower: CertifiedLower, fold_upper: CertifiedUpper) -> CertifiedLower:
-    """`h_N >= (lower bound of the optimum on all rows) - (f of a support without N)`, at least 0.
-
-    Propositions 2.10, 2.12 and Corollary 2.14 of the paper with relaxations in place of the MIO: the model of fold N,
-    charged with its held-out rows, is feasible on all rows (docs/theory/bounds.md 5).
-
-    Examples
-    --------
-    >>> round(training_loss_bound(CertifiedLower(5.0), CertifiedUpper(4.0)), 9)
-    1.0
-    """
-    return CertifiedLower(max(0.0, (full_lower - fold_upper) * (1.0 - 1e-12) - 1e-15 * abs(fold_upper)))
+from sparsecv_mio.units import CertifiedLower
 
 
 def reused_bounds(form: FoldForm, beta: FloatArray, taus: Sequence[int]) -> list[CertifiedLower]:

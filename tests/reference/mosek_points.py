@@ -1,0 +1,68 @@
+"""What a Mosek task says of given points, and Pyomo's own way into Mosek; neither needs a licence."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from sparsecv_mio.problem.problem import FloatArray
+
+
+def from_kernel(model: Any) -> tuple[Any, Callable[[], FloatArray]]:
+    """Hand a Pyomo kernel block to Pyomo's own Mosek interface; needs no licence.
+
+    Returns
+    -------
+    solver : mosek.Task
+        As Pyomo built it.
+    read : callable
+        Returns the block's current values in the order of the task's variables.
+    """
+    import pyomo.environ  # registers the interface
+
+    interface = pyomo.environ.SolverFactory("mosek_persistent")
+    interface.set_instance(model)
+    solver = interface._solver_model
+    places = interface._pyomo_var_to_solver_var_map
+    order = sorted(places, key=places.__getitem__)
+    return solver, lambda: np.array([variable.value for variable in order], dtype=np.float64)
+
+
+def evaluate(solver: Any, x: FloatArray) -> tuple[float, float]:
+    """Return the objective and the largest violation of a row, bound or cone at a point, as the task itself sees it."""
+    import mosek
+
+    kind = mosek.soltype.itg
+    size = solver.getnumvar()
+    solver.putxxslice(kind, 0, size, x.tolist())
+    worst = 0.0
+    activity = np.zeros(solver.getnumcon())
+    rows, columns, values = solver.getatrip()
+    np.add.at(activity, np.asarray(rows), np.asarray(values) * x[np.asarray(columns)])
+    for bounds, body in (
+        (solver.getconboundslice(0, len(activity)), activity),
+        (solver.getvarboundslice(0, size), x),
+    ):
+        for key, low, high, value in zip(*bounds, body, strict=True):
+            if key not in (mosek.boundkey.fr, mosek.boundkey.up):
+                worst = max(worst, low - value)
+            if key not in (mosek.boundkey.fr, mosek.boundkey.lo):
+                worst = max(worst, value - high)
+    for k in range(solver.getnumacc()):
+        member = np.asarray(solver.evaluateacc(kind, k))
+        worst = max(worst, _outside(solver.getdomaintype(solver.getaccdomain(k)), member))
+    return float(solver.getprimalobj(kind)), float(worst)
+
+
+def _outside(domain: Any, member: FloatArray) -> float:
+    """Return how far a vector is from its domain; a file may hold its linear rows as conic ones."""
+    from mosek import domaintype
+
+    if domain == domaintype.rquadratic_cone:
+        return max(-member[0], -member[1], float(np.sum(member[2:] ** 2) - 2.0 * member[0] * member[1]))
+    linear = {domaintype.rplus: -member, domaintype.rminus: member, domaintype.rzero: np.abs(member)}
+    if domain not in linear and domain != domaintype.r:
+        raise ValueError(f"unexpected domain {domain}")
+    return float(np.max(linear.get(domain, -np.ones(1)), initial=0.0))
