@@ -163,7 +163,7 @@ def test_everything_up_to_the_licence_runs(tmp_path: Path) -> None:
     """Model, parameters of every limit, start, log and callback are taken by Mosek; then it asks for a licence."""
     backend = get_backend("mosek")
     if backend.available().usable:
-        pytest.skip("a licence is here: test_limits solves")
+        pytest.skip("a licence is here: test_backend_limits solves")
     limits = Limits(seconds=5.0, nodes=10, threads=2, log=str(tmp_path / "mosek.log"), cancel=threading.Event())
     with pytest.raises(BackendUnavailable, match="backend mosek has no licence"):
         backend._run(next(tasks(1)), "perspective", limits)
