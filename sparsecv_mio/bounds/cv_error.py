@@ -259,7 +259,9 @@ class _Job:
         test = self.folds.test_rows(fold) if fold is not None else rows[:0]
         V, r = self.data.rows(test)
         if self.wide:
-            return WideFold.of_rows(self.data, rows, V, r, gamma)
+            wide = WideFold.of_rows(self.data, rows, V, r, gamma)
+            wide.expired = lambda: self.stopped
+            return wide
         assert moments is not None
         near = self.near[g] if fold is not None else None
         return FoldBounds(moments.problem(self.data, gamma), V, r, near)

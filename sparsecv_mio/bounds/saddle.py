@@ -75,7 +75,8 @@ def saddle_point(
     True
     """
     n, p = X.shape
-    r = y * (lam / (lam + float(np.mean(np.sum(X**2, axis=0))))) if start is None else start
+    squares = np.einsum("ij,ij->j", X, X)
+    r = y * (lam / (lam + float(np.mean(squares)))) if start is None else start
     best, best_r, average = -np.inf, r, np.zeros(p)
     stall = (COLD if start is None else WARM) * float(y @ y)
     for i in range(iterations):
@@ -94,6 +95,6 @@ def saddle_point(
             break
         r = r + slope * ((target - value) / square)
     size = float(np.linalg.norm(best_r)) * (float(np.linalg.norm(y)) + float(np.linalg.norm(best_r)))
-    size += tau * float(np.max(np.sum(X**2, axis=0)) * (best_r @ best_r)) / lam
+    size += tau * float(np.max(squares) * (best_r @ best_r)) / lam
     allowance = np.finfo(float).eps * (n + tau + 16) * size
     return SaddlePoint(best_r, CertifiedLower(best - allowance), average / average.sum() * tau)

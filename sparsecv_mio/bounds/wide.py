@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -34,6 +35,20 @@ def is_wide(data: StandardData) -> bool:
     return data.q > WIDE_COLUMNS and data.q > 3 * data.n
 
 
+@dataclass(frozen=True, eq=False)
+class Look:
+    """Bounds of the objective of one tau, and the columns that screening leaves."""
+
+    lower: float
+    upper: float
+    left: IntArray
+
+
+def never() -> bool:
+    """Return False: the clock that never stops anything."""
+    return False
+
+
 class WideFold:
     """Bounds of one fold at one gamma, from rows.
 
@@ -45,16 +60,31 @@ class WideFold:
         Held-out rows about the same means, in the same units.
     loss : float
         Of digits, by centring: see `centring_loss`.
+    largest : float, optional
+        At least the largest eigenvalue of `X'X`, where it is known: computing it is O(n^2 q).
+
+    `expired` may be set to a callable: once it is True predictions that are left keep their trivial bounds.
     """
 
-    def __init__(self, X: FloatArray, y: FloatArray, X_test: FloatArray, u: FloatArray, loss: float = 1.0) -> None:
+    def __init__(
+        self,
+        X: FloatArray,
+        y: FloatArray,
+        X_test: FloatArray,
+        u: FloatArray,
+        loss: float = 1.0,
+        largest: float | None = None,
+    ) -> None:
+        self.expired: Callable[[], bool] = never
         self.Xt, self.y = np.ascontiguousarray(X.T), y
         self.X_test, self.u = np.ascontiguousarray(X_test), u
         self.q, self.n = self.Xt.shape
         self.yy = float(y @ y)
         self.c = self.Xt @ y
         self.square = 1.0 + np.einsum("ij,ij->i", self.Xt, self.Xt)  # M_jj
-        self.largest = max(float(np.linalg.eigvalsh(X @ X.T)[-1]) * (1.0 + 1e-9), 1e-12)
+        if largest is None:
+            largest = float(np.linalg.eigvalsh(X @ X.T)[-1]) * (1.0 + 1e-9)
+        self.largest = max(largest, 1e-12)
         self.rounding = float(np.finfo(float).eps) * (3 * self.n + 4 * CAPACITY + 64) * loss
         self.best: dict[int, float] = {}
         self.support: dict[int, IntArray] = {}
@@ -63,13 +93,19 @@ class WideFold:
 
     @classmethod
     def of_rows(
-        cls, data: StandardData, rows: IntArray, V_test: FloatArray, r_test: FloatArray, gamma: float
+        cls,
+        data: StandardData,
+        rows: IntArray,
+        V_test: FloatArray,
+        r_test: FloatArray,
+        gamma: float,
+        largest: float | None = None,
     ) -> WideFold:
-        """Return the fold whose training rows are `rows`."""
-        V, r = data.rows(rows)
+        """Return the fold whose training rows are `rows`; two copies of these at most are held."""
+        V, r = data.rows(rows)  # a copy, as rows are numbered
         fold = data.intercept is Intercept.FOLD
         v_mean, r_mean = (V.mean(axis=0), float(r.mean())) if fold else (np.zeros(data.q), 0.0)
-        V = V - v_mean
+        V -= v_mean
         squares = np.einsum("ij,ij->j", V, V)
         dead = squares <= CONSTANT_COLUMN * len(rows) * v_mean**2
         root = 1.0 / np.sqrt(gamma / 2.0 * data.weight)
@@ -80,7 +116,8 @@ class WideFold:
             y, yy = np.zeros_like(y), 0.0
         longest = float(np.abs(v_mean * root / np.sqrt(1.0 + squares * root**2)).max(initial=0.0))
         loss = centring_loss(len(rows), longest, r_mean, yy)
-        return cls(V * scale, y, (V_test - v_mean) * scale, r_test - r_mean, loss)
+        V *= scale
+        return cls(V, y, (V_test - v_mean) * scale, r_test - r_mean, loss, largest)
 
     # -- incumbents -------------------------------------------------------------------------------------------------
 
@@ -105,12 +142,14 @@ class WideFold:
             self.best[size], self.support[size] = value, np.sort(support)
 
     def search(self, sizes: Sequence[int], swap_rounds: int = 0) -> None:
-        """Forward selection over all columns; swaps among the promising ones."""
+        """Forward selection over all columns; swaps among the promising ones. Ends early once `expired`."""
         top = min(max([size for size in sizes if size < self.q], default=0), self.n)
         rows = np.zeros((top, self.q))
         left, diag = self.c.copy(), self.square.copy()
         chosen: list[int] = []
         for step in range(top):
+            if self.expired():
+                break
             gain = np.where(diag > 1e-12 * self.square, left**2 / np.maximum(diag, 1e-300), 0.0)
             gain[chosen] = -1.0
             pick = int(np.argmax(gain))
@@ -157,12 +196,38 @@ class WideFold:
 
     def cells(self, taus: Sequence[int], which: Which = Which.SAFE) -> list[FoldCell]:
         """Bound every tau; see `FoldBounds.cells`."""
-        found = {tau: self._cell(tau, which) for tau in sorted(set(taus))}
+        found: dict[int, FoldCell] = {}
+        for tau in sorted(set(taus)):
+            unknown = self.expired()
+            found[tau] = self._finish(tau, 0.0, np.inf, _Ends(), self.q) if unknown else self._cell(tau, which)
         return [found[tau] for tau in taus]
 
     def numbers(self, taus: Sequence[int], which: Which = Which.SAFE) -> FloatArray:
         """As `FoldBounds.numbers`."""
         return np.array([_row(cell) for cell in self.cells(taus, which)])
+
+    def look(self, tau: int) -> Look:
+        """Bound the objective by one relaxation, and screen: no bound of the held-out error.
+
+        Every support of tau columns that is optimal, or tied with one that is, lies in the columns left.
+        """
+        if tau == 0 or not self.yy > 0.0:  # any columns will do: none of them gets a coefficient
+            return Look(self.yy, self.yy, np.arange(min(max(tau, 1), self.q)))
+        everything = np.arange(self.q)
+        if tau >= self.q:
+            return Look(0.0, np.inf, everything)
+        accuracy = ACCURACY * self.best.get(tau, self.yy)
+        dual, _ = self._relax(self.Xt, self.y, np.zeros(self.q), tau, self.largest, accuracy, self.near)
+        self._round(tau)
+        slip, _ = self._allowance(tau, self.b)
+        if tau not in self.best:
+            return Look(max(dual - slip, 0.0), np.inf, everything)
+        level = self.best[tau] * (1.0 + TIE) + slip
+        if dual - slip > level:
+            raise Contradiction("a certified lower bound exceeds the value of a known support")
+        status = np.zeros(self.q, dtype=np.int8)
+        fold_bounds.screen(self.g, everything, tau, level + slip - dual, status)
+        return Look(max(dual - slip, 0.0), level, np.flatnonzero(status != fold_bounds.DROPPED))
 
     def _cell(self, tau: int, which: Which) -> FoldCell:
         if tau == 0 or not self.yy > 0.0:
@@ -325,6 +390,8 @@ class WideFold:
             for i, x in enumerate(self.X_test):
                 ridge = float(x @ x) - float(np.sum((self.Xt.T @ x) ** 2)) / (1.0 + self.largest)
                 t = 2.0 * np.sqrt(gap / max(ridge, 1e-300))
+                if self.expired():
+                    break
                 for sign, side in ((1.0, hi), (-1.0, lo)):
                     bound, t = farthest_rows(
                         self.Xt, self.y, sign * x, tau, self.largest, goal, primal, centre, t, ROUNDS, MAX_STEPS, prior,
@@ -347,6 +414,8 @@ class WideFold:
         bound, low, high, t = 0.0, 0.0, np.inf, 1.0
         self.b[:] = centre
         for _ in range(TOGETHER_ROUNDS):
+            if self.expired():
+                break
             root = np.sqrt(t)
             Xt, y = np.hstack([self.Xt, root * self.X_test.T]), np.concatenate([self.y, root * self.u])
             near = _WorkingSet(self.q)

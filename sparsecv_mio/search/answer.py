@@ -169,21 +169,6 @@ class _Answer:
             self.cells.decided[g, t].copy(),
         )
 
-    def fit(self, g: int, t: int) -> PathCell:
-        """Best subset on all rows at a pair, solved on where the first pass left it open."""
-        tau, gamma = int(self.grid.taus[t]), float(self.grid.gammas[g])
-        cell = self.run.full[g].cells[tau]
-        if cell.complete or self.run.clock.expired() or self.run.all_rows is None:
-            return cell
-        from sparsecv_mio.formulation.backends.native.path import solve_path
-
-        problem = self.run.all_rows.problem(self.data, gamma)
-        again = solve_path(
-            problem, [tau], starts=[cell.support], effort=self.run.effort, expired=self.run.clock.expired
-        )
-        self.run.nodes += again.nodes
-        return again.cells[tau]
-
 
 def build_record(
     run: CrossValidation, *, one_se: bool, time_limit: float | None, threads: int | None
@@ -195,7 +180,8 @@ def build_record(
     rule, at = answer.one_se() if one_se else (None, (g, t))
     gamma = float(grid.gammas[at[0]])
     at_gamma = run.all_rows.problem(data, gamma) if run.all_rows is not None else None
-    refit, support, coefficients, intercept = all_rows_fit(data, gamma, at_gamma, answer.fit(*at), run.gap)
+    best = run.best_on_all_rows(at[0], int(grid.taus[at[1]]))
+    refit, support, coefficients, intercept = all_rows_fit(data, gamma, at_gamma, best, run.gap)
     tie, allowance = bounds.allowances()
     cv_error, upper = float(answer.shown[g, t]), float(answer.upper[g, t])
     lower = bounds.floor * answer.per_row

@@ -11,7 +11,7 @@ from sparsecv_mio.search.allfolds import Engine
 from sparsecv_mio.search.answer import build_record, check_intervals
 from sparsecv_mio.search.checkpoint import carry_out
 from sparsecv_mio.search.clock import Clock
-from sparsecv_mio.search.course import Asked, Course
+from sparsecv_mio.search.course import Asked, Course, scored
 from sparsecv_mio.search.descent import Descent, TauStep
 from sparsecv_mio.search.last_answer import score_one_pair
 from sparsecv_mio.search.methods import AUTO, METHODS, ROUNDS, method_for
@@ -21,6 +21,7 @@ from sparsecv_mio.search.refine import refined
 from sparsecv_mio.search.request import check_method, word_of
 from sparsecv_mio.search.run import CrossValidation
 from sparsecv_mio.search.trace import Trace
+from sparsecv_mio.search.wide import WideSearch, by_rows
 
 
 def check(asked: Asked) -> None:
@@ -50,9 +51,10 @@ def conduct(course: Course) -> Record:
             return _descend(asked, course, course.data)
         run = course.run = _run_of(asked, course.clock, course.data)
         _carry_out(run, asked)
-        if not run.full:  # a limit within the first step
+        if run.full:
+            score_one_pair(run)
+        if not scored(run):  # a limit within the first steps
             return course.answer()
-        score_one_pair(run)
         record = build_record(run, one_se=asked.one_se, time_limit=asked.time_limit, threads=asked.threads)
         if asked.refine:
             record = replace(record, refined=refined(record, run))
@@ -64,15 +66,18 @@ def _run_of(asked: Asked, clock: Clock, data: StandardData) -> CrossValidation:
     """The run of the method asked for, not begun."""
     folds, grid, method, engine = asked.folds, asked.grid, asked.method, Engine(asked.engine)
     run: CrossValidation
+    common = data, folds, grid, asked.gap, clock, asked.workers, asked.progress
     if method == AUTO:
         how = (asked.gap, asked.one_se, asked.backend, asked.engine)
         method = method_for(len(grid.gammas), data.q, folds.k, *how)
-    if method == ROUNDS:
-        run = CrossValidation(data, folds, grid, asked.gap, clock, asked.workers, asked.progress, engine)
-    else:
-        one_by_one = METHODS[method](
-            data, folds, grid, asked.gap, clock, asked.workers, asked.progress, asked.backend, asked.mio_budget
+    if by_rows(data, folds.k):
+        run = WideSearch(
+            *common, method=method, backend=asked.backend, formulation=asked.formulation, mio_budget=asked.mio_budget
         )
+    elif method == ROUNDS:
+        run = CrossValidation(*common, engine)
+    else:
+        one_by_one = METHODS[method](*common, asked.backend, asked.mio_budget)
         one_by_one.formulation = asked.formulation
         run = one_by_one
     run.oracles = Oracles(run, asked.oracles)
@@ -90,7 +95,7 @@ def _descend(asked: Asked, course: Course, data: StandardData) -> Record:
     descent.oracles = asked.oracles
     course.run = descent
     _carry_out(descent, asked)
-    if descent.here is None or not descent.here.full:
+    if descent.here is None or not descent.here.full or (descent.here.row_wise and not scored(descent.here)):
         return course.answer()
     return descent.record(one_se=asked.one_se, time_limit=asked.time_limit, threads=asked.threads)
 

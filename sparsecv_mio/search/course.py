@@ -92,11 +92,13 @@ class Course:
 
     def begin(self) -> None:
         """Bring the data to standard coordinates."""
-        self.data = standardize(self.asked.dataset, self.asked.scale, self.asked.intercept)
+        dataset = self.asked.dataset
+        self.data = standardize(dataset, self.asked.scale, self.asked.intercept)
+        _ = dataset.fingerprint  # of the record: after the limit there is no time for it
 
     def prepare(self, until: float) -> None:
         """See to it that there will be an answer; see :func:`sparsecv_mio.search.attend.attended`."""
-        if self.data is not None and not _scored(self._row(self.data)):
+        if self.data is not None and not scored(self._row(self.data)):
             self._score(self.data, until)
 
     def _score(self, data: StandardData, until: float) -> None:
@@ -113,7 +115,7 @@ class Course:
         if self.data is None:
             raise OutOfTime("no answer yet: the data were still being prepared; give more time")
         row, descent = self._row(self.data), self.run
-        if not _scored(row) and (self.plain is None or self.plain.gamma not in row.grid.gammas):
+        if not scored(row) and (self.plain is None or self.plain.gamma not in row.grid.gammas):
             self._score(self.data, self.clock.began)
         still = frozen(row, self.plain)
         record = self.record(still)
@@ -152,6 +154,10 @@ class NotBegun:
         """The sums over folds."""
         return pair_bounds(self.cells, self.grid.gammas, self.grid.taus)
 
+    def best_on_all_rows(self, g: int, tau: int) -> PathCell:
+        """What is known of all rows."""
+        return self.full[g].cells[tau]
+
     def engines(self) -> str:
         """Who did it."""
         return "forward selection"
@@ -165,7 +171,7 @@ class NotBegun:
         return ()
 
 
-def _scored(run: CrossValidation) -> bool:
+def scored(run: CrossValidation) -> bool:
     """Whether some pair is scored in every fold."""
     return len(run.full) > 0 and bool(np.isfinite(run.cells.nominal).all(axis=2).any())
 

@@ -37,6 +37,7 @@ from sparsecv_mio.search.run import CrossValidation
 from sparsecv_mio.search.saddle_run import SaddleRun
 from sparsecv_mio.search.stored import check_like, parsed
 from sparsecv_mio.search.trace import known, moment_of
+from sparsecv_mio.search.wide import WideSearch, by_rows
 
 PROGRESS = 1e-9  # relative fall of the CV error below which a move is no improvement
 SAME_GAMMA = 1e-9  # relative
@@ -214,7 +215,8 @@ class Descent:
 
     def run_of(self, gammas: Sequence[float], taus: Sequence[int]) -> CrossValidation:
         """A run over some pairs, not begun."""
-        kind = SaddleRun if self.tau_step is TauStep.SADDLE else CrossValidation
+        rows: type[CrossValidation] = WideSearch if by_rows(self.data, self.folds.k) else CrossValidation
+        kind = SaddleRun if self.tau_step is TauStep.SADDLE else rows
         grid = Grid.of(gammas, taus, self.data.dataset.p)
         report = self._report if self.progress is not None else None
         made = kind(self.data, self.folds, grid, self.gap, self.clock, self.threads, report)

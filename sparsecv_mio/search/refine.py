@@ -9,6 +9,7 @@ from sparsecv_mio.search.descent import PROGRESS, proposals
 from sparsecv_mio.search.gamma import LEAST, MOST
 from sparsecv_mio.search.request import Grid
 from sparsecv_mio.search.run import CrossValidation
+from sparsecv_mio.search.wide import WideSearch, by_rows
 
 
 def refined(record: Record, run: CrossValidation) -> Refined:
@@ -27,7 +28,8 @@ def refined(record: Record, run: CrossValidation) -> Refined:
     points = proposals(run, at, interval)
     while points and not run.clock.expired():
         grid = Grid.of([points.pop(0).gamma], [record.tau], run.data.dataset.p)
-        trial = CrossValidation(run.data, run.folds, grid, run.gap, run.clock, run.threads, None)
+        kind = WideSearch if by_rows(run.data, run.folds.k) else CrossValidation
+        trial = kind(run.data, run.folds, grid, run.gap, run.clock, run.threads, None)
         trial.begin()
         trial.to_end()
         now, unit = trial.bounds(), trial.per_row

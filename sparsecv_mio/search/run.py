@@ -43,6 +43,7 @@ class CrossValidation:
     """
 
     name = "rounds"
+    row_wise = False  # whether no matrix of columns by columns is formed
 
     def __init__(
         self,
@@ -167,6 +168,18 @@ class CrossValidation:
             self.passed[g] = True
             self._report()
             self._safe()
+
+    def best_on_all_rows(self, g: int, tau: int) -> PathCell:
+        """Best subset on all rows at a pair, solved on where the first pass left it open."""
+        cell = self.full[g].cells[tau]
+        if cell.complete or self.clock.expired() or self.all_rows is None:
+            return cell
+        problem = self.all_rows.problem(self.data, float(self.grid.gammas[g]))
+        again = solve_path(
+            problem, [tau], starts=[cell.support], effort=self.effort, expired=self.clock.expired
+        )
+        self.nodes += again.nodes
+        return again.cells[tau]
 
     def bounds(self) -> PairBounds:
         """Return the sums over folds."""

@@ -26,6 +26,7 @@ from sparsecv_mio.kernels import starts
 from sparsecv_mio.problem.problem import FloatArray
 from sparsecv_mio.problem.refit import refit_rows
 from sparsecv_mio.search.run import CrossValidation, for_every_gamma
+from sparsecv_mio.search.wide import threads_for
 
 IntArray = NDArray[np.int64]
 
@@ -51,10 +52,12 @@ class Rows:
     @classmethod
     def of(cls, data: StandardData, rows: slice | IntArray) -> Rows:
         """Gather; O(n q)."""
-        V, r = data.rows(rows)
+        V, r = data.rows(np.arange(data.n)[rows])  # numbered rows are copied, and changed in place
         if data.intercept is Intercept.FOLD:
-            V, r = V - V.mean(axis=0), r - r.mean()
-        return cls(np.ascontiguousarray(V / np.sqrt(data.weight)), np.asarray(r))
+            V -= V.mean(axis=0)
+            r = r - r.mean()
+        V /= np.sqrt(data.weight)
+        return cls(V, np.asarray(r))
 
 
 @dataclass(frozen=True, eq=False)
@@ -134,9 +137,11 @@ class SaddleRun(CrossValidation):
     """
 
     name = "saddle"
+    row_wise = True
 
     def begin(self) -> None:
         """Guesses on all rows, for every gamma: where the folds start, and the bound of the training loss."""
+        self.threads = threads_for(self.data, self.threads)
         self.whole = Rows.of(self.data, slice(0, self.data.n))
         found: dict[int, PathResult] = {}
         for g, gamma in enumerate(self.grid.gammas.tolist()):

@@ -57,9 +57,37 @@ class Subsets:
     def solve(self) -> PathRecord:
         """Rounds of growing effort over what is open."""
         data = self.data = standardize(self.dataset, self.scale, self.intercept)
+        _ = self.dataset.fingerprint  # of the record: after the limit there is no time for it
+        from sparsecv_mio.search.wide import by_rows
+
+        if by_rows(data, 1):
+            self._by_rows(data)
+            return self.record()
         problem = row_moments(data, slice(0, data.n)).problem(data, 1.0)
         self._rounds(problem)
         return self.record(problem)
+
+    def _by_rows(self, data: StandardData) -> None:
+        """One relaxation a size, and the exact answer where it leaves few columns."""
+        from sparsecv_mio.bounds.wide import WideFold
+        from sparsecv_mio.search.progress import Progress, reports
+        from sparsecv_mio.search.wide import solve_by_rows
+
+        rows = np.arange(data.n)
+        total = len(self.grid.gammas) * len(self.grid.taus)
+        with reports(self.progress, self.clock) as progress:
+            for g, gamma in enumerate(self.grid.gammas.tolist()):
+                if self.clock.expired():
+                    return
+                whole = WideFold.of_rows(data, rows, *data.rows(rows[:0]), gamma)
+                whole.expired = self.clock.expired
+                whole.search(self.grid.taus.tolist())
+                for tau in self.grid.taus.tolist():
+                    if self.clock.expired():
+                        return
+                    self.cells[g, tau] = solve_by_rows(data, whole, tau, gamma, self.clock)
+                    if progress is not None:
+                        progress(Progress(len(self.cells), total, self.nodes, 0.0, np.inf, self.clock.seconds))
 
     def _rounds(self, problem: SparseProblem) -> None:
         from threadpoolctl import threadpool_limits
