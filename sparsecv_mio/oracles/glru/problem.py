@@ -223,6 +223,15 @@ class Problem:
 def make_problem(X: Any, y: Any, loss: Loss, regularizer: Regularizer) -> Problem:
     """Return the problem on all rows and columns of X; the regulariser's intercept appends a column of ones.
 
+    Parameters
+    ----------
+    X : (n, d) array_like or scipy sparse matrix
+        Features, used as they are.
+    y : (n,) array_like
+        Responses; -1 and +1 for a loss on labels.
+    loss : Loss
+    regularizer : Regularizer
+
     Raises
     ------
     BadInput

@@ -124,7 +124,23 @@ def proxgd(alpha: float) -> Solver:
 
 
 def sgd(schedule: Schedule | float, batch: int, seed: int = 0, *, scale_penalty: bool = False) -> Solver:
-    """Stochastic gradient descent (7) on batches of fixed size; a number is a fixed step."""
+    """Stochastic gradient descent (7) on batches of fixed size.
+
+    Parameters
+    ----------
+    schedule : Schedule or float
+        Step lengths; a number is a fixed step.
+    batch : int
+        Rows per step, drawn without replacement.
+    seed : int
+        Seed of the batches.
+    scale_penalty : bool
+        Weigh the penalty of a step by `batch / n`; the paper adds all of it.
+
+    Returns
+    -------
+    Solver
+    """
     steps = FixedStep(float(schedule)) if isinstance(schedule, (int, float)) else schedule
     return Solver(steps, batch=batch, seed=seed, scale_penalty=scale_penalty)
 
@@ -203,7 +219,22 @@ def iacv_step(erm: Erm, solver: Solver, state: State) -> State:
 
 
 def full_step(erm: Erm, solver: Solver, t: int, theta: FloatArray) -> FloatArray:
-    """Step t + 1 of the full fit alone (5). O(m p)."""
+    """Step t + 1 of the full fit alone (5). O(m p).
+
+    Parameters
+    ----------
+    erm : Erm
+    solver : Solver
+        Method; fixes the batch and the length of step t + 1.
+    t : int
+        Steps taken.
+    theta : (p,) array
+        Iterate after t steps.
+
+    Returns
+    -------
+    (p,) array
+    """
     X, y, _ = erm.batch(solver.rows(t + 1, erm.n))
     none = np.empty(0, dtype=np.int64)
     return _descend(erm, solver, t + 1, theta[None, :], erm.loss.gradient_sums(X, y, theta[None, :], (none, none)))[0]
