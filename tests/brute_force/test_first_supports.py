@@ -11,7 +11,9 @@ from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.folds import FoldPlan, folds_from_labels
 from sparsecv_mio.data.standard import StandardData, standardize
 from sparsecv_mio.problem import objective
+from sparsecv_mio.problem.accumulate import row_moments
 from sparsecv_mio.search.heuristics import FoldPaths, first_supports
+from sparsecv_mio.search.heuristics.fold_search import FoldSearch
 from sparsecv_mio.search.request import Grid
 
 
@@ -88,10 +90,13 @@ def test_a_stop_at_once_still_gives_every_fold_an_answer() -> None:
     assert len(found) == 24
 
 
-def test_given_supports_are_used() -> None:
+def test_given_supports_are_judged_where_they_are_meant() -> None:
     data = standardize(random_data(1))
-    folds = folds_from_labels(np.arange(24) % 2)
-    seed = np.array([1, 4, 5])
-    grid = Grid.of([0.1], [3], 8)
-    found = list(first_supports(data, folds, grid, expired=lambda: True, seeds=[seed]))
-    assert all(paths.support(0, 0).tolist() == seed.tolist() for paths in found)
+    problem = row_moments(data, np.arange(16)).problem(data, 1.0)
+    search = FoldSearch(0, problem, np.array([0.1, 1.0]), 3)
+    good, bad = np.array([0, 2, 3]), np.array([1, 4, 5])
+    seeds = np.array([bad, good, [1, -1, -1]])
+    search.learn(seeds, np.array([-1, 1, 0]))
+    assert search.found()[0, 3].tolist() == bad.tolist()
+    assert search.found()[1, 3].tolist() == good.tolist()
+    assert search.known(0, 1) and not search.known(1, 1) and not search.known(0, 2)

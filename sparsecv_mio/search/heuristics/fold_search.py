@@ -79,13 +79,12 @@ class FoldSearch:
         return self.Q, self.weight, self.c, self.yy, self.lams
 
     def sweep(self, order: Iterable[int], expired: Callable[[], bool]) -> None:
-        """Walk over the sizes at every gamma of `order`, each from what the one before found."""
+        """Walk over the sizes at every gamma of `order`, each from what the one before found; at least a little."""
         scratch = exchange.new_tableau(len(self.c), self.top)
         visits, phase = np.array(list(order), dtype=np.int64), np.zeros(5, dtype=np.int64)
-        while not expired() and not kernel.sweep(
-            scratch, *self.moments, self.value, self.columns, self.settled, visits, phase, WORK
-        ):
-            pass
+        while not kernel.sweep(scratch, *self.moments, self.value, self.columns, self.settled, visits, phase, WORK):
+            if expired():
+                return
 
     def learn(self, seeds: IntArray, at: IntArray) -> None:
         """Judge supports (m, top) by this fold's objective, each at the gamma `at`, or at all where that is -1."""
