@@ -10,7 +10,7 @@ import math
 import types
 import typing
 from collections.abc import Iterator, Mapping
-from dataclasses import MISSING, fields, is_dataclass
+from dataclasses import MISSING, dataclass, fields, is_dataclass
 from typing import Annotated, Any, TypeVar
 
 from sparsecv_mio.errors import CorruptStore
@@ -18,7 +18,21 @@ from sparsecv_mio.errors import CorruptStore
 T = TypeVar("T")
 
 UNKNOWN_IS_NULL = "unknown (+inf) is null"
+LONGEST_INTEGER = 18  # digits; what has more is no count, and beyond 4,300 Python refuses to convert it
+
+
+@dataclass(frozen=True)
+class Within:
+    """The range of a number that is read back."""
+
+    low: float
+    high: float
+
+
 Bound = Annotated[float, UNKNOWN_IS_NULL]
+Gamma = Annotated[float, Within(1e-300, 1e300)]
+Count = Annotated[int, Within(0, 10**LONGEST_INTEGER)]
+Seconds = Annotated[float, Within(0.0, math.inf)]
 
 
 def plain(value: Any, hint: Any, field: str) -> Any:
@@ -31,7 +45,8 @@ def plain(value: Any, hint: Any, field: str) -> Any:
     """
     origin = typing.get_origin(hint)
     if origin is Annotated:
-        return None if float(value) == math.inf else plain(value, typing.get_args(hint)[0], field)
+        kind, *notes = typing.get_args(hint)
+        return None if UNKNOWN_IS_NULL in notes and float(value) == math.inf else plain(value, kind, field)
     if origin in (typing.Union, types.UnionType):
         inner = next(a for a in typing.get_args(hint) if a is not type(None))
         return None if value is None else plain(value, inner, field)
@@ -62,7 +77,7 @@ def read(value: Any, hint: Any, field: str) -> Any:
     """
     origin = typing.get_origin(hint)
     if origin is Annotated:
-        return math.inf if value is None else read(value, typing.get_args(hint)[0], field)
+        return _read_annotated(value, hint, field)
     if origin in (typing.Union, types.UnionType):
         inner = next(a for a in typing.get_args(hint) if a is not type(None))
         return None if value is None else read(value, inner, field)
@@ -71,12 +86,24 @@ def read(value: Any, hint: Any, field: str) -> Any:
         return tuple(read(item, inner, f"{field}[{i}]") for i, item in enumerate(_typed(value, list, field)))
     if origin is Mapping:
         inner = typing.get_args(hint)[1]
-        return {key: read(item, inner, f"{field}.{key}") for key, item in _typed(value, dict, field).items()}
+        entries = _typed(value, dict, field).items()
+        return {_typed(key, str, field): read(item, inner, f"{field}.{key}") for key, item in entries}
     if hasattr(hint, "from_json_items"):
         return hint.from_json_items(_typed(value, list, field), field)
     if is_dataclass(hint):
         return _read_dataclass(value, typing.cast(type[Any], hint), field)
     return _typed(value, hint, field)
+
+
+def _read_annotated(value: Any, hint: Any, field: str) -> Any:
+    kind, *notes = typing.get_args(hint)
+    if value is None and UNKNOWN_IS_NULL in notes:
+        return math.inf
+    found = read(value, kind, field)
+    for note in notes:
+        if isinstance(note, Within) and not note.low <= found <= note.high:
+            raise CorruptStore(f"record: field {field} must be within {note.low:g} and {note.high:g}, not {found:g}")
+    return found
 
 
 def _read_dataclass(value: Any, cls: type[T], field: str) -> T:
@@ -99,8 +126,29 @@ def _typed(value: Any, kind: type, field: str) -> Any:
     if kind is float and type(value) is int:
         value = float(value)
     if type(value) is not kind:
-        raise CorruptStore(f"record: field {field} must be {_WORDS[kind]}, not {json.dumps(value)[:40]}")
+        raise CorruptStore(f"record: field {field} must be {_WORDS[kind]}, not {shown(value)}")
+    if isinstance(value, float) and not math.isfinite(value):
+        raise CorruptStore(f"record: field {field} must be a finite number, not one beyond the floats")
+    if isinstance(value, str) and not _is_unicode(value):
+        raise CorruptStore(f"record: field {field} must be a text, not half of a surrogate pair")
     return value
+
+
+def _is_unicode(text: str) -> bool:
+    try:
+        text.encode("utf-8")
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def shown(value: Any) -> str:
+    """A value in a message: short, and without walking what may be nested deeply."""
+    return _WORDS[type(value)] if type(value) in (list, dict) else json.dumps(value)[:40]
+
+
+def _integer(digits: str) -> int | float:
+    return int(digits) if len(digits) <= LONGEST_INTEGER else float(digits)
 
 
 def parse_object(text: str) -> dict[str, Any]:
@@ -116,7 +164,7 @@ def parse_object(text: str) -> dict[str, Any]:
         raise CorruptStore(f"record: {token} is not JSON (an unknown bound is null)")
 
     try:
-        value = json.loads(text, parse_constant=refuse)
+        value = json.loads(text, parse_constant=refuse, parse_int=_integer)
     except json.JSONDecodeError as error:
         raise CorruptStore(f"record: not a JSON file ({error.msg}, line {error.lineno})") from None
     except RecursionError:

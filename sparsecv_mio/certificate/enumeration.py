@@ -39,7 +39,7 @@ CANDIDATE_RTOL = 1e-7  # looser than any drift of the corrections below, so that
 CANDIDATE_SHARE = 1e-10  # of the targets' sum of squares: the rounding of an objective from a Gram matrix
 TRUSTED = 1e-7  # rounding over `trust` bounds the error of a correction: 1e-9, well inside what is compared
 BLOCK_ELEMENTS = 1 << 24
-NOISE = 1e-17  # a few times the rounding of a long double
+NOISE = 1e-16  # of the target and of a residual: some ten ulps of a long double, times what its sums and factors add
 RESIDUAL = 1e-15  # rounding of a residual of the search, relative to the largest target about its centre
 SINGULAR = 1e-5  # reciprocal condition of a Gram matrix below which the rounding of its solution could show
 LOOSE_TIES = 16.0 * TIE_RTOL  # supports that a search with rounding of its own may have taken for tied
@@ -107,7 +107,7 @@ class Design:
     def residual_noise(self, h: float, gamma: float, tau: int) -> float:
         """What rounding may do to a held-out residual of a search, in the file's units.
 
-        `r = 1e-17 (100 size + sqrt(n) (c size + c^2 sqrt(h)))`: a search computes in 64-bit long doubles, `size` is the
+        `r = 1e-16 (100 size + sqrt(n) (c size + c^2 sqrt(h)))`: a search computes in 64-bit long doubles, `size` is the
         largest target about its centre, h the mean square of the residuals, and the condition number of a fit is at
         most `c = sqrt(tau max_j (1 + |z_j|^2 / (gamma/2 s_j^2)))`, as the penalty bounds its least singular value.
         """

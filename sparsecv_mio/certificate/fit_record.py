@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from sparsecv_mio.certificate.codec import Count, Gamma, Seconds
 from sparsecv_mio.certificate.record import Bound, DataInfo, _from_json, _Stored
 
 FIT_SCHEMA = "sparsecv-fit/1"
@@ -24,8 +25,8 @@ class FitRecord(_Stored):
     backend: str
     formulation: str
     status: str
-    tau: int
-    gamma: float
+    tau: Count
+    gamma: Gamma
     support: tuple[str, ...]
     coefficients: Mapping[str, float]
     intercept: float
@@ -35,10 +36,10 @@ class FitRecord(_Stored):
     gap: Bound
     requested_gap: float
     allowance: float
-    nodes: int
-    cuts: int
-    seconds: float
-    setup_seconds: float
+    nodes: Count
+    cuts: Count
+    seconds: Seconds
+    setup_seconds: Seconds
     stop: str
     raw_status: str
     data: DataInfo

@@ -12,17 +12,32 @@ import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
 from functools import cache
-from typing import Any, Literal, get_type_hints
+from typing import TYPE_CHECKING, Any, Literal, get_type_hints
 
 import numpy as np
 from numpy.typing import NDArray
 
-from sparsecv_mio.certificate.codec import Bound, Encoded, json_pieces, parse_object, plain, read
+from sparsecv_mio.certificate.codec import (
+    Bound,
+    Count,
+    Encoded,
+    Gamma,
+    Seconds,
+    json_pieces,
+    parse_object,
+    plain,
+    read,
+    shown,
+)
 from sparsecv_mio.errors import CorruptStore
-from sparsecv_mio.files import write_text
+from sparsecv_mio.files import check_readable, write_text
+
+if TYPE_CHECKING:
+    from sparsecv_mio.certificate.fit_record import FitRecord
 
 SCHEMA = "sparsecv/1"
 PATH_SCHEMA = "sparsecv-path/1"
+MOST_BYTES = 1 << 30  # some ten million folds
 Status = Literal["proved", "limit", "interrupted"]
 STATUSES: tuple[Status, ...] = ("proved", "limit", "interrupted")
 
@@ -47,8 +62,8 @@ class OneSe:
     `estimate`: a limit came before the minimiser and every simpler pair were known well enough for the rule.
     """
 
-    gamma: float
-    tau: int
+    gamma: Gamma
+    tau: Count
     cv_error: Bound
     lower: float
     upper: Bound
@@ -60,8 +75,8 @@ class OneSe:
 class Refit:
     """The all-rows fit behind `support`: `lower <= min f <= objective`, `objective = f(support)`."""
 
-    gamma: float
-    tau: int
+    gamma: Gamma
+    tau: Count
     objective: float
     lower: float
     upper: Bound
@@ -75,8 +90,8 @@ class Refined:
     `estimate` as in `TableRow`.
     """
 
-    gamma: float
-    tau: int
+    gamma: Gamma
+    tau: Count
     cv_error: Bound
     lower: float
     upper: Bound
@@ -92,8 +107,8 @@ class DescentStep:
     """
 
     move: str
-    gamma: float
-    tau: int
+    gamma: Gamma
+    tau: Count
     upper: Bound
     cv_error: Bound = float("inf")
     accepted: bool = True
@@ -107,13 +122,13 @@ class TableRow:
     folds, and moved to the nearer end of the interval where it lies outside.
     """
 
-    gamma: float
-    tau: int
+    gamma: Gamma
+    tau: Count
     cv_error: Bound
     lower: float
     upper: Bound
-    folds_decided: int
-    folds: int
+    folds_decided: Count
+    folds: Count
     estimate: bool = False
 
 
@@ -124,7 +139,7 @@ class ChosenFold:
     `decided`: the support is optimal; else it is the one with the least training objective known.
     """
 
-    fold: int
+    fold: Count
     support: tuple[str, ...]
     error: float
     decided: bool = True
@@ -224,23 +239,23 @@ class OracleWork:
     """
 
     oracle: str
-    asked: int = 0
-    mios: int = 0
-    relaxations: int = 0
-    columns: int = 0
-    hits: int = 0
-    rows: int = 0
-    nodes: int = 0
-    seconds: float = 0.0
+    asked: Count = 0
+    mios: Count = 0
+    relaxations: Count = 0
+    columns: Count = 0
+    hits: Count = 0
+    rows: Count = 0
+    nodes: Count = 0
+    seconds: Seconds = 0.0
 
 
 @dataclass(frozen=True)
 class Work:
     """The cost: `mios` cells (gamma, tau, fold) decided by branching, `nodes` of all trees, wall-clock `seconds`."""
 
-    mios: int
-    nodes: int
-    seconds: float
+    mios: Count
+    nodes: Count
+    seconds: Seconds
     engine: str
     oracles: tuple[OracleWork, ...] = ()
 
@@ -249,8 +264,8 @@ class Work:
 class DataInfo:
     """Which data: `names` are the features in their order, so that a reader can select the same columns again."""
 
-    n: int
-    p: int
+    n: Count
+    p: Count
     target: str
     fingerprint: str
     scale: str
@@ -263,8 +278,8 @@ class FoldInfo:
     """Which folds: rebuilt from `spec` and `seed`, compared by `digest`."""
 
     spec: str
-    seed: int | None
-    k: int
+    seed: Count | None
+    k: Count
     digest: str
 
 
@@ -272,12 +287,12 @@ class FoldInfo:
 class Request:
     """What was asked for: the grid, the relative gap, the limits."""
 
-    gammas: tuple[float, ...]
-    taus: tuple[int, ...]
+    gammas: tuple[Gamma, ...]
+    taus: tuple[Count, ...]
     gap: float
     one_se: bool = False
-    time_limit: float | None = None
-    threads: int | None = None
+    time_limit: Seconds | None = None
+    threads: Count | None = None
 
 
 class _Stored:
@@ -331,8 +346,8 @@ class Record(_Stored):
 
     schema: str
     status: str
-    gamma: float
-    tau: int
+    gamma: Gamma
+    tau: Count
     cv_error: Bound
     lower: float
     upper: Bound
@@ -373,8 +388,8 @@ class Record(_Stored):
 class PathRow:
     """Best subset of one (gamma, tau) on all rows: `lower <= min f <= upper`, `objective = f(support)`."""
 
-    gamma: float
-    tau: int
+    gamma: Gamma
+    tau: Count
     support: tuple[str, ...]
     coefficients: Mapping[str, float]
     intercept: float
@@ -406,21 +421,24 @@ class PathRecord(_Stored):
 def _from_json(cls: Any, text: str, schema: str) -> Any:
     entries = parse_object(text)
     if entries.get("schema") != schema:
-        raise CorruptStore(f"record: field schema must be {schema!r}, not {json.dumps(entries.get('schema'))[:40]}")
+        raise CorruptStore(f"record: field schema must be {schema!r}, not {shown(entries.get('schema'))}")
     record = read(entries, cls, "")
     if record.status not in STATUSES:
         raise CorruptStore(f"record: field status must be one of {', '.join(STATUSES)}, not {record.status[:40]!r}")
     return record
 
 
-def read_record(path: str | os.PathLike[str]) -> Record | PathRecord:
-    """The record stored at `path`, of either schema.
+def read_record(path: str | os.PathLike[str]) -> Record | PathRecord | FitRecord:
+    """The record stored at `path`, of any of the three schemas.
 
     Raises
     ------
     CorruptStore
-        The file cannot be read or is not a record.
+        The file cannot be read, is no regular file, is larger than 1 GiB, or is not a record.
     """
+    from sparsecv_mio.certificate.fit_record import FIT_SCHEMA, FitRecord
+
+    check_readable(path, "record", CorruptStore, MOST_BYTES)
     try:
         with open(path, encoding="utf-8") as stream:
             text = stream.read()
@@ -428,8 +446,11 @@ def read_record(path: str | os.PathLike[str]) -> Record | PathRecord:
         raise CorruptStore(f"cannot read record {path}: {error.strerror}") from None
     except UnicodeDecodeError:
         raise CorruptStore(f"record {path}: not a text file") from None
-    if parse_object(text).get("schema") == PATH_SCHEMA:
+    schema = parse_object(text).get("schema")
+    if schema == PATH_SCHEMA:
         return PathRecord.from_json(text)
+    if schema == FIT_SCHEMA:
+        return FitRecord.from_json(text)
     return Record.from_json(text)
 
 

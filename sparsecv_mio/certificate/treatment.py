@@ -6,7 +6,7 @@ complete; `sparsecv verify` prints them, docs/cli.md lists them.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, fields, is_dataclass
 from enum import IntEnum
 from types import UnionType
@@ -43,13 +43,20 @@ def _always(words: str) -> Treatment:
     return Treatment(words, words, words)
 
 
+def _to_pair(words: str, neighbours: str) -> Treatment:
+    return Treatment(words, words, neighbours)
+
+
+def _to_grid(words: str, beyond: str) -> Treatment:
+    return Treatment(words, beyond, beyond)
+
+
 DONE = _always("recomputed")
 READ = _always("read")
 ROWS = "bounded: recomputed for decided pairs, by the true h for others"
 WITHIN = "bounded: by the row's own interval where it is decided"
 TWO_ROWS = f"bounded: of the reported pair and the one of the least lower bound as up to p = {ENUMERATE_GRID}"
 RULE = "bounded: the rule applied to the table"
-SUM = "recomputed"  # of other fields that are checked themselves
 
 DATA: Mapping[str, Treatment] = {
     "data.n": DONE,
@@ -97,15 +104,13 @@ RECORD: Mapping[str, Treatment] = {
     "lower": Treatment("recomputed", "bounded: the least of the table", "bounded: the least of the table"),
     "upper": Treatment(ROWS, ROWS, "bounded: the table's; at least cv_error where every fold is decided"),
     "gap": DONE,
-    "tie_width": Treatment(
-        "bounded: by the ties of the pair with the least lower bound",
+    "tie_width": _to_pair(
         "bounded: by the ties of the pair with the least lower bound",
         "bounded: by upper - lower of the pair with the least lower bound",
     ),
-    "allowance": Treatment(
-        "bounded: by 1e-6 h + 2 r sqrt(h) + r^2, r = 1e-15 of the target's size",
-        "bounded: by 1e-6 h + 2 r sqrt(h) + r^2, r = 1e-15 of the target's size",
-        "bounded: by 1e-6 h + 2 r sqrt(h) + r^2, r = 1e-15 of the target's size, and as tie_width",
+    "allowance": _to_pair(
+        "bounded: by 1e-6 h + 2 r sqrt(h) + r^2, r the rounding of a residual",
+        "bounded: by 1e-6 h + 2 r sqrt(h) + r^2, r the rounding of a residual, and as tie_width",
     ),
     "r_squared": DONE,
     "support": DONE,
@@ -129,9 +134,9 @@ RECORD: Mapping[str, Treatment] = {
     "table[].cv_error": Treatment(ROWS, TWO_ROWS, WITHIN),
     "table[].lower": Treatment(ROWS, TWO_ROWS, "read"),
     "table[].upper": Treatment(ROWS, TWO_ROWS, "read"),
-    "table[].folds_decided": Treatment(
+    "table[].folds_decided": _to_grid(
         "bounded: in 0 .. folds; of the reported pair the folds that are decided; all decided: the true h",
-        *["bounded: in 0 .. folds; of the reported pair the folds that are decided"] * 2,
+        "bounded: in 0 .. folds; of the reported pair the folds that are decided",
     ),
     "table[].folds": DONE,
     "table[].estimate": DONE,
@@ -155,22 +160,25 @@ RECORD: Mapping[str, Treatment] = {
     **RUN,
     "refined.gamma": READ,
     "refined.tau": _always("bounded: the answer's"),
-    "refined.cv_error": Treatment(
+    "refined.cv_error": _to_grid(
         "recomputed unless an estimate, which is bounded by lower and upper",
-        *["bounded: by its own lower and upper"] * 2,
+        "bounded: by its own lower and upper",
     ),
-    "refined.lower": Treatment("bounded: by the true h, which it is unless an estimate", *["bounded: by cv_error"] * 2),
-    "refined.upper": Treatment(
+    "refined.lower": _to_grid(
+        "bounded: by the true h, which it is unless an estimate",
+        "bounded: by cv_error",
+    ),
+    "refined.upper": _to_grid(
         "bounded: by the true h, which it is unless an estimate, and the answer's upper",
-        *["bounded: by the answer's upper"] * 2,
+        "bounded: by the answer's upper",
     ),
     "refined.estimate": Treatment("bounded: the rest must be the true h, or true", "read", "read"),
     "descent[].move": _always("bounded: a start, then gamma or line"),
     "descent[].gamma": _always("bounded: the last one accepted is the answer's; else read"),
     "descent[].tau": _always("bounded: one that was asked for"),
-    "descent[].upper": Treatment(
+    "descent[].upper": _to_grid(
         "bounded: by the true h, and by the gap where proved; accepted ones fall",
-        *["bounded: accepted ones fall, the last is the answer's"] * 2,
+        "bounded: accepted ones fall, the last is the answer's",
     ),
     "descent[].cv_error": _always("bounded: by upper; the last one accepted is the answer's"),
     "descent[].accepted": _always("bounded: better than where the descent stood, or not"),
@@ -250,11 +258,30 @@ def field_paths(schema: Any, prefix: str = "") -> Iterator[str]:
             yield path
 
 
-def grouped(table: Mapping[str, Treatment], level: Level) -> list[tuple[str, list[str]]]:
-    """Fields by treatment at one level: recomputed first, only read last."""
+def part_of(path: str) -> str:
+    """The field of the record that a path begins with.
+
+    Examples
+    --------
+    >>> part_of("table[].gamma"), part_of("gap")
+    ('table', 'gap')
+    """
+    return path.partition(".")[0].removesuffix("[]")
+
+
+def grouped(
+    table: Mapping[str, Treatment], level: Level, absent: Collection[str] = ()
+) -> list[tuple[str, list[str]]]:
+    """Fields by treatment at one level: recomputed first, only read last.
+
+    Parts in `absent` are left out; a part whose fields are all treated alike stands for them.
+    """
     groups: dict[str, list[str]] = {}
-    for path, treatment in table.items():
-        groups.setdefault(treatment.at(level), []).append(path)
+    for part in dict.fromkeys(part_of(path) for path in table if part_of(path) not in absent):
+        inside = {path: treatment.at(level) for path, treatment in table.items() if part_of(path) == part}
+        alike = len(set(inside.values())) == 1
+        for path, words in [(part, next(iter(inside.values())))] if alike else inside.items():
+            groups.setdefault(words, []).append(path)
     order = {"recomputed": 0, "read": 2}
     return sorted(groups.items(), key=lambda item: order.get(item[0], 1))
 

@@ -91,8 +91,16 @@ def verify(record: Record, dataset: Dataset, folds: FoldPlan | None = None) -> V
         if level is Level.PAIR:
             checks.caveat = f"optimality over the grid not verified ({reason}): of the reported pair it is"
         optimality.enumerate(level)
-    checks.fields = grouped(RECORD, level)
+    optional = {"one_se": record.one_se, "refined": record.refined, "descent": record.descent or None}
+    checks.fields = grouped(RECORD, level, [name for name, part in optional.items() if part is None])
     return checks.report()
+
+
+def verify_any(record: Record | PathRecord | FitRecord, dataset: Dataset) -> VerifyReport:
+    """Check a record of any schema."""
+    if isinstance(record, PathRecord):
+        return verify_path(record, dataset)
+    return verify_fit(record, dataset) if isinstance(record, FitRecord) else verify(record, dataset)
 
 
 def _data(checks: Checks, data: DataInfo, dataset: Dataset) -> bool:

@@ -174,17 +174,20 @@ def _path_table(rows: list[PathRow]) -> Table:
     return table
 
 
-def print_verification(console: Console, report: VerifyReport) -> None:
-    """Print what a verification could not prove, what it recomputed or bounded, what it only read, what disagrees."""
+def print_verification(console: Console, report: VerifyReport, brief: bool = False) -> None:
+    """Print what a verification could not prove, what it recomputed or bounded, what it only read, what disagrees.
+
+    `brief`: only the first and the last of these.
+    """
     if report.caveat:
         console.print(Text(report.caveat, "bold yellow"))
-    for part in report.verified:
+    for part in () if brief else report.verified:
         console.print(Text.assemble(("verified   ", "green"), part))
-    for treatment, names in report.fields:
+    for treatment, names in () if brief else report.fields:
         if treatment not in ("recomputed", "read"):
             how = treatment.removeprefix("bounded: ")
             console.print(Text.assemble(("bounded    ", "green"), f"{', '.join(names)}: {how}"))
-    for part in report.reread:
+    for part in () if brief else report.reread:
         console.print(Text.assemble(("only read  ", "yellow"), part))
     for failure in report.failures:
         console.print(Text.assemble(("disagrees  ", "bold red"), f"{failure.field}: {failure.message}"))

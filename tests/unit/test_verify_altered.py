@@ -1,0 +1,363 @@
+"""Records that the search made, altered in one place: `verify` names the field. Up to 12 features nothing is missed."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Callable
+from functools import cache
+from typing import Any
+
+import numpy as np
+import pytest
+
+from sparsecv_mio.certificate.fit_record import FitRecord
+from sparsecv_mio.certificate.record import ChosenFolds, DescentStep, PathRecord, Record, Refined, relative_gap
+from sparsecv_mio.certificate.verify import verify, verify_any
+from sparsecv_mio.data.dataset import Dataset
+from sparsecv_mio.data.folds import make_folds
+from sparsecv_mio.problem.objective import (
+    brute_force_cell,
+    fit,
+    held_out_error,
+    r_squared,
+    scored_rows,
+    standard_error,
+)
+from sparsecv_mio.search.driver import best_subsets, cross_validate
+from sparsecv_mio.search.single import fit_one
+
+
+@cache
+def data() -> Dataset:
+    rng = np.random.default_rng(11)
+    X = rng.normal(size=(24, 7)) + 2.0
+    X[:, 4] = X[:, 0] + 0.4 * rng.normal(size=24)
+    return Dataset.from_arrays(X, X[:, 0] - 0.7 * X[:, 2] + 0.4 * X[:, 5] + rng.normal(size=24) + 30.0)
+
+
+@cache
+def record(kind: str) -> Record:
+    """Records of several searches on the same data."""
+    more: dict[str, dict[str, Any]] = {
+        "plain": {"gap": 0.0},
+        "loose": {"gap": 1e-4},
+        "one-se": {"gap": 0.0, "one_se": True},
+        "refined": {"gap": 0.0, "refine": True},
+        "descent": {"method": "descent", "gap": 0.0},
+        "limit": {"method": "bounds"},
+    }
+    spec = "loo" if kind == "one-se" else "4"
+    return cross_validate(
+        data(), make_folds(spec, data(), 3), gammas=[0.02, 0.3, 4.0], taus=range(6), threads=1, **more[kind]
+    )
+
+
+@cache
+def path() -> PathRecord:
+    return best_subsets(data(), gammas=[0.02, 0.3], taus=[1, 2, 4], threads=1)
+
+
+@cache
+def single() -> FitRecord:
+    return fit_one(data(), tau=3, gamma=0.3)
+
+
+R = dataclasses.replace
+
+
+def other_rows(r: Record) -> list[int]:
+    """Rows of decided pairs that are not the reported one."""
+    own = (r.gamma, r.tau)
+    return [i for i, row in enumerate(r.table) if (row.gamma, row.tau) != own and row.folds_decided == row.folds]
+
+
+def row(r: Record, i: int, **changes: Any) -> Record:
+    table = list(r.table)
+    table[i] = R(table[i], **changes)
+    return R(r, table=tuple(table))
+
+
+def bounds(r: Record, lower: float, upper: float, **more: Any) -> Record:
+    return R(r, lower=lower, upper=upper, gap=relative_gap(lower, upper), **more)
+
+
+def lowered(r: Record, **more: Any) -> Record:
+    """lower = 0 for the grid and one of its pairs, that agrees with everything else of the record."""
+    table = list(r.table)
+    table[0] = R(table[0], lower=0.0)
+    return bounds(R(r, table=tuple(table)), 0.0, r.upper, **more)
+
+
+def fold(r: Record, j: int, **changes: Any) -> Record:
+    folds = r.chosen_folds
+    names, errors, decided = [list(f.support) for f in folds], folds.error.copy(), folds.decided.copy()
+    names[j] = changes.get("support", names[j])
+    errors[j] = changes.get("error", errors[j])
+    decided[j] = changes.get("decided", decided[j])
+    return R(r, chosen_folds=ChosenFolds.of(names, errors, decided.tolist()))
+
+
+def own(r: Record) -> int:
+    return next(i for i, one in enumerate(r.table) if (one.gamma, one.tau) == (r.gamma, r.tau))
+
+
+def moved_one_se(r: Record, gamma: float, tau: int) -> Record:
+    """The rule at another pair, with that pair's row of the table and its true fit on all rows."""
+    assert r.one_se is not None
+    at = next(one for one in r.table if (one.gamma, one.tau) == (gamma, tau))
+    one = R(r.one_se, gamma=gamma, tau=tau, cv_error=at.cv_error, lower=at.lower, upper=at.upper)
+    best = brute_force_cell(data().X, data().y, tau, gamma).fits[0]
+    names = tuple(data().names[j] for j in best.support)
+    f = best.objective
+    refit = R(r.refit, gamma=gamma, tau=tau, objective=f, lower=f, upper=f)
+    coefficients = dict(zip(names, best.beta.tolist(), strict=True))
+    return R(r, one_se=one, refit=refit, support=names, coefficients=coefficients, intercept=best.intercept)
+
+
+def on_other_support(r: Record, j: int = 1) -> Record:
+    """Fold j with a support that is not optimal: its own held-out error, and sums, bounds and R^2 that agree."""
+    plan = make_folds(r.folds.spec, data(), r.folds.seed or 0)
+    right = r.chosen_folds[j].support
+    wrong = [name for name in data().names if name not in right][: len(right)]
+    columns = sorted(data().names.index(name) for name in wrong)
+    model = fit(data().X, data().y, columns, r.gamma, rows=plan.train_rows(j))
+    error = held_out_error(model, data().X, data().y, plan.test_rows(j))
+    changed = fold(r, j, support=wrong, error=error)
+    h = float(changed.chosen_folds.error.sum()) / scored_rows(plan.labels)
+    low, high = min(h, r.lower), max(h, r.upper)
+    changed = row(changed, own(r), cv_error=h, lower=low, upper=high)
+    return bounds(
+        changed, low, high, cv_error=h, r_squared=r_squared(data().y, plan.labels, h), request=R(r.request, gap=0.9)
+    )
+
+
+def simpler_pair(r: Record) -> tuple[float, int]:
+    return max(r.request.gammas), 1
+
+
+def busier_pair(r: Record) -> tuple[float, int]:
+    """Within one standard error, and more complex than the rule's."""
+    assert r.one_se is not None
+    limit = r.cv_error + r.one_se.standard_error
+    fitting = [one for one in r.table if one.upper <= limit and one.tau > r.one_se.tau]
+    return fitting[0].gamma, fitting[0].tau
+
+
+def move(r: Record, i: int, **changes: Any) -> Record:
+    steps = list(r.descent)
+    steps[i] = R(steps[i], **changes)
+    return R(r, descent=tuple(steps))
+
+
+def last_accepted(r: Record) -> int:
+    return max(i for i, step in enumerate(r.descent) if step.accepted)
+
+
+def refined(r: Record, **changes: Any) -> Record:
+    assert r.refined is not None
+    return R(r, refined=R(r.refined, **changes))
+
+
+Case = tuple[str, str, Callable[[Record], Record], str]
+CASES: list[Case] = [
+    # ties and rounding that excuse a lower bound
+    ("tie width", "plain", lambda r: lowered(r, tie_width=r.upper), "tie_width"),
+    ("huge tie width", "plain", lambda r: lowered(r, tie_width=1e300), "tie_width"),
+    ("tie width of a thousandth", "plain", lambda r: R(r, tie_width=r.upper / 1000), "tie_width"),
+    ("negative tie width", "plain", lambda r: R(r, tie_width=-1e-3), "tie_width"),
+    ("allowance", "plain", lambda r: lowered(r, allowance=r.upper), "allowance"),
+    ("allowance 1e-6 ptp^2", "plain", lambda r: R(r, allowance=1e-6 * float(np.ptp(data().y)) ** 2), "allowance"),
+    ("allowance of 29 h", "plain", lambda r: lowered(r, allowance=29 * r.upper), "allowance"),
+    ("negative allowance", "plain", lambda r: R(r, allowance=-1e-9), "allowance"),
+    # the headline
+    ("cv_error halved", "plain", lambda r: R(r, cv_error=r.cv_error / 2), "cv_error"),
+    ("cv_error halved in the table too", "plain",
+     lambda r: row(R(r, cv_error=r.cv_error / 2), own(r), cv_error=r.cv_error / 2), "cv_error"),
+    ("cv_error null", "plain", lambda r: R(r, cv_error=math.inf), "cv_error"),
+    ("lower 0", "plain", lambda r: bounds(r, 0.0, r.upper), "lower"),
+    ("lower 0 in the table too", "plain", lambda r: lowered(r), "status"),
+    ("lower above h", "plain", lambda r: bounds(r, r.upper * 1.001, r.upper), "lower"),
+    ("lower 0 under a gap of 1", "plain", lambda r: lowered(r, request=R(r.request, gap=1.0)), "request.gap"),
+    ("upper below h", "plain", lambda r: bounds(r, r.lower, r.upper * 0.999), "upper"),
+    ("upper above the table", "plain", lambda r: bounds(r, r.lower, r.upper * 1.5), "upper"),
+    ("upper null", "plain", lambda r: bounds(r, r.lower, math.inf), "upper"),
+    ("gap", "plain", lambda r: R(r, gap=0.5), "gap"),
+    ("another pair", "plain", lambda r: R(r, gamma=4.0, tau=1), "gamma"),
+    ("gamma off the grid", "plain", lambda r: R(r, gamma=0.31), "gamma"),
+    ("proved at a limit", "limit", lambda r: R(r, status="proved", request=R(r.request, gap=0.0)), "status"),
+    ("estimate", "plain", lambda r: R(r, estimate=True), "estimate"),
+    ("r_squared", "plain", lambda r: R(r, r_squared=0.99), "r_squared"),
+    ("r_squared null", "plain", lambda r: R(r, r_squared=None), "r_squared"),
+    ("r_squared in the seventh digit", "plain", lambda r: R(r, r_squared=(r.r_squared or 0.0) + 3e-7), "r_squared"),
+    # other rows of the table
+    ("another row's cv_error halved", "plain",
+     lambda r: row(r, other_rows(r)[3], cv_error=r.table[other_rows(r)[3]].cv_error / 2), "cv_error"),
+    ("another row halved", "plain",
+     lambda r: row(r, other_rows(r)[3], **dict.fromkeys(("cv_error", "lower"), r.lower)), "cv_error"),
+    ("another row's cv_error doubled", "plain",
+     lambda r: row(r, other_rows(r)[3], cv_error=r.table[other_rows(r)[3]].cv_error * 2), "cv_error"),
+    ("another row moved up", "plain",
+     lambda r: row(r, other_rows(r)[0], cv_error=9.0, lower=9.0, upper=9.0), "lower"),
+    ("another row's upper below h", "plain",
+     lambda r: row(r, other_rows(r)[0], **dict.fromkeys(("cv_error", "lower", "upper"), r.upper)), "upper"),
+    ("another row's lower 0", "plain", lambda r: row(r, other_rows(r)[2], lower=r.lower), "lower"),
+    ("another row's upper null", "plain", lambda r: row(r, other_rows(r)[2], upper=math.inf), "upper"),
+    ("a row too few", "plain", lambda r: R(r, table=r.table[1:]), "table"),
+    ("a row twice", "plain", lambda r: R(r, table=(*r.table, r.table[0])), "table"),
+    ("folds_decided", "plain", lambda r: row(r, 0, folds_decided=2), "estimate"),
+    ("folds_decided and estimate of the pair", "plain",
+     lambda r: row(R(r, estimate=True), own(r), folds_decided=2, estimate=True), "chosen_folds.decided"),
+    ("folds_decided beyond folds", "plain", lambda r: row(r, 0, folds_decided=9, folds=9), "folds"),
+    ("an open row said to be decided", "limit",
+     lambda r: row(r, [one.estimate for one in r.table].index(True), folds_decided=4, estimate=False), "upper"),
+    # the one-standard-error rule
+    ("one_se null", "one-se", lambda r: R(r, one_se=None), "one_se"),
+    ("one_se not asked for", "one-se", lambda r: R(r, request=R(r.request, one_se=False)), "one_se"),
+    ("one_se at tau 1", "one-se", lambda r: moved_one_se(r, *simpler_pair(r)), "one_se.tau"),
+    ("one_se at a more complex pair", "one-se", lambda r: moved_one_se(r, *busier_pair(r)), "one_se.tau"),
+    ("one_se with another row", "one-se",
+     lambda r: R(r, one_se=R(r.one_se, cv_error=r.cv_error)), "one_se.cv_error"),  # type: ignore[type-var]
+    ("one_se.lower", "one-se", lambda r: R(r, one_se=R(r.one_se, lower=0.0)), "one_se.lower"),  # type: ignore[type-var]
+    ("one_se.upper", "one-se", lambda r: R(r, one_se=R(r.one_se, upper=9e9)), "one_se.upper"),  # type: ignore[type-var]
+    ("standard error", "one-se",
+     lambda r: R(r, one_se=R(r.one_se, standard_error=3.0)), "one_se.standard_error"),  # type: ignore[type-var]
+    ("one_se.estimate", "one-se",
+     lambda r: R(r, one_se=R(r.one_se, estimate=True)), "one_se.estimate"),  # type: ignore[type-var]
+    # folds
+    ("a fold's error", "plain",
+     lambda r: fold(r, 2, error=float(r.chosen_folds.error[2]) * 1.00001), "chosen_folds[2].error"),
+    ("a fold's error 0", "plain", lambda r: fold(r, 2, error=0.0), "chosen_folds[2].error"),
+    ("two folds' errors exchanged", "plain",
+     lambda r: fold(fold(r, 0, error=float(r.chosen_folds.error[1])), 1, error=float(r.chosen_folds.error[0])),
+     "chosen_folds[0].error"),
+    ("a support that is not optimal", "plain", on_other_support, "chosen_folds[1].support"),
+    ("an unknown feature", "plain", lambda r: fold(r, 0, support=["age"]), "chosen_folds[0].support"),
+    ("a fold said to be open", "plain", lambda r: fold(r, 0, decided=False), "chosen_folds.decided"),
+    ("a fold too few", "plain", lambda r: R(r, chosen_folds=ChosenFolds.of(
+        [f.support for f in r.chosen_folds][1:], r.chosen_folds.error[1:])), "chosen_folds"),
+    ("seed", "plain", lambda r: R(r, folds=R(r.folds, seed=4)), "folds"),
+    ("seed of leave-one-out", "one-se", lambda r: R(r, folds=R(r.folds, seed=4)), "folds.seed"),
+    ("spec", "plain", lambda r: R(r, folds=R(r.folds, spec="3")), "folds"),
+    # the fit on all rows
+    ("refit.lower 0", "plain", lambda r: R(r, refit=R(r.refit, lower=0.0)), "refit.proved"),
+    ("refit.lower above", "plain", lambda r: R(r, refit=R(r.refit, lower=r.refit.objective * 1.001)), "refit.lower"),
+    ("refit.upper above", "plain", lambda r: R(r, refit=R(r.refit, upper=r.refit.objective * 2)), "refit.proved"),
+    ("refit.objective", "plain",
+     lambda r: R(r, refit=R(r.refit, objective=r.refit.objective * 1.001)), "refit.objective"),
+    ("refit at another pair", "plain", lambda r: R(r, refit=R(r.refit, tau=1)), "refit.tau"),
+    ("a coefficient", "plain",
+     lambda r: R(r, coefficients=r.coefficients | {r.support[0]: r.coefficients[r.support[0]] * 1.0001}),
+     "coefficients"),
+    ("coefficient's sign", "plain",
+     lambda r: R(r, coefficients=r.coefficients | {r.support[0]: -r.coefficients[r.support[0]]}), "coefficients"),
+    ("a feature too many", "plain", lambda r: R(r, coefficients={**r.coefficients, "x9": 1.0}), "coefficients"),
+    ("another support", "plain", lambda r: R(r, support=r.support[1:]), "support"),
+    ("intercept", "plain", lambda r: R(r, intercept=r.intercept + 1e-6), "intercept"),
+    # refined, descent
+    ("refined.cv_error halved", "refined",
+     lambda r: refined(r, cv_error=r.refined.cv_error / 2), "refined.cv_error"),  # type: ignore[union-attr]
+    ("refined halved", "refined",
+     lambda r: refined(r, **dict.fromkeys(("cv_error", "lower", "upper"), r.upper / 2)), "refined.upper"),
+    ("refined.lower 0", "refined", lambda r: refined(r, lower=0.0), "refined.lower"),
+    ("refined worse than the answer", "refined", lambda r: refined(r, upper=r.upper * 1.1), "refined.upper"),
+    ("refined at another tau", "refined", lambda r: refined(r, tau=r.tau + 1), "refined.tau"),
+    ("refined at another gamma", "refined", lambda r: refined(r, gamma=r.refined.gamma * 3), "refined"),  # type: ignore[union-attr]
+    ("refined made up", "plain",
+     lambda r: R(r, refined=Refined(0.1, r.tau, r.cv_error * 0.7, r.lower * 0.7, r.upper * 0.7)), "refined.upper"),
+    ("descent made up", "plain",
+     lambda r: R(r, descent=(DescentStep("start", r.gamma, r.tau, r.upper, r.cv_error),)), "descent"),
+    ("descent left out", "descent", lambda r: R(r, descent=()), "descent"),
+    ("last move", "descent",
+     lambda r: move(r, last_accepted(r), upper=r.upper / 2, cv_error=r.cv_error / 2), "descent"),
+    ("a move below h", "descent",
+     lambda r: move(r, len(r.descent) - 1, upper=r.upper / 2, cv_error=r.cv_error / 2), "descent"),
+    ("a move to worse", "descent", lambda r: move(r, 0, upper=r.upper / 2, cv_error=r.cv_error / 2), "descent"),
+    ("a move turned down said to be accepted", "descent",
+     lambda r: move(r, len(r.descent) - 1, accepted=not r.descent[-1].accepted), "descent"),
+    ("a move unknown", "descent", lambda r: move(r, 1, move="jump"), "descent[1].move"),
+    # data and request
+    ("fingerprint", "plain", lambda r: R(r, data=R(r.data, fingerprint="sha256:0")), "data.fingerprint"),
+    ("scale", "plain", lambda r: R(r, data=R(r.data, scale="none")), "chosen_folds"),
+    ("intercept mode", "plain", lambda r: R(r, data=R(r.data, intercept="none")), "chosen_folds"),
+    ("requested taus", "plain", lambda r: R(r, request=R(r.request, taus=r.request.taus[1:])), "table"),
+    ("requested gammas", "plain", lambda r: R(r, request=R(r.request, gammas=r.request.gammas[1:])), "table"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", ["plain", "loose", "one-se", "refined", "descent", "limit"])
+def test_the_records_themselves_pass(kind: str) -> None:
+    report = verify(Record.from_json(record(kind).to_json()), data())
+    assert report.failures == () and report.caveat == ""
+
+
+def test_there_are_sixty_kinds() -> None:
+    assert len(CASES) >= 60
+
+
+@pytest.mark.parametrize(("kind", "change", "named"), [case[1:] for case in CASES], ids=[case[0] for case in CASES])
+def test_an_altered_record_is_rejected(kind: str, change: Callable[[Record], Record], named: str) -> None:
+    true = record(kind)
+    altered = change(true)
+    assert altered != true
+    report = verify(altered, data())
+    assert any(named in failure.field for failure in report.failures), report.failures
+    with pytest.raises(Exception, match="field"):
+        report.raise_if_failed()
+
+
+def test_a_standard_error_that_agrees_with_altered_folds_is_no_excuse() -> None:
+    true = record("one-se")
+    assert true.one_se is not None
+    errors = true.chosen_folds.error.copy()
+    errors[0], errors[1] = errors[0] + 1.0, max(errors[1] - 1.0, 0.0)
+    plan = make_folds("loo", data())
+    one = R(true.one_se, standard_error=standard_error(errors, plan.sizes))
+    report = verify(R(true, chosen_folds=R(true.chosen_folds, error=errors), one_se=one), data())
+    assert report.failures[0].field.startswith("chosen_folds") or not report.ok
+
+
+@pytest.mark.parametrize(
+    ("changes", "named"),
+    [
+        ({"objective": 1.0}, "path[4].objective"),
+        ({"lower": 0.0}, "path[4].proved"),
+        ({"lower": 1e9}, "path[4].lower"),
+        ({"upper": 1.0}, "path[4].upper"),
+        ({"upper": math.inf}, "path[4].proved"),
+        ({"proved": False}, "status"),
+        ({"intercept": 0.0}, "path[4].intercept"),
+        ({"support": ("x0",)}, "path[4].support"),
+        ({"gamma": 0.4}, "path"),
+        ({"tau": 3}, "path"),
+        ({"coefficients": {}}, "path[4].coefficients"),
+    ],
+)
+def test_an_altered_path_is_rejected(changes: dict[str, Any], named: str) -> None:
+    rows = list(path().path)
+    rows[4] = R(rows[4], **changes)
+    assert verify_any(path(), data()).failures == ()
+    assert named in [failure.field for failure in verify_any(R(path(), path=tuple(rows)), data()).failures]
+
+
+@pytest.mark.parametrize(
+    ("changes", "named"),
+    [
+        ({"objective": 1.0}, "objective"),
+        ({"lower": 1e9}, "lower"),
+        ({"lower": 0.0}, "gap"),
+        ({"lower": 0.0, "gap": 1.0}, "status"),
+        ({"upper": 1e9}, "upper"),
+        ({"gap": 0.5}, "gap"),
+        ({"requested_gap": 1.5}, "requested_gap"),
+        ({"allowance": 1e9}, "allowance"),
+        ({"intercept": 0.0}, "intercept"),
+        ({"gamma": 0.31}, "objective"),
+        ({"tau": 1}, "support"),
+        ({"support": ("x0",)}, "coefficients"),
+        ({"coefficients": {}}, "coefficients"),
+    ],
+)
+def test_an_altered_fit_is_rejected(changes: dict[str, Any], named: str) -> None:
+    assert verify_any(single(), data()).failures == ()
+    assert named in [failure.field for failure in verify_any(R(single(), **changes), data()).failures]

@@ -1,0 +1,170 @@
+"""Beyond 15 features: what is caught is caught, what is not is said in the first line."""
+
+from __future__ import annotations
+
+import dataclasses
+from functools import cache
+from itertools import combinations
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from sparsecv_mio.certificate.enumeration import Design
+from sparsecv_mio.certificate.exchange import Exchanges
+from sparsecv_mio.certificate.fit_record import FitRecord
+from sparsecv_mio.certificate.record import ChosenFolds, PathRecord, Record, relative_gap
+from sparsecv_mio.certificate.treatment import FIT, PATH, RECORD, Level, field_paths, grouped, markdown, part_of
+from sparsecv_mio.certificate.verify import verify, verify_path
+from sparsecv_mio.cli import run
+from sparsecv_mio.data.dataset import Dataset
+from sparsecv_mio.data.folds import make_folds
+from sparsecv_mio.problem.objective import fit, held_out_error, r_squared, scored_rows
+from sparsecv_mio.search.driver import best_subsets, cross_validate
+
+DOCS = Path(__file__).resolve().parents[2] / "docs"
+CAVEAT = "optimality not verified (p > 15)"
+R = dataclasses.replace
+
+
+@cache
+def data() -> Dataset:
+    rng = np.random.default_rng(4)
+    X = rng.normal(size=(40, 18)) + rng.normal(size=(40, 1))
+    return Dataset.from_arrays(X, X[:, 0] + 0.5 * X[:, 3] + 2.0 * rng.normal(size=40))
+
+
+@cache
+def record(spec: str) -> Record:
+    return cross_validate(data(), make_folds(spec, data(), 1), gammas=[0.05, 1.0], taus=[1, 2], gap=0.0, threads=1)
+
+
+def with_supports(true: Record, supports: list[tuple[int, ...]]) -> Record:
+    """The record as if these were the optimal supports: errors, means, bounds and R^2 agree with them."""
+    plan = make_folds(true.folds.spec, data(), 1)
+    models = [fit(data().X, data().y, s, true.gamma, rows=plan.train_rows(j)) for j, s in enumerate(supports)]
+    errors = [held_out_error(m, data().X, data().y, plan.test_rows(j)) for j, m in enumerate(models)]
+    h = sum(errors) / scored_rows(plan.labels)
+    rows = [
+        R(row, cv_error=h, lower=h, upper=h) if (row.gamma, row.tau) == (true.gamma, true.tau) else row
+        for row in true.table
+    ]
+    lower = min(row.lower for row in rows)
+    names = [[data().names[j] for j in s] for s in supports]
+    return R(
+        true, chosen_folds=ChosenFolds.of(names, errors), cv_error=h, lower=lower, upper=h, table=tuple(rows),
+        gap=relative_gap(lower, h), r_squared=r_squared(data().y, plan.labels, h), tie_width=0.0, allowance=0.0,
+    )  # fmt: skip
+
+
+def supports_of(true: Record) -> list[tuple[int, ...]]:
+    index = {name: j for j, name in enumerate(data().names)}
+    return [tuple(index[name] for name in chosen.support) for chosen in true.chosen_folds]
+
+
+def best_held_out(true: Record, fold: int) -> tuple[int, ...]:
+    """The support that looks best on the rows it is scored on."""
+    plan = make_folds(true.folds.spec, data(), 1)
+    train, test = plan.train_rows(fold), plan.test_rows(fold)
+    return min(
+        combinations(range(18), true.tau),
+        key=lambda s: held_out_error(fit(data().X, data().y, s, true.gamma, rows=train), data().X, data().y, test),
+    )
+
+
+@pytest.mark.parametrize("spec", ["4", "loo"])
+def test_a_true_record_passes_with_the_caveat(spec: str) -> None:
+    report = verify(record(spec), data())
+    assert report.failures == () and report.caveat == CAVEAT
+    rebuilt = with_supports(record(spec), supports_of(record(spec)))
+    assert verify(rebuilt, data()).failures == ()
+
+
+@pytest.mark.parametrize("spec", ["4", "loo"])
+def test_supports_that_are_best_on_the_held_out_rows_are_caught(spec: str) -> None:
+    true = record(spec)
+    k = true.folds.k if spec == "4" else 3
+    flattering = [best_held_out(true, j) for j in range(k)] + supports_of(true)[k:]
+    altered = with_supports(true, flattering)
+    assert altered.cv_error < true.cv_error
+    report = verify(altered, data())
+    assert {failure.field.split("[")[0] for failure in report.failures} == {"chosen_folds"}
+
+
+def test_one_support_for_every_fold_is_caught_where_another_of_the_record_is_better() -> None:
+    """That of all rows, or of another fold."""
+    true = record("4")
+    supports = supports_of(true)
+    frequent = max(set(supports), key=supports.count)
+    odd = [j for j, support in enumerate(supports) if support != frequent]
+    assert odd, "the folds must differ for this test to say something"
+    report = verify(with_supports(true, [frequent] * len(supports)), data())
+    assert f"chosen_folds[{odd[0]}].support" in [failure.field for failure in report.failures]
+
+
+def test_bounds_of_the_fit_on_all_rows_are_held_against_its_neighbours() -> None:
+    true = record("4")
+    wrong = sorted(set(range(18)) - {data().names.index(name) for name in true.support})[: len(true.support)]
+    model = fit(data().X, data().y, wrong, true.gamma)
+    names = tuple(data().names[j] for j in wrong)
+    f = model.objective
+    altered = R(
+        true, support=names, coefficients=dict(zip(names, model.beta.tolist(), strict=True)),
+        intercept=model.intercept, refit=R(true.refit, objective=f, lower=f, upper=f),
+    )  # fmt: skip
+    assert [failure.field for failure in verify(altered, data()).failures] == ["refit.lower"]
+
+
+def test_paths_come_with_the_caveat_and_their_neighbours_are_tried() -> None:
+    path = best_subsets(data(), gammas=[0.05], taus=[1, 3], threads=1)
+    assert verify_path(path, data()).failures == () and verify_path(path, data()).caveat == CAVEAT
+    worse = fit(data().X, data().y, [7], 0.05)
+    f = worse.objective
+    row = R(path.path[0], support=("x7",), coefficients={"x7": float(worse.beta[0])}, intercept=worse.intercept)
+    row = R(row, objective=f, lower=f, upper=f)
+    report = verify_path(R(path, path=(row, path.path[1])), data())
+    assert [failure.field for failure in report.failures] == ["path[0].lower"]
+
+
+@pytest.mark.parametrize("intercept", ["fold", "global", "none"])
+def test_the_best_exchange_is_that_of_trying_all(intercept: str) -> None:
+    rng = np.random.default_rng(7)
+    X = rng.normal(size=(30, 9)) + 1.0
+    small = Dataset.from_arrays(X, X @ rng.normal(size=9) + 5.0)
+    plan = make_folds("5", small)
+    for gamma in (0.01, 1.0):
+        design = Design.of(small, "length", intercept)
+        for fold in range(5):
+            support, train = tuple(sorted(rng.permutation(9)[:3].tolist())), plan.train_rows(fold)
+            found = Exchanges(design, gamma).best(plan.test_rows(fold), support)
+            tried = [
+                tuple(sorted({*support, i} - {j})) for j in support for i in range(9) if i not in support
+            ]
+            best = min(tried, key=lambda s: design.refit(s, gamma, train).objective)
+            mine = design.refit(support, gamma, train).objective
+            assert found == (best if design.refit(best, gamma, train).objective < mine else None)
+
+
+def test_the_screen_says_it_first(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = tmp_path / "wide.csv"
+    rows = np.column_stack([data().X, data().y]).tolist()
+    file.write_text("\n".join([",".join([*data().names, "y"]), *(",".join(map(repr, row)) for row in rows)]) + "\n")
+    record("4").write_record(tmp_path / "wide.json")
+    for options in ([], ["--quiet"]):
+        assert run(["verify", str(tmp_path / "wide.json"), str(file), *options]) == 0
+        assert capsys.readouterr().out.splitlines()[0] == CAVEAT
+
+
+@pytest.mark.parametrize(("schema", "table"), [(Record, RECORD), (PathRecord, PATH), (FitRecord, FIT)])
+def test_every_field_has_its_treatment(schema: type, table: dict[str, object]) -> None:
+    assert set(field_paths(schema)) == set(table)
+
+
+@pytest.mark.parametrize("table", [RECORD, PATH, FIT])
+def test_treatments_stand_in_the_manual_and_on_the_screen(table: dict[str, object]) -> None:
+    assert markdown(table) in (DOCS / "cli.md").read_text()  # type: ignore[arg-type]
+    for level in Level:
+        listed = [name for _, names in grouped(table, level) for name in names]  # type: ignore[arg-type]
+        assert {part_of(name) for name in listed} == {part_of(name) for name in table}
+        assert len(set(listed)) == len(listed)
+    assert "descent" not in {part_of(name) for _, names in grouped(RECORD, Level.GRID, ["descent"]) for name in names}
