@@ -54,9 +54,7 @@ def conic_model(task: Task) -> Any:
         if a != b:
             model.side.append(pmo.constraint(body=model.z[a] - model.z[b], rhs=0.0))
     cost = sum(float(w) * t for w, t in zip(scaled.w, model.t, strict=True))
-    model.phi = pmo.objective(
-        model.s + cost + sum(-2.0 * float(g) * u for g, u in zip(scaled.g, model.u, strict=True))
-    )
+    model.phi = pmo.objective(model.s + cost + sum(-2.0 * float(g) * u for g, u in zip(scaled.g, model.u, strict=True)))
     return model
 
 

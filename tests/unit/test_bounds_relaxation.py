@@ -9,7 +9,6 @@ import pytest
 from conic_spread import conic_spread, spread_bound
 from ellipsoids import Ellipsoid
 from reused_points import reused_bounds
-from scipy import sparse
 from scipy.optimize import minimize_scalar
 
 from sparsecv_mio.bounds.fold import FoldBounds, Which
@@ -22,7 +21,8 @@ from sparsecv_mio.kernels import curvature
 from sparsecv_mio.problem.problem import SparseProblem
 from sparsecv_mio.units import CertifiedUpper
 
-clarabel = pytest.importorskip("clarabel")
+pytest.importorskip("clarabel")
+from conic_program import conic_minimum  # noqa: E402
 
 
 def random_problem(
@@ -37,29 +37,8 @@ def random_problem(
 
 
 def conic_value(problem: SparseProblem, tau: int, w: np.ndarray) -> float:
-    """min b'(M - W)b - 2c'b + sum w_j s_j, b_j^2 <= s_j z_j, z <= 1, sum z <= tau, by clarabel; plus yy."""
-    q = problem.q
-    P = sparse.block_diag([2.0 * (problem.M - np.diag(w)), sparse.csc_matrix((2 * q, 2 * q))], format="csc")
-    linear = np.concatenate([-2.0 * problem.c, w, np.zeros(q)])
-    eye, none = sparse.eye(q), sparse.csc_matrix((q, q))
-    rows = [sparse.hstack([none, none, eye]), sparse.csc_matrix(np.concatenate([np.zeros(2 * q), np.ones(q)])[None, :])]
-    right = [np.ones(q), np.array([float(tau)])]
-    cones = [clarabel.NonnegativeConeT(q + 1)]
-    for j in range(q):  # (s + z, 2 b, s - z) in the second-order cone
-        block = np.zeros((3, 3 * q))
-        block[0, [q + j, 2 * q + j]] = -1.0
-        block[1, j] = -2.0
-        block[2, q + j], block[2, 2 * q + j] = -1.0, 1.0
-        rows.append(sparse.csc_matrix(block))
-        right.append(np.zeros(3))
-        cones.append(clarabel.SecondOrderConeT(3))
-    settings = clarabel.DefaultSettings()
-    settings.verbose = False
-    settings.tol_gap_rel = settings.tol_gap_abs = settings.tol_feas = 1e-10
-    solver = clarabel.DefaultSolver(
-        sparse.triu(P).tocsc(), linear, sparse.vstack(rows).tocsc(), np.concatenate(right), cones, settings
-    )
-    return problem.yy + float(solver.solve().obj_val)
+    """The relaxation of a problem by the conic solver."""
+    return conic_minimum(problem.M, problem.c, problem.yy, w, tau)
 
 
 @pytest.mark.parametrize("seed", range(12))

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from ellipsoids import Ellipsoid
 
 from sparsecv_mio.kernels import conic as kernel
+from sparsecv_mio.units import CertifiedUpper
 
 from . import plain
-from .plain import KINDS, Small, conic_minimum, small
+from .plain import KINDS, Small, small
 
 pytest.importorskip("clarabel")
+from conic_program import conic_minimum  # noqa: E402
+
 SEVERAL = [k for k in range(16) if KINDS[k % len(KINDS)] != "one column"]
 
 
@@ -109,6 +113,8 @@ def test_squares_over_a_ball(seed: int) -> None:
     half = np.linalg.inv(np.linalg.cholesky(M)).T
     values = np.sum((e - np.vstack([steps, inside]) @ half.T @ X.T) ** 2, axis=1)
     assert low <= values.min() and values.max() <= high
+    body = Ellipsoid(np.zeros(m), M, CertifiedUpper(rho)).together(X, e)  # the same by a root finder
+    assert low == pytest.approx(body.lower, rel=1e-6, abs=1e-6) and high == pytest.approx(body.upper, rel=1e-6)
     assert high <= 1.03 * values.max() and low >= 0.8 * values.min() - 0.05 * float(e @ e) - 0.05 * rho
 
 

@@ -10,10 +10,12 @@ from sparsecv_mio.kernels import fold_rows as kernel
 from sparsecv_mio.kernels.perspective import partition_matrix
 
 from . import plain
-from .plain import KINDS, Small, conic_minimum, small
+from .plain import KINDS, Small, small
 from .test_conic import centre_of
 
 pytest.importorskip("clarabel")
+from conic_program import conic_minimum  # noqa: E402
+
 SEVERAL = [k for k in range(16) if KINDS[k % len(KINDS)] != "one column"]
 
 
