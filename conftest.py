@@ -11,10 +11,13 @@ from typing import Any
 # The processes of pytest-xdist share one cache of compiled kernels. numba numbers its data files by whoever saves
 # first, so that two processes may give one number to two signatures, and it writes the index before the data: a name
 # that the signature determines, written before the index, cannot be paired with another one's code. An entry that two
-# writers of an index lose costs a compilation.
+# writers of an index lose costs a compilation. The folder is that of these sources: numba itself would go on using a
+# kernel whose callee has changed.
+_here = Path(__file__).resolve().parent
 _share = "PYTEST_XDIST_WORKER" in os.environ
 if _share:
-    os.environ["NUMBA_CACHE_DIR"] = str(Path(__file__).resolve().parent / "build" / "numba")
+    _sources = b"".join(path.read_bytes() for path in sorted((_here / "sparsecv_mio" / "kernels").glob("*.py")))
+    os.environ["NUMBA_CACHE_DIR"] = str(_here / "build" / "numba" / sha256(_sources).hexdigest()[:12])
 
 
 def _save_under_own_name(cache: Any, key: Any, data: Any) -> None:

@@ -20,5 +20,5 @@ def test_each_compilation_is_told_and_no_other_call() -> None:
         assert told == [0], "compiled for whole numbers already"
         assert double(1.5) == 3.0
     assert told == [0, 1]
-    assert double("a") == "aa"
+    assert double(1j) == 2j
     assert told == [0, 1], "nobody listens any more"
