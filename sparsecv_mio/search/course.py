@@ -187,10 +187,13 @@ def frozen(run: CrossValidation, plain: PlainAnswer | None) -> CrossValidation:
         return still
     place = np.flatnonzero(run.grid.gammas == plain.gamma)
     if len(place) and not np.isfinite(still.cells.nominal).all(axis=2).any():
+        numbers: dict[int, int] = {}  # sizes share supports: the same array then
         for t, supports in enumerate(plain.supports):
-            for fold, support in enumerate(supports):
-                number = still.cells.pool.number(support)
-                still.cells.offer((int(place[0]), t, fold), number, plain.nominal[t, fold], plain.value[t, fold])
+            for support in supports:
+                if id(support) not in numbers:
+                    numbers[id(support)] = still.cells.pool.number(support)
+            named = np.array([numbers[id(support)] for support in supports], dtype=np.int32)
+            still.cells.offer((int(place[0]), t), named, plain.nominal[t], plain.value[t])
     cells = {
         tau: PathCell(tau, support, 0.0, float(value), (), (), 0.0, complete=False, branched=False)
         for tau, support, value in zip(run.grid.taus.tolist(), plain.full, plain.full_value, strict=True)

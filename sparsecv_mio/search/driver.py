@@ -191,4 +191,4 @@ def best_subsets(
     grid = Grid.of(gammas, taus, dataset.p)
     clock = Clock(time_limit, stop, began)
     subsets = Subsets(dataset, scale, intercept, grid, gap, clock, threads, time_limit, progress)
-    return attended(subsets.solve, clock, subsets.record)
+    return attended(subsets.solve, clock, subsets.record, subsets.prepare)

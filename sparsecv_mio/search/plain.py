@@ -2,12 +2,14 @@
 
 It runs while kernels are still being compiled or a long set-up goes on, so it calls no kernel, forms nothing larger
 than a few columns by a few columns, and looks at the time: first the best single column of every fold, from sums over
-rows; then, fold by fold while there is time, forward selection among the columns that promise most. Rows left out are
-never looked at before they are scored. Everything is an estimate: it proves nothing.
+rows (where folds are many, no column at all at first); then, fold by fold while there is time, forward selection among
+the columns that promise most. Rows left out are never looked at before they are scored. Everything is an estimate: it
+proves nothing.
 """
 
 from __future__ import annotations
 
+import copy
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -18,13 +20,14 @@ from numpy.typing import NDArray
 from sparsecv_mio.data.dataset import row_chunks
 from sparsecv_mio.data.folds import FoldPlan
 from sparsecv_mio.data.standard import Intercept, StandardData
-from sparsecv_mio.problem.problem import FloatArray
+from sparsecv_mio.problem.problem import LARGEST_PENALTY, FloatArray
 from sparsecv_mio.search.request import Grid
 
 IntArray = NDArray[np.int64]
 
 PROMISING = 64  # columns of a fold that forward selection looks at, and twice the largest size asked for
 ALL_ROWS = -1  # in place of a fold
+FIRST_WORK = 1 << 21  # folds times columns for which the best single column is found whatever the time
 NULL = 1e-12  # of a column's own curvature: what is left of it beside the chosen ones is rounding
 
 
@@ -97,24 +100,31 @@ def plain_answer(data: StandardData, folds: FoldPlan, grid: Grid, until: float) 
     )  # fmt: skip
     fits = _Folds(data, folds, gamma)
     order = [ALL_ROWS, *range(folds.k)]
-    for fold in order:
+    made.nominal[:], made.value[:] = fits.without()
+    for done, fold in enumerate(order):
+        if done * data.q > FIRST_WORK and time.monotonic() > until:
+            break
         _write(made, fold, taus, fits.first(fold))
     for fold in order:
-        if time.monotonic() > until:
+        if fold not in fits.promising or time.monotonic() > until:
             break
         _write(made, fold, taus, fits.forward(fold, max(taus)))
     return made
 
 
-def plain_supports(data: StandardData, gamma: float, taus: Sequence[int]) -> dict[int, tuple[IntArray, float]]:
-    """Forward selection on all rows: a support and its objective for every tau. O(n q + n m^2)."""
-    if not len(taus):
-        return {}
-    fits = _Folds(data, None, gamma)
-    fits.first(ALL_ROWS)
-    found = fits.forward(ALL_ROWS, max(taus))
-    best = {tau: found[min(tau, len(found) - 1)] for tau in taus}
-    return {tau: (fit.support, fit.value) for tau, fit in best.items()}
+def plain_supports(
+    data: StandardData, gammas: Sequence[float], taus: Sequence[int]
+) -> list[dict[int, tuple[IntArray, float]]]:
+    """Forward selection on all rows: for every gamma and tau a support and its objective. O(n q + G n m^2)."""
+    out = []
+    fits: _Folds | None = None
+    for gamma in gammas:
+        fits = _Folds(data, None, gamma) if fits is None else fits.at(gamma)
+        fits.first(ALL_ROWS)
+        found = fits.forward(ALL_ROWS, max(taus))
+        best = {tau: found[min(tau, len(found) - 1)] for tau in taus}
+        out.append({tau: (fit.support, fit.value) for tau, fit in best.items()})
+    return out
 
 
 @dataclass(frozen=True, eq=False)
@@ -142,18 +152,36 @@ class _Folds:
     def __init__(self, data: StandardData, folds: FoldPlan | None, gamma: float) -> None:
         self.data, self.folds = data, folds
         self.centred = data.intercept is Intercept.FOLD
-        self.penalty = np.minimum(gamma / 2.0 * data.weight, 1e290)
+        self.penalty = np.minimum(gamma / 2.0 * data.weight, LARGEST_PENALTY)
         self.promising: dict[int, IntArray] = {}
         parts = [_Sums.of(*data.rows(rows)) for rows in row_chunks(data.n, data.q)]
         self.all = parts[0]
         for part in parts[1:]:
             self.all = self.all.plus(part)
 
+    def at(self, gamma: float) -> _Folds:
+        """The same sums with another gamma."""
+        other = copy.copy(self)
+        other.penalty, other.promising = np.minimum(gamma / 2.0 * self.data.weight, LARGEST_PENALTY), {}
+        return other
+
     def _held(self, fold: int) -> tuple[FloatArray, FloatArray]:
         return self.data.rows(self._test_rows(fold))
 
     def _test_rows(self, fold: int) -> IntArray:
         return self.folds.test_rows(fold) if self.folds is not None and fold >= 0 else np.zeros(0, dtype=np.int64)
+
+    def without(self) -> tuple[FloatArray, FloatArray]:
+        """Held-out sums of squares of every fold by no column at all, and training objectives. O(n)."""
+        assert self.folds is not None
+        held = self.folds.labels >= 0
+        label, r = self.folds.labels[held], self.data.rows(slice(0, self.data.n))[1][held]
+        k = self.folds.k
+        count, total, square = (np.bincount(label, weight, k) for weight in (np.ones(len(r)), r, r * r))
+        n = self.all.n - count
+        level = (self.all.r - total) / n if self.centred else np.zeros(k)
+        yy = np.maximum(self.all.rr - square - n * level**2, 0.0)
+        return np.asarray(np.bincount(label, (r - level[label]) ** 2, k), dtype=float), np.asarray(yy, dtype=float)
 
     def first(self, fold: int) -> list[_Fit]:
         """No column, and the best single one. O(q) beside the rows left out."""

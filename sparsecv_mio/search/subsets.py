@@ -53,6 +53,7 @@ class Subsets:
     data: StandardData | None = None
     cells: dict[tuple[int, int], PathCell] = field(default_factory=dict)
     nodes: int = 0
+    plain: list[dict[int, tuple[IntArray, float]]] | None = None
 
     def solve(self) -> PathRecord:
         """Rounds of growing effort over what is open."""
@@ -130,6 +131,11 @@ class Subsets:
                 progress(Progress(done, total, self.nodes, 0.0, np.inf, self.clock.seconds))
         return {g: rest for g, rest in left.items() if rest}
 
+    def prepare(self, _until: float) -> None:
+        """See to supports of every (gamma, tau), by forward selection."""
+        if self.data is not None and self.plain is None:
+            self.plain = plain_supports(self.data, self.grid.gammas.tolist(), self.grid.taus.tolist())
+
     def record(self, problem: SparseProblem | None = None) -> PathRecord:
         """The record of what is known now; no kernel is called without the moments of `problem`.
 
@@ -142,13 +148,16 @@ class Subsets:
         if data is None:
             raise OutOfTime("no answer yet: the data were still being prepared; give more time")
         known = dict(self.cells)
+        if len(known) < len(self.grid.gammas) * len(self.grid.taus):
+            self.prepare(self.clock.began)
         rows = []
         for g, gamma in enumerate(self.grid.gammas.tolist()):
-            missing = [tau for tau in self.grid.taus.tolist() if (g, tau) not in known]
-            for tau, (support, value) in plain_supports(data, gamma, missing).items():
-                known[g, tau] = PathCell(tau, support, 0.0, value, (), (), 0.0, complete=False, branched=False)
+            for tau, (support, value) in (self.plain[g] if self.plain else {}).items():
+                unknown = PathCell(tau, support, 0.0, value, (), (), 0.0, complete=False, branched=False)
+                known.setdefault((g, tau), unknown)
             at_gamma = problem.with_gamma(gamma) if problem is not None else None
-            rows += [self._row(data, gamma, at_gamma, known[g, tau]) for tau in self.grid.taus.tolist()]
+            quick = problem is None and self.clock.abandoned.is_set()
+            rows += [self._row(data, gamma, at_gamma, known[g, tau], quick) for tau in self.grid.taus.tolist()]
         done = all(row.proved for row in rows)
         status = "proved" if done else "interrupted" if self.clock.stop.is_set() else "limit"
         asked = self.grid.gammas.tolist(), self.grid.taus.tolist()
@@ -163,8 +172,10 @@ class Subsets:
             versions=versions(),
         )
 
-    def _row(self, data: StandardData, gamma: float, problem: SparseProblem | None, cell: PathCell) -> PathRow:
-        refit, support, coefficients, intercept = all_rows_fit(data, gamma, problem, cell, self.gap)
+    def _row(
+        self, data: StandardData, gamma: float, problem: SparseProblem | None, cell: PathCell, quick: bool
+    ) -> PathRow:
+        refit, support, coefficients, intercept = all_rows_fit(data, gamma, problem, cell, self.gap, quick)
         return PathRow(
             gamma=gamma,
             tau=cell.tau,

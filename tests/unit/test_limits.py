@@ -127,6 +127,38 @@ def test_plain_answers_are_what_they_say(intercept: str, late: bool) -> None:
 
 
 def test_plain_supports_fall_in_value() -> None:
-    found = plain_supports(standardize(made(30, 12)), 0.5, [1, 2, 5])
-    assert list(found) == [1, 2, 5] and found[1][1] > found[2][1] > found[5][1]
-    assert plain_supports(standardize(made(30, 12)), 0.5, []) == {}
+    low, high = plain_supports(standardize(made(30, 12)), [0.5, 2.0], [1, 2, 5])
+    assert list(low) == [1, 2, 5] and low[1][1] > low[2][1] > low[5][1]
+    assert all(high[tau][1] > low[tau][1] for tau in low)
+
+
+def test_many_folds_get_an_answer_whatever_the_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    from sparsecv_mio.search import plain
+
+    monkeypatch.setattr(plain, "FIRST_WORK", 50)
+    data = made(40, 12)
+    folds = make_folds("loo", data)
+    std = standardize(data)
+    found = plain_answer(std, folds, Grid.of([0.5], [1, 2], 12), 0.0)
+    r = std.rows(slice(0, 40))[1]
+    for fold in range(40):
+        rest, test = r[folds.train_rows(fold)], r[folds.test_rows(fold)]
+        if len(found.supports[0][fold]) == 0:
+            assert found.nominal[0, fold] == pytest.approx(float(np.sum((test - rest.mean()) ** 2)), rel=1e-9)
+            assert found.value[0, fold] == pytest.approx(float(np.sum((rest - rest.mean()) ** 2)), rel=1e-9)
+    assert any(len(support) for support in found.supports[0]) and any(not len(s) for s in found.supports[0])
+
+
+def test_a_quick_refit_is_a_refit() -> None:
+    from sparsecv_mio.formulation.backends.native.cell import PathCell
+    from sparsecv_mio.search.answer import all_rows_fit
+
+    for intercept in ("fold", "global", "none"):
+        std = standardize(made(30, 12, offset=5.0), "length", intercept)
+        for support in (np.zeros(0, dtype=np.int64), np.array([0, 3, 6])):
+            cell = PathCell(len(support), support, 0.0, np.inf, (), (), 0.0, complete=False, branched=False)
+            quick, exact = (all_rows_fit(std, 0.5, None, cell, 1e-4, fast) for fast in (True, False))
+            assert quick[0].objective == pytest.approx(exact[0].objective, rel=1e-10)
+            assert quick[0].upper >= exact[0].objective and quick[1] == exact[1]
+            assert list(quick[2].values()) == pytest.approx(list(exact[2].values()), rel=1e-9)
+            assert quick[3] == pytest.approx(exact[3], rel=1e-9)
