@@ -21,9 +21,9 @@ from numpy.typing import NDArray
 
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.folds import FoldPlan
+from sparsecv_mio.problem.coordinates import Coordinates
 from sparsecv_mio.problem.objective import (
     TIE_RTOL,
-    Coordinates,
     RidgeFit,
     fit,
     held_out_error,

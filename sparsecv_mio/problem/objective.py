@@ -17,13 +17,14 @@ unpenalised (`fold`); or the data are centred once, on all rows, and b0 follows 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import combinations
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
-from sparsecv_mio.problem.doubled import DoubleDouble, exact_sum
+from sparsecv_mio.problem.coordinates import Coordinates, power_of_two
+from sparsecv_mio.problem.doubled import DoubleDouble
 from sparsecv_mio.units import TIE_RTOL
 
 FloatArray = NDArray[np.float64]
@@ -71,69 +72,8 @@ def _centred_norms(X: FloatArray) -> tuple[FloatArray, FloatArray]:
     """(power of two, norm) per column whose product is the norm about the mean: squares neither overflow nor vanish."""
     centred = np.where(_varies(X), X - X.mean(axis=0), 0.0)
     centred -= centred.mean(axis=0)  # a mean is rounded, and beside a spread far smaller than itself that shows
-    unit = _power_of_two(np.abs(centred).max(axis=0, initial=0.0))
+    unit = power_of_two(np.abs(centred).max(axis=0, initial=0.0))
     return unit, np.asarray(np.linalg.norm(centred / unit, axis=0))
-
-
-def _power_of_two(size: ArrayLike) -> FloatArray:
-    """Return the power of two above each size, 1 for 0."""
-    return np.asarray(np.exp2(np.where(np.asarray(size) > 0.0, np.frexp(size)[1], 0).astype(float)))
-
-
-@dataclass(frozen=True, eq=False)
-class Coordinates:
-    """Some columns and the target about their centres and over powers of two, in which nothing is lost.
-
-    `z = (x - x_shift) / x_unit - x_rest`, `t = (y - y_shift) / y_unit - y_rest`: the shifts are floats near the
-    centres, so that a spread far below its offset keeps its digits; the rests are what the centres are off the shifts.
-    """
-
-    columns: tuple[int, ...]
-    x_shift: FloatArray
-    y_shift: float
-    x_unit: FloatArray
-    y_unit: float
-    x_rest: DoubleDouble
-    y_rest: DoubleDouble
-
-    @classmethod
-    def of(cls, X: FloatArray, y: FloatArray, columns: Sequence[int], about: IntArray | None) -> Coordinates:
-        """Centres are the means of the rows `about`; None: zero. The rests are means in floats."""
-        A, q = X[:, list(columns)], len(columns)
-        x_shift, y_shift = (np.zeros(q), 0.0) if about is None else (A[about].mean(axis=0), float(y[about].mean()))
-        # powers of two, so that columns and targets of any size are exact and of size one in between
-        x_unit = _power_of_two(np.abs(A - x_shift).max(axis=0, initial=0.0))
-        y_unit = float(_power_of_two(np.abs(y - y_shift).max(initial=0.0)))
-        zero = DoubleDouble.of(np.zeros(q)), DoubleDouble.of(0.0)
-        plain = cls(tuple(columns), x_shift, y_shift, x_unit, y_unit, *zero)
-        if about is None:
-            return plain
-        Z, t = plain.rows(X, y, about)
-        return replace(plain, x_rest=DoubleDouble.of(Z.mean(axis=0)), y_rest=DoubleDouble.of(t.mean()))
-
-    @property
-    def centers(self) -> tuple[FloatArray, float]:
-        """What is taken off the columns and the target, in units of the file, rounded."""
-        x_center = np.asarray(self.x_shift + self.x_rest.high * self.x_unit)
-        return x_center, self.y_shift + float(self.y_rest.high) * self.y_unit
-
-    def rows(self, X: FloatArray, y: FloatArray, index: IntArray) -> tuple[FloatArray, FloatArray]:
-        """(Z, t) of some rows in floats, each number with a relative error of an ulp or two of the spread."""
-        Z = (X[index[:, None], list(self.columns)] - self.x_shift) / self.x_unit - self.x_rest.high
-        return Z, (y[index] - self.y_shift) / self.y_unit - self.y_rest.high
-
-    def doubled_rows(self, X: FloatArray, y: FloatArray, index: IntArray) -> tuple[DoubleDouble, DoubleDouble]:
-        """(Z, t) of some rows in twice the precision."""
-        Z = DoubleDouble(*exact_sum(X[index[:, None], list(self.columns)], -self.x_shift)).scaled(1.0 / self.x_unit)
-        t = DoubleDouble(*exact_sum(y[index], -self.y_shift)).scaled(1.0 / self.y_unit)
-        return Z - self.x_rest, t - self.y_rest
-
-    def doubled(self, X: FloatArray, y: FloatArray, about: IntArray | None) -> Coordinates:
-        """Return the same with the rests in twice the precision."""
-        if about is None:
-            return self
-        Z, t = replace(self, x_rest=self.x_rest.scaled(0.0), y_rest=self.y_rest.scaled(0.0)).doubled_rows(X, y, about)
-        return replace(self, x_rest=Z.sum(0) / float(len(about)), y_rest=t.sum(0) / float(len(about)))
 
 
 @dataclass(frozen=True, eq=False)
@@ -226,7 +166,7 @@ def fit(
     place = Coordinates.of(X, y, columns, about)
     root = np.sqrt(gamma / 2.0) * (scales(X[:, columns], scale) / place.x_unit)
     Z, t = place.rows(X, y, train)
-    size = _power_of_two(np.sqrt(np.einsum("ij,ij->j", Z, Z) + root**2))
+    size = power_of_two(np.sqrt(np.einsum("ij,ij->j", Z, Z) + root**2))
     augmented, response = np.vstack([Z / size, np.diag(root / size)]), np.concatenate([t, np.zeros(len(columns))])
     solution, _, _, singular = np.linalg.lstsq(augmented, response, rcond=None)
     residual = response - augmented @ solution
@@ -311,7 +251,7 @@ def objective_of(
 def held_out_error(model: RidgeFit, X: FloatArray, y: FloatArray, test: IntArray) -> float:
     """Sum of squares of the held-out rows `test`: h_j of theory section 0."""
     residual = model.residuals(X, y, test)
-    unit = float(_power_of_two(np.abs(residual).max(initial=0.0)))
+    unit = float(power_of_two(np.abs(residual).max(initial=0.0)))
     return float(np.sum((residual / unit) ** 2)) * unit * model.coordinates.y_unit * unit * model.coordinates.y_unit
 
 
@@ -355,7 +295,7 @@ def r_squared(y: FloatArray, labels: IntArray, cv_error: float) -> float:
     """Cross-validated R^2: 1 - h / (variance of the scored targets); 0 if these are all equal."""
     scored = y[labels >= 0]
     scored = scored - scored.mean()
-    unit = float(_power_of_two(np.abs(scored).max(initial=0.0)))
+    unit = float(power_of_two(np.abs(scored).max(initial=0.0)))
     variance = float(np.var(scored / unit))
     return 1.0 - cv_error / unit / unit / variance if variance > 0.0 else 0.0
 
@@ -377,7 +317,7 @@ def standard_error(errors: FloatArray, sizes: IntArray) -> float:
     >>> round(standard_error(np.array([1.0, 3.0]), np.array([1, 1])), 12)
     1.0
     """
-    unit = float(_power_of_two(np.abs(errors).max(initial=0.0)))
+    unit = float(power_of_two(np.abs(errors).max(initial=0.0)))
     means, weights = errors / unit / sizes, sizes / sizes.sum()
     return float(np.sqrt(weights @ (means - weights @ means) ** 2 / (len(errors) - 1))) * unit
 

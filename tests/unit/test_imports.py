@@ -31,7 +31,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "kernels": set(),
     "data": GROUND,
     "problem": DATA,
-    "certificate": GROUND | {"data", "problem.objective"},
+    "certificate": GROUND | {"data", "problem.objective", "problem.coordinates"},
     "certificate.record": GROUND,
     "formulation": PROBLEM,
     "formulation.backends.native": PROBLEM | {"kernels"},

@@ -1,0 +1,75 @@
+"""Coordinates of one fit: about the training centre and over powers of two, so that no digit of the file is lost."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from sparsecv_mio.problem.doubled import DoubleDouble, exact_sum
+
+FloatArray = NDArray[np.float64]
+IntArray = NDArray[np.int64]
+
+
+def power_of_two(size: ArrayLike) -> FloatArray:
+    """Return the power of two above each size, 1 for 0."""
+    return np.asarray(np.exp2(np.where(np.asarray(size) > 0.0, np.frexp(size)[1], 0).astype(float)))
+
+
+@dataclass(frozen=True, eq=False)
+class Coordinates:
+    """Some columns and the target about their centres and over powers of two, in which nothing is lost.
+
+    `z = (x - x_shift) / x_unit - x_rest`, `t = (y - y_shift) / y_unit - y_rest`: the shifts are floats near the
+    centres, so that a spread far below its offset keeps its digits; the rests are what the centres are off the shifts.
+    """
+
+    columns: tuple[int, ...]
+    x_shift: FloatArray
+    y_shift: float
+    x_unit: FloatArray
+    y_unit: float
+    x_rest: DoubleDouble
+    y_rest: DoubleDouble
+
+    @classmethod
+    def of(cls, X: FloatArray, y: FloatArray, columns: Sequence[int], about: IntArray | None) -> Coordinates:
+        """Centres are the means of the rows `about`; None: zero. The rests are means in floats."""
+        A, q = X[:, list(columns)], len(columns)
+        x_shift, y_shift = (np.zeros(q), 0.0) if about is None else (A[about].mean(axis=0), float(y[about].mean()))
+        # powers of two, so that columns and targets of any size are exact and of size one in between
+        x_unit = power_of_two(np.abs(A - x_shift).max(axis=0, initial=0.0))
+        y_unit = float(power_of_two(np.abs(y - y_shift).max(initial=0.0)))
+        zero = DoubleDouble.of(np.zeros(q)), DoubleDouble.of(0.0)
+        plain = cls(tuple(columns), x_shift, y_shift, x_unit, y_unit, *zero)
+        if about is None:
+            return plain
+        Z, t = plain.rows(X, y, about)
+        return replace(plain, x_rest=DoubleDouble.of(Z.mean(axis=0)), y_rest=DoubleDouble.of(t.mean()))
+
+    @property
+    def centers(self) -> tuple[FloatArray, float]:
+        """What is taken off the columns and the target, in units of the file, rounded."""
+        x_center = np.asarray(self.x_shift + self.x_rest.high * self.x_unit)
+        return x_center, self.y_shift + float(self.y_rest.high) * self.y_unit
+
+    def rows(self, X: FloatArray, y: FloatArray, index: IntArray) -> tuple[FloatArray, FloatArray]:
+        """(Z, t) of some rows in floats, each number with a relative error of an ulp or two of the spread."""
+        Z = (X[index[:, None], list(self.columns)] - self.x_shift) / self.x_unit - self.x_rest.high
+        return Z, (y[index] - self.y_shift) / self.y_unit - self.y_rest.high
+
+    def doubled_rows(self, X: FloatArray, y: FloatArray, index: IntArray) -> tuple[DoubleDouble, DoubleDouble]:
+        """(Z, t) of some rows in twice the precision."""
+        Z = DoubleDouble(*exact_sum(X[index[:, None], list(self.columns)], -self.x_shift)).scaled(1.0 / self.x_unit)
+        t = DoubleDouble(*exact_sum(y[index], -self.y_shift)).scaled(1.0 / self.y_unit)
+        return Z - self.x_rest, t - self.y_rest
+
+    def doubled(self, X: FloatArray, y: FloatArray, about: IntArray | None) -> Coordinates:
+        """Return the same with the rests in twice the precision."""
+        if about is None:
+            return self
+        Z, t = replace(self, x_rest=self.x_rest.scaled(0.0), y_rest=self.y_rest.scaled(0.0)).doubled_rows(X, y, about)
+        return replace(self, x_rest=Z.sum(0) / float(len(about)), y_rest=t.sum(0) / float(len(about)))
