@@ -18,7 +18,7 @@ from typer.core import TyperGroup
 
 from sparsecv_mio import __version__
 from sparsecv_mio.cli.ending import put, take_streams, tell
-from sparsecv_mio.errors import SparseCVError
+from sparsecv_mio.errors import BadInput, SparseCVError, did_you_mean
 from sparsecv_mio.files import reason
 
 LOADED = time.monotonic()
@@ -74,6 +74,13 @@ class LazyCommands(TyperGroup):
         command = typer.main.get_command(import_module(COMMANDS[cmd_name]).app)
         command.name = cmd_name
         return command
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        """The command that is asked for; an unknown one is named with the nearest that is known."""
+        if args and args[0] not in COMMANDS:
+            near = did_you_mean(args[0], COMMANDS)
+            raise BadInput(f"no command {args[0]!r}{near}, use {', '.join(COMMANDS)}")
+        return super().resolve_command(ctx, args)
 
     def invoke(self, ctx: Any) -> Any:
         """Run the command; typer would turn Ctrl-C into a code without a word."""
@@ -138,8 +145,9 @@ def run(arguments: list[str] | None = None, began: float | None = None) -> int:
     except MemoryError:
         return _say("the data and the search do not fit in memory: keep fewer columns, rows or folds", 2)
     except OSError as error:
-        # nobody knew better what to say about it: one line all the same
-        return _say(f"{error.filename or 'the system'}: {reason(error)}", 2)
+        # of --help, which is printed at once; or nobody knew better what to say about it: one line all the same
+        put(sys.stdout, [])
+        return _say(f"cannot write{f' {error.filename}' if error.filename else ''}: {reason(error)}", 2)
     return int(code or 0)
 
 

@@ -36,6 +36,7 @@ def bounds(
         ),
     ] = "safe",
     threads: options.Threads = None,
+    full: options.Full = False,
     json: options.Json = None,
     plot: Annotated[
         str | None, typer.Option("--plot", metavar="FILE", help="Draw bounds against tau (PNG, PDF or SVG).")
@@ -76,6 +77,6 @@ def bounds(
     chosen = {"folds": folds, "seed": plan.seed, "scale": scale, "intercept": intercept, "fold_digest": plan.digest}
     numbers = table.to_dict() | {"data": oracles.describe(dataset), "options": chosen, "wall_seconds": seconds}
     return ending.deliver(
-        130 if interrupted else 0, lambda screen: print_bounds(screen, table, brief=quiet, seconds=seconds),
+        130 if interrupted else 0, lambda screen: print_bounds(screen, table, brief=quiet, full=full, seconds=seconds),
         json=json, record=oracles.text_of(numbers), files=[] if plot is None else [lambda: plot_bounds(table, plot)],
     )  # fmt: skip

@@ -31,7 +31,7 @@ def compare(
     out: Annotated[str, typer.Option("--out", metavar="DIR", help="Where compare.csv, .md and .png go.")],
     target: Annotated[
         str | None,
-        typer.Option("--target", metavar="T", help="Column to predict; one for all files or a list, one each."),
+        typer.Option("--target", "-t", metavar="T", help="Column to predict; one for all files or a list, one each."),
     ] = None,
     backends: Annotated[
         str, typer.Option("--backends", metavar="LIST", help="Names, or name:formulation.")

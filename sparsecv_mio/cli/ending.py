@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import io
 import os
+import shutil
 import sys
 from collections.abc import Callable, Iterable
+from errno import EBADF
 from typing import TYPE_CHECKING, TextIO
 
 from sparsecv_mio.errors import SparseCVError
@@ -22,13 +24,22 @@ LONGEST_WORD = 160  # of a message: a number of 5,000 digits is shown by its end
 class Closed(io.TextIOBase):
     """What stands for a standard output that was closed before the start: it refuses, with the system's words."""
 
+    refused = False
+
     def writable(self) -> bool:
         """It is open for writing, to no avail."""
         return True
 
-    def write(self, _text: str) -> int:
-        """Refuse."""
-        raise OSError(9, os.strerror(9))
+    def write(self, text: str) -> int:
+        """Refuse anything but nothing."""
+        self.refused = self.refused or bool(text)
+        self.flush()
+        return 0
+
+    def flush(self) -> None:
+        """Refuse what is left, as a file does whose disk is full."""
+        if self.refused:
+            raise OSError(EBADF, os.strerror(EBADF))
 
 
 def take_streams() -> None:
@@ -79,6 +90,9 @@ class LostOutput(SparseCVError):
 
 def _drop(stream: TextIO) -> None:
     """Send what is left in a stream's buffer nowhere: the interpreter would try once more at its end, and complain."""
+    if isinstance(stream, Closed):
+        stream.refused = False
+        return
     try:
         nowhere = os.open(os.devnull, os.O_WRONLY)
         os.dup2(nowhere, stream.fileno())
@@ -87,21 +101,23 @@ def _drop(stream: TextIO) -> None:
         pass
 
 
-def screen(stream: TextIO) -> Console:
-    """A console of the stream's width and colours; a pipe or a file has the width of `COLUMNS`, or a large one."""
+def drawn(printer: Callable[[Console], None], stream: TextIO) -> str:
+    """What a printer prints for a stream, in its width and colours; a pipe is as wide as `COLUMNS` says, or very."""
     from rich.console import Console
 
-    width = None if stream.isatty() or os.environ.get("COLUMNS", "").isdecimal() else PIPE_WIDTH
-    return Console(file=stream, width=width, highlight=False, soft_wrap=False)
+    text, terminal = io.StringIO(), stream.isatty()
+    width = shutil.get_terminal_size((PIPE_WIDTH, 0)).columns if not terminal else None
+    console = Console(
+        file=text, width=width, force_terminal=terminal or None, highlight=False, markup=False, emoji=False
+    )
+    printer(console)
+    return text.getvalue()
 
 
 def show(printer: Callable[[Console], None], json: str | None = None) -> SparseCVError | None:
     """Print on standard output, or on standard error when that carries the record; what went wrong."""
     stream = sys.stderr if json == "-" else sys.stdout
-    console = screen(stream)
-    with console.capture() as captured:
-        printer(console)
-    return put(stream, [captured.get()])
+    return put(stream, [drawn(printer, stream)])
 
 
 def deliver(

@@ -86,6 +86,7 @@ def loocv(
     become the labels -1 (the smaller) and +1. Columns are used as they are in the file and no intercept is added,
     unless --scale and --intercept ask for it.
     """
+    parse.tolerance(tol)
     session.check_outputs({"--json": json, "--plot": plot}, [data])
     with session.interruptible() as stop:
         from sparsecv_mio.oracles.glru import loocv as count
@@ -166,6 +167,7 @@ def stepwise(
     labels -1 (the smaller) and +1. Columns are used as they are in the file and no intercept is added, unless --scale
     and --intercept ask for it (scales and centres are those of all rows of DATA).
     """
+    parse.tolerance(tol)
     session.check_outputs({"--json": json, "--plot": plot}, [data, *([validation] if validation else [])])
     parse.count(steps, "--steps")
     parse.count(seed, "--seed", least=0)
@@ -252,12 +254,19 @@ def _loocv_numbers(found: LoocvResult, n: int) -> dict[str, Any]:
     }
 
 
+def _print_model(screen: Console, found: dict[str, Any], width: int) -> None:
+    raw = oracles.as_given(found["options"]["scale"], found["options"]["intercept"])
+    if raw:
+        screen.print(f"{'model':<{width}}  {raw}")
+
+
 def _print_loocv(screen: Console, found: dict[str, Any], quiet: bool) -> None:
     if quiet:
         screen.print(str(found["errors"]))
         return
     n, (low, high) = found["n"], found["errors_before_training"]
     known = "" if not found["unknown"] else f", {found['unknown']} rows unknown"
+    _print_model(screen, found, 20)
     screen.print(f"leave-one-out errors  {found['errors']} of {n} ({100 * found['error_rate']:.2f}%{known})")
     screen.print(f"from one fit alone    between {low} and {high}; {found['open']} rows open")
     screen.print(f"trainings             {found['trainings']} of {n}; {found['certain']} signs certified")
@@ -296,6 +305,7 @@ def _print_stepwise(screen: Console, found: dict[str, Any], quiet: bool) -> None
     if quiet:
         screen.print(str(found["errors"]))
         return
+    _print_model(screen, found, 9)
     for step in found["path"]:
         what = "nothing better" if step["column"] is None else step["column"]
         screen.print(

@@ -119,10 +119,11 @@ def iacv(
         "scale": scale, "intercept": intercept, "seed": seed or 0,
     }  # fmt: skip
     summary = report.summary()
+    shown = summary | {"as_given": oracles.as_given(scale, intercept)}
     numbers = {"command": "iacv", "data": oracles.describe(dataset), "options": chosen, **summary}
     title = f"{loss} loss, {penalty} penalty, {solver}, n = {erm.n}, p = {erm.p}"
     return ending.deliver(
-        130 if interrupted else 0, lambda screen: _print(screen, summary, quiet),
+        130 if interrupted else 0, lambda screen: _print(screen, shown, quiet),
         json=json, record=oracles.text_of(numbers),
         files=[] if plot is None else [lambda: plot_report(report, plot, title)],
     )  # fmt: skip
@@ -135,6 +136,8 @@ def _print(screen: Console, found: dict[str, Any], quiet: bool) -> None:
         return
     why = "best, stopped early" if found["stopped_early"] else "last"
     screen.print(f"leave-one-out loss  {found['cv']:.8g}  (approximated; iteration {found['iteration']}, {why})")
+    if found["as_given"]:
+        screen.print(f"model               {found['as_given']}")
     if found["best_iteration"] != found["iteration"]:
         screen.print(f"smallest on the way {found['best_cv']:.8g}  (iteration {found['best_iteration']})")
     if found["cv_exact"] is not None:

@@ -20,7 +20,8 @@ if TYPE_CHECKING:
 
 REDRAWS = 6  # a second
 LINE_SECONDS = 10.0  # between two plain lines
-BAR = 28
+BAR, LEAST_BAR = 28, 6
+BESIDE_BAR = 50  # columns of the screen that a line of taus takes beside its bar
 OTHER_LINES = 7  # of the view, beside its taus
 UNKNOWN = "?"
 
@@ -85,14 +86,14 @@ class View:
             return Group(Text(f"starting   {seconds:.0f} s", style="bright_black"))
         parts: list[Any] = []
         if state.stage:
-            parts.append(Text(state.stage, overflow="ellipsis", no_wrap=True))
+            parts.append(Text(state.stage))
         if state.best is not None:
             parts.append(self._answer(state))
         counts = f"  {state.done:,}/{state.total:,} cells"
         if state.best is not None:
             counts += f", {state.pruned:,} pruned, {state.mios:,} MIOs"
         counts += f", {state.nodes:,} nodes   {seconds:.0f} s"
-        parts.append(Text.assemble(bar(state.done, state.pruned, state.total), counts, no_wrap=True))
+        parts.append(Text.assemble(bar(state.done, state.pruned, state.total, self._bar()), counts))
         if state.taus:
             parts.append(self._taus(state.taus, state.best[1] if state.best else -1))
         if self.stop.is_set():
@@ -106,8 +107,11 @@ class View:
         return Text.assemble(
             (f"tau {tau}, gamma {shown(gamma, 4)}", "bold"),
             f"   best CV error in [{shown(state.lower)}, {shown(state.upper)}]   gap {gap_of(state)}",
-            no_wrap=True,
         )
+
+    def _bar(self) -> int:
+        """The bar gives way where the screen is narrow, the numbers do not."""
+        return min(BAR, max(LEAST_BAR, self.console.width - BESIDE_BAR))
 
     def _taus(self, taus: tuple[TauProgress, ...], best: int) -> Table:
         """A row a tau; where the screen is too low, the taus with the least lower bounds."""
@@ -115,7 +119,7 @@ class View:
         kept = {row.tau for row in sorted(taus, key=lambda row: (row.tau != best, row.lower))[:room]}
         table = Table(box=None, pad_edge=False, header_style="bright_black")
         table.add_column("tau", justify="right")
-        table.add_column("decided ━ pruned ╌ open ·", no_wrap=True)
+        table.add_column("decided ━ pruned ╌ open ·", min_width=self._bar())
         table.add_column("cells", justify="right", no_wrap=True)
         table.add_column("lower", justify="right", no_wrap=True)
         table.add_column("upper", justify="right", no_wrap=True)
@@ -123,7 +127,7 @@ class View:
             if row.tau in kept:
                 style = "bold" if row.tau == best else "bright_black" if row.final + row.pruned >= row.total else ""
                 cells = f"{row.final}+{row.pruned}/{row.total}" if row.pruned else f"{row.final}/{row.total}"
-                drawn = bar(row.final, row.pruned, row.total)
+                drawn = bar(row.final, row.pruned, row.total, self._bar())
                 table.add_row(str(row.tau), drawn, cells, shown(row.lower), shown(row.upper), style=style)
         if len(kept) < len(taus):
             table.add_row("", Text(f"{len(taus) - len(kept)} more", style="bright_black"), "", "", "")

@@ -20,6 +20,12 @@ def text_of(numbers: Mapping[str, Any]) -> Callable[[], list[str]]:
     return lambda: [json.dumps(numbers, indent=2, allow_nan=False), "\n"]
 
 
+def as_given(scale: str, intercept: str) -> str:
+    """What happens to the columns, where an oracle takes them as they are; empty where it was asked otherwise."""
+    raw = {"columns as in the file, not scaled (--scale)": scale, "no intercept (--intercept)": intercept}
+    return ", ".join(text for text, word in raw.items() if word == "none")
+
+
 def describe(dataset: Dataset) -> dict[str, Any]:
     """Size, target and fingerprint of the data, for the JSON file."""
     return {"n": dataset.n, "p": dataset.p, "target": dataset.target, "fingerprint": dataset.fingerprint}

@@ -246,6 +246,12 @@ def gap(value: float) -> float:
     return value
 
 
+def tolerance(value: float) -> None:
+    """Raise `BadInput` unless a relative duality gap is in (0, 1)."""
+    if not 0.0 < value < 1.0:
+        raise BadInput(f"--tol: {value} is out of range, a relative duality gap is above 0 and below 1")
+
+
 def time_limit(value: float | None) -> float | None:
     """Seconds, positive; None for no limit."""
     if value is not None and not 0.0 < value < math.inf:

@@ -28,6 +28,7 @@ def path(
     gap: options.Gap = 1e-4,
     time_limit: options.TimeLimit = None,
     threads: options.Threads = None,
+    full: options.Full = False,
     json: options.Json = None,
     quiet: options.Quiet = False,
 ) -> int:
@@ -59,6 +60,6 @@ def path(
             )  # fmt: skip
 
     return ending.deliver(
-        session.EXIT_CODE[record.status], lambda screen: print_path(screen, record, brief=quiet),
+        session.EXIT_CODE[record.status], lambda screen: print_path(screen, record, brief=quiet, full=full),
         json=json, record=record.pieces, warnings=() if quiet else record.warnings,
     )  # fmt: skip

@@ -56,10 +56,12 @@ def check_outputs(places: Mapping[str, str | None], inputs: Sequence[str] = ()) 
     inputs : sequence of path
         Files that are read: they are not written over.
     """
-    taken = {os.path.realpath(name): "the data" for name in inputs}
+    taken = {os.path.realpath(name): "the data" for name in inputs if "\0" not in name}
     for option, place in places.items():
         if place is None or (place == "-" and option == "--json"):
             continue
+        if not place:
+            raise BadInput(f"{option}: the name of the file is empty")
         check_writable(place, option, through=option in THROUGH)
         real = os.path.realpath(place)
         if real in taken and not real.startswith("/dev/"):

@@ -173,15 +173,18 @@ def solve(
 
         from sparsecv_mio.cli import live
         from sparsecv_mio.report.tables import print_answer  # after a limit there is no time to load it
+        from sparsecv_mio.search.checkpoint import check_place
         from sparsecv_mio.search.driver import cross_validate
 
+        if store[1] is not None:
+            check_place(store[1], store[0])
         lost: list[SparseCVError] = []
         with live.progress_view(quiet, stop) as progress:
             record = cross_validate(
                 dataset, plan, gammas=grid, taus=sizes, scale=scale, intercept=intercept, one_se=one_se,
                 threads=workers, progress=progress, stop=stop, gap=gap, time_limit=seconds, engine=engine,
                 method=method, backend=backend, formulation=formulation, mio_budget=mio_budget, refine=refine,
-                tau_step=tau_step, checkpoint=checkpoint or resume, resume=resume, trace=trace, oracles=helpers,
+                tau_step=tau_step, checkpoint=store[1], resume=resume, trace=trace, oracles=helpers,
                 lost=lost.append, began=Began.moment,
             )  # fmt: skip
 

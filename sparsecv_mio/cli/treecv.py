@@ -105,6 +105,9 @@ def treecv(
         if quiet:
             screen.print(f"{tree.estimate:.10g}")
             return
+        raw = oracles.as_given(scale, intercept)
+        if raw:
+            screen.print(f"model     {raw}")
         for name, found in (("TreeCV", tree), ("standard", plain)):
             if found is not None:
                 screen.print(

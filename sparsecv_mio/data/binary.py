@@ -133,4 +133,5 @@ def _array(values: NDArray[Any], key: str, ndim: int, path: Path) -> FloatArray:
         values = values.reshape(-1)
     if values.ndim != ndim:
         raise BadInput(f"array {key!r} of {str(path)!r} has {values.ndim} dimensions: it must have {ndim}")
-    return values.astype(np.float64, copy=False)
+    with np.errstate(over="ignore"):  # a number that float64 does not hold is named as one that is not finite
+        return values.astype(np.float64, copy=False)

@@ -5,14 +5,13 @@ from __future__ import annotations
 import json
 from dataclasses import asdict, dataclass
 
-from rich.box import SIMPLE_HEAD
 from rich.console import Console
-from rich.table import Table
 from rich.text import Text
 
 from sparsecv_mio.certificate.fit_record import FitRecord
 from sparsecv_mio.formulation.backends import BACKENDS, get_backend
-from sparsecv_mio.report.tables import MEANING, _coefficient_table, interval_digits, shown
+from sparsecv_mio.report.layout import Column, Row, print_table
+from sparsecv_mio.report.tables import MEANING, interval_digits, pair, print_model, shown
 
 
 @dataclass(frozen=True)
@@ -59,37 +58,42 @@ def text_of_backends(rows: list[BackendRow]) -> str:
 
 def print_backends(console: Console, rows: list[BackendRow]) -> None:
     """Print one row a backend, then what each takes."""
-    table = Table(box=SIMPLE_HEAD, pad_edge=False)
-    for heading in ("backend", "usable", "version", "licence, or why not"):
-        table.add_column(heading, overflow="fold")
+    seen = []
     for row in rows:
         told = row.licence if row.usable else f"{row.why}. {row.hint}".rstrip(". ")
-        word = Text("yes", style="green") if row.usable else Text("no", style="red")
-        table.add_row(row.name, word, row.version, Text(told))
-    console.print(table)
-    wide = Table(box=SIMPLE_HEAD, pad_edge=False)
-    for heading in ("backend", "formulation", "side constraints", "limits"):
-        wide.add_column(heading, overflow="fold")
-    for row in rows:
-        for form, kinds in row.formulations.items():
-            wide.add_row(row.name, form, ", ".join(kinds) or "none", ", ".join(row.limits))
-    console.print(wide)
+        cells = row.name, "yes" if row.usable else "no", row.version, told
+        seen.append(Row(cells, None if row.usable else "dim"))
+    heads = ("backend", "usable", "version", "licence, or why not")
+    print_table(console, [Column(head, text=True) for head in heads], seen)
+    forms = [
+        Row((row.name, form, ", ".join(kinds) or "none", ", ".join(row.limits)))
+        for row in rows
+        for form, kinds in row.formulations.items()
+    ]
+    heads = ("backend", "formulation", "side constraints", "limits")
+    print_table(console, [Column(head, text=True) for head in heads], forms)
 
 
 def print_fit(console: Console, record: FitRecord, brief: bool = False) -> None:
     """Print the record of one MIO."""
     digits = interval_digits([(record.lower, record.upper)])
     word, colour = MEANING[record.status]
-    console.print(Text.assemble((word, f"bold {colour}"), f"   tau = {record.tau}, gamma = {shown(record.gamma)}"))
+    console.print(Text.assemble((word, f"bold {colour}"), f"   {pair(record.tau, record.gamma)}"))
     console.print(
-        f"objective {shown(record.objective, digits)} in [{shown(record.lower, digits)}, "
-        f"{shown(record.upper, digits)}], gap {shown(record.gap, 3)} (allowance {shown(record.allowance, 3)})",
+        f"objective {shown(record.objective, digits)} (training errors and penalty)   certified: the least is in "
+        f"[{shown(record.lower, digits)}, {shown(record.upper, digits)}], gap {shown(record.gap, 3)}",
         markup=False,
     )
-    console.print(_coefficient_table(record.coefficients, record.intercept))
-    if not brief:
+    print_model(console, record.coefficients, record.intercept)
+    if brief:
+        return
+    console.print(
+        f"work: {record.backend} {record.formulation}: {record.raw_status}, {record.nodes:,} nodes, "
+        f"{record.cuts:,} cuts, {record.seconds:.3f} s in the solver, {record.setup_seconds:.3f} s around it",
+        style="dim", markup=False,
+    )  # fmt: skip
+    if record.allowance > 0.0:
         console.print(
-            f"{record.backend} {record.formulation}: {record.raw_status}, {record.nodes} nodes, {record.cuts} cuts, "
-            f"{record.seconds:.3f} s in the solver, {record.setup_seconds:.3f} s around it",
-            markup=False,
-        )
+            f"allowance {shown(record.allowance, 3)}: what the solver's bound is not trusted for, taken off it",
+            style="dim", markup=False,
+        )  # fmt: skip

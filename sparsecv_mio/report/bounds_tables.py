@@ -2,71 +2,104 @@
 
 from __future__ import annotations
 
-from rich.box import SIMPLE_HEAD
+from collections.abc import Callable
+
 from rich.console import Console
-from rich.table import Table
 
 from sparsecv_mio.bounds.table import BoundsTable, PrintedTable
-from sparsecv_mio.report.tables import shown
+from sparsecv_mio.report.layout import Column, Row, print_table
+from sparsecv_mio.report.tables import ESTIMATE, aligned, marked, pair, shown
+
+DIGITS = 6
 
 
 def print_bounds(
-    console: Console, table: BoundsTable | PrintedTable, brief: bool = False, seconds: float | None = None
+    console: Console,
+    table: BoundsTable | PrintedTable,
+    brief: bool = False,
+    full: bool = False,
+    seconds: float | None = None,
 ) -> None:
-    """Print one table per gamma, a row per tau; brief: only the interval of the least CV error.
+    """Print the interval of the least CV error, and that of the best gamma of every tau.
 
     Parameters
     ----------
     console : rich.console.Console
     table : BoundsTable or PrintedTable
     brief : bool
+        Only the interval of the least CV error.
+    full : bool
+        A table per gamma; a single gamma has it anyway.
     seconds : float, optional
         Wall time, for the last line.
     """
+    full = full or len(table.gammas) == 1
     if isinstance(table, PrintedTable):
         console.print("the paper's Corollary 2.7 as printed: not valid, estimates only", markup=False)
-        for g, gamma in enumerate(table.gammas):
-            _print_printed(console, table, g, gamma)
+        _print_all(console, table.gammas, full, lambda g: _print_printed(console, table, g))
         return
     least = table.minimum()
     g, t = table.best()
-    if not brief:
-        for place, gamma in enumerate(table.gammas):
-            console.print(f"gamma = {shown(gamma)}", markup=False)
-            console.print(_certified(table, place))
     console.print(
-        f"the least CV error of the grid is in [{shown(least.lower)}, {shown(least.upper)}] (certified); "
-        f"smallest upper bound at tau = {table.taus[t]}, gamma = {shown(table.gammas[g])}",
-        markup=False,
+        f"certified: the least CV error of the grid is in [{shown(least.lower)}, {shown(least.upper)}]", markup=False
     )
-    if not brief:
-        wall = "" if seconds is None else f" in {seconds:.2f} s"
-        console.print(f"0 MIOs, {table.lower.size} cells{wall}, {_decided(table)} decided", markup=False)
+    console.print(f"smallest upper bound at {pair(table.taus[t], table.gammas[g])}", markup=False)
+    if brief:
+        return
+    console.print()
+    if full:
+        _print_all(console, table.gammas, True, lambda place: _print_certified(console, table, place))
+    else:
+        console.print("gamma of the smallest upper bound of every tau", style="bold")
+        _print_summary(console, table)
+    wall = "" if seconds is None else f" in {seconds:.2f} s"
+    cells, decided = table.lower.size, int((table.left == 0).sum())
+    console.print(f"{ESTIMATE} an estimate: the CV error of the relaxations' own solutions", style="dim", markup=False)
+    console.print(
+        f"work: {cells:,} cells (a pair of tau and gamma, one fold left out), {decided:,} decided by bounds alone, "
+        f"0 MIOs{wall}",
+        style="dim", markup=False,
+    )  # fmt: skip
+    if not full:
+        console.print("--full or --json: the bounds of every gamma", style="dim", markup=False)
 
 
-def _decided(table: BoundsTable) -> int:
-    return int((table.left == 0).sum())
+def _print_all(console: Console, gammas: tuple[float, ...], full: bool, table: Callable[[int], None]) -> None:
+    """A table per gamma; without `full` that of the middle one."""
+    for place in range(len(gammas)) if full else [len(gammas) // 2]:
+        console.print(f"gamma = {shown(gammas[place])} (ridge weight)", markup=False)
+        table(place)
+    if not full:
+        console.print(f"--full or --json: the other {len(gammas) - 1} gammas", style="dim", markup=False)
 
 
-def _certified(table: BoundsTable, g: int) -> Table:
-    out = Table(box=SIMPLE_HEAD, pad_edge=False)
-    for name in ("tau", "lower", "upper", "estimate", "folds decided"):
-        out.add_column(name, justify="right", no_wrap=True)
-    out.add_column("bound", no_wrap=True)
+def _print_summary(console: Console, table: BoundsTable) -> None:
+    rows = []
     best = table.best()
-    for t, tau in enumerate(table.taus):
-        ends = table.cv_interval(g, t)
-        numbers = [shown(value) for value in (ends.lower, ends.upper, table.cv_estimate(g, t))]
-        decided = f"{table.decided(g, t)}/{table.folds}"
-        out.add_row(str(tau), *numbers, decided, table.won(g, t), style="bold" if (g, t) == best else None)
-    return out
+    for t in range(len(table.taus)):
+        ends = [table.cv_interval(g, t) for g in range(len(table.gammas))]
+        g = best[0] if best[1] == t else min(range(len(ends)), key=lambda k: (ends[k].upper, ends[k].lower))
+        rows.append(_row(table, g, t, [shown(table.gammas[g])], best))
+    names = ("tau", "gamma", "lower", "upper", "estimate", "folds decided")
+    print_table(console, [Column(name) for name in names], rows)
 
 
-def _print_printed(console: Console, table: PrintedTable, g: int, gamma: float) -> None:
-    console.print(f"gamma = {shown(gamma)}", markup=False)
-    out = Table(box=SIMPLE_HEAD, pad_edge=False)
-    for name in ("tau", "lower (estimate)", "upper (estimate)", "estimate"):
-        out.add_column(name, justify="right", no_wrap=True)
-    for t, tau in enumerate(table.taus):
-        out.add_row(str(tau), *(shown(value) for value in table.cv_estimates(g, t)))
-    console.print(out)
+def _row(table: BoundsTable, g: int, t: int, gamma: list[str], best: tuple[int, int], *more: str) -> Row:
+    ends = table.cv_interval(g, t)
+    lower, upper = aligned(ends.lower, DIGITS), aligned(ends.upper, DIGITS)
+    estimate = marked(aligned(table.cv_estimate(g, t), DIGITS), True)
+    cells = (str(table.taus[t]), *gamma, lower, upper, estimate, f"{table.decided(g, t)}/{table.folds}", *more)
+    return Row(cells, "bold" if (g, t) == best else None)
+
+
+def _print_certified(console: Console, table: BoundsTable, g: int) -> None:
+    best = table.best()
+    rows = [_row(table, g, t, [], best, table.won(g, t)) for t in range(len(table.taus))]
+    columns = [Column(name) for name in ("tau", "lower", "upper", "estimate", "folds decided")]
+    print_table(console, [*columns, Column("bound", text=True)], rows)
+
+
+def _print_printed(console: Console, table: PrintedTable, g: int) -> None:
+    rows = [Row((str(tau), *(shown(value) for value in table.cv_estimates(g, t)))) for t, tau in enumerate(table.taus)]
+    names = ("tau", "lower (estimate)", "upper (estimate)", "estimate")
+    print_table(console, [Column(name) for name in names], rows)

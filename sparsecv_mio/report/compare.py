@@ -10,11 +10,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from rich.box import SIMPLE_HEAD
 from rich.console import Console
-from rich.table import Table
 
 from sparsecv_mio.files import replacing, write_text
+from sparsecv_mio.report.layout import Column, Row, print_table
 from sparsecv_mio.report.tables import shown
 from sparsecv_mio.search.compare import CompareRow
 
@@ -44,41 +43,34 @@ def _text(value: Any) -> Any:
 
 def print_compare(console: Console, rows: Sequence[CompareRow]) -> None:
     """Print every row, then a summary a backend."""
-    table = Table(box=SIMPLE_HEAD, pad_edge=False)
-    for name in (*COLUMNS, "gap", "true gap", "agrees"):
-        table.add_column(name, justify="left" if name in ("data", "backend", "status") else "right")
+    lines = []
     for row in rows:
         cells = ["all" if row.fold < 0 else str(row.fold), str(row.tau), shown(row.gamma), row.backend]
         numbers = [shown(row.seconds, 3), str(row.nodes), str(row.cuts), shown(row.objective, 9), shown(row.lower, 9)]
         gaps = [shown(row.gap, 2), shown(row.true_gap, 2), "yes" if row.same_support else "no"]
-        table.add_row(row.data, *cells, row.status.partition(":")[0], *numbers, *gaps)
-    console.print(table)
-    console.print(_summary(rows))
+        lines.append(Row((row.data, *cells, row.status.partition(":")[0], *numbers, *gaps)))
+    names = (*COLUMNS, "gap", "true gap", "agrees")
+    print_table(console, [Column(name, text=name in ("data", "backend", "status")) for name in names], lines)
+    _print_summary(console, rows)
     for text in dict.fromkeys(row.status for row in rows if ":" in row.status):
         console.print(text, markup=False)
 
 
-def _summary(rows: Sequence[CompareRow]) -> Table:
-    table = Table(box=SIMPLE_HEAD, pad_edge=False)
-    for name in ("backend", "solved", "of", "median s", "total s", "largest true gap", "supports agree"):
-        table.add_column(name, justify="left" if name == "backend" else "right")
+def _print_summary(console: Console, rows: Sequence[CompareRow]) -> None:
+    lines = []
     for name in dict.fromkeys(row.backend for row in rows):
         mine = [row for row in rows if row.backend == name]
         ran = [row for row in mine if np.isfinite(row.seconds)]
         if not ran:
-            table.add_row(name, "0", str(len(mine)), "", "", "", "")
+            lines.append(Row((name, "0", str(len(mine)), "", "", "", "")))
             continue
         seconds = [row.seconds for row in ran]
-        table.add_row(
-            name,
-            str(sum(row.status in SOLVED for row in ran)),
-            str(len(mine)),
-            shown(float(np.median(seconds)), 3),
-            shown(float(np.sum(seconds)), 3),
-            shown(max(row.true_gap for row in ran), 2),
-            f"{sum(row.same_support for row in ran)}/{len(ran)}",
-        )
-    return table
+        counts = str(sum(row.status in SOLVED for row in ran)), str(len(mine))
+        times = shown(float(np.median(seconds)), 3), shown(float(np.sum(seconds)), 3)
+        agree = f"{sum(row.same_support for row in ran)}/{len(ran)}"
+        lines.append(Row((name, *counts, *times, shown(max(row.true_gap for row in ran), 2), agree)))
+    names = ("backend", "solved", "of", "median s", "total s", "largest true gap", "supports agree")
+    print_table(console, [Column(name, text=name == "backend") for name in names], lines)
 
 
 def markdown(rows: Sequence[CompareRow], command: str) -> str:

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping
+from itertools import groupby
 from typing import TYPE_CHECKING
 
-from rich.box import SIMPLE_HEAD
 from rich.console import Console
-from rich.table import Table
 from rich.text import Text
 
 from sparsecv_mio.certificate.record import PathRecord, PathRow, Record, TableRow, Work
+from sparsecv_mio.report.hints import hints
+from sparsecv_mio.report.layout import Column, Row, print_table
 
 if TYPE_CHECKING:
     from sparsecv_mio.certificate.checks import VerifyReport
@@ -21,6 +22,7 @@ MEANING = {
     "limit": ("limit reached: best answer so far, bounds valid", "yellow"),
     "interrupted": ("interrupted: best answer so far, bounds valid", "yellow"),
 }
+ESTIMATE = "~"  # before a number that is no certificate
 
 
 def shown(value: float, digits: int = 6) -> str:
@@ -55,6 +57,22 @@ def interval_digits(rows: Iterable[tuple[float, float]]) -> int:
     return min(12, max([6, *(2 - math.floor(math.log10(ratio)) for ratio in ratios if ratio > 1e-6)]))
 
 
+def pair(tau: int, gamma: float) -> str:
+    """A pair of the grid with what its numbers are.
+
+    Examples
+    --------
+    >>> pair(8, 0.0072)
+    'tau = 8 features, gamma = 0.0072 (ridge weight)'
+    """
+    return f"tau = {tau} feature{'' if tau == 1 else 's'}, gamma = {shown(gamma)} (ridge weight)"
+
+
+def marked(number: str, estimate: bool) -> str:
+    """A number of the screen, with a mark where it is an estimate."""
+    return f"{ESTIMATE}{number}" if estimate else number
+
+
 def print_answer(console: Console, record: Record, brief: bool = False) -> None:
     """Print a cross-validation record.
 
@@ -63,59 +81,90 @@ def print_answer(console: Console, record: Record, brief: bool = False) -> None:
     console : rich.console.Console
     record : Record
     brief : bool
-        Only the answer: no table by tau, no work.
+        Only the answer: no table by tau, no work, no hints.
     """
-    digits = interval_digits([(record.lower, record.upper)])
     word, colour = MEANING[record.status]
-    console.print(Text.assemble((word, f"bold {colour}"), f"   tau = {record.tau}, gamma = {shown(record.gamma)}"))
-    console.print(
-        f"CV error {shown(record.cv_error, digits)}   certified: the minimum over the grid is in "
-        f"[{shown(record.lower, digits)}, {shown(record.upper, digits)}], gap {shown(record.gap, 3)}",
-        markup=False,
-    )
-    if record.r_squared is not None:
-        console.print(f"cross-validated R^2 {record.r_squared:.4f}")
-    one = record.one_se
-    if one is not None:
-        console.print(
-            f"one standard error ({shown(one.standard_error)}): tau = {one.tau}, gamma = {shown(one.gamma)}, CV error "
-            f"{shown(one.cv_error)} in [{shown(one.lower)}, {shown(one.upper)}]",
-            markup=False,
-        )
+    console.print(Text.assemble((word, f"bold {colour}"), f"   {pair(record.tau, record.gamma)}"))
+    for line in _error_lines(record):
+        console.print(line, markup=False)
+    _print_coefficients(console, record)
+    if brief:
+        return
+    console.print("best gamma of every tau", style="bold")
+    _print_taus(console, record)
+    for line in _legend(record):
+        console.print(line, markup=False, style="dim")
+    for hint in hints(record):
+        console.print(Text.assemble(("hint: ", "bold"), hint))
+
+
+def _error_lines(record: Record) -> list[str]:
+    """What is known of the errors of the reported pair, and of what was found beside it."""
+    digits = interval_digits([(record.lower, record.upper)])
+    ends = f"[{shown(record.lower, digits)}, {shown(record.upper, digits)}]"
+    error = marked(shown(record.cv_error, digits), record.estimate)
+    lines = [f"CV error {error} (mean squared error), cross-validated R^2 " + (
+        "?" if record.r_squared is None else marked(f"{record.r_squared:.4f}", record.estimate)
+    )]  # fmt: skip
+    what = "of every tau at this gamma" if record.descent else "of the grid"
+    lines.append(f"certified: the least CV error {what} is in {ends}, gap {shown(record.gap, 3)}")
+    if record.estimate:
+        open_folds = "the supports of some folds are not proved to be the best ones"
+        lines.append(f"{ESTIMATE} an estimate: {open_folds}")
     better = record.refined
     if better is not None:
-        console.print(
-            f"refined at the same tau: gamma = {shown(better.gamma)}, CV error {shown(better.cv_error, digits)} in "
-            f"[{shown(better.lower, digits)}, {shown(better.upper, digits)}]",
-            markup=False,
+        found = marked(shown(better.cv_error, digits), better.estimate)
+        lines.append(
+            f"refined at the same tau: gamma = {shown(better.gamma)}, CV error {found} in "
+            f"[{shown(better.lower, digits)}, {shown(better.upper, digits)}]"
         )
     if record.descent:
         taken = [step for step in record.descent if step.accepted]
         path = " -> ".join(f"({shown(step.gamma, 4)}, {step.tau}) {shown(step.cv_error)}" for step in taken)
         refused = len(record.descent) - len(taken)
-        console.print(f"descent over (gamma, tau): {path}; moves turned down: {refused}", markup=False)
-    refit = record.refit
-    proof = "proved" if refit.proved else f"objective in [{shown(refit.lower)}, {shown(refit.upper)}]"
-    console.print(
-        f"\nbest subset on all rows at tau = {refit.tau}, gamma = {shown(refit.gamma)} ({proof})", markup=False
+        lines.append(f"descent over (gamma, tau): {path}; moves turned down: {refused}")
+    return lines
+
+
+def _print_coefficients(console: Console, record: Record) -> None:
+    """The model fitted on all rows, below the pair it belongs to."""
+    one, refit = record.one_se, record.refit
+    proof = "proved" if refit.proved else f"not proved, objective in [{shown(refit.lower)}, {shown(refit.upper)}]"
+    console.print()
+    if one is not None:
+        error = marked(shown(one.cv_error), one.estimate)
+        console.print(
+            "one-standard-error rule: the smallest tau whose CV error is within "
+            f"{marked(shown(one.standard_error), one.estimate)} of the best",
+            markup=False,
+        )
+        console.print(
+            f"{pair(one.tau, one.gamma)}, CV error {error} in [{shown(one.lower)}, {shown(one.upper)}]", markup=False
+        )
+    where = f"tau = {refit.tau}, gamma = {shown(refit.gamma)}"
+    console.print(f"coefficients: the best subset on all rows at {where} ({proof})", markup=False)
+    print_model(console, record.coefficients, record.intercept)
+
+
+def print_model(console: Console, coefficients: Mapping[str, float], intercept: float) -> None:
+    """Print the coefficients of a model, in units of the file."""
+    rows = [Row((name, shown(value))) for name, value in coefficients.items()]
+    rows.append(Row(("(intercept)", shown(intercept)), "dim"))
+    print_table(console, (Column("feature", text=True), Column("coefficient")), rows)
+
+
+def _legend(record: Record) -> list[str]:
+    """What the marks and words of the table mean, and what the work was."""
+    cells = sum(row.folds for row in record.table)
+    work = record.work
+    lines = []
+    if any(row.estimate for row in record.table):
+        lines.append(f"{ESTIMATE} an estimate: not every fold's support is proved to be the best; lower and upper hold")
+    lines.append(
+        f"work: {cells:,} cell{'' if cells == 1 else 's'} (a pair of tau and gamma, one fold left out), "
+        + _work(work, record.request.threads)
     )
-    console.print(_coefficient_table(record.coefficients, record.intercept))
-    if not brief:
-        console.print("best gamma of every tau")
-        if any(row.folds_decided < row.folds for row in record.table):
-            console.print("[dim]CV error where not all folds are decided: an estimate, within its bounds[/dim]")
-        console.print(_tau_table(record))
-        console.print(_work(record.work, record.request.threads), markup=False)
-
-
-def _coefficient_table(coefficients: Mapping[str, float], intercept: float) -> Table:
-    table = Table(box=SIMPLE_HEAD, pad_edge=False)
-    table.add_column("feature", overflow="fold")
-    table.add_column("coefficient", justify="right", no_wrap=True)
-    for name, value in coefficients.items():
-        table.add_row(Text(name), shown(value))
-    table.add_row("(intercept)", shown(intercept), style="dim")
-    return table
+    return lines
 
 
 def best_by_tau(rows: Iterable[TableRow], chosen: tuple[float, int]) -> list[TableRow]:
@@ -131,47 +180,78 @@ def best_by_tau(rows: Iterable[TableRow], chosen: tuple[float, int]) -> list[Tab
     return [best[tau] for tau in sorted(best)]
 
 
-def _tau_table(record: Record) -> Table:
-    table = Table(box=SIMPLE_HEAD, pad_edge=False)
-    for name in ("tau", "gamma", "CV error", "lower", "upper", "folds decided"):
-        table.add_column(name, justify="right", no_wrap=True)
+def _print_taus(console: Console, record: Record) -> None:
     rows = best_by_tau(record.table, (record.gamma, record.tau))
     digits = interval_digits((row.lower, row.upper) for row in rows)
+    lines = []
     for row in rows:
-        numbers = [aligned(value, digits) for value in (row.cv_error, row.lower, row.upper)]
+        lower, upper = aligned(row.lower, digits), aligned(row.upper, digits)
+        cells = str(row.tau), shown(row.gamma), marked(aligned(row.cv_error, digits), row.estimate), lower, upper
         chosen = (row.gamma, row.tau) == (record.gamma, record.tau)
-        decided = f"{row.folds_decided}/{row.folds}"
-        table.add_row(str(row.tau), shown(row.gamma), *numbers, decided, style="bold" if chosen else None)
-    return table
+        lines.append(Row((*cells, f"{row.folds_decided}/{row.folds}"), "bold" if chosen else None))
+    names = ("tau", "gamma", "CV error", "lower", "upper", "folds decided")
+    print_table(console, [Column(name) for name in names], lines)
 
 
 def _work(work: Work, threads: int | None) -> str:
     on = "" if threads is None else f" on {threads} thread{'' if threads == 1 else 's'}"
-    return f"{work.mios} MIOs, {work.nodes} nodes, {work.seconds:.2f} s{on}, engine {work.engine}"
+    mios = f"{work.mios:,} MIO{'' if work.mios == 1 else 's'} (best subsets found by branch-and-bound)"
+    return f"{mios}, {work.nodes:,} nodes, {work.seconds:.2f} s{on}, engine {work.engine}"
 
 
-def print_path(console: Console, record: PathRecord, brief: bool = False) -> None:
-    """Print a path record: one table per gamma, one row per tau."""
+def print_path(console: Console, record: PathRecord, brief: bool = False, full: bool = False) -> None:
+    """Print a path record: which subset is the best of its size at which gammas; or every model.
+
+    Parameters
+    ----------
+    console : rich.console.Console
+    record : PathRecord
+    brief : bool
+        No work.
+    full : bool
+        A table per gamma with every model; a single gamma has it anyway.
+    """
     word, colour = MEANING[record.status]
     console.print(Text(word, f"bold {colour}"))
-    for gamma in sorted({row.gamma for row in record.path}):
-        console.print(f"\nbest subsets on all rows, gamma = {shown(gamma)}")
-        console.print(_path_table([row for row in record.path if row.gamma == gamma]))
+    gammas = sorted({row.gamma for row in record.path})
+    if full or len(gammas) == 1:
+        for gamma in gammas:
+            console.print(f"\nbest subsets on all rows, gamma = {shown(gamma)} (ridge weight)", markup=False)
+            _print_models(console, [row for row in record.path if row.gamma == gamma])
+    else:
+        console.print("\nbest subsets on all rows: tau features, and the gammas (ridge weights) they are best at")
+        _print_subsets(console, record.path)
+        console.print("--full or --json: objectives, bounds and coefficients of every gamma", style="dim")
     if not brief:
-        console.print(_work(record.work, record.request.threads), markup=False)
+        console.print(f"work: {_work(record.work, record.request.threads)}", markup=False, style="dim")
 
 
-def _path_table(rows: list[PathRow]) -> Table:
-    table = Table(box=SIMPLE_HEAD, pad_edge=False)
-    for name in ("tau", "objective", "lower", "proved"):
-        table.add_column(name, justify="right", no_wrap=True)
-    table.add_column("model", overflow="fold")
+def _print_models(console: Console, rows: list[PathRow]) -> None:
     digits = interval_digits((row.lower, row.upper) for row in rows)
+    lines = []
     for row in rows:
         model = "".join(f"  {value:+.5g} {name}" for name, value in row.coefficients.items())
         numbers = aligned(row.objective, digits), aligned(row.lower, digits)
-        table.add_row(str(row.tau), *numbers, "yes" if row.proved else "no", Text(f"{row.intercept:.5g}{model}"))
-    return table
+        proved = "yes" if row.proved else "no"
+        lines.append(Row((str(row.tau), *numbers, proved, f"{row.intercept:.5g}{model}")))
+    columns = [Column(name) for name in ("tau", "objective", "lower", "proved")]
+    print_table(console, [*columns, Column("model", text=True)], lines)
+
+
+def _print_subsets(console: Console, path: Iterable[PathRow]) -> None:
+    """A row for every subset of a tau that is the best at neighbouring gammas."""
+    lines = []
+    for tau, of_tau in groupby(sorted(path, key=lambda row: (row.tau, row.gamma)), key=lambda row: row.tau):
+        first = True
+        for support, alike in groupby(of_tau, key=lambda row: row.support):
+            same = list(alike)
+            low, high = shown(same[0].gamma, 4), shown(same[-1].gamma, 4)
+            gammas = low if len(same) == 1 else f"{low} .. {high}"
+            proved = f"{sum(row.proved for row in same)}/{len(same)}"
+            lines.append(Row((str(tau) if first else "", gammas, proved, ", ".join(support) or "(intercept alone)")))
+            first = False
+    columns = [Column(name) for name in ("tau", "gamma", "proved")]
+    print_table(console, [*columns, Column("features", text=True)], lines)
 
 
 def print_verification(console: Console, report: VerifyReport, brief: bool = False) -> None:

@@ -11,6 +11,7 @@ import hashlib
 import io
 import json
 import os
+import re
 import time
 import zipfile
 import zlib
@@ -86,6 +87,16 @@ def below(name: str, state: Mapping[str, NDArray[Any]]) -> State:
     return {key[len(name) + 1 :]: value for key, value in state.items() if key.startswith(f"{name}.")}
 
 
+def check_place(path: str | os.PathLike[str], option: str) -> None:
+    """Raise `BadInput` for a place that cannot hold a checkpoint: there is no writing, or another file stands there."""
+    check_writable(path, option)
+    if os.path.exists(path) and os.path.getsize(path) > 0:
+        with open(path, "rb") as stream:
+            start = stream.read(65)
+        if not re.fullmatch(rb"[0-9a-f]{64}\n", start):
+            raise BadInput(f"{option}: {path} is no checkpoint and is not written over, name a new file")
+
+
 class Checkpoint:
     """Writes the state of a run now and then.
 
@@ -107,7 +118,7 @@ class Checkpoint:
     """
 
     def __init__(self, path: str | os.PathLike[str], every: float = EVERY) -> None:
-        check_writable(path, "checkpoint")
+        check_place(path, "checkpoint")
         self.path, self.every = Path(path), every
         self.due = time.monotonic()
         self.failure: SparseCVError | None = None

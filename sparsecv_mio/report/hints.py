@@ -1,0 +1,44 @@
+"""What to try next: an optimum on an edge of the grid may lie beyond it."""
+
+from __future__ import annotations
+
+from sparsecv_mio.certificate.record import Record
+
+LEAST_GAMMAS = 5  # of a range that a hint proposes
+NO_RIDGE = 1e-6  # a smaller weight changes nothing any more: an edge there is natural
+
+
+def hints(record: Record) -> list[str]:
+    """A sentence for each edge of the grid that holds the optimum, unless nothing can be beyond.
+
+    tau = p is a natural edge, and so is a tau that the rows of a training set allow no more of.
+    """
+    return [text for text in (_gamma_hint(record), _tau_hint(record)) if text]
+
+
+def _gamma_hint(record: Record) -> str:
+    gammas = record.request.gammas
+    least, most, count = min(gammas), max(gammas), max(len(gammas), LEAST_GAMMAS)
+    if least == most:
+        return ""
+    if record.gamma >= most:
+        return f"the best gamma is the largest asked: try --gamma {most / 100:.4g}:{most * 10:.4g}:{count}"
+    if record.gamma <= least and least > NO_RIDGE:
+        return f"the best gamma is the smallest asked: try --gamma {least / 10:.4g}:{least * 100:.4g}:{count}"
+    return ""
+
+
+def _tau_hint(record: Record) -> str:
+    taus = record.request.taus
+    least, most = min(taus), max(taus)
+    if least == most:
+        return ""
+    held_out = -(-record.data.n // max(record.folds.k, 2))
+    natural = max(1, min(record.data.p, record.data.n - held_out - 1))
+    if record.tau == most < natural:
+        return f"the best tau is the largest asked: try --tau {max(least, most // 2)}:{min(2 * most, natural)}"
+    if record.tau == least == 1:
+        return f"the best tau is the smallest asked: --tau 0:{most} has the intercept alone too"
+    if record.tau == least > 0:
+        return f"the best tau is the smallest asked: try --tau {max(0, least // 2)}:{most}"
+    return ""

@@ -1,0 +1,96 @@
+"""Tables that cut no number, whatever the width: text is folded, headers wrap, and where that is not enough a row is
+written as lines of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from rich.box import SIMPLE_HEAD
+from rich.console import Console
+from rich.padding import Padding
+from rich.table import Table
+from rich.text import Text
+
+GAPS = (3, 2)  # between two columns, the wide one where there is room
+LEAST_TEXT, LEAST_WORD = 10, 16  # narrower, text is hard to read; words up to so many characters stay whole
+
+
+@dataclass(frozen=True)
+class Column:
+    """A column: numbers, on the right and never folded, or `text`."""
+
+    name: str
+    text: bool = False
+
+
+@dataclass(frozen=True)
+class Row:
+    """The cells of a row, and its style."""
+
+    cells: Sequence[str]
+    style: str | None = None
+
+
+def print_table(console: Console, columns: Sequence[Column], rows: Sequence[Row]) -> None:
+    """Print rows below a head, or one below the other where the numbers do not fit side by side.
+
+    Parameters
+    ----------
+    console : rich.console.Console
+    columns : sequence of Column
+    rows : sequence of Row
+    """
+    layouts = ((gap, _widths(console.width - 2 - gap * (len(columns) - 1), columns, rows)) for gap in GAPS)
+    gap, widths = next(((gap, found) for gap, found in layouts if found is not None), (0, None))
+    if widths is None:
+        _print_stacked(console, columns, rows)
+        return
+    table = Table(box=SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, gap - 2))
+    for column, width in zip(columns, widths, strict=True):
+        table.add_column(
+            Text(column.name, overflow="fold"), justify="left" if column.text else "right", width=width,
+            no_wrap=False, overflow="fold",
+        )  # fmt: skip
+    for row in rows:
+        table.add_row(*(Text(cell, overflow="fold") for cell in row.cells), style=row.style)
+    console.print(table)
+
+
+def _widths(inner: int, columns: Sequence[Column], rows: Sequence[Row]) -> list[int] | None:
+    """Widths of the columns: heads wrap first, then text is folded; None where the numbers do not fit."""
+    cells = [[row.cells[k] for row in rows] for k in range(len(columns))]
+    content = [max((len(cell) for cell in column), default=1) for column in cells]
+    whole = [max(width, len(column.name)) for width, column in zip(content, columns, strict=True)]
+    if sum(whole) <= inner:
+        return whole
+    word = [max(len(part) for part in column.name.split() or [""]) for column in columns]
+    least = [
+        max(head, _least_text(column) if columns[k].text else content[k])
+        for k, (head, column) in enumerate(zip(word, cells, strict=True))
+    ]
+    if sum(least) > inner:
+        return None
+    widths = list(least)
+    # what is left goes to the text first, then to the heads
+    for wanted in ([max(w, c) for w, c in zip(least, content, strict=True)], whole):
+        for k, most in enumerate(wanted):
+            widths[k] += min(max(most - widths[k], 0), inner - sum(widths))
+    return widths
+
+
+def _least_text(cells: Sequence[str]) -> int:
+    words = max((len(part) for cell in cells for part in cell.split()), default=1)
+    return min(max((len(cell) for cell in cells), default=1), max(LEAST_TEXT, min(words, LEAST_WORD)))
+
+
+def _print_stacked(console: Console, columns: Sequence[Column], rows: Sequence[Row]) -> None:
+    console.print()
+    for row in rows:
+        first, *others = (
+            f"{column.name} {cell}" for column, cell in zip(columns, row.cells, strict=True) if cell.strip()
+        )
+        console.print(Text(first, style=row.style or ""))
+        for line in others:
+            console.print(Padding(Text(line, style=row.style or "", overflow="fold"), (0, 0, 0, 2)))
+    console.print()

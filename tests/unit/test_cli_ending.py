@@ -1,0 +1,146 @@
+"""The answer comes first; what cannot be written costs itself and nothing else."""
+
+from __future__ import annotations
+
+import json
+import os
+import resource
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from sparsecv_mio.cli import run
+
+INSTANCES = Path(__file__).resolve().parents[2] / "instances"
+PROSTATE = str(INSTANCES / "prostate.csv")
+SCRIPT = [sys.executable, "-c", "from sparsecv_mio.cli import main; main()"]
+SOLVE = ["solve", PROSTATE, "--target", "lpsa", "--folds", "3", "--gamma", "0.1", "--tau", "1:2", "--threads", "1"]
+FULL = 4096  # bytes a file may grow to, where the disk is full
+
+
+def shell(words: list[str], where: str, folder: Path) -> subprocess.CompletedProcess[str]:
+    """The command line in a shell that sends it where `where` says."""
+    command = " ".join(f"'{word}'" for word in [*SCRIPT, *words])
+    done = subprocess.run(["bash", "-c", f"{command} {where}"], capture_output=True, text=True, cwd=folder)
+    assert "Traceback" not in done.stderr and "Exception ignored" not in done.stderr
+    return done
+
+
+Said = pytest.CaptureFixture[str]
+
+
+@contextmanager
+def small_disk() -> Iterator[None]:
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (FULL, hard))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+
+
+@pytest.mark.parametrize("option", ["--json", "--checkpoint", "--trace"])
+def test_a_full_disk_costs_the_file(
+    option: str, tmp_path: Path, capsys: Said, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A grid whose every file is larger than the disk."""
+    monkeypatch.chdir(tmp_path)
+    large = [*SOLVE[:5], "60", "--gamma", "1e-3:10:15", "--method", "rounds", "--threads", "1"]
+    assert run(large) == 0  # every kernel is compiled, and stored, before the disk is full
+    capsys.readouterr()
+    with small_disk():
+        assert run([*large, option, "out"]) == 2
+    done = capsys.readouterr()
+    assert done.out.startswith("proved") and "best gamma of every tau" in done.out
+    assert done.err.count("\n") == 1 and "cannot write" in done.err and "File too large" in done.err
+    assert os.listdir() == (["out"] if option == "--trace" else [])
+
+
+def test_the_other_files_are_written(tmp_path: Path, capsys: Said) -> None:
+    record = tmp_path / "out.json"
+    assert run([*SOLVE, "--trace", "/dev/full", "--json", str(record)]) == 2
+    done = capsys.readouterr()
+    assert done.err.count("\n") == 1 and "cannot write trace /dev/full" in done.err
+    assert json.loads(record.read_text())["status"] == "proved"
+
+
+@pytest.mark.parametrize("where", [">&-", "> /dev/full"])
+def test_standard_output_closed_or_full(where: str, tmp_path: Path) -> None:
+    done = shell([*SOLVE, "--json", "out.json"], where, tmp_path)
+    assert done.returncode == 2
+    assert done.stderr.startswith("sparsecv: error: cannot write to standard output: ") and done.stderr.count("\n") == 1
+    assert json.loads((tmp_path / "out.json").read_text())["status"] == "proved"
+
+
+@pytest.mark.parametrize("words", [["--version"], ["solve", "--help"]])
+@pytest.mark.parametrize("where", [">&-", "> /dev/full"])
+def test_whatever_is_printed(words: list[str], where: str, tmp_path: Path) -> None:
+    done = shell(words, where, tmp_path)
+    assert done.returncode == 2 and "error: cannot write" in done.stderr
+
+
+@pytest.mark.parametrize("where", ["2> /dev/full", "<&- 2>&-"])
+def test_standard_error_closed_or_full(where: str, tmp_path: Path) -> None:
+    done = shell(SOLVE, where, tmp_path)
+    assert done.returncode == 0 and done.stdout.startswith("proved")
+
+
+def test_a_reader_that_leaves_costs_no_file(tmp_path: Path) -> None:
+    done = shell([*SOLVE, "--json", "out.json"], "| true; echo ${PIPESTATUS[0]}", tmp_path)
+    assert done.stdout == "0\n" and done.stderr == ""
+    assert (tmp_path / "out.json").exists()
+
+
+def test_a_pipe_takes_the_record(tmp_path: Path) -> None:
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    got: list[str] = []
+    reader = threading.Thread(target=lambda: got.append(pipe.read_text()))
+    reader.start()
+    assert run([*SOLVE, "--json", str(pipe)]) == 0
+    reader.join()
+    assert json.loads(got[0])["status"] == "proved" and pipe.is_fifo()
+
+
+@pytest.mark.parametrize("option", ["--checkpoint", "--resume"])
+@pytest.mark.parametrize("place", ["pipe", "/dev/null", "folder", "thesis.tex"])
+def test_a_checkpoint_replaces_nothing_foreign(option: str, place: str, tmp_path: Path, capsys: Said) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "thesis.tex").write_text("years of work")
+    assert run([*SOLVE, option, str(tmp_path / place)]) == 2
+    done = capsys.readouterr()
+    assert done.out == "" and done.err.count("\n") == 1 and option in done.err
+    assert (tmp_path / "pipe").is_fifo() and Path("/dev/null").is_char_device()
+    assert (tmp_path / "thesis.tex").read_text() == "years of work"
+
+
+def test_a_linked_checkpoint_stays_a_link(tmp_path: Path) -> None:
+    link = tmp_path / "link"
+    link.symlink_to("run.ck")
+    assert run([*SOLVE, "--checkpoint", str(link)]) == 0
+    assert link.is_symlink() and (tmp_path / "run.ck").is_file()
+    assert run([*SOLVE, "--resume", str(link)]) == 0 and link.is_symlink()
+
+
+@pytest.mark.parametrize(
+    ("words", "named"),
+    [
+        (["--json", "data.csv"], "the data"),
+        (["--json", "a", "--trace", "a"], "the file of --json"),
+        (["--checkpoint", "a", "--trace", "./a"], "the file of --checkpoint"),
+    ],
+)
+def test_no_output_goes_over_another_file(
+    words: list[str], named: str, tmp_path: Path, capsys: Said, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    data = tmp_path / "data.csv"
+    data.write_text(Path(PROSTATE).read_text())
+    assert run(["solve", "data.csv", *SOLVE[2:], *words]) == 2
+    assert named in capsys.readouterr().err and data.read_text() == Path(PROSTATE).read_text()
