@@ -15,6 +15,7 @@ app = typer.Typer(add_completion=False, rich_markup_mode=None)
 def verify(
     record: Annotated[str, typer.Argument(metavar="RECORD", help="JSON record of `solve`, `path` or `fit`.")],
     data: options.DataFile,
+    full: Annotated[bool, typer.Option("--full", help="List every field that is bounded, with its bound.")] = False,
     quiet: Annotated[
         bool, typer.Option("--quiet", "-q", help="Print only what disagrees or could not be proved.")
     ] = False,
@@ -38,7 +39,7 @@ def verify(
     report = verify_any(stored, dataset)
     failure = None
     if not quiet or not report.ok or report.caveat:
-        failure = ending.show(lambda screen: print_verification(screen, report, brief=quiet))
+        failure = ending.show(lambda screen: print_verification(screen, report, brief=quiet, full=full))
     report.raise_if_failed()
     if failure is not None:
         raise failure

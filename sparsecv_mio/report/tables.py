@@ -254,19 +254,29 @@ def _print_subsets(console: Console, path: Iterable[PathRow]) -> None:
     print_table(console, [*columns, Column("features", text=True)], lines)
 
 
-def print_verification(console: Console, report: VerifyReport, brief: bool = False) -> None:
+def print_verification(console: Console, report: VerifyReport, brief: bool = False, full: bool = False) -> None:
     """Print what a verification could not prove, what it recomputed or bounded, what it only read, what disagrees.
 
-    `brief`: only the first and the last of these.
+    Parameters
+    ----------
+    console : rich.console.Console
+    report : VerifyReport
+    brief : bool
+        Only the first and the last of these.
+    full : bool
+        Every field that is bounded with its bound, not their number alone.
     """
     if report.caveat:
         console.print(Text(report.caveat, "bold yellow"))
     for part in () if brief else report.verified:
         console.print(Text.assemble(("verified   ", "green"), part))
-    for treatment, names in () if brief else report.fields:
-        if treatment not in ("recomputed", "read"):
-            how = treatment.removeprefix("bounded: ")
-            console.print(Text.assemble(("bounded    ", "green"), f"{', '.join(names)}: {how}"))
+    bounded = [(how, names) for how, names in report.fields if how not in ("recomputed", "read") and not brief]
+    for how, names in bounded if full else ():
+        limit = how.removeprefix("bounded: ")
+        console.print(Text.assemble(("bounded    ", "green"), f"{', '.join(names)}: {limit}"))
+    if bounded and not full:
+        count = sum(len(names) for _, names in bounded)
+        console.print(Text.assemble(("bounded    ", "green"), f"{count} more fields within limits (--full lists them)"))
     for part in () if brief else report.reread:
         console.print(Text.assemble(("only read  ", "yellow"), part))
     for failure in report.failures:

@@ -60,7 +60,7 @@ def test_the_answer_is_the_brute_force_minimum(solve: Solve, capsys: pytest.Capt
     model = fit(X, y, [names.index(name) for name in record["support"]], best[0])
     assert list(record["coefficients"].values()) == pytest.approx(model.beta.tolist(), rel=1e-7)
     shown = capsys.readouterr().out
-    assert shown.startswith(f"proved   tau = {best[1]}, gamma = {best[0]:g}")
+    assert shown.startswith(f"proved   tau = {best[1]} features, gamma = {best[0]:g}")
     for text in ("CV error", "cross-validated R^2", "lcavol", "(intercept)", "best gamma of every tau", " nodes, "):
         assert text in shown
 
@@ -107,7 +107,7 @@ def test_one_standard_error_reports_both_pairs(solve: Solve, capsys: pytest.Capt
     assert one["tau"] < record["tau"]
     assert record["cv_error"] < one["upper"] <= record["cv_error"] + one["standard_error"]
     assert len(record["support"]) == one["tau"] == record["refit"]["tau"]
-    assert "one standard error" in capsys.readouterr().out
+    assert "one-standard-error rule" in capsys.readouterr().out
 
 
 def test_constant_and_repeated_columns_are_warnings(solve: Solve, tmp_path: Path, capsys: Any) -> None:
@@ -144,7 +144,9 @@ def test_path(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = tmp_path / "path.json"
     assert run(["path", PROSTATE, "--target", "lpsa", *SMALL, "--json", str(path)]) == 0
     shown = capsys.readouterr().out
-    assert "gamma = 0.1" in shown and "lcavol" in shown
+    assert "0.1 .. 1" in shown and "lcavol" in shown and "--full" in shown
+    assert run(["path", PROSTATE, "--target", "lpsa", *SMALL, "--full"]) == 0
+    assert "gamma = 0.1" in capsys.readouterr().out
     record = json.loads(path.read_text())
     assert [(row["gamma"], row["tau"]) for row in record["path"]] == [(g, t) for g in (0.1, 1.0) for t in range(4)]
     assert run(["verify", str(path), PROSTATE]) == 0
