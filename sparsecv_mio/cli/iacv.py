@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
 MOST_STEPS = 10**9
+LOSSES, PENALTIES, SOLVERS = ("logistic", "squared", "poisson"), ("ridge", "l1"), ("gd", "sgd", "proxgd")
 
 app = typer.Typer(add_completion=False, rich_markup_mode=None)
 
@@ -30,14 +31,14 @@ def iacv(
         typer.Option(
             "--loss",
             metavar="WORD",
-            callback=parse.word(("logistic", "squared", "poisson"), "--loss"),
+            callback=parse.word(LOSSES, "--loss"),
             help="logistic (the target's two values become -1 and +1), squared (y - x'b)^2, or poisson.",
         ),
     ] = "logistic",
     penalty: Annotated[
         str,
         typer.Option(
-            "--penalty", "--reg", metavar="WORD", callback=parse.penalty(("ridge", "l1")),
+            "--penalty", "--reg", metavar="WORD", callback=parse.penalty(PENALTIES),
             help="ridge (or l2), sum b_j^2, or l1, sum |b_j| (proxgd only).",
         ),
     ] = "ridge",
@@ -46,7 +47,7 @@ def iacv(
         typer.Option(
             "--solver",
             metavar="WORD",
-            callback=parse.word(("gd", "sgd", "proxgd"), "--solver"),
+            callback=parse.word(SOLVERS, "--solver"),
             help="gd, sgd or proxgd. A step of sgd takes its batch's losses and the whole penalty, as in the paper.",
         ),
     ] = "gd",

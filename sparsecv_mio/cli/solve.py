@@ -26,10 +26,14 @@ Examples:
   sparsecv solve servo.csv --target class --method algorithm1 --trace run.jsonl
 
 """
+WORDS = (
+    "Words: a cell is a pair (tau, gamma) with one fold left out; an MIO is a best-subset problem that needed "
+    "branch-and-bound, nodes are its subproblems; ~ stands before an estimate; lower and upper are certified.\n\n"
+)
 
 
 @app.command(
-    epilog=EXAMPLES + "Exit codes: 0 proved within --gap, 2 bad input, 3 limit reached (answer printed, bounds "
+    epilog=EXAMPLES + WORDS + "Exit codes: 0 proved within --gap, 2 bad input, 3 limit reached (answer printed, bounds "
     "valid), 4 backend unavailable, 130 interrupted (answer and record written)."
 )
 def solve(

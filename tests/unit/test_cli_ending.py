@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import json
 import os
-import resource
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+from small_disk import small_disk
 
 from sparsecv_mio.cli import run
 
@@ -34,16 +32,6 @@ def shell(words: list[str], where: str, folder: Path) -> subprocess.CompletedPro
 Said = pytest.CaptureFixture[str]
 
 
-@contextmanager
-def small_disk() -> Iterator[None]:
-    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (FULL, hard))
-    try:
-        yield
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
-
-
 @pytest.mark.parametrize("option", ["--json", "--checkpoint", "--trace"])
 def test_a_full_disk_costs_the_file(
     option: str, tmp_path: Path, capsys: Said, monkeypatch: pytest.MonkeyPatch
@@ -53,7 +41,7 @@ def test_a_full_disk_costs_the_file(
     large = [*SOLVE[:5], "60", "--gamma", "1e-3:10:15", "--method", "rounds", "--threads", "1"]
     assert run(large) == 0  # every kernel is compiled, and stored, before the disk is full
     capsys.readouterr()
-    with small_disk():
+    with small_disk(FULL):
         assert run([*large, option, "out"]) == 2
     done = capsys.readouterr()
     assert done.out.startswith("proved") and "best gamma of every tau" in done.out

@@ -210,3 +210,15 @@ def test_a_seed_that_changes_nothing_is_told(here: Path, capsys: pytest.CaptureF
     ):
         assert run(words) == 0
         assert ("--seed 3 changes nothing" in capsys.readouterr().err) is note
+
+
+def test_the_words_of_the_oracles_are_the_libraries() -> None:
+    """The command line knows the words without an import of what they name."""
+    from sparsecv_mio.cli import glru, iacv, treecv
+    from sparsecv_mio.oracles.glru.losses import LOSSES
+    from sparsecv_mio.oracles.iacv import setup
+    from sparsecv_mio.oracles.treecv.setup import LEARNERS
+
+    assert set(glru.LOSSES) == set(LOSSES) and set(treecv.LEARNERS) == set(LEARNERS)
+    assert set(iacv.LOSSES) == set(setup.LOSSES) and set(iacv.SOLVERS) == set(setup.SOLVERS)
+    assert set(iacv.PENALTIES) == set(setup.PENALTIES)

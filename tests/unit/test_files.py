@@ -3,28 +3,15 @@
 from __future__ import annotations
 
 import os
-import resource
 import stat
 import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+from small_disk import small_disk
 
 from sparsecv_mio.errors import BadInput
 from sparsecv_mio.files import check_readable, check_writable, replacing, special, write_bytes, write_text
-
-
-@contextmanager
-def small_disk(size: int) -> Iterator[None]:
-    """No file may grow beyond `size` bytes: what a full disk does to a writer."""
-    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (size, hard))
-    try:
-        yield
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
 
 
 def test_a_file_is_replaced_and_keeps_its_permissions(tmp_path: Path) -> None:
