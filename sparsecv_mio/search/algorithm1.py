@@ -132,6 +132,7 @@ class OneByOne(CrossValidation):
         """Heuristic supports on all rows and in every fold: something to report, and to start from."""
         self.prepare()
         assert self.solver is not None
+        self.show_first_answers()
         for fold, moments in self.oracles.training_moments():
             made = self.solver.store.keep(fold, moments)
             for g in range(len(self.grid.gammas)):

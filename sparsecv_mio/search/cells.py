@@ -211,6 +211,12 @@ class CellTable:
             self.nominal[part] = np.where(better, nominal, self.nominal[part])
             self.value[part] = np.where(better, value, self.value[part])
 
+    def rescore(self, where: Where, nominal: float, value: float) -> None:
+        """Replace the numbers of the support that an undecided cell shows by more accurate ones."""
+        with self.lock:
+            if not self.decided[where] and np.isfinite(nominal + value):
+                self.nominal[where], self.value[where] = nominal, value
+
     def narrow(self, part: Index, lower: Floats, upper: Floats) -> None:
         """Tighten intervals; bounds only ever tighten, and those of a decided cell go on holding its `nominal`.
 

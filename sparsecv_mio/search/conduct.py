@@ -13,6 +13,7 @@ from sparsecv_mio.search.checkpoint import carry_out
 from sparsecv_mio.search.clock import Clock
 from sparsecv_mio.search.course import Asked, Course, scored
 from sparsecv_mio.search.descent import Descent, TauStep
+from sparsecv_mio.search.estimates import sharpen
 from sparsecv_mio.search.last_answer import score_one_pair
 from sparsecv_mio.search.methods import AUTO, METHODS, ROUNDS, method_for
 from sparsecv_mio.search.oracles import Oracles, chosen
@@ -53,6 +54,7 @@ def conduct(course: Course) -> Record:
         _carry_out(run, asked)
         if run.full:
             score_one_pair(run)
+            sharpen(run)
         if not scored(run):  # a limit within the first steps
             return course.answer()
         record = build_record(run, one_se=asked.one_se, time_limit=asked.time_limit, threads=asked.threads)

@@ -328,6 +328,7 @@ class Descent:
     def record(self, *, one_se: bool, time_limit: float | None, threads: int | None) -> Record:
         """The record of the row where the descent stands, with all its moves."""
         from sparsecv_mio.search.answer import build_record
+        from sparsecv_mio.search.estimates import sharpen
         from sparsecv_mio.search.last_answer import score_one_pair
 
         assert self.here is not None
@@ -338,6 +339,8 @@ class Descent:
         if one_se:
             self.here.one_se, self.here.progress = True, None
             self.here.decide_rest()
+        if not isinstance(self.here, SaddleRun):
+            sharpen(self.here)
         return self.told(build_record(self.here, one_se=one_se, time_limit=time_limit, threads=threads), self.here)
 
     def standing(self) -> CrossValidation | None:

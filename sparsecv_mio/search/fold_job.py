@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from sparsecv_mio.data.folds import FoldPlan
 from sparsecv_mio.data.standard import StandardData
-from sparsecv_mio.formulation.backends.native.path import PathCell, PathResult, never, solve_path
+from sparsecv_mio.formulation.backends.native.path import SMALL, PathCell, PathResult, never, solve_path
 from sparsecv_mio.problem.accumulate import Moments
 from sparsecv_mio.problem.problem import FloatArray, SparseProblem
 from sparsecv_mio.search.candidates import Fits, FoldRows
@@ -80,6 +80,9 @@ class FoldJob:
             gamma = float(self.gammas[g])
             here = problem.with_gamma(gamma)
             starts = [cell.support for cell in self.full[g].cells.values()] + neighbours
+            if self.data.q > SMALL:  # there first supports of the fold itself are at hand
+                shown = self.cells.support[g, open_taus, fold]
+                starts += [self.cells.pool.supports[number] for number in np.unique(shown[shown > 0]).tolist()]
             taus = self.taus[open_taus].tolist()
             result = self.trees(here, fold, g, taus, starts, self.effort)
             nodes += result.nodes

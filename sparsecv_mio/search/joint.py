@@ -26,10 +26,8 @@ from sparsecv_mio.formulation.backends import get_backend
 from sparsecv_mio.formulation.backends.native.path import SMALL, PathCell, PathResult
 from sparsecv_mio.problem.problem import FloatArray
 from sparsecv_mio.search.algorithm1 import OneByOne, bracket
-from sparsecv_mio.search.allfolds import root_of, solve_from
-from sparsecv_mio.search.allfolds.full import FullData
+from sparsecv_mio.search.allfolds import solve_from
 from sparsecv_mio.search.allfolds.look import lift, look
-from sparsecv_mio.search.allfolds.root import Root
 from sparsecv_mio.search.cells import PairBounds, Where
 from sparsecv_mio.search.full_list import MOST_COLUMNS, FullListing, Listed, bar_to_lift, incumbents, tell_folds
 from sparsecv_mio.search.one_cell import NATIVE
@@ -89,8 +87,6 @@ class JointSearch(OneByOne):
         self.lists = 0
         self.effort = FIRST_EFFORT
         self.full_lists: dict[int, FullListing] = {}
-        self.full_data: FullData | None = None
-        self.roots: dict[int, Root | None] = {}
 
     def begin(self) -> None:
         """The best supports on all rows, in every fold: something to report, and to start from."""
@@ -110,6 +106,7 @@ class JointSearch(OneByOne):
                 left.append(g)
         if left:
             self.look_one_by_one(left)
+        self.show_first_answers()
         self.begun = not self.clock.expired()
         self._report()
 
@@ -127,18 +124,6 @@ class JointSearch(OneByOne):
                 self.solver.settle(fold, g, rows, here, made.rows, PathResult(known, 0, False), relax=False)
             if self.clock.expired():
                 break
-
-    def root(self, g: int) -> Root | None:
-        """The fit on all rows that trees for all folds start from; None where they are no use."""
-        if g not in self.roots:
-            assert self.all_rows is not None
-            if self.full_data is None:
-                self.full_data = FullData(
-                    self.data, self.folds, self.all_rows, self.grid.taus, self.cells, self.threads
-                )
-                self.full_data.named = self.oracles.named_in_any_fold
-            self.roots[g] = root_of(self.full_data, g, float(self.grid.gammas[g]), self.full[g], self.engine)
-        return self.roots[g]
 
     def state(self) -> dict[str, NDArray[Any]]:
         """Where the run stands, beside the cells."""

@@ -13,14 +13,16 @@ from numpy.typing import NDArray
 from sparsecv_mio.data.folds import FoldPlan
 from sparsecv_mio.data.standard import StandardData
 from sparsecv_mio.errors import CorruptStore
-from sparsecv_mio.formulation.backends.native.path import PathCell, PathResult, solve_path
+from sparsecv_mio.formulation.backends.native.path import SMALL, PathCell, PathResult, solve_path
 from sparsecv_mio.problem.accumulate import Moments, row_moments
 from sparsecv_mio.search import one_se
-from sparsecv_mio.search.allfolds import Engine, solve_all_folds
+from sparsecv_mio.search.allfolds import Engine, root_of, solve_all_folds
 from sparsecv_mio.search.allfolds.full import FullData
+from sparsecv_mio.search.allfolds.root import Root
 from sparsecv_mio.search.cells import CellTable, PairBounds, State, pair_bounds
 from sparsecv_mio.search.checkpoint import below, key_of, prefixed
 from sparsecv_mio.search.clock import Clock
+from sparsecv_mio.search.estimates import show_own_supports
 from sparsecv_mio.search.fold_job import FoldJob
 from sparsecv_mio.search.oracles import Oracles
 from sparsecv_mio.search.progress import Progress, progress_of
@@ -32,6 +34,8 @@ from sparsecv_mio.search.trace import head_of, moment_of
 FIRST_EFFORT, EFFORT_GROWTH = 1 << 13, 8
 MANY_CELLS, REPORT_SECONDS = 100_000, 0.2  # summing so many cells after every fold would cost more than the folds
 FULL_SHARE = 0.1  # of the time limit, for the first pass on all rows
+FIRST_ANSWERS_SHARE = 0.4  # of the time limit, until when the folds may search for first supports
+GRACE = 0.2  # seconds after the limit in which the folds may
 
 
 class CrossValidation:
@@ -68,6 +72,9 @@ class CrossValidation:
         self.passed = np.zeros(len(grid.gammas), dtype=bool)  # gammas that one tree for all folds has seen
         self.in_round: NDArray[np.bool_] | None = None  # cells of the present round
         self.rest: list[int] = []  # folds it has yet to visit
+        self.full_data: FullData | None = None
+        self.roots: dict[int, Root | None] = {}
+        self.searched = False  # whether the folds searched for supports by themselves
         self.one_se = False  # whether the one-standard-error rule will be applied
         self.at_safe_point: Callable[[], None] | None = None
         self._reported = -np.inf
@@ -146,6 +153,7 @@ class CrossValidation:
             starts = [cell.support for cell in found[g].cells.values()]
             self.nodes += found[g].nodes
         self.full = for_every_gamma(found, len(self.grid.gammas))
+        self.show_first_answers()
 
     def all_folds(self) -> None:
         """Decide what one tree can decide for all folds at once; the rest is left to the rounds."""
@@ -180,6 +188,18 @@ class CrossValidation:
         )
         self.nodes += again.nodes
         return again.cells[tau]
+
+    def root(self, g: int) -> Root | None:
+        """The fit on all rows that trees for all folds start from; None where they are no use."""
+        if g not in self.roots:
+            assert self.all_rows is not None
+            if self.full_data is None:
+                self.full_data = FullData(
+                    self.data, self.folds, self.all_rows, self.grid.taus, self.cells, self.threads
+                )
+                self.full_data.named = self.oracles.named_in_any_fold
+            self.roots[g] = root_of(self.full_data, g, float(self.grid.gammas[g]), self.full[g], self.engine)
+        return self.roots[g]
 
     def bounds(self) -> PairBounds:
         """Return the sums over folds."""
@@ -221,6 +241,24 @@ class CrossValidation:
         while not self.finished:
             self.step()
         self.decide_rest()
+        self.show_estimates()
+
+    def show_first_answers(self) -> None:
+        """Where trees are dear, a support of every cell before anything is proved: an estimate, and a start."""
+        if self.data.q > SMALL:
+            self.searched = True
+            show_own_supports(self, lambda: self.clock.share_spent(FIRST_ANSWERS_SHARE))
+
+    def show_estimates(self) -> None:
+        """Have the folds with open cells search for supports by themselves, unless they did before."""
+        until = time.monotonic() + GRACE
+
+        def over() -> bool:
+            return self.clock.expired() and time.monotonic() > until
+
+        if not self.searched:
+            self.searched = True
+            show_own_supports(self, over)
 
     @property
     def exhausted(self) -> bool:

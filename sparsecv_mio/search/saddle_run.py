@@ -171,6 +171,9 @@ class SaddleRun(CrossValidation):
     def all_folds(self) -> None:
         """Nothing: folds are solved one by one."""
 
+    def show_estimates(self) -> None:
+        """Nothing: every cell has its estimate, from its fold and gamma alone."""
+
     @property
     def finished(self) -> bool:
         """Whether every cell has its estimate."""

@@ -46,6 +46,24 @@ def look(root: Root, best: PathResult) -> None:
     full.over_chunks(write)
 
 
+def show(root: Root, supports: Sequence[NDArray[np.int64]], place: Sequence[int]) -> None:
+    """Offer more supports, each for a row of tau, to every open cell of a gamma. O(n s^2) a support."""
+    full, g, form = root.full, root.g, root.form
+    first = len(root.supports)
+    listing = Listing.of(root.problem, [*root.supports, *supports], [*root.place, *place], full.unit)
+    numbers = full.numbers(listing)
+
+    def write(lo: int, hi: int) -> None:
+        scores = root.scores(lo, hi).copy()
+        everything = np.full((len(full.taus), hi - lo), np.inf)
+        full.score(listing.after(first), full.rows(lo, hi), everything, np.full(hi - lo, 0.9999), first, scores)
+        known = (scores.which >= 0) & (scores.error <= KNOWN_ERROR * scores.held + form.slack)
+        part = (g, slice(None), slice(lo, hi))
+        full.cells.offer(part, numbers[scores.which], scores.held, np.where(known, scores.best, np.nan))
+
+    full.over_chunks(write)
+
+
 def lift(root: Root, t: int, supports: Sequence[NDArray[np.int64]], reach: float) -> NDArray[np.bool_]:
     """Raise the lower bounds of a pair's open cells to what a list on all rows proves; the folds that were served.
 

@@ -21,7 +21,7 @@ def rows_of(supports: Sequence[NDArray[np.integer]], top: int) -> IntArray:
     return out
 
 
-def pooled(searches: Sequence[FoldSearch], q: int) -> tuple[IntArray, IntArray]:
+def pooled(searches: Sequence[FoldSearch], q: int, most: int = MOST_POOLED) -> tuple[IntArray, IntArray]:
     """Supports (m, top) that the folds found and the gamma (m,) of each.
 
     Supports are told apart by the sum of random 64-bit keys of their columns; a collision loses a start, no more.
@@ -35,7 +35,7 @@ def pooled(searches: Sequence[FoldSearch], q: int) -> tuple[IntArray, IntArray]:
         sums = keys[columns].sum(axis=-1)
         for size in range(1, columns.shape[1]):
             _, first, count = np.unique(sums[:, size], return_index=True, return_counts=True)
-            common = first[np.argsort(-count, kind="stable")[:MOST_POOLED]]
+            common = first[np.argsort(-count, kind="stable")[:most]]
             if len(first) > 1:
                 seeds.append(np.column_stack([np.full(len(common), g), columns[common, size]]))
     if not seeds:
