@@ -274,6 +274,7 @@ class WideFold:
         accuracy: float,
         near: _WorkingSet,
     ) -> tuple[float, float]:
+        near.make_room(k)
         dual, primal = relax_rows(
             Xt,
             y,
@@ -469,6 +470,15 @@ class _WorkingSet:
         self.inside = np.zeros(q, dtype=np.bool_)
         self.count = np.zeros(1, dtype=np.int64)
         self.gram = np.empty((capacity, capacity))
+
+    def make_room(self, k: int) -> None:
+        """Hold at least what a relaxation of size k may take in two of its rounds."""
+        held, most = len(self.chosen), min(len(self.inside), 4 * k + 80)
+        if most <= held:
+            return
+        chosen, gram = np.zeros(most, dtype=np.int64), np.empty((most, most))
+        chosen[:held], gram[:held, :held] = self.chosen, self.gram
+        self.chosen, self.gram = chosen, gram
 
     def take(self, columns: IntArray, Xt: FloatArray) -> None:
         """Start with these columns."""

@@ -111,7 +111,7 @@ def relax_rows(Xt, y, shift, k, lipschitz, accuracy, max_steps, chosen, inside, 
     far = 1e6 * max(yy, 1e-300)
     if ctrl[0] < min(2 * k + 20, q):
         trial[:] = np.dot(Xt, y) + shift
-        fresh = largest_outside(trial, inside, ctrl[0], 2 * k + 40, found)
+        fresh = largest_outside(trial, inside, ctrl[0], min(2 * k + 40, cap - ctrl[0]), found)
         for a in range(fresh):
             chosen[ctrl[0] + a] = found[a]
             inside[found[a]] = True
@@ -151,7 +151,7 @@ def relax_rows(Xt, y, shift, k, lipschitz, accuracy, max_steps, chosen, inside, 
         if primal - dual <= accuracy or count == q:
             break
         # only columns that would enter the largest change the dual value
-        fresh = largest_outside(trial, inside, count, 10 + k, found)
+        fresh = largest_outside(trial, inside, count, min(10 + k, cap), found)
         if fresh == 0:
             break
         if count + fresh > cap:

@@ -48,6 +48,14 @@ def test_a_planted_support_is_found_without_branching() -> None:
     assert np.isfinite(printed.upper).all()
 
 
+def test_more_features_than_the_working_set_began_with() -> None:
+    rng = np.random.default_rng(2)
+    X = rng.standard_normal((30, 1100))
+    data = standardize(Dataset.from_arrays(X, X[:, 0] + 0.3 * rng.standard_normal(30)))
+    table = compute_bounds(data, make_folds("2", data.dataset), [1.0], [400])
+    assert (table.lower <= table.upper).all() and (table.objective_lower <= table.objective_upper).all()
+
+
 @pytest.mark.slow
 @pytest.mark.skipif(not FILE.exists(), reason="riboflavin.csv is not committed: SPARSECV_INSTANCES names its folder")
 def test_riboflavin() -> None:

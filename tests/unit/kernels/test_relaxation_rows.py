@@ -69,6 +69,20 @@ def test_relaxation_is_closed_from_both_sides(seed: int, cap: int) -> None:
         assert np.allclose(gram[: ctrl[0], : ctrl[0]], problem.G[np.ix_(held, held)])
 
 
+@pytest.mark.parametrize("k", [20, 35])
+def test_a_full_working_set_is_never_exceeded(k: int) -> None:
+    problem = wide(1)
+    Xt, guard = np.ascontiguousarray(problem.X.T), 8
+    chosen, inside, ctrl, gram = working_set(problem.q, 40 + guard)
+    chosen[40:] = -1
+    b, g = np.zeros((2, problem.q))
+    kernel.relax_rows(
+        Xt, problem.y, np.zeros(problem.q), k, problem.lipschitz, 0.0, 200, chosen[:40], inside, ctrl,
+        gram[:40, :40].copy(), b, g,
+    )  # fmt: skip
+    assert ctrl[0] <= 40 and inside.sum() == ctrl[0] and (chosen[40:] == -1).all()
+
+
 @pytest.mark.parametrize("seed", range(10))
 def test_spread_covers_the_best_support(seed: int) -> None:
     """Any t and b give `(ubar - D(b; c + t x / 2)) / t`; what comes back is at least the prediction it bounds."""
