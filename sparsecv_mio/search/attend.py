@@ -86,14 +86,13 @@ def _wait(
     over: float | None = None
     while not back.wait(LOOK):
         now = time.monotonic()
-        if prepare is not None and (now >= ready_at or clock.stop.is_set()):
-            prepare(min(clock.deadline, now + grace) if clock.stop.is_set() else clock.deadline)
+        if over is None and clock.expired():
+            over = max(min(now, clock.deadline), called)
+        if prepare is not None and (now >= ready_at or over is not None):
+            prepare(clock.deadline if over is None else now + 0.5 * grace)
             prepare = None
-            continue
-        if clock.expired():
-            over = over if over is not None else max(min(now, clock.deadline), called)
-            if now - over >= grace:
-                return False
+        elif over is not None and now - over >= grace:
+            return False
     return True
 
 
