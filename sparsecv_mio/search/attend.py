@@ -14,6 +14,7 @@ from collections.abc import Callable
 from concurrent.futures import Future
 from typing import TypeVar
 
+from sparsecv_mio.errors import OutOfTime
 from sparsecv_mio.search.clock import Clock
 
 T = TypeVar("T")
@@ -69,7 +70,8 @@ def attended(
             return outcome.result()
         clock.abandoned.set()
         answer = rescue()
-        return outcome.result() if back.is_set() else answer
+        done = back.is_set() and not isinstance(outcome.exception(), OutOfTime)
+        return outcome.result() if done else answer
     except BaseException:
         clock.abandoned.set()
         raise

@@ -7,6 +7,8 @@ import time
 
 import numpy as np
 
+from sparsecv_mio.errors import OutOfTime
+
 
 class Clock:
     """Time limit and stop request in one question.
@@ -35,6 +37,11 @@ class Clock:
     def share_spent(self, share: float) -> bool:
         """Whether a share of the time limit is gone."""
         return self.expired() or time.monotonic() > self.began + share * (self.deadline - self.began)
+
+    def check_wanted(self) -> None:
+        """Raise `OutOfTime` where nobody waits any more: the calling thread makes the answer, undisturbed."""
+        if self.abandoned.is_set():
+            raise OutOfTime("the answer was made without this search")
 
     @property
     def left(self) -> float:

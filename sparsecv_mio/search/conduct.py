@@ -55,6 +55,7 @@ def conduct(course: Course) -> Record:
         if run.full:
             score_one_pair(run)
             sharpen(run)
+        course.clock.check_wanted()
         if not scored(run):  # a limit within the first steps
             return course.answer()
         record = build_record(run, one_se=asked.one_se, time_limit=asked.time_limit, threads=asked.threads)
@@ -97,6 +98,7 @@ def _descend(asked: Asked, course: Course, data: StandardData) -> Record:
     descent.oracles = asked.oracles
     course.run = descent
     _carry_out(descent, asked)
+    course.clock.check_wanted()
     if descent.here is None or not descent.here.full or (descent.here.row_wise and not scored(descent.here)):
         return course.answer()
     return descent.record(one_se=asked.one_se, time_limit=asked.time_limit, threads=asked.threads)

@@ -27,7 +27,7 @@ IntArray = NDArray[np.int64]
 
 PROMISING = 64  # columns of a fold that forward selection looks at, and twice the largest size asked for
 ALL_ROWS = -1  # in place of a fold
-FIRST_WORK = 1 << 21  # folds times columns for which the best single column is found whatever the time
+FIRST_WORK = 1 << 19  # folds times columns for which the best single column is found whatever the time
 NULL = 1e-12  # of a column's own curvature: what is left of it beside the chosen ones is rounding
 
 

@@ -61,11 +61,13 @@ class Subsets:
         _ = self.dataset.fingerprint  # of the record: after the limit there is no time for it
         from sparsecv_mio.search.wide import by_rows
 
+        problem: SparseProblem | None = None
         if by_rows(data, 1):
             self._by_rows(data)
-            return self.record()
-        problem = row_moments(data, slice(0, data.n)).problem(data, 1.0)
-        self._rounds(problem)
+        else:
+            problem = row_moments(data, slice(0, data.n)).problem(data, 1.0)
+            self._rounds(problem)
+        self.clock.check_wanted()
         return self.record(problem)
 
     def _by_rows(self, data: StandardData) -> None:

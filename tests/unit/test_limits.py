@@ -63,6 +63,25 @@ def test_an_error_of_the_work_is_raised() -> None:
         attended(lambda: 1 // 0, Clock(60.0, None), lambda: 0)
 
 
+def test_work_that_notices_it_is_late_does_not_spoil_the_answer() -> None:
+    clock, gone = Clock(0.05, None), threading.Event()
+
+    def work() -> str:
+        clock.abandoned.wait(60.0)
+        try:
+            clock.check_wanted()
+        finally:
+            gone.set()
+        return "done"
+
+    def rescue() -> str:
+        gone.wait(60.0)
+        time.sleep(0.05)
+        return "held"
+
+    assert attended(work, clock, rescue) == "held"
+
+
 def test_a_stop_ends_the_wait() -> None:
     release, stop = threading.Event(), threading.Event()
     told: list[float] = []
