@@ -19,7 +19,7 @@ from sparsecv_mio.search.clock import Clock
 
 T = TypeVar("T")
 
-GRACE = 0.3  # seconds after the limit, or after a stop, in which the work may come back by itself
+GRACE = 0.2  # seconds after the limit, or after a stop, in which the work may come back by itself
 LOOK = 0.02  # seconds between two looks at the clock
 RESERVE = (0.25, 0.4, 4.0)  # share of the limit kept for an answer made here, with the least and the most seconds
 
