@@ -31,7 +31,8 @@ if TYPE_CHECKING:
 IntArray = NDArray[np.int64]
 
 FEW_FOLDS = 50  # that all folds search thoroughly and learn from each other
-SAMPLED = 20  # of more folds those that search at every gamma, for the others to learn from
+SAMPLED = 20  # of more folds those, spread evenly, that search at every gamma, for the others to learn from
+PULLING = 80  # folds beside them, those whose rows pull the fit of all rows most
 SEARCH_WORK = 3e8  # multiplications that the own searches of many folds may take
 WALK = 5.0  # multiplications of a walk over the sizes, by columns and squared largest size
 ALIKE = 1e-9  # relative difference of training objectives below which a known support is kept
@@ -74,7 +75,7 @@ def show_own_supports(run: CrossValidation, expired: Callable[[], bool]) -> None
 def _by_identities(run: CrossValidation, gammas: IntArray, grid: Grid, expired: Callable[[], bool]) -> IntArray:
     """Where rows are left out of a fit by a formula: some folds search, all judge what they found; the gammas left.
 
-    Those that search are the ones whose rows pull the fit most, and as many others.
+    Those that search are the ones whose rows pull the fit most, and some others.
     """
     roots = {g: root for g in gammas.tolist() if (root := run.root(g)) is not None}
     if not roots:
@@ -83,7 +84,8 @@ def _by_identities(run: CrossValidation, gammas: IntArray, grid: Grid, expired: 
     with np.errstate(divide="ignore"):
         pull = some.residual**2 / np.maximum(1.0 - some.eta, 0.0)
     even = np.arange(0, run.folds.k, -(-run.folds.k // SAMPLED))
-    sample = np.union1d(np.argsort(-pull, kind="stable")[:SAMPLED], even)
+    most = PULLING if run.folds.k > PULLING + SAMPLED else run.folds.k
+    sample = np.union1d(np.argsort(-pull, kind="stable")[:most], even)
     seeds, at = pooled(_searched(run, grid, sample.tolist(), expired), run.data.q, len(sample))
     sizes = (seeds >= 0).sum(axis=1)
     rows_of_size = [np.flatnonzero(np.minimum(run.grid.taus, run.data.q) == size).tolist() for size in sizes.tolist()]
