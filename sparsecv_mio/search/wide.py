@@ -281,7 +281,7 @@ class WideSearch(CrossValidation):
         none = np.zeros(0, dtype=np.int64)
         for tau in self.grid.taus.tolist():
             known = [size for size in whole.support if size <= tau]
-            support = whole.support[max(known)] if known and tau else none
+            support = _filled(whole.support[max(known)] if known and tau else none, min(tau, whole.q), whole)
             found[tau] = PathCell(tau, support, 0.0, np.inf, (), (), 0.0, complete=False, branched=False)
         return found
 
@@ -294,6 +294,13 @@ class WideSearch(CrossValidation):
         whole.try_supports([cell.support])
         whole.search([tau])
         return solve_by_rows(self.data, whole, tau, float(self.grid.gammas[g]), self.clock)
+
+
+def _filled(support: IntArray, size: int, whole: WideFold) -> IntArray:
+    """A support that the end of the time left too small, filled up with the columns that fit best by themselves."""
+    gain = whole.c**2 / whole.square
+    gain[support] = np.inf
+    return np.sort(np.argsort(-gain, kind="stable")[:size]) if len(support) < size else support
 
 
 def solve_by_rows(data: StandardData, whole: WideFold, tau: int, gamma: float, clock: Clock) -> PathCell:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import threading
 import tracemalloc
 
 import numpy as np
 import pytest
 
+from sparsecv_mio.bounds.wide import WideFold
 from sparsecv_mio.certificate.verify import verify
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.folds import make_folds
@@ -118,3 +120,22 @@ def test_wide_data_form_no_matrix_of_all_columns(method: str) -> None:
     assert peak < 8 * data.p**2 / 8  # working sets of a thousand columns, and copies of the rows
     assert np.isfinite(record.cv_error)
     verify(record, data)
+
+
+@pytest.mark.parametrize("taus", [[1, 2, 3], [1, 12, 30]])
+def test_a_run_that_ends_in_its_first_search_has_supports_of_the_size_reported(
+    taus: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    dataset, ended = made(20, 1300, 3), threading.Event()
+    folds, whole = make_folds("3", dataset), WideFold.search
+
+    def late(fold: WideFold, sizes: list[int], swap_rounds: int = 0) -> None:
+        ended.set()
+        whole(fold, sizes, swap_rounds)
+
+    monkeypatch.setattr(wide, "PRODUCT_BYTES", 1000)
+    monkeypatch.setattr(WideFold, "search", late)
+    record = cross_validate(dataset, folds, gammas=[0.1, 1.0], taus=taus, stop=ended)
+    assert record.status == "interrupted"
+    assert len(record.support) == record.tau
+    assert verify(record, dataset, folds).failures == ()

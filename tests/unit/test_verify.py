@@ -37,6 +37,7 @@ from sparsecv_mio.problem.objective import (
     scored_rows,
     standard_error,
 )
+from sparsecv_mio.search.driver import cross_validate
 
 Pair = tuple[float, int]
 
@@ -355,3 +356,18 @@ def test_path_records() -> None:
         rows[4] = dataclasses.replace(rows[4], **{field: value})
         report = verify_path(dataclasses.replace(record, path=tuple(rows)), data)
         assert f"path[4].{field}" in [failure.field for failure in report.failures]
+
+
+@pytest.mark.parametrize("intercept", ["fold", "global"])
+def test_an_intercept_that_is_nothing_but_the_rounding_of_means(intercept: str) -> None:
+    for seed in range(12):
+        rng = np.random.default_rng(seed)
+        X = rng.normal(size=(8 + seed, 2))
+        X, y = X - X.mean(axis=0), X[:, 0] - X[:, 0].mean()
+        data = Dataset.from_arrays(X, y)
+        record = cross_validate(
+            data, make_folds("4", data), gammas=[0.1, 100.0], taus=[seed % 3], intercept=intercept, threads=1
+        )
+        assert verify(record, data).failures == ()
+        moved = dataclasses.replace(record, intercept=record.intercept + 1e-13)
+        assert [failure.field for failure in verify(moved, data).failures] == ["intercept"]
