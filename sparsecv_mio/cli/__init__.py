@@ -73,6 +73,7 @@ class LazyCommands(TyperGroup):
             return None
         command = typer.main.get_command(import_module(COMMANDS[cmd_name]).app)
         command.name = cmd_name
+        command.short_help = (command.help or "").split("\n\n")[0]  # whole: the usual short help is cut at one line
         return command
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from sparsecv_mio.errors import BadInput
 
 FloatArray = NDArray[np.float64]
+MISSING_MARKS = frozenset({"na", "n/a", "<na>", "nan", "null", "none", "?", "."})  # lower case, as exports write them
 
 
 def bad_cell(column: str, row: int, value: object, line: int | None = None) -> BadInput:
@@ -17,6 +18,11 @@ def bad_cell(column: str, row: int, value: object, line: int | None = None) -> B
     where = f"row {row}" if line is None else f"row {row} (line {line})"
     if value is None or (isinstance(value, str) and not value.strip()):
         return BadInput(f"column {column!r} is empty in {where}: fill the cell, or remove the row or the column")
+    if isinstance(value, str) and value.strip().lower() in MISSING_MARKS:
+        return BadInput(
+            f"column {column!r} has a missing value, {value.strip()!r}, in {where}: "
+            "fill the cell, or remove the row or the column"
+        )
     if isinstance(value, str):
         shown = value if len(value) <= 30 else value[:27] + "..."
         return BadInput(f"column {column!r} holds text {shown!r} in {where}: encode it as numbers or drop the column")

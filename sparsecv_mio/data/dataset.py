@@ -31,7 +31,7 @@ def row_chunks(n: int, width: int) -> Iterator[slice]:
         yield slice(start, min(start + step, n))
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Dataset:
     """Features and target in the units of the file; the arrays are read-only.
 
@@ -56,6 +56,8 @@ class Dataset:
     >>> data = Dataset.from_arrays([[1.0, 0.0], [2.0, 1.0], [4.0, 0.0]], [1.0, 2.0, 3.0], names=["a", "b"])
     >>> data.n, data.p, data.names, data.target
     (3, 2, ('a', 'b'), 'y')
+    >>> data
+    Dataset(n=3, p=2, target='y')
     """
 
     X: FloatArray
@@ -63,6 +65,9 @@ class Dataset:
     names: tuple[str, ...]
     target: str
     aux: Mapping[str, NDArray[Any]] = field(default_factory=dict)
+
+    def __repr__(self) -> str:
+        return f"Dataset(n={self.n}, p={self.p}, target={self.target!r})"
 
     def __post_init__(self) -> None:
         self.X.setflags(write=False)

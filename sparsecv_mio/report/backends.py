@@ -94,6 +94,6 @@ def print_fit(console: Console, record: FitRecord, brief: bool = False) -> None:
     )  # fmt: skip
     if record.allowance > 0.0:
         console.print(
-            f"allowance {shown(record.allowance, 3)}: what the solver's bound is not trusted for, taken off it",
+            f"allowance {shown(record.allowance, 3)}: subtracted from the solver's bound, for its tolerances",
             style="dim", markup=False,
         )  # fmt: skip

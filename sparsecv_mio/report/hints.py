@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 from sparsecv_mio.certificate.record import Record
 
 LEAST_GAMMAS = 5  # of a range that a hint proposes
@@ -11,8 +13,12 @@ NO_RIDGE = 1e-6  # a smaller weight changes nothing any more: an edge there is n
 def hints(record: Record) -> list[str]:
     """A sentence for each edge of the grid that holds the optimum, unless nothing can be beyond.
 
-    tau = p is a natural edge, and so is a tau that the rows of a training set allow no more of.
+    tau = p is a natural edge, and so is a tau that the rows of a training set allow no more of. Where some pairs have
+    no CV error at all, an edge says nothing about them.
     """
+    if record.estimate and not record.descent and not all(math.isfinite(row.cv_error) for row in record.table):
+        limited = record.request.time_limit is not None
+        return ["a longer --time-limit or fewer pairs (--gamma, --tau) let it try and prove more"] if limited else []
     return [text for text in (_gamma_hint(record), _tau_hint(record)) if text]
 
 

@@ -84,6 +84,8 @@ def print_answer(console: Console, record: Record, brief: bool = False) -> None:
         Only the answer: no table by tau, no work, no hints.
     """
     word, colour = MEANING[record.status]
+    if _unbounded(record):
+        word = word.replace("bounds valid", "nothing proved yet")
     console.print(Text.assemble((word, f"bold {colour}"), f"   {pair(record.tau, record.gamma)}"))
     for line in _error_lines(record):
         console.print(line, markup=False)
@@ -107,10 +109,11 @@ def _error_lines(record: Record) -> list[str]:
         "?" if record.r_squared is None else marked(f"{record.r_squared:.4f}", record.estimate)
     )]  # fmt: skip
     what = "of every tau at this gamma" if record.descent else "of the grid"
-    lines.append(f"certified: the least CV error {what} is in {ends}, gap {shown(record.gap, 3)}")
-    if record.estimate:
-        open_folds = "the supports of some folds are not proved to be the best ones"
-        lines.append(f"{ESTIMATE} an estimate: {open_folds}")
+    if _unbounded(record):
+        lines.append(f"certified: nothing yet, no bound of the least CV error {what} is proved")
+    else:
+        lines.append(f"certified: the least CV error {what} is in {ends}, gap {shown(record.gap, 3)}")
+    lines += _estimate_lines(record)
     better = record.refined
     if better is not None:
         found = marked(shown(better.cv_error, digits), better.estimate)
@@ -126,6 +129,26 @@ def _error_lines(record: Record) -> list[str]:
     return lines
 
 
+def _unbounded(record: Record) -> bool:
+    """Whether the interval of the least CV error says nothing: from 0 to an unknown number."""
+    return record.lower <= 0.0 and not math.isfinite(record.upper)
+
+
+def _estimate_lines(record: Record) -> list[str]:
+    """How much of the reported pair is proved, and which pairs have no CV error at all."""
+    lines = []
+    chosen = [row for row in record.table if (row.gamma, row.tau) == (record.gamma, record.tau)]
+    if record.estimate and chosen:
+        decided = f"in {chosen[0].folds_decided} of {chosen[0].folds} folds"
+        lines.append(f"{ESTIMATE} an estimate: the support is proved to be the best one {decided}")
+    scored = [row for row in record.table if math.isfinite(row.cv_error)]
+    if record.estimate and not record.descent and len(scored) < len(record.table):
+        gammas = {row.gamma for row in scored}
+        where = f", all at gamma = {shown(record.gamma)}" if len(gammas) == 1 < len(record.request.gammas) else ""
+        lines.append(f"chosen among {len(scored)} of {len(record.table)} pairs{where}; the others have no estimate")
+    return lines
+
+
 def _print_coefficients(console: Console, record: Record) -> None:
     """The model fitted on all rows, below the pair it belongs to."""
     one, refit = record.one_se, record.refit
@@ -134,15 +157,16 @@ def _print_coefficients(console: Console, record: Record) -> None:
     if one is not None:
         error = marked(shown(one.cv_error), one.estimate)
         console.print(
-            "one-standard-error rule: the smallest tau whose CV error is within "
-            f"{marked(shown(one.standard_error), one.estimate)} of the best",
+            "one-standard-error rule: the smallest tau, then the largest gamma, with a CV error within one standard "
+            f"error ({marked(shown(one.standard_error), one.estimate)}) of the least",
             markup=False,
         )
         console.print(
             f"{pair(one.tau, one.gamma)}, CV error {error} in [{shown(one.lower)}, {shown(one.upper)}]", markup=False
         )
     where = f"tau = {refit.tau}, gamma = {shown(refit.gamma)}"
-    console.print(f"coefficients: the best subset on all rows at {where} ({proof})", markup=False)
+    found = "the best subset" if refit.proved else "the best subset found"
+    console.print(f"coefficients: {found} on all rows at {where} ({proof})", markup=False)
     print_model(console, record.coefficients, record.intercept)
 
 

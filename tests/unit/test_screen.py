@@ -110,6 +110,26 @@ def test_estimates_are_marked(record: Record) -> None:
     assert "~" not in printed(lambda console: print_answer(console, record), 200)
 
 
+def test_what_is_not_proved_is_said(record: Record) -> None:
+    nothing = replace(record.table[0], cv_error=float("inf"), lower=0.0, upper=float("inf"), estimate=True)
+    rows = [replace(row, lower=0.0, upper=float("inf"), estimate=True, folds_decided=0) for row in record.table]
+    rows = [
+        row if row.gamma == record.gamma else replace(nothing, gamma=row.gamma, tau=row.tau, folds_decided=0)
+        for row in rows
+    ]
+    bare = replace(
+        record, status="limit", estimate=True, one_se=None, table=tuple(rows), lower=0.0, upper=float("inf"),
+        request=replace(record.request, time_limit=1.0),
+    )  # fmt: skip
+    text = printed(lambda console: print_answer(console, bare), 200)
+    assert text.startswith("limit reached: best answer so far, nothing proved yet") and "[0, ?]" not in text
+    assert "proved to be the best one in 0 of 5 folds" in text
+    assert f"chosen among 3 of 9 pairs, all at gamma = {record.gamma:.6g}; the others have no estimate" in text
+    assert hints(bare) == ["a longer --time-limit or fewer pairs (--gamma, --tau) let it try and prove more"]
+    bounded = replace(bare, lower=1.0, upper=2.0)
+    assert "bounds valid" in printed(lambda console: print_answer(console, bounded), 200)
+
+
 @pytest.mark.parametrize(
     ("gamma", "tau", "gammas", "taus", "told"),
     [

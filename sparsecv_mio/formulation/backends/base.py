@@ -251,7 +251,10 @@ class Backend(ABC):
             raise BadInput("the gap must not be negative and there must be at least one thread")
         missing = constraints.needs - known[form]
         if missing:
-            raise BadInput(f"backend {self.name}, formulation {form}, does not take: {', '.join(sorted(missing))}")
+            raise BadInput(
+                f"backend {self.name}, formulation {form}, does not take: {', '.join(sorted(missing))}; "
+                "`sparsecv backends` shows which ones do"
+            )
         usable = self.available()
         if not usable.usable:
             hint = f"; {usable.hint}" if usable.hint else ""
