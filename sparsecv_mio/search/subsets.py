@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
@@ -54,6 +55,7 @@ class Subsets:
     cells: dict[tuple[int, int], PathCell] = field(default_factory=dict)
     nodes: int = 0
     plain: list[dict[int, tuple[IntArray, float]]] | None = None
+    rows: dict[tuple[int, int], tuple[PathCell, PathRow]] = field(default_factory=dict)
 
     def solve(self) -> PathRecord:
         """Rounds of growing effort over what is open."""
@@ -133,10 +135,29 @@ class Subsets:
                 progress(Progress(done, total, self.nodes, 0.0, np.inf, self.clock.seconds))
         return {g: rest for g, rest in left.items() if rest}
 
-    def prepare(self, _until: float) -> None:
-        """See to supports of every (gamma, tau), by forward selection."""
-        if self.data is not None and self.plain is None:
-            self.plain = plain_supports(self.data, self.grid.gammas.tolist(), self.grid.taus.tolist())
+    def prepare(self, until: float) -> None:
+        """See to supports of every (gamma, tau), and to rows of the record while there is time."""
+        data = self.data
+        if data is None:
+            return
+        if self.plain is None:
+            self.plain = plain_supports(data, self.grid.gammas.tolist(), self.grid.taus.tolist())
+        for (g, tau), cell in self._known().items():
+            if time.monotonic() > until:
+                break
+            self.rows[g, tau] = cell, self._row(data, float(self.grid.gammas[g]), None, cell, True)
+
+    def _known(self) -> dict[tuple[int, int], PathCell]:
+        """What was found, and a support by forward selection where nothing was."""
+        known = dict(self.cells)
+        for g, found in enumerate(self.plain or []):
+            for tau, (support, value) in found.items():
+                if (g, tau) not in known:
+                    at_hand = self.rows.get((g, tau))
+                    known[g, tau] = at_hand[0] if at_hand is not None else PathCell(
+                        tau, support, 0.0, value, (), (), 0.0, complete=False, branched=False
+                    )
+        return known
 
     def record(self, problem: SparseProblem | None = None) -> PathRecord:
         """The record of what is known now; no kernel is called without the moments of `problem`.
@@ -149,17 +170,16 @@ class Subsets:
         data = self.data
         if data is None:
             raise OutOfTime("no answer yet: the data were still being prepared; give more time")
-        known = dict(self.cells)
-        if len(known) < len(self.grid.gammas) * len(self.grid.taus):
+        if len(self.cells) < len(self.grid.gammas) * len(self.grid.taus):
             self.prepare(self.clock.began)
-        rows = []
+        known, rows = self._known(), []
+        quick = problem is None and self.clock.abandoned.is_set()
         for g, gamma in enumerate(self.grid.gammas.tolist()):
-            for tau, (support, value) in (self.plain[g] if self.plain else {}).items():
-                unknown = PathCell(tau, support, 0.0, value, (), (), 0.0, complete=False, branched=False)
-                known.setdefault((g, tau), unknown)
             at_gamma = problem.with_gamma(gamma) if problem is not None else None
-            quick = problem is None and self.clock.abandoned.is_set()
-            rows += [self._row(data, gamma, at_gamma, known[g, tau], quick) for tau in self.grid.taus.tolist()]
+            for tau in self.grid.taus.tolist():
+                cell, made = known[g, tau], self.rows.get((g, tau))
+                fresh = made is None or made[0] is not cell or not quick
+                rows.append(self._row(data, gamma, at_gamma, cell, quick) if fresh or made is None else made[1])
         done = all(row.proved for row in rows)
         status = "proved" if done else "interrupted" if self.clock.stop.is_set() else "limit"
         asked = self.grid.gammas.tolist(), self.grid.taus.tolist()
