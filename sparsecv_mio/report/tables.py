@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from rich.console import Console
 from rich.text import Text
 
-from sparsecv_mio.certificate.record import PathRecord, PathRow, Record, TableRow, Work
+from sparsecv_mio.certificate.record import OneSe, PathRecord, PathRow, Record, TableRow, Work
 from sparsecv_mio.report.hints import hints
 from sparsecv_mio.report.layout import Column, Row, print_table
 
@@ -114,6 +114,11 @@ def _error_lines(record: Record) -> list[str]:
     else:
         lines.append(f"certified: the least CV error {what} is in {ends}, gap {shown(record.gap, 3)}")
     lines += _estimate_lines(record)
+    known = min(record.table, key=lambda row: row.upper)
+    if record.status != "proved" and known.upper < record.upper:
+        low, high = shown(known.lower, digits), shown(known.upper, digits)
+        where = f"tau = {known.tau}, gamma = {shown(known.gamma)}"
+        lines.append(f"least certified upper bound of any pair: {where}, CV error in [{low}, {high}]")
     better = record.refined
     if better is not None:
         found = marked(shown(better.cv_error, digits), better.estimate)
@@ -157,8 +162,7 @@ def _print_coefficients(console: Console, record: Record) -> None:
     if one is not None:
         error = marked(shown(one.cv_error), one.estimate)
         console.print(
-            "one-standard-error rule: the smallest tau, then the largest gamma, with a CV error within one standard "
-            f"error ({marked(shown(one.standard_error), one.estimate)}) of the least",
+            f"{_rule(one, record)} within one standard error ({marked(shown(one.standard_error), one.estimate)}) of the least",
             markup=False,
         )
         console.print(
@@ -168,6 +172,15 @@ def _print_coefficients(console: Console, record: Record) -> None:
     found = "the best subset" if refit.proved else "the best subset found"
     console.print(f"coefficients: {found} on all rows at {where} ({proof})", markup=False)
     print_model(console, record.coefficients, record.intercept)
+
+
+def _rule(one: OneSe, record: Record) -> str:
+    """The one-standard-error rule in words; one that is not settled counts only what is proved to be within."""
+    if not one.estimate:
+        return "one-standard-error rule: the smallest tau, then the largest gamma, with a CV error"
+    alone = (one.gamma, one.tau) == (record.gamma, record.tau)
+    which = "no simpler pair than the best is" if alone else "the simplest pair"
+    return f"one-standard-error rule, not settled: {which} proved so far to be"
 
 
 def print_model(console: Console, coefficients: Mapping[str, float], intercept: float) -> None:

@@ -102,6 +102,14 @@ def test_the_pair_stands_above_its_coefficients(record: Record) -> None:
     assert lines[at + 1].startswith(f"tau = {record.one_se.tau} feature") and lines[at + 2].startswith("coefficients")
 
 
+def test_a_rule_that_is_not_settled_says_so(record: Record) -> None:
+    assert record.one_se is not None
+    unsettled = replace(record, one_se=replace(record.one_se, estimate=True))
+    text = printed(lambda console: print_answer(console, unsettled), 200)
+    assert "one-standard-error rule, not settled" in text and "smallest tau" not in text
+    assert "the smallest tau, then the largest gamma" in printed(lambda console: print_answer(console, record), 200)
+
+
 def test_estimates_are_marked(record: Record) -> None:
     row = replace(record.table[0], estimate=True)
     marked = replace(record, estimate=True, one_se=None, table=(row, *record.table[1:]))
@@ -126,6 +134,12 @@ def test_what_is_not_proved_is_said(record: Record) -> None:
     assert "proved to be the best one in 0 of 5 folds" in text
     assert f"chosen among 3 of 9 pairs, all at gamma = {record.gamma:.6g}; the others have no estimate" in text
     assert hints(bare) == ["a longer --time-limit or fewer pairs (--gamma, --tau) let it try and prove more"]
+    assert "least certified upper bound" not in text
+    better = replace(rows[0], lower=0.5, upper=0.75)
+    rest = [row for row in rows if (row.gamma, row.tau) != (better.gamma, better.tau)]
+    told = printed(lambda console: print_answer(console, replace(bare, upper=2.0, table=(better, *rest))), 200)
+    where = f"tau = {better.tau}, gamma = {better.gamma:.6g}"
+    assert f"least certified upper bound of any pair: {where}, CV error in [0.5, 0.75]" in told
     bounded = replace(bare, lower=1.0, upper=2.0)
     assert "bounds valid" in printed(lambda console: print_answer(console, bounded), 200)
 
