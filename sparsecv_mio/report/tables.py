@@ -162,7 +162,8 @@ def _print_coefficients(console: Console, record: Record) -> None:
     if one is not None:
         error = marked(shown(one.cv_error), one.estimate)
         console.print(
-            f"{_rule(one, record)} within one standard error ({marked(shown(one.standard_error), one.estimate)}) of the least",
+            f"{_rule(one, record)} within one standard error "
+            f"({marked(shown(one.standard_error), one.estimate)}) of the least",
             markup=False,
         )
         console.print(
