@@ -14,14 +14,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from sparsecv_mio.certificate.codec import read
+from sparsecv_mio.certificate.codec import plain, read
 from sparsecv_mio.certificate.record import DescentStep, Record
 from sparsecv_mio.data.folds import FoldPlan
 from sparsecv_mio.data.standard import StandardData
@@ -259,7 +259,7 @@ class Descent:
     def archive(self) -> State:
         """All that a checkpoint holds: the journal, the row we stand on, the run in progress."""
         journal = {
-            "steps": [asdict(step) for step in self.steps],
+            "steps": [plain(step, DescentStep, "steps") for step in self.steps],
             "proposed": self.proposed, "seen": self.seen, "lined": self.lined, "over": self.over,
             "certain": self.certain, "spent": self.spent, "trial": None,
         }  # fmt: skip
