@@ -42,4 +42,4 @@ def export(
 
     offset, factor = export_one(dataset, to, tau=tau, gamma=weight, scale=scale, intercept=intercept, side=side)
     meaning = f"{to}: ||y - Xb||^2 + (gamma/2) ||b||^2 in the scaled columns = {offset!r} + {factor!r} * objective"
-    return ending.deliver(0, lambda screen: screen.print(meaning, markup=False))
+    return ending.deliver(0, lambda screen: screen.print(meaning, markup=False, soft_wrap=True))

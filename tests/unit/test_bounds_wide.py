@@ -50,10 +50,12 @@ def test_a_planted_support_is_found_without_branching() -> None:
 
 def test_more_features_than_the_working_set_began_with() -> None:
     rng = np.random.default_rng(2)
-    X = rng.standard_normal((30, 1100))
-    data = standardize(Dataset.from_arrays(X, X[:, 0] + 0.3 * rng.standard_normal(30)))
-    table = compute_bounds(data, make_folds("2", data.dataset), [1.0], [400])
-    assert (table.lower <= table.upper).all() and (table.objective_lower <= table.objective_upper).all()
+    X = rng.standard_normal((8, 1100))
+    X -= X.mean(axis=0)
+    fold = WideFold(X[:6], X[:6, 0] - X[:6, 0].mean(), X[6:], X[6:, 0])
+    fold.try_supports([np.arange(300)])
+    seen = fold.look(300)
+    assert 0.0 <= seen.lower <= seen.upper < np.inf and len(fold.near.chosen) == min(1100, 4 * 300 + 80)
 
 
 @pytest.mark.slow
