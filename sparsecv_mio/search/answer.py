@@ -108,7 +108,8 @@ def all_rows_fit(
     all_known = cell.complete and len(cell.candidates) <= MOST_REFITS
     lower = min(one.objective - one.error for one in fits) if all_known and not quick else cell.lower
     lower = min(max(lower, 0.0), fit.objective)
-    proved = all_known or upper - lower <= max(gap, 1e-9) * upper
+    # that all candidates are known is no proof where one of them cannot be valued
+    proved = np.isfinite(upper) and upper - lower <= max(gap, 1e-9) * upper + (2.0 * fit.error if all_known else 0.0)
     refit = Refit(gamma, cell.tau, fit.objective * unit, lower * unit, upper * unit, bool(proved))
     return refit, names_of(data, fit.support), coefficients, intercept
 
