@@ -72,7 +72,7 @@ class VendorCells:
         if relaxation is not None:
             first = [*first, np.argsort(-np.abs(relaxation.slope**2 / relaxation.w), kind="stable")[:size]]
         known = [_filled(np.intersect1d(s, useful), size, useful, []) for s in first if len(s) <= size]
-        fits = [(problem.ridge(s)[1], tuple(s.tolist())) for s in known if s is not None]
+        fits = [(_value(problem, s), tuple(s.tolist())) for s in known if s is not None]
         start = Start(min(fits)[1], "incumbent") if fits else None
         inside, dropped, advice = self.advice(problem, relaxation, min(fits)[0] if fits else np.inf)
         dropped = np.union1d(dropped, constant)
@@ -91,7 +91,7 @@ class VendorCells:
             start, advice = None, Advice(points=advice.points)
             nodes += outcome.nodes
             lower = lower if found else max(outcome.lower, 0.0)
-            if found and outcome.lower > min(problem.ridge(s)[1] for s in found) * (1.0 + KEEP_RTOL) + slack(problem):
+            if found and outcome.lower > min(_value(problem, s) for s in found) * (1.0 + KEEP_RTOL) + slack(problem):
                 complete = True
                 break
             if outcome.incumbent is None or outcome.stop in (Stop.TIME, Stop.NODES, Stop.INTERRUPTED):
@@ -132,8 +132,20 @@ class VendorCells:
     def remember(self, problem: SparseProblem, support: IntArray) -> None:
         """Keep the coefficients of a support as a cut point for other cells."""
         point = np.zeros(problem.q)
-        point[support] = problem.ridge(support)[0]
+        try:
+            point[support] = problem.ridge(support)[0]
+        except np.linalg.LinAlgError:  # singular to rounding: nothing to learn from it
+            return
         self.points.append(point)
+
+
+def _value(problem: SparseProblem, support: IntArray) -> float:
+    """f of a support, +inf (unknown) where its columns are collinear to rounding."""
+    try:
+        value = problem.ridge(support)[1]
+    except np.linalg.LinAlgError:
+        return float("inf")
+    return value if -slack(problem) <= value <= problem.yy + slack(problem) else float("inf")
 
 
 def slack(problem: SparseProblem) -> float:
@@ -155,8 +167,9 @@ def _filled(support: IntArray, size: int, useful: IntArray, found: list[IntArray
 
 def _as_cell(problem: SparseProblem, tau: int, found: list[IntArray], lower: float, complete: bool) -> PathCell:
     """Put candidates into the form the native engine answers in."""
-    values = [problem.ridge(s)[1] for s in found]
+    values = [_value(problem, s) for s in found]
     best = int(np.argmin(values))
+    complete = complete and bool(np.isfinite(values).all())
     margin = values[best] * KEEP_RTOL + slack(problem)
     kept = [i for i, value in enumerate(values) if value <= values[best] + margin] if complete else []
     return PathCell(
