@@ -7,7 +7,14 @@ import math
 from sparsecv_mio.certificate.record import Record
 
 LEAST_GAMMAS = 5  # of a range that a hint proposes
+WHOLE_LIMIT = 0.95  # of a time limit, from which on it is the limit that ended a run
 NO_RIDGE = 1e-6  # a smaller weight changes nothing any more: an edge there is natural
+
+
+def ended_by_itself(record: Record) -> bool:
+    """Whether a run without a proof ended before its time: a longer limit would change nothing."""
+    limit = record.request.time_limit
+    return record.status == "limit" and (limit is None or record.work.seconds < WHOLE_LIMIT * limit)
 
 
 def hints(record: Record) -> list[str]:
@@ -16,6 +23,11 @@ def hints(record: Record) -> list[str]:
     tau = p is a natural edge, and so is a tau that the rows of a training set allow no more of. Where some pairs have
     no CV error at all, an edge says nothing about them.
     """
+    if ended_by_itself(record) and not record.descent:
+        return [
+            "more time would prove no more: the method had no step left, or its MIO budget was spent; a larger gamma, "
+            "a smaller tau or fewer columns are easier to prove"
+        ]
     if record.estimate and not record.descent and not all(math.isfinite(row.cv_error) for row in record.table):
         limited = record.request.time_limit is not None
         return ["a longer --time-limit or fewer pairs (--gamma, --tau) let it try and prove more"] if limited else []

@@ -11,7 +11,7 @@ from rich.console import Console
 from rich.text import Text
 
 from sparsecv_mio.certificate.record import OneSe, PathRecord, PathRow, Record, TableRow, Work
-from sparsecv_mio.report.hints import hints
+from sparsecv_mio.report.hints import ended_by_itself, hints
 from sparsecv_mio.report.layout import Column, Row, print_table
 
 if TYPE_CHECKING:
@@ -84,6 +84,8 @@ def print_answer(console: Console, record: Record, brief: bool = False) -> None:
         Only the answer: no table by tau, no work, no hints.
     """
     word, colour = MEANING[record.status]
+    if ended_by_itself(record):
+        word = word.replace("limit reached", "ended without a proof")
     if _unbounded(record):
         word = word.replace("bounds valid", "nothing proved yet")
     console.print(Text.assemble((word, f"bold {colour}"), f"   {pair(record.tau, record.gamma)}"))

@@ -118,6 +118,13 @@ def test_estimates_are_marked(record: Record) -> None:
     assert "~" not in printed(lambda console: print_answer(console, record), 200)
 
 
+def test_a_run_that_ended_by_itself_does_not_blame_its_limit(record: Record) -> None:
+    for limit in (None, 60.0):
+        ended = replace(record, status="limit", request=replace(record.request, time_limit=limit))
+        assert printed(lambda console: print_answer(console, ended), 200).startswith("ended without a proof: best")  # noqa: B023
+        assert len(hints(ended)) == 1 and hints(ended)[0].startswith("more time would prove no more")
+
+
 def test_what_is_not_proved_is_said(record: Record) -> None:
     nothing = replace(record.table[0], cv_error=float("inf"), lower=0.0, upper=float("inf"), estimate=True)
     rows = [replace(row, lower=0.0, upper=float("inf"), estimate=True, folds_decided=0) for row in record.table]
@@ -127,7 +134,7 @@ def test_what_is_not_proved_is_said(record: Record) -> None:
     ]
     bare = replace(
         record, status="limit", estimate=True, one_se=None, table=tuple(rows), lower=0.0, upper=float("inf"),
-        request=replace(record.request, time_limit=1.0),
+        request=replace(record.request, time_limit=1.0), work=replace(record.work, seconds=1.1),
     )  # fmt: skip
     text = printed(lambda console: print_answer(console, bare), 200)
     assert text.startswith("limit reached: best answer so far, nothing proved yet") and "[0, ?]" not in text
