@@ -30,6 +30,7 @@ from sparsecv_mio.formulation.backends.native.path import PathCell, PathResult
 from sparsecv_mio.formulation.constraints import SideConstraints
 from sparsecv_mio.formulation.outcome import Advice, Limits, Start, Stop
 from sparsecv_mio.problem.problem import FloatArray, SparseProblem
+from sparsecv_mio.search.candidates import fit_from_moments
 from sparsecv_mio.units import KEEP_RTOL, TIE_RTOL
 
 IntArray = NDArray[np.int64]
@@ -140,11 +141,9 @@ class VendorCells:
 
 
 def _value(problem: SparseProblem, support: IntArray) -> float:
-    """f of a support, +inf (unknown) where its columns are collinear to rounding."""
-    try:
-        value = problem.ridge(support)[1]
-    except np.linalg.LinAlgError:
-        return float("inf")
+    """At least f of a support, by the rounding of its moments; +inf (unknown) where they have lost their digits."""
+    _, value, error = fit_from_moments(problem, support)
+    value += error
     return value if -slack(problem) <= value <= problem.yy + slack(problem) else float("inf")
 
 
