@@ -194,7 +194,10 @@ class Optimality:
         for fold, words in islice(found, 3):
             self.checks.that(False, f"chosen_folds[{fold}].support", words)
         part = "no exchange of one column and no other support of the record fits a decided fold better"
-        self.checks.part(part, before)
+        if decided:
+            self.checks.part(part, before)
+        else:
+            self.checks.reread.append("supports of the reported pair: none of its folds is decided")
 
 
 def check_refined(checks: Checks, record: Record) -> None:

@@ -80,6 +80,16 @@ def test_a_true_record_passes_with_the_caveat(spec: str) -> None:
     assert verify(rebuilt, data()).failures == ()
 
 
+def test_supports_of_open_folds_are_only_read() -> None:
+    cut = cross_validate(
+        data(), make_folds("4", data(), 1), gammas=[0.05], taus=[2], method="grid", mio_budget=0, threads=1
+    )
+    assert not cut.chosen_folds.decided.any()
+    report = verify(cut, data())
+    assert report.failures == () and not any("no exchange" in part for part in report.verified)
+    assert "supports of the reported pair: none of its folds is decided" in report.reread
+
+
 @pytest.mark.parametrize("spec", ["4", "loo"])
 def test_supports_that_are_best_on_the_held_out_rows_are_caught(spec: str) -> None:
     true = record(spec)
