@@ -30,6 +30,7 @@ IntArray = NDArray[np.int64]
 Source = Callable[[Sequence[int]], Iterator[tuple[int, Moments]]]
 NATIVE = "native"
 UNLIMITED = 1 << 62
+NEAR_TIES_NODES = 1 << 20  # of our own trees, where a vendor leaves near ties
 STORE_BYTES = 1 << 28
 
 
@@ -120,20 +121,31 @@ class CellSolver(FoldJob):
         g, t, fold = where
         if self.cells.final[where]:  # decided since it was picked, or at the first look
             return 0
-        made = self.store.get(fold)
+        made, tau = self.store.get(fold), int(self.taus[t])
         here = made.problem.with_gamma(float(self.gammas[g]))
         if self.backend == NATIVE:
-            result = self.trees(here, fold, g, [int(self.taus[t])], first, effort)
-        elif self.oracles is None:
-            result = self.vendor.solve(here, int(self.taus[t]), first)
+            result = self.trees(here, fold, g, [tau], first, effort)
         else:
-            first = self.oracles.named(g, int(self.taus[t]), fold) + first
-            result = self.oracles.solve(here, g, [int(self.taus[t])], first, self._by_vendor, dear=True, restrict=False)
+            result = self._by_vendor(here, g, tau, fold, first)
         self.settle(fold, g, np.array([t]), here, made.rows, result)
         return result.nodes
 
-    def _by_vendor(self, problem: SparseProblem, taus: list[int], starts: list[IntArray]) -> PathResult:
-        return self.vendor.solve(problem, taus[0], starts)
+    def _by_vendor(self, problem: SparseProblem, g: int, tau: int, fold: int, first: list[IntArray]) -> PathResult:
+        """A vendor's answer; near ties that it cannot tell apart are listed by our own trees."""
+
+        def solved(problem: SparseProblem, taus: list[int], starts: list[IntArray]) -> PathResult:
+            return self.vendor.solve(problem, taus[0], starts)
+
+        if self.oracles is None:
+            result = solved(problem, [tau], first)
+        else:
+            first = self.oracles.named(g, tau, fold) + first
+            result = self.oracles.solve(problem, g, [tau], first, solved, dear=True, restrict=False)
+        cell = result.cells[tau]
+        if cell.complete or not result.finished:
+            return result
+        own = self.trees(problem, fold, g, [tau], [cell.support, *first], NEAR_TIES_NODES)
+        return PathResult(own.cells, result.nodes + own.nodes, own.finished)
 
     def starts(self, where: Where) -> list[IntArray]:
         """Supports known for the cell, for its neighbours in tau and gamma, and for the next folds at the same pair."""

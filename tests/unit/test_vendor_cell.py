@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 
+from sparsecv_mio.data.dataset import Dataset
+from sparsecv_mio.data.folds import make_folds
 from sparsecv_mio.formulation.outcome import Limits
 from sparsecv_mio.problem.problem import SparseProblem
 from sparsecv_mio.search import vendor_cell
+from sparsecv_mio.search.driver import cross_validate
 from sparsecv_mio.search.vendor_cell import VendorCells
 
 
@@ -28,3 +32,18 @@ def test_it_is_no_point_to_cut_at() -> None:
     cells = VendorCells("highs", Limits, lambda: False)
     cells.remember(far_from_the_origin(), np.array([0, 1]))
     assert len(cells.points) == 0
+
+
+@pytest.mark.parametrize("method", ["grid", "joint"])
+def test_near_ties_that_a_vendor_leaves_are_listed_by_our_own_trees(method: str) -> None:
+    pytest.importorskip("highspy", reason="HiGHS is not installed")
+    a = [-0.3671, -1.6379, 0.0258, 1.1266, -0.7264, 1.6279]
+    b = np.array([-2.3245, 0.2766, -0.1144, -0.0582, 1.1595, -0.8081])
+    c = np.array([0.5822, -0.8066, 0.6203, -0.6028, -1.3161, -0.3488])
+    y = [0.6674, -0.3188, 1.2167, -0.4563, 0.1081, -1.5969]
+    data = Dataset.from_arrays(np.column_stack([a, b, c, -c, -c, b]), y)  # three copies of one column, two of another
+    record = cross_validate(
+        data, make_folds("holdout:0.4", data, 3), gammas=[5e-6], taus=[4], scale="variance", method=method,
+        backend="highs", gap=0.0, threads=1,
+    )  # fmt: skip
+    assert record.status == "proved" and record.chosen_folds.decided.all()
