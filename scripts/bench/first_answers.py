@@ -94,15 +94,15 @@ def one_size(n: int, p: int, options: argparse.Namespace) -> list[list[object]]:
     ratios["last pass"] = [(values / values[-1]).reshape(len(found), -1)]
     lines: list[list[object]] = []
     for at, (wall, cpu, paths) in enumerate(found):
-        error = sum(mine.held_out for mine in paths) * data.y_unit**2 / n
-        g, t = np.unravel_index(int(np.argmin(error)), error.shape)
+        error = np.sum([mine.held_out for mine in paths], axis=0) * data.y_unit**2 / n
+        best_g, best_t = (int(i) for i in np.unravel_index(int(np.argmin(error)), error.shape))
         shares: list[object] = []
         for name in ("exact", "restarts"):
             ratio = np.concatenate([part[at] for part in ratios[name]]) if ratios[name] else np.zeros(0)
             known = ratio[np.isfinite(ratio)]
             shares += [f"{np.mean(known > EQUAL):.2%} of {len(known)}" if len(known) else "", _worst(known)]
         shares += [f"{np.mean(ratios['last pass'][0][at] > EQUAL):.2%}", _worst(ratios["last pass"][0][at])]
-        lines.append([f"{n} x {p}", at + 1, wall, cpu, *shares, float(error[g, t]), taus[t]])
+        lines.append([f"{n} x {p}", at + 1, wall, cpu, *shares, float(error[best_g, best_t]), taus[best_t]])
     return lines
 
 
@@ -121,7 +121,8 @@ def main() -> int:
     options = parser.parse_args()
     warm = Dataset.from_arrays(*synthetic(60, 10, 2, 0))
     list(first_supports(standardize(warm), make_folds("5", warm), Grid.of([0.1, 1.0], [1, 2, 3], 10)))
-    lines = [line for size in options.sizes for line in one_size(*map(int, size.split("x")), options)]
+    sizes = [tuple(map(int, size.split("x"))) for size in options.sizes]
+    lines = [line for n, p in sizes for line in one_size(n, p, options)]
     head = [
         "rows x columns", "pass", "wall s", "CPU s", "missed: exact", "worst", "missed: restarts", "worst",
         "missed: last pass", "worst", "least CV error", "tau",
