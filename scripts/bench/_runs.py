@@ -6,12 +6,15 @@ import time
 from collections.abc import Sequence
 from typing import Any
 
-from _common import INSTANCES, TARGETS, centred, np, synthetic
+from _common import INSTANCES, TARGETS, centred, synthetic
 
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.folds import make_folds
 from sparsecv_mio.data.readers import read_dataset
 from sparsecv_mio.search.driver import cross_validate
+from sparsecv_mio.search.warmup import warm_up
+
+__all__ = ["HEAD", "held", "run", "warm_up", "wide"]
 
 HEAD = ["data", "folds", "gamma", "tau", "status", "best tau", "CV error", "gap", "decided", "mios", "nodes", "seconds"]
 
@@ -25,16 +28,6 @@ def wide(seed: int = 0) -> Dataset:
     """Synthetic data with n = 200, p = 1000, ten unit coefficients, SNR 5, columns of unit length."""
     X, y = synthetic(200, 1000, 10, seed)
     return Dataset.from_arrays(*centred(X, y, length=1.0))
-
-
-def warm_up() -> None:
-    """Compile or load every kernel, on data too small to time: columns few and many, folds of one row and of more."""
-    rng = np.random.default_rng(0)
-    for n, p in ((30, 5), (12, 20)):
-        data = Dataset.from_arrays(rng.standard_normal((n, p)), rng.standard_normal(n))
-        for spec in ("loo", "3"):
-            for method in ("rounds", "joint"):
-                cross_validate(data, make_folds(spec, data), gammas=(0.01, 1.0), taus=(1, 2, 3), method=method)
 
 
 def run(

@@ -44,6 +44,7 @@ COMMANDS = {
     "iacv": "sparsecv_mio.cli.iacv",
     "treecv": "sparsecv_mio.cli.treecv",
     "glru": "sparsecv_mio.cli.glru",
+    "warmup": "sparsecv_mio.cli.warmup",
 }
 EXIT_CODES = (
     "Exit codes: 0 proved, 1 verification failed, 2 bad input, 3 limit reached (bounds valid, answer printed), "

@@ -274,7 +274,7 @@ def run(s, copy_prev, copy_next, keep, slack, max_nodes):
             continue
         # folds that may still win at the smallest size of the range
         new = level + 1
-        kept = 0
+        kept = np.int64(0)  # a plain 0 is a type of its own: what is called with it would be compiled twice
         for a in range(count):
             i = s.fold[level, a]
             hope = False

@@ -18,7 +18,9 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
+from sparsecv_mio.kernels.dense import put
 from sparsecv_mio.kernels.perspective import relax
+from sparsecv_mio.kernels.perspective_newton import NONE
 
 NEAR = 0.01  # accuracy of a relaxation, of the gap
 TARGET = 0.15  # accepted relative error of F(b_t) - zeta: second order in the bound
@@ -26,12 +28,10 @@ FAR = 1e6
 
 
 @njit(cache=True, nogil=True)
-def solve(G, c, yy, lipschitz, free, k, accuracy, max_steps, b, g, best_b, best_g):
-    """`relax` at the root, to an absolute accuracy; b is the start and is overwritten. Returns dual, primal, steps."""
+def absolute(yy, accuracy):
+    """Bar and relative accuracy that make `relax` solve to an absolute accuracy."""
     far = FAR * max(yy, 1e-300)
-    return relax(
-        G, c, yy, lipschitz, free, 0, free, free.shape[0], k, far, accuracy / far, max_steps, b, g, best_b, best_g
-    )
+    return far, accuracy / far
 
 
 @njit(cache=True, nogil=True)
@@ -66,8 +66,10 @@ def allowance(rounding, prior, length, b):
 def augmented(G, c, yy, X, u, t, G_t, c_t):
     """Add t times the rows (X, u) to a problem; returns `yy + t u'u`. O(N f^2)."""
     f = c.shape[0]
-    G_t[:] = G
-    c_t[:] = c
+    for j in range(f):
+        c_t[j] = c[j]
+        for e in range(f):
+            G_t[j, e] = G[j, e]
     total = yy
     for i in range(X.shape[0]):
         total += t * u[i] * u[i]
@@ -136,9 +138,11 @@ def least_squares(G, c, yy, k, X, u, ubar, zeta, centre, rounds, max_steps, leng
     free = np.arange(f)
     G_t = np.empty((f, f))
     c_t = np.empty(f)
-    b = centre.copy()
+    b = np.empty(f)
+    put(centre, b)
     g = np.empty(f)
-    best_b = centre.copy()
+    best_b = np.empty(f)
+    put(centre, best_b)
     best_g = np.empty(f)
     gap = max(ubar - zeta, 1e-14 * yy)
     bound = 0.0
@@ -147,7 +151,10 @@ def least_squares(G, c, yy, k, X, u, ubar, zeta, centre, rounds, max_steps, leng
     t = 1.0
     for _ in range(rounds):
         total = augmented(G, c, yy, X, u, t, G_t, c_t)
-        d, p, _ = solve(G_t, c_t, total, gershgorin(G_t), free, k, 0.003 * gap, max_steps, b, g, best_b, best_g)
+        far, near = absolute(total, 0.003 * gap)
+        d, p, _ = relax(
+            G_t, c_t, total, gershgorin(G_t), free, NONE, free, f, k, far, near, max_steps, b, g, best_b, best_g
+        )
         slip = allowance(rounding, prior, length, best_b)
         bound = max(bound, (d - ubar - slip) / t - rounding * size_of_rows(X, u, best_b, norm))
         excess = p - t * squares(X, u, best_b) - zeta
@@ -166,7 +173,7 @@ def least_squares(G, c, yy, k, X, u, ubar, zeta, centre, rounds, max_steps, leng
         t = new
         if t > 1e8 or t < 1e-8:
             break
-        b[:] = best_b
+        put(best_b, b)
     return bound
 
 
@@ -197,7 +204,8 @@ def most_squares(M, w, c, yy, k, X, u, ubar, zeta, reach, centre, shares, max_st
     free = np.arange(f)
     G_t = np.empty((f, f))
     c_t = np.empty(f)
-    start = centre.copy()
+    start = np.empty(f)
+    put(centre, start)
     b = np.empty(f)
     g = np.empty(f)
     best_b = np.empty(f)
@@ -220,8 +228,9 @@ def most_squares(M, w, c, yy, k, X, u, ubar, zeta, reach, centre, shares, max_st
             c_t[i] *= root[i]
             b[i] = start[i] / root[i]
         now = squares(X, u, start)
-        d, p, _ = solve(
-            G_t, c_t, total + lift, gershgorin(G_t), free, k, 0.003 * (gap + t * now), max_steps, b, g, best_b, best_g
+        far, near = absolute(total + lift, 0.003 * (gap + t * now))
+        d, p, _ = relax(
+            G_t, c_t, total + lift, gershgorin(G_t), free, NONE, free, f, k, far, near, max_steps, b, g, best_b, best_g
         )
         for j in range(f):
             best_b[j] *= root[j]
@@ -230,7 +239,7 @@ def most_squares(M, w, c, yy, k, X, u, ubar, zeta, reach, centre, shares, max_st
         if value < bound:
             bound = value
             rising = 0
-            start[:] = best_b
+            put(best_b, start)
         else:
             rising += 1
             if rising == 2:

@@ -7,6 +7,22 @@ from numba import njit
 
 
 @njit(cache=True, nogil=True)
+def put(source, target):
+    """Copy a vector into another; `target[:] = source` compiles a message about shapes, a second of work."""
+    for i in range(source.shape[0]):
+        target[i] = source[i]
+
+
+@njit(cache=True, nogil=True)
+def times(a, b):
+    """Entrywise product of two vectors."""
+    out = np.empty(a.shape[0])
+    for i in range(a.shape[0]):
+        out[i] = a[i] * b[i]
+    return out
+
+
+@njit(cache=True, nogil=True)
 def cholesky_in_place(A, size):
     """Overwrite the lower triangle of `A[:size, :size]` by its Cholesky factor; False if not positive. O(size^3/3)."""
     for j in range(size):

@@ -19,45 +19,51 @@ from sparsecv_mio.kernels.conic import (
     squares_over_ball,
 )
 from sparsecv_mio.kernels.curvature import dominated, sharpen
-from sparsecv_mio.kernels.dense import cholesky_in_place, cholesky_solve, support_value
+from sparsecv_mio.kernels.dense import cholesky_in_place, cholesky_solve, put, support_value, times
 from sparsecv_mio.kernels.fold_rows import bound_rows
-from sparsecv_mio.kernels.perspective import DROPPED, FREE, INSIDE, relax
+from sparsecv_mio.kernels.perspective import DROPPED, FREE, INSIDE, largest, relax
+from sparsecv_mio.kernels.perspective_newton import NONE
 from sparsecv_mio.kernels.reduction import normalise, reduce_problem
 
 SHARPNESS = 20.0
+FEW_STEPS = np.int64(3)  # of sharpening
 SHARP_COLUMNS = 300  # more columns than this keep the w they come with: sharpening costs O(f^3)
-SOLVE_STEPS = 400
+SOLVE_STEPS = np.int64(400)
 ACCURACY = 1e-4  # of the gap to the incumbent
 PASSES = 5
 WORTH = 1.0
-NOTHING, ROWS, TOGETHER, EXACT = 0, 1, 2, 3  # which bound an end comes from
+NOTHING, ROWS, TOGETHER, EXACT = 0.0, 1.0, 2.0, 3.0  # which bound an end comes from; floats, as where they are kept
 DO_REDUCE, DO_ROWS, DO_TOGETHER, DO_ENDS = 1, 2, 4, 8
 SHARES = np.array([0.5, 0.7, 0.3, 0.85, 0.15, 0.95])
 
 
 @njit(cache=True, nogil=True)
 def top_sum(values, k):
-    """Sum of the k largest entries. O(q log q)."""
-    s = 0.0
-    ordered = np.sort(values)
-    for a in range(min(k, ordered.shape[0])):
-        s += ordered[ordered.shape[0] - 1 - a]
-    return s
+    """Sum of the k largest entries. O(q + k * moves)."""
+    k = min(k, values.shape[0])
+    return largest(values, values.shape[0], k, np.empty(k))
 
 
 @njit(cache=True, nogil=True)
 def take_support(M, c, yy, status, free, b, k, best, supports, work, x, index):
     """Try the columns inside plus the largest entries of b as the support of the size; keep it if it is better."""
     q = c.shape[0]
-    size = 0
+    size = NONE
     for j in range(q):
         if status[j] == INSIDE:
             index[size] = j
             size += 1
-    want = k - size
-    order = np.argsort(-np.abs(b))
-    for a in range(want):
-        index[size] = free[order[a]]
+    f = b.shape[0]
+    taken = np.zeros(f)
+    while size < k:
+        pick = 0
+        most = -1.0
+        for a in range(f):
+            if taken[a] == 0.0 and abs(b[a]) > most:
+                most = abs(b[a])
+                pick = a
+        taken[pick] = 1.0
+        index[size] = free[pick]
         size += 1
     value = support_value(M, 0.0, c, yy, index, size, work, x)
     if value < best[k]:
@@ -71,10 +77,13 @@ def take_support(M, c, yy, status, free, b, k, best, supports, work, x, index):
 def screen(g, free, k, gap, status):
     """Fix free columns by the dual point g (w = 1); returns how many (docs/theory/bounds.md 3). O(f log f)."""
     f = free.shape[0]
-    d = g * g
-    ordered = np.sort(d)
-    inner = ordered[f - k]
-    outer = ordered[f - k - 1]
+    d = np.empty(f)
+    for a in range(f):
+        d[a] = g[a] * g[a]
+    heap = np.empty(k + 1)
+    largest(d, f, k + 1, heap)
+    inner = heap[k - 1]
+    outer = heap[k]
     fixed = 0
     for a in range(f):
         if inner - d[a] > gap:
@@ -87,19 +96,24 @@ def screen(g, free, k, gap, status):
 
 
 @njit(cache=True, nogil=True)
-def members(status, kind):
-    """Columns of one status, ascending."""
-    count = 0
+def members(status):
+    """The free columns and those inside, ascending."""
+    f, i = 0, 0
     for j in range(status.shape[0]):
-        if status[j] == kind:
-            count += 1
-    out = np.empty(count, dtype=np.int64)
-    count = 0
+        if status[j] == FREE:
+            f += 1
+        elif status[j] == INSIDE:
+            i += 1
+    free, inside = np.empty(f, dtype=np.int64), np.empty(i, dtype=np.int64)
+    f, i = 0, 0
     for j in range(status.shape[0]):
-        if status[j] == kind:
-            out[count] = j
-            count += 1
-    return out
+        if status[j] == FREE:
+            free[f] = j
+            f += 1
+        elif status[j] == INSIDE:
+            inside[i] = j
+            i += 1
+    return free, inside
 
 
 @njit(cache=True, nogil=True)
@@ -134,7 +148,7 @@ def leverages(M, c, X):
 def one_support(M, c, status, k, X, u, prior, rounding, lo, hi, work, x, index):
     """Predictions of the only support left (INSIDE, and FREE if all of those fit) into `lo, hi`. False if singular."""
     q = c.shape[0]
-    size = 0
+    size = NONE
     inside = 0
     for j in range(q):
         if status[j] == INSIDE:
@@ -259,7 +273,7 @@ def narrow(
     status = np.zeros(q, dtype=np.int8)
     size = k
     slip = allowance(rounding, prior, root, b)
-    take_support(M, c, yy, status, free, b * root, size, best, supports, work, x, index)
+    take_support(M, c, yy, status, free, times(b, root), size, best, supports, work, x, index)
     level = best[size] * (1.0 + tie) + slip
     lower = dual - slip
     now_M, now_c, now_yy, now_X, now_u, now_w = M, c, yy, X, u, w
@@ -267,8 +281,7 @@ def narrow(
     for _ in range(passes):
         if not np.isfinite(level) or screen(g, free, k, level + slip - dual, status) == 0:
             break
-        left = members(status, FREE)
-        inside = members(status, INSIDE)
+        left, inside = members(status)
         k = size - inside.shape[0]
         f = left.shape[0]
         if k <= 0 or k >= f:
@@ -282,22 +295,23 @@ def narrow(
         now_M, now_c, now_yy, now_X, now_u, ok = reduce_problem(M, c, yy, X, u, inside, free)
         if fresh:
             sharpened = f
-            if sharpen(now_M, now_w, SHARPNESS, 3) < 0:
+            if sharpen(now_M, now_w, SHARPNESS, FEW_STEPS) < 0:
                 ok = ok and dominated(now_M, 0.9, now_w)
         if not ok:
             level = np.inf
             break
         G, cn, Xn, root = normalise(now_M, now_c, now_X, now_w)
-        start /= root
-        b = start.copy()
-        g = np.empty(f)
+        b, g = np.empty(f), np.empty(f)
+        for a in range(f):
+            start[a] /= root[a]
+            b[a] = start[a]
         bar = min(best[size], now_yy)
         dual, primal, _ = relax(
-            G, cn, now_yy, gershgorin(G), free, 0, np.arange(f), f, k, bar, ACCURACY, SOLVE_STEPS, start, x[:f], b, g
+            G, cn, now_yy, gershgorin(G), free, NONE, np.arange(f), f, k, bar, ACCURACY, SOLVE_STEPS, start, x[:f], b, g
         )
         slip = max(slip, allowance(rounding, prior, root, b))
         lower = max(lower, dual - slip)
-        take_support(M, c, yy, status, free, b * root, size, best, supports, work, x, index)
+        take_support(M, c, yy, status, free, times(b, root), size, best, supports, work, x, index)
         level = best[size] * (1.0 + tie) + slip
     return (
         status, free, k, now_M, now_c, now_yy, now_X, now_u, now_w, G, cn, Xn, root, b, dual, primal, lower, level, slip
@@ -355,6 +369,9 @@ def run(M, c, yy, X, u, w, sizes, work_mode, rounds, sharp, tie, rounding, best,
     G, cn, Xn, root = normalise(M, c, X, w)
     top = gershgorin(G)
     root_yy = np.sqrt(yy)
+    reach_of = np.empty(q)
+    for j in range(q):
+        reach_of[j] = 1.0 / w[j]
     norm = root_yy  # ||b*|| in normal form: b*'diag(w) b* <= b*'M b* <= yy
     start = np.zeros(q)
     g = np.empty(q)
@@ -367,14 +384,14 @@ def run(M, c, yy, X, u, w, sizes, work_mode, rounds, sharp, tie, rounding, best,
     broken = 0
     for place in range(sizes.shape[0]):
         k = sizes[place]
-        start[:] = root_b
+        put(root_b, start)
         dual, primal, _ = relax(
             G,
             cn,
             yy,
             top,
             everything,
-            0,
+            NONE,
             everything,
             q,
             k,
@@ -386,7 +403,7 @@ def run(M, c, yy, X, u, w, sizes, work_mode, rounds, sharp, tie, rounding, best,
             root_b,
             root_g,
         )
-        prior = root_yy * (1.0 + 2.0 * np.sqrt(top_sum(1.0 / w, k)))
+        prior = root_yy * (1.0 + 2.0 * np.sqrt(top_sum(reach_of, k)))
         (
             status, free, kf, M_f, c_f, yy_f, X_f, u_f, w_f, G_f, cn_f, Xn_f, root_f, b_f, dual_f, primal_f,
             lower, level, slip,
@@ -409,19 +426,25 @@ def run(M, c, yy, X, u, w, sizes, work_mode, rounds, sharp, tie, rounding, best,
                 low, high = blurred(low, high, N, rounding, prior)
                 settle(out[place], low, high, EXACT, EXACT)
                 out[place, 7] = 0.0
-                rows[place, :, 0] = lo
-                rows[place, :, 1] = hi
+                for i in range(N):
+                    rows[place, i, 0] = lo[i]
+                    rows[place, i, 1] = hi[i]
             continue
         out[place, 6] = squares(Xn_f, u_f, b_f)
         goal = level + slip
         low, high, low_code, high_code = 0.0, np.inf, NOTHING, NOTHING
         if work_mode & DO_ROWS:
-            targets = np.full(N, np.nan) if work_mode & DO_ENDS else u_f
+            targets, shift = np.empty(N), np.empty(N)
+            for i in range(N):
+                targets[i] = np.nan if work_mode & DO_ENDS else u_f[i]
+                shift[i] = u[i] - u_f[i]
             bound_rows(
-                G_f, cn_f, yy_f, Xn_f, u - u_f, targets, kf, goal, dual_f, b_f, root_f, free, prior, norm, rounding,
+                G_f, cn_f, yy_f, Xn_f, shift, targets, kf, goal, dual_f, b_f, root_f, free, prior, norm, rounding,
                 rounds, SOLVE_STEPS, moved, rows[place],
             )  # fmt: skip
-            low, high = distances(u, rows[place, :, 0], rows[place, :, 1])
+            for i in range(N):
+                lo[i], hi[i] = rows[place, i, 0], rows[place, i, 1]
+            low, high = distances(u, lo, hi)
             low_code, high_code = ROWS, ROWS
         if work_mode & DO_TOGETHER:
             K, ridge, ok = leverages(M_f, c_f, X_f)
@@ -448,17 +471,26 @@ def run(M, c, yy, X, u, w, sizes, work_mode, rounds, sharp, tie, rounding, best,
             )
             if value > low:
                 low, low_code = value, TOGETHER
-            reach = np.linalg.eigvalsh(K)[-1] * (1.0 + 1e-9) + 1e-14 * np.trace(K) + 1e-300
+            trace, longest = 0.0, 0.0
+            for i in range(N):
+                trace += K[i, i]
+            unit = np.ones(f)
+            for j in range(f):
+                longest = max(longest, root_f[j])
+            reach = np.linalg.eigvalsh(K)[-1] * (1.0 + 1e-9) + 1e-14 * trace + 1e-300
             value = most_squares(
-                M_f, w_f, c_f, yy_f, kf, X_f, u_f, goal, primal_f, reach, b_f * root_f, SHARES, SOLVE_STEPS, np.ones(f),
-                prior, norm * root_f.max(), rounding,
+                M_f, w_f, c_f, yy_f, kf, X_f, u_f, goal, primal_f, reach, times(b_f, root_f), SHARES, SOLVE_STEPS, unit,
+                prior, norm * longest, rounding,
             )  # fmt: skip
             if value < high:
                 high, high_code = value, TOGETHER
             # the ridge ball: one step, and the tighter one where the perspective is weak
-            slip_r = allowance(rounding, prior, np.ones(f), ridge)
+            slip_r = allowance(rounding, prior, unit, ridge)
             radius = goal + slip_r - (yy_f - np.dot(c_f, ridge))
-            value, most = squares_over_ball(K, u_f - np.dot(X_f, ridge), max(radius, 0.0))
+            residual = np.dot(X_f, ridge)
+            for i in range(N):
+                residual[i] = u_f[i] - residual[i]
+            value, most = squares_over_ball(K, residual, max(radius, 0.0))
             if value > low:
                 low, low_code = value, TOGETHER
             if most < high:

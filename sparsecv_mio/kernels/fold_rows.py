@@ -14,9 +14,10 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from sparsecv_mio.kernels.conic import NEAR, allowance, gershgorin, solve
-from sparsecv_mio.kernels.dense import cholesky_in_place, cholesky_solve
-from sparsecv_mio.kernels.perspective import gradient, largest, partition_matrix, prox_scale, support_norm
+from sparsecv_mio.kernels.conic import NEAR, absolute, allowance, gershgorin
+from sparsecv_mio.kernels.dense import cholesky_in_place, cholesky_solve, put
+from sparsecv_mio.kernels.perspective import gradient, largest, partition_matrix, prox_scale, relax, support_norm
+from sparsecv_mio.kernels.perspective_newton import NONE
 
 DONE = 0.03  # relative error of F(b) - min F from which nothing is left to gain: second order in the bound
 JOINT_STEPS = 12
@@ -129,7 +130,7 @@ def joint_newton(
         if better:
             bound = value
             best_t = t
-            best_b[:] = b
+            put(b, best_b)
         if bound <= enough:
             # F is convex: this share of the way from the centre it is below ubar
             share = min(1.0, gap / max(primal - ubar + gap, 1e-300))
@@ -141,8 +142,8 @@ def joint_newton(
         if better or apart < least:
             least = apart
             last_t = t
-            last_b[:] = b
-            last_g[:] = g
+            put(b, last_b)
+            put(g, last_g)
         else:
             shrink *= SHRINK
             if shrink < LEAST_STEP:
@@ -208,6 +209,7 @@ def bound_rows(
     N = X.shape[0]
     top = gershgorin(G)
     gap = max(level - dual, 1e-14 * yy)
+    far_off, near_by = absolute(yy, NEAR * gap)
     every = np.arange(f)
     direction, shifted, start, trial, x = np.empty(f), np.empty(f), np.empty(f), np.empty(f), np.empty(f)
     g, buffer, v, d, last_b, last_g = np.empty(f), np.empty(f), np.empty(f), np.empty(f), np.empty(f), np.empty(f)
@@ -253,12 +255,12 @@ def bound_rows(
                     trial[j] = b[j] + first * moved[e, side, free[j]] / root[j]
                 near = value_along(G, c, direction, first, start, every, k, g, buffer, heap)
                 if value_along(G, c, direction, first, trial, every, k, g, buffer, heap) < near:
-                    start[:] = trial
+                    put(trial, start)
             bound = np.inf
             t = first
             ratio = 1.0
             for attempt in range(rounds):
-                trial[:] = start
+                put(start, trial)
                 value, new, done = joint_newton(
                     G, c, yy, k, direction, level, gap, t, trial, sign * centre, inside, enough, most, root, prior,
                     rounding, every, kind, signs, work, index, v, d, g, buffer, heap, last_b, last_g, start,
@@ -278,8 +280,10 @@ def bound_rows(
                         start[j] = b[j] + scale * (start[j] - b[j])
                 for j in range(f):
                     shifted[j] = c[j] + 0.5 * t * direction[j]
-                trial[:] = start
-                _, primal, _ = solve(G, shifted, yy, top, every, k, NEAR * gap, max_steps, trial, g, start, buffer)
+                put(start, trial)
+                _, primal, _ = relax(
+                    G, shifted, yy, top, every, NONE, every, f, k, far_off, near_by, max_steps, trial, g, start, buffer
+                )
                 for j in range(f):
                     primal += t * direction[j] * start[j]
                 ratio = gap / max(primal - level + gap, 1e-4 * gap)

@@ -166,7 +166,7 @@ def score_supports_by_row(
         n = sizes[a]
         g = value[a]
         for lo in range(0, V.shape[0], block):
-            count = 0
+            count = np.int64(0)  # a plain 0 is a type of its own: what is called with it would be compiled twice
             for k in range(lo, min(lo + block, V.shape[0])):
                 if limit[t, k] >= g:
                     rows[count] = k
@@ -179,7 +179,7 @@ def score_supports_by_row(
                 for c in range(n):
                     X[c, i] = V[k, supports[a, c]]
             _residuals_of_block(X, beta[a], n, count, e)
-            hopes = 0
+            hopes = np.int64(0)
             for i in range(count):
                 k = rows[i]
                 if g - e[i] * e[i] / (1.0 - eta[k]) <= second[t, k]:

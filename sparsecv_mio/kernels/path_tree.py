@@ -18,37 +18,47 @@ import numpy as np
 from numba import njit
 
 LEVEL, NODES, KEPT, OVERFLOW = 0, 1, 2, 3
+COUNT, INCLUDED, CHILD, LOW, HIGH, START, LEFT_OUT = 0, 1, 2, 3, 4, 5, 6
+BEST, BAR, MOST = 0, 1, 2
 FREE, INSIDE, DROPPED = 0, 1, 2
 
 
 class PathState(NamedTuple):
-    """Everything a path tree knows between two calls; arrays only.
+    """Everything a path tree knows between two calls; few arrays, for every one is paid for when the kernels compile.
 
-    `ctrl` = (level, nodes, kept supports, overflow flag); per level: number of free columns, number included at its
-    birth, next child, alive tau range, f, columns, beta, cost of each, offset of V. `best` and `bar` by tau: incumbent
-    value and pruning bar `best (1 + keep) + slack`. `kept_*`: every support found at or below the bar.
+    `ctrl` = (level, nodes, kept supports, overflow flag); `node` by level: number of free columns, number included at
+    its birth, next child, alive tau range, where its V starts, the column left out; by level too: f, columns, beta,
+    cost of each. `bars` by tau: incumbent value, pruning bar `best (1 + keep) + slack` and the largest bar from there
+    up. `kept_*`: every support found at or below the bar.
     """
 
     ctrl: np.ndarray
-    free: np.ndarray
-    included: np.ndarray
-    child: np.ndarray
-    low: np.ndarray
-    high: np.ndarray
+    node: np.ndarray
     value: np.ndarray
     column: np.ndarray
     beta: np.ndarray
     cost: np.ndarray
-    offset: np.ndarray
     V: np.ndarray
-    dropped: np.ndarray
     status: np.ndarray
-    best: np.ndarray
-    bar: np.ndarray
-    bar_max: np.ndarray
+    bars: np.ndarray
     kept_mask: np.ndarray
     kept_size: np.ndarray
     kept_value: np.ndarray
+
+    @property
+    def best(self):
+        """Incumbent value by tau."""
+        return self.bars[BEST]
+
+    @property
+    def bar(self):
+        """Pruning bar by tau."""
+        return self.bars[BAR]
+
+    def set_bars(self, sizes, best, bar):
+        """Set the incumbent values and the bars of one size or of several."""
+        self.bars[BEST, sizes], self.bars[BAR, sizes] = best, bar
+        self.bars[MOST] = np.maximum.accumulate(self.bars[BAR, ::-1])[::-1]
 
 
 def new_state(V, beta, value, best, tau_low, tau_high, keep, slack, capacity, forced_in=None):
@@ -82,30 +92,22 @@ def new_state(V, beta, value, best, tau_low, tau_high, keep, slack, capacity, fo
     offset = np.concatenate(([0], np.cumsum(sizes**2))).astype(np.int64)
     state = PathState(
         ctrl=np.zeros(4, dtype=np.int64),
-        free=np.zeros(levels, dtype=np.int64),
-        included=np.zeros(levels, dtype=np.int64),
-        child=np.zeros(levels, dtype=np.int64),
-        low=np.zeros(levels, dtype=np.int64),
-        high=np.zeros(levels, dtype=np.int64),
+        node=np.zeros((levels, 7), dtype=np.int64),
         value=np.zeros(levels),
         column=np.zeros((levels, max(m, 1)), dtype=np.int64),
         beta=np.zeros((levels, max(m, 1))),
         cost=np.zeros((levels, max(m, 1))),
-        offset=offset,
         V=np.empty(max(int(offset[-1]), 1)),
-        dropped=np.full(levels, -1, dtype=np.int64),
         status=np.where(inside, INSIDE, FREE).astype(np.int8),
-        best=best.copy(),
-        bar=best * (1.0 + keep) + slack,
-        bar_max=np.zeros(q + 1),
+        bars=np.empty((3, q + 1)),
         kept_mask=np.zeros((capacity, q), dtype=np.bool_),
         kept_size=np.zeros(capacity, dtype=np.int64),
         kept_value=np.zeros(capacity),
     )
-    state.bar_max[:] = np.maximum.accumulate(state.bar[::-1])[::-1]
-    state.free[0] = m
-    state.included[0] = q - m
-    state.low[0], state.high[0] = tau_low, tau_high
+    state.set_bars(slice(None), best, best * (1.0 + keep) + slack)
+    state.node[:, START] = offset[:levels]
+    state.node[:, LEFT_OUT] = -1
+    state.node[0, [COUNT, INCLUDED, LOW, HIGH]] = m, q - m, tau_low, tau_high
     state.value[0] = value
     state.column[0, :m] = order
     state.beta[0, :m] = beta[order]
@@ -117,31 +119,34 @@ def new_state(V, beta, value, best, tau_low, tau_high, keep, slack, capacity, fo
 @njit(cache=True, nogil=True)
 def _record(s, size, value, keep, slack):
     """Take in the support of `status` (not dropped): improve the incumbent, keep it if within the bar."""
-    if value < s.best[size]:
-        s.best[size] = value
-        s.bar[size] = value * (1.0 + keep) + slack
+    bars, kept_size, kept_value, kept_mask, status = s.bars, s.kept_size, s.kept_value, s.kept_mask, s.status
+    q = status.shape[0]
+    if value < bars[BEST, size]:
+        bars[BEST, size] = value
+        bars[BAR, size] = value * (1.0 + keep) + slack
         top = 0.0
-        for t in range(s.bar.shape[0] - 1, -1, -1):
-            top = max(top, s.bar[t])
-            s.bar_max[t] = top
-    if s.ctrl[KEPT] == s.kept_size.shape[0]:
+        for t in range(q, -1, -1):
+            top = max(top, bars[BAR, t])
+            bars[MOST, t] = top
+    r = s.ctrl[KEPT]
+    if r == kept_size.shape[0]:
         w = 0
-        for r in range(s.ctrl[KEPT]):
-            if s.kept_value[r] <= s.bar[s.kept_size[r]]:
-                if w < r:
-                    s.kept_mask[w] = s.kept_mask[r]
-                    s.kept_size[w] = s.kept_size[r]
-                    s.kept_value[w] = s.kept_value[r]
+        for r in range(kept_size.shape[0]):
+            if kept_value[r] <= bars[BAR, kept_size[r]]:
+                for j in range(q):
+                    kept_mask[w, j] = kept_mask[r, j]
+                kept_size[w] = kept_size[r]
+                kept_value[w] = kept_value[r]
                 w += 1
         s.ctrl[KEPT] = w
-        if w == s.kept_size.shape[0]:
+        if w == kept_size.shape[0]:
             s.ctrl[OVERFLOW] = 1
             return
-    r = s.ctrl[KEPT]
-    for j in range(s.status.shape[0]):
-        s.kept_mask[r, j] = s.status[j] != DROPPED
-    s.kept_size[r] = size
-    s.kept_value[r] = value
+        r = w
+    for j in range(q):
+        kept_mask[r, j] = status[j] != DROPPED
+    kept_size[r] = size
+    kept_value[r] = value
     s.ctrl[KEPT] = r + 1
 
 
@@ -151,17 +156,20 @@ def _descend(s, level, t, value, low, high, w, order, row, scratch):
 
     O(|F'|) for the costs and tests, O(|F'|^2) for V when a tau survives them.
     """
-    size = s.free[level]
+    node, V, bars = s.node, s.V, s.bars
+    beta, column, costs = s.beta, s.column, s.cost
+    size = node[level, COUNT]
     m = size - t - 1
-    base = s.offset[level]
+    base = node[level, START]
+    lead = base + t * size
     new = level + 1
-    pivot = 1.0 / s.V[base + t * size + t]
-    bt = s.beta[level, t] * pivot
+    pivot = 1.0 / V[lead + t]
+    bt = beta[level, t] * pivot
     count = 0
     for a in range(t + 1, size):
-        v = s.V[base + t * size + a]
-        b = s.beta[level, a] - v * bt
-        d = s.V[base + a * size + a] - v * v * pivot
+        v = V[lead + a]
+        b = beta[level, a] - v * bt
+        d = V[base + a * size + a] - v * v * pivot
         cost = b * b / d if d > 0.0 else 0.0
         k = count
         while k > 0 and scratch[k - 1] < cost:
@@ -173,19 +181,18 @@ def _descend(s, level, t, value, low, high, w, order, row, scratch):
         order[k] = a
         row[k] = b
         count += 1
-    top = s.included[level] + size - 1
+    top = node[level, INCLUDED] + size - 1
     # m-th smallest cost
-    while low <= high and value + scratch[m - (top - high)] >= s.bar[high]:
+    while low <= high and value + scratch[m - (top - high)] >= bars[BAR, high]:
         high -= 1
-    while low <= high and value + scratch[m - (top - low)] >= s.bar[low]:
+    while low <= high and value + scratch[m - (top - low)] >= bars[BAR, low]:
         low += 1
     if low > high:
         return False
     for k in range(m):
-        a = order[k]
-        s.column[new, k] = s.column[level, a]
-        s.beta[new, k] = row[k]
-        s.cost[new, k] = scratch[k]
+        column[new, k] = column[level, order[k]]
+        beta[new, k] = row[k]
+        costs[new, k] = scratch[k]
     if w > 0.0:
         # sum of the m smallest w beta_j^2
         for k in range(m):
@@ -197,27 +204,27 @@ def _descend(s, level, t, value, low, high, w, order, row, scratch):
             scratch[i] = x
         for k in range(1, m):
             scratch[k] += scratch[k - 1]
-        while low <= high and value + scratch[top - high - 1] >= s.bar[high]:
+        while low <= high and value + scratch[top - high - 1] >= bars[BAR, high]:
             high -= 1
-        while low <= high and value + scratch[top - low - 1] >= s.bar[low]:
+        while low <= high and value + scratch[top - low - 1] >= bars[BAR, low]:
             low += 1
         if low > high:
             return False
-    out = s.offset[new]
+    out = node[new, START]
     for k in range(m):
         ra = base + order[k] * size
-        f = s.V[base + t * size + order[k]] * pivot
+        f = V[lead + order[k]] * pivot
         for i in range(k + 1):
-            x = s.V[ra + order[i]] - f * s.V[base + t * size + order[i]]
-            s.V[out + k * m + i] = x
-            s.V[out + i * m + k] = x
-    s.free[new] = m
-    s.included[new] = s.included[level] + t
-    s.child[new] = 0
-    s.low[new] = low
-    s.high[new] = high
+            x = V[ra + order[i]] - f * V[lead + order[i]]
+            V[out + k * m + i] = x
+            V[out + i * m + k] = x
+    node[new, COUNT] = m
+    node[new, INCLUDED] = node[level, INCLUDED] + t
+    node[new, CHILD] = 0
+    node[new, LOW] = low
+    node[new, HIGH] = high
     s.value[new] = value
-    s.dropped[new] = s.column[level, t]
+    node[new, LEFT_OUT] = column[level, t]
     return True
 
 
@@ -241,71 +248,71 @@ def run(s, copy_prev, copy_next, w, keep, slack, max_nodes):
     -----
     A node costs O(|F|) when its tests close it and O(|F|^2) when it is expanded.
     """
-    q = s.status.shape[0]
+    ctrl, node, status, column, bars = s.ctrl, s.node, s.status, s.column, s.bars
+    q = status.shape[0]
     order = np.empty(q + 1, dtype=np.int64)
     row = np.empty(q + 1)
     scratch = np.empty(q + 1)
-    level = s.ctrl[LEVEL]
+    level = ctrl[LEVEL]
     left = max_nodes
     while level >= 0:
         if left <= 0:
-            s.ctrl[LEVEL] = level
+            ctrl[LEVEL] = level
             return False
-        size = s.free[level]
-        t = s.child[level]
-        inside = s.included[level] + t
-        closed = t >= size or inside > s.high[level] or s.included[level] + size - 1 < s.low[level]
+        size = node[level, COUNT]
+        t = node[level, CHILD]
+        inside = node[level, INCLUDED] + t
+        top = node[level, INCLUDED] + size - 1
+        closed = t >= size or inside > node[level, HIGH] or top < node[level, LOW]
         if t > 0 and not closed:
-            earlier = copy_prev[s.column[level, t - 1]]
-            closed = earlier >= 0 and s.status[earlier] == DROPPED
+            earlier = copy_prev[column[level, t - 1]]
+            closed = earlier >= 0 and status[earlier] == DROPPED
         if closed:
             for k in range(t):
-                s.status[s.column[level, k]] = FREE
+                status[column[level, k]] = FREE
             level -= 1
             if level >= 0:
-                s.status[s.column[level, s.child[level] - 1]] = INSIDE
+                status[column[level, node[level, CHILD] - 1]] = INSIDE
             continue
-        j = s.column[level, t]
-        s.child[level] = t + 1
+        j = column[level, t]
+        node[level, CHILD] = t + 1
         value = s.value[level] + s.cost[level, t]
-        low = max(s.low[level], inside)
-        top = s.included[level] + size - 1
-        if value > s.bar_max[low]:
-            s.status[j] = INSIDE
+        low = max(node[level, LOW], inside)
+        if value > bars[MOST, low]:
+            status[j] = INSIDE
             continue
         left -= 1
-        s.ctrl[NODES] += 1
+        ctrl[NODES] += 1
         # a later copy inside without this one is the same support twice
         orphan = False
         later = copy_next[j]
         while later >= 0:
-            if s.status[later] == INSIDE:
+            if status[later] == INSIDE:
                 orphan = True
             later = copy_next[later]
         if orphan:
-            s.status[j] = INSIDE
+            status[j] = INSIDE
             continue
-        s.status[j] = DROPPED
-        if top <= s.high[level] and value <= s.bar[top]:
+        status[j] = DROPPED
+        if top <= node[level, HIGH] and value <= bars[BAR, top]:
             canonical = True
             for k in range(q):
-                if s.status[k] == DROPPED:
+                if status[k] == DROPPED:
                     later = copy_next[k]
-                    if later >= 0 and s.status[later] != DROPPED:
+                    if later >= 0 and status[later] != DROPPED:
                         canonical = False
                         break
             if canonical:
                 _record(s, top, value, keep, slack)
-        high = min(s.high[level], top - 1)
+        high = min(node[level, HIGH], top - 1)
         if low <= high and _descend(s, level, t, value, low, high, w, order, row, scratch):
             level += 1
         else:
-            s.status[j] = INSIDE
-    s.ctrl[LEVEL] = -1
+            status[j] = INSIDE
+    ctrl[LEVEL] = -1
     return True
 
 
-@njit(cache=True, nogil=True)
 def open_bounds(s, bounds):
     """Lower `bounds` (by tau) to what the open part of the tree may still hold. O(levels q).
 
@@ -313,10 +320,7 @@ def open_bounds(s, bounds):
     level plus the m-th smallest cost.
     """
     for level in range(s.ctrl[LEVEL] + 1):
-        size = s.free[level]
-        t = s.child[level]
-        for tau in range(s.low[level], s.high[level] + 1):
-            m = s.included[level] + size - tau
-            if m < 1 or size - m < t:
-                continue
-            bounds[tau] = min(bounds[tau], s.value[level] + s.cost[level, size - m])
+        size, included, t, low, high = s.node[level, [COUNT, INCLUDED, CHILD, LOW, HIGH]]
+        tau = np.arange(low, min(high, included + size - 1) + 1)
+        tau = tau[tau - included >= t]
+        bounds[tau] = np.minimum(bounds[tau], s.value[level] + s.cost[level, tau - included])

@@ -16,7 +16,7 @@ import numpy as np
 from numba import njit
 
 from sparsecv_mio.kernels.dense import cholesky_in_place, cholesky_solve
-from sparsecv_mio.kernels.perspective_newton import fit, newton_step, point_of, weights_of
+from sparsecv_mio.kernels.perspective_newton import NONE, fit, newton_step, point_of, weights_of
 
 FREE, INSIDE, DROPPED = 0, 1, 2
 SMOOTH_STEPS = 60  # of projected Newton in one call
@@ -314,8 +314,10 @@ def relax(G, c, yy, lipschitz, inside, count_inside, free, count_free, k, bar, r
     q = c.shape[0]
     count = count_inside + count_free
     members = np.empty(count, dtype=np.int64)
-    members[:count_inside] = inside[:count_inside]
-    members[count_inside:] = free[:count_free]
+    for a in range(count_inside):
+        members[a] = inside[a]
+    for a in range(count_free):
+        members[count_inside + a] = free[a]
     buffer = np.empty(max(count, 1))
     heap = np.empty(max(k, 1))
     cap = min(count, 4 * (count_inside + k) + 60)
@@ -338,7 +340,7 @@ def relax(G, c, yy, lipschitz, inside, count_inside, free, count_free, k, bar, r
     last_fractional = -1
     last_kappa = 0.0
     phi = np.inf
-    size = 0
+    size = NONE
     z = np.empty(0)
     root = np.empty(0)
     burst = 10

@@ -15,6 +15,7 @@ from sparsecv_mio.kernels.dense import cholesky_in_place, cholesky_solve
 
 ENTER = 10  # columns at z = 0 that may join a step
 ZERO = 1e-12
+NONE = np.int64(0)  # a plain 0 is a type of its own: what is called with it would be compiled twice
 
 
 @njit(cache=True, nogil=True)
@@ -92,7 +93,7 @@ def fit(G, c, yy, z, members, count, work, x, index, root):
 
     Returns phi and the size of the support; inf if there is no room. O(s^3 / 3).
     """
-    s = 0
+    s = NONE
     for a in range(count):
         j = members[a]
         if z[j] > 0.0:

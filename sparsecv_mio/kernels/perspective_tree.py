@@ -19,6 +19,7 @@ from sparsecv_mio.kernels.perspective import relax
 FREE, INSIDE, DROPPED = 0, 1, 2
 OPEN, NODES, KEPT, OVERFLOW, STEPS, SPARE, REUSED = 0, 1, 2, 3, 4, 5, 6
 FINISHED, BUDGET, FULL = 0, 1, 2
+NEAR, NODE_STEPS = 0.3, np.int64(80)  # of the relaxation of a node; a plain 80 is a type of its own
 
 
 class NodePool(NamedTuple):
@@ -129,7 +130,8 @@ def _record(s, index, size, value, keep, slack):
         for r in range(s.ctrl[KEPT]):
             if s.kept_value[r] <= s.best[1]:
                 if w < r:
-                    s.kept_mask[w] = s.kept_mask[r]
+                    for j in range(s.kept_mask.shape[1]):
+                        s.kept_mask[w, j] = s.kept_mask[r, j]
                     s.kept_value[w] = s.kept_value[r]
                 w += 1
         s.ctrl[KEPT] = w
@@ -273,8 +275,8 @@ def run(s, G, c, yy, lipschitz, tau, copy_prev, copy_next, keep, slack, max_node
         if s.ctrl[SPARE] < 2:
             return FULL
         bound, row = _pop(s)
-        status[:] = s.status[row]
         for j in range(q):
+            status[j] = s.status[row, j]
             b[j] = s.point[row, j]
         s.spare[s.ctrl[SPARE]] = row
         s.ctrl[SPARE] += 1
@@ -301,7 +303,7 @@ def run(s, G, c, yy, lipschitz, tau, copy_prev, copy_next, keep, slack, max_node
                 if status[j] == DROPPED:
                     b[j] = 0.0
             d, v, steps = relax(
-                G, c, yy, lipschitz, inside, ni, free, nf, k, s.best[1], 0.3, 80, b, g, best_b, best_g
+                G, c, yy, lipschitz, inside, ni, free, nf, k, s.best[1], NEAR, NODE_STEPS, b, g, best_b, best_g
             )
             s.ctrl[STEPS] += steps
             dual = max(dual, d)
@@ -350,7 +352,8 @@ def run(s, G, c, yy, lipschitz, tau, copy_prev, copy_next, keep, slack, max_node
         for side in range(2):
             s.ctrl[SPARE] -= 1
             new = s.spare[s.ctrl[SPARE]]
-            s.status[new] = status
+            for i in range(q):
+                s.status[new, i] = status[i]
             ok = True
             if side == 0:
                 s.status[new, j] = INSIDE

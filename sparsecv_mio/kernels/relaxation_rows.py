@@ -11,7 +11,9 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from sparsecv_mio.kernels.perspective import relax
+from sparsecv_mio.kernels.dense import put
+from sparsecv_mio.kernels.perspective import largest, relax
+from sparsecv_mio.kernels.perspective_newton import NONE
 
 
 @njit(cache=True, nogil=True)
@@ -27,6 +29,14 @@ def extend_gram(Xt, chosen, start, count, gram):
                 s += u[i] * v[i]
             gram[a, e] = s
             gram[e, a] = s
+
+
+@njit(cache=True, nogil=True)
+def slope_of(Xt, residual, shift, g):
+    """Fill `g = X' residual + shift`. O(q n)."""
+    product = np.dot(Xt, residual)
+    for j in range(g.shape[0]):
+        g[j] = product[j] + shift[j]
 
 
 @njit(cache=True, nogil=True)
@@ -47,12 +57,12 @@ def largest_outside(g, inside, count, take, found):
 
 @njit(cache=True, nogil=True)
 def top_squares(g, k):
-    """Sum of the k largest `g_j^2`. O(q log q)."""
-    d = np.sort(g * g)
-    s = 0.0
-    for a in range(min(k, d.shape[0])):
-        s += d[d.shape[0] - 1 - a]
-    return s
+    """Sum of the k largest `g_j^2`. O(q + k * moves)."""
+    d = np.empty(g.shape[0])
+    for j in range(g.shape[0]):
+        d[j] = g[j] * g[j]
+    k = min(k, g.shape[0])
+    return largest(d, g.shape[0], k, np.empty(k))
 
 
 @njit(cache=True, nogil=True)
@@ -96,7 +106,8 @@ def relax_rows(Xt, y, shift, k, lipschitz, accuracy, max_steps, chosen, inside, 
     best_slope = np.empty(cap)
     residual = np.empty(n)
     trial = np.empty(q)
-    best_b = b.copy()
+    best_b = np.empty(q)
+    put(b, best_b)
     for j in range(q):
         if best_b[j] != 0.0 and not inside[j]:
             if ctrl[0] < cap:
@@ -110,7 +121,7 @@ def relax_rows(Xt, y, shift, k, lipschitz, accuracy, max_steps, chosen, inside, 
     primal = np.inf
     far = 1e6 * max(yy, 1e-300)
     if ctrl[0] < min(2 * k + 20, q):
-        trial[:] = np.dot(Xt, y) + shift
+        slope_of(Xt, y, shift, trial)
         fresh = largest_outside(trial, inside, ctrl[0], min(2 * k + 40, cap - ctrl[0]), found)
         for a in range(fresh):
             chosen[ctrl[0] + a] = found[a]
@@ -128,16 +139,16 @@ def relax_rows(Xt, y, shift, k, lipschitz, accuracy, max_steps, chosen, inside, 
             point[a] = best_b[j]
         free = np.arange(count)
         _, p, _ = relax(
-            gram, c[:count], yy, lipschitz, free, 0, free, count, k, far, 0.3 * accuracy / far, max_steps,
+            gram, c[:count], yy, lipschitz, free, NONE, free, count, k, far, 0.3 * accuracy / far, max_steps,
             point[:count], slope[:count], best_point[:count], best_slope[:count],
         )  # fmt: skip
         primal = min(primal, p)
-        residual[:] = y
+        put(y, residual)
         for a in range(count):
             if best_point[a] != 0.0:
                 for i in range(n):
                     residual[i] -= Xt[chosen[a], i] * best_point[a]
-        trial[:] = np.dot(Xt, residual) + shift
+        slope_of(Xt, residual, shift, trial)
         quad = 0.0
         for i in range(n):
             quad += (y[i] - residual[i]) ** 2
@@ -146,8 +157,8 @@ def relax_rows(Xt, y, shift, k, lipschitz, accuracy, max_steps, chosen, inside, 
             best_b[chosen[a]] = best_point[a]
         if d > dual:
             dual = d
-            b[:] = best_b
-            g[:] = trial
+            put(best_b, b)
+            put(trial, g)
         if primal - dual <= accuracy or count == q:
             break
         # only columns that would enter the largest change the dual value
@@ -155,7 +166,7 @@ def relax_rows(Xt, y, shift, k, lipschitz, accuracy, max_steps, chosen, inside, 
         if fresh == 0:
             break
         if count + fresh > cap:
-            kept = 0
+            kept = NONE
             for a in range(count):
                 j = chosen[a]
                 if best_b[j] != 0.0 and kept + fresh < cap:
@@ -164,7 +175,7 @@ def relax_rows(Xt, y, shift, k, lipschitz, accuracy, max_steps, chosen, inside, 
                 else:
                     inside[j] = False
                     best_b[j] = 0.0
-            extend_gram(Xt, chosen, 0, kept, gram)
+            extend_gram(Xt, chosen, NONE, kept, gram)
             count = kept
         for a in range(fresh):
             chosen[count + a] = found[a]
@@ -183,7 +194,8 @@ def farthest_rows(
     t moves by the root of `(ubar - zeta) / (F(b_t) - zeta)`. O(rounds) relaxations.
     """
     q, n = Xt.shape
-    b = centre.copy()
+    b = np.empty(q)
+    put(centre, b)
     g = np.empty(q)
     gap = max(ubar - zeta, 1e-14 * ubar)
     most = np.sqrt(np.dot(x, x)) * norm

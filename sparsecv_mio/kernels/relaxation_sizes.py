@@ -5,7 +5,9 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
+from sparsecv_mio.kernels.dense import put
 from sparsecv_mio.kernels.perspective import relax
+from sparsecv_mio.kernels.perspective_newton import NONE
 
 
 @njit(cache=True, nogil=True)
@@ -43,13 +45,13 @@ def relax_sizes(G, c, yy, lipschitz, sizes, accuracy, max_steps, start, points, 
         done = 0
         while done < max_steps:
             d_new, p_new, s = relax(
-                G, c, yy, lipschitz, free, 0, free, q, sizes[a], far, goal / far, max_steps - done, start, g,
+                G, c, yy, lipschitz, free, NONE, free, q, sizes[a], far, goal / far, max_steps - done, start, g,
                 points[a], slopes[a],
             )  # fmt: skip
             d = max(d, d_new)
             p = min(p, p_new)
             done += max(s, 1)
-            start[:] = points[a]
+            put(points[a], start)
             if p - d <= accuracy * p or goal <= 1e-13 * yy:
                 break
             goal = max(0.5 * accuracy * max(d, 0.0), 1e-13 * yy)

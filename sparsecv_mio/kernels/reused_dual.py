@@ -6,6 +6,7 @@ import numpy as np
 from numba import njit
 
 from sparsecv_mio.kernels.fold_bounds import EXACT, blurred, distances, one_support
+from sparsecv_mio.kernels.perspective import largest
 
 FREE, INSIDE, DROPPED = 0, 1, 2
 
@@ -66,13 +67,12 @@ def reused_duals(
     work = np.empty((q, q))
     x = np.empty(q)
     index = np.empty(q, dtype=np.int64)
-    widest = np.sort(1.0 / w)
+    widest, heap = np.empty(q), np.empty(q)
+    for j in range(q):
+        widest[j] = 1.0 / w[j]
     for t in range(sizes.shape[0]):
         k = sizes[t]
-        reach = 0.0
-        for a in range(k):
-            reach += widest[q - 1 - a]
-        prior = np.sqrt(yy) * (1.0 + 2.0 * np.sqrt(reach))
+        prior = np.sqrt(yy) * (1.0 + 2.0 * np.sqrt(largest(widest, q, k, heap)))
         total = 0.0
         for j in range(q):
             b[j] = points[t, j] / scale[j]
@@ -86,16 +86,16 @@ def reused_duals(
         for j in range(q):
             quad += b[j] * (c[j] - g[j])
             d[j] = g[j] * g[j] / w[j]
-        ordered = np.sort(d)
+        largest(d, q, k + 1, heap)
         top = 0.0
         for a in range(k):
-            top += ordered[q - 1 - a]
+            top += heap[a]
         slip = rounding * (prior + total) ** 2
         value = yy - quad - top
         dual[t] = max(value - slip, 0.0)
         gap = best[k] * (1.0 + tie) + 2.0 * slip - value
-        inner = ordered[q - k]
-        outer = ordered[q - k - 1]
+        inner = heap[k - 1]
+        outer = heap[k]
         usable = quad <= wildest * yy and gap >= 0.0 and gap < np.inf
         decided[t] = usable
         for j in range(q):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from sparsecv_mio.kernels.dense import support_value
+from sparsecv_mio.kernels.dense import put, support_value
 
 
 @njit(cache=True, nogil=True)
@@ -28,7 +28,9 @@ def backward_elimination(V, beta, value, best, supports):
     O(q^3 / 3). Dropping j costs `beta_j^2 / V_jj` exactly (theory section 4). Stops where rounding leaves no V_jj > 0.
     """
     q = beta.shape[0]
-    active = np.arange(q)
+    active = np.empty(q, dtype=np.int64)
+    for j in range(q):
+        active[j] = j
     size = q
     if value < best[size]:
         best[size] = value
@@ -73,12 +75,14 @@ def forward_selection(M, c, yy, top, best, supports):
     O(q top^2): one partial Cholesky factor, extended by a row a step.
     """
     q = c.shape[0]
-    rows = np.zeros((top, q))
-    left = c.copy()
+    rows = np.empty((top, q))
+    left = np.empty(q)
     diag = np.empty(q)
+    used = np.empty(q, dtype=np.bool_)
     for j in range(q):
+        left[j] = c[j]
         diag[j] = M[j, j]
-    used = np.zeros(q, dtype=np.bool_)
+        used[j] = False
     value = yy
     for step in range(top):
         gain = -1.0
@@ -106,14 +110,14 @@ def forward_selection(M, c, yy, top, best, supports):
         value -= u * u
         if value < best[step + 1]:
             best[step + 1] = value
-            supports[step + 1, :] = used
+            put(used, supports[step + 1])
 
 
 @njit(cache=True, nogil=True)
 def add_gains(M, c, support, size, rows, left, diag):
     """Fill `left^2 / diag`'s two parts for every column given a support. Returns the drop in f. O(q size^2)."""
     q = c.shape[0]
-    left[:] = c
+    put(c, left)
     for j in range(q):
         diag[j] = M[j, j]
     total = 0.0
@@ -149,7 +153,8 @@ def improve_by_swaps(M, c, yy, size, best, supports, rounds):
     rows = np.empty((size, q))
     left = np.empty(q)
     diag = np.empty(q)
-    inside = supports[size].copy()
+    inside = np.empty(q, dtype=np.bool_)
+    put(supports[size], inside)
     trial = np.empty(size, dtype=np.int64)
     members = np.empty(size, dtype=np.int64)
     value = best[size]
@@ -185,7 +190,7 @@ def improve_by_swaps(M, c, yy, size, best, supports, rounds):
         value = low
     if value < best[size]:
         best[size] = value
-        supports[size, :] = inside
+        put(inside, supports[size])
 
 
 @njit(cache=True, nogil=True)
@@ -213,7 +218,7 @@ def try_supports(M, c, yy, masks, best, supports):
         value = support_value(M, 0.0, c, yy, index, size, work, x)
         if value < best[size]:
             best[size] = value
-            supports[size, :] = masks[r]
+            put(masks[r], supports[size])
 
 
 @njit(cache=True, nogil=True)

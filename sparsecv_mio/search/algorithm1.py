@@ -118,15 +118,21 @@ class OneByOne(CrossValidation):
         )  # fmt: skip
 
     def first_supports(self) -> list[PathResult]:
-        """Heuristic supports on all rows, by gamma."""
+        """Supports on all rows, by gamma: heuristic ones, but for what a first effort solves."""
         assert self.all_rows is not None
         problem, taus = self.all_rows.problem(self.data, 1.0), self.grid.taus.tolist()
         found: dict[int, PathResult] = {}
         for g, gamma in enumerate(self.grid.gammas.tolist()):
             if found and self.clock.expired():
                 break
-            found[g] = solve_path(problem.with_gamma(gamma), taus, effort=0, expired=self.clock.expired)
+            here = problem.with_gamma(gamma)
+            found[g] = solve_path(here, taus, effort=self.first_effort(), expired=self.clock.expired)
+            self.nodes += found[g].nodes
         return for_every_gamma(found, len(self.grid.gammas))
+
+    def first_effort(self) -> int:
+        """Nodes for the supports of all rows."""
+        return 0
 
     def begin(self) -> None:
         """Heuristic supports on all rows and in every fold: something to report, and to start from."""

@@ -23,7 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sparsecv_mio.formulation.backends import get_backend
-from sparsecv_mio.formulation.backends.native.path import SMALL, PathCell, PathResult
+from sparsecv_mio.formulation.backends.native.path import FEW, SMALL, PathCell, PathResult
 from sparsecv_mio.problem.problem import FloatArray
 from sparsecv_mio.search.algorithm1 import OneByOne, bracket
 from sparsecv_mio.search.allfolds import solve_from
@@ -87,6 +87,10 @@ class JointSearch(OneByOne):
         self.lists = 0
         self.effort = FIRST_EFFORT
         self.full_lists: dict[int, FullListing] = {}
+
+    def first_effort(self) -> int:
+        """Nodes that solve all rows of few columns, where a relaxation would cost as much and prove less."""
+        return 1 << self.data.q if self.data.q <= FEW else 0
 
     def begin(self) -> None:
         """The best supports on all rows, in every fold: something to report, and to start from."""

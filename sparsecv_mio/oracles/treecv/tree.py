@@ -114,7 +114,9 @@ def warm_up(learner: Learner, rows: FoldRows, manner: Manner) -> None:
     if manner.randomized:
         _order(0, 1, manner)
     if isinstance(learner, Recursive):
-        scrap, few = learner.copy(), FoldRows(rows.X[:2], rows.y[:2], np.arange(3))
+        starts = np.arange(3)
+        starts.setflags(write=rows.starts.flags.writeable)  # compiled code is by type, and that is part of it
+        scrap, few = learner.copy(), FoldRows(rows.X[:2], rows.y[:2], starts)
         feed_rows(scrap, few, 0, 1, None)
         scrap.score(few.X, few.y)
         scrap.subtree(few, 0, 2, randomized=manner.randomized, seed=manner.seed)

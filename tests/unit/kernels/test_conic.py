@@ -7,6 +7,7 @@ import pytest
 from ellipsoids import Ellipsoid
 
 from sparsecv_mio.kernels import conic as kernel
+from sparsecv_mio.kernels.perspective import relax
 from sparsecv_mio.units import CertifiedUpper
 
 from . import plain
@@ -20,10 +21,11 @@ SEVERAL = [k for k in range(16) if KINDS[k % len(KINDS)] != "one column"]
 
 def centre_of(problem: Small, k: int) -> tuple[np.ndarray, float, float]:
     """Solution of the relaxation, dual and primal value."""
-    q = problem.q
+    q, every = problem.q, np.arange(problem.q)
     b, g, best_b, best_g = (np.zeros(q) for _ in range(4))
-    dual, primal, _ = kernel.solve(
-        problem.G, problem.c, problem.yy, problem.lipschitz, np.arange(q), k, 1e-10 * problem.yy, 5000, b, g, best_b,
+    bar, near = kernel.absolute(problem.yy, 1e-10 * problem.yy)
+    dual, primal, _ = relax(
+        problem.G, problem.c, problem.yy, problem.lipschitz, every, 0, every, q, k, bar, near, 5000, b, g, best_b,
         best_g,
     )  # fmt: skip
     return best_b, dual, primal

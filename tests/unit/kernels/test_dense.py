@@ -5,9 +5,16 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from sparsecv_mio.kernels.dense import cholesky_in_place, cholesky_solve, invert, support_value
+from sparsecv_mio.kernels.dense import cholesky_in_place, cholesky_solve, invert, put, support_value, times
 
 from .plain import KINDS, small
+
+
+def test_copies_and_products() -> None:
+    a, b = np.array([1.0, -2.0, 3.0]), np.full(4, 7.0)
+    put(a, b)
+    assert b.tolist() == [1.0, -2.0, 3.0, 7.0], "entries beyond the source are not touched"
+    assert times(a, b[:3]).tolist() == [1.0, 4.0, 9.0]
 
 
 @pytest.mark.parametrize("size", [0, 1, 2, 5])

@@ -23,9 +23,10 @@ def test_top_sum_and_members() -> None:
         assert kernel.top_sum(values, k) == pytest.approx(plain.largest(values, k))
     assert kernel.top_sum(np.zeros(0), 2) == 0.0
     status = np.array([0, 2, 1, 0, 2], dtype=np.int8)
-    for kind in (kernel.FREE, kernel.INSIDE, kernel.DROPPED):
-        assert np.array_equal(kernel.members(status, kind), np.flatnonzero(status == kind))
-    assert kernel.members(status, 7).tolist() == []
+    free, inside = kernel.members(status)
+    assert np.array_equal(free, np.flatnonzero(status == kernel.FREE))
+    assert np.array_equal(inside, np.flatnonzero(status == kernel.INSIDE))
+    assert [found.tolist() for found in kernel.members(status[1:2])] == [[], []]
 
 
 @pytest.mark.parametrize("seed", range(2 * len(KINDS)))

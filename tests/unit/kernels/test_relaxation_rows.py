@@ -30,6 +30,13 @@ def test_gram_of_the_working_set() -> None:
     assert np.allclose(gram, problem.G[np.ix_(chosen, chosen)])
 
 
+def test_slope_is_its_formula() -> None:
+    problem, g = wide(1), np.empty(120)
+    shift, residual = np.arange(120.0), problem.y - 1.0
+    kernel.slope_of(np.ascontiguousarray(problem.X.T), residual, shift, g)
+    assert np.allclose(g, problem.X.T @ residual + shift)
+
+
 def test_largest_outside_and_top_squares() -> None:
     g, inside = np.array([1.0, -5.0, 4.0, -4.5, 0.5]), np.array([False, True, False, False, False])
     found = np.empty(5, dtype=np.int64)

@@ -35,9 +35,9 @@ class NativeBackend(Backend):
         return Availability(True, "", f"{__version__} (numba {numba})", "MIT, no limits")
 
     def _run(self, task: Task, formulation: str, limits: Limits) -> Answer:
-        from sparsecv_mio.formulation.backends.native.path import solve_path
+        from sparsecv_mio.formulation.backends.native.path import FEW, solve_path
 
-        _compile()
+        _compile(task.problem.q > FEW)
         begin = time.perf_counter()
 
         def expired() -> bool:
@@ -74,13 +74,15 @@ class NativeBackend(Backend):
         )
 
 
-@lru_cache(maxsize=1)
-def _compile() -> None:
-    """Load or compile the kernels on a toy problem: a time limit is about solving, not about the first call."""
-    from sparsecv_mio.formulation.backends.native.path import solve_path
+@lru_cache(maxsize=2)
+def _compile(perspective: bool) -> None:
+    """Load or compile the kernels on a toy problem: a time limit is about solving, not about the first call.
+
+    One node is not enough for the path tree of the toy, so that the perspective tree is called where it is wanted.
+    """
+    from sparsecv_mio.formulation.backends.native.path import FEW, solve_path
 
     q = 6
     gram = np.full((q, q), 0.5) + 0.5 * np.eye(q)
     toy = SparseProblem(gram, np.linspace(1.0, 2.0, q), 9.0, np.ones(q), 0.1, 20, np.zeros(q), 0.0)
-    for effort in (1, 1000):  # one node is not enough for the path tree, so the perspective tree is called too
-        solve_path(toy, [2, 3], effort=effort)
+    solve_path(toy, [2, 3], starts=[np.arange(2)], effort=1 if perspective else 1 << FEW)

@@ -59,8 +59,7 @@ def supports_below(
         return found, 0
     inner = np.full(m + 1, -np.inf)
     state = path_tree.new_state(V, beta, value, inner, int(sizes[0]), int(sizes[-1]), 0.0, 0.0, most)
-    state.bar[sizes] = bars[sizes]
-    state.bar_max[:] = np.maximum.accumulate(state.bar[::-1])[::-1]
+    state.set_bars(sizes, -np.inf, bars[sizes])
     done = False
     while not done and budget > state.ctrl[path_tree.NODES] and not expired():
         step = min(STEP, budget - int(state.ctrl[path_tree.NODES]))

@@ -21,6 +21,7 @@ from sparsecv_mio.kernels import path_tree, starts
 from sparsecv_mio.problem.problem import FloatArray, SparseProblem
 
 PATH_COLUMNS = 400  # the path tree's memory grows as m^3 / 3
+FEW = 10  # up to here the path tree of all tau finishes within FIRST_LOOK nodes, one a subset: no perspective is needed
 SMALL = 36  # up to here the path tree of all tau nearly always finishes at once
 PATH_SLICE = 20_000  # nodes between two looks at the clock
 FIRST_LOOK = 1024  # effort of the first pass over the sizes of a large problem: the perspective alone
@@ -120,7 +121,7 @@ class _PathSolver:
         masks = self._masks(first)
         if len(masks):
             starts.try_supports(M, form.c, form.yy, masks, self.best, self.support)
-        if m > SMALL or not len(masks) or self._inverse is None:
+        if m > SMALL or (m > FEW and not len(masks)) or self._inverse is None:
             starts.forward_selection(M, form.c, form.yy, min(self.sizes[-1], m), self.best, self.support)
         if m > SMALL:
             for size in self.sizes:
@@ -242,8 +243,7 @@ class _PathSolver:
             if self._inverse is not None and spent + budget > FIRST_LOOK:
                 path = path or self._path_state([size])
                 if path.best[size] > self.best[size]:
-                    path.best[size] = self.best[size]
-                    path.bar[size] = path.bar_max[: size + 1] = self.best[size] * (1 + self.form.keep) + self.form.slack
+                    path.set_bars(size, self.best[size], self.best[size] * (1 + self.form.keep) + self.form.slack)
                 finished = self._advance_path(path, budget)
                 if path.ctrl[path_tree.OVERFLOW]:
                     break

@@ -1,0 +1,30 @@
+"""`sparsecv warmup`: every kernel compiled ahead."""
+
+from __future__ import annotations
+
+import time
+
+import typer
+
+from sparsecv_mio.cli import ending
+
+app = typer.Typer(add_completion=False, rich_markup_mode=None)
+
+
+@app.command()
+def warmup() -> int:
+    """Compile all numerical code now and keep it in the cache, so that no later command has to.
+
+    A command compiles what it needs at its first use and later ones load it; this does all of it at once, in a minute
+    or two. The cache is beside the package, or where NUMBA_CACHE_DIR says.
+    """
+    begun = time.monotonic()
+
+    def told(what: str, number: int, count: int) -> None:
+        ending.tell(f"{time.monotonic() - begun:.0f} s; compiling kernels, {number} of {count}: {what}")
+
+    from sparsecv_mio.search.warmup import warm_up
+
+    warm_up(told)
+    ending.tell(f"{time.monotonic() - begun:.0f} s; all kernels are compiled")
+    return 0

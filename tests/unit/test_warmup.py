@@ -1,0 +1,57 @@
+"""Compilation ahead: what `sparsecv warmup` covers, and that no kernel is compiled for two types."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from sparsecv_mio import cli
+from sparsecv_mio.data.dataset import Dataset
+from sparsecv_mio.data.folds import make_folds
+from sparsecv_mio.kernels.compilation import watched
+from sparsecv_mio.search.driver import cross_validate
+from sparsecv_mio.search.warmup import STEPS
+
+VERSIONS = """
+import sys
+from importlib import import_module
+from pkgutil import iter_modules
+from numba.core.dispatcher import Dispatcher
+from sparsecv_mio import kernels
+from sparsecv_mio.search.warmup import warm_up
+warm_up()
+for name in (f"sparsecv_mio.kernels.{module.name}" for module in iter_modules(kernels.__path__)):
+    for function in vars(import_module(name)).values():
+        if isinstance(function, Dispatcher) and function.py_func.__module__ == name:
+            print(len(function.signatures), f"{name}.{function.py_func.__name__}", *function.signatures)
+"""
+TWICE = {"put"}  # one line, for numbers and for masks
+
+
+def test_nothing_is_left_to_compile(capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.run(["warmup"]) == 0
+    told = capsys.readouterr().err.splitlines()
+    assert len(told) == len(STEPS) + 1 and all(line.startswith("sparsecv: ") for line in told)
+    compiled: list[int] = []
+    rng = np.random.default_rng(1)
+    with watched(lambda: compiled.append(1)):
+        for n, p in ((25, 4), (30, 14), (10, 16)):
+            data = Dataset.from_arrays(rng.standard_normal((n, p)), rng.standard_normal(n))
+            for spec in ("loo", "4"):
+                for method in ("rounds", "joint", "algorithm1", "bounds"):
+                    cross_validate(data, make_folds(spec, data), gammas=(0.1, 2.0), taus=(1, 3), method=method)
+    assert not compiled
+
+
+@pytest.mark.slow
+def test_every_kernel_is_compiled_once(tmp_path: Path) -> None:
+    environment = os.environ | {"NUMBA_CACHE_DIR": str(tmp_path)}
+    done = subprocess.run([sys.executable, "-c", VERSIONS], check=True, capture_output=True, text=True, env=environment)
+    rows = [line.split(maxsplit=2) for line in done.stdout.splitlines()]
+    assert len(rows) > 90
+    assert not [row for row in rows if row[0] != "1" and row[1].rpartition(".")[2] not in TWICE]
