@@ -30,10 +30,8 @@ setup: $(VENV)/.package
 demo: setup
 	$(BIN)/sparsecv solve instances/diabetes.csv --target y --folds loo
 
-# The processes already share the cores: more threads inside each would only make them wait for one another. Kernels are
-# compiled once before they start, not by each of them.
+# The processes already share the cores: more threads inside each would only make them wait for one another.
 test: setup
-	$(BIN)/sparsecv warmup
 	NUMBA_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -n $(JOBS)
 
 lint: setup
