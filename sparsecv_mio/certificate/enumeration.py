@@ -273,7 +273,7 @@ def leave_out(
     else:
         matrix = np.eye(rows.shape[1]) - (H + H.transpose(0, 2, 1)) / 2.0
         margin = np.linalg.eigvalsh(matrix)[:, 0]
-        matrix[margin <= 0.0] = np.eye(rows.shape[1])
+        matrix[margin < TRUSTED] = np.eye(rows.shape[1])  # not trusted, and perhaps singular to the last bit
         held = np.linalg.solve(matrix, e[rows][:, :, None])[:, :, 0]
     return full - np.sum(e[rows] * held, axis=1), np.sum(held**2, axis=1), margin * rcond * share
 

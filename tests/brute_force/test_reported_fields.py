@@ -117,6 +117,10 @@ def test_native(method: str) -> None:
         check(NATIVE.index(method) * 5 + seed, method, "native")
 
 
+def test_a_fold_of_leverage_one_is_verified_by_refits() -> None:
+    check(3020, "algorithm1", "native")  # I - H of a fold is singular to the last bit
+
+
 @pytest.mark.parametrize("backend", ["highs", "gurobi", pytest.param("scip", marks=pytest.mark.slow)])
 def test_vendors(backend: str) -> None:
     usable(backend)
