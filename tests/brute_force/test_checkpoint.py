@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from repository import INSTANCES
 
 from sparsecv_mio.cli import run as main
 from sparsecv_mio.data.folds import make_folds
@@ -27,7 +28,6 @@ from sparsecv_mio.search.methods import METHODS
 from sparsecv_mio.search.request import Grid
 from sparsecv_mio.search.run import CrossValidation
 
-INSTANCES = Path(__file__).resolve().parents[2] / "instances"
 SERVO = str(INSTANCES / "servo.csv")
 SCRIPT = [sys.executable, "-c", "from sparsecv_mio.cli import main; main()"]
 

@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from conformance_suite import FORMS, endless, problem_of, random_problem, usable
+from repository import INSTANCES
 
 from sparsecv_mio.errors import BackendFailed, BackendUnavailable, Contradiction
 from sparsecv_mio.formulation.backends import get_backend
@@ -16,8 +17,6 @@ from sparsecv_mio.formulation.backends.base import Answer
 from sparsecv_mio.formulation.backends.native.path import solve_path
 from sparsecv_mio.formulation.outcome import Limits, Stop
 from sparsecv_mio.problem.problem import SparseProblem
-
-INSTANCES = Path(__file__).resolve().parents[2] / "instances"
 
 
 @pytest.fixture(scope="module")

@@ -4,23 +4,23 @@ from __future__ import annotations
 
 import re
 import sys
-from pathlib import Path
 from types import ModuleType
 
 import numpy as np
 import pytest
 from conformance_suite import brute_force, random_constraints, random_problem
+from repository import DOCS
 
 from sparsecv_mio.formulation import backends
 from sparsecv_mio.formulation.outcome import Limits, Stop
 
-DOCS = Path(__file__).resolve().parents[2] / "docs" / "backends.md"
+PAGE = DOCS / "backends.md"
 
 
 def test_one_file_and_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
-    blocks = re.findall(r"```python\n(.*?)```", DOCS.read_text(), re.DOTALL)
+    blocks = re.findall(r"```python\n(.*?)```", PAGE.read_text(), re.DOTALL)
     source = next(block for block in blocks if "class EnumerationBackend" in block)
-    line = next(text for text in DOCS.read_text().splitlines() if text.strip().startswith('"enumeration":'))
+    line = next(text for text in PAGE.read_text().splitlines() if text.strip().startswith('"enumeration":'))
     name, target = re.findall(r'"([^"]+)"', line)
     module = ModuleType(target.partition(":")[0])
     exec(compile(source, "docs/backends.md", "exec"), module.__dict__)

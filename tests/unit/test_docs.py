@@ -5,15 +5,14 @@ from __future__ import annotations
 import re
 import sys
 from importlib import import_module
-from pathlib import Path
 from types import ModuleType
 
 import pytest
+from repository import DOCS
 
 import sparsecv_mio
 from sparsecv_mio import cli
 
-DOCS = Path(__file__).resolve().parents[2] / "docs"
 ROOMS = ("sparsecv_mio.oracles.glru", "sparsecv_mio.oracles.iacv", "sparsecv_mio.oracles.treecv")
 
 

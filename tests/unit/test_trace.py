@@ -6,13 +6,14 @@ import json
 from pathlib import Path
 
 import pytest
+from repository import INSTANCES
 
 from sparsecv_mio.cli import run as main
 from sparsecv_mio.errors import CorruptStore
 from sparsecv_mio.search import trace as trace_module
 from sparsecv_mio.search.trace import read_trace
 
-SERVO = str(Path(__file__).resolve().parents[2] / "instances" / "servo.csv")
+SERVO = str(INSTANCES / "servo.csv")
 ASK = ["solve", SERVO, "--target", "class", "--folds", "blocks:20", "--gamma", "0.1,1", "--tau", "1:5"]
 ASK += ["--threads", "1"]
 

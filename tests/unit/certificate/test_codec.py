@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from repository import ROOT
 
 from sparsecv_mio.certificate.record import Record, read_record
 from sparsecv_mio.cli import run as call
@@ -18,8 +19,6 @@ from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.folds import make_folds
 from sparsecv_mio.errors import CorruptStore
 from sparsecv_mio.search.driver import cross_validate
-
-HERE = Path(__file__)
 
 
 @pytest.fixture(scope="module")
@@ -177,5 +176,5 @@ def test_no_message_is_a_traceback(place: Path) -> None:
     """In a process of its own, where nothing stands between an exception and the screen."""
     (place / "bad.json").write_text(with_number(place, ["request", "gap"], "9" * 5000))
     command = [sys.executable, "-m", "sparsecv_mio.cli", "verify", str(place / "bad.json"), str(place / "data.csv")]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=HERE.parents[2])
+    done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=ROOT)
     assert done.returncode == 2 and done.stderr.count("\n") == 1 and "request.gap" in done.stderr

@@ -10,9 +10,9 @@ import signal
 import subprocess
 import sys
 import time
-from pathlib import Path
 
 import pytest
+from repository import INSTANCES
 from rich.console import Console
 
 from sparsecv_mio.cli import live
@@ -22,7 +22,6 @@ from sparsecv_mio.data.readers import read_dataset
 from sparsecv_mio.search.driver import cross_validate
 from sparsecv_mio.search.progress import Progress, TauProgress
 
-INSTANCES = Path(__file__).resolve().parents[2] / "instances"
 SERVO = str(INSTANCES / "servo.csv")
 SCRIPT = [sys.executable, "-c", "from sparsecv_mio.cli import main; main()"]
 

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from repository import INSTANCES
 
 from sparsecv_mio.certificate.codec import parse_object
 from sparsecv_mio.certificate.fit_record import FitRecord
@@ -16,7 +17,6 @@ from sparsecv_mio.cli import run
 from sparsecv_mio.errors import CorruptStore
 from sparsecv_mio.formulation.backends import BACKENDS, get_backend
 
-INSTANCES = Path(__file__).resolve().parents[2] / "instances"
 DIABETES = str(INSTANCES / "diabetes.csv")
 USABLE = [name for name in BACKENDS if get_backend(name).available().usable]
 

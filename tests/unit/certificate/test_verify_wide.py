@@ -9,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from repository import DOCS
 
 from sparsecv_mio.certificate.enumeration import Design
 from sparsecv_mio.certificate.exchange import Exchanges
@@ -22,7 +23,6 @@ from sparsecv_mio.data.folds import make_folds
 from sparsecv_mio.problem.objective import fit, held_out_error, r_squared, scored_rows
 from sparsecv_mio.search.driver import best_subsets, cross_validate
 
-DOCS = Path(__file__).resolve().parents[2] / "docs"
 CAVEAT = "optimality not verified (p > 15)"
 R = dataclasses.replace
 

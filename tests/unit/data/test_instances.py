@@ -8,12 +8,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from repository import INSTANCES
 
 from sparsecv_mio.data.readers import read_dataset
 from sparsecv_mio.data.standard import standardize
 
-FOLDER = Path(__file__).resolve().parents[2] / "instances"
-SUMS = {line.split()[1]: line.split()[0] for line in (FOLDER / "SHA256SUMS").read_text().splitlines()}
+SUMS = {line.split()[1]: line.split()[0] for line in (INSTANCES / "SHA256SUMS").read_text().splitlines()}
 
 SHAPES = {
     "diabetes": (442, 10, "y"),
@@ -31,7 +31,7 @@ DOWNLOADED = {"wine": (6497, 11, "quality"), "bardet": (120, 200, "y"), "ribofla
 
 
 def locate(name: str) -> Path:
-    folders = [FOLDER, Path(os.environ.get("SPARSECV_INSTANCES", FOLDER))]
+    folders = [INSTANCES, Path(os.environ.get("SPARSECV_INSTANCES", INSTANCES))]
     for folder in folders:
         if (folder / f"{name}.csv").exists():
             return folder / f"{name}.csv"

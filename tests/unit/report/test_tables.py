@@ -9,6 +9,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from repository import INSTANCES
 from rich.console import Console
 
 from sparsecv_mio.bounds.cv_error import compute_bounds
@@ -189,9 +190,8 @@ def test_the_live_view_cuts_no_number(width: int) -> None:
 
 
 def test_a_pipe_has_the_width_it_is_told(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    from pathlib import Path
 
-    prostate = str(Path(__file__).resolve().parents[2] / "instances" / "prostate.csv")
+    prostate = str(INSTANCES / "prostate.csv")
     for width in (40, 60):
         monkeypatch.setenv("COLUMNS", str(width))
         assert run(["solve", prostate, "-t", "lpsa", "--folds", "3", "--gamma", "0.1", "--tau", "1:2"]) == 0

@@ -13,11 +13,11 @@ from typing import Any
 
 import numpy as np
 import pytest
+from repository import INSTANCES
 
 from sparsecv_mio.cli import run
 from sparsecv_mio.problem.objective import brute_force_cv_error, fit
 
-INSTANCES = Path(__file__).resolve().parents[2] / "instances"
 PROSTATE, DIABETES, SERVO = (str(INSTANCES / f"{name}.csv") for name in ("prostate", "diabetes", "servo"))
 SMALL = ["--gamma", "0.1,1", "--tau", "0:3", "--threads", "1"]
 SCRIPT = [sys.executable, "-c", "from sparsecv_mio.cli import main; main()"]

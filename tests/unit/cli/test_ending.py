@@ -10,11 +10,11 @@ import threading
 from pathlib import Path
 
 import pytest
+from repository import INSTANCES
 from small_disk import small_disk
 
 from sparsecv_mio.cli import run
 
-INSTANCES = Path(__file__).resolve().parents[2] / "instances"
 PROSTATE = str(INSTANCES / "prostate.csv")
 SCRIPT = [sys.executable, "-c", "from sparsecv_mio.cli import main; main()"]
 SOLVE = ["solve", PROSTATE, "--target", "lpsa", "--folds", "3", "--gamma", "0.1", "--tau", "1:2", "--threads", "1"]

@@ -1,0 +1,1 @@
+"""One test module for each module of the package, in the same folders."""
