@@ -11,7 +11,8 @@ if TYPE_CHECKING:
     from sparsecv_mio.data.folds import make_folds
     from sparsecv_mio.data.readers import read_dataset
     from sparsecv_mio.errors import SparseCVError
-    from sparsecv_mio.search.driver import best_subsets, cross_validate
+    from sparsecv_mio.fits.best_subsets import best_subsets
+    from sparsecv_mio.search.api import cross_validate
 
 __version__ = "0.1.0"
 __all__ = [
@@ -28,8 +29,8 @@ __all__ = [
 _HOME = {
     "Dataset": "data.dataset",
     "SparseCVError": "errors",
-    "best_subsets": "search.driver",
-    "cross_validate": "search.driver",
+    "best_subsets": "fits.best_subsets",
+    "cross_validate": "search.api",
     "make_folds": "data.folds",
     "read_dataset": "data.readers",
     "read_record": "certificate.record",

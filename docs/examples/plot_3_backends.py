@@ -12,8 +12,8 @@ import matplotlib.pyplot as plt
 from sklearn.datasets import load_diabetes
 
 import sparsecv_mio as sc
+from sparsecv_mio.fits.one import fit_one
 from sparsecv_mio.formulation.backends import get_backend
-from sparsecv_mio.search.single import fit_one
 
 data = sc.Dataset.from_frame(load_diabetes(as_frame=True, scaled=False).frame, target="target")
 usable = [name for name in ("native", "highs") if get_backend(name).available().usable]

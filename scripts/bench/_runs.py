@@ -11,8 +11,8 @@ from _common import INSTANCES, TARGETS, centred, synthetic
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.folds import make_folds
 from sparsecv_mio.data.readers import read_dataset
-from sparsecv_mio.search.driver import cross_validate
-from sparsecv_mio.search.warmup import warm_up
+from sparsecv_mio.search.api import cross_validate
+from sparsecv_mio.warmup import warm_up
 
 __all__ = ["HEAD", "held", "run", "warm_up", "wide"]
 

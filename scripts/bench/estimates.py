@@ -19,7 +19,7 @@ from sparsecv_mio.certificate.record import Record
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.folds import make_folds
 from sparsecv_mio.data.readers import read_dataset
-from sparsecv_mio.search.driver import cross_validate
+from sparsecv_mio.search.api import cross_validate
 
 FILES = {
     "diabetes": ("y", 10), "diabetes11": ("y", 11), "housing": ("medv", 13), "prostate": ("lpsa", 8),

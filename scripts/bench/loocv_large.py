@@ -21,7 +21,7 @@ def one(case: str, threads: int) -> None:
 
     from sparsecv_mio.data.dataset import Dataset
     from sparsecv_mio.data.folds import make_folds
-    from sparsecv_mio.search.driver import cross_validate
+    from sparsecv_mio.search.api import cross_validate
 
     n, p = (int(x) for x in case.split("x"))
     rng = np.random.default_rng(0)

@@ -19,7 +19,7 @@ from sparsecv_mio.data.folds import make_folds
 from sparsecv_mio.data.standard import standardize
 from sparsecv_mio.formulation.backends.native.path import solve_path
 from sparsecv_mio.problem.accumulate import full_problem
-from sparsecv_mio.search.driver import cross_validate
+from sparsecv_mio.search.api import cross_validate
 
 CASES = [
     "diabetes", "housing", "servo", "autompg", "5000x25", "5000x54", "50000x25", "50000x54",

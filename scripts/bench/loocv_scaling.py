@@ -18,7 +18,7 @@ from loocv_ratio import one_fit
 
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.folds import make_folds
-from sparsecv_mio.search.driver import cross_validate
+from sparsecv_mio.search.api import cross_validate
 
 TAUS = range(1, 13)
 

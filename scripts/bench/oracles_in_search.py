@@ -19,7 +19,7 @@ from sparsecv_mio.certificate.record import OracleWork, Record
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.folds import make_folds
 from sparsecv_mio.data.readers import read_dataset
-from sparsecv_mio.search.driver import cross_validate
+from sparsecv_mio.search.api import cross_validate
 
 ROOT = Path(__file__).resolve().parents[2]
 DATA = {"diabetes": "y", "housing": "medv", "servo": "class", "autompg": "mpg"}

@@ -27,11 +27,11 @@ from _runs import held, warm_up  # noqa: E402
 from sparsecv_mio.data.dataset import Dataset  # noqa: E402
 from sparsecv_mio.data.folds import FoldPlan, make_folds  # noqa: E402
 from sparsecv_mio.data.standard import StandardData, standardize  # noqa: E402
-from sparsecv_mio.search.clock import Clock  # noqa: E402
-from sparsecv_mio.search.driver import cross_validate  # noqa: E402
-from sparsecv_mio.search.methods import METHODS  # noqa: E402
-from sparsecv_mio.search.request import Grid  # noqa: E402
-from sparsecv_mio.search.run import CrossValidation  # noqa: E402
+from sparsecv_mio.search.api import cross_validate  # noqa: E402
+from sparsecv_mio.search.methods.rounds import CrossValidation  # noqa: E402
+from sparsecv_mio.search.options import Grid  # noqa: E402
+from sparsecv_mio.search.registry import METHODS  # noqa: E402
+from sparsecv_mio.search.state.deadline import Deadline  # noqa: E402
 
 GAMMAS = (0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0)
 TOLERANCES = (5e-2, 1e-2, 1e-4)
@@ -73,7 +73,7 @@ def counted(name: str, data: StandardData, folds: FoldPlan, gamma: float, method
     p = data.dataset.p
     grid = Grid.of([gamma], range(1, p), p)
     begin = time.perf_counter()
-    run = METHODS[method](data, folds, grid, min(TOLERANCES), Clock(None, None), 1, None)
+    run = METHODS[method](data, folds, grid, min(TOLERANCES), Deadline(None, None), 1, None)
     run.begin()
     left = sorted(TOLERANCES, reverse=True) if method in COUNTED else []
     rows: list[Row] = []

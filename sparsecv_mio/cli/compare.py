@@ -65,10 +65,10 @@ def compare(
     targets = _targets(target, len(data))
 
     with session.interruptible() as stop:
+        from sparsecv_mio.comparison.compare import Contender, cells_of
+        from sparsecv_mio.comparison.compare import compare as run
         from sparsecv_mio.data.folds import fold_columns
         from sparsecv_mio.formulation.outcome import Limits
-        from sparsecv_mio.search.compare import Contender, cells_of
-        from sparsecv_mio.search.compare import compare as run
 
         contenders = [Contender.of(label.strip()) for label in backends.split(",")]
         cells = []

@@ -38,7 +38,7 @@ def export(
     side = extra.side_options(force_in, force_out, together, at_most, box)
     dataset = session.read_data(data, target, features, drop, ())
 
-    from sparsecv_mio.search.single import export_one
+    from sparsecv_mio.fits.one import export_one
 
     offset, factor = export_one(dataset, to, tau=tau, gamma=weight, scale=scale, intercept=intercept, side=side)
     meaning = f"{to}: ||y - Xb||^2 + (gamma/2) ||b||^2 in the scaled columns = {offset!r} + {factor!r} * objective"

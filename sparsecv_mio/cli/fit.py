@@ -58,9 +58,9 @@ def fit(
     side = extra.side_options(force_in, force_out, together, at_most, box)
 
     with session.interruptible() as stop:
+        from sparsecv_mio.fits.one import fit_one
         from sparsecv_mio.formulation.backends import get_backend
         from sparsecv_mio.formulation.outcome import Limits
-        from sparsecv_mio.search.single import fit_one
 
         honoured = get_backend(backend).capabilities.limits
         if log is not None and "log" not in honoured:

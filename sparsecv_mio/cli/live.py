@@ -16,7 +16,7 @@ from rich.text import Text
 
 if TYPE_CHECKING:
     from sparsecv_mio.cli.session import Stop
-    from sparsecv_mio.search.progress import Progress, TauProgress
+    from sparsecv_mio.search.observers.progress import Progress, TauProgress
 
 REDRAWS = 6  # a second
 LINE_SECONDS = 10.0  # between two plain lines

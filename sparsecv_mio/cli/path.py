@@ -49,8 +49,8 @@ def path(
         dataset, sizes = session.in_time(ready, stop, seconds)
 
         from sparsecv_mio.cli import live
+        from sparsecv_mio.fits.best_subsets import best_subsets
         from sparsecv_mio.report.tables import print_path  # after a limit there is no time to load it
-        from sparsecv_mio.search.driver import best_subsets
 
         with live.progress_view(quiet, stop) as progress:
             record = best_subsets(

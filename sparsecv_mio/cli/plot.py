@@ -21,7 +21,7 @@ def plot(
     """Draw the certified bounds of a run closing over time, and the interval of every tau."""
     session.check_outputs({"--out": out}, [trace])
     from sparsecv_mio.report.trace_plots import plot_trace
-    from sparsecv_mio.search.trace import read_trace
+    from sparsecv_mio.search.observers.trace import read_trace
 
     head, moments = read_trace(trace)
     plot_trace(head, moments, out)

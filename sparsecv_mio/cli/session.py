@@ -127,15 +127,15 @@ def in_time(work: Callable[[], T], stop: threading.Event, seconds: float | None)
     OutOfTime
         If the limit, from the start of the process, is over before.
     """
-    from sparsecv_mio.search.attend import attended
-    from sparsecv_mio.search.clock import Clock
+    from sparsecv_mio.search.state.deadline import Deadline
+    from sparsecv_mio.search.supervise import attended
 
     def too_early() -> T:
         if stop.is_set():
             raise KeyboardInterrupt
         raise OutOfTime(f"--time-limit: {seconds:g} seconds were over before the data were read: give more")
 
-    found = attended(work, Clock(seconds, stop, Began.moment), too_early, grace=LOADING_GRACE)
+    found = attended(work, Deadline(seconds, stop, Began.moment), too_early, grace=LOADING_GRACE)
     if stop.is_set():
         raise KeyboardInterrupt
     return found

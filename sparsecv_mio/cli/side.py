@@ -13,7 +13,7 @@ from sparsecv_mio.cli import parse
 from sparsecv_mio.errors import BadInput
 
 if TYPE_CHECKING:
-    from sparsecv_mio.search.single import SideOptions
+    from sparsecv_mio.fits.one import SideOptions
 
 T = TypeVar("T")
 
@@ -50,7 +50,7 @@ def side_options(
     box: Sequence[str] | None,
 ) -> SideOptions:
     """The side constraints that the options describe."""
-    from sparsecv_mio.search.single import SideOptions
+    from sparsecv_mio.fits.one import SideOptions
 
     return SideOptions(
         force_in=tuple(parse.names(force_in, "--force-in") or ()),

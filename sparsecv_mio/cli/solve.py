@@ -177,8 +177,8 @@ def solve(
 
         from sparsecv_mio.cli import live
         from sparsecv_mio.report.tables import print_answer  # after a limit there is no time to load it
-        from sparsecv_mio.search.checkpoint import check_place
-        from sparsecv_mio.search.driver import cross_validate
+        from sparsecv_mio.search.api import cross_validate
+        from sparsecv_mio.search.observers.checkpoint import check_place
 
         if store[1] is not None:
             check_place(store[1], store[0])

@@ -23,7 +23,7 @@ def warmup() -> int:
     def told(what: str, number: int, count: int) -> None:
         ending.tell(f"{time.monotonic() - begun:.0f} s; compiling kernels, {number} of {count}: {what}")
 
-    from sparsecv_mio.search.warmup import warm_up
+    from sparsecv_mio.warmup import warm_up
 
     warm_up(told)
     ending.tell(f"{time.monotonic() - begun:.0f} s; all kernels are compiled")

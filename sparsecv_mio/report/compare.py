@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from rich.console import Console
 
+from sparsecv_mio.comparison.compare import CompareRow
 from sparsecv_mio.files import replacing, write_text
 from sparsecv_mio.report.layout import Column, Row, print_table
 from sparsecv_mio.report.tables import shown
-from sparsecv_mio.search.compare import CompareRow
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

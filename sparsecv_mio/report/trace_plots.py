@@ -93,7 +93,7 @@ def plot_trace(head: Moment, moments: Sequence[Moment], out: str) -> None:
     Parameters
     ----------
     head, moments
-        From :func:`sparsecv_mio.search.trace.read_trace`.
+        From :func:`sparsecv_mio.search.observers.trace.read_trace`.
     out : str
         `.gif` for the animation; `.png`, `.svg` or `.pdf` for the figure.
 

@@ -15,10 +15,10 @@ from sparsecv_mio.data.readers import read_dataset
 from sparsecv_mio.data.standard import standardize
 from sparsecv_mio.errors import BadInput
 from sparsecv_mio.problem.refit import refit_rows
-from sparsecv_mio.search.allfolds import Engine
-from sparsecv_mio.search.clock import Clock
-from sparsecv_mio.search.request import Grid
-from sparsecv_mio.search.run import CrossValidation
+from sparsecv_mio.search.methods.rounds import CrossValidation
+from sparsecv_mio.search.options import Grid
+from sparsecv_mio.search.shared_tree.engines import Engine
+from sparsecv_mio.search.state.deadline import Deadline
 
 F_RTOL, H_RTOL = 1.1e-9, 1e-7
 GAMMAS = [0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0]
@@ -29,7 +29,7 @@ def all_cells(case: RandomProblem, engine: Engine, threads: int = 1) -> CrossVal
     """Every cell of a problem by one engine, the tail by trees of its own."""
     data = standardize(case.data, case.scale, case.intercept)
     grid = Grid.of(case.gammas, case.taus, case.data.p)
-    run = CrossValidation(data, case.folds, grid, 0.0, Clock(None, None), threads, None, engine)
+    run = CrossValidation(data, case.folds, grid, 0.0, Deadline(None, None), threads, None, engine)
     run.begin()
     run.all_folds()
     while not run.finished:

@@ -19,14 +19,14 @@ from sparsecv_mio.data.folds import make_folds
 from sparsecv_mio.data.readers import read_dataset
 from sparsecv_mio.data.standard import standardize
 from sparsecv_mio.errors import BadInput, CorruptStore
-from sparsecv_mio.search import checkpoint
-from sparsecv_mio.search.answer import build_record
-from sparsecv_mio.search.clock import Clock
-from sparsecv_mio.search.descent import Descent, TauStep
-from sparsecv_mio.search.last_answer import score_one_pair
-from sparsecv_mio.search.methods import METHODS
-from sparsecv_mio.search.request import Grid
-from sparsecv_mio.search.run import CrossValidation
+from sparsecv_mio.search.heuristics.last_pair import score_one_pair
+from sparsecv_mio.search.methods.descent import Descent, TauStep
+from sparsecv_mio.search.methods.rounds import CrossValidation
+from sparsecv_mio.search.observers import checkpoint
+from sparsecv_mio.search.options import Grid
+from sparsecv_mio.search.registry import METHODS
+from sparsecv_mio.search.result import build_record
+from sparsecv_mio.search.state.deadline import Deadline
 
 SERVO = str(INSTANCES / "servo.csv")
 SCRIPT = [sys.executable, "-c", "from sparsecv_mio.cli import main; main()"]
@@ -38,7 +38,7 @@ def prepared(
     dataset = read_dataset(SERVO, "class")
     folds = "4" if "saddle" in method else folds  # a row of estimates costs the same in every fold
     asked = standardize(dataset), make_folds(folds, dataset), Grid.of(gammas, range(3, 7), dataset.p)
-    rest = 1e-4, Clock(None, None), threads, None
+    rest = 1e-4, Deadline(None, None), threads, None
     if method.startswith("descent"):
         return Descent(*asked, *rest, TauStep(method.partition(" ")[2]))
     return (CrossValidation if method == "rounds" else METHODS[method])(*asked, *rest)
@@ -171,7 +171,7 @@ def test_a_limit_within_the_first_look(method: str, tmp_path: Path) -> None:
     whole = prepared(method)
     whole.begin()
     limited, store = prepared(method), tmp_path / "run.ck"
-    limited.clock = Clock(1e-9, None)
+    limited.clock = Deadline(1e-9, None)
     assert isinstance(limited, CrossValidation)
     limited.searched = True  # else the folds' own searches score every pair
     checkpoint.carry_out(limited, store, None)

@@ -13,10 +13,10 @@ from reference import Enumeration, Optima
 from sparsecv_mio.certificate.record import Record
 from sparsecv_mio.data.standard import standardize
 from sparsecv_mio.problem.objective import brute_force_cell
-from sparsecv_mio.search.answer import build_record
-from sparsecv_mio.search.clock import Clock
-from sparsecv_mio.search.request import Grid
-from sparsecv_mio.search.run import CrossValidation
+from sparsecv_mio.search.methods.rounds import CrossValidation
+from sparsecv_mio.search.options import Grid
+from sparsecv_mio.search.result import build_record
+from sparsecv_mio.search.state.deadline import Deadline
 
 F_RTOL, H_RTOL = 1e-9, 1e-7
 H_FLOOR = 1e-10  # of the mean square of the target: a held-out error far below it is rounding
@@ -46,7 +46,7 @@ def prepared(case: RandomProblem, gap: float = 0.0, seconds: float | None = None
     """A run that has not begun."""
     data = standardize(case.data, case.scale, case.intercept)
     grid = Grid.of(case.gammas, case.taus, case.data.p)
-    return CrossValidation(data, case.folds, grid, gap, Clock(seconds, None), threads, None)
+    return CrossValidation(data, case.folds, grid, gap, Deadline(seconds, None), threads, None)
 
 
 def solved(run: CrossValidation, rounds: int = 1 << 30, together: bool = True) -> CrossValidation:

@@ -14,7 +14,7 @@ from sparsecv_mio.problem import objective
 from sparsecv_mio.problem.accumulate import row_moments
 from sparsecv_mio.search.heuristics import FoldPaths, first_supports
 from sparsecv_mio.search.heuristics.fold_search import FoldSearch
-from sparsecv_mio.search.request import Grid
+from sparsecv_mio.search.options import Grid
 
 
 def random_data(seed: int, n: int = 24, p: int = 8) -> Dataset:

@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.folds import make_folds
 from sparsecv_mio.errors import BadInput, CorruptStore
-from sparsecv_mio.search import checkpoint
-from sparsecv_mio.search.driver import cross_validate
+from sparsecv_mio.search.api import cross_validate
+from sparsecv_mio.search.observers import checkpoint
 
 Arrays = dict[str, NDArray[Any]]
 METHODS = ("rounds", "joint", "algorithm1", "descent")

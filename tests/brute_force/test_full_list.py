@@ -8,12 +8,12 @@ from test_allfolds import all_cells, problem
 
 from sparsecv_mio.data.standard import standardize
 from sparsecv_mio.errors import BadInput
-from sparsecv_mio.search.allfolds import Engine
-from sparsecv_mio.search.allfolds.look import lift
-from sparsecv_mio.search.clock import Clock
-from sparsecv_mio.search.full_list import bar_to_lift, incumbents, tell_folds
-from sparsecv_mio.search.joint import JointSearch
-from sparsecv_mio.search.request import Grid
+from sparsecv_mio.search.methods.joint import JointSearch
+from sparsecv_mio.search.options import Grid
+from sparsecv_mio.search.shared_tree.all_rows_supports import lift
+from sparsecv_mio.search.shared_tree.engines import Engine
+from sparsecv_mio.search.shared_tree.near_optimal import apply_list, bar_to_lift, incumbents
+from sparsecv_mio.search.state.deadline import Deadline
 
 ROUNDING = 1e-7
 
@@ -36,7 +36,7 @@ def check(seed: int, count: dict[str, int]) -> None:
     truth = np.where(known, alone.cells.nominal, 0.0)
     grid = Grid.of(case.gammas, case.taus, case.data.p)
     run = JointSearch(
-        standardize(case.data, case.scale, case.intercept), case.folds, grid, 1e-4, Clock(None, None), 1, None
+        standardize(case.data, case.scale, case.intercept), case.folds, grid, 1e-4, Deadline(None, None), 1, None
     )
     run.engine = Engine.ENUMERATE  # however few the folds
     run.begin()
@@ -58,7 +58,7 @@ def check(seed: int, count: dict[str, int]) -> None:
             count["lifted"] = count.get("lifted", 0) + int(served.sum())
             inside(run, truth, known, f"seed {seed}, lift")
         before = run.cells.decided.sum()
-        tell_folds(run.solver, g, t, folds, listed)
+        apply_list(run.solver, g, t, folds, listed)
         count["told"] = count.get("told", 0) + len(folds)
         count["decided"] = count.get("decided", 0) + int(run.cells.decided.sum() - before)
         inside(run, truth, known, f"seed {seed}, told")

@@ -17,13 +17,13 @@ from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.folds import FoldPlan, make_folds
 from sparsecv_mio.data.standard import standardize
 from sparsecv_mio.problem.objective import cv_error
-from sparsecv_mio.search.clock import Clock
-from sparsecv_mio.search.descent import PROGRESS, proposals
-from sparsecv_mio.search.driver import cross_validate
-from sparsecv_mio.search.gamma import LEAST, MOST, GammaCurve
-from sparsecv_mio.search.request import Grid
-from sparsecv_mio.search.run import CrossValidation
-from sparsecv_mio.search.saddle_run import SaddleRun
+from sparsecv_mio.search.api import cross_validate
+from sparsecv_mio.search.methods.descent import PROGRESS, proposals
+from sparsecv_mio.search.methods.gamma_step import LEAST, MOST, GammaCurve
+from sparsecv_mio.search.methods.rounds import CrossValidation
+from sparsecv_mio.search.methods.saddle import SaddleRun
+from sparsecv_mio.search.options import Grid
+from sparsecv_mio.search.state.deadline import Deadline
 
 WIDER_TIES = 1.1e-9  # a little outside of the engine's tolerance
 
@@ -93,7 +93,7 @@ def check_the_end(data: Dataset, folds: FoldPlan, gammas: list[float], taus: lis
     # the gamma step: wherever the fixed supports do better, the supports that belong there do not
     standard = standardize(data, record.data.scale, record.data.intercept)
     grid = Grid.of([record.gamma], taus, data.p)
-    row = CrossValidation(standard, folds, grid, 0.0, Clock(None, None), 1, None)
+    row = CrossValidation(standard, folds, grid, 0.0, Deadline(None, None), 1, None)
     row.begin()
     row.to_end()
     for point in proposals(row, row.bounds().best, (gammas[0], gammas[-1])):
@@ -158,7 +158,7 @@ def lower_bounds_of_estimates(seeds: range) -> None:
         case = random_problem(seed, rows=25, columns=6)
         standard = standardize(case.data, case.scale, case.intercept)
         grid = Grid.of(case.gammas, case.taus, case.data.p)
-        run = SaddleRun(standard, case.folds, grid, 0.0, Clock(None, None), 1, None)
+        run = SaddleRun(standard, case.folds, grid, 0.0, Deadline(None, None), 1, None)
         run.begin()
         run.to_end()
         how = case.scale, case.intercept
@@ -191,7 +191,7 @@ def test_an_estimate_has_not_seen_the_rows_it_is_scored_on(seed: int) -> None:
     chosen = []
     for target in (y, mixed):
         data = standardize(Dataset.from_arrays(X, target))
-        run = SaddleRun(data, folds, Grid.of([0.1], range(1, 8), 60), 0.0, Clock(None, None), 1, None)
+        run = SaddleRun(data, folds, Grid.of([0.1], range(1, 8), 60), 0.0, Deadline(None, None), 1, None)
         run.begin()
         run.to_end()
         chosen.append([run.cells.pool.supports[number].tolist() for number in run.cells.support[0, :, 2]])
@@ -203,8 +203,8 @@ def test_saddle_point_finds_most_optima_of_small_problems() -> None:
     for seed in range(3):
         data, folds = noisy(seed, n=30, p=8)
         standard, grid = standardize(data), Grid.of([0.1, 1.0], range(0, 9), 8)
-        guess = SaddleRun(standard, folds, grid, 0.0, Clock(None, None), 2, None)
-        exact = CrossValidation(standard, folds, grid, 0.0, Clock(None, None), 1, None)
+        guess = SaddleRun(standard, folds, grid, 0.0, Deadline(None, None), 2, None)
+        exact = CrossValidation(standard, folds, grid, 0.0, Deadline(None, None), 1, None)
         for run in (guess, exact):
             run.begin()
             run.to_end()

@@ -18,8 +18,8 @@ from sparsecv_mio.problem.accumulate import row_moments
 from sparsecv_mio.problem.objective import fit, held_out_error
 from sparsecv_mio.problem.problem import SparseProblem
 from sparsecv_mio.problem.refit import refit_rows
-from sparsecv_mio.search import last_answer
-from sparsecv_mio.search.driver import cross_validate
+from sparsecv_mio.search.api import cross_validate
+from sparsecv_mio.search.heuristics import last_pair as last_answer
 
 Matrix = NDArray[np.float64]
 

@@ -13,7 +13,7 @@ from sparsecv_mio.certificate.verify import verify
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.folds import make_folds
 from sparsecv_mio.errors import BadInput
-from sparsecv_mio.search.driver import cross_validate
+from sparsecv_mio.search.api import cross_validate
 
 SLOW_SEEDS, BLOCK = 10_000, 100
 

@@ -18,11 +18,11 @@ from sparsecv_mio.data.folds import FoldPlan, folds_from_labels, make_folds
 from sparsecv_mio.data.standard import standardize
 from sparsecv_mio.errors import BadInput
 from sparsecv_mio.formulation.backends import get_backend
-from sparsecv_mio.search.algorithm1 import Algorithm1
-from sparsecv_mio.search.clock import Clock
-from sparsecv_mio.search.driver import cross_validate
-from sparsecv_mio.search.methods import AUTO, BY_MIO, METHODS, ROUNDS
-from sparsecv_mio.search.request import Grid
+from sparsecv_mio.search.api import cross_validate
+from sparsecv_mio.search.methods.algorithm1 import Algorithm1
+from sparsecv_mio.search.options import Grid
+from sparsecv_mio.search.registry import AUTO, BY_MIO, METHODS, ROUNDS
+from sparsecv_mio.search.state.deadline import Deadline
 
 INSIDE = 0.9e-9  # ties, a little inside of the engine's tolerance
 GAPS = (0.0, 1e-4, 5e-2)
@@ -102,7 +102,7 @@ def test_every_backend_gives_the_same_answer(backend: str, plain: tuple[Dataset,
 
 def test_scip_solves_one_cell_at_a_time(plain: tuple[Dataset, FoldPlan]) -> None:
     data, folds = plain
-    asked = standardize(data), folds, Grid.of([0.01], range(1, 4), 6), 0.0, Clock(None, None), 3, None
+    asked = standardize(data), folds, Grid.of([0.01], range(1, 4), 6), 0.0, Deadline(None, None), 3, None
     assert Algorithm1(*asked, "scip").threads == 1 and Algorithm1(*asked, "highs").threads == 3
 
 
@@ -137,7 +137,7 @@ def test_near_ties_of_a_vendor_are_all_found() -> None:
 
 def test_state_is_explicit_and_bounds_only_tighten(plain: tuple[Dataset, FoldPlan]) -> None:
     data, folds = plain
-    run = Algorithm1(standardize(data), folds, Grid.of([0.01], range(1, 7), 6), 0.0, Clock(None, None), 1, None)
+    run = Algorithm1(standardize(data), folds, Grid.of([0.01], range(1, 7), 6), 0.0, Deadline(None, None), 1, None)
     run.begin()
     before = run.bounds()
     while not run.finished:

@@ -8,7 +8,7 @@ from random_problems import RandomProblem, random_problem
 from reference import cv_intervals
 
 from sparsecv_mio.certificate.record import Record
-from sparsecv_mio.search.driver import cross_validate
+from sparsecv_mio.search.api import cross_validate
 
 INSIDE = 0.9e-9  # ties, a little inside of the engine's tolerance
 METHODS = ("rounds", "joint", "algorithm1", "grid")

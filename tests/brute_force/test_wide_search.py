@@ -13,13 +13,14 @@ from sparsecv_mio.certificate.verify import verify
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.folds import make_folds
 from sparsecv_mio.data.standard import standardize
-from sparsecv_mio.search import wide
-from sparsecv_mio.search.clock import Clock
-from sparsecv_mio.search.driver import best_subsets, cross_validate
-from sparsecv_mio.search.oracles import Oracles
-from sparsecv_mio.search.request import Grid
-from sparsecv_mio.search.run import CrossValidation
-from sparsecv_mio.search.wide import WideSearch
+from sparsecv_mio.fits.best_subsets import best_subsets
+from sparsecv_mio.search.accelerators import Accelerators
+from sparsecv_mio.search.api import cross_validate
+from sparsecv_mio.search.methods import by_rows as wide
+from sparsecv_mio.search.methods.by_rows import WideSearch
+from sparsecv_mio.search.methods.rounds import CrossValidation
+from sparsecv_mio.search.options import Grid
+from sparsecv_mio.search.state.deadline import Deadline
 
 
 def made(n: int, p: int, seed: int, noise: float = 0.3, copies: bool = False) -> Dataset:
@@ -44,10 +45,10 @@ def test_cells_decided_by_rows_are_those_of_the_trees(intercept: str, copies: bo
         dataset = made(14, 20, seed, copies=copies)
         data, folds = standardize(dataset, "length" if seed % 2 else "none", intercept), make_folds("4", dataset, seed)
         grid = Grid.of([0.01, 0.1, 1.0], [0, 1, 2, 3], data.q)
-        by_trees = CrossValidation(data, folds, grid, 0.0, Clock(None, None), 1, None)
-        by_rows = WideSearch(data, folds, grid, 0.0, Clock(None, None), 1, None, method="grid")
+        by_trees = CrossValidation(data, folds, grid, 0.0, Deadline(None, None), 1, None)
+        by_rows = WideSearch(data, folds, grid, 0.0, Deadline(None, None), 1, None, method="grid")
         for run in (by_trees, by_rows):
-            run.oracles = Oracles(run)
+            run.oracles = Accelerators(run)
             run.begin()
             run.to_end()
         ours, theirs = by_rows.cells, by_trees.cells

@@ -9,7 +9,8 @@ from sparsecv_mio.certificate.record import PathRecord, Record
 from sparsecv_mio.certificate.verify import verify, verify_path
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.folds import make_folds
-from sparsecv_mio.search.driver import best_subsets, cross_validate
+from sparsecv_mio.fits.best_subsets import best_subsets
+from sparsecv_mio.search.api import cross_validate
 
 
 def problem(seed: int) -> tuple[Dataset, np.random.Generator]:

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from sparsecv_mio.errors import Contradiction
-from sparsecv_mio.search.cells import CellTable
+from sparsecv_mio.search.state.cells import CellTable
 
 
 def table() -> CellTable:

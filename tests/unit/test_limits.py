@@ -12,11 +12,12 @@ from sparsecv_mio.certificate.verify import verify
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.folds import make_folds
 from sparsecv_mio.data.standard import standardize
-from sparsecv_mio.search.attend import GRACE, attended
-from sparsecv_mio.search.clock import Clock
-from sparsecv_mio.search.driver import best_subsets, cross_validate
-from sparsecv_mio.search.plain import plain_answer, plain_supports
-from sparsecv_mio.search.request import Grid
+from sparsecv_mio.fits.best_subsets import best_subsets
+from sparsecv_mio.search.api import cross_validate
+from sparsecv_mio.search.heuristics.plain import plain_answer, plain_supports
+from sparsecv_mio.search.options import Grid
+from sparsecv_mio.search.state.deadline import Deadline
+from sparsecv_mio.search.supervise import GRACE, attended
 
 LATE = 2.0  # seconds after a limit that a loaded machine is allowed here
 
@@ -30,11 +31,11 @@ def made(n: int, p: int, seed: int = 0, offset: float = 0.0) -> Dataset:
 @pytest.fixture
 def held(monkeypatch: pytest.MonkeyPatch) -> threading.Event:
     """Searches that hang in their first step, as in a long call of somebody's library, until the event is set."""
-    from sparsecv_mio.search.algorithm1 import OneByOne
-    from sparsecv_mio.search.joint import JointSearch
-    from sparsecv_mio.search.run import CrossValidation
-    from sparsecv_mio.search.saddle_run import SaddleRun
-    from sparsecv_mio.search.subsets import Subsets
+    from sparsecv_mio.fits.best_subsets import Subsets
+    from sparsecv_mio.search.methods.algorithm1 import OneByOne
+    from sparsecv_mio.search.methods.joint import JointSearch
+    from sparsecv_mio.search.methods.rounds import CrossValidation
+    from sparsecv_mio.search.methods.saddle import SaddleRun
 
     release = threading.Event()
     for kind in (CrossValidation, OneByOne, JointSearch, SaddleRun):
@@ -44,7 +45,7 @@ def held(monkeypatch: pytest.MonkeyPatch) -> threading.Event:
 
 
 def test_work_that_does_not_come_back_is_left_behind() -> None:
-    release, clock = threading.Event(), Clock(0.05, None)
+    release, clock = threading.Event(), Deadline(0.05, None)
     begun = time.monotonic()
     try:
         assert attended(lambda: release.wait(60.0), clock, lambda: "held") == "held"
@@ -54,17 +55,17 @@ def test_work_that_does_not_come_back_is_left_behind() -> None:
 
 
 def test_work_that_comes_back_within_the_grace_is_the_answer() -> None:
-    clock = Clock(0.01, None)
+    clock = Deadline(0.01, None)
     assert attended(lambda: time.sleep(0.05) or "done", clock, lambda: "held") == "done"
 
 
 def test_an_error_of_the_work_is_raised() -> None:
     with pytest.raises(ZeroDivisionError):
-        attended(lambda: 1 // 0, Clock(60.0, None), lambda: 0)
+        attended(lambda: 1 // 0, Deadline(60.0, None), lambda: 0)
 
 
 def test_work_that_notices_it_is_late_does_not_spoil_the_answer() -> None:
-    clock, gone = Clock(0.05, None), threading.Event()
+    clock, gone = Deadline(0.05, None), threading.Event()
 
     def work() -> str:
         clock.abandoned.wait(60.0)
@@ -88,7 +89,7 @@ def test_a_stop_ends_the_wait() -> None:
     threading.Timer(0.1, stop.set).start()
     try:
         begun = time.monotonic()
-        answer = attended(lambda: release.wait(60.0), Clock(None, stop), lambda: "held", told.append)
+        answer = attended(lambda: release.wait(60.0), Deadline(None, stop), lambda: "held", told.append)
         assert answer == "held" and len(told) == 1 and time.monotonic() - begun < 0.1 + GRACE + LATE
     finally:
         release.set()
@@ -152,7 +153,7 @@ def test_plain_supports_fall_in_value() -> None:
 
 
 def test_many_folds_get_an_answer_whatever_the_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    from sparsecv_mio.search import plain
+    from sparsecv_mio.search.heuristics import plain
 
     monkeypatch.setattr(plain, "FIRST_WORK", 50)
     data = made(40, 12)
@@ -170,7 +171,7 @@ def test_many_folds_get_an_answer_whatever_the_time(monkeypatch: pytest.MonkeyPa
 
 def test_a_quick_refit_is_a_refit() -> None:
     from sparsecv_mio.formulation.backends.native.cell import PathCell
-    from sparsecv_mio.search.answer import all_rows_fit
+    from sparsecv_mio.search.result import all_rows_fit
 
     for intercept in ("fold", "global", "none"):
         std = standardize(made(30, 12, offset=5.0), "length", intercept)

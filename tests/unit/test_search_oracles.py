@@ -22,16 +22,16 @@ from sparsecv_mio.errors import BadInput
 from sparsecv_mio.formulation.backends.native.path import solve_path
 from sparsecv_mio.kernels.reused_dual import DROPPED, INSIDE
 from sparsecv_mio.problem.accumulate import direct_moments, full_problem, row_moments, training_moments
-from sparsecv_mio.search import oracles as room
-from sparsecv_mio.search.allfolds import Engine, root_of
-from sparsecv_mio.search.allfolds.full import FullData
-from sparsecv_mio.search.allfolds.reused import fold_duals
-from sparsecv_mio.search.cells import CellTable
-from sparsecv_mio.search.driver import cross_validate
-from sparsecv_mio.search.oracles import Oracle, chosen
-from sparsecv_mio.search.proposals import Proposals, propose
-from sparsecv_mio.search.reduced import restricted
-from sparsecv_mio.search.request import Grid
+from sparsecv_mio.search import accelerators as room
+from sparsecv_mio.search.accelerators import Oracle, chosen
+from sparsecv_mio.search.api import cross_validate
+from sparsecv_mio.search.heuristics.proposals import Proposals, propose
+from sparsecv_mio.search.options import Grid
+from sparsecv_mio.search.shared_tree.dual_screening import fold_duals
+from sparsecv_mio.search.shared_tree.engines import Engine, root_of
+from sparsecv_mio.search.shared_tree.leave_out import LeaveOut
+from sparsecv_mio.search.state.cells import CellTable
+from sparsecv_mio.search.subproblem.presolve import restricted
 from sparsecv_mio.units import Estimate
 
 ASK = {"gammas": [0.05, 1.0], "taus": range(1, 7), "threads": 1}
@@ -204,7 +204,7 @@ def test_duals_of_all_folds_at_once(spec: str, intercept: str) -> None:
     dataset = drawn(n=60, seed=5)
     data, folds, gamma = standardize(dataset, "length", intercept), make_folds(spec, dataset), 2.0
     cells = CellTable.empty(1, 6, folds.k)
-    full = FullData(data, folds, row_moments(data, slice(0, data.n)), np.arange(1, 7), cells, 1)
+    full = LeaveOut(data, folds, row_moments(data, slice(0, data.n)), np.arange(1, 7), cells, 1)
     problem = full.base.with_gamma(gamma)
     root = root_of(full, 0, gamma, solve_path(problem, list(range(1, 7))), Engine.ENUMERATE)
     points = points_of(fold_form(problem), range(1, 7))
@@ -278,7 +278,7 @@ def test_nothing_in_a_proposal_is_a_bound() -> None:
     import inspect
     import typing
 
-    from sparsecv_mio.search import proposals
+    from sparsecv_mio.search.heuristics import proposals
 
     hints = typing.get_type_hints(Proposals)
     assert hints["error"] == dict[int, Estimate]

@@ -10,8 +10,8 @@ from repository import INSTANCES
 
 from sparsecv_mio.cli import run as main
 from sparsecv_mio.errors import CorruptStore
-from sparsecv_mio.search import trace as trace_module
-from sparsecv_mio.search.trace import read_trace
+from sparsecv_mio.search.observers import trace as trace_module
+from sparsecv_mio.search.observers.trace import read_trace
 
 SERVO = str(INSTANCES / "servo.csv")
 ASK = ["solve", SERVO, "--target", "class", "--folds", "blocks:20", "--gamma", "0.1,1", "--tau", "1:5"]

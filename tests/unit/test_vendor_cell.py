@@ -9,9 +9,9 @@ from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.folds import make_folds
 from sparsecv_mio.formulation.outcome import Limits
 from sparsecv_mio.problem.problem import SparseProblem
-from sparsecv_mio.search import vendor_cell
-from sparsecv_mio.search.driver import cross_validate
-from sparsecv_mio.search.vendor_cell import VendorCells
+from sparsecv_mio.search.api import cross_validate
+from sparsecv_mio.search.subproblem import vendor_listing as vendor_cell
+from sparsecv_mio.search.subproblem.vendor_listing import VendorListing
 
 
 def far_from_the_origin() -> SparseProblem:
@@ -29,7 +29,7 @@ def test_a_support_that_moments_cannot_fit_has_no_known_value() -> None:
 
 
 def test_it_is_no_point_to_cut_at() -> None:
-    cells = VendorCells("highs", Limits, lambda: False)
+    cells = VendorListing("highs", Limits, lambda: False)
     cells.remember(far_from_the_origin(), np.array([0, 1]))
     assert len(cells.points) == 0
 

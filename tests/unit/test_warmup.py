@@ -14,8 +14,8 @@ from sparsecv_mio import cli
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.folds import make_folds
 from sparsecv_mio.kernels.compilation import watched
-from sparsecv_mio.search.driver import cross_validate
-from sparsecv_mio.search.warmup import STEPS
+from sparsecv_mio.search.api import cross_validate
+from sparsecv_mio.warmup import STEPS
 
 VERSIONS = """
 import sys
@@ -23,7 +23,7 @@ from importlib import import_module
 from pkgutil import iter_modules
 from numba.core.dispatcher import Dispatcher
 from sparsecv_mio import kernels
-from sparsecv_mio.search.warmup import warm_up
+from sparsecv_mio.warmup import warm_up
 warm_up()
 for name in (f"sparsecv_mio.kernels.{module.name}" for module in iter_modules(kernels.__path__)):
     for function in vars(import_module(name)).values():

@@ -14,7 +14,7 @@ from sparsecv_mio.kernels import starts
 from sparsecv_mio.problem import objective
 from sparsecv_mio.problem.accumulate import row_moments
 from sparsecv_mio.search.heuristics import first_supports, wide
-from sparsecv_mio.search.request import Grid
+from sparsecv_mio.search.options import Grid
 
 LABELS = np.arange(24) % 3
 FOLDS = folds_from_labels(LABELS)

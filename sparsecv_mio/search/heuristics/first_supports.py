@@ -13,8 +13,8 @@ from sparsecv_mio.problem.accumulate import Moments, training_moments
 from sparsecv_mio.search.heuristics import wide
 from sparsecv_mio.search.heuristics.fold_search import FoldPaths, FoldSearch, IntArray
 from sparsecv_mio.search.heuristics.pool import pooled, rows_of
-from sparsecv_mio.search.request import Grid
-from sparsecv_mio.search.threads import run_folds
+from sparsecv_mio.search.options import Grid
+from sparsecv_mio.search.parallel import run_folds
 
 MOST_COLUMNS, GRAMS_BYTES = 1200, 600 << 20  # beyond either, working sets of columns
 TABLE_SIZE = 1 << 26  # columns of supports held in all

@@ -143,7 +143,7 @@ def test_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_solve_by_bounds_alone() -> None:
-    from sparsecv_mio.search.driver import cross_validate
+    from sparsecv_mio.search.api import cross_validate
 
     rng = np.random.default_rng(5)
     X = rng.standard_normal((40, 7))

@@ -18,7 +18,7 @@ from sparsecv_mio.cli import run as call
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.folds import make_folds
 from sparsecv_mio.errors import CorruptStore
-from sparsecv_mio.search.driver import cross_validate
+from sparsecv_mio.search.api import cross_validate
 
 
 @pytest.fixture(scope="module")

@@ -37,7 +37,7 @@ from sparsecv_mio.problem.objective import (
     scored_rows,
     standard_error,
 )
-from sparsecv_mio.search.driver import cross_validate
+from sparsecv_mio.search.api import cross_validate
 
 Pair = tuple[float, int]
 

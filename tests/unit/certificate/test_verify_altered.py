@@ -16,6 +16,8 @@ from sparsecv_mio.certificate.record import ChosenFolds, DescentStep, PathRecord
 from sparsecv_mio.certificate.verify import verify, verify_any
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.folds import make_folds
+from sparsecv_mio.fits.best_subsets import best_subsets
+from sparsecv_mio.fits.one import fit_one
 from sparsecv_mio.problem.objective import (
     brute_force_cell,
     fit,
@@ -24,8 +26,7 @@ from sparsecv_mio.problem.objective import (
     scored_rows,
     standard_error,
 )
-from sparsecv_mio.search.driver import best_subsets, cross_validate
-from sparsecv_mio.search.single import fit_one
+from sparsecv_mio.search.api import cross_validate
 
 
 @cache

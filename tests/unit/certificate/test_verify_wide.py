@@ -20,8 +20,9 @@ from sparsecv_mio.certificate.verify import verify, verify_path
 from sparsecv_mio.cli import run
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.folds import make_folds
+from sparsecv_mio.fits.best_subsets import best_subsets
 from sparsecv_mio.problem.objective import fit, held_out_error, r_squared, scored_rows
-from sparsecv_mio.search.driver import best_subsets, cross_validate
+from sparsecv_mio.search.api import cross_validate
 
 CAVEAT = "optimality not verified (p > 15)"
 R = dataclasses.replace

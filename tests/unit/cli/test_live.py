@@ -19,8 +19,8 @@ from sparsecv_mio.cli import live
 from sparsecv_mio.cli.session import Stop
 from sparsecv_mio.data.folds import make_folds
 from sparsecv_mio.data.readers import read_dataset
-from sparsecv_mio.search.driver import cross_validate
-from sparsecv_mio.search.progress import Progress, TauProgress
+from sparsecv_mio.search.api import cross_validate
+from sparsecv_mio.search.observers.progress import Progress, TauProgress
 
 SERVO = str(INSTANCES / "servo.csv")
 SCRIPT = [sys.executable, "-c", "from sparsecv_mio.cli import main; main()"]

@@ -19,12 +19,13 @@ from sparsecv_mio.cli.session import Stop
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.folds import make_folds
 from sparsecv_mio.data.standard import standardize
+from sparsecv_mio.fits.best_subsets import best_subsets
 from sparsecv_mio.report.bounds_tables import print_bounds
 from sparsecv_mio.report.hints import hints
 from sparsecv_mio.report.layout import Column, Row, print_table
 from sparsecv_mio.report.tables import print_answer, print_path
-from sparsecv_mio.search.driver import best_subsets, cross_validate
-from sparsecv_mio.search.progress import Progress, TauProgress
+from sparsecv_mio.search.api import cross_validate
+from sparsecv_mio.search.observers.progress import Progress, TauProgress
 
 WIDTHS = (30, 40, 60, 80, 200)
 NUMBER = re.compile(r"[-+]?\d[\d.,]*(?:e[-+]?\d+)?")

@@ -1,0 +1,1 @@
+"""The same mixed-integer problems through several backends."""

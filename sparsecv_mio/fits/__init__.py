@@ -1,0 +1,1 @@
+"""Best subsets on all rows: one mixed-integer problem, or every size of a path."""

@@ -1,0 +1,271 @@
+"""The oracles of a search: which are on, what they are asked, and what each of them saved.
+
+* `glru`: the relaxation on all rows tested in every fold before a tree or a relaxation of the fold's own
+  (:mod:`sparsecv_mio.bounds.reused`). Certified: it decides cells and drops columns.
+* `iacv`: one batched proximal gradient run over all folds a gamma names supports and orders the gammas
+  (:mod:`sparsecv_mio.search.heuristics.proposals`). Estimates: they are refitted before anything is said of them.
+* `treecv`: the training moments of all folds by additions along a tree; off, every fold is read anew.
+
+The answer and its certificate do not depend on what is on.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from enum import StrEnum
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sparsecv_mio.bounds.form import fold_form
+from sparsecv_mio.bounds.reused import Points, points_of
+from sparsecv_mio.certificate.record import OracleWork
+from sparsecv_mio.errors import BadInput
+from sparsecv_mio.formulation.backends.native.path import PathResult
+from sparsecv_mio.problem.accumulate import Moments, direct_moments, training_moments
+from sparsecv_mio.problem.problem import FloatArray, SparseProblem
+from sparsecv_mio.search.heuristics.proposals import Proposals, propose
+from sparsecv_mio.search.shared_tree.dual_screening import decide_by_reuse
+from sparsecv_mio.search.shared_tree.tree_root import TreeRoot
+from sparsecv_mio.search.subproblem.presolve import Solver, solve_reduced
+
+if TYPE_CHECKING:
+    from sparsecv_mio.search.methods.rounds import CrossValidation
+
+IntArray = NDArray[np.int64]
+
+GLRU_COLUMNS = 300  # beyond, a fold's diagonal costs more than its first test can save
+
+
+class Oracle(StrEnum):
+    """The oracles by name."""
+
+    GLRU = "glru"
+    IACV = "iacv"
+    TREECV = "treecv"
+
+
+DEFAULT = frozenset({Oracle.GLRU, Oracle.TREECV})
+COUNTS = ("asked", "mios", "relaxations", "columns", "hits", "rows")
+
+
+def chosen(words: str | Sequence[str] | None) -> frozenset[Oracle]:
+    """The oracles named, in a list or as text; None means those that pay by default, `none` none of them.
+
+    Raises
+    ------
+    BadInput
+        For a word that names no oracle, `none` beside another included.
+
+    Examples
+    --------
+    >>> sorted(chosen("glru,treecv")), sorted(chosen("none"))
+    ([<Oracle.GLRU: 'glru'>, <Oracle.TREECV: 'treecv'>], [])
+    """
+    if words is None:
+        return DEFAULT
+    named = [word.strip() for word in (words.split(",") if isinstance(words, str) else words)]
+    if named == ["none"] or (not named and not isinstance(words, str)):
+        return frozenset()
+    for word in named:
+        if word not in list(Oracle):
+            raise BadInput(f"oracles: {word!r} is unknown, use none or some of {','.join(Oracle)}")
+    return frozenset(Oracle(word) for word in named)
+
+
+class Ledger:
+    """Counts and seconds by oracle, and the trees that were grown. Safe to use from several threads."""
+
+    def __init__(self) -> None:
+        self.lock = threading.Lock()
+        self.counts: dict[Oracle, dict[str, int]] = {oracle: dict.fromkeys(COUNTS, 0) for oracle in Oracle}
+        self.seconds: dict[Oracle, float] = dict.fromkeys(Oracle, 0.0)
+        self.trees, self.nodes = 0, 0
+
+    def add(self, oracle: Oracle, **counts: int) -> None:
+        """Add to the counts of an oracle."""
+        with self.lock:
+            for name, count in counts.items():
+                self.counts[oracle][name] += int(count)
+
+    def grown(self, trees: int, nodes: int) -> None:
+        """Take note of trees of cells that were grown."""
+        with self.lock:
+            self.trees += trees
+            self.nodes += nodes
+
+    @contextmanager
+    def clocked(self, oracle: Oracle) -> Iterator[None]:
+        """Add what passes in here to the seconds of an oracle."""
+        begun = time.perf_counter()
+        try:
+            yield
+        finally:
+            with self.lock:
+                self.seconds[oracle] += time.perf_counter() - begun
+
+    def work(self, oracle: Oracle) -> OracleWork:
+        """What an oracle did so far."""
+        counts = self.counts[oracle]
+        nodes = round(counts["mios"] * self.nodes / self.trees) if self.trees else 0
+        return OracleWork(str(oracle), nodes=nodes, seconds=self.seconds[oracle], **counts)
+
+
+class Accelerators:
+    """What a run asks its oracles.
+
+    Parameters
+    ----------
+    run : CrossValidation
+    words : str or sequence of str, optional
+        See `chosen`. An oracle that is named is asked wherever it can be, one that is on by default where it pays.
+    ledger : Ledger, optional
+        Shared by the runs of a descent.
+    """
+
+    def __init__(
+        self, run: CrossValidation, words: str | Sequence[str] | None = None, ledger: Ledger | None = None
+    ) -> None:
+        self.run, self.on, self.eager, self.ledger = run, chosen(words), words is not None, ledger or Ledger()
+        self._points: dict[int, Points | None] = {}
+        self._proposals: Proposals | None = None
+        self._lock = threading.Lock()
+
+    # -- treecv -----------------------------------------------------------------------------------------------------
+
+    def training_moments(self, wanted: Sequence[int] | None = None) -> Iterator[tuple[int, Moments]]:
+        """Training moments of every fold wanted, along the tree or, with `treecv` off, one by one."""
+        data, folds, ledger = self.run.data, self.run.folds, self.ledger
+        read = [0]
+
+        def visited(rows: int) -> None:
+            read[0] += rows
+
+        tree = Oracle.TREECV in self.on
+        source = (training_moments if tree else direct_moments)(data, folds, wanted, visited)
+        anew = 0
+        while True:
+            with ledger.clocked(Oracle.TREECV):
+                found = next(source, None)
+            if found is None:
+                break
+            anew += folds.n - int(folds.sizes[found[0]])
+            if tree:
+                ledger.add(Oracle.TREECV, asked=1)
+            yield found
+        if tree:
+            ledger.add(Oracle.TREECV, rows=max(anew - read[0], 0))
+
+    # -- glru -------------------------------------------------------------------------------------------------------
+
+    def points(self, g: int) -> Points | None:
+        """The relaxations on all rows at a gamma; solved when first asked for."""
+        run = self.run
+        if Oracle.GLRU not in self.on or run.all_rows is None or run.data.q > GLRU_COLUMNS:
+            return None
+        with self._lock:
+            if g not in self._points:
+                with self.ledger.clocked(Oracle.GLRU):
+                    problem = run.all_rows.problem(run.data, float(run.grid.gammas[g]))
+                    self._points[g] = points_of(fold_form(problem), run.grid.taus.tolist())
+            return self._points[g]
+
+    def solve(
+        self,
+        problem: SparseProblem,
+        g: int,
+        taus: Sequence[int],
+        starts: Sequence[IntArray],
+        solver: Solver,
+        dear: bool,
+        restrict: bool = True,
+    ) -> PathResult:
+        """Hand taus of one fold and gamma to `solver`, but for what the points on all rows decide.
+
+        By default only where `solver` is `dear`, a vendor's: our own trees are done before the test is. With
+        `restrict` columns that are in no optimum of a single tau are taken out; vendors' cells fix their own.
+        """
+        points = self.points(g) if dear or self.eager else None
+        if points is None:
+            result = solver(problem, list(taus), list(starts))
+        else:
+            result = solve_reduced(problem, points, taus, starts, solver, self._tell, restrict)
+        if Oracle.GLRU in self.on:
+            self.ledger.add(Oracle.GLRU, relaxations=result.reused)
+        self.ledger.grown(sum(cell.branched for cell in result.cells.values()), result.nodes)
+        return result
+
+    def _tell(self, asked: int, mios: int, columns: int, seconds: float) -> None:
+        self.ledger.add(Oracle.GLRU, asked=asked, mios=mios, columns=columns)
+        with self.ledger.lock:
+            self.ledger.seconds[Oracle.GLRU] += seconds
+
+    @property
+    def reuses(self) -> bool:
+        """Whether the bounds layer tests the points on all rows first: where `glru` was named.
+
+        Relaxations of the size that a test can spare are done in the time the test takes.
+        """
+        return Oracle.GLRU in self.on and self.eager
+
+    def told_bounds(self, asked: int, relaxations: int, seconds: float) -> None:
+        """What the bounds layer did with the points."""
+        self.ledger.add(Oracle.GLRU, asked=asked, relaxations=relaxations)
+        with self.ledger.lock:
+            self.ledger.seconds[Oracle.GLRU] += seconds
+
+    def everywhere(self, root: TreeRoot) -> None:
+        """Decide cells of every fold at once, from the rows alone, where `glru` was named.
+
+        Best first search rarely asks for the cells that this decides: by default it is left out.
+        """
+        points = self.points(root.g) if self.eager else None
+        if points is None:
+            return
+        with self.ledger.clocked(Oracle.GLRU):
+            asked, decided = decide_by_reuse(root, points)
+        self.ledger.add(Oracle.GLRU, asked=asked, mios=decided)
+
+    # -- iacv -------------------------------------------------------------------------------------------------------
+
+    @property
+    def proposals(self) -> Proposals | None:
+        """Supports named by the batched relaxations of all folds; run when first asked for."""
+        if Oracle.IACV not in self.on:
+            return None
+        with self._lock:
+            if self._proposals is None:
+                with self.ledger.clocked(Oracle.IACV):
+                    run = self.run
+                    self._proposals = propose(run.data, run.folds, run.grid, run.clock.expired)
+                self.ledger.add(Oracle.IACV, asked=self._proposals.fits)
+            return self._proposals
+
+    def named(self, g: int, tau: int, fold: int) -> list[IntArray]:
+        """The support that iacv names for a cell, if any."""
+        proposals = self.proposals
+        return [] if proposals is None else proposals.support(g, tau, fold)
+
+    def named_in_any_fold(self, g: int, tau: int) -> list[IntArray]:
+        """The supports that iacv names most often for a pair."""
+        proposals = self.proposals
+        return [] if proposals is None else proposals.often(g, tau)
+
+    def gamma_order(self, gammas: FloatArray) -> list[int]:
+        """Which gamma first: the likely winner, if somebody has an estimate, else the largest."""
+        proposals = self.proposals
+        falling: list[int] = np.argsort(-gammas, kind="stable").tolist()
+        return falling if proposals is None else proposals.order(falling)
+
+    # -- the record -------------------------------------------------------------------------------------------------
+
+    def work(self) -> tuple[OracleWork, ...]:
+        """What each oracle that was on did and spared."""
+        if Oracle.IACV in self.on and self._proposals is not None:
+            counts = self.ledger.counts[Oracle.IACV]
+            counts["hits"] += self._proposals.hits(self.run.cells, self.run.full, self.run.grid.taus)
+        return tuple(self.ledger.work(oracle) for oracle in Oracle if oracle in self.on)

@@ -1,0 +1,251 @@
+"""An answer where nothing else is known when the time is over: forward selection in every fold, in plain NumPy.
+
+It runs while kernels are still being compiled or a long set-up goes on, so it calls no kernel, forms nothing larger
+than a few columns by a few columns, and looks at the time: first the best single column of every fold, from sums over
+rows (where folds are many, no column at all at first); then, fold by fold while there is time, forward selection among
+the columns that promise most. Rows left out are never looked at before they are scored. Everything is an estimate: it
+proves nothing.
+"""
+
+from __future__ import annotations
+
+import copy
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sparsecv_mio.data.dataset import row_chunks
+from sparsecv_mio.data.folds import FoldPlan
+from sparsecv_mio.data.standard import Intercept, StandardData
+from sparsecv_mio.problem.problem import LARGEST_PENALTY, FloatArray
+from sparsecv_mio.search.options import Grid
+
+IntArray = NDArray[np.int64]
+
+PROMISING = 64  # columns of a fold that forward selection looks at, and twice the largest size asked for
+ALL_ROWS = -1  # in place of a fold
+FIRST_WORK = 1 << 19  # folds times columns for which the best single column is found whatever the time
+NULL = 1e-12  # of a column's own curvature: what is left of it beside the chosen ones is rounding
+
+
+@dataclass(frozen=True, eq=False)
+class PlainAnswer:
+    """Supports of one gamma by (tau, fold), what they lead to, and the supports of all rows.
+
+    Attributes
+    ----------
+    gamma : float
+    supports : list of lists of int arrays
+    nominal, value : (T, K) arrays
+        Held-out sums of squares and training objectives, standard units.
+    full : list of int arrays
+        By tau, on all rows.
+    full_value : (T,) array
+    """
+
+    gamma: float
+    supports: list[list[IntArray]]
+    nominal: FloatArray
+    value: FloatArray
+    full: list[IntArray]
+    full_value: FloatArray
+
+
+@dataclass(frozen=True, eq=False)
+class _Sums:
+    """Of some rows: count, sums of columns, of squares, of products with the target; the target's own."""
+
+    n: int
+    v: FloatArray
+    vv: FloatArray
+    vr: FloatArray
+    r: float
+    rr: float
+
+    @classmethod
+    def of(cls, V: FloatArray, r: FloatArray) -> _Sums:
+        return cls(len(r), V.sum(axis=0), np.einsum("ij,ij->j", V, V), r @ V, float(r.sum()), float(r @ r))
+
+    def plus(self, other: _Sums, sign: int = 1) -> _Sums:
+        """Both; `sign` -1 takes the other's away: good enough to choose columns by."""
+        s = sign
+        return _Sums(
+            self.n + s * other.n, self.v + s * other.v, self.vv + s * other.vv, self.vr + s * other.vr,
+            self.r + s * other.r, self.rr + s * other.rr,
+        )  # fmt: skip
+
+
+def plain_answer(data: StandardData, folds: FoldPlan, grid: Grid, until: float) -> PlainAnswer:
+    """Score one gamma, the middle one, at every tau.
+
+    Parameters
+    ----------
+    data : StandardData
+    folds : FoldPlan
+    grid : Grid
+    until : float
+        Moment of `time.monotonic` after which no fold is improved any more.
+
+    Notes
+    -----
+    O(n q + K q) for the first answer, then O(n m^2) a fold with m = max(64, 2 tau).
+    """
+    gamma, taus = float(grid.gammas[len(grid.gammas) // 2]), grid.taus.tolist()
+    made = PlainAnswer(
+        gamma, [[np.zeros(0, dtype=np.int64)] * folds.k for _ in taus], np.full((len(taus), folds.k), np.inf),
+        np.full((len(taus), folds.k), np.inf), [np.zeros(0, dtype=np.int64)] * len(taus), np.full(len(taus), np.inf),
+    )  # fmt: skip
+    fits = _Folds(data, folds, gamma)
+    order = [ALL_ROWS, *range(folds.k)]
+    made.nominal[:], made.value[:] = fits.without()
+    for done, fold in enumerate(order):
+        if done * data.q > FIRST_WORK and time.monotonic() > until:
+            break
+        _write(made, fold, taus, fits.first(fold))
+    for fold in order:
+        if fold not in fits.promising or time.monotonic() > until:
+            break
+        _write(made, fold, taus, fits.forward(fold, max(taus)))
+    return made
+
+
+def plain_supports(
+    data: StandardData, gammas: Sequence[float], taus: Sequence[int]
+) -> list[dict[int, tuple[IntArray, float]]]:
+    """Forward selection on all rows: for every gamma and tau a support and its objective. O(n q + G n m^2)."""
+    out = []
+    fits: _Folds | None = None
+    for gamma in gammas:
+        fits = _Folds(data, None, gamma) if fits is None else fits.at(gamma)
+        fits.first(ALL_ROWS)
+        found = fits.forward(ALL_ROWS, max(taus))
+        best = {tau: found[min(tau, len(found) - 1)] for tau in taus}
+        out.append({tau: (fit.support, fit.value) for tau, fit in best.items()})
+    return out
+
+
+@dataclass(frozen=True, eq=False)
+class _Fit:
+    """A support, its training objective and its held-out sum of squares."""
+
+    support: IntArray
+    value: float
+    held_out: float
+
+
+def _write(made: PlainAnswer, fold: int, taus: list[int], fits: list[_Fit]) -> None:
+    """Keep, for every tau, the largest support that is not larger; `fits` by size, from none on."""
+    for t, tau in enumerate(taus):
+        fit = fits[min(tau, len(fits) - 1)]
+        if fold == ALL_ROWS:
+            made.full[t], made.full_value[t] = fit.support, fit.value
+        else:
+            made.supports[t][fold], made.value[t, fold], made.nominal[t, fold] = fit.support, fit.value, fit.held_out
+
+
+class _Folds:
+    """Training sums of every fold, by what the held-out rows add to them."""
+
+    def __init__(self, data: StandardData, folds: FoldPlan | None, gamma: float) -> None:
+        self.data, self.folds = data, folds
+        self.centred = data.intercept is Intercept.FOLD
+        self.penalty = np.minimum(gamma / 2.0 * data.weight, LARGEST_PENALTY)
+        self.promising: dict[int, IntArray] = {}
+        parts = [_Sums.of(*data.rows(rows)) for rows in row_chunks(data.n, data.q)]
+        self.all = parts[0]
+        for part in parts[1:]:
+            self.all = self.all.plus(part)
+
+    def at(self, gamma: float) -> _Folds:
+        """The same sums with another gamma."""
+        other = copy.copy(self)
+        other.penalty, other.promising = np.minimum(gamma / 2.0 * self.data.weight, LARGEST_PENALTY), {}
+        return other
+
+    def _held(self, fold: int) -> tuple[FloatArray, FloatArray]:
+        return self.data.rows(self._test_rows(fold))
+
+    def _test_rows(self, fold: int) -> IntArray:
+        return self.folds.test_rows(fold) if self.folds is not None and fold >= 0 else np.zeros(0, dtype=np.int64)
+
+    def without(self) -> tuple[FloatArray, FloatArray]:
+        """Held-out sums of squares of every fold by no column at all, and training objectives. O(n)."""
+        assert self.folds is not None
+        held = self.folds.labels >= 0
+        label, r = self.folds.labels[held], self.data.rows(slice(0, self.data.n))[1][held]
+        k = self.folds.k
+        count, total, square = (np.bincount(label, weight, k) for weight in (np.ones(len(r)), r, r * r))
+        n = self.all.n - count
+        level = (self.all.r - total) / n if self.centred else np.zeros(k)
+        yy = np.maximum(self.all.rr - square - n * level**2, 0.0)
+        return np.asarray(np.bincount(label, (r - level[label]) ** 2, k), dtype=float), np.asarray(yy, dtype=float)
+
+    def first(self, fold: int) -> list[_Fit]:
+        """No column, and the best single one. O(q) beside the rows left out."""
+        V, r = self._held(fold)
+        sums = self.all.plus(_Sums.of(V, r), -1)
+        mean, level = (sums.v / sums.n, sums.r / sums.n) if self.centred else (np.zeros(self.data.q), 0.0)
+        c, yy = sums.vr - sums.n * mean * level, max(sums.rr - sums.n * level**2, 0.0)
+        M = np.maximum(sums.vv - sums.n * mean**2, 0.0) + self.penalty
+        gain = c**2 / M
+        width = min(self.data.q, 512)
+        best = np.argpartition(-gain, width - 1)[:width]
+        self.promising[fold] = best[np.argsort(-gain[best], kind="stable")].astype(np.int64)
+        j = int(self.promising[fold][0])
+        rest = r - level
+        none = _Fit(np.zeros(0, dtype=np.int64), yy, float(rest @ rest))
+        rest = rest - (V[:, j] - mean[j]) * (c[j] / M[j])
+        return [none, _Fit(np.array([j]), max(yy - float(gain[j]), 0.0), float(rest @ rest))]
+
+    def forward(self, fold: int, most: int) -> list[_Fit]:
+        """Forward selection among the promising columns, from no column on."""
+        among = np.sort(self.promising[fold][: max(PROMISING, 2 * most)])
+        rows = np.setdiff1d(np.arange(self.data.n), self._test_rows(fold))
+        V, r, H, u = self._columns(rows, fold, among)
+        if self.centred:
+            mean, level = V.mean(axis=0), float(r.mean())
+            V, r, H, u = V - mean, r - level, H - mean, u - level
+        M, c = V.T @ V, r @ V
+        M.flat[:: len(among) + 1] += self.penalty[among]
+        chosen = _greedy(M, c, min(most, len(among), len(rows)))
+        yy = float(r @ r)
+        fits = [_Fit(among[:0], yy, float(u @ u))]
+        for size in range(1, len(chosen) + 1):
+            some = chosen[:size]
+            try:
+                beta = np.linalg.solve(M[np.ix_(some, some)], c[some])
+            except np.linalg.LinAlgError:
+                break
+            rest = u - H[:, some] @ beta
+            fits.append(_Fit(np.sort(among[some]), max(yy - float(c[some] @ beta), 0.0), float(rest @ rest)))
+        return fits
+
+    def _columns(
+        self, rows: IntArray, fold: int, among: IntArray
+    ) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
+        """Some columns of the training rows and of the rows left out, without a copy of the rest."""
+        few = self.data.only(among)
+        return (*few.rows(rows), *few.rows(self._test_rows(fold)))
+
+
+def _greedy(M: FloatArray, c: FloatArray, most: int) -> IntArray:
+    """Columns in the order in which they lower `yy - c_S' M_S^{-1} c_S` most. O(m^2 most)."""
+    left, own = c.copy(), np.diag(M).copy()
+    least = NULL * own
+    rows = np.zeros((most, len(c)))
+    chosen: list[int] = []
+    for step in range(most):
+        gain = np.where(own > least, left**2 / np.maximum(own, 1e-300), -1.0)
+        gain[chosen] = -1.0
+        pick = int(np.argmax(gain))
+        if gain[pick] < 0.0:
+            break
+        root = np.sqrt(own[pick])
+        rows[step] = (M[pick] - rows[:step, pick] @ rows[:step]) / root
+        left = left - rows[step] * (left[pick] / root)
+        own = own - rows[step] ** 2
+        chosen.append(pick)
+    return np.array(chosen, dtype=np.int64)

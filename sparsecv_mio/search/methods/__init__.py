@@ -1,0 +1,1 @@
+"""The methods of a search, a file each: every one is a strategy with `begin`, `step` and `finished`."""

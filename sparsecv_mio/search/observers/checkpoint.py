@@ -1,0 +1,220 @@
+"""A run on disk: what is known of every cell, written so that the file is complete at every moment.
+
+A checkpoint is a NumPy archive. It holds the table of cells and where the method stands; what is cheap or decides
+nothing (moments, the fit on all rows) is computed again. It carries a key of the data, folds, grid and method: only the
+same question is resumed, with any gap, limits and threads.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import json
+import os
+import re
+import time
+import zipfile
+import zlib
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sparsecv_mio.errors import BadInput, CorruptStore, SparseCVError
+from sparsecv_mio.files import check_readable, check_writable, write_bytes
+from sparsecv_mio.search.state.cells import State
+
+if TYPE_CHECKING:
+    from sparsecv_mio.data.folds import FoldPlan
+    from sparsecv_mio.data.standard import StandardData
+    from sparsecv_mio.search.options import Grid
+    from sparsecv_mio.search.state.deadline import Deadline
+
+SCHEMA = "sparsecv-checkpoint/4"
+EVERY = 0.5  # seconds between two writes, or more where a write takes long
+SHARE = 20.0  # a write may take one part in so many of the time
+UNREADABLE = (
+    ValueError, TypeError, KeyError, EOFError, OverflowError, MemoryError, RecursionError, AttributeError,
+    NotImplementedError, OSError, zipfile.BadZipFile, zlib.error,
+)  # fmt: skip
+MOST_BYTES = 1 << 36  # of the arrays of a checkpoint, before any is read
+
+
+class Storable(Protocol):
+    """A run that can be stored and carried on."""
+
+    clock: Deadline
+    at_safe_point: Callable[[], None] | None
+
+    def begin(self) -> None:
+        """Start."""
+
+    def to_end(self) -> None:
+        """Go on to the end, or to the limit."""
+
+    def key(self) -> dict[str, Any]:
+        """What must be the same for the run to be carried on."""
+
+    def archive(self) -> State:
+        """Where it stands."""
+
+    def carry_on(self, state: State) -> None:
+        """Go to where `state` was archived; instead of beginning."""
+
+
+def key_of(data: StandardData, folds: FoldPlan, grid: Grid, method: str) -> dict[str, Any]:
+    """The question: data, folds, grid and method."""
+    return {
+        "data": data.dataset.fingerprint,
+        "folds": folds.digest,
+        "scale": str(data.scale),
+        "intercept": str(data.intercept),
+        "gamma": grid.gammas.tolist(),
+        "tau": grid.taus.tolist(),
+        "method": method,
+    }
+
+
+def prefixed(name: str, state: Mapping[str, NDArray[Any]]) -> State:
+    """Put a state below a name."""
+    return {f"{name}.{key}": value for key, value in state.items()}
+
+
+def below(name: str, state: Mapping[str, NDArray[Any]]) -> State:
+    """The inverse of `prefixed`; empty where nothing is below the name."""
+    return {key[len(name) + 1 :]: value for key, value in state.items() if key.startswith(f"{name}.")}
+
+
+def check_place(path: str | os.PathLike[str], option: str) -> None:
+    """Raise `BadInput` for a place that cannot hold a checkpoint: there is no writing, or another file stands there."""
+    check_writable(path, option)
+    if os.path.exists(path) and os.path.getsize(path) > 0:
+        with open(path, "rb") as stream:
+            start = stream.read(65)
+        if not re.fullmatch(rb"[0-9a-f]{64}\n", start):
+            raise BadInput(f"{option}: {path} is no checkpoint and is not written over, name a new file")
+
+
+class Checkpoint:
+    """Writes the state of a run now and then.
+
+    Parameters
+    ----------
+    path : path
+    every : float
+        Least seconds between two writes.
+
+    Attributes
+    ----------
+    failure : SparseCVError or None
+        Why the last write failed: it costs the file, never the run.
+
+    Raises
+    ------
+    BadInput
+        There is no folder for the file, or what stands there is no regular file.
+    """
+
+    def __init__(self, path: str | os.PathLike[str], every: float = EVERY) -> None:
+        check_place(path, "checkpoint")
+        self.path, self.every = Path(path), every
+        self.due = time.monotonic()
+        self.failure: SparseCVError | None = None
+
+    def visit(self, run: Storable) -> None:
+        """Write if it is time to."""
+        if time.monotonic() >= self.due:
+            self.write(run)
+
+    def write(self, run: Storable) -> None:
+        """Write; the file is complete at every moment."""
+        begin = time.monotonic()
+        state: State = dict(run.archive())
+        state["key"] = np.array(json.dumps({"schema": SCHEMA} | run.key()))
+        buffer = io.BytesIO()
+        np.savez(buffer, allow_pickle=False, **state)
+        payload = buffer.getvalue()
+        digest = hashlib.sha256(payload).hexdigest().encode()
+        try:
+            write_bytes(self.path, (digest, b"\n", payload), "checkpoint")
+            self.failure = None
+        except BadInput as error:
+            self.failure = error
+        now = time.monotonic()
+        self.due = now + max(self.every, SHARE * (now - begin))
+
+
+def read_checkpoint(path: str | os.PathLike[str]) -> tuple[Mapping[str, Any], State]:
+    """The key and the arrays of a checkpoint.
+
+    Raises
+    ------
+    CorruptStore
+        The file cannot be read, is damaged or is no checkpoint.
+    """
+    check_readable(path, "checkpoint", CorruptStore, MOST_BYTES)
+    try:
+        digest, _, payload = Path(path).read_bytes().partition(b"\n")
+    except OSError as error:
+        raise CorruptStore(f"cannot read checkpoint {path}: {error.strerror}") from None
+    if hashlib.sha256(payload).hexdigest().encode() != digest:
+        raise CorruptStore(f"checkpoint {path}: damaged, or not a checkpoint")
+    try:
+        with np.load(io.BytesIO(payload), allow_pickle=False) as archive:
+            if sum(member.file_size for member in archive.zip.infolist()) > MOST_BYTES:
+                raise ValueError
+            state = {name: archive[name] for name in archive.files}
+        key = json.loads(str(state.pop("key")))
+    except UNREADABLE:
+        raise CorruptStore(f"checkpoint {path}: damaged, or not a checkpoint") from None
+    if not isinstance(key, dict) or key.pop("schema", None) != SCHEMA:
+        raise CorruptStore(f"checkpoint {path}: not a {SCHEMA} file")
+    return key, state
+
+
+def resume(run: Storable, path: str | os.PathLike[str]) -> None:
+    """Put a run where a checkpoint of the same question left off; instead of `begin`.
+
+    Raises
+    ------
+    BadInput
+        The checkpoint is of another question; the message says what differs.
+    CorruptStore
+        See `read_checkpoint`.
+    """
+    key, state = read_checkpoint(path)
+    for name, value in run.key().items():
+        if key.get(name) != value:
+            raise BadInput(f"--resume: checkpoint {path} is of another run, its {name} differs")
+    try:
+        run.carry_on(state)
+    except CorruptStore as error:
+        raise CorruptStore(f"checkpoint {path}: {error}") from None
+
+
+def carry_out(
+    run: Storable, checkpoint: str | os.PathLike[str] | None, stored: str | os.PathLike[str] | None
+) -> SparseCVError | None:
+    """Run from the start, or from where `stored` left off, to the end; store the state in `checkpoint` on the way.
+
+    Returns
+    -------
+    SparseCVError or None
+        Why the state could not be stored, if so.
+    """
+    keeper = Checkpoint(checkpoint) if checkpoint is not None else None
+    if stored is not None:
+        resume(run, stored)
+    else:
+        run.begin()
+    if keeper is not None:
+        keeper.write(run)
+        run.at_safe_point = lambda: keeper.visit(run)
+    run.to_end()
+    if keeper is None:
+        return None
+    if keeper.failure is not None or not run.clock.expired():
+        keeper.write(run)
+    return keeper.failure

@@ -1,0 +1,108 @@
+"""How far a run is: what a live view draws."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from sparsecv_mio.search.methods.rounds import CrossValidation
+    from sparsecv_mio.search.state.deadline import Deadline
+
+
+COMPILING = "compiling kernels (first use)"
+
+
+@dataclass(frozen=True)
+class TauProgress:
+    """One tau, all gammas: cells that are final, that need no work any more, and all; the interval of its best h."""
+
+    tau: int
+    final: int
+    pruned: int
+    total: int
+    lower: float
+    upper: float
+
+
+@dataclass(frozen=True)
+class Progress:
+    """How far a run is: final cells of all, nodes, bounds of the best CV error (per row, file units), seconds.
+
+    `best` is the pair (gamma, tau) that would be reported now, `pruned` counts the cells that a certified bound of
+    their pair has made needless, `taus` says it tau by tau.
+    """
+
+    done: int
+    total: int
+    nodes: int
+    lower: float
+    upper: float
+    seconds: float
+    mios: int = 0
+    pruned: int = 0
+    best: tuple[float, int] | None = None
+    taus: tuple[TauProgress, ...] = ()
+    stage: str = ""
+
+
+def progress_of(run: CrossValidation) -> Progress:
+    """Look at a run. O(G T K)."""
+    now, cells, grid, unit = run.bounds(), run.cells, run.grid, run.per_row
+    final = cells.final.sum(axis=(0, 2))
+    pruned = np.zeros_like(final)
+    if np.isfinite(now.ceiling):
+        out = now.lower >= now.ceiling * (1.0 - run.gap)
+        out[now.best] = False
+        pruned = (~cells.final & out[:, :, None]).sum(axis=(0, 2))
+    lower, upper = now.lower.min(axis=0) * unit, now.upper.min(axis=0) * unit
+    each = len(grid.gammas) * run.folds.k
+    rows = zip(grid.taus.tolist(), final.tolist(), pruned.tolist(), lower.tolist(), upper.tolist(), strict=True)
+    return Progress(
+        done=int(final.sum()),
+        total=int(cells.final.size),
+        nodes=run.nodes,
+        lower=now.floor * unit,
+        upper=now.ceiling * unit,
+        seconds=run.clock.seconds,
+        mios=run.solved_by_branching(),
+        pruned=int(pruned.sum()),
+        best=(float(grid.gammas[now.best[0]]), int(grid.taus[now.best[1]])),
+        taus=tuple(TauProgress(tau, a, b, each, low, high) for tau, a, b, low, high in rows),
+    )
+
+
+class Reports:
+    """Hands reports on, and says in between that kernels are being compiled."""
+
+    def __init__(self, progress: Callable[[Progress], None], clock: Deadline) -> None:
+        self.progress, self.clock = progress, clock
+        self.last = Progress(0, 0, 0, 0.0, np.inf, 0.0)
+
+    def __call__(self, state: Progress) -> None:
+        """Take a report."""
+        self.last = state
+        self.progress(state)
+
+    def compiling(self) -> None:
+        """A kernel is not in the cache."""
+        self.progress(replace(self.last, seconds=self.clock.seconds, stage=COMPILING))
+
+
+@contextmanager
+def reports(
+    progress: Callable[[Progress], None] | None, clock: Deadline
+) -> Iterator[Callable[[Progress], None] | None]:
+    """Reports to `progress`, word of compilation among them while in here."""
+    if progress is None:
+        yield None
+        return
+    from sparsecv_mio.kernels.compilation import watched
+
+    told = Reports(progress, clock)
+    with watched(told.compiling):
+        yield told

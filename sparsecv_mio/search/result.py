@@ -1,0 +1,279 @@
+"""From the state of a run to its record: the reported pair, the refit on all rows, the certificate."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sparsecv_mio.certificate.record import (
+    SCHEMA,
+    ChosenFolds,
+    DataInfo,
+    FoldInfo,
+    OneSe,
+    Record,
+    Refit,
+    Request,
+    TableRow,
+    Work,
+    relative_gap,
+    versions,
+)
+from sparsecv_mio.data.standard import Intercept, StandardData
+from sparsecv_mio.errors import Inconsistent
+from sparsecv_mio.formulation.backends.native.cell import PathCell
+from sparsecv_mio.problem.objective import r_squared
+from sparsecv_mio.problem.problem import LARGEST_PENALTY, FloatArray, SparseProblem
+from sparsecv_mio.problem.refit import refit_rows
+from sparsecv_mio.search import one_se as one_standard_error
+from sparsecv_mio.search.state.cells import CellTable, PairBounds
+
+if TYPE_CHECKING:
+    from sparsecv_mio.search.methods.rounds import CrossValidation
+
+IntArray = NDArray[np.int64]
+
+MANY_NUMBERS = 1 << 14  # rows x columns of a support beyond which moments are tried first
+QUICK_ERROR = 1e-11  # of y'y: rounding of an objective evaluated in double precision
+MOST_REFITS = 64  # tied candidates refitted before one is called the best
+
+
+def names_of(data: StandardData, support: IntArray) -> tuple[str, ...]:
+    """Names of columns in standard numbering, in file order."""
+    return tuple(data.dataset.names[j] for j in np.sort(data.columns[support]).tolist())
+
+
+@dataclass(frozen=True, eq=False)
+class _AllRows:
+    """Fit of one support on all rows, in standard coordinates."""
+
+    support: IntArray
+    beta: FloatArray
+    objective: float
+    error: float
+    v_mean: FloatArray
+    r_mean: float
+
+
+def _fit_support(
+    data: StandardData, gamma: float, problem: SparseProblem | None, support: IntArray
+) -> _AllRows:
+    """Fit by QR of the rows; of many rows from their moments, where those are at hand and accurate enough."""
+    if problem is not None and data.n * len(support) > MANY_NUMBERS:
+        from sparsecv_mio.search.subproblem.held_out_fold import VALUE_RTOL, fit_from_moments
+
+        beta, value, error = fit_from_moments(problem, support)
+        if error <= VALUE_RTOL * value:
+            return _AllRows(support, beta, value, error, problem.v_mean, problem.r_mean)
+    fit = refit_rows(data, slice(0, data.n), support, gamma)
+    v_mean = np.zeros(data.q)
+    v_mean[support] = fit.v_mean
+    return _AllRows(support, fit.beta, fit.objective, fit.objective_error, v_mean, fit.r_mean)
+
+
+def _fit_quickly(data: StandardData, gamma: float, support: IntArray) -> _AllRows:
+    """Fit in double precision: f of its coefficients is an upper bound of the optimum however exact they are."""
+    V, r = data.only(support).rows(slice(0, data.n))
+    mean, level = np.zeros(len(support)), 0.0
+    if data.intercept is Intercept.FOLD:
+        mean, level = V.mean(axis=0), float(r.mean())
+        V, r = V - mean, r - level
+    penalty = np.minimum(gamma / 2.0 * data.weight[support], LARGEST_PENALTY)
+    M = V.T @ V + np.diag(penalty)
+    beta = np.linalg.lstsq(M, r @ V, rcond=None)[0]
+    rest = r - V @ beta
+    v_mean = np.zeros(data.q)
+    v_mean[support] = mean
+    objective = float(rest @ rest + penalty @ beta**2)
+    return _AllRows(support, beta, objective, QUICK_ERROR * float(r @ r), v_mean, level)
+
+
+def all_rows_fit(
+    data: StandardData, gamma: float, problem: SparseProblem | None, cell: PathCell, gap: float, quick: bool = False
+) -> tuple[Refit, tuple[str, ...], dict[str, float], float]:
+    """Refit the best of a cell's supports on all rows, in units of the file; `quick` where there is no time."""
+    unit = data.y_unit**2
+    known = list(cell.candidates)[:MOST_REFITS] if cell.complete else [cell.support]
+    tried = [np.asarray(support, dtype=np.int64) for support in known or [cell.support]]
+    if quick:
+        fits = [_fit_quickly(data, gamma, support) for support in tried[:1]]
+    else:
+        fits = [_fit_support(data, gamma, problem, support) for support in tried]
+    fit = min(fits, key=lambda one: one.objective)
+    coefficients, intercept = data.coefficients(fit.support, fit.beta, fit.v_mean, fit.r_mean)
+    upper = fit.objective + fit.error
+    all_known = cell.complete and len(cell.candidates) <= MOST_REFITS
+    lower = min(one.objective - one.error for one in fits) if all_known and not quick else cell.lower
+    lower = min(max(lower, 0.0), fit.objective)
+    # that all candidates are known is no proof where one of them cannot be valued
+    proved = np.isfinite(upper) and upper - lower <= max(gap, 1e-9) * upper + (2.0 * fit.error if all_known else 0.0)
+    refit = Refit(gamma, cell.tau, fit.objective * unit, lower * unit, upper * unit, bool(proved))
+    return refit, names_of(data, fit.support), coefficients, intercept
+
+
+def data_info(data: StandardData) -> DataInfo:
+    """Describe the data for the record."""
+    source = data.dataset
+    return DataInfo(
+        n=source.n,
+        p=source.p,
+        target=source.target,
+        fingerprint=source.fingerprint,
+        scale=str(data.scale),
+        intercept=str(data.intercept),
+        names=tuple(source.names),
+    )
+
+
+class _Answer:
+    """Units and indices shared by the parts of a record."""
+
+    def __init__(self, run: CrossValidation) -> None:
+        self.run = run
+        self.data, self.folds, self.grid = run.data, run.folds, run.grid
+        self.cells: CellTable = run.cells
+        self.bounds: PairBounds = run.bounds()
+        self.scored = int((self.folds.labels >= 0).sum())
+        self.unit = self.data.y_unit**2
+        self.per_row = self.unit / self.scored
+        self.proved = self.bounds.proved(run.gap)
+        self.pair = self.bounds.answer(run.gap, self.grid.gammas, self.grid.taus)
+        self.shown = self.bounds.shown * self.per_row
+        self.lower, self.upper = self.bounds.lower * self.per_row, self.bounds.upper * self.per_row
+        self.decided = self.bounds.decided
+        check_cells(self.cells)
+
+    def one_se(self) -> tuple[OneSe, tuple[int, int]]:
+        """The pair of the one-standard-error rule."""
+        grid, sizes = self.grid, self.folds.sizes
+        rule = one_standard_error.apply(self.bounds, self.pair, grid.gammas, grid.taus, sizes, self.unit)
+        a, b = rule.pair
+        chosen = OneSe(
+            gamma=float(self.grid.gammas[a]),
+            tau=int(self.grid.taus[b]),
+            cv_error=float(self.shown[a, b]),
+            lower=float(self.lower[a, b]),
+            upper=float(self.upper[a, b]),
+            standard_error=rule.standard_error,
+            estimate=bool(rule.missing.any()),
+        )
+        return chosen, rule.pair
+
+    def table(self) -> tuple[TableRow, ...]:
+        """One row per (gamma, tau)."""
+        return tuple(
+            TableRow(
+                gamma=float(gamma),
+                tau=int(tau),
+                cv_error=float(self.shown[g, t]),
+                lower=float(self.lower[g, t]),
+                upper=float(self.upper[g, t]),
+                folds_decided=int(self.decided[g, t]),
+                folds=self.folds.k,
+                estimate=bool(self.decided[g, t] < self.folds.k),
+            )
+            for g, gamma in enumerate(self.grid.gammas)
+            for t, tau in enumerate(self.grid.taus)
+        )
+
+    def chosen_folds(self) -> ChosenFolds:
+        """Support and held-out error of every fold of the reported pair."""
+        g, t = self.pair
+        distinct, which = np.unique(self.cells.support[g, t], return_inverse=True)
+        supports = tuple(names_of(self.data, self.cells.pool.supports[number]) for number in distinct.tolist())
+        return ChosenFolds(
+            supports,
+            which.reshape(-1).astype(np.int64),
+            self.cells.nominal[g, t] * self.unit,
+            self.cells.decided[g, t].copy(),
+        )
+
+
+def build_record(
+    run: CrossValidation, *, one_se: bool, time_limit: float | None, threads: int | None
+) -> Record:
+    """Assemble the record of a run in whatever state it is."""
+    answer = _Answer(run)
+    bounds, grid, data = answer.bounds, answer.grid, answer.data
+    g, t = answer.pair
+    rule, at = answer.one_se() if one_se else (None, (g, t))
+    gamma = float(grid.gammas[at[0]])
+    at_gamma = run.all_rows.problem(data, gamma) if run.all_rows is not None else None
+    best = run.best_on_all_rows(at[0], int(grid.taus[at[1]]))
+    quick = run.clock.abandoned.is_set() and data.n * best.tau > MANY_NUMBERS
+    refit, support, coefficients, intercept = all_rows_fit(data, gamma, at_gamma, best, run.gap, quick)
+    tie, allowance = bounds.allowances()
+    cv_error, upper = float(answer.shown[g, t]), float(answer.upper[g, t])
+    lower = bounds.floor * answer.per_row
+    status = "proved" if answer.proved else "interrupted" if run.clock.stop.is_set() else "limit"
+    record = Record(
+        schema=SCHEMA,
+        status=status,
+        gamma=float(grid.gammas[g]),
+        tau=int(grid.taus[t]),
+        cv_error=cv_error,
+        lower=lower,
+        upper=upper,
+        gap=relative_gap(lower, upper),
+        tie_width=tie * answer.per_row,
+        allowance=allowance * answer.per_row,
+        r_squared=r_squared(data.dataset.y, answer.folds.labels, cv_error) if np.isfinite(cv_error) else None,
+        support=support,
+        coefficients=coefficients,
+        intercept=intercept,
+        one_se=rule,
+        refit=refit,
+        table=answer.table(),
+        chosen_folds=answer.chosen_folds(),
+        work=Work(
+            mios=run.solved_by_branching(),
+            nodes=run.nodes,
+            seconds=run.clock.seconds,
+            engine=run.engines(),
+            oracles=run.oracles.work(),
+        ),
+        data=data_info(data),
+        folds=FoldInfo(answer.folds.spec, answer.folds.seed, answer.folds.k, answer.folds.digest),
+        request=Request(
+            gammas=tuple(grid.gammas.tolist()),
+            taus=tuple(grid.taus.tolist()),
+            gap=run.gap,
+            one_se=one_se,
+            time_limit=time_limit,
+            threads=threads,
+        ),
+        warnings=data.warnings,
+        versions=versions(),
+        estimate=bool(answer.decided[g, t] < answer.folds.k),
+    )
+    check_intervals(record)
+    return record
+
+
+def check_cells(cells: CellTable) -> None:
+    """Raise `Inconsistent` if the number of a decided cell lies outside of its interval."""
+    wrong = cells.decided & ~((cells.lower <= cells.nominal) & (cells.nominal <= cells.upper))
+    if wrong.any():
+        where = tuple(int(i) for i in np.argwhere(wrong)[0])
+        lower, error, upper = (float(array[where]) for array in (cells.lower, cells.nominal, cells.upper))
+        raise Inconsistent(
+            f"gamma {where[0]}, tau {where[1]}, fold {where[2]}: held-out error {error!r} lies outside of "
+            f"[{lower!r}, {upper!r}]; please report this"
+        )
+
+
+def check_intervals(record: Record) -> None:
+    """Raise `Inconsistent` if a number of the record lies outside of its own interval."""
+    ends: list[tuple[str, float, float, float]] = [
+        ("cv_error", record.lower, record.cv_error, record.upper),
+        ("refit.objective", record.refit.lower, record.refit.objective, record.refit.upper),
+    ]
+    named = (("one_se", record.one_se), ("refined", record.refined))
+    ends += [(f"{name}.cv_error", part.lower, part.cv_error, part.upper) for name, part in named if part is not None]
+    ends += [(f"table[{i}].cv_error", row.lower, row.cv_error, row.upper) for i, row in enumerate(record.table)]
+    for name, lower, value, upper in ends:
+        if not lower <= value <= upper:
+            raise Inconsistent(f"{name}: {value!r} lies outside of [{lower!r}, {upper!r}]; please report this")

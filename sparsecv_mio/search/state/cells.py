@@ -1,0 +1,407 @@
+"""What is known of every cell (gamma, tau, fold), and what the sums over folds say of every pair (gamma, tau)."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any, NoReturn
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sparsecv_mio.errors import Contradiction, CorruptStore
+from sparsecv_mio.problem.problem import FloatArray
+from sparsecv_mio.search.state.stored import check_like, within
+from sparsecv_mio.units import TIE_RTOL
+
+BoolArray = NDArray[np.bool_]
+Where = tuple[int, int, int]  # gamma, tau, fold
+State = dict[str, NDArray[Any]]
+Index = Any  # of numpy: whatever picks cells of the table
+Floats = FloatArray | Sequence[float] | float
+Numbers = NDArray[np.int32] | int
+ROUNDING = 1e-7  # relative, of held-out sums that two bounds were computed from in different ways
+TINY = 1e-300
+STORED = ("lower", "upper", "nominal", "value", "decided", "final", "branched", "support")
+
+
+class SupportPool:
+    """Distinct supports by number; number 0 is the empty one. Safe to use from several threads."""
+
+    def __init__(self) -> None:
+        self.lock = threading.Lock()
+        self.supports: list[NDArray[np.int64]] = [np.zeros(0, dtype=np.int64)]
+        self._numbers: dict[bytes, int] = {b"": 0}
+
+    def number(self, support: NDArray[np.int64]) -> int:
+        """Return the number of a support, giving it one if it is new."""
+        columns = np.sort(np.asarray(support, dtype=np.int64))
+        key = columns.tobytes()
+        with self.lock:
+            if key not in self._numbers:
+                self._numbers[key] = len(self.supports)
+                self.supports.append(columns)
+            return self._numbers[key]
+
+
+@dataclass(frozen=True, eq=False)
+class CellTable:
+    """Intervals of the held-out sum of squares by (gamma, tau, fold), in standard units; filled in place by the search.
+
+    The methods are the only writers. They hold `lock` while they write, raise where a new bound contradicts what is
+    known, and keep two promises: a decided cell holds an optimal support, with `lower <= nominal <= upper`; any other
+    cell holds, of the supports it was offered, the one with the least training objective in its fold.
+
+    Attributes
+    ----------
+    lower, upper : (G, T, K) arrays
+        `lower <= h_j <= upper` for every optimum of the cell.
+    nominal, value : (G, T, K) arrays
+        Held-out sum of squares and training objective of the support in `support`; inf where there is none yet. The
+        held-out error of an undecided cell is an estimate: it may lie outside of the interval.
+    ties : dict of (gamma, tau, fold) to float
+        Width of a decided cell that is due to ties; cells without are left out.
+    decided, final, branched : (G, T, K) bool arrays
+        Optimal supports completely known; no further work can change the cell; a tree was needed.
+    support : (G, T, K) int32 array
+        Position in `pool` of the support behind `nominal`.
+    pool : SupportPool
+        The distinct supports: folds share few.
+    lock : RLock
+        Held by every writer; hold it to read several arrays that must fit together, or use `copy`.
+    """
+
+    lower: FloatArray
+    upper: FloatArray
+    nominal: FloatArray
+    value: FloatArray
+    ties: dict[Where, float]
+    decided: BoolArray
+    final: BoolArray
+    branched: BoolArray
+    support: NDArray[np.int32]
+    pool: SupportPool
+    lock: threading.RLock = field(default_factory=threading.RLock, repr=False)
+
+    @classmethod
+    def empty(cls, gammas: int, taus: int, folds: int) -> CellTable:
+        """Return a table in which nothing is known."""
+        shape = (gammas, taus, folds)
+        return cls(
+            lower=np.zeros(shape),
+            upper=np.full(shape, np.inf),
+            nominal=np.full(shape, np.inf),
+            value=np.full(shape, np.inf),
+            ties={},
+            decided=np.zeros(shape, dtype=bool),
+            final=np.zeros(shape, dtype=bool),
+            branched=np.zeros(shape, dtype=bool),
+            support=np.zeros(shape, dtype=np.int32),
+            pool=SupportPool(),
+        )
+
+    def copy(self) -> CellTable:
+        """What is known now, from any thread; the pool, to which supports are only added, is shared."""
+        with self.lock:
+            arrays = {name: getattr(self, name).copy() for name in STORED}
+            return CellTable(**arrays, ties=dict(self.ties), pool=self.pool)
+
+    # -- writers ----------------------------------------------------------------------------------------------------
+
+    def settle(
+        self,
+        where: Where,
+        support: int,
+        nominal: float,
+        lower: float,
+        upper: float,
+        tie: float,
+        value: float = np.inf,
+        branched: bool = False,
+    ) -> None:
+        """Decide a cell whose optimal supports are completely known.
+
+        Parameters
+        ----------
+        where : gamma, tau, fold
+        support : int
+            One of them, by its number in the pool.
+        nominal, value : float
+            Its held-out sum of squares and training objective.
+        lower, upper : float
+            Around the held-out sums of all of them, rounding included.
+        tie : float
+            The width that ties account for.
+        branched : bool
+            A tree was needed.
+
+        Raises
+        ------
+        Contradiction
+            If a bound known before excludes what is settled by more than rounding, or the new one does not hold it.
+        """
+        lower, slip = max(lower, 0.0), max(upper - lower - tie, 0.0)
+        with self.lock:
+            below, above = float(self.lower[where]), float(self.upper[where])
+            for low, high in (
+                (lower, nominal), (nominal, upper), (below, nominal + slip), (nominal - slip, above)
+            ):  # fmt: skip
+                if not low <= high * (1.0 + ROUNDING) + TINY:
+                    self._contradict(where, low, high)
+            if self.decided[where]:
+                return
+            self.lower[where], self.upper[where] = min(max(below, lower), nominal), max(min(above, upper), nominal)
+            self.nominal[where], self.value[where], self.support[where] = nominal, value, support
+            self.decided[where] = self.final[where] = True
+            self.branched[where] |= branched
+            if tie > 0.0:
+                self.ties[where] = tie
+
+    def settle_part(
+        self,
+        part: Index,
+        sure: BoolArray,
+        support: Numbers,
+        nominal: FloatArray,
+        lower: FloatArray,
+        upper: FloatArray,
+        value: FloatArray,
+        branched: BoolArray | bool,
+    ) -> int:
+        """As `settle`, without ties, for the cells of a part of the table that are `sure` and not decided yet.
+
+        Arrays have the shape of the part. Returns how many were decided.
+        """
+        with self.lock:
+            sure = sure & ~self.decided[part]
+            held, low, high = nominal[sure], np.maximum(lower, 0.0)[sure], upper[sure]
+            below, above, slip = self.lower[part][sure], self.upper[part][sure], high - low
+            self._agree(part, low, held, sure)
+            self._agree(part, held, high, sure)
+            self._agree(part, below, held + slip, sure)
+            self._agree(part, held - slip, above, sure)
+            self._write(self.lower, part, sure, np.minimum(np.maximum(below, low), held))
+            self._write(self.upper, part, sure, np.maximum(np.minimum(above, high), held))
+            self._write(self.nominal, part, sure, held)
+            self._write(self.value, part, sure, value[sure])
+            self._write(self.support, part, sure, np.broadcast_to(support, sure.shape)[sure])
+            self._write(self.decided, part, sure, True)
+            self._write(self.final, part, sure, True)
+            self.branched[part] |= sure & branched
+            return int(np.count_nonzero(sure))
+
+    @staticmethod
+    def _write(array: NDArray[Any], part: Index, where: BoolArray, new: Any) -> None:
+        whole = array[part]  # a view of a slice, a copy of anything else
+        whole[where] = new
+        array[part] = whole
+
+    def offer(self, part: Index, support: Numbers, nominal: Floats, value: Floats) -> None:
+        """Show a support in the undecided cells of a part where its training objective is the least so far.
+
+        A value or held-out sum that is no number is no offer.
+        """
+        with self.lock:
+            better = ~self.decided[part] & np.isfinite(nominal)
+            better &= np.less(value, self.value[part])
+            if not np.any(better):
+                return
+            self.support[part] = np.where(better, support, self.support[part])
+            self.nominal[part] = np.where(better, nominal, self.nominal[part])
+            self.value[part] = np.where(better, value, self.value[part])
+
+    def rescore(self, where: Where, nominal: float, value: float) -> None:
+        """Replace the numbers of the support that an undecided cell shows by more accurate ones."""
+        with self.lock:
+            if not self.decided[where] and np.isfinite(nominal + value):
+                self.nominal[where], self.value[where] = nominal, value
+
+    def narrow(self, part: Index, lower: Floats, upper: Floats) -> None:
+        """Tighten intervals; bounds only ever tighten, and those of a decided cell go on holding its `nominal`.
+
+        Raises
+        ------
+        Contradiction
+            If a new interval misses the old one by more than rounding.
+        """
+        with self.lock:
+            low, high = np.maximum(self.lower[part], lower), np.minimum(self.upper[part], upper)
+            self._agree(part, low, high)
+            low = np.minimum(low, high)
+            decided, nominal = self.decided[part], self.nominal[part]
+            self.lower[part] = np.where(decided, np.minimum(low, nominal), low)
+            self.upper[part] = np.where(decided, np.maximum(high, nominal), high)
+
+    def finish(self, part: Index, branched: bool = False, final: bool = True) -> None:
+        """Note of cells that are not decided whether a tree was grown and whether more work can change them."""
+        with self.lock:
+            self.branched[part] |= branched
+            self.final[part] |= final
+
+    def _agree(self, part: Index, low: FloatArray, high: FloatArray, which: BoolArray | None = None) -> None:
+        """Raise `Contradiction` where a lower end exceeds an upper one by more than rounding, or is no number."""
+        fine = np.less_equal(low, high * (1.0 + ROUNDING) + TINY)
+        if np.all(fine):
+            return
+        first = int(np.argmin(np.ravel(fine)))
+        places = np.arange(self.lower.size).reshape(self.lower.shape)[part]
+        place = int(np.ravel(places if which is None else places[which])[first])
+        at = np.unravel_index(place, self.lower.shape)
+        self._contradict(at, float(np.ravel(low)[first]), float(np.ravel(high)[first]))
+
+    @staticmethod
+    def _contradict(where: Any, low: float, high: float) -> NoReturn:
+        g, t, fold = where
+        raise Contradiction(
+            f"cell (gamma {g}, tau {t}, fold {fold}): lower bound {low!r} exceeds upper bound {high!r}"
+        )
+
+    # -- readers ----------------------------------------------------------------------------------------------------
+
+    def allowances(self, g: int, t: int) -> tuple[float, float]:
+        """Tie width and rounding, both sides, in the decided cells of a pair: at least the sum of their widths.
+
+        Summed in the order of the folds, so that it does not depend on who decided them when. O(K).
+        """
+        width = np.where(self.decided[g, t], self.upper[g, t] - self.lower[g, t], 0.0)
+        mine = sorted((where[2], tie) for where, tie in self.ties.items() if where[:2] == (g, t))
+        tie = float(np.array([tie for _, tie in mine]).sum())
+        return tie, max(float(width.sum()) - tie, 0.0)
+
+    def archive(self) -> State:
+        """What is known, as arrays."""
+        with self.lock:
+            where = sorted(self.ties)
+            return {name: getattr(self, name).copy() for name in STORED} | {
+                "ties": np.array(where, dtype=np.int64).reshape(-1, 3),
+                "tie_width": np.array([self.ties[place] for place in where]),
+                "pool_sizes": np.array([len(support) for support in self.pool.supports], dtype=np.int64),
+                "pool_columns": np.concatenate(self.pool.supports).astype(np.int64),
+            }
+
+    def fill(self, state: State) -> None:
+        """The inverse of `archive`, for an empty table of the same shape."""
+        with self.lock:
+            for name in STORED:
+                getattr(self, name)[...] = state[name]
+            for (g, t, fold), width in zip(state["ties"].tolist(), state["tie_width"].tolist(), strict=True):
+                self.ties[g, t, fold] = width
+            ends = np.cumsum(state["pool_sizes"])
+            for support in np.split(state["pool_columns"], ends[:-1]):
+                self.pool.number(support)
+            if len(self.pool.supports) != len(ends):
+                raise CorruptStore("its array pool_columns repeats a support")
+
+    def check(self, state: State, p: int) -> None:
+        """Raise `CorruptStore` unless `state` is an archive of a table of this shape, with supports of p columns."""
+        check_like(state, self.archive(), ("ties", "tie_width", "pool_sizes", "pool_columns"))
+        sizes, columns, ties = state["pool_sizes"], state["pool_columns"], state["ties"]
+        within(state, "pool_sizes", 0, p)
+        within(state, "pool_columns", 0, p - 1)
+        within(state, "support", 0, len(sizes) - 1)
+        within(state, "lower", 0.0, np.finfo(float).max)
+        within(state, "tie_width", 0.0, np.finfo(float).max)
+        if len(sizes) == 0 or sizes[0] != 0 or int(sizes.sum()) != len(columns):
+            raise CorruptStore("its arrays pool_sizes and pool_columns disagree")
+        if ties.shape != (len(state["tie_width"]), 3) or not ((ties >= 0) & (ties < self.lower.shape)).all():
+            raise CorruptStore("its array ties names cells that are not there")
+        if not (state["lower"] <= state["upper"]).all():
+            raise CorruptStore("its array lower is not below upper")
+        if np.isnan(state["nominal"]).any() or np.isnan(state["value"]).any():
+            raise CorruptStore("its arrays nominal and value hold NaN")
+
+
+@dataclass(frozen=True, eq=False)
+class PairBounds:
+    """Sums over folds by (gamma, tau): `lower <= sum_j h_j <= upper`.
+
+    Attributes
+    ----------
+    lower, upper : (G, T) arrays
+    nominal : (G, T) array
+        At the supports the cells hold: the sum itself where all folds are decided, else an estimate.
+    best : gamma, tau
+        The least upper sum; of pairs alike to rounding the one with the smallest tau, then the largest gamma. Where no
+        upper sum is known, the least `nominal`.
+    cells : CellTable
+    """
+
+    lower: FloatArray
+    upper: FloatArray
+    nominal: FloatArray
+    best: tuple[int, int]
+    cells: CellTable
+
+    @property
+    def floor(self) -> float:
+        """Certified lower bound of the smallest h over the grid."""
+        return float(self.lower.min())
+
+    @property
+    def ceiling(self) -> float:
+        """Certified upper bound of the best pair's h."""
+        return float(self.upper[self.best])
+
+    @property
+    def decided(self) -> NDArray[np.int64]:
+        """(G, T): folds decided."""
+        return np.asarray(self.cells.decided.sum(axis=2))
+
+    @property
+    def shown(self) -> FloatArray:
+        """(G, T): `nominal`, moved to the nearer end where an estimate lies outside of the certified interval."""
+        return np.asarray(np.clip(self.nominal, self.lower, self.upper))
+
+    def allowances(self) -> tuple[float, float]:
+        """Tie width and rounding allowance of the certificate: those of the pair that attains the lower bound.
+
+        With every cell decided, `upper[best] <= upper[lowest] = lower[lowest] + ties + rounding`.
+        """
+        g, t = (int(i) for i in np.unravel_index(int(np.argmin(self.lower)), self.lower.shape))
+        tie, rounding = self.cells.allowances(g, t)
+        # what the difference of the sums may lose: ties can make the upper one much the larger
+        size = self.ceiling if np.isfinite(self.ceiling) else float(self.lower[g, t])
+        alike = self.ceiling - float(self.upper.min()) if np.isfinite(self.ceiling) else 0.0
+        return tie, rounding + alike + 1e-14 * size
+
+    def proved(self, gap: float) -> bool:
+        """Whether `upper - lower <= gap * upper + tie_width + allowance`."""
+        tie, allowance = self.allowances()
+        return bool(np.isfinite(self.ceiling)) and self.ceiling - self.floor <= gap * self.ceiling + tie + allowance
+
+    def answer(self, gap: float, gammas: FloatArray, taus: NDArray[np.int64]) -> tuple[int, int]:
+        """The pair to report: `best` where it is proved, else the one with the least CV error found.
+
+        Of pairs whose CV errors agree to `TIE_RTOL`, the smallest tau, then the largest gamma.
+        """
+        if self.proved(gap):
+            return self.best
+        found = np.where(np.isfinite(self.nominal), self.shown, np.inf)
+        if not np.isfinite(found.min()):
+            return self.best
+        return simplest(found <= found.min() * (1.0 + TIE_RTOL), gammas, taus)
+
+
+def simplest(among: BoolArray, gammas: FloatArray, taus: NDArray[np.int64]) -> tuple[int, int]:
+    """Of some pairs (G, T) the one with the smallest tau, then the largest gamma."""
+    rows, cols = np.nonzero(among)
+    pick = np.lexsort((-gammas[rows], taus[cols]))[0]
+    return int(rows[pick]), int(cols[pick])
+
+
+def pair_bounds(cells: CellTable, gammas: FloatArray, taus: NDArray[np.int64]) -> PairBounds:
+    """Sum the cells over folds. O(G T K)."""
+    lower, upper, nominal = (array.sum(axis=2) for array in (cells.lower, cells.upper, cells.nominal))
+    least = upper.min()
+    if not np.isfinite(least):
+        place = np.unravel_index(int(np.argmin(nominal)), nominal.shape)
+        return PairBounds(lower, upper, nominal, (int(place[0]), int(place[1])), cells)
+    alike = upper <= least * (1.0 + 1e-15)
+    near = np.argwhere(~alike & (upper <= least * (1.0 + ROUNDING)) & cells.decided.all(axis=2))
+    if len(near):
+        # one h, computed by different engines: its upper ends differ by what their rounding allows
+        bar = least + max(cells.allowances(int(g), int(t))[1] for g, t in np.argwhere(alike))
+        for g, t in near.tolist():
+            alike[g, t] = upper[g, t] <= bar + cells.allowances(g, t)[1]
+    return PairBounds(lower, upper, nominal, simplest(alike, gammas, taus), cells)

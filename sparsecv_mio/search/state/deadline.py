@@ -1,0 +1,54 @@
+"""When a run has to end."""
+
+from __future__ import annotations
+
+import threading
+import time
+
+import numpy as np
+
+from sparsecv_mio.errors import OutOfTime
+
+
+class Deadline:
+    """Time limit and stop request in one question.
+
+    Parameters
+    ----------
+    time_limit : float, optional
+        Seconds.
+    stop : threading.Event, optional
+        Set by whoever wants the run to end with what it holds.
+    began : float, optional
+        Moment of `time.monotonic` from which the limit counts; now by default.
+    """
+
+    def __init__(self, time_limit: float | None, stop: threading.Event | None, began: float | None = None) -> None:
+        self.began = time.monotonic() if began is None else began
+        self.deadline = self.began + time_limit if time_limit is not None else np.inf
+        self.limited = time_limit is not None or stop is not None
+        self.stop = stop or threading.Event()
+        self.abandoned = threading.Event()  # nobody waits for the run any more
+
+    def expired(self) -> bool:
+        """Whether the run should end with what it holds."""
+        return self.stop.is_set() or time.monotonic() > self.deadline or self.abandoned.is_set()
+
+    def share_spent(self, share: float) -> bool:
+        """Whether a share of the time limit is gone."""
+        return self.expired() or time.monotonic() > self.began + share * (self.deadline - self.began)
+
+    def check_wanted(self) -> None:
+        """Raise `OutOfTime` where nobody waits any more: the calling thread makes the answer, undisturbed."""
+        if self.abandoned.is_set():
+            raise OutOfTime("the answer was made without this search")
+
+    @property
+    def left(self) -> float:
+        """Seconds until the limit, at least 0; inf without one."""
+        return max(self.deadline - time.monotonic(), 0.0)
+
+    @property
+    def seconds(self) -> float:
+        """Time since the start."""
+        return time.monotonic() - self.began

@@ -1,0 +1,129 @@
+"""Which of a fold's candidate supports are optimal, and what they predict for the rows left out."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sparsecv_mio.data.folds import FoldPlan
+from sparsecv_mio.data.standard import Intercept, StandardData
+from sparsecv_mio.kernels import held_out as kernel
+from sparsecv_mio.problem.accumulate import Moments, row_moments
+from sparsecv_mio.problem.problem import FloatArray, SparseProblem
+from sparsecv_mio.problem.refit import refit_rows
+
+IntArray = NDArray[np.int64]
+
+MOMENTS_FACTOR = 4  # folds of more than this many rows a column are scored from their moments
+VALUE_RTOL = 2e-11  # relative error of f beyond which a support is refitted from the rows
+ERROR_RTOL = 1e-9  # relative error of a held-out sum beyond which it is
+
+
+@dataclass(frozen=True, eq=False)
+class Refits:
+    """Refits of k supports in one fold: f, held-out sum of squares, and bounds on the rounding of both."""
+
+    value: FloatArray
+    value_error: FloatArray
+    held_out: FloatArray
+    held_out_error: FloatArray
+
+    def at(self, which: slice | IntArray) -> Refits:
+        """Those of some of the supports."""
+        return Refits(self.value[which], self.value_error[which], self.held_out[which], self.held_out_error[which])
+
+
+class HeldOutFold:
+    """The rows one fold leaves out, as every (gamma, tau) of the fold needs them: once gathered, then only read."""
+
+    def __init__(self, data: StandardData, folds: FoldPlan, fold: int, training: Moments) -> None:
+        self.data, self.folds, self.fold = data, folds, fold
+        rows = folds.test_rows(fold)
+        mean = training.problem(data, 1.0)
+        self.unit = (24.0 + 0.1 * np.sqrt(training.n)) * np.finfo(float).eps
+        self.count = len(rows)
+        self.level = np.zeros(data.q + 1)
+        if data.intercept is Intercept.FOLD:
+            size = np.sqrt(np.append(np.diag(mean.Q), mean.yy) / mean.n)
+            self.level = size + np.abs(np.append(mean.v_mean, mean.r_mean))
+        self.by_moments = len(rows) > MOMENTS_FACTOR * data.q + 64
+        if self.by_moments:
+            test = row_moments(data, rows)
+            about = np.append(mean.v_mean, mean.r_mean)
+            step = test.mean - about
+            full = test.scatter + test.n * np.outer(step, step)
+            self.Q = np.ascontiguousarray(full[:-1, :-1])
+            self.c = full[:-1, -1].copy()
+            self.yy = float(full[-1, -1])
+        else:
+            V, r = data.rows(rows)
+            self.V = np.ascontiguousarray(V - mean.v_mean)
+            self.r = np.asarray(r - mean.r_mean, dtype=float)
+
+    def refit(self, problem: SparseProblem, supports: Sequence[IntArray], gamma: float) -> Refits:
+        """Fit each support on the training rows and score it on the rows left out.
+
+        From moments first, with error bounds; where those are too wide, from the rows by QR. O(s^3 + rows s) a support.
+        """
+        k = len(supports)
+        sizes = np.array([len(s) for s in supports], dtype=np.int64)
+        table = np.zeros((k, max(int(sizes.max(initial=0)), 1)), dtype=np.int64)
+        for r, support in enumerate(supports):
+            table[r, : len(support)] = support
+        beta, spread = np.zeros(table.shape), np.zeros(table.shape)
+        fits = Refits(np.empty(k), np.empty(k), np.empty(k), np.empty(k))
+        kernel.refit_supports(
+            problem.Q,
+            problem.c,
+            problem.yy,
+            problem.penalty,
+            table,
+            sizes,
+            self.unit,
+            beta,
+            spread,
+            fits.value,
+            fits.value_error,
+        )
+        if self.by_moments:
+            kernel.held_out_moments(
+                self.Q, self.c, self.yy, self.count, self.level, table, sizes, beta, spread, self.unit, fits.held_out,
+                fits.held_out_error,
+            )  # fmt: skip
+        else:
+            kernel.held_out_rows(
+                self.V, self.r, self.level, table, sizes, beta, spread, fits.held_out, fits.held_out_error
+            )
+        poor = ~(fits.value_error <= VALUE_RTOL * fits.value) | ~(fits.held_out_error <= ERROR_RTOL * fits.held_out)
+        for place in np.flatnonzero(poor).tolist():
+            self._from_rows(fits, place, np.asarray(supports[place], dtype=np.int64), gamma)
+        return fits
+
+    def _from_rows(self, fits: Refits, r: int, support: IntArray, gamma: float) -> None:
+        """Replace one fit by a QR of the rows where that is more accurate."""
+        near = fits.held_out_error[r] <= 1e-7 * fits.held_out[r] and fits.value_error[r] <= 1e-9 * fits.value[r]
+        if self.by_moments and near:
+            return
+        fit = refit_rows(self.data, self.folds.train_rows(self.fold), support, gamma)
+        if fit.objective_error < fits.value_error[r]:
+            fits.value[r], fits.value_error[r] = fit.objective, fit.objective_error
+        held_out, rounding = fit.held_out(self.data, self.folds.test_rows(self.fold))
+        if not fits.held_out_error[r] <= rounding:
+            fits.held_out[r], fits.held_out_error[r] = held_out, rounding
+
+
+def fit_from_moments(problem: SparseProblem, support: IntArray) -> tuple[FloatArray, float, float]:
+    """Coefficients, f and a bound on its rounding for one support, from moments alone. O(s^3)."""
+    sizes = np.array([len(support)], dtype=np.int64)
+    table = np.zeros((1, max(len(support), 1)), dtype=np.int64)
+    table[0, : len(support)] = support
+    beta, spread = np.zeros(table.shape), np.zeros(table.shape)
+    value, error = np.empty(1), np.empty(1)
+    unit = (24.0 + 0.1 * np.sqrt(problem.n)) * np.finfo(float).eps
+    kernel.refit_supports(
+        problem.Q, problem.c, problem.yy, problem.penalty, table, sizes, unit, beta, spread, value, error
+    )
+    return beta[0, : len(support)].copy(), float(value[0]), float(error[0])

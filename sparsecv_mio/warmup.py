@@ -1,0 +1,105 @@
+"""Every kernel compiled ahead, on data too small to take time: what `sparsecv warmup` and the benchmarks call."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+from scipy.sparse import csr_array
+
+from sparsecv_mio.bounds.cv_error import compute_bounds
+from sparsecv_mio.bounds.relaxation import relax_problem
+from sparsecv_mio.bounds.wide import WIDE_COLUMNS
+from sparsecv_mio.data.dataset import Dataset
+from sparsecv_mio.data.folds import make_folds
+from sparsecv_mio.data.standard import standardize
+from sparsecv_mio.fits.one import fit_one
+from sparsecv_mio.oracles.glru import Logistic, Regularizer, make_problem, train
+from sparsecv_mio.oracles.treecv import LeastSquaresSgd, tree_cv
+from sparsecv_mio.problem.accumulate import full_problem
+from sparsecv_mio.search.api import cross_validate
+from sparsecv_mio.search.heuristics import first_supports
+from sparsecv_mio.search.options import Grid
+
+GAMMAS, TAUS = (0.01, 1.0), (1, 2, 3)
+METHODS = ("rounds", "joint", "algorithm1")
+
+
+def toy(n: int, p: int) -> Dataset:
+    """Rows of noise about three coefficients, the same at every call."""
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((n, p))
+    return Dataset.from_arrays(X, X[:, :3].sum(axis=1) + rng.standard_normal(n))
+
+
+def searches() -> None:
+    """`solve`: columns few and many, folds of one row and of more."""
+    for data in (toy(30, 5), toy(12, 20)):
+        for spec in ("loo", "3"):
+            for method in METHODS:
+                cross_validate(data, make_folds(spec, data), gammas=GAMMAS, taus=TAUS, method=method)
+    few = toy(300, 2)
+    for engine, spec in (("enumerate", "10"), ("shared", "loo"), ("per-fold", "2")):
+        cross_validate(few, make_folds(spec, few), gammas=GAMMAS, taus=TAUS[:1], method="rounds", engine=engine)
+
+
+def trees() -> None:
+    """`fit` and `path`."""
+    for data in (toy(30, 5), toy(30, 40)):
+        fit_one(data, tau=3, gamma=0.1)
+    data = toy(30, 3)
+    twice = Dataset.from_arrays(np.column_stack([data.X, data.X @ [1.0, 2.0, -1.0]]), data.y)
+    fit_one(twice, tau=2, gamma=1e-15)  # collinear: supports are tried one by one
+
+
+def bounds() -> None:
+    """`bounds`, by moments and by rows, and the relaxation by itself."""
+    data = standardize(toy(20, 12))
+    for spec in ("loo", "4"):
+        for which in ("safe", "conic", "aggregated"):
+            compute_bounds(data, make_folds(spec, data.dataset), GAMMAS, TAUS, which, reusing=True)
+    wide = standardize(toy(9, WIDE_COLUMNS + 10))
+    for gamma in GAMMAS:
+        compute_bounds(wide, make_folds("3", wide.dataset), (gamma,), TAUS[1:2], "conic")
+    relax_problem(full_problem(data, 1.0), TAUS)
+
+
+def first_answers() -> None:
+    """Supports found before anything is proved."""
+    for shape in ((30, 8), (12, 60)):
+        data = standardize(toy(*shape))
+        for _ in first_supports(data, make_folds("3", data.dataset), Grid.of(GAMMAS, TAUS, data.q)):
+            pass
+
+
+def oracles() -> None:
+    """`glru` and `treecv`."""
+    data = toy(30, 5)
+    labels = np.where(data.y > 0.0, 1.0, -1.0)
+    for X in (data.X, csr_array(data.X)):
+        train(make_problem(X, labels, Logistic(), Regularizer(0.01, 0.01)))
+    for randomized in (False, True):
+        tree_cv(LeastSquaresSgd(data.p, 0.1), data.X, data.y, make_folds("3", data), randomized=randomized)
+
+
+STEPS: dict[str, Callable[[], None]] = {
+    "best subsets on all rows": trees,
+    "first answers": first_answers,
+    "searches": searches,
+    "bounds": bounds,
+    "oracles": oracles,
+}
+
+
+def warm_up(told: Callable[[str, int, int], None] | None = None) -> None:
+    """Compile every kernel, or load it from the cache.
+
+    Parameters
+    ----------
+    told : callable, optional
+        Told (what comes next, its number from 1, how many there are).
+    """
+    for number, (name, step) in enumerate(STEPS.items(), start=1):
+        if told is not None:
+            told(name, number, len(STEPS))
+        step()
