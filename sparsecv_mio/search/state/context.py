@@ -1,0 +1,108 @@
+"""The question of a search, and what is computed once from all rows."""
+
+from __future__ import annotations
+
+import threading
+from dataclasses import dataclass
+
+from sparsecv_mio.data.folds import FoldPlan
+from sparsecv_mio.data.standard import StandardData
+from sparsecv_mio.formulation.backends.native.cell import PathResult
+from sparsecv_mio.formulation.backends.native.normal_form import NormalForm, normal_form
+from sparsecv_mio.problem.accumulate import Moments, row_moments
+from sparsecv_mio.problem.problem import FloatArray, SparseProblem
+from sparsecv_mio.search.options import Grid
+from sparsecv_mio.search.state.deadline import Deadline
+
+
+@dataclass(frozen=True, eq=False)
+class Context:
+    """What is asked, of which data, and by when; nothing of it changes during a search.
+
+    Attributes
+    ----------
+    data : StandardData
+    folds : FoldPlan
+    grid : Grid
+    gap : float
+        Relative gap at which the certificate counts as closed; 0 decides every cell.
+    deadline : Deadline
+    threads : int
+        Folds worked on at once.
+    """
+
+    data: StandardData
+    folds: FoldPlan
+    grid: Grid
+    gap: float
+    deadline: Deadline
+    threads: int
+
+    @property
+    def per_row(self) -> float:
+        """Factor from sums of h_j in standard units to CV errors per row in units of the file."""
+        return self.data.y_unit**2 / max(int(self.folds.starts[-1]), 1)
+
+    @property
+    def shape(self) -> tuple[int, int, int]:
+        """Gammas, taus, folds."""
+        return len(self.grid.gammas), len(self.grid.taus), self.folds.k
+
+
+class AllRows:
+    """All rows at every gamma: moments once, one factorised normal form a gamma, the best supports found on them.
+
+    Safe to use from several threads.
+
+    Parameters
+    ----------
+    context : Context
+
+    Attributes
+    ----------
+    best : list of PathResult
+        By gamma, the best supports of every tau that were found on all rows; empty before the first were.
+    """
+
+    def __init__(self, context: Context) -> None:
+        self.context = context
+        self.best: list[PathResult] = []
+        self._moments: Moments | None = None
+        self._base: SparseProblem | None = None
+        self._forms: dict[int, NormalForm] = {}
+        self._solved: dict[int, tuple[FloatArray, FloatArray, float]] = {}
+        self._lock = threading.RLock()
+
+    @property
+    def moments(self) -> Moments:
+        """Training moments of all rows; O(n q^2) the first time."""
+        with self._lock:
+            if self._moments is None:
+                self._moments = row_moments(self.context.data, slice(0, self.context.data.n))
+            return self._moments
+
+    @property
+    def base(self) -> SparseProblem:
+        """All rows at gamma 1: what does not depend on gamma (Gram matrix, means, rows) is read from here."""
+        with self._lock:
+            if self._base is None:
+                self._base = self.moments.problem(self.context.data, 1.0)
+            return self._base
+
+    def problem(self, g: int) -> SparseProblem:
+        """All rows at the gamma of row `g` of the grid."""
+        return self.base.with_gamma(float(self.context.grid.gammas[g]))
+
+    def form(self, g: int) -> NormalForm:
+        """Normal form of `problem(g)`; O(q^3) the first time."""
+        with self._lock:
+            if g not in self._forms:
+                self._forms[g] = normal_form(self.problem(g))
+            return self._forms[g]
+
+    def solved(self, g: int) -> tuple[FloatArray, FloatArray, float]:
+        """`(M^{-1}, M^{-1} c, f)` of the ridge fit on all columns of `form(g)`; O(q^3) the first time."""
+        with self._lock:
+            if g not in self._solved:
+                self._solved[g] = self.form(g).solved()
+            return self._solved[g]
