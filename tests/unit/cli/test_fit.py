@@ -1,9 +1,7 @@
-"""`fit`, `backends`, `compare` and `export`: answers, files, exit codes, one line for every mistake."""
+"""`fit`: one best subset by any backend, its record, and one line for every mistake."""
 
 from __future__ import annotations
 
-import csv
-import itertools
 import json
 from pathlib import Path
 
@@ -11,36 +9,12 @@ import numpy as np
 import pytest
 from repository import INSTANCES
 
-from sparsecv_mio.certificate.codec import parse_object
 from sparsecv_mio.certificate.fit_record import FitRecord
 from sparsecv_mio.cli import run
 from sparsecv_mio.errors import CorruptStore
-from sparsecv_mio.formulation.backends import BACKENDS, get_backend
+from sparsecv_mio.formulation.backends import get_backend
 
-DIABETES = str(INSTANCES / "diabetes.csv")
-USABLE = [name for name in BACKENDS if get_backend(name).available().usable]
-
-
-def table(path: str) -> tuple[list[str], np.ndarray, np.ndarray]:
-    with open(path) as stream:
-        names = stream.readline().strip().split(",")
-    rows = np.loadtxt(path, delimiter=",", skiprows=1)
-    return names[:-1], rows[:, :-1], rows[:, -1]
-
-
-def best_by_hand(tau: int, gamma: float) -> tuple[float, tuple[str, ...]]:
-    """The definition: scale by the centred length, then every support."""
-    names, X, y = table(DIABETES)
-    X = X - X.mean(axis=0)
-    X /= np.linalg.norm(X, axis=0)
-    y = y - y.mean()
-    found = []
-    for support in itertools.combinations(range(len(names)), tau):
-        V = X[:, support]
-        beta = np.linalg.solve(V.T @ V + gamma / 2 * np.eye(tau), V.T @ y)
-        value = float(np.sum((y - V @ beta) ** 2) + gamma / 2 * np.sum(beta**2))
-        found.append((value, tuple(names[j] for j in support)))
-    return min(found)
+from .diabetes import DIABETES, USABLE, best_by_hand, table
 
 
 @pytest.mark.parametrize("backend", USABLE)
@@ -145,105 +119,5 @@ def test_unusable_backends_exit_4(capsys: pytest.CaptureFixture[str]) -> None:
         assert told.out == "" and told.err.count("\n") == 1 and "past the size limit" in told.err
     if not get_backend("mosek").available().usable:
         assert run(["fit", DIABETES, "--target", "y", "--tau", "3", "--gamma", "1", "--backend", "mosek"]) == 4
-        told = capsys.readouterr()
-        assert told.out == "" and told.err.count("\n") == 1 and "no licence" in told.err
-
-
-def test_backends_says_who_is_usable(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    out = tmp_path / "backends.json"
-    assert run(["backends", "--json", str(out)]) == 0
-    shown = capsys.readouterr().out
-    rows = parse_object(out.read_text())["backends"]
-    assert [row["name"] for row in rows] == list(BACKENDS)
-    for row in rows:
-        assert row["name"] in shown
-        assert row["usable"] or row["why"]
-        assert row["formulations"] and row["limits"]
-
-
-def test_export_is_read_by_other_solvers(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    value, _ = best_by_hand(3, 0.1)
-    for suffix in ("mps", "lp", "nl", "cbf", "ptf"):
-        path = tmp_path / f"model.{suffix}"
-        args = ["export", DIABETES, "--target", "y", "--tau", "3", "--gamma", "0.1", "--to", str(path)]
-        assert run(args) == 0
-        assert path.stat().st_size > 1000
-    told = capsys.readouterr().out.splitlines()[0]
-    offset, factor = (float(part) for part in told.split(" = ")[1].removesuffix(" * objective").split(" + "))
-    import gurobipy
-    import pyscipopt
-
-    for suffix in ("mps", "lp"):
-        with gurobipy.Env(params={"OutputFlag": 0}) as env, gurobipy.read(str(tmp_path / f"model.{suffix}"), env) as m:
-            m.Params.MIPGap = 1e-9
-            m.optimize()
-            assert offset + factor * m.ObjVal == pytest.approx(value, rel=1e-5)
-    for suffix in ("mps", "nl"):
-        solver = pyscipopt.Model()
-        solver.hideOutput()
-        solver.readProblem(str(tmp_path / f"model.{suffix}"))
-        solver.optimize()
-        assert offset + factor * solver.getObjVal() == pytest.approx(value, rel=1e-5)
-    args = ["export", DIABETES, "--target", "y", "--tau", "3", "--gamma", "1"]
-    assert run([*args, "--to", str(tmp_path / "m.xyz")]) == 2
-    assert "unknown ending" in capsys.readouterr().err
-
-
-def test_compare_writes_table_csv_and_figure(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    args = ["compare", DIABETES, "--target", "y", "--tau", "2,4", "--gamma", "0.1,1", "--repeats", "2"]
-    assert run([*args, "--backends", "native,gurobi,gurobi:bigm,highs,mosek", "--out", str(tmp_path / "out")]) == 0
-    with open(tmp_path / "out" / "compare.csv") as stream:
-        rows = list(csv.DictReader(stream))
-    assert len(rows) == 4 * 5
-    for row in rows:
-        assert row["backend_version"] and row["numpy"] and row["cores"]
-        if row["backend"] != "mosek":
-            truth, _ = best_by_hand(int(row["tau"]), float(row["gamma"]))
-            assert row["status"] == "optimal" and row["same_support"] == "True"
-            assert float(row["objective"]) == pytest.approx(truth, rel=1e-9)
-            assert float(row["true_gap"]) <= 1e-12
-    assert (tmp_path / "out" / "compare.png").read_bytes().startswith(b"\x89PNG")
-    assert "performance" not in capsys.readouterr().err
-    assert "| diabetes | all | 2 |" in (tmp_path / "out" / "compare.md").read_text()
-
-
-def test_compare_by_folds_and_its_mistakes(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    args = ["compare", DIABETES, "--target", "y", "--tau", "2", "--gamma", "1", "--repeats", "1"]
-    args += ["--out", str(tmp_path)]
-    assert run([*args, "--backends", "native,highs", "--folds", "3"]) == 0
-    with open(tmp_path / "compare.csv") as stream:
-        assert {row["fold"] for row in csv.DictReader(stream)} == {"0", "1", "2"}
-    capsys.readouterr()
-    for extra, message in (
-        (["--backends", "native,cplex"], "there is no backend 'cplex'"),
-        (["--repeats", "0"], "--repeats"),
-        (["--target", "y,z"], "2 names for 1 files"),
-    ):
-        assert run([*args, *extra]) == 2
-        assert message in capsys.readouterr().err
-    assert run([*args, "--backends", "mosek"]) == (0 if get_backend("mosek").available().usable else 4)
-
-
-@pytest.mark.parametrize("backend", [name for name in USABLE if name != "native"])
-def test_solve_takes_a_backend_alone(backend: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """The method follows from the backend, the record says which; the answer is that of the native engine."""
-    args = ["solve", DIABETES, "--target", "y", "--folds", "3", "--gamma", "0.1", "--tau", "2,3", "-q"]
-    assert run([*args, "--json", str(tmp_path / "native.json")]) == 0
-    assert run([*args, "--json", str(tmp_path / "other.json"), "--backend", backend]) == 0
-    truth, found = (json.loads((tmp_path / f"{name}.json").read_text()) for name in ("native", "other"))
-    assert found["work"]["engine"] == f"joint on {backend}" and found["work"]["mios"] > 0
-    assert (found["status"], found["tau"], found["support"]) == ("proved", truth["tau"], truth["support"])
-    assert found["cv_error"] == pytest.approx(truth["cv_error"], rel=1e-9)
-    capsys.readouterr()
-    assert run([*args, "--backend", backend, "--method", "rounds"]) == 2
-    assert "--backend" in capsys.readouterr().err
-
-
-def test_solve_by_a_backend_that_is_unusable_or_unknown(capsys: pytest.CaptureFixture[str]) -> None:
-    args = ["solve", DIABETES, "--target", "y", "--folds", "3", "--gamma", "0.1", "--tau", "2", "--backend"]
-    assert run([*args, "cplex"]) == 2
-    assert capsys.readouterr().err.count("\n") == 1
-    if not get_backend("mosek").available().usable:
-        assert run([*args, "mosek"]) == 4
         told = capsys.readouterr()
         assert told.out == "" and told.err.count("\n") == 1 and "no licence" in told.err

@@ -9,28 +9,17 @@ import pyomo.environ as pyo
 import pytest
 
 from sparsecv_mio.formulation.constraints import FREE, SideConstraints
-from sparsecv_mio.formulation.feasible import feasible_start
 from sparsecv_mio.formulation.lowering import Lowered, lower_model
 from sparsecv_mio.formulation.models.common import SparseModel
 from sparsecv_mio.formulation.models.cuts import CutMaster, OuterModel
 from sparsecv_mio.formulation.models.perspective import BigMModel, FactorModel, PerspectiveModel
-from sparsecv_mio.formulation.outcome import Advice
 from sparsecv_mio.formulation.refit import refit
-from sparsecv_mio.formulation.task import Task, make_task
-from sparsecv_mio.problem.problem import SparseProblem
+from sparsecv_mio.formulation.task import Task
+
+from .problems import task_of
 
 KINDS = (PerspectiveModel, FactorModel, BigMModel, CutMaster, OuterModel)
 SIDE = SideConstraints(forced_in=(1,), forced_out=(4,), together=((0, 2),), at_most=((2, (0, 1, 3)),))
-
-
-def task_of(seed: int, gamma: float = 0.3, tau: int = 3, constraints: SideConstraints = FREE, q: int = 6) -> Task:
-    rng = np.random.default_rng(seed)
-    X = rng.standard_normal((25, q))
-    y = rng.standard_normal(25)
-    problem = SparseProblem(X.T @ X, X.T @ y, float(y @ y), np.ones(q), gamma / 2, 25, np.zeros(q), 0.0)
-    start = feasible_start(problem, tau, constraints)
-    assert start is not None
-    return make_task(problem, tau, constraints, start, Advice())
 
 
 def at_start(model: SparseModel, task: Task, arrays: Lowered) -> np.ndarray:
@@ -100,14 +89,3 @@ def test_side_constraints_are_rows(kind: type[SparseModel]) -> None:
             z[list(support)] = 1.0
             x = arrays.vector(model.point(task, np.zeros(task.q), z))
             assert (arrays.violation(x) <= 1e-9) == SIDE.allows(support, task.tau)
-
-
-def test_lowering_refuses_what_it_cannot_carry() -> None:
-    model = PerspectiveModel(task_of(0))
-    model.pyomo.rows["odd"] = model.u[0] ** 3 <= 1.0
-    with pytest.raises(ValueError, match="not quadratic"):
-        lower_model(model)
-    model = PerspectiveModel(task_of(0))
-    model.pyomo.rows["odd"] = model.u[0] ** 2 >= 1.0
-    with pytest.raises(ValueError, match="only quadratic rows of the form <="):
-        lower_model(model)

@@ -1,0 +1,23 @@
+"""`backends`: who is usable, and why not."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from sparsecv_mio.certificate.codec import parse_object
+from sparsecv_mio.cli import run
+from sparsecv_mio.formulation.backends import BACKENDS
+
+
+def test_backends_says_who_is_usable(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    out = tmp_path / "backends.json"
+    assert run(["backends", "--json", str(out)]) == 0
+    shown = capsys.readouterr().out
+    rows = parse_object(out.read_text())["backends"]
+    assert [row["name"] for row in rows] == list(BACKENDS)
+    for row in rows:
+        assert row["name"] in shown
+        assert row["usable"] or row["why"]
+        assert row["formulations"] and row["limits"]

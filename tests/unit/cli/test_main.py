@@ -1,0 +1,123 @@
+"""The script: its help, its errors, a reader that leaves, and bad input to any command."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from repository import INSTANCES
+
+from sparsecv_mio.cli import run
+
+PROSTATE = str(INSTANCES / "prostate.csv")
+SMALL = ["--gamma", "0.1,1", "--tau", "0:3", "--threads", "1"]
+SCRIPT = [sys.executable, "-c", "from sparsecv_mio.cli import main; main()"]
+CONTENTS = {
+    "empty.csv": "",
+    "header.csv": "a,b,y\n",
+    "ragged.csv": "a,b,y\n1,2,3\n1,2\n4,5,6\n7,8,9\n",
+    "twice.csv": "a,a,y\n1,2,3\n4,5,6\n7,8,1\n",
+    "text.csv": "a,b,y\n1,2,3\n4,five,6\n7,8,1\n",
+    "hole.csv": "a,b,y\n1,2,3\n4,,6\n7,8,1\n",
+    "nan.csv": "a,b,y\n1,2,3\n4,nan,6\n7,8,1\n",
+    "infinite.csv": "a,b,y\n1,2,3\n4,5,inf\n7,8,1\n",
+    "constant.csv": "a,b,y\n1,2,3\n4,5,3\n7,8,3\n",
+    "data.txt": "a,b,y\n1,2,3\n4,5,6\n7,8,1\n",
+    "good.csv": "a,b,y,g\n1,2,3,0\n4,5,6,0\n7,8,1,0\n2,2,2,0\n",
+    "short_folds.csv": "1\n2\n",
+}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "named"),
+    [
+        (["solve", "nowhere.csv", "--target", "y"], "nowhere.csv"),
+        (["solve", "empty.csv", "--target", "y"], "empty"),
+        (["solve", "header.csv", "--target", "y"], "no rows"),
+        (["solve", "ragged.csv", "--target", "y"], "line 3"),
+        (["solve", "twice.csv", "--target", "y"], "'a'"),
+        (["solve", "text.csv", "--target", "y"], "'b' holds text 'five' in row 2"),
+        (["solve", "hole.csv", "--target", "y"], "'b' is empty in row 2"),
+        (["solve", "nan.csv", "--target", "y"], "'b' holds nan in row 2"),
+        (["solve", "infinite.csv", "--target", "y"], "'y' holds inf in row 2"),
+        (["solve", "constant.csv", "--target", "y", "--folds", "3"], "'y' is constant"),
+        (["solve", "data.txt", "--target", "y"], "data.txt"),
+        (["solve", "good.csv"], "--target"),
+        (["solve", "good.csv", "--target", "z"], "'z'"),
+        (["solve", "good.csv", "--target", "9"], "9"),
+        (["solve", "good.csv", "--target", "y", "--features", "a,q"], "'q'"),
+        (["solve", "good.csv", "--target", "y", "--features", "a,y"], "'y'"),
+        (["solve", "good.csv", "--target", "y", "--drop", "q"], "'q'"),
+        (["solve", "good.csv", "--target", "y", "--drop", "a", "--features", "b"], "--features"),
+        (["solve", "good.csv", "--target", "y", "--drop", "a,b,g"], "feature"),
+        (["solve", "good.csv", "--target", "y", "--folds", "9"], "4"),
+        (["solve", "good.csv", "--target", "y", "--folds", "1"], "'1'"),
+        (["solve", "good.csv", "--target", "y", "--folds", "banana"], "'banana'"),
+        (["solve", "good.csv", "--target", "y", "--folds", "blocks:0"], "blocks:0"),
+        (["solve", "good.csv", "--target", "y", "--folds", "holdout:1"], "holdout:1"),
+        (["solve", "good.csv", "--target", "y", "--folds", "holdout:0.75"], "training rows"),
+        (["solve", "good.csv", "--target", "y", "--folds", "groups:q"], "'q'"),
+        (["solve", "good.csv", "--target", "y", "--folds", "groups:g"], "single fold"),
+        (["solve", "good.csv", "--target", "y", "--folds", "groups:y"], "'y'"),
+        (["solve", "good.csv", "--target", "y", "--folds", "file:nowhere.csv"], "nowhere.csv"),
+        (["solve", "good.csv", "--target", "y", "--folds", "file:short_folds.csv"], "short_folds.csv"),
+        (["solve", "good.csv", "--target", "y", "--folds", "2", "--seed", "-1"], "seed"),
+        (["solve", "good.csv", "--target", "y", "--folds", "2", "--gamma", "0"], "--gamma"),
+        (["solve", "good.csv", "--target", "y", "--folds", "2", "--gamma", "1:0.1:3"], "reversed"),
+        (["solve", "good.csv", "--target", "y", "--folds", "2", "--tau", "4"], "--tau"),
+        (["solve", "good.csv", "--target", "y", "--folds", "2", "--tau", "2:1"], "reversed"),
+        (["solve", "good.csv", "--target", "y", "--folds", "2", "--gap", "-0.1"], "--gap"),
+        (["solve", "good.csv", "--target", "y", "--folds", "2", "--gap", "x"], "--gap"),
+        (["solve", "good.csv", "--target", "y", "--folds", "2", "--threads", "0"], "--threads"),
+        (["solve", "good.csv", "--target", "y", "--folds", "2", "--time-limit", "0"], "--time-limit"),
+        (["solve", "good.csv", "--target", "y", "--folds", "2", "--scale", "unit"], "--scale"),
+        (["solve", "good.csv", "--target", "y", "--folds", "2", "--intercept", "maybe"], "--intercept"),
+        (["solve", "good.csv", "--target", "y", "--folds", "holdout:0.25", "--one-se"], "--one-se"),
+        (["solve", "good.csv", "--target", "y", "--folds", "2", "--fold", "3"], "--fold"),
+        (["solve", "good.csv", "bad.csv", "--target", "y"], "bad.csv"),
+        (["solve"], "DATA"),
+        (["path", "good.csv", "--target", "y", "--tau", "7"], "--tau"),
+        (["path", "good.csv", "--target", "y", "--folds", "2"], "--folds"),
+        (["verify", "nowhere.json", "good.csv"], "nowhere.json"),
+        (["verify", "good.csv", "good.csv"], "JSON"),
+        (["polish"], "polish"),
+    ],
+)
+def test_bad_input_is_one_line_and_leaves_nothing(
+    arguments: list[str],
+    named: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for name, text in CONTENTS.items():
+        (tmp_path / name).write_text(text)
+    if arguments[0] in ("solve", "path"):
+        arguments = [*arguments, "--json", "record.json"]
+    assert run(arguments) == 2
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    assert captured.err.startswith("sparsecv: error: ") and captured.err.count("\n") == 1
+    assert named in captured.err
+    assert {path.name for path in tmp_path.iterdir()} == set(CONTENTS)
+
+
+def test_the_script() -> None:
+    done = subprocess.run([*SCRIPT, "--version"], capture_output=True, text=True, check=True)
+    assert done.stdout.startswith("sparsecv ")
+    shown = subprocess.run([*SCRIPT, "solve", "--help"], capture_output=True, text=True, check=True).stdout
+    options = ["target", "features", "drop", "folds", "seed", "gamma", "tau", "scale", "intercept", "one-se", "gap"]
+    for option in [*options, "time-limit", "threads", "json", "quiet"]:
+        assert f"--{option} " in shown
+    assert subprocess.run(SCRIPT, capture_output=True, text=True, check=True).stdout.startswith("Usage: sparsecv")
+    wrong = subprocess.run([*SCRIPT, "solve", "nowhere.csv", "--target", "y"], capture_output=True, text=True)
+    assert wrong.returncode == 2 and wrong.stderr.count("\n") == 1
+
+
+def test_a_closed_pipe_is_no_error() -> None:
+    command = " ".join(f"'{word}'" for word in [*SCRIPT, "solve", PROSTATE, "--target", "lpsa", *SMALL])
+    done = subprocess.run(["bash", "-c", f"{command} | head -1"], capture_output=True, text=True, check=True)
+    assert done.stdout.startswith("proved") and "Traceback" not in done.stderr
