@@ -8,101 +8,32 @@ from typing import Any
 import numpy as np
 import pytest
 
-from sparsecv_mio.certificate.enumeration import Design, fold_optima, held_out_errors
 from sparsecv_mio.certificate.record import (
     ChosenFolds,
     DataInfo,
-    FoldInfo,
     OneSe,
     PathRecord,
     PathRow,
     Record,
-    Refit,
     Request,
-    TableRow,
     Work,
     relative_gap,
     versions,
 )
 from sparsecv_mio.certificate.verify import verify, verify_path
 from sparsecv_mio.data.dataset import Dataset
-from sparsecv_mio.data.folds import FoldPlan, folds_from_labels, make_folds
+from sparsecv_mio.data.folds import folds_from_labels, make_folds
 from sparsecv_mio.errors import VerificationFailed
 from sparsecv_mio.problem.objective import (
     brute_force_cell,
-    brute_force_cv_error,
     fit,
     held_out_error,
     r_squared,
     scored_rows,
-    standard_error,
 )
 from sparsecv_mio.search.api import cross_validate
 
-Pair = tuple[float, int]
-
-
-def small(seed: int, n: int = 18, p: int = 4, aux: bool = False) -> Dataset:
-    rng = np.random.default_rng(seed)
-    X = rng.normal(size=(n, p)) + 3.0
-    X[:, 1] = X[:, 0] + 0.3 * rng.normal(size=n)
-    y = X[:, 0] - 2.0 * X[:, 2] + rng.normal(size=n)
-    return Dataset.from_arrays(X, y, aux={"g": np.arange(n) % 5} if aux else None)
-
-
-def worst_fold(data: Dataset, plan: FoldPlan, fold: int, pair: Pair, how: dict[str, str]) -> tuple[list[str], float]:
-    train, test = plan.train_rows(fold), plan.test_rows(fold)
-    cell = brute_force_cell(data.X, data.y, pair[1], pair[0], rows=train, **how)
-    errors = [held_out_error(model, data.X, data.y, test) for model in cell.fits]
-    worst = int(np.argmax(errors))
-    return [data.names[j] for j in cell.fits[worst].support], errors[worst]
-
-
-def truth(
-    data: Dataset, plan: FoldPlan, gammas: list[float], taus: list[int], one_se: bool = False, **how: str
-) -> Record:
-    """The record of a complete enumeration."""
-    how = {"scale": "length", "intercept": "fold", **how}
-    k, X, y = plan.k, data.X, data.y
-    h = {(g, t): brute_force_cv_error(X, y, plan.labels, t, g, **how) for g in gammas for t in taus}
-    best: Pair = min(h, key=lambda pair: h[pair][1])
-    folds = [worst_fold(data, plan, j, best, how) for j in range(k)]
-    errors = np.array([error for _, error in folds])
-    upper, lower = h[best][1], min(low for low, _ in h.values())
-    pair, one = best, None
-    if one_se:
-        error = standard_error(errors, plan.sizes)
-        within = [q for q in h if h[q][1] <= upper + error]
-        pair = min(within, key=lambda q: (q[1], -q[0]))
-        one = OneSe(pair[0], pair[1], h[pair][1], h[pair][0], h[pair][1], error)
-    model = brute_force_cell(X, y, pair[1], pair[0], **how).fits[0]
-    names = tuple(data.names[j] for j in model.support)
-    return Record(
-        schema="sparsecv/1",
-        status="proved",
-        gamma=best[0],
-        tau=best[1],
-        cv_error=upper,
-        lower=lower,
-        upper=upper,
-        gap=relative_gap(lower, upper),
-        tie_width=h[best][1] - h[best][0],
-        allowance=1e-12 * upper,
-        r_squared=r_squared(y, plan.labels, upper),
-        support=names,
-        coefficients=dict(zip(names, model.beta.tolist(), strict=True)),
-        intercept=model.intercept,
-        one_se=one,
-        refit=Refit(pair[0], pair[1], model.objective, model.objective, model.objective, True),
-        table=tuple(TableRow(g, t, high, low, high, k, k) for (g, t), (low, high) in h.items()),
-        chosen_folds=ChosenFolds.of([support for support, _ in folds], errors),
-        work=Work(0, 0, 0.0, "brute force"),
-        data=DataInfo(data.n, data.p, data.target, data.fingerprint, how["scale"], how["intercept"], data.names),
-        folds=FoldInfo(plan.spec, plan.seed, k, plan.digest),
-        request=Request(tuple(gammas), tuple(taus), 0.0, one_se=one_se),
-        warnings=(),
-        versions=versions(),
-    )
+from .enumerated import small, truth
 
 
 @pytest.mark.parametrize("spec", ["loo", "4", "blocks:5", "holdout:0.3", "groups:g", "column:g"])
@@ -291,44 +222,6 @@ def test_more_features_come_with_a_caveat() -> None:
     assert report.ok and report.caveat.startswith("optimality over the grid not verified (p > 12)")
     narrow = Dataset.from_arrays(wide.X[:, :12], wide.y)
     assert verify(truth(narrow, make_folds("4", narrow), [0.1], [1]), narrow).caveat == ""
-
-
-@pytest.mark.parametrize("intercept", ["fold", "global", "none"])
-@pytest.mark.parametrize("spec", ["loo", "blocks:2", "blocks:13", "3"])
-def test_enumeration_equals_brute_force(spec: str, intercept: str) -> None:
-    for seed in range(4):
-        data = small(seed, n=29 if spec == "blocks:13" else 14)
-        plan, design = make_folds(spec, data, seed), Design.of(data, "length", intercept)
-        for gamma, tau in ((1e-4, 3), (0.3, 2), (1e4, 1)):
-            optima = fold_optima(design, plan, gamma, tau)
-            found = optima.low.sum() / plan.n, optima.high.sum() / plan.n
-            expected = brute_force_cv_error(data.X, data.y, plan.labels, tau, gamma, intercept=intercept)
-            assert found == pytest.approx(expected, rel=1e-9)
-
-
-def test_a_row_of_full_leverage_is_refitted() -> None:
-    """A column that is nonzero in one row only: I - H vanishes there and the identity has nothing to divide by."""
-    data = small(9)
-    X = data.X.copy()
-    X[:, 3] = 0.0
-    X[5, 3] = 1e6
-    spiky = Dataset.from_arrays(X, data.y)
-    for gamma in (1e-4, 1e-9):
-        assert verify(truth(spiky, make_folds("loo", spiky), [gamma], [2, 3]), spiky).failures == ()
-
-
-def test_held_out_errors_by_identity_and_by_refit_agree() -> None:
-    rng = np.random.default_rng(10)
-    X = rng.normal(size=(8000, 4))
-    data = Dataset.from_arrays(X, X[:, 0] + rng.normal(size=8000))
-    plan = make_folds("loo", data)
-    supports = [(0, 2) if j % 3 else (0, 1) for j in range(8000)]
-    errors, how = held_out_errors(data, plan, supports, 0.5, "length", "fold")
-    assert how == "leave-out identity"
-    for fold in (0, 1, 777, 7999):
-        model = fit(X, data.y, supports[fold], 0.5, rows=plan.train_rows(fold))
-        expected = held_out_error(model, X, data.y, plan.test_rows(fold))
-        assert errors[fold] == pytest.approx(expected, rel=1e-8)
 
 
 def path_record(data: Dataset, gammas: list[float], taus: list[int]) -> PathRecord:

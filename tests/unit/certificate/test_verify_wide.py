@@ -9,13 +9,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from repository import DOCS
 
-from sparsecv_mio.certificate.enumeration import Design
-from sparsecv_mio.certificate.exchange import Exchanges
-from sparsecv_mio.certificate.fit_record import FitRecord
-from sparsecv_mio.certificate.record import ChosenFolds, PathRecord, Record, relative_gap
-from sparsecv_mio.certificate.treatment import FIT, PATH, RECORD, Level, field_paths, grouped, markdown, part_of
+from sparsecv_mio.certificate.record import ChosenFolds, Record, relative_gap
 from sparsecv_mio.certificate.verify import verify, verify_path
 from sparsecv_mio.cli import run
 from sparsecv_mio.data.dataset import Dataset
@@ -137,25 +132,6 @@ def test_paths_come_with_the_caveat_and_their_neighbours_are_tried() -> None:
     assert [failure.field for failure in report.failures] == ["path[0].lower"]
 
 
-@pytest.mark.parametrize("intercept", ["fold", "global", "none"])
-def test_the_best_exchange_is_that_of_trying_all(intercept: str) -> None:
-    rng = np.random.default_rng(7)
-    X = rng.normal(size=(30, 9)) + 1.0
-    small = Dataset.from_arrays(X, X @ rng.normal(size=9) + 5.0)
-    plan = make_folds("5", small)
-    for gamma in (0.01, 1.0):
-        design = Design.of(small, "length", intercept)
-        for fold in range(5):
-            support, train = tuple(sorted(rng.permutation(9)[:3].tolist())), plan.train_rows(fold)
-            found = Exchanges(design, gamma).best(plan.test_rows(fold), support)
-            tried = [
-                tuple(sorted({*support, i} - {j})) for j in support for i in range(9) if i not in support
-            ]
-            best = min(tried, key=lambda s: design.refit(s, gamma, train).objective)
-            mine = design.refit(support, gamma, train).objective
-            assert found == (best if design.refit(best, gamma, train).objective < mine else None)
-
-
 def test_the_screen_says_it_first(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     file = tmp_path / "wide.csv"
     rows = np.column_stack([data().X, data().y]).tolist()
@@ -164,18 +140,3 @@ def test_the_screen_says_it_first(tmp_path: Path, capsys: pytest.CaptureFixture[
     for options in ([], ["--quiet"]):
         assert run(["verify", str(tmp_path / "wide.json"), str(file), *options]) == 0
         assert capsys.readouterr().out.splitlines()[0] == CAVEAT
-
-
-@pytest.mark.parametrize(("schema", "table"), [(Record, RECORD), (PathRecord, PATH), (FitRecord, FIT)])
-def test_every_field_has_its_treatment(schema: type, table: dict[str, object]) -> None:
-    assert set(field_paths(schema)) == set(table)
-
-
-@pytest.mark.parametrize("table", [RECORD, PATH, FIT])
-def test_treatments_stand_in_the_manual_and_on_the_screen(table: dict[str, object]) -> None:
-    assert markdown(table) in (DOCS / "cli.md").read_text()  # type: ignore[arg-type]
-    for level in Level:
-        listed = [name for _, names in grouped(table, level) for name in names]  # type: ignore[arg-type]
-        assert {part_of(name) for name in listed} == {part_of(name) for name in table}
-        assert len(set(listed)) == len(listed)
-    assert "descent" not in {part_of(name) for _, names in grouped(RECORD, Level.GRID, ["descent"]) for name in names}

@@ -31,8 +31,8 @@ STATE = Progress(
 )  # fmt: skip
 
 
-def drawn(state: Progress | None, height: int = 50, stopping: bool = False) -> str:
-    console = Console(file=io.StringIO(), width=100, height=height, force_terminal=False)
+def drawn(state: Progress | None, height: int = 50, stopping: bool = False, width: int = 100) -> str:
+    console = Console(file=io.StringIO(), width=width, height=height, force_terminal=False)
     stop = Stop()
     if stopping:
         stop.set()
@@ -136,3 +136,15 @@ def test_quiet_draws_nothing_on_a_terminal() -> None:
     ask = ["solve", SERVO, "--target", "class", "--folds", "5", "--gamma", "0.1", "--tau", "1:3", "--threads", "1"]
     code, seen = on_a_terminal([*ask, "-q"], interrupt=False)
     assert code == 0 and "\x1b[?25l" not in seen and "proved" in seen[:40]
+
+
+@pytest.mark.parametrize("width", [40, 60, 100])
+def test_the_live_view_cuts_no_number(width: int) -> None:
+    state = Progress(
+        done=30, total=6000, nodes=1234567, lower=1523.25, upper=2012.75, seconds=3.0, mios=789, pruned=12,
+        best=(0.1, 3),
+        taus=tuple(TauProgress(tau, 3, 2, 1200, 1001.5 + tau, 2002.5 + tau) for tau in range(1, 4)),
+    )  # fmt: skip
+    text = drawn(state, 40, width=width)
+    for number in ("1523.25", "2012.75", "1,234,567", "1002.5", "2005.5", "3+2/1200"):
+        assert number in text

@@ -1,4 +1,4 @@
-"""Fold plans: each spec's sizes, the ids of columns and files, scikit-learn splitters, and every refusal."""
+"""Fold plans: each spec's sizes, scikit-learn splitters, and every refusal."""
 
 from __future__ import annotations
 
@@ -19,23 +19,10 @@ from sklearn.model_selection import (
     TimeSeriesSplit,
 )
 
-from sparsecv_mio.data.dataset import Dataset
-from sparsecv_mio.data.folds import FoldPlan, fold_columns, folds_from_labels, folds_from_splitter, make_folds
+from sparsecv_mio.data.folds import fold_columns, folds_from_labels, folds_from_splitter, make_folds
 from sparsecv_mio.errors import BadInput
 
-
-def data_of(n: int, **aux: Any) -> Dataset:
-    return Dataset.from_arrays(np.arange(2.0 * n).reshape(n, 2), np.arange(float(n)), aux=aux)
-
-
-def check(plan: FoldPlan, n: int) -> None:
-    assert plan.n == n
-    assert sorted(plan.order.tolist()) == list(range(n))
-    for j in range(plan.k):
-        test, train = plan.test_rows(j), plan.train_rows(j)
-        assert np.array_equal(test, np.flatnonzero(plan.labels == j)) and test.size == plan.sizes[j] > 0
-        assert np.array_equal(np.sort(np.concatenate([test, train])), np.arange(n))
-    assert np.array_equal(plan.order[plan.starts[-1] :], np.flatnonzero(plan.labels < 0))
+from .plans import check, data_of, refused
 
 
 @pytest.mark.parametrize(
@@ -86,51 +73,6 @@ def test_groups_take_any_names_in_sorted_order() -> None:
     assert make_folds("groups:year", data).labels.tolist() == [1, 0, 0, 1, 2, 2]
     assert make_folds("groups:w", data).k == 2
     assert fold_columns("groups:g") == ("g",) and fold_columns("column:a:b") == ("a:b",) and fold_columns("loo") == ()
-
-
-def test_column_ids_are_numbers_or_text_and_minus_one_is_never_held_out() -> None:
-    data = data_of(6, f=["10", "2", "2", "10", "2", "10"], g=np.array([2.0, 1, 1, 2, -1, -1]), h=[9, 10, 9, 10, 11, 11])
-    with pytest.raises(BadInput, match="no row with fold id 3 although ids run from 2 to 10"):
-        make_folds("column:f", data)
-    plan = make_folds("column:g", data)
-    check(plan, 6)
-    assert plan.labels.tolist() == [1, 0, 0, 1, -1, -1]
-    assert make_folds("column:h", data).labels.tolist() == [0, 1, 0, 1, 2, 2]
-    text = data_of(4, f=np.array(["late", "early", "late", "early"], dtype=object))
-    assert make_folds("column:f", text).labels.tolist() == [1, 0, 1, 0]
-
-
-@pytest.mark.parametrize("header", ["", "fold\n", "\ufefffold\n", '"the fold"\n'])
-def test_fold_file_with_and_without_header(tmp_path: Path, header: str) -> None:
-    path = tmp_path / "folds.csv"
-    path.write_text(header + "1\n2\n\n3\n1\n2\n3\n", encoding="utf-8")
-    assert make_folds(f"file:{path}", data_of(6)).labels.tolist() == [0, 1, 2, 0, 1, 2]
-
-
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        ("1\n2\n1\n", "has 3 lines but the data has 4 rows"),
-        ("fold\n1\n2\n1\n", "has 3 ids below its header but the data has 4 rows"),
-        ("1,2\n2,2\n", "has 2 columns in line 1"),
-        ("1\n2\n4\n4\n", "no row with fold id 3"),
-        ("1\n1\n1\n1\n", "single fold"),
-        ("1\n2\n1\n2\n1\n2\n", "has 6 lines but the data has 4 rows"),
-        ("", "has 0 lines"),
-        ('1\n""\n2\n2\n', "has no id in row 2"),
-    ],
-)
-def test_bad_fold_files(tmp_path: Path, text: str, message: str) -> None:
-    path = tmp_path / "folds.csv"
-    path.write_text(text)
-    refused(message, f"file:{path}", data_of(4))
-
-
-def refused(message: str, spec: str, data: Dataset, seed: int = 0) -> None:
-    with pytest.raises(BadInput) as caught:
-        make_folds(spec, data, seed)
-    assert message in str(caught.value)
-    assert "\n" not in str(caught.value)
 
 
 @pytest.mark.parametrize(

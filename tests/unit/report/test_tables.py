@@ -1,71 +1,22 @@
-"""What is printed: no number cut at any width, estimates marked, edges of the grid told."""
+"""What is printed: no number cut at any width, estimates marked."""
 
 from __future__ import annotations
 
-import io
-import re
-from collections.abc import Callable
 from dataclasses import replace
 
-import numpy as np
 import pytest
 from repository import INSTANCES
-from rich.console import Console
 
 from sparsecv_mio.bounds.cv_error import compute_bounds
 from sparsecv_mio.certificate.record import PathRecord, Record
-from sparsecv_mio.cli import live, run
-from sparsecv_mio.cli.session import Stop
-from sparsecv_mio.data.dataset import Dataset
+from sparsecv_mio.cli import run
 from sparsecv_mio.data.folds import make_folds
 from sparsecv_mio.data.standard import standardize
-from sparsecv_mio.fits.best_subsets import best_subsets
 from sparsecv_mio.report.bounds_tables import print_bounds
 from sparsecv_mio.report.hints import hints
-from sparsecv_mio.report.layout import Column, Row, print_table
 from sparsecv_mio.report.tables import print_answer, print_path
-from sparsecv_mio.search.api import cross_validate
-from sparsecv_mio.search.observers.progress import Progress, TauProgress
 
-WIDTHS = (30, 40, 60, 80, 200)
-NUMBER = re.compile(r"[-+]?\d[\d.,]*(?:e[-+]?\d+)?")
-
-
-def data() -> Dataset:
-    rng = np.random.default_rng(0)
-    X = rng.normal(size=(40, 5))
-    names = [*("a", "b", "c", "d"), "a_name_that_is_much_longer_than_the_column_it_stands_in"]
-    return Dataset.from_arrays(X, 1e4 * (X[:, 0] - X[:, 4] + 0.3 * rng.normal(size=40)), names)
-
-
-@pytest.fixture(scope="module")
-def record() -> Record:
-    plan = make_folds("5", data())
-    return cross_validate(data(), plan, gammas=[0.012345678, 0.1, 1.0], taus=[1, 2, 3], one_se=True, threads=1)
-
-
-@pytest.fixture(scope="module")
-def path() -> PathRecord:
-    return best_subsets(data(), gammas=[0.01, 0.1, 10.0], taus=[1, 2, 3], threads=1)
-
-
-def printed(printer: Callable[[Console], None], width: int) -> str:
-    text = io.StringIO()
-    printer(Console(file=text, width=width, highlight=False, markup=False, emoji=False))
-    return text.getvalue()
-
-
-def numbers(text: str) -> list[str]:
-    """Numbers of a text whose lines were folded at blanks: what a wrap must not change."""
-    return sorted(number.rstrip(".,") for number in NUMBER.findall(text))
-
-
-def check(printer: Callable[[Console], None]) -> None:
-    wide = numbers(printed(printer, 300))
-    for width in WIDTHS:
-        text = printed(printer, width)
-        assert "…" not in text and numbers(text) == wide, width
-        assert max(map(len, text.splitlines())) <= width
+from .printing import check, data, printed
 
 
 def test_no_number_is_cut(record: Record, path: PathRecord) -> None:
@@ -75,25 +26,6 @@ def test_no_number_is_cut(record: Record, path: PathRecord) -> None:
     table = compute_bounds(standardize(data()), make_folds("5", data()), (0.1, 1.0), (1, 2, 3), threads=1)
     check(lambda console: print_bounds(console, table))
     check(lambda console: print_bounds(console, table, full=True))
-
-
-def random_cell(column: Column, rng: np.random.Generator) -> str:
-    if column.text:
-        return "some words of text"
-    return f"{10.0 ** rng.integers(-9, 12) * rng.random():.{rng.integers(3, 13)}g}"
-
-
-def test_random_tables_are_never_cut() -> None:
-    rng = np.random.default_rng(1)
-    for _ in range(60):
-        count = int(rng.integers(1, 9))
-        columns = [Column(f"head number {k}" if k % 2 else "x", text=bool(rng.integers(2))) for k in range(count)]
-        rows = [Row([random_cell(column, rng) for column in columns]) for _ in range(3)]
-        width = int(rng.integers(24, 120))
-        text = printed(lambda console, c=columns, r=rows: print_table(console, c, r), width)  # type: ignore[misc]
-        for row in rows:
-            for column, cell in zip(columns, row.cells, strict=True):
-                assert column.text or cell in text
 
 
 def test_the_pair_stands_above_its_coefficients(record: Record) -> None:
@@ -151,43 +83,6 @@ def test_what_is_not_proved_is_said(record: Record) -> None:
     assert f"least certified upper bound of any pair: {where}, CV error in [0.5, 0.75]" in told
     bounded = replace(bare, lower=1.0, upper=2.0)
     assert "bounds valid" in printed(lambda console: print_answer(console, bounded), 200)
-
-
-@pytest.mark.parametrize(
-    ("gamma", "tau", "gammas", "taus", "told"),
-    [
-        (1.0, 2, (0.01, 0.1, 1.0), (1, 2, 3), ["largest asked: try --gamma 0.01:10:5"]),
-        (0.01, 2, (0.01, 0.1, 1.0), (1, 2, 3), ["smallest asked: try --gamma 0.001:1:5"]),
-        (0.1, 2, (0.01, 0.1, 1.0), (1, 2, 3), []),
-        (0.1, 3, (0.01, 0.1, 1.0), (1, 2, 3), ["largest asked: try --tau 1:5"]),
-        (0.1, 5, (0.01, 0.1, 1.0), (1, 2, 5), []),
-        (0.1, 1, (0.01, 0.1, 1.0), (1, 2, 5), ["smallest asked: --tau 0:5 has the intercept alone"]),
-        (0.1, 0, (0.01, 0.1, 1.0), (0, 2, 5), []),
-        (0.1, 2, (0.01, 0.1, 1.0), (2, 3), ["smallest asked: try --tau 1:3"]),
-        (0.1, 2, (0.1,), (2,), []),
-        (1e-7, 2, (1e-7, 0.1), (1, 2, 3), []),
-    ],
-)
-def test_an_edge_of_the_grid_is_told(
-    gamma: float, tau: int, gammas: tuple[float, ...], taus: tuple[int, ...], told: list[str], record: Record
-) -> None:
-    request = replace(record.request, gammas=gammas, taus=taus)
-    found = hints(replace(record, gamma=gamma, tau=tau, request=request))
-    assert len(found) == len(told) and all(text in hint for text, hint in zip(told, found, strict=True))
-
-
-@pytest.mark.parametrize("width", [40, 60, 100])
-def test_the_live_view_cuts_no_number(width: int) -> None:
-    state = Progress(
-        done=30, total=6000, nodes=1234567, lower=1523.25, upper=2012.75, seconds=3.0, mios=789, pruned=12,
-        best=(0.1, 3),
-        taus=tuple(TauProgress(tau, 3, 2, 1200, 1001.5 + tau, 2002.5 + tau) for tau in range(1, 4)),
-    )  # fmt: skip
-    view = live.View(Stop(), Console(file=io.StringIO(), width=width, height=40))
-    view(state)
-    text = printed(lambda console: console.print(view.draw()), width)
-    for number in ("1523.25", "2012.75", "1,234,567", "1002.5", "2005.5", "3+2/1200"):
-        assert number in text
 
 
 def test_a_pipe_has_the_width_it_is_told(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:

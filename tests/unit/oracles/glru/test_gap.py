@@ -7,17 +7,12 @@ import pytest
 import scipy.sparse as sp
 
 from sparsecv_mio.errors import BadInput
-from sparsecv_mio.oracles.base import CertifiedOracle, EstimateOracle
 from sparsecv_mio.oracles.glru import (
-    Fit,
-    Huber,
     Logistic,
     Loss,
     Method,
     Regularizer,
-    SmoothedHinge,
     Squared,
-    SquaredHinge,
     assess,
     change_columns,
     change_rows,
@@ -28,19 +23,8 @@ from sparsecv_mio.oracles.glru import (
     train,
 )
 from sparsecv_mio.oracles.glru import gap as gap_module
-from sparsecv_mio.oracles.glru.leave_one_out import GlruOracle, leave_one_out_bounds
-from sparsecv_mio.oracles.glru.newton import NewtonOracle
 
-LOSSES = (Squared(), Huber(0.8), SquaredHinge(), SmoothedHinge(0.7), Logistic())
-RIDGES = (Regularizer(0.3), Regularizer(0.3, 0.1))
-
-
-def fitted(loss: Loss, regularizer: Regularizer, seed: int = 0, n: int = 14, d: int = 6, sparse: bool = False) -> Fit:
-    rng = np.random.default_rng(seed)
-    X = rng.normal(size=(n, d)) * (rng.random((n, d)) < 0.7)
-    y = np.where(rng.random(n) < 0.5, 1.0, -1.0)
-    problem = make_problem(sp.csr_array(X) if sparse else X, y, loss, regularizer)
-    return assess(problem, train(problem, tol=1e-3).w)
+from .fits import LOSSES, RIDGES, fitted
 
 
 def gap(loss: Loss, regularizer: Regularizer, X: np.ndarray, y: np.ndarray, w: np.ndarray, alpha: np.ndarray) -> float:
@@ -112,47 +96,6 @@ def test_a_masked_problem_is_the_smaller_problem(loss: Loss, regularizer: Regula
         assert np.allclose(a.lower, b.lower, rtol=1e-5) and np.allclose(a.upper, b.upper, rtol=1e-5)
     a, b = (prediction_intervals(change_columns(f, [c]), x[:, 1:]) for f, c in ((masked, 0), (small, 0)))
     assert np.allclose(a.lower, b.lower, atol=1e-4) and np.allclose(a.upper, b.upper, atol=1e-4)
-
-
-def test_the_midpoint_ball_lies_in_the_papers_and_best_in_all() -> None:
-    for loss in LOSSES:
-        region = change_rows(fitted(loss, RIDGES[0]), [0])
-        shift = float(np.linalg.norm(region.center - region.w))
-        assert shift + region.radius <= region.primal_radius * (1 + 1e-9)
-        assert region.radius <= region.primal_radius / np.sqrt(2.0) * (1 + 1e-9)
-        assert region.radius_about_w <= region.primal_radius * (1 + 1e-9)
-        assert region.dual_radius_sharp <= region.dual_radius * (1 + 1e-9)
-        assert 0.5 * region.gap * (1 - 1e-9) <= region.slack <= region.gap
-        boxes = {method: coefficient_intervals(region, method) for method in Method}
-        for method in (Method.PRIMAL, Method.DUAL, Method.SHARP):
-            assert np.all(boxes[Method.BEST].lower >= boxes[method].lower - 1e-12)
-            assert np.all(boxes[Method.BEST].upper <= boxes[method].upper + 1e-12)
-
-
-def test_removing_a_row_of_an_exact_fit_halves_the_radius() -> None:
-    problem = fitted(Logistic(), RIDGES[0]).problem
-    region = change_rows(train(problem, tol=1e-14), [4])
-    assert region.radius == pytest.approx(0.5 * region.primal_radius, rel=1e-6)
-
-
-@pytest.mark.parametrize("regularizer", [*RIDGES, Regularizer(0.3, intercept=True)], ids=str)
-def test_all_leave_one_out_bounds_are_the_single_ones(regularizer: Regularizer) -> None:
-    for loss in LOSSES:
-        fit = fitted(loss, regularizer)
-        together, oracle = leave_one_out_bounds(fit), GlruOracle(fit, "sharp" if not regularizer.intercept else "best")
-        for i in range(14):
-            alone = oracle.leave_out(np.array([i]))
-            assert together.lower[i] == pytest.approx(alone.lower[0], abs=1e-7)
-            assert together.upper[i] == pytest.approx(alone.upper[0], abs=1e-7)
-
-
-def test_oracles_keep_the_protocol() -> None:
-    fit = fitted(Logistic(), RIDGES[0])
-    glru, step = GlruOracle(fit), NewtonOracle(fit)
-    assert isinstance(glru, CertifiedOracle) and glru.guarantee == "certified"
-    assert isinstance(step, EstimateOracle) and step.guarantee == "estimate"
-    joint = glru.leave_out(np.array([1, 2, 3]))
-    assert joint.lower.shape == (3,) and step.leave_out(np.array([1, 2])).value.shape == (2,)
 
 
 def test_a_dual_point_that_cannot_be_repaired_gives_no_bound(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,4 +1,4 @@
-"""Training: the gap it claims, warm starts, early stops, both linear algebras, the reduction."""
+"""Training: the gap it claims, warm starts, early stops, both linear algebras."""
 
 from __future__ import annotations
 
@@ -13,25 +13,15 @@ from sparsecv_mio.oracles.glru import (
     HessianFactor,
     Huber,
     Logistic,
-    Problem,
     Regularizer,
     SmoothedHinge,
-    Squared,
     SquaredHinge,
     make_problem,
     train,
     training,
 )
-from sparsecv_mio.oracles.glru.reduce import reduce
 
-LOSSES = (Squared(), Huber(0.8), SquaredHinge(), SmoothedHinge(0.7), Logistic())
-
-
-def random_problem(loss: Any, regularizer: Regularizer, n: int = 40, d: int = 12, seed: int = 0) -> Problem:
-    rng = np.random.default_rng(seed)
-    X = rng.normal(size=(n, d))
-    y = np.where(X[:, 0] + rng.normal(size=n) > 0.0, 1.0, -1.0)
-    return make_problem(X, y, loss, regularizer)
+from .problems import LOSSES, random_problem
 
 
 @pytest.mark.parametrize("loss", LOSSES, ids=lambda loss: loss.name)
@@ -98,24 +88,6 @@ def test_a_separable_problem_with_kinks_converges() -> None:
                 problem = random_problem(loss, regularizer, n=20, d=25, seed=seed)
                 fit = train(problem, tol=1e-9)
                 assert fit.relative_gap <= 1e-9 and fit.iterations <= 60
-
-
-def test_reduction_keeps_predictions_and_objective() -> None:
-    rng = np.random.default_rng(3)
-    X = rng.normal(size=(15, 60))
-    X[4] = X[3]  # a singular product takes the other factorisation
-    y = np.where(rng.random(15) < 0.5, 1.0, -1.0)
-    for intercept in (False, True):
-        wide = make_problem(X, y, Logistic(), Regularizer(0.1, intercept=intercept)).without_rows([7])
-        small = reduce(wide)
-        assert small.design.X.shape[1] == 15 + intercept and small.n == 14
-        a, b = train(wide, tol=1e-13), train(small, tol=1e-13)
-        assert np.allclose(a.t, b.t, atol=1e-6) and a.primal == pytest.approx(b.primal, rel=1e-10)
-    for regularizer in (Regularizer(0.1, 0.1), Regularizer(0.0, 0.1)):
-        problem = make_problem(X, y, Logistic(), regularizer)
-        assert reduce(problem) is problem
-    tall = make_problem(X[:, :20], y, Logistic(), Regularizer(0.1))
-    assert reduce(tall) is tall
 
 
 def test_one_class_with_an_intercept_is_refused() -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable
 
 import numpy as np
 import pytest
@@ -14,11 +13,8 @@ from sparsecv_mio.oracles.iacv import (
     EpochDoubling,
     Erm,
     FixedStep,
-    LinearLoss,
     Logistic,
-    Poisson,
     Ridge,
-    SmoothLoss,
     Solver,
     Squared,
     default_step,
@@ -28,63 +24,7 @@ from sparsecv_mio.oracles.iacv import (
     start,
 )
 
-# value, gradient, Hessian of one row, written from the definitions and not from the package
-ROW: dict[str, tuple[Callable, Callable, Callable]] = {
-    "logistic": (
-        lambda x, y, t: np.log1p(np.exp(-y * (x @ t))),
-        lambda x, y, t: -y * x / (1.0 + np.exp(y * (x @ t))),
-        lambda x, y, t: np.outer(x, x) * np.exp(x @ t) / (1.0 + np.exp(x @ t)) ** 2,
-    ),
-    "squared": (
-        lambda x, y, t: (y - x @ t) ** 2,
-        lambda x, y, t: -2.0 * (y - x @ t) * x,
-        lambda x, y, t: 2.0 * np.outer(x, x),
-    ),
-    "poisson": (
-        lambda x, y, t: np.exp(x @ t) - y * (x @ t),
-        lambda x, y, t: (np.exp(x @ t) - y) * x,
-        lambda x, y, t: np.exp(x @ t) * np.outer(x, x),
-    ),
-    "tangent": (
-        lambda x, y, t: (y - np.tanh(x @ t) - 0.1 * (t @ t)) ** 2,
-        lambda x, y, t: -2.0 * (y - np.tanh(x @ t) - 0.1 * (t @ t)) * (x / np.cosh(x @ t) ** 2 + 0.2 * t),
-        lambda x, y, t: (
-            2.0 * np.outer(x / np.cosh(x @ t) ** 2 + 0.2 * t, x / np.cosh(x @ t) ** 2 + 0.2 * t)
-            - 2.0
-            * (y - np.tanh(x @ t) - 0.1 * (t @ t))
-            * (-2.0 * np.tanh(x @ t) / np.cosh(x @ t) ** 2 * np.outer(x, x) + 0.2 * np.eye(t.size))
-        ),
-    ),
-}
-
-
-class Tangent(SmoothLoss):
-    """A user's loss that is no function of a linear predictor: only the four methods of the protocol."""
-
-    name = "tangent"
-
-    def values(self, X, y, theta):
-        thetas = np.broadcast_to(theta, X.shape)
-        return np.array([ROW["tangent"][0](x, v, t) for x, v, t in zip(X, y, thetas, strict=True)])
-
-    def gradients(self, X, y, theta):
-        return np.array([ROW["tangent"][1](x, v, theta) for x, v in zip(X, y, strict=True)]).reshape(X.shape)
-
-    def hessian(self, X, y, theta):
-        start = np.zeros((theta.size, theta.size))
-        return sum((ROW["tangent"][2](x, v, theta) for x, v in zip(X, y, strict=True)), start=start)
-
-    def hessian_times(self, X, y, theta, D):
-        return np.array([ROW["tangent"][2](x, v, theta) @ d for x, v, d in zip(X, y, D, strict=True)])
-
-
-LOSS: dict[str, SmoothLoss] = {
-    "logistic": Logistic(),
-    "squared": Squared(),
-    "poisson": Poisson(),
-    "tangent": Tangent(),
-}
-PENALTY = {"ridge": Ridge, "l1": L1}
+from .rows import LOSS, PENALTY, ROW, data
 
 
 def plain_penalty(name, lam, weights, theta):
@@ -125,16 +65,6 @@ def plain_run(X, y, loss, penalty, lam, weights, left_out, steps, batches, proxi
         exact = [finish(e - alpha * slope(r, e), alpha) for e, r in zip(exact, without, strict=True)]
         theta = finish(theta - alpha * slope(rows, theta), alpha)
     return theta, np.array(approx), np.array(exact)
-
-
-def data(loss, rng, n, p):
-    X = rng.standard_normal((n, p)) * rng.uniform(0.3, 1.5, p)
-    eta = X @ rng.standard_normal(p) * 0.5
-    if loss == "logistic":
-        return X, np.where(rng.random(n) < 1 / (1 + np.exp(-eta)), 1.0, -1.0)
-    if loss == "poisson":
-        return X, rng.poisson(np.exp(np.clip(eta, -2, 2))).astype(float)
-    return X, eta + 0.3 * rng.standard_normal(n)
 
 
 CASES = [
@@ -203,25 +133,6 @@ def test_blocks_of_exact_fits_agree(monkeypatch):
     assert np.allclose(exact_step(erm, solver, 0, rng.standard_normal((30, 3))), whole, atol=1e-14)
 
 
-@pytest.mark.parametrize("name", ["logistic", "squared", "poisson"])
-def test_derivatives_by_differences(name):
-    loss = LOSS[name]
-    assert isinstance(loss, LinearLoss)
-    eta = np.linspace(-3, 3, 41)
-    y = np.where(np.arange(41) % 2, 1.0, -1.0) if name == "logistic" else np.arange(41) % 4 + 0.0
-    h = 1e-5
-    assert np.allclose(loss.slope(eta, y), (loss.value(eta + h, y) - loss.value(eta - h, y)) / (2 * h), atol=1e-7)
-    assert np.allclose(loss.curvature(eta, y), (loss.slope(eta + h, y) - loss.slope(eta - h, y)) / (2 * h), atol=1e-7)
-    top = loss.max_curvature()
-    assert top is None or np.all(loss.curvature(eta, y) <= top + 1e-15)
-
-
-def test_logistic_is_stable_far_out():
-    eta = np.array([-800.0, 800.0])
-    assert np.isfinite(Logistic().value(eta, np.ones(2))).all()
-    assert np.isfinite(Logistic().slope(eta, -np.ones(2))).all()
-
-
 def test_default_steps_descend():
     rng = np.random.default_rng(2)
     for loss in ("logistic", "squared", "poisson"):
@@ -235,15 +146,6 @@ def test_default_steps_descend():
             value = erm.objective(theta)
 
 
-def test_batch_bound_holds():
-    rng = np.random.default_rng(3)
-    X, y = data("logistic", rng, 40, 3)
-    top = Logistic().bound(X, y, 7)
-    for _ in range(200):
-        rows = rng.choice(40, 7, replace=False)
-        assert np.linalg.eigvalsh(X[rows].T @ X[rows])[-1] / 4.0 <= top + 1e-12
-
-
 def test_scaled_penalty_keeps_the_minimiser():
     rng = np.random.default_rng(4)
     X, y = data("squared", rng, 30, 3)
@@ -255,22 +157,6 @@ def test_scaled_penalty_keeps_the_minimiser():
         moves = [best - full_step(erm, solver, t, best) for t in range(4000)]
         grad[scaled] = np.linalg.norm(np.mean(moves, axis=0)) / np.linalg.norm(2.0 * X.T @ y)
     assert grad[True] < 0.01 < 0.05 < grad[False]
-
-
-@pytest.mark.parametrize(
-    ("change", "word"),
-    [
-        ({"lam": -1.0}, "lam"),
-        ({"y": np.array([1.0, 2.0, 1.0])}, "labels -1 and"),
-        ({"X": np.array([[1.0], [np.nan], [0.0]])}, "finite"),
-        ({"y": np.ones(2)}, r"\(n,\)"),
-        ({"labels": np.array([0, 2, -1])}, "labels"),
-    ],
-)
-def test_bad_problems(change, word):
-    good = {"X": np.ones((3, 1)), "y": np.array([1.0, -1.0, 1.0]), "lam": 0.0, "labels": None} | change
-    with pytest.raises(BadInput, match=word):
-        Erm(good["X"], good["y"], Logistic(), Ridge(), good["lam"], good["labels"])
 
 
 def test_bad_methods():

@@ -1,0 +1,25 @@
+"""Every field of a record has its treatment, in the manual and on the screen."""
+
+from __future__ import annotations
+
+import pytest
+from repository import DOCS
+
+from sparsecv_mio.certificate.fit_record import FitRecord
+from sparsecv_mio.certificate.record import PathRecord, Record
+from sparsecv_mio.certificate.treatment import FIT, PATH, RECORD, Level, field_paths, grouped, markdown, part_of
+
+
+@pytest.mark.parametrize(("schema", "table"), [(Record, RECORD), (PathRecord, PATH), (FitRecord, FIT)])
+def test_every_field_has_its_treatment(schema: type, table: dict[str, object]) -> None:
+    assert set(field_paths(schema)) == set(table)
+
+
+@pytest.mark.parametrize("table", [RECORD, PATH, FIT])
+def test_treatments_stand_in_the_manual_and_on_the_screen(table: dict[str, object]) -> None:
+    assert markdown(table) in (DOCS / "cli.md").read_text()  # type: ignore[arg-type]
+    for level in Level:
+        listed = [name for _, names in grouped(table, level) for name in names]  # type: ignore[arg-type]
+        assert {part_of(name) for name in listed} == {part_of(name) for name in table}
+        assert len(set(listed)) == len(listed)
+    assert "descent" not in {part_of(name) for _, names in grouped(RECORD, Level.GRID, ["descent"]) for name in names}
