@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from sparsecv_mio.certificate.record import read_record
+    from sparsecv_mio.certificate.reading import read_record
     from sparsecv_mio.certificate.verify import verify
     from sparsecv_mio.data.dataset import Dataset
     from sparsecv_mio.data.folds import make_folds
@@ -33,7 +33,7 @@ _HOME = {
     "cross_validate": "search.api",
     "make_folds": "data.folds",
     "read_dataset": "data.readers",
-    "read_record": "certificate.record",
+    "read_record": "certificate.reading",
     "verify": "certificate.verify",
 }
 

@@ -7,7 +7,8 @@ import math
 import numpy as np
 
 from sparsecv_mio.certificate.checks import Checks
-from sparsecv_mio.certificate.record import DescentStep, OneSe, Record, TableRow, relative_gap
+from sparsecv_mio.certificate.parts import relative_gap
+from sparsecv_mio.certificate.record import DescentStep, OneSe, Record, TableRow
 from sparsecv_mio.data.folds import FoldPlan
 from sparsecv_mio.problem.objective import r_squared, standard_error
 

@@ -1,4 +1,4 @@
-"""Frozen dataclasses to strict JSON and back.
+"""Records to strict JSON and back: msgspec reads and checks, frozen dataclasses are the schema.
 
 JSON has no infinity: a field of type `Bound` writes an unknown bound (+inf) as null and reads null back as +inf.
 """
@@ -7,169 +7,186 @@ from __future__ import annotations
 
 import json
 import math
-import types
-import typing
+import re
+import sys
 from collections.abc import Iterator, Mapping
-from dataclasses import MISSING, dataclass, fields, is_dataclass
-from typing import Annotated, Any, TypeVar
+from functools import partial
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
+
+import msgspec
 
 from sparsecv_mio.errors import CorruptStore
 
 T = TypeVar("T")
 
-UNKNOWN_IS_NULL = "unknown (+inf) is null"
-LONGEST_INTEGER = 18  # digits; what has more is no count, and beyond 4,300 Python refuses to convert it
+AT = " - at `$"  # before the path in msgspec's messages
 
+LARGEST = sys.float_info.max
+Number = Annotated[float, msgspec.Meta(ge=-LARGEST, le=LARGEST)]
+Gamma = Annotated[float, msgspec.Meta(ge=1e-300, le=1e300)]
+Seconds = Annotated[float, msgspec.Meta(ge=0.0, le=LARGEST)]
+Count = Annotated[int, msgspec.Meta(ge=0, le=10**18)]
 
-@dataclass(frozen=True)
-class Within:
-    """The range of a number that is read back."""
+if TYPE_CHECKING:
+    Bound = float
+    Coefficients = Mapping[str, float]
+else:  # classes of their own, since msgspec asks `_custom` about those only
 
-    low: float
-    high: float
+    class Bound(float):
+        """A bound that may be unknown."""
 
-
-Bound = Annotated[float, UNKNOWN_IS_NULL]
-Gamma = Annotated[float, Within(1e-300, 1e300)]
-Count = Annotated[int, Within(0, 10**LONGEST_INTEGER)]
-Seconds = Annotated[float, Within(0.0, math.inf)]
+    class Coefficients(dict):
+        """Numbers by name: msgspec itself would not name the one that is wrong."""
 
 
 def plain(value: Any, hint: Any, field: str) -> Any:
-    """`value` of the annotated type `hint` as JSON material (dict, list, str, int, float, bool, None).
+    """Turn a value into JSON material: dict, list, str, int, float, bool, None.
+
+    Parameters
+    ----------
+    value : object
+        What the field holds; numpy numbers count as numbers.
+    hint : type
+        The annotated type of the field.
+    field : str
+        Its name in messages.
+
+    Returns
+    -------
+    object
+        An iterator of `Encoded` lines where the value has the method `json_items`.
 
     Raises
     ------
     ValueError
-        A number that JSON cannot carry (NaN, or an infinity outside a `Bound`): a bug of the caller, never written.
+        A number that JSON cannot carry (NaN, or an infinity outside a `Bound`), or any other value that would not be
+        read back: a bug of the caller, never written.
     """
-    origin = typing.get_origin(hint)
-    if origin is Annotated:
-        kind, *notes = typing.get_args(hint)
-        return None if UNKNOWN_IS_NULL in notes and float(value) == math.inf else plain(value, kind, field)
-    if origin in (typing.Union, types.UnionType):
-        inner = next(a for a in typing.get_args(hint) if a is not type(None))
-        return None if value is None else plain(value, inner, field)
-    if origin is tuple:
-        inner = typing.get_args(hint)[0]
-        return [plain(item, inner, f"{field}[{i}]") for i, item in enumerate(value)]
-    if origin is Mapping:
-        inner = typing.get_args(hint)[1]
-        return {str(key): plain(item, inner, f"{field}.{key}") for key, item in value.items()}
     if hasattr(value, "json_items"):
         return value.json_items()
-    if is_dataclass(hint):
-        hints = typing.get_type_hints(hint, include_extras=True)
-        return {f.name: plain(getattr(value, f.name), hints[f.name], f"{field}.{f.name}") for f in fields(hint)}
-    if hint is float and not math.isfinite(value):
-        raise ValueError(f"record field {field.lstrip('.')} is {value}")
-    return hint(value)
+    try:
+        known = msgspec.convert(msgspec.to_builtins(value, enc_hook=_builtin), hint, dec_hook=_check)
+    except msgspec.ValidationError as error:
+        raise ValueError(f"record {_sentence(error, field)}") from None
+    # msgspec writes +inf as null: by now these are the unknown bounds
+    return msgspec.json.decode(msgspec.json.encode(known, enc_hook=_builtin))
 
 
-def read(value: Any, hint: Any, field: str) -> Any:
-    """The inverse of `plain`: JSON material as the annotated type `hint`.
+def _builtin(value: Any) -> Any:
+    if isinstance(value, dict):
+        return dict(value)
+    return value.item() if hasattr(value, "item") else float(value)
+
+
+def checked(value: Any, hint: Any, place: str = "") -> Any:
+    """Return JSON material as a type, inside of a `from_json_items`; a `ValueError` tells msgspec what is wrong.
+
+    Parameters
+    ----------
+    value : object
+    hint : type
+    place : str
+        Path from the field to the value (`[3].error`).
+
+    Raises
+    ------
+    ValueError
+        The value is not of this type.
+    """
+    try:
+        return msgspec.convert(value, hint)
+    except msgspec.ValidationError as error:
+        raise ValueError(f"{error}{AT}{place}`") from None
+
+
+def _custom(kind: Any, value: Any, unknown: float | None) -> Any:
+    """Build what msgspec does not know; `unknown` stands for an unknown bound."""
+    if kind is Bound:
+        return Bound(math.inf if value == unknown else checked(value, Number))
+    if hasattr(kind, "from_json_items"):
+        return kind.from_json_items(value)
+    return kind({name: checked(inner, Number, f".{name}") for name, inner in checked(value, dict).items()})
+
+
+_check, _read = partial(_custom, unknown=math.inf), partial(_custom, unknown=None)
+
+
+def read(value: Any, kind: type[T], field: str) -> T:
+    """Turn JSON material into a type.
+
+    Parameters
+    ----------
+    value : object
+        Material as `plain` makes it.
+    kind : type
+    field : str
+        Its name in messages.
 
     Raises
     ------
     CorruptStore
-        A missing field or a value of the wrong type, named by its path (`table[3].gamma`). Unknown fields are
-        ignored, so that a record with later additions still reads.
+        As `decode`.
     """
-    origin = typing.get_origin(hint)
-    if origin is Annotated:
-        return _read_annotated(value, hint, field)
-    if origin in (typing.Union, types.UnionType):
-        inner = next(a for a in typing.get_args(hint) if a is not type(None))
-        return None if value is None else read(value, inner, field)
-    if origin is tuple:
-        inner = typing.get_args(hint)[0]
-        return tuple(read(item, inner, f"{field}[{i}]") for i, item in enumerate(_typed(value, list, field)))
-    if origin is Mapping:
-        inner = typing.get_args(hint)[1]
-        entries = _typed(value, dict, field).items()
-        return {_typed(key, str, field): read(item, inner, f"{field}.{key}") for key, item in entries}
-    if hasattr(hint, "from_json_items"):
-        return hint.from_json_items(_typed(value, list, field), field)
-    if is_dataclass(hint):
-        return _read_dataclass(value, typing.cast(type[Any], hint), field)
-    return _typed(value, hint, field)
-
-
-def _read_annotated(value: Any, hint: Any, field: str) -> Any:
-    kind, *notes = typing.get_args(hint)
-    if value is None and UNKNOWN_IS_NULL in notes:
-        return math.inf
-    found = read(value, kind, field)
-    for note in notes:
-        if isinstance(note, Within) and not note.low <= found <= note.high:
-            raise CorruptStore(f"record: field {field} must be within {note.low:g} and {note.high:g}, not {found:g}")
-    return found
-
-
-def _read_dataclass(value: Any, cls: type[T], field: str) -> T:
-    entries = _typed(value, dict, field or "record")
-    hints = typing.get_type_hints(cls, include_extras=True)
-    given: dict[str, Any] = {}
-    for f in fields(typing.cast(Any, cls)):
-        path = f"{field}.{f.name}".lstrip(".")
-        if f.name in entries:
-            given[f.name] = read(entries[f.name], hints[f.name], path)
-        elif f.default is MISSING and f.default_factory is MISSING:
-            raise CorruptStore(f"record: field {path} is missing")
-    return cls(**given)
-
-
-_WORDS = {list: "a list", dict: "an object", str: "a text", int: "an integer", float: "a number", bool: "true or false"}
-
-
-def _typed(value: Any, kind: type, field: str) -> Any:
-    if kind is float and type(value) is int:
-        value = float(value)
-    if type(value) is not kind:
-        raise CorruptStore(f"record: field {field} must be {_WORDS[kind]}, not {shown(value)}")
-    if isinstance(value, float) and not math.isfinite(value):
-        raise CorruptStore(f"record: field {field} must be a finite number, not one beyond the floats")
-    if isinstance(value, str) and not _is_unicode(value):
-        raise CorruptStore(f"record: field {field} must be a text, not half of a surrogate pair")
-    return value
-
-
-def _is_unicode(text: str) -> bool:
     try:
-        text.encode("utf-8")
+        return msgspec.convert(value, kind, dec_hook=_read)
+    except msgspec.ValidationError as error:
+        raise CorruptStore(f"record: {_sentence(error, field)}") from None
+
+
+def decode(text: str, kind: type[T]) -> T:
+    """Read strict JSON (no NaN, no Infinity) as a type.
+
+    Unknown fields are ignored, so that a record with later additions still reads.
+
+    Raises
+    ------
+    CorruptStore
+        A missing field or a value of the wrong type or size, named by its path (`table[3].gamma`), or text that is not
+        JSON, with the place where reading stopped.
+    """
+    try:
+        return msgspec.json.decode(text, type=kind, dec_hook=_read)
+    except msgspec.ValidationError as error:
+        raise CorruptStore(f"record: {_sentence(error)}") from None
+    except msgspec.DecodeError as error:
+        raise CorruptStore(f"record: not a JSON file ({_stopped(error, text)})") from None
     except UnicodeEncodeError:
-        return False
-    return True
-
-
-def shown(value: Any) -> str:
-    """A value in a message: short, and without walking what may be nested deeply."""
-    return _WORDS[type(value)] if type(value) in (list, dict) else json.dumps(value)[:40]
-
-
-def _integer(digits: str) -> int | float:
-    return int(digits) if len(digits) <= LONGEST_INTEGER else float(digits)
-
-
-def parse_object(text: str) -> dict[str, Any]:
-    """Strict JSON (no NaN, no Infinity) whose top level is an object.
-
-    Raises
-    ------
-    CorruptStore
-        Anything else, with the line where reading stopped.
-    """
-
-    def refuse(token: str) -> Any:
-        raise CorruptStore(f"record: {token} is not JSON (an unknown bound is null)")
-
-    try:
-        value = json.loads(text, parse_constant=refuse, parse_int=_integer)
-    except json.JSONDecodeError as error:
-        raise CorruptStore(f"record: not a JSON file ({error.msg}, line {error.lineno})") from None
+        raise CorruptStore("record: not a JSON file (half of a surrogate pair)") from None
     except RecursionError:
         raise CorruptStore("record: not a record (nested too deeply)") from None
-    return typing.cast(dict[str, Any], _typed(value, dict, "record"))
+
+
+_WORDS = {
+    "array": "a list", "object": "an object", "str": "a text", "int": "an integer", "float": "a number",
+    "bool": "true or false",
+}  # fmt: skip
+
+
+def _sentence(error: msgspec.ValidationError, field: str = "") -> str:
+    """Say what msgspec found, in words, the field named by its path.
+
+    An error inside of `_custom` bears several paths, the innermost first.
+    """
+    message, *places = str(error).split(AT)
+    path = (field + "".join(place.rstrip("`") for place in reversed(places))).lstrip(".")
+    if missing := re.fullmatch(r"Object missing required field `(.*)`", message):
+        return f"field {path}.{missing[1]} is missing".replace(" .", " ")
+    words = re.sub(r"`(.*?)`", lambda kind: " or ".join(_WORDS.get(k, k) for k in kind[1].split(" | ")), message)
+    if words.startswith("Expected "):
+        words = words.replace("Expected", "must be", 1).replace(", got", ", not", 1)
+    elif not words.startswith("must be"):
+        words = f"is not valid ({words[0].lower()}{words[1:]})"
+    return f"field {path} {words}" if path else f"it {words}"
+
+
+def _stopped(error: msgspec.DecodeError, text: str) -> str:
+    """Say where the text stops to be JSON, and what stands before that place."""
+    found = re.fullmatch(r"JSON is malformed: (.*) \(byte (\d+)\)", str(error))
+    if found is None:
+        return str(error).lower()
+    before = text.encode()[: int(found[2])].decode()
+    line = before.count("\n") + 1
+    return f"{found[1]}, line {line}, after {before[-40:].lstrip()!r}"
 
 
 class Encoded(str):
@@ -177,7 +194,7 @@ class Encoded(str):
 
 
 def json_pieces(material: Mapping[str, Any]) -> Iterator[str]:
-    """JSON text of one object in pieces: one line per field, and one per item of a list of objects.
+    """Yield the JSON text of one object in pieces: one line per field, and one per item of a list of objects.
 
     An iterator of `Encoded` items is written as it comes: a record of millions of folds is never one string in memory.
     """

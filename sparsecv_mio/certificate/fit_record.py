@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import ClassVar
 
-from sparsecv_mio.certificate.codec import Count, Gamma, Seconds
-from sparsecv_mio.certificate.record import Bound, DataInfo, _from_json, _Stored
+from sparsecv_mio.certificate.codec import Bound, Coefficients, Count, Gamma, Number, Seconds
+from sparsecv_mio.certificate.parts import DataInfo, Stored
 
 FIT_SCHEMA = "sparsecv-fit/1"
 
 
 @dataclass(frozen=True)
-class FitRecord(_Stored):
+class FitRecord(Stored):
     """Best subset of one (tau, gamma) on all rows, by one backend.
 
     `objective` is `||y - Xb||^2 + (gamma / 2) ||b||^2` of the support in the scaled columns, `lower <= optimum <=
@@ -21,6 +22,8 @@ class FitRecord(_Stored):
     reached. `seconds` is the time inside the solver, `setup_seconds` all the rest but reading the data.
     """
 
+    schema_name: ClassVar[str] = FIT_SCHEMA
+
     schema: str
     backend: str
     formulation: str
@@ -28,14 +31,14 @@ class FitRecord(_Stored):
     tau: Count
     gamma: Gamma
     support: tuple[str, ...]
-    coefficients: Mapping[str, float]
-    intercept: float
-    objective: float
-    lower: float
+    coefficients: Coefficients
+    intercept: Number
+    objective: Number
+    lower: Number
     upper: Bound
     gap: Bound
-    requested_gap: float
-    allowance: float
+    requested_gap: Number
+    allowance: Number
     nodes: Count
     cuts: Count
     seconds: Seconds
@@ -45,9 +48,3 @@ class FitRecord(_Stored):
     data: DataInfo
     warnings: tuple[str, ...]
     versions: Mapping[str, str]
-
-    @classmethod
-    def from_json(cls, text: str) -> FitRecord:
-        """Read a record back; raises `CorruptStore` when it is not one."""
-        record: FitRecord = _from_json(cls, text, FIT_SCHEMA)
-        return record

@@ -11,7 +11,7 @@ import numpy as np
 from sparsecv_mio.certificate.checks import Checks
 from sparsecv_mio.certificate.enumeration import Design, full_optimum
 from sparsecv_mio.certificate.exchange import Exchanges
-from sparsecv_mio.certificate.record import DataInfo
+from sparsecv_mio.certificate.parts import DataInfo
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.problem.objective import RidgeFit, fit, varying_columns
 

@@ -12,7 +12,7 @@ from enum import IntEnum
 from types import UnionType
 from typing import Annotated, Any, Union, get_args, get_origin, get_type_hints
 
-from sparsecv_mio.certificate.record import ChosenFold, ChosenFolds
+from sparsecv_mio.certificate.chosen_folds import ChosenFold, ChosenFolds
 
 ENUMERATE_PAIR = 15  # features that vary up to which the reported pair is enumerated
 ENUMERATE_GRID = 12  # and the whole grid

@@ -17,7 +17,9 @@ from sparsecv_mio.certificate.claims import check_claims, own_row
 from sparsecv_mio.certificate.enumeration import Design, enumeration_cost, held_out_errors
 from sparsecv_mio.certificate.fit_record import FitRecord
 from sparsecv_mio.certificate.optimality import COST_LIMIT, H_RTOL, Optimality, Supports, check_refined, level_of
-from sparsecv_mio.certificate.record import DataInfo, PathRecord, Record, relative_gap
+from sparsecv_mio.certificate.parts import DataInfo, relative_gap
+from sparsecv_mio.certificate.path_record import PathRecord
+from sparsecv_mio.certificate.record import Record
 from sparsecv_mio.certificate.refits import (
     check_fit,
     check_neighbours,

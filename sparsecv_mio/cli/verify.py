@@ -27,7 +27,8 @@ def verify(
     enumeration. Says of every field whether it was recomputed, bounded or only read, and first of all what it could
     not prove.
     """
-    from sparsecv_mio.certificate.record import Record, read_record
+    from sparsecv_mio.certificate.reading import read_record
+    from sparsecv_mio.certificate.record import Record
     from sparsecv_mio.certificate.verify import verify_any
     from sparsecv_mio.data.folds import fold_columns
     from sparsecv_mio.data.readers import read_dataset

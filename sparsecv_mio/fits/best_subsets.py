@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from sparsecv_mio.certificate.record import PATH_SCHEMA, PathRecord, PathRow, Request, Work, versions
+from sparsecv_mio.certificate.parts import Request, Work, versions
+from sparsecv_mio.certificate.path_record import PATH_SCHEMA, PathRecord, PathRow
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.standard import StandardData, standardize
 from sparsecv_mio.errors import OutOfTime

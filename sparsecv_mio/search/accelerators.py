@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 
 from sparsecv_mio.bounds.form import fold_form
 from sparsecv_mio.bounds.reused import Points, points_of
-from sparsecv_mio.certificate.record import OracleWork
+from sparsecv_mio.certificate.parts import OracleWork
 from sparsecv_mio.errors import BadInput
 from sparsecv_mio.formulation.backends.native.path import PathResult
 from sparsecv_mio.problem.accumulate import Moments, direct_moments, training_moments

@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, cast
 
 import numpy as np
 
-from sparsecv_mio.certificate.record import OracleWork, Record
+from sparsecv_mio.certificate.parts import OracleWork
+from sparsecv_mio.certificate.record import Record
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.folds import FoldPlan
 from sparsecv_mio.data.standard import StandardData, standardize

@@ -8,20 +8,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from sparsecv_mio.certificate.record import (
-    SCHEMA,
-    ChosenFolds,
-    DataInfo,
-    FoldInfo,
-    OneSe,
-    Record,
-    Refit,
-    Request,
-    TableRow,
-    Work,
-    relative_gap,
-    versions,
-)
+from sparsecv_mio.certificate.chosen_folds import ChosenFolds
+from sparsecv_mio.certificate.parts import DataInfo, Request, Work, relative_gap, versions
+from sparsecv_mio.certificate.record import SCHEMA, FoldInfo, OneSe, Record, Refit, TableRow
 from sparsecv_mio.data.standard import Intercept, StandardData
 from sparsecv_mio.errors import Inconsistent
 from sparsecv_mio.formulation.backends.native.cell import PathCell

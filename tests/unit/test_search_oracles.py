@@ -13,7 +13,8 @@ import pytest
 from sparsecv_mio.bounds.fold import TIE, FoldBounds
 from sparsecv_mio.bounds.form import fold_form
 from sparsecv_mio.bounds.reused import points_of, reuse
-from sparsecv_mio.certificate.record import Record, read_record
+from sparsecv_mio.certificate.reading import read_record
+from sparsecv_mio.certificate.record import Record
 from sparsecv_mio.cli import run as main
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.folds import FoldPlan, make_folds

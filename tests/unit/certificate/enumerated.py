@@ -4,19 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from sparsecv_mio.certificate.record import (
-    ChosenFolds,
-    DataInfo,
-    FoldInfo,
-    OneSe,
-    Record,
-    Refit,
-    Request,
-    TableRow,
-    Work,
-    relative_gap,
-    versions,
-)
+from sparsecv_mio.certificate.chosen_folds import ChosenFolds
+from sparsecv_mio.certificate.parts import DataInfo, Request, Work, relative_gap, versions
+from sparsecv_mio.certificate.record import FoldInfo, OneSe, Record, Refit, TableRow
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.folds import FoldPlan
 from sparsecv_mio.problem.objective import (

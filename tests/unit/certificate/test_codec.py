@@ -13,7 +13,8 @@ import numpy as np
 import pytest
 from repository import ROOT
 
-from sparsecv_mio.certificate.record import Record, read_record
+from sparsecv_mio.certificate.reading import read_record
+from sparsecv_mio.certificate.record import Record
 from sparsecv_mio.cli import run as call
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.folds import make_folds
@@ -98,11 +99,11 @@ def test_a_number_beyond_the_floats_is_named(
 
 @pytest.mark.parametrize("literal", ['"\\ud800"', '"file:\\ud800"'])
 def test_text_that_is_not_unicode_is_named(place: Path, literal: str, capsys: pytest.CaptureFixture[str]) -> None:
-    places = ((["folds", "spec"], "folds.spec"), (["support", 0], "support[0]"), (["work", "engine"], "engine"))
-    for path, field in places:
+    for path in (["folds", "spec"], ["support", 0], ["work", "engine"]):
         (place / "bad.json").write_text(with_number(place, path, literal))
         code, message = run(place, place / "bad.json", capsys)
-        assert code == 2 and message.count("\n") == 1 and field in message
+        assert code == 2 and message.count("\n") == 1 and "not a JSON file" in message
+        assert f"{path[0] if path[1] == 0 else path[1]}\"" in message  # the text before the place
 
 
 @pytest.mark.parametrize("depth", [200, 900, 990, 5000, 200_000])

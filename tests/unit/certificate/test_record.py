@@ -11,23 +11,14 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis.strategies import floats
 
-from sparsecv_mio.certificate.record import (
-    ChosenFolds,
-    DataInfo,
-    FoldInfo,
-    OneSe,
-    PathRecord,
-    PathRow,
-    Record,
-    Refit,
-    Request,
-    TableRow,
-    Work,
-    read_record,
-    relative_gap,
-    versions,
-)
+from sparsecv_mio.certificate.chosen_folds import ChosenFolds
+from sparsecv_mio.certificate.parts import DataInfo, Request, Work, relative_gap, versions
+from sparsecv_mio.certificate.path_record import PathRecord, PathRow
+from sparsecv_mio.certificate.reading import read_record
+from sparsecv_mio.certificate.record import FoldInfo, OneSe, Record, Refit, TableRow
 from sparsecv_mio.errors import BadInput, CorruptStore
 
 DATA = DataInfo(3, 2, "y", "sha256:00", "length", "fold", ("a b", 'quote"d'))
@@ -68,6 +59,72 @@ def example(**changes: object) -> Record:
 
 def refuse(token: str) -> None:
     raise AssertionError(f"{token} is not JSON")
+
+
+TEXT = """{
+  "schema": "sparsecv/1",
+  "status": "proved",
+  "gamma": 0.1,
+  "tau": 1,
+  "cv_error": 2.0,
+  "lower": 1.9999,
+  "upper": null,
+  "gap": 0.0001,
+  "tie_width": 0.0,
+  "allowance": 1e-12,
+  "r_squared": 0.3,
+  "support": ["a b"],
+  "coefficients": {"a b": 0.30000000000000004},
+  "intercept": -1e-150,
+  "one_se": {"gamma": 1.0, "tau": 1, "cv_error": 2.5, "lower": 2.4, "upper": 2.6, "standard_error": 0.5, "estimate": \
+false},
+  "refit": {"gamma": 0.1, "tau": 1, "objective": 3.0, "lower": 3.0, "upper": 3.0, "proved": true},
+  "table": [
+    {"gamma": 0.1, "tau": 1, "cv_error": 2.0, "lower": 1.9999, "upper": 2.0001, "folds_decided": 3, "folds": 3, \
+"estimate": false},
+    {"gamma": 1.0, "tau": 1, "cv_error": null, "lower": 0.0, "upper": null, "folds_decided": 0, "folds": 3, \
+"estimate": false}
+  ],
+  "chosen_folds": [
+    {"fold": 0, "support": ["a b"], "error": 1.0, "decided": true},
+    {"fold": 1, "support": ["quote\\"d"], "error": 2.0, "decided": true},
+    {"fold": 2, "support": ["a b"], "error": 3.0, "decided": true}
+  ],
+  "work": {"mios": 4, "nodes": 17, "seconds": 0.25, "engine": "per-fold", "oracles": []},
+  "data": {"n": 3, "p": 2, "target": "y", "fingerprint": "sha256:00", "scale": "length", "intercept": "fold", \
+"names": ["a b", "quote\\"d"]},
+  "folds": {"spec": "loo", "seed": null, "k": 3, "digest": "sha256:11"},
+  "request": {"gammas": [0.1, 1.0], "taus": [1, 2], "gap": 0.0001, "one_se": true, "time_limit": null, "threads": 2},
+  "warnings": ["column é is constant"],
+  "versions": {"numpy": "2.4.6"},
+  "refined": null,
+  "descent": [],
+  "estimate": false
+}
+"""
+
+
+def test_the_text_stays_what_it_was() -> None:
+    record = example(upper=math.inf, versions={"numpy": "2.4.6"})
+    assert record.to_json() == TEXT
+    assert Record.from_json(TEXT) == record and Record.from_json(TEXT).to_json() == TEXT
+
+
+def test_a_whole_number_in_the_place_of_a_float_is_written_as_one() -> None:
+    assert example(tie_width=0, upper=3).to_json() == example(tie_width=0.0, upper=3.0).to_json()
+
+
+def test_an_unknown_bound_is_never_made_of_what_is_no_bound() -> None:
+    for value in (math.nan, -math.inf, None, "1"):
+        with pytest.raises(ValueError, match="field upper"):
+            example(upper=value).to_json()
+
+
+@given(floats(allow_nan=False, allow_infinity=False), floats(min_value=1e-300, max_value=1e300))
+def test_numbers_come_back_to_the_last_bit(lower: float, gamma: float) -> None:
+    record = Record.from_json(example(lower=lower, gamma=gamma, coefficients={"a b": lower}).to_json())
+    assert (record.lower.hex(), record.gamma.hex()) == (lower.hex(), gamma.hex())
+    assert record.coefficients["a b"].hex() == lower.hex()
 
 
 def test_round_trip_keeps_every_field() -> None:
@@ -120,6 +177,11 @@ def test_a_number_json_cannot_carry_is_never_written(field: str, value: float) -
         (["table", 1, "folds"], "x", r"table\[1\].folds must be an integer"),
         (["chosen_folds", 2, "fold"], 7, r"chosen_folds\[2\].fold must be 2"),
         (["data"], [], "data must be an object"),
+        (["one_se"], 1, "one_se must be an object or null, not an integer"),
+        (["refit", "gamma"], 0, "refit.gamma must be a number >= 1e-300"),
+        (["table", 0, "upper"], "1", r"table\[0\].upper must be a number, not a text"),
+        (["chosen_folds", 1, "error"], None, r"chosen_folds\[1\].error must be a number, not null"),
+        (["versions", "numpy"], 2, "versions"),
     ],
 )
 def test_a_malformed_field_is_named(path: list[str | int], value: object, named: str) -> None:

@@ -6,7 +6,8 @@ import pytest
 from repository import DOCS
 
 from sparsecv_mio.certificate.fit_record import FitRecord
-from sparsecv_mio.certificate.record import PathRecord, Record
+from sparsecv_mio.certificate.path_record import PathRecord
+from sparsecv_mio.certificate.record import Record
 from sparsecv_mio.certificate.treatment import FIT, PATH, RECORD, Level, field_paths, grouped, markdown, part_of
 
 

@@ -8,18 +8,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from sparsecv_mio.certificate.record import (
-    ChosenFolds,
-    DataInfo,
-    OneSe,
-    PathRecord,
-    PathRow,
-    Record,
-    Request,
-    Work,
-    relative_gap,
-    versions,
-)
+from sparsecv_mio.certificate.chosen_folds import ChosenFolds
+from sparsecv_mio.certificate.parts import DataInfo, Request, Work, relative_gap, versions
+from sparsecv_mio.certificate.path_record import PathRecord, PathRow
+from sparsecv_mio.certificate.record import OneSe, Record
 from sparsecv_mio.certificate.verify import verify, verify_path
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.folds import folds_from_labels, make_folds
@@ -201,7 +193,7 @@ def test_a_false_error_of_a_fold_is_named(fold: int) -> None:
     errors = RECORD.chosen_folds.error.copy()
     errors[fold] *= 1.0001
     assert f"chosen_folds[{fold}].error" in failing(
-        RECORD, RECORD_DATA, chosen_folds=dataclasses.replace(RECORD.chosen_folds, error=errors)
+        RECORD, RECORD_DATA, chosen_folds=ChosenFolds.of([fold.support for fold in RECORD.chosen_folds], errors)
     )
 
 

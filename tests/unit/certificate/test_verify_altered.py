@@ -11,8 +11,11 @@ from typing import Any
 import numpy as np
 import pytest
 
+from sparsecv_mio.certificate.chosen_folds import ChosenFolds
 from sparsecv_mio.certificate.fit_record import FitRecord
-from sparsecv_mio.certificate.record import ChosenFolds, DescentStep, PathRecord, Record, Refined, relative_gap
+from sparsecv_mio.certificate.parts import relative_gap
+from sparsecv_mio.certificate.path_record import PathRecord
+from sparsecv_mio.certificate.record import DescentStep, Record, Refined
 from sparsecv_mio.certificate.verify import verify, verify_any
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.folds import make_folds
@@ -314,7 +317,8 @@ def test_a_standard_error_that_agrees_with_altered_folds_is_no_excuse() -> None:
     errors[0], errors[1] = errors[0] + 1.0, max(errors[1] - 1.0, 0.0)
     plan = make_folds("loo", data())
     one = R(true.one_se, standard_error=standard_error(errors, plan.sizes))
-    report = verify(R(true, chosen_folds=R(true.chosen_folds, error=errors), one_se=one), data())
+    folds = ChosenFolds.of([fold.support for fold in true.chosen_folds], errors, true.chosen_folds.decided)
+    report = verify(R(true, chosen_folds=folds, one_se=one), data())
     assert report.failures[0].field.startswith("chosen_folds") or not report.ok
 
 

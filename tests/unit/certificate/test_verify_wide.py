@@ -10,7 +10,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from sparsecv_mio.certificate.record import ChosenFolds, Record, relative_gap
+from sparsecv_mio.certificate.chosen_folds import ChosenFolds
+from sparsecv_mio.certificate.parts import relative_gap
+from sparsecv_mio.certificate.record import Record
 from sparsecv_mio.certificate.verify import verify, verify_path
 from sparsecv_mio.cli import run
 from sparsecv_mio.data.dataset import Dataset

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
 
-from sparsecv_mio.certificate.codec import parse_object
 from sparsecv_mio.cli import run
 from sparsecv_mio.formulation.backends import BACKENDS
 
@@ -15,7 +15,7 @@ def test_backends_says_who_is_usable(tmp_path: Path, capsys: pytest.CaptureFixtu
     out = tmp_path / "backends.json"
     assert run(["backends", "--json", str(out)]) == 0
     shown = capsys.readouterr().out
-    rows = parse_object(out.read_text())["backends"]
+    rows = json.loads(out.read_text())["backends"]
     assert [row["name"] for row in rows] == list(BACKENDS)
     for row in rows:
         assert row["name"] in shown

@@ -1,0 +1,161 @@
+"""What the records of all commands have in common: the cost, the data, the request, JSON text and files."""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass, fields
+from functools import cache
+from typing import Any, ClassVar, Literal, Self, get_type_hints
+
+from sparsecv_mio.certificate.codec import Count, Gamma, Number, Seconds, decode, json_pieces, plain
+from sparsecv_mio.errors import CorruptStore
+from sparsecv_mio.files import write_text
+
+Status = Literal["proved", "limit", "interrupted"]
+STATUSES: tuple[Status, ...] = ("proved", "limit", "interrupted")
+
+
+def relative_gap(lower: float, upper: float) -> float:
+    """`(upper - lower) / upper`: 0 when both are 0, +inf while `upper` is unknown.
+
+    Examples
+    --------
+    >>> relative_gap(0.9, 1.0)
+    0.09999999999999998
+    """
+    if not math.isfinite(upper):
+        return math.inf
+    return (upper - lower) / upper if upper > 0.0 else 0.0
+
+
+@dataclass(frozen=True)
+class OracleWork:
+    """What an oracle did for a search. Counts are facts of the run; `nodes` is an estimate, as those trees never grew.
+
+    `asked` questions put to it and the `seconds` it took; what was spared: `mios` cells decided without branching (nor
+    relaxed later), `relaxations` never run besides, `columns` fixed before a search over supports began, `rows` not
+    read; `hits` cells whose final support it was the first to name; `nodes` the trees spared, at the mean of those
+    grown.
+    """
+
+    oracle: str
+    asked: Count = 0
+    mios: Count = 0
+    relaxations: Count = 0
+    columns: Count = 0
+    hits: Count = 0
+    rows: Count = 0
+    nodes: Count = 0
+    seconds: Seconds = 0.0
+
+
+@dataclass(frozen=True)
+class Work:
+    """The cost: `mios` cells (gamma, tau, fold) decided by branching, `nodes` of all trees, wall-clock `seconds`."""
+
+    mios: Count
+    nodes: Count
+    seconds: Seconds
+    engine: str
+    oracles: tuple[OracleWork, ...] = ()
+
+
+@dataclass(frozen=True)
+class DataInfo:
+    """Which data: `names` are the features in their order, so that a reader can select the same columns again."""
+
+    n: Count
+    p: Count
+    target: str
+    fingerprint: str
+    scale: str
+    intercept: str
+    names: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Request:
+    """What was asked for: the grid, the relative gap, the limits."""
+
+    gammas: tuple[Gamma, ...]
+    taus: tuple[Count, ...]
+    gap: Number
+    one_se: bool = False
+    time_limit: Seconds | None = None
+    threads: Count | None = None
+
+
+@dataclass(frozen=True)
+class Head:
+    """The field that says which record a text is."""
+
+    schema: str
+
+
+class Stored:
+    """A record as JSON text and as a file; `schema_name` is what its field `schema` must hold."""
+
+    schema_name: ClassVar[str]
+
+    def pieces(self) -> Iterator[str]:
+        """Yield the text of `to_json` in pieces: a record of millions of folds is never one string in memory."""
+        hints = get_type_hints(type(self), include_extras=True)
+        return json_pieces({f.name: plain(getattr(self, f.name), hints[f.name], f.name) for f in fields(self)})  # type: ignore[arg-type]
+
+    def to_json(self) -> str:
+        """Return the record as strict JSON text; unknown bounds (+inf) are null."""
+        return "".join(self.pieces())
+
+    def write_record(self, path: str | os.PathLike[str]) -> None:
+        """Write the record so that the file is never half-written; a pipe or device is written through.
+
+        Raises
+        ------
+        BadInput
+            The file cannot be written.
+        """
+        write_text(path, self.pieces(), "record", through=True)
+
+    @classmethod
+    def from_json(cls, text: str) -> Self:
+        """Read a record back.
+
+        Raises
+        ------
+        CorruptStore
+            A record of another schema, or a field is missing or malformed; the message names it.
+        """
+        schema = decode(text, Head).schema
+        if schema != cls.schema_name:
+            raise CorruptStore(f"record: field schema must be {cls.schema_name!r}, not {schema[:40]!r}")
+        record: Any = decode(text, cls)
+        if record.status not in STATUSES:
+            raise CorruptStore(f"record: field status must be one of {', '.join(STATUSES)}, not {record.status[:40]!r}")
+        return record
+
+
+@cache
+def _versions() -> dict[str, str]:
+    import platform
+    from importlib.metadata import PackageNotFoundError, version
+
+    found = {"sparsecv_mio": _own_version(), "python": platform.python_version()}
+    for package in ("numpy", "scipy", "numba"):
+        try:
+            found[package] = version(package)
+        except PackageNotFoundError:
+            found[package] = "not installed"
+    return found
+
+
+def versions() -> dict[str, str]:
+    """Versions of the package, of Python and of the numerical libraries, for the record; looked up once."""
+    return dict(_versions())
+
+
+def _own_version() -> str:
+    from sparsecv_mio import __version__
+
+    return __version__
