@@ -38,7 +38,8 @@ from sparsecv_mio.oracles.iacv import (
     run,
     sgd,
 )
-from sparsecv_mio.report.iacv_plots import draw, save
+from sparsecv_mio.report.figures import panels, save
+from sparsecv_mio.report.iacv_plots import draw
 
 RESULTS = Path(__file__).resolve().parents[2] / "results"
 FIRST_EPOCH = 1000
@@ -94,9 +95,7 @@ def stacked(reports: list[Report], field: str) -> dict[str, FloatArray]:
 
 
 def figure_1(runs: Runs, settings: list[Setting], path: Path) -> None:
-    import matplotlib.pyplot as plt
-
-    figure, axes = plt.subplots(1, len(settings), figsize=(5 * len(settings), 4), squeeze=False)
+    figure, axes = panels(1, len(settings), (5 * len(settings), 4))
     for ax, setting in zip(axes[0], settings, strict=True):
         reports = runs.of(setting)
         curves = {name: values for name, values in stacked(reports, "err_cv").items() if name != "baseline"}
@@ -105,11 +104,9 @@ def figure_1(runs: Runs, settings: list[Setting], path: Path) -> None:
     save(figure, path)
 
 
-def panels(runs: Runs, settings: list[Setting], path: Path) -> None:
+def error_panels(runs: Runs, settings: list[Setting], path: Path) -> None:
     """Figures 2 to 4: approximation error, relative CV error, run time."""
-    import matplotlib.pyplot as plt
-
-    figure, axes = plt.subplots(3, len(settings), figsize=(5 * len(settings), 11), squeeze=False)
+    figure, axes = panels(3, len(settings), (5 * len(settings), 11))
     for column, setting in enumerate(settings):
         reports = runs.of(setting)
         steps = reports[0].iterations
@@ -166,9 +163,6 @@ def numbers(text: str) -> list[int]:
 
 
 def main() -> int:
-    import matplotlib
-
-    matplotlib.use("Agg")
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--figures", type=numbers, default=[1, 2, 3, 4])
     parser.add_argument("--repeats", type=int, default=3)
@@ -186,9 +180,9 @@ def main() -> int:
     proximal = [Setting("proxgd", n, options.p, options.iterations) for n in options.sizes]
     work = {
         1: lambda path: figure_1(runs, [descents[-1], stochastic[-1]], path),
-        2: lambda path: panels(runs, descents, path),
-        3: lambda path: panels(runs, stochastic, path),
-        4: lambda path: panels(runs, proximal, path),
+        2: lambda path: error_panels(runs, descents, path),
+        3: lambda path: error_panels(runs, stochastic, path),
+        4: lambda path: error_panels(runs, proximal, path),
     }
     for number in options.figures:
         work[number](options.out / f"iacv_figure{number}.png")

@@ -69,7 +69,7 @@ class LazyCommands(TyperGroup):
         return list(COMMANDS)
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
-        """The command, or None for an unknown name."""
+        """Import and return the command; None for an unknown name."""
         if cmd_name not in COMMANDS:
             return None
         command = typer.main.get_command(import_module(COMMANDS[cmd_name]).app)
@@ -78,7 +78,7 @@ class LazyCommands(TyperGroup):
         return command
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
-        """The command that is asked for; an unknown one is named with the nearest that is known."""
+        """Return the command that is asked for; the message on an unknown one suggests the nearest known name."""
         if args and args[0] not in COMMANDS:
             near = did_you_mean(args[0], COMMANDS)
             raise BadInput(f"no command {args[0]!r}{near}, use {', '.join(COMMANDS)}")
@@ -147,7 +147,7 @@ def run(arguments: list[str] | None = None, began: float | None = None) -> int:
     except MemoryError:
         return _say("the data and the search do not fit in memory: keep fewer columns, rows or folds", 2)
     except OSError as error:
-        # of --help, which is printed at once; or nobody knew better what to say about it: one line all the same
+        # from printing --help, or from a file that no other code reported on
         put(sys.stdout, [])
         return _say(f"cannot write{f' {error.filename}' if error.filename else ''}: {reason(error)}", 2)
     return int(code or 0)
@@ -182,6 +182,6 @@ def main() -> None:
     if failure is not None:
         code = _say(str(failure), failure.exit_code)
     put(sys.stderr, [])
-    if threading.active_count() > 1:  # work that nobody waits for any more would hold up a clean exit
+    if threading.active_count() > 1:  # a thread whose result is no longer wanted would delay a clean exit
         os._exit(code)
     sys.exit(code)

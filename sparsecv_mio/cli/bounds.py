@@ -53,8 +53,9 @@ def bounds(
     session.check_outputs({"--json": json, "--plot": plot}, [data])
     with session.interruptible() as stop:
         from sparsecv_mio.data.folds import fold_columns
-        from sparsecv_mio.report.bounds_plots import check_plot, plot_bounds
+        from sparsecv_mio.report.bounds_plots import plot_bounds
         from sparsecv_mio.report.bounds_tables import print_bounds
+        from sparsecv_mio.report.figures import check_plot
 
         check_plot(plot)
         dataset = session.read_data(data, target, features, drop, fold_columns(folds))
@@ -65,7 +66,7 @@ def bounds(
         from sparsecv_mio.bounds.cv_error import compute_bounds
         from sparsecv_mio.data.standard import standardize
 
-        session.before_the_engine(stop)
+        session.raise_if_interrupted(stop)
         begin = time.perf_counter()
         with oracles.counting_bar(quiet, "folds") as progress:
             table = compute_bounds(

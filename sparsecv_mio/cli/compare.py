@@ -80,9 +80,9 @@ def compare(
             cells += list(
                 cells_of(name, dataset, plan, taus=sizes, gammas=weights, scale=scale, intercept=intercept)
             )
-        session.before_the_engine(stop)
+        session.raise_if_interrupted(stop)
         limits = Limits(gap=gap, seconds=seconds or float("inf"), threads=threads, cancel=stop)
-        rows = extra.beside(lambda: run(cells, contenders, repeats=repeats, limits=limits, warm=warm))
+        rows = extra.in_own_thread(lambda: run(cells, contenders, repeats=repeats, limits=limits, warm=warm))
 
     from sparsecv_mio.files import write_text
     from sparsecv_mio.report.compare import markdown, plot_compare, print_compare, write_csv

@@ -1,4 +1,4 @@
-"""The end of a command: the answer first, then the files. What cannot be written is told in a line, no more."""
+"""The end of a command: the answer is printed first, then files are written; each failure is one line of message."""
 
 from __future__ import annotations
 
@@ -18,41 +18,42 @@ if TYPE_CHECKING:
 
 PIPE_WIDTH = 200  # a file or a pipe has no width: wide enough that no table is cut
 LOST = 2  # the exit code when a file, or the answer itself, could not be written
-LONGEST_WORD = 160  # of a message: a number of 5,000 digits is shown by its ends
+LONGEST_WORD = 160  # a longer word of a message, say a number of 5,000 digits, is shortened in its middle
 
 
-class Closed(io.TextIOBase):
-    """What stands for a standard output that was closed before the start: it refuses, with the system's words."""
+class ClosedOutput(io.TextIOBase):
+    """Replaces a standard output that was closed before the start; writing to it fails with the system's message."""
 
     refused = False
 
     def writable(self) -> bool:
-        """It is open for writing, to no avail."""
+        """Return True: libraries ask before they write, and the failure is to come from `write`."""
         return True
 
     def write(self, text: str) -> int:
-        """Refuse anything but nothing."""
+        """Fail unless `text` is empty."""
         self.refused = self.refused or bool(text)
         self.flush()
         return 0
 
     def flush(self) -> None:
-        """Refuse what is left, as a file does whose disk is full."""
+        """Fail if something was written, as a file does whose disk is full."""
         if self.refused:
             raise OSError(EBADF, os.strerror(EBADF))
 
 
 def take_streams() -> None:
-    """Make standard streams that were closed before the start safe to use, and names printable everywhere.
+    """Make closed standard streams safe to use, and feature names printable in any encoding.
 
-    The number of a closed stream would go to the next file that is opened, and what libraries print would go into it.
+    The file descriptor of a closed stream would be given to the next file that is opened, and what libraries print
+    would go into that file.
     """
     for number in (0, 1, 2):
         try:
             os.fstat(number)
         except OSError:
             os.open(os.devnull, os.O_RDWR)  # takes the lowest number that is free
-    sys.stdout = sys.stdout or Closed()
+    sys.stdout = sys.stdout or ClosedOutput()
     sys.stderr = sys.stderr or open(os.devnull, "w")  # noqa: SIM115
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):
@@ -60,7 +61,7 @@ def take_streams() -> None:
 
 
 def tell(text: str) -> None:
-    """A line on standard error; nobody is told when that cannot be written."""
+    """Print a line on standard error; a failure to do so is ignored."""
     words = (word if len(word) <= LONGEST_WORD else f"{word[:60]}...{word[-20:]}" for word in text.split())
     try:
         print(f"sparsecv: {' '.join(words)}", file=sys.stderr, flush=True)
@@ -69,7 +70,13 @@ def tell(text: str) -> None:
 
 
 def put(stream: TextIO, pieces: Iterable[str]) -> SparseCVError | None:
-    """Write to a standard stream; what went wrong, unless the reader of a pipe has seen enough (`| head`)."""
+    """Write to a standard stream.
+
+    Returns
+    -------
+    SparseCVError or None
+        What went wrong. A reader of a pipe that has closed it (`| head`) is no error.
+    """
     try:
         stream.writelines(pieces)
         stream.flush()
@@ -89,8 +96,8 @@ class LostOutput(SparseCVError):
 
 
 def _drop(stream: TextIO) -> None:
-    """Send what is left in a stream's buffer nowhere: the interpreter would try once more at its end, and complain."""
-    if isinstance(stream, Closed):
+    """Discard what is left in a stream's buffer: the interpreter would try to write it at its end, and fail again."""
+    if isinstance(stream, ClosedOutput):
         stream.refused = False
         return
     try:
@@ -102,7 +109,10 @@ def _drop(stream: TextIO) -> None:
 
 
 def drawn(printer: Callable[[Console], None], stream: TextIO) -> str:
-    """What a printer prints for a stream, in its width and colours; a pipe is as wide as `COLUMNS` says, or very."""
+    """Return what a printer prints for a stream, in its width and colours.
+
+    A pipe or file is as wide as the variable COLUMNS says, else `PIPE_WIDTH` characters.
+    """
     from rich.console import Console
 
     text, terminal = io.StringIO(), stream.isatty()
@@ -115,7 +125,13 @@ def drawn(printer: Callable[[Console], None], stream: TextIO) -> str:
 
 
 def show(printer: Callable[[Console], None], json: str | None = None) -> SparseCVError | None:
-    """Print on standard output, or on standard error when that carries the record; what went wrong."""
+    """Print on standard output, or on standard error when standard output carries the record (`--json -`).
+
+    Returns
+    -------
+    SparseCVError or None
+        What went wrong.
+    """
     stream = sys.stderr if json == "-" else sys.stdout
     return put(stream, [drawn(printer, stream)])
 
@@ -130,7 +146,7 @@ def deliver(
     warnings: Iterable[str] = (),
     lost: Iterable[SparseCVError] = (),
 ) -> int:
-    """Print the answer, then write everything else; each failure is one line and hinders nothing that follows.
+    """Print the answer, then write the record and the other files; a failure is one line and stops nothing else.
 
     Parameters
     ----------
@@ -142,11 +158,12 @@ def deliver(
         Where the record goes; `-` is standard output.
     record : callable, optional
         Makes the record's text, in pieces.
-    files : callables
+    files : iterable of callable
         Each writes one more file.
     warnings : iterable of str
+        Printed on standard error, a line each.
     lost : iterable of SparseCVError
-        What could not be written on the way.
+        Files that could not be written during the search.
 
     Returns
     -------

@@ -67,12 +67,12 @@ def fit(
             raise BadInput(f"--log: backend {backend} writes no log")
         workers = parse.threads(threads, session.cores() if "threads" in honoured else 1)
         dataset = session.read_data(data, target, features, drop, ())
-        session.before_the_engine(stop)
+        session.raise_if_interrupted(stop)
         limits = Limits(
             gap=gap, seconds=seconds or float("inf"), nodes=node_limit or float("inf"), threads=workers, log=log,
             cancel=stop,
         )  # fmt: skip
-        record = extra.beside(
+        record = extra.in_own_thread(
             lambda: fit_one(
                 dataset, tau=tau, gamma=weight, backend=backend, formulation=formulation, scale=scale,
                 intercept=intercept, limits=limits, side=side, start=parse.names(start, "--start"),

@@ -91,8 +91,8 @@ def loocv(
     with session.interruptible() as stop:
         from sparsecv_mio.oracles.glru import loocv as count
         from sparsecv_mio.oracles.glru import make_problem
+        from sparsecv_mio.report.figures import check_plot
         from sparsecv_mio.report.glru_plots import plot_loocv
-        from sparsecv_mio.report.iacv_plots import check_plot
 
         check_plot(plot)
         if plot is not None and naive:
@@ -100,7 +100,7 @@ def loocv(
         dataset = session.read_data(data, target, features, drop, ())
         X, y, values = _inputs(dataset, scale, intercept)
         problem = make_problem(X, y, *_model(loss, width, penalty, lam, l1, intercept))
-        session.before_the_engine(stop)
+        session.raise_if_interrupted(stop)
         with oracles.counting_bar(quiet, "rows") as progress:
             found = count(problem, tol=tol, bounds=not naive, approximate=approx, progress=progress, stop=stop)
     chosen = {
@@ -176,8 +176,8 @@ def stepwise(
     with session.interruptible() as stop:
         from sparsecv_mio.oracles.glru import make_problem
         from sparsecv_mio.oracles.glru import stepwise as select
+        from sparsecv_mio.report.figures import check_plot
         from sparsecv_mio.report.glru_plots import plot_stepwise
-        from sparsecv_mio.report.iacv_plots import check_plot
 
         check_plot(plot)
         dataset = session.read_data(data, target, features, drop, ())
@@ -185,7 +185,7 @@ def stepwise(
             f'"{name}"' for name in dataset.names), None, ())  # fmt: skip
         X, y, V, v, values = _split(dataset, extra, holdout, seed or 0, scale, intercept)
         problem = make_problem(X, y, *_model(loss, width, penalty, lam, l1, intercept))
-        session.before_the_engine(stop)
+        session.raise_if_interrupted(stop)
         with oracles.counting_bar(quiet, "candidates") as progress:
             found = select(
                 problem, V, v, direction=direction, tol=tol, bounds=not naive, ties=ties, max_steps=steps,  # type: ignore[arg-type]

@@ -98,7 +98,8 @@ def iacv(
     session.check_outputs({"--json": json, "--plot": plot}, [data])
     with session.interruptible() as stop:
         from sparsecv_mio.oracles.iacv import METHODS, EarlyStop, make_erm, make_solver, run
-        from sparsecv_mio.report.iacv_plots import check_plot, plot_report
+        from sparsecv_mio.report.figures import check_plot
+        from sparsecv_mio.report.iacv_plots import plot_report
 
         check_plot(plot)
         dataset = session.read_data(data, target, features, drop, ())
@@ -107,7 +108,7 @@ def iacv(
             erm, solver, iterations=iterations, step=step, batch=batch, doubling=doubling, seed=seed or 0,
             scale_penalty=scale_penalty,
         )  # fmt: skip
-        session.before_the_engine(stop)
+        session.raise_if_interrupted(stop)
         with oracles.counting_bar(quiet, "steps") as progress:
             report = run(
                 erm, method, iterations, exact=exact, methods=METHODS if baselines else ("iacv",),
@@ -131,7 +132,7 @@ def iacv(
 
 
 def _print(screen: Console, found: dict[str, Any], quiet: bool) -> None:
-    """The answer in a few lines; the numbers alone when quiet."""
+    """Print the answer in a few lines; when quiet, the estimate alone."""
     if quiet:
         screen.print(f"{found['cv']:.10g}")
         return

@@ -1,4 +1,4 @@
-"""What a run shows while it goes on: a view that redraws itself on a terminal, a line now and then elsewhere."""
+"""Progress of a run: a view that redraws itself on a terminal, a line every ten seconds elsewhere."""
 
 from __future__ import annotations
 
@@ -21,25 +21,36 @@ if TYPE_CHECKING:
 REDRAWS = 6  # a second
 LINE_SECONDS = 10.0  # between two plain lines
 BAR, LEAST_BAR = 28, 6
-BESIDE_BAR = 50  # columns of the screen that a line of taus takes beside its bar
-OTHER_LINES = 7  # of the view, beside its taus
+BESIDE_BAR = 50  # characters that a row of the table takes beside its bar
+OTHER_LINES = 7  # of the view, beside the rows of its table
 UNKNOWN = "?"
 
 
 def shown(value: float, digits: int = 6) -> str:
-    """A number, or a question mark where it is not known."""
+    """Format a number; a question mark where it is not known."""
     return f"{value:.{digits}g}" if math.isfinite(value) else UNKNOWN
 
 
 def gap_of(state: Progress) -> str:
-    """The relative gap, as `0.012`; a question mark before there is an upper bound."""
+    """Format the relative gap, as `0.012`; a question mark before there is an upper bound."""
     if not 0.0 < state.upper < math.inf:
         return UNKNOWN
     return f"{max(state.upper - state.lower, 0.0) / state.upper:.2g}"
 
 
 def bar(done: int, pruned: int, total: int, width: int = BAR) -> Text:
-    """Decided, pruned and open cells as a bar of `width` characters.
+    """Draw decided, pruned and open cells as a bar.
+
+    Parameters
+    ----------
+    done, pruned, total : int
+        Numbers of cells; those that are neither decided nor pruned are open.
+    width : int
+        Characters of the whole bar.
+
+    Returns
+    -------
+    Text
 
     Examples
     --------
@@ -54,7 +65,7 @@ def bar(done: int, pruned: int, total: int, width: int = BAR) -> Text:
 
 
 def line_of(state: Progress) -> str:
-    """The state in one line of plain text."""
+    """Format the state as one line of plain text."""
     parts = [f"{state.seconds:.0f} s"]
     if state.stage:
         parts.append(state.stage)
@@ -67,7 +78,7 @@ def line_of(state: Progress) -> str:
 
 
 class View:
-    """The last state that was reported, drawn whenever rich asks."""
+    """The view on a terminal: keeps the last state that was reported and draws it whenever rich asks."""
 
     def __init__(self, stop: Stop, console: Console) -> None:
         self.stop, self.console = stop, console
@@ -75,11 +86,11 @@ class View:
         self.began = time.monotonic()
 
     def __call__(self, state: Progress) -> None:
-        """Take a report; cheap, from any thread."""
+        """Keep a report; may be called from any thread."""
         self.state = state
 
     def draw(self) -> Group:
-        """What the terminal shows now."""
+        """Draw the last state."""
         state = self.state
         seconds = time.monotonic() - self.began
         if state is None:
@@ -110,11 +121,11 @@ class View:
         )
 
     def _bar(self) -> int:
-        """The bar gives way where the screen is narrow, the numbers do not."""
+        """Return the width of the bar: on a narrow screen it is the bar that shrinks, not the numbers."""
         return min(BAR, max(LEAST_BAR, self.console.width - BESIDE_BAR))
 
     def _taus(self, taus: tuple[TauProgress, ...], best: int) -> Table:
-        """A row a tau; where the screen is too low, the taus with the least lower bounds."""
+        """Draw a row for each tau; where the screen is too low, for those with the least lower bounds."""
         room = max(self.console.size.height - OTHER_LINES, 3)
         kept = {row.tau for row in sorted(taus, key=lambda row: (row.tau != best, row.lower))[:room]}
         table = Table(box=None, pad_edge=False, header_style="bright_black")
@@ -135,13 +146,13 @@ class View:
 
 
 class Lines:
-    """A plain line every ten seconds, for a log."""
+    """The view in a log: a plain line every ten seconds."""
 
     def __init__(self) -> None:
         self.due = time.monotonic() + LINE_SECONDS
 
     def __call__(self, state: Progress) -> None:
-        """Print if it is time to."""
+        """Print the state if the last line is ten seconds old."""
         now = time.monotonic()
         if now >= self.due:
             self.due = now + LINE_SECONDS
@@ -150,9 +161,9 @@ class Lines:
 
 @contextmanager
 def progress_view(quiet: bool, stop: Stop) -> Iterator[Callable[[Progress], None] | None]:
-    """A callback for the engine's reports; None when nobody wants to see them.
+    """Yield a callback for the reports of the search; None when quiet.
 
-    The view is on standard error, redrawn in place, and vanishes at the end, however that comes.
+    The view is on standard error, redrawn in place, and is removed at the end, also after an error.
     """
     if quiet:
         yield None
@@ -162,7 +173,7 @@ def progress_view(quiet: bool, stop: Stop) -> Iterator[Callable[[Progress], None
         return
     console = Console(stderr=True, highlight=False)
     view = View(stop, console)
-    stop.announced = True  # the view says it; a line of its own would run into the picture
+    stop.announced = True  # the view says that it is stopping; a separate line would disturb it
     try:
         with Live(get_renderable=view.draw, console=console, refresh_per_second=REDRAWS, transient=True):
             yield view

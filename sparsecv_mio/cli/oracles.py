@@ -1,4 +1,4 @@
-"""What the oracle commands share: a counting progress bar, Ctrl-C, and a JSON file of plain numbers."""
+"""What `glru`, `iacv`, `treecv` and `bounds` share: a counting progress bar and a JSON file of plain numbers."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ DRAWS = 200  # the bar moves at most this often: a step may take less time than 
 
 
 def text_of(numbers: Mapping[str, Any]) -> Callable[[], list[str]]:
-    """What makes the JSON text of the numbers."""
+    """Return a function that makes the JSON text of the numbers."""
     return lambda: [json.dumps(numbers, indent=2, allow_nan=False), "\n"]
 
 
 def as_given(scale: str, intercept: str) -> str:
-    """What happens to the columns, where an oracle takes them as they are; empty where it was asked otherwise."""
+    """Say in words that columns are not scaled and no intercept is added, as far as these defaults are in force."""
     raw = {"columns as in the file, not scaled (--scale)": scale, "no intercept (--intercept)": intercept}
     return ", ".join(text for text, word in raw.items() if word == "none")
 
@@ -33,7 +33,7 @@ def describe(dataset: Dataset) -> dict[str, Any]:
 
 @contextmanager
 def counting_bar(quiet: bool, unit: str) -> Iterator[ProgressHook | None]:
-    """A hook (done, total) that draws a bar on standard error; None when nobody is looking."""
+    """Yield a hook (done, total) that draws a bar on standard error; None when quiet or not on a terminal."""
     if quiet or not sys.stderr.isatty():
         yield None
         return

@@ -1,4 +1,4 @@
-"""Option texts to values. Pure functions: what is wrong is one line that names the option."""
+"""Texts of options become values. Pure functions; the message on a wrong text is one line that names the option."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ INTERCEPTS = ("fold", "global", "none")
 
 
 def number(text: str, option: str) -> float:
-    """A finite number.
+    """Return a finite number.
 
     Examples
     --------
@@ -40,7 +40,7 @@ def number(text: str, option: str) -> float:
 
 
 def whole(text: str, option: str) -> int:
-    """A whole number of at most 18 digits."""
+    """Return a whole number of at most 18 digits."""
     try:
         if len(text.strip()) > MOST_DIGITS + 1:
             raise BadInput(f"{option}: {text.strip()!r} is not a whole number of at most {MOST_DIGITS} digits")
@@ -50,14 +50,44 @@ def whole(text: str, option: str) -> int:
 
 
 def count(value: int | None, option: str, least: int = 1, most: int = 10**MOST_DIGITS) -> None:
-    """Raise `BadInput` for a whole number out of range; None, the option left out, passes."""
+    """Check that a whole number is in range.
+
+    Parameters
+    ----------
+    value : int or None
+        None, an option that was left out, passes.
+    option : str
+        Its name, for the message.
+    least, most : int
+        The range, both included.
+
+    Raises
+    ------
+    BadInput
+        It is out of range.
+    """
     if value is not None and not least <= value <= most:
         room = f"at least {least}" if value < least else f"at most {most:,}"
         raise BadInput(f"{option}: {value} is out of range, give {room}")
 
 
 def positive(value: float | None, option: str, zero: bool = False) -> None:
-    """Raise `BadInput` unless a number is finite and above 0 (`zero`: or 0); None passes."""
+    """Check that a number is finite and positive.
+
+    Parameters
+    ----------
+    value : float or None
+        None, an option that was left out, passes.
+    option : str
+        Its name, for the message.
+    zero : bool
+        Whether 0 is allowed too.
+
+    Raises
+    ------
+    BadInput
+        It is not.
+    """
     if value is not None and not (0.0 < value < math.inf or (zero and value == 0.0)):
         room = "at least 0" if zero else "above 0"
         raise BadInput(f"{option}: {value:g} is out of range, give a finite number {room}")
@@ -80,7 +110,26 @@ def names(text: str | None, option: str) -> list[str] | None:
 
 
 def one_of(text: str, words: Sequence[str], option: str) -> str:
-    """One of some words, in whatever letters it is written.
+    """Match a text with one of some words; capital letters count as small ones.
+
+    Parameters
+    ----------
+    text : str
+        What was given.
+    words : sequence of str
+        What is allowed, in small letters.
+    option : str
+        Its name, for the message.
+
+    Returns
+    -------
+    str
+        The word.
+
+    Raises
+    ------
+    BadInput
+        It is none of them; the message suggests the nearest one.
 
     Examples
     --------
@@ -95,7 +144,7 @@ def one_of(text: str, words: Sequence[str], option: str) -> str:
 
 
 def word(words: Sequence[str], option: str) -> Callable[[str | None], str | None]:
-    """What an option of some words does with what it is given."""
+    """Return the callback of an option that takes one of some words."""
 
     def settle(text: str | None) -> str | None:
         return None if text is None else one_of(text, words, option)
@@ -104,7 +153,7 @@ def word(words: Sequence[str], option: str) -> Callable[[str | None], str | None
 
 
 def penalty(words: Sequence[str]) -> Callable[[str], str]:
-    """As `word`, for the penalties: `l2` is another name of `ridge`, a hyphen one of the underscore."""
+    """Return the callback of --penalty: as `word`, with `l2` another name of `ridge` and a hyphen for an underscore."""
 
     def settle(text: str) -> str:
         plain = text.strip().lower().replace("-", "_")
@@ -114,7 +163,7 @@ def penalty(words: Sequence[str]) -> Callable[[str], str]:
 
 
 def oracles(text: str | None) -> tuple[str, ...] | None:
-    """Oracles of a search: a list of names, `none`, or None for those that pay.
+    """Split the list of accelerators that `--oracles` switches on; None leaves the choice to the search.
 
     Examples
     --------
@@ -134,7 +183,7 @@ def oracles(text: str | None) -> tuple[str, ...] | None:
 
 
 def gammas(text: str) -> tuple[float, ...]:
-    """Ridge weights: a list `0.01,0.1,1` or `LO:HI:COUNT`, logarithmic, both ends included.
+    """Read ridge weights: a list `0.01,0.1,1` or `LO:HI:COUNT`, logarithmic, both ends included.
 
     Returns
     -------
@@ -175,7 +224,7 @@ def _positive(text: str, option: str) -> float:
 
 
 def taus(text: str, p: int) -> tuple[int, ...]:
-    """Support sizes: `K`, `LO:HI` (both included) or a list of these, from 0 to the number of features p.
+    """Read support sizes: `K`, `LO:HI` (both included) or a list of these, from 0 to the number of features p.
 
     Returns
     -------
@@ -203,7 +252,7 @@ def taus(text: str, p: int) -> tuple[int, ...]:
 
 
 def default_taus(p: int, n_train: int) -> tuple[int, ...]:
-    """1 .. min(p, n_train - 1, 30).
+    """Return the support sizes 1 .. min(p, n_train - 1, 30).
 
     Parameters
     ----------
@@ -221,14 +270,31 @@ def default_taus(p: int, n_train: int) -> tuple[int, ...]:
 
 
 def sizes(text: str | None, p: int, n_train: int) -> tuple[int, ...]:
-    """Support sizes of `solve`: the default, the word `log`, or a list."""
+    """Read the support sizes of `solve`.
+
+    Parameters
+    ----------
+    text : str or None
+        A list as for `taus`, the word `log` for `log_taus`, or None for `default_taus`.
+    p : int
+        Features.
+    n_train : int
+        Rows of the smallest training set.
+
+    Returns
+    -------
+    tuple of int
+        Ascending, each once.
+    """
     if text is None:
         return default_taus(p, n_train)
     return log_taus(p, n_train) if text.strip().lower() == "log" else taus(text, p)
 
 
 def log_taus(p: int, n_train: int) -> tuple[int, ...]:
-    """1 .. the largest tau with `tau log tau <= min(n_train, p)`: beyond it supports cannot be told apart (the paper).
+    """Return the support sizes 1, 2, .. with `tau log tau <= min(n_train, p)`.
+
+    Larger supports cannot be recovered from so few rows (the paper's rule).
 
     Examples
     --------
@@ -240,7 +306,7 @@ def log_taus(p: int, n_train: int) -> tuple[int, ...]:
 
 
 def gap(value: float) -> float:
-    """A relative gap in [0, 1)."""
+    """Check that a relative gap is in [0, 1), and return it."""
     if not 0.0 <= value < 1.0:
         raise BadInput(f"--gap: {value} is out of range, a relative gap is at least 0 and below 1")
     return value
@@ -253,20 +319,43 @@ def tolerance(value: float) -> None:
 
 
 def time_limit(value: float | None) -> float | None:
-    """Seconds, positive; None for no limit."""
+    """Check that a time limit is positive, and return it; None is no limit."""
     if value is not None and not 0.0 < value < math.inf:
         raise BadInput(f"--time-limit: {value} is out of range, give a positive number of seconds")
     return value
 
 
 def threads(value: int | None, cores: int) -> int:
-    """Threads, at least 1; all cores by default."""
+    """Check a number of threads, and return it; all cores by default."""
     count(value, "--threads", most=MOST_THREADS)
     return cores if value is None else value
 
 
 def method(word: str | None, backend: str, budget: int | None, engine: str, refine: bool = False) -> str:
-    """A method of `solve` with what goes with it; where none is named, one that the backend can serve.
+    """Check that a method of `solve` and the options that belong to some methods only go together.
+
+    Parameters
+    ----------
+    word : str or None
+        `--method`.
+    backend : str
+        `--backend`.
+    budget : int or None
+        `--mio-budget`.
+    engine : str
+        `--engine`.
+    refine : bool
+        `--refine`.
+
+    Returns
+    -------
+    str
+        The method; `auto` where none is named.
+
+    Raises
+    ------
+    BadInput
+        The message names the option that does not belong to the method.
 
     Examples
     --------

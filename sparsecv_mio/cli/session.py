@@ -1,4 +1,4 @@
-"""What the long-running commands share: reading the data, Ctrl-C, where files may go."""
+"""What the commands share: reading the data, dealing the folds, Ctrl-C, checking the places of output files."""
 
 from __future__ import annotations
 
@@ -29,7 +29,28 @@ THROUGH = ("--json", "--trace")  # text that may go to a pipe or a device as it 
 
 
 def read_data(path: str, target: str | None, features: str | None, drop: str | None, aux: Iterable[str]) -> Dataset:
-    """The data set that the options describe; `BadInput` says which option is wrong."""
+    """Read the data set that the options describe.
+
+    Parameters
+    ----------
+    path : str
+        The file.
+    target : str, optional
+        `--target`; formats that hold their own target need none.
+    features, drop : str, optional
+        `--features` and `--drop`, as given.
+    aux : iterable of str
+        Columns that give the folds and are no features.
+
+    Returns
+    -------
+    Dataset
+
+    Raises
+    ------
+    BadInput
+        The message names the option, column or row that is wrong.
+    """
     if features is not None and drop is not None:
         raise BadInput("--features and --drop exclude each other: give one of them")
     kept, dropped = parse.names(features, "--features"), parse.names(drop, "--drop")
@@ -40,21 +61,26 @@ def read_data(path: str, target: str | None, features: str | None, drop: str | N
     if Path(path).suffix.lower() in READ_BY_ARROW:
         import pyarrow
 
-        pyarrow.enable_signal_handlers(False)  # they lose a Ctrl-C that comes near the end of a read
+        pyarrow.enable_signal_handlers(False)  # its handlers lose a Ctrl-C that comes near the end of a read
     from sparsecv_mio.data.readers import read_dataset
 
     return read_dataset(path, target, features=kept, drop=dropped, aux=tuple(aux))
 
 
 def check_outputs(places: Mapping[str, str | None], inputs: Sequence[str] = ()) -> None:
-    """Refuse places that cannot be written before the work, not after it.
+    """Refuse, before the work begins, output files that cannot be written.
 
     Parameters
     ----------
     places : mapping of option to path
         None, and `-` of `--json`, are no files.
     inputs : sequence of path
-        Files that are read: they are not written over.
+        Files that are read: no output may replace them.
+
+    Raises
+    ------
+    BadInput
+        The message names the option.
     """
     taken = {os.path.realpath(name): "the data" for name in inputs if "\0" not in name}
     for option, place in places.items():
@@ -70,7 +96,23 @@ def check_outputs(places: Mapping[str, str | None], inputs: Sequence[str] = ()) 
 
 
 def make_plan(folds: str, dataset: Dataset, seed: int | None, quiet: bool) -> FoldPlan:
-    """The folds that the options describe; a seed that changes nothing is told."""
+    """Make the folds that the options describe.
+
+    Parameters
+    ----------
+    folds : str
+        `--folds`, as given.
+    dataset : Dataset
+        The rows to deal.
+    seed : int or None
+        `--seed`; a note is printed where the folds are not random.
+    quiet : bool
+        Print no note.
+
+    Returns
+    -------
+    FoldPlan
+    """
     from sparsecv_mio.data.folds import make_folds
 
     parse.count(seed, "--seed", least=0)
@@ -81,21 +123,21 @@ def make_plan(folds: str, dataset: Dataset, seed: int | None, quiet: bool) -> Fo
 
 
 def cores() -> int:
-    """Cores this process may use."""
+    """Return the number of cores this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 class Stop(threading.Event):
-    """Set by Ctrl-C; `announced` while something on the screen says so itself."""
+    """Set by Ctrl-C; `announced` is True while the view on the screen says itself that the run is stopping."""
 
     announced = False
 
 
 @contextmanager
 def interruptible() -> Iterator[Stop]:
-    """The first Ctrl-C sets the event, on which the engine returns its best answer; the second one quits.
+    """Yield an event that the first Ctrl-C sets, on which the search returns its best answer; the second one quits.
 
-    It is in force from the start of a command: libraries swallow a KeyboardInterrupt that falls into an import.
+    Commands enter it before they import numerical libraries: some swallow a KeyboardInterrupt during their import.
     """
     stop = Stop()
     if threading.current_thread() is not threading.main_thread():
@@ -118,14 +160,28 @@ def interruptible() -> Iterator[Stop]:
 
 
 def in_time(work: Callable[[], T], stop: threading.Event, seconds: float | None) -> T:
-    """What `work` returns, which comes before the search: reading the data, loading the engine.
+    """Run what comes before the search, reading the data and loading the engine, within the time limit.
+
+    Parameters
+    ----------
+    work : callable
+        Takes nothing.
+    stop : Event
+        Set by Ctrl-C.
+    seconds : float or None
+        `--time-limit`, counted from the start of the process.
+
+    Returns
+    -------
+    object
+        What `work` returns.
 
     Raises
     ------
     KeyboardInterrupt
         If it was interrupted.
     OutOfTime
-        If the limit, from the start of the process, is over before.
+        If the limit was over before.
     """
     from sparsecv_mio.search.state.deadline import Deadline
     from sparsecv_mio.search.supervise import attended
@@ -141,7 +197,7 @@ def in_time(work: Callable[[], T], stop: threading.Event, seconds: float | None)
     return found
 
 
-def before_the_engine(stop: threading.Event) -> None:
-    """End a command that was interrupted while it read its data."""
+def raise_if_interrupted(stop: threading.Event) -> None:
+    """Raise KeyboardInterrupt if Ctrl-C was pressed while the data were read."""
     if stop.is_set():
         raise KeyboardInterrupt

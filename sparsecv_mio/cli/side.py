@@ -1,4 +1,4 @@
-"""Options for side constraints, and what the commands on one MIO share."""
+"""Options of side constraints, and what `fit`, `export` and `compare` share."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ Box = Annotated[
 
 
 def one_gamma(text: str) -> float:
-    """A single ridge weight."""
+    """Read a single ridge weight."""
     found = parse.gammas(text)
     if len(found) != 1:
         raise BadInput(f"--gamma: {text!r}: one MIO has one gamma")
@@ -49,7 +49,28 @@ def side_options(
     at_most: Sequence[str] | None,
     box: Sequence[str] | None,
 ) -> SideOptions:
-    """The side constraints that the options describe."""
+    """Read the side constraints that the options describe.
+
+    Parameters
+    ----------
+    force_in, force_out : str, optional
+        Names of features, separated by commas.
+    together : sequence of str, optional
+        Groups of names that are chosen all or none.
+    at_most : sequence of str, optional
+        `K:A,B,...` each.
+    box : sequence of str, optional
+        `FEATURE:LO:HI` each.
+
+    Returns
+    -------
+    SideOptions
+
+    Raises
+    ------
+    BadInput
+        A text cannot be read; the message names its option.
+    """
     from sparsecv_mio.fits.one import SideOptions
 
     return SideOptions(
@@ -83,8 +104,8 @@ def _box(text: str) -> tuple[str, tuple[float, float]]:
     return parts[0].strip(), (low, high)
 
 
-def beside(work: Callable[[], T]) -> T:
-    """Run work in a thread of its own and wait: Ctrl-C reaches the main thread even while a solver is in C."""
+def in_own_thread(work: Callable[[], T]) -> T:
+    """Run work in a separate thread and wait: Ctrl-C then reaches the main thread while a solver runs in C."""
     results: list[T] = []
     errors: list[BaseException] = []
 

@@ -16,7 +16,7 @@ from sparsecv_mio.report.tables import MEANING, interval_digits, pair, print_mod
 
 @dataclass(frozen=True)
 class BackendRow:
-    """One backend as seen here; `formulations` maps a name to the side constraints it takes."""
+    """What is known of one backend on this machine; `formulations` maps a name to the side constraints it takes."""
 
     name: str
     usable: bool
@@ -52,12 +52,12 @@ def describe_backends() -> list[BackendRow]:
 
 
 def text_of_backends(rows: list[BackendRow]) -> str:
-    """The rows as JSON."""
+    """Return the rows as JSON."""
     return json.dumps({"schema": "sparsecv-backends/1", "backends": [asdict(row) for row in rows]}, indent=2) + "\n"
 
 
 def print_backends(console: Console, rows: list[BackendRow]) -> None:
-    """Print one row a backend, then what each takes."""
+    """Print a row for each backend, then what its formulations take."""
     seen = []
     for row in rows:
         told = row.licence if row.usable else f"{row.why}. {row.hint}".rstrip(". ")
@@ -75,7 +75,17 @@ def print_backends(console: Console, rows: list[BackendRow]) -> None:
 
 
 def print_fit(console: Console, record: FitRecord, brief: bool = False) -> None:
-    """Print the record of one MIO."""
+    """Print the record of one MIO.
+
+    Parameters
+    ----------
+    console : rich.console.Console
+        Where to print.
+    record : FitRecord
+        What was found.
+    brief : bool
+        Only the answer: no work, no allowance.
+    """
     digits = interval_digits([(record.lower, record.upper)])
     word, colour = MEANING[record.status]
     console.print(Text.assemble((word, f"bold {colour}"), f"   {pair(record.tau, record.gamma)}"))

@@ -7,14 +7,21 @@ from typing import Any
 import numpy as np
 
 from sparsecv_mio.bounds.table import BoundsTable, PrintedTable
-from sparsecv_mio.files import replacing
-from sparsecv_mio.report.iacv_plots import check_plot
-
-__all__ = ["check_plot", "draw_bounds", "plot_bounds"]
+from sparsecv_mio.report.figures import check_plot, panels, save
 
 
 def draw_bounds(ax: Any, table: BoundsTable | PrintedTable, g: int) -> None:
-    """Draw one gamma: a band between the bounds, the relaxation's estimate, a dot where every fold is decided."""
+    """Draw one gamma: a band between the bounds, the relaxation's estimate, a dot where every fold is decided.
+
+    Parameters
+    ----------
+    ax : matplotlib Axes
+        Panel.
+    table : BoundsTable or PrintedTable
+        Certified bounds, or the estimates of the paper's formula as printed.
+    g : int
+        Position of the gamma in `table.gammas`.
+    """
     taus = np.array(table.taus)
     if isinstance(table, BoundsTable):
         ends = [table.cv_interval(g, t) for t in range(len(taus))]
@@ -48,21 +55,13 @@ def plot_bounds(table: BoundsTable | PrintedTable, path: str) -> None:
         From `check_plot`, if the file cannot be written.
     """
     check_plot(path)
-    import matplotlib
-
-    matplotlib.use("Agg")
-    from matplotlib import pyplot as plt
-
     count = len(table.gammas)
     columns = min(count, 4)
     rows = -(-count // columns)
-    figure, axes = plt.subplots(rows, columns, figsize=(4.2 * columns, 3.2 * rows), squeeze=False)
+    figure, axes = panels(rows, columns, (4.2 * columns, 3.2 * rows))
     for g in range(count):
         draw_bounds(axes[g // columns][g % columns], table, g)
     for g in range(count, rows * columns):
         axes[g // columns][g % columns].set_visible(False)
     axes[0][0].legend(fontsize=8)
-    figure.tight_layout()
-    with replacing(path, "figure") as temporary:
-        figure.savefig(temporary, dpi=150)
-    plt.close(figure)
+    save(figure, path)

@@ -25,7 +25,9 @@ def print_bounds(
     Parameters
     ----------
     console : rich.console.Console
+        Where to print.
     table : BoundsTable or PrintedTable
+        Certified bounds, or the estimates of the paper's formula as printed.
     brief : bool
         Only the interval of the least CV error.
     full : bool
@@ -65,7 +67,7 @@ def print_bounds(
 
 
 def _print_all(console: Console, gammas: tuple[float, ...], full: bool, table: Callable[[int], None]) -> None:
-    """A table per gamma; without `full` that of the middle one."""
+    """Print a table for every gamma; without `full`, for the middle one only."""
     for place in range(len(gammas)) if full else [len(gammas) // 2]:
         console.print(f"gamma = {shown(gammas[place])} (ridge weight)", markup=False)
         table(place)

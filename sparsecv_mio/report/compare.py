@@ -13,7 +13,8 @@ import numpy as np
 from rich.console import Console
 
 from sparsecv_mio.comparison.compare import CompareRow
-from sparsecv_mio.files import replacing, write_text
+from sparsecv_mio.files import write_text
+from sparsecv_mio.report.figures import panels, save
 from sparsecv_mio.report.layout import Column, Row, print_table
 from sparsecv_mio.report.tables import shown
 
@@ -26,7 +27,7 @@ COLUMNS = ("data", "fold", "tau", "gamma", "backend", "status", "seconds", "node
 
 
 def write_csv(rows: Sequence[CompareRow], path: Path) -> None:
-    """Write one line a row, the environment in every line."""
+    """Write one line for each row, with the environment in every line."""
     places = sorted({key for row in rows for key in row.environment})
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
@@ -42,7 +43,7 @@ def _text(value: Any) -> Any:
 
 
 def print_compare(console: Console, rows: Sequence[CompareRow]) -> None:
-    """Print every row, then a summary a backend."""
+    """Print every row, then a summary of each backend."""
     lines = []
     for row in rows:
         cells = ["all" if row.fold < 0 else str(row.fold), str(row.tau), shown(row.gamma), row.backend]
@@ -96,25 +97,18 @@ def markdown(rows: Sequence[CompareRow], command: str) -> str:
 
 def plot_compare(rows: Sequence[CompareRow], path: Path) -> None:
     """Draw seconds by backend, and the performance profile: share of MIOs solved within x times the fastest."""
-    import matplotlib
-
-    matplotlib.use("Agg")
-    import matplotlib.pyplot as plt
-
     names = list(dict.fromkeys(row.backend for row in rows))
-    figure, (left, right) = plt.subplots(1, 2, figsize=(10, 4), layout="constrained")
-    _times(left, rows, names)
-    _profile(right, rows, names)
-    with replacing(path, "figure") as temporary:
-        figure.savefig(temporary, dpi=150)
-    plt.close(figure)
+    figure, ((left, right),) = panels(1, 2, (10, 4))
+    _draw_times(left, rows, names)
+    _draw_profile(right, rows, names)
+    save(figure, path)
 
 
 def _key(row: CompareRow) -> tuple[str, int, int, float]:
     return row.data, row.fold, row.tau, row.gamma
 
 
-def _times(axes: Axes, rows: Sequence[CompareRow], names: Sequence[str]) -> None:
+def _draw_times(axes: Axes, rows: Sequence[CompareRow], names: Sequence[str]) -> None:
     for place, name in enumerate(names):
         mine = [row for row in rows if row.backend == name and np.isfinite(row.seconds)]
         offset = np.linspace(-0.25, 0.25, max(len(mine), 1))
@@ -132,7 +126,7 @@ def _times(axes: Axes, rows: Sequence[CompareRow], names: Sequence[str]) -> None
     axes.set_title("time per MIO (line: median, x: limit)")
 
 
-def _profile(axes: Axes, rows: Sequence[CompareRow], names: Sequence[str]) -> None:
+def _draw_profile(axes: Axes, rows: Sequence[CompareRow], names: Sequence[str]) -> None:
     fastest: dict[tuple[str, int, int, float], float] = {}
     for row in rows:
         if row.status in SOLVED:

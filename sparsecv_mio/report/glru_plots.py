@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from sparsecv_mio.data.dataset import FloatArray
-from sparsecv_mio.report.iacv_plots import save
+from sparsecv_mio.report.figures import panels, save
 
 if TYPE_CHECKING:
     from sparsecv_mio.oracles.glru import LoocvResult, StepwiseResult
@@ -16,19 +16,20 @@ if TYPE_CHECKING:
 
 
 def plot_loocv(result: LoocvResult, y: FloatArray, path: str | Path, title: str) -> None:
-    """Draw every leave-one-out interval, turned so that a positive prediction is right.
+    """Draw every leave-one-out interval, multiplied by the row's label: a positive prediction is right.
 
     Parameters
     ----------
     result : LoocvResult
-        With bounds.
+        Of a run with bounds.
     y : (n,) array
         Labels -1 / +1.
     path : str or Path
         File to write (PNG, PDF or SVG).
     title : str
+        Title of the figure.
     """
-    figure, (left, right) = _figure(title, 2)
+    figure, ((left, right),) = panels(1, 2, (11, 4), title)
     low, high = np.where(y > 0.0, result.lower, -result.upper), np.where(y > 0.0, result.upper, -result.lower)
     order = np.argsort(low + high)
     shown = np.isfinite(low[order]) & np.isfinite(high[order])
@@ -54,11 +55,13 @@ def plot_stepwise(result: StepwiseResult, path: str | Path, title: str) -> None:
     Parameters
     ----------
     result : StepwiseResult
+        What to draw.
     path : str or Path
         File to write (PNG, PDF or SVG).
     title : str
+        Title of the figure.
     """
-    figure, (left, right) = _figure(title, 2)
+    figure, ((left, right),) = panels(1, 2, (11, 4), title)
     if result.steps:
         _draw_step(left, result.steps[0])
     errors = [result.start_errors, *(step.errors for step in result.steps if step.column is not None)]
@@ -80,14 +83,3 @@ def _draw_step(ax: Any, step: Step) -> None:
         ax.axvspan(last + 0.5, order.size - 0.5, color="0.9", label="no training needed")
     ax.set(xlabel="candidate, by lower bound", ylabel="validation errors", title="first step")
     ax.legend(fontsize="small")
-
-
-def _figure(title: str, panels: int) -> tuple[Any, Any]:
-    import matplotlib
-
-    matplotlib.use("Agg")
-    import matplotlib.pyplot as plt
-
-    figure, axes = plt.subplots(1, panels, figsize=(11, 4))
-    figure.suptitle(title)
-    return figure, axes

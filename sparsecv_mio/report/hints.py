@@ -1,4 +1,4 @@
-"""What to try next: an optimum on an edge of the grid may lie beyond it."""
+"""What to try next: where the best pair is on an edge of the grid, a better one may lie beyond it."""
 
 from __future__ import annotations
 
@@ -8,20 +8,20 @@ from sparsecv_mio.certificate.record import Record
 
 LEAST_GAMMAS = 5  # of a range that a hint proposes
 WHOLE_LIMIT = 0.95  # of a time limit, from which on it is the limit that ended a run
-NO_RIDGE = 1e-6  # a smaller weight changes nothing any more: an edge there is natural
+NO_RIDGE = 1e-6  # smaller weights hardly change the fit: no wider range is proposed
 
 
 def ended_by_itself(record: Record) -> bool:
-    """Whether a run without a proof ended before its time: a longer limit would change nothing."""
+    """Whether a run without a proof ended before its time limit: a longer one would change nothing."""
     limit = record.request.time_limit
     return record.status == "limit" and (limit is None or record.work.seconds < WHOLE_LIMIT * limit)
 
 
 def hints(record: Record) -> list[str]:
-    """A sentence for each edge of the grid that holds the optimum, unless nothing can be beyond.
+    """Return a sentence for each edge of the grid that the best pair is on, unless the grid cannot be extended there.
 
-    tau = p is a natural edge, and so is a tau that the rows of a training set allow no more of. Where some pairs have
-    no CV error at all, an edge says nothing about them.
+    It cannot beyond tau = p, nor beyond the number of rows of a training set. Where some pairs have no CV error at
+    all, the hint is to let the search try them.
     """
     if ended_by_itself(record) and not record.descent:
         return [

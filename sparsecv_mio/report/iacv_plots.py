@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from sparsecv_mio.data.dataset import FloatArray, IntArray
-from sparsecv_mio.errors import BadInput
-from sparsecv_mio.files import check_writable, replacing
+from sparsecv_mio.report.figures import panels, save
 
 if TYPE_CHECKING:
     from sparsecv_mio.oracles.iacv import Report
@@ -23,20 +22,10 @@ STYLE = {
     "exact": ("Exact CV", "tab:purple", "--"),
 }
 ROUNDING = 1e-10
-FORMATS = (".png", ".pdf", ".svg")
-
-
-def check_plot(path: str | None) -> None:
-    """Raise :class:`BadInput` for a plot file that could not be written, before any work."""
-    if path is None:
-        return
-    if Path(path).suffix.lower() not in FORMATS:
-        raise BadInput(f"--plot: {path} must end in {', '.join(FORMATS)}")
-    check_writable(path, "--plot")
 
 
 def draw(ax: Any, iterations: IntArray, curves: Mapping[str, FloatArray], label: str, *, log: bool = True) -> None:
-    """Draw one panel: a line per method; (repeats, m) curves as median with the band between the quartiles.
+    """Draw one panel: a line for each method; repeated runs as their median with a band between the quartiles.
 
     Parameters
     ----------
@@ -49,8 +38,8 @@ def draw(ax: Any, iterations: IntArray, curves: Mapping[str, FloatArray], label:
     label : str
         Vertical axis.
     log : bool
-        Both axes logarithmic, as the paper's error panels; linear for run times. Errors at rounding level beside the
-        rest of their curve (the first step is exact) are then left out: they would set the axis.
+        Both axes logarithmic, as in the paper's panels of errors; linear for run times. On a logarithmic axis, errors
+        at rounding level (the first step is exact) are left out: they would stretch the axis.
     """
     for name, values in curves.items():
         text, colour, line = STYLE[name]
@@ -69,21 +58,12 @@ def draw(ax: Any, iterations: IntArray, curves: Mapping[str, FloatArray], label:
     ax.legend(fontsize="small")
 
 
-def save(figure: Any, path: str | Path) -> None:
-    """Write a figure and close it."""
-    import matplotlib.pyplot as plt
-
-    figure.tight_layout()
-    with replacing(path, "figure") as temporary:
-        figure.savefig(temporary, dpi=150)
-    plt.close(figure)
-
 
 def plot_report(report: Report, path: str | Path, title: str) -> None:
-    """Draw one run.
+    """Draw one run against the iterations.
 
     With the exact fits: approximation error, relative error of the loss, and run times. Without: the approximated
-    loss along the iterations.
+    loss.
 
     Parameters
     ----------
@@ -94,15 +74,9 @@ def plot_report(report: Report, path: str | Path, title: str) -> None:
     title : str
         Title of the figure.
     """
-    import matplotlib
-
-    matplotlib.use("Agg")
-    import matplotlib.pyplot as plt
-
     order = [name for name in STYLE if name in report.traces]
     exact = report.cv_exact is not None
-    figure, axes = plt.subplots(1, 3 if exact else 1, figsize=(13, 4) if exact else (6, 4), squeeze=False)
-    figure.suptitle(title)
+    figure, axes = panels(1, 3, (13, 4), title) if exact else panels(1, 1, (6, 4), title)
     if report.cv_exact is None or report.seconds_exact is None:
         losses = {name: report.traces[name].cv for name in order}
         draw(axes[0, 0], report.iterations, losses, "cross-validation loss")

@@ -1,5 +1,7 @@
-"""Tables that cut no number, whatever the width: text is folded, headers wrap, and where that is not enough a row is
-written as lines of its own."""
+"""Tables that never cut a number, whatever the width of the screen.
+
+Headers wrap first, then text is folded; where that is not enough, a row is written as several lines.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +20,7 @@ LEAST_TEXT, LEAST_WORD = 10, 16  # narrower, text is hard to read; words up to s
 
 @dataclass(frozen=True)
 class Column:
-    """A column: numbers, on the right and never folded, or `text`."""
+    """A column: numbers, aligned to the right and never folded, or `text`."""
 
     name: str
     text: bool = False
@@ -33,13 +35,16 @@ class Row:
 
 
 def print_table(console: Console, columns: Sequence[Column], rows: Sequence[Row]) -> None:
-    """Print rows below a head, or one below the other where the numbers do not fit side by side.
+    """Print a table; where its numbers do not fit side by side, each row as several lines.
 
     Parameters
     ----------
     console : rich.console.Console
+        Its width decides the layout.
     columns : sequence of Column
+        Their names and what they hold.
     rows : sequence of Row
+        As many cells each as there are columns.
     """
     layouts = ((gap, _widths(console.width - 2 - gap * (len(columns) - 1), columns, rows)) for gap in GAPS)
     gap, widths = next(((gap, found) for gap, found in layouts if found is not None), (0, None))
@@ -58,7 +63,7 @@ def print_table(console: Console, columns: Sequence[Column], rows: Sequence[Row]
 
 
 def _widths(inner: int, columns: Sequence[Column], rows: Sequence[Row]) -> list[int] | None:
-    """Widths of the columns: heads wrap first, then text is folded; None where the numbers do not fit."""
+    """Return the widths of the columns; None where the numbers do not fit."""
     cells = [[row.cells[k] for row in rows] for k in range(len(columns))]
     content = [max((len(cell) for cell in column), default=1) for column in cells]
     whole = [max(width, len(column.name)) for width, column in zip(content, columns, strict=True)]

@@ -24,11 +24,11 @@ MEANING = {
     "limit": ("limit reached: best answer so far, bounds valid", "yellow"),
     "interrupted": ("interrupted: best answer so far, bounds valid", "yellow"),
 }
-ESTIMATE = "~"  # before a number that is no certificate
+ESTIMATE = "~"  # stands before a number that is an estimate
 
 
 def shown(value: float, digits: int = 6) -> str:
-    """A number for the screen; an unknown bound is a question mark.
+    """Format a number for the screen; an unknown bound is a question mark.
 
     Examples
     --------
@@ -39,7 +39,7 @@ def shown(value: float, digits: int = 6) -> str:
 
 
 def aligned(value: float, digits: int) -> str:
-    """As `shown`, with trailing zeros and without an exponent below 1e12: for a column of numbers of one size.
+    """Format as `shown`, with trailing zeros and without an exponent below 1e12: for a column of similar numbers.
 
     Examples
     --------
@@ -54,13 +54,13 @@ def aligned(value: float, digits: int) -> str:
 
 
 def interval_digits(rows: Iterable[tuple[float, float]]) -> int:
-    """Digits that tell the ends of intervals apart, from 6 to 12; narrower than 1e-6 is a point on the screen."""
+    """Return how many digits tell the ends of intervals apart, from 6 to 12; narrower ones look like a point."""
     ratios = [(high - low) / high for low, high in rows if 0.0 < low < high < math.inf]
     return min(12, max([6, *(2 - math.floor(math.log10(ratio)) for ratio in ratios if ratio > 1e-6)]))
 
 
 def pair(tau: int, gamma: float) -> str:
-    """A pair of the grid with what its numbers are.
+    """Format a pair of the grid and say what its numbers are.
 
     Examples
     --------
@@ -71,7 +71,7 @@ def pair(tau: int, gamma: float) -> str:
 
 
 def marked(number: str, estimate: bool) -> str:
-    """A number of the screen, with a mark where it is an estimate."""
+    """Put the mark of an estimate before a formatted number, where it is one."""
     return f"{ESTIMATE}{number}" if estimate else number
 
 
@@ -81,7 +81,9 @@ def print_answer(console: Console, record: Record, brief: bool = False) -> None:
     Parameters
     ----------
     console : rich.console.Console
+        Where to print.
     record : Record
+        What was found.
     brief : bool
         Only the answer: no table by tau, no work, no hints.
     """
@@ -105,7 +107,7 @@ def print_answer(console: Console, record: Record, brief: bool = False) -> None:
 
 
 def _error_lines(record: Record) -> list[str]:
-    """What is known of the errors of the reported pair, and of what was found beside it."""
+    """Return lines on the error of the reported pair, its bounds, a refined gamma and the moves of a descent."""
     digits = interval_digits([(record.lower, record.upper)])
     ends = f"[{shown(record.lower, digits)}, {shown(record.upper, digits)}]"
     error = marked(shown(record.cv_error, digits), record.estimate)
@@ -144,7 +146,7 @@ def _unbounded(record: Record) -> bool:
 
 
 def _estimate_lines(record: Record) -> list[str]:
-    """How much of the reported pair is proved, and which pairs have no CV error at all."""
+    """Return lines on how much of the reported pair is proved, and on pairs without any CV error."""
     lines = []
     chosen = [row for row in record.table if (row.gamma, row.tau) == (record.gamma, record.tau)]
     if record.estimate and chosen:
@@ -159,7 +161,7 @@ def _estimate_lines(record: Record) -> list[str]:
 
 
 def _print_coefficients(console: Console, record: Record) -> None:
-    """The model fitted on all rows, below the pair it belongs to."""
+    """Print the model fitted on all rows, below the pair it belongs to."""
     one, refit = record.one_se, record.refit
     proof = "proved" if refit.proved else f"not proved, objective in [{shown(refit.lower)}, {shown(refit.upper)}]"
     console.print()
@@ -180,7 +182,7 @@ def _print_coefficients(console: Console, record: Record) -> None:
 
 
 def _rule(one: OneSe, record: Record) -> str:
-    """The one-standard-error rule in words; one that is not settled counts only what is proved to be within."""
+    """State the one-standard-error rule; while errors are not all proved it counts only pairs proved to be within."""
     if not one.estimate:
         return "one-standard-error rule: the smallest tau, then the largest gamma, with a CV error"
     alone = (one.gamma, one.tau) == (record.gamma, record.tau)
@@ -189,14 +191,24 @@ def _rule(one: OneSe, record: Record) -> str:
 
 
 def print_model(console: Console, coefficients: Mapping[str, float], intercept: float) -> None:
-    """Print the coefficients of a model, in units of the file."""
+    """Print the coefficients of a model.
+
+    Parameters
+    ----------
+    console : rich.console.Console
+        Where to print.
+    coefficients : mapping of str to float
+        By the names of the features, in units of the file.
+    intercept : float
+        In units of the target.
+    """
     rows = [Row((name, shown(value))) for name, value in coefficients.items()]
     rows.append(Row(("(intercept)", shown(intercept)), "dim"))
     print_table(console, (Column("feature", text=True), Column("coefficient")), rows)
 
 
 def _legend(record: Record) -> list[str]:
-    """What the marks and words of the table mean, and what the work was."""
+    """Return lines that explain the marks of the table and say how much work was done."""
     cells = sum(row.folds for row in record.table)
     work = record.work
     lines = []
@@ -210,7 +222,14 @@ def _legend(record: Record) -> list[str]:
 
 
 def best_by_tau(rows: Iterable[TableRow], chosen: tuple[float, int]) -> list[TableRow]:
-    """For every tau the row with the least CV error, decided or estimated; the reported one goes first."""
+    """Return for every tau the row with the least CV error, decided or estimated; the reported pair for its own tau.
+
+    Parameters
+    ----------
+    rows : iterable of TableRow
+    chosen : (float, int)
+        gamma and tau of the reported pair.
+    """
     best: dict[int, TableRow] = {}
 
     def rank(row: TableRow) -> tuple[bool, float, float]:
@@ -247,9 +266,11 @@ def print_path(console: Console, record: PathRecord, brief: bool = False, full: 
     Parameters
     ----------
     console : rich.console.Console
+        Where to print.
     record : PathRecord
+        What was found.
     brief : bool
-        No work.
+        Do not say how much work was done.
     full : bool
         A table per gamma with every model; a single gamma has it anyway.
     """
@@ -281,7 +302,7 @@ def _print_models(console: Console, rows: list[PathRow]) -> None:
 
 
 def _print_subsets(console: Console, path: Iterable[PathRow]) -> None:
-    """A row for every subset of a tau that is the best at neighbouring gammas."""
+    """Print a row for each subset and the range of neighbouring gammas at which it is the best of its size."""
     lines = []
     for tau, of_tau in groupby(sorted(path, key=lambda row: (row.tau, row.gamma)), key=lambda row: row.tau):
         first = True
@@ -302,11 +323,13 @@ def print_verification(console: Console, report: VerifyReport, brief: bool = Fal
     Parameters
     ----------
     console : rich.console.Console
+        Where to print.
     report : VerifyReport
+        What `verify` found.
     brief : bool
-        Only the first and the last of these.
+        Only what could not be proved and what disagrees.
     full : bool
-        Every field that is bounded with its bound, not their number alone.
+        List every field that is bounded with its bound, not only their number.
     """
     if report.caveat:
         console.print(Text(report.caveat, "bold yellow"))

@@ -1,4 +1,4 @@
-"""The bounds of a run closing: a figure of its whole course, or an animation of it."""
+"""How the bounds of a run tightened over time: a figure of the whole run, or an animation."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from sparsecv_mio.errors import BadInput
 from sparsecv_mio.files import replacing
+from sparsecv_mio.report.figures import save
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -32,7 +33,12 @@ class Course:
 
     Attributes
     ----------
+    head : mapping
+        What the trace says once: method, gammas, taus.
+    moments : sequence of mapping
+        The m lines that follow, one for each moment.
     seconds, lower, upper : (m,) arrays
+        Time, and the bounds of the least CV error.
     low, high : (m, T) arrays
         Interval of every tau at its best gamma: least lower end, least upper end.
     estimate : (m, T) array
@@ -50,7 +56,7 @@ class Course:
 
     @classmethod
     def of(cls, head: Moment, moments: Sequence[Moment]) -> Course:
-        """Gather; the work of a line is done once."""
+        """Convert the lines of a trace to arrays."""
         taus, gammas = len(head["taus"]), head["gammas"]
         shape = (len(moments), 1 if gammas is None else len(gammas), taus)
         ends = np.array([[[a, _number(b)] for a, b in moment["pairs"]] for moment in moments], dtype=float)
@@ -66,7 +72,7 @@ class Course:
 
     @property
     def moving(self) -> bool:
-        """Whether gamma moves: the trace is a descent's."""
+        """Whether the trace is that of a descent, which moves gamma."""
         return self.head["gammas"] is None
 
     @property
@@ -76,7 +82,10 @@ class Course:
 
     @property
     def top(self) -> float:
-        """Upper end of the axes: the best value at a third of the height, unless everything is lower."""
+        """Upper end of the vertical axes.
+
+        The best value is then at about a third of the height, unless everything fits below that.
+        """
         last = self.upper[-1] if np.isfinite(self.upper[-1]) else float(self.low[-1].max()) or 1.0
         shown = self.estimate[-1] if self.estimated else self.high[-1]
         highest = float(np.max(shown[np.isfinite(shown)], initial=last))
@@ -92,8 +101,9 @@ def plot_trace(head: Moment, moments: Sequence[Moment], out: str) -> None:
 
     Parameters
     ----------
-    head, moments
-        From :func:`sparsecv_mio.search.observers.trace.read_trace`.
+    head : mapping
+    moments : sequence of mapping
+        Both from :func:`sparsecv_mio.search.observers.trace.read_trace`.
     out : str
         `.gif` for the animation; `.png`, `.svg` or `.pdf` for the figure.
 
@@ -109,16 +119,16 @@ def plot_trace(head: Moment, moments: Sequence[Moment], out: str) -> None:
 
     course = Course.of(head, moments)
     figure = Figure(figsize=(10.0, 4.2), layout="constrained")
-    with replacing(out, "figure") as temporary:
-        if ending == ".gif":
+    if ending == ".gif":
+        with replacing(out, "figure") as temporary:
             _animate(figure, course, temporary)
-        else:
-            _frame(figure, course, len(moments))
-            figure.savefig(temporary, dpi=150)
+    else:
+        _frame(figure, course, len(moments))
+        save(figure, out)
 
 
 def _animate(figure: Figure, course: Course, out: Path) -> None:
-    """Frames at even steps through the moments; the last one stays."""
+    """Write frames at even steps through the moments; the last one is shown longer."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from PIL import Image
 
@@ -151,7 +161,7 @@ def _frame(figure: Figure, course: Course, count: int) -> None:
 
 
 def _course(axes: Axes, course: Course, count: int) -> None:
-    """The bounds of the best CV error so far."""
+    """Draw the bounds of the least CV error over time."""
     t, low, high = course.seconds[:count], course.lower[:count], course.upper[:count]
     last = max(float(course.seconds[-1]), float(course.seconds[0]) + 1e-3)
     axes.set(xlim=(float(course.seconds[0]), last), xlabel="seconds", ylabel="CV error")
@@ -169,7 +179,7 @@ def _course(axes: Axes, course: Course, count: int) -> None:
 
 
 def _moves(axes: Axes, course: Course, count: int) -> None:
-    """What a descent gains: close up, a line where a move begins."""
+    """Enlarge the range in which a descent improved, with a vertical line where a move begins."""
     known = course.upper[np.isfinite(course.upper)]
     ends = (float(known.min()), float(known.max())) if len(known) else (0.0, course.top)
     room = 0.15 * (ends[1] - ends[0]) or 0.05 * ends[1] or 1.0
@@ -182,7 +192,7 @@ def _moves(axes: Axes, course: Course, count: int) -> None:
 
 
 def _taus(axes: Axes, course: Course, at: int) -> None:
-    """The interval of every tau, in front of the one that was known without branching."""
+    """Draw the interval of every tau, in front of the interval known before any branching."""
     from matplotlib.ticker import MaxNLocator
 
     taus, top = np.array(course.head["taus"]), course.top
@@ -200,7 +210,7 @@ def _taus(axes: Axes, course: Course, at: int) -> None:
         inside = np.where(high <= top, high, np.nan)
         axes.plot(taus, inside, "v" if few else "-", color=UPPER, markersize=4.5, label="upper bound")
         off = taus[high > top]
-        if len(off):  # an empty line that is not clipped would still be given room
+        if len(off):  # an empty line that is not clipped would still take room
             axes.plot(off, np.full(len(off), top), "^", color=UPPER, markersize=4.5, clip_on=False, alpha=0.5)
     axes.plot(taus, low, "^" if few else "-", color=LOWER, markersize=4.5, label="lower bound")
     values = course.estimate[at] if course.estimated else high

@@ -1,0 +1,167 @@
+"""Signatures: few parameters, each of them explained. Held by walking the syntax tree of every module."""
+
+from __future__ import annotations
+
+import ast
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+import sparsecv_mio
+
+MOST = 8  # parameters of a function; `self` is not counted
+EXPLAINED_FROM = 3  # a public function of so many parameters explains each
+
+# A command's parameters are its options; a kernel takes plain arrays.
+MANY_PARAMETERS = ("cli", "kernels")
+# Modules that are still to follow.
+TO_SHORTEN: tuple[str, ...] = ("bounds.cv_error", "fits", "oracles", "search")
+TO_EXPLAIN: tuple[str, ...] = (
+    "bounds", "certificate", "comparison", "data", "files", "fits", "formulation", "kernels", "oracles", "problem",
+    "search",
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Function:
+    """A function or method of the package."""
+
+    module: str  # dotted, without the package
+    owner: str  # the class it belongs to, or ""
+    name: str
+    parameters: tuple[str, ...]
+    doc: str
+    elsewhere: bool  # explained elsewhere: an overload, or a command, whose options have their help
+    bases: tuple[str, ...]
+
+    @property
+    def public(self) -> bool:
+        parts = [*self.module.split("."), self.owner, self.name]
+        return not any(part.startswith("_") for part in parts)
+
+    def inside(self, rooms: tuple[str, ...]) -> bool:
+        return any(self.module == room or self.module.startswith(room + ".") for room in rooms)
+
+    def __str__(self) -> str:
+        return ".".join(part for part in (self.module, self.owner, self.name) if part)
+
+
+def last_name(node: ast.expr) -> str:
+    node = node.value if isinstance(node, ast.Subscript) else node
+    node = node.func if isinstance(node, ast.Call) else node
+    return node.attr if isinstance(node, ast.Attribute) else node.id if isinstance(node, ast.Name) else ""
+
+
+def functions_of(tree: ast.Module, module: str) -> list[Function]:
+    """Functions of a module and methods of its classes; functions inside of functions are nobody's to call."""
+    found = []
+    for holder in (tree, *(node for node in tree.body if isinstance(node, ast.ClassDef))):
+        owner = holder.name if isinstance(holder, ast.ClassDef) else ""
+        bases = tuple(map(last_name, holder.bases)) if isinstance(holder, ast.ClassDef) else ()
+        for node in holder.body:
+            if not isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
+                continue
+            marks = {last_name(mark) for mark in node.decorator_list}
+            every = [*node.args.posonlyargs, *node.args.args, node.args.vararg, *node.args.kwonlyargs, node.args.kwarg]
+            names = [each.arg for each in every if each is not None]
+            names = names[1:] if owner and "staticmethod" not in marks else names
+            doc = ast.get_docstring(node) or ""
+            elsewhere = bool(marks & {"overload", "command"})
+            found.append(Function(module, owner, node.name, tuple(names), doc, elsewhere, bases))
+    return found
+
+
+def package() -> list[Function]:
+    root = Path(sparsecv_mio.__path__[0])
+    found = []
+    for path in sorted(root.rglob("*.py")):
+        parts = path.relative_to(root).with_suffix("").parts
+        module = ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+        found += functions_of(ast.parse(path.read_text(encoding="utf-8")), module)
+    return found
+
+
+FUNCTIONS = package()
+
+
+def explained(doc: str) -> set[str]:
+    """Names in the section `Parameters` of a docstring in numpydoc style."""
+    section = re.search(r"^Parameters\n-{10}\n(.*?)(?=^\w[\w ]*\n-{3,}\n|\Z)", doc, re.MULTILINE | re.DOTALL)
+    heads = re.findall(r"^(\S[^:\n]*)", section[1], re.MULTILINE) if section else []
+    return {name.strip().lstrip("*") for head in heads for name in head.split(",")}
+
+
+def docstring(function: Function, every: list[Function]) -> str:
+    """Its own, or that of the method of a base class which it implements."""
+    if function.doc or not function.owner:
+        return function.doc
+    inherited = [f for f in every if f.owner in function.bases and f.name == function.name]
+    return next((doc for doc in (docstring(f, every) for f in inherited) if doc), "")
+
+
+def unexplained(function: Function, every: list[Function]) -> list[str]:
+    if not function.public or function.elsewhere or len(function.parameters) < EXPLAINED_FROM:
+        return []
+    known = explained(docstring(function, every))
+    return [name for name in function.parameters if name not in known]
+
+
+def test_no_function_has_too_many_parameters() -> None:
+    assert len(FUNCTIONS) > 500
+    many = [f for f in FUNCTIONS if len(f.parameters) > MOST and not f.inside((*MANY_PARAMETERS, *TO_SHORTEN))]
+    assert not many, "\n".join(f"{f} takes {len(f.parameters)} parameters" for f in many)
+
+
+def test_every_parameter_is_explained() -> None:
+    held = [f for f in FUNCTIONS if not f.inside(TO_EXPLAIN)]
+    lines = [f"{f} does not explain {', '.join(names)}" for f in held if (names := unexplained(f, FUNCTIONS))]
+    assert not lines, "\n".join(lines)
+
+
+SAMPLE = '''
+class Base:
+    def said(self, a, b, c):
+        """Add.
+
+        Parameters
+        ----------
+        a, b : int
+            Two of them.
+        c
+            The third.
+
+        Returns
+        -------
+        int
+        """
+
+class Heir(Base):
+    def said(self, a, b, c): ...
+    def missing(self, a, b, *, c):
+        """Add."""
+    @staticmethod
+    def plain(a, b): ...
+
+def partly(a, b, *rest, **options):
+    """Add.
+
+    Parameters
+    ----------
+    a : int
+        The first.
+    *rest : int
+        The others.
+    """
+'''
+
+
+def test_what_is_missing_is_seen() -> None:
+    every = functions_of(ast.parse(SAMPLE), "sample")
+    found = {str(f): unexplained(f, every) for f in every}
+    assert found == {
+        "sample.partly": ["b", "options"],
+        "sample.Base.said": [],
+        "sample.Heir.said": [],
+        "sample.Heir.missing": ["a", "b", "c"],
+        "sample.Heir.plain": [],
+    }
