@@ -63,6 +63,11 @@ class SparseProblem:
         """Number of columns."""
         return int(self.c.shape[0])
 
+    @property
+    def rounding(self) -> float:
+        """Relative rounding error of moments added up over n rows, about: `(24 + 0.1 sqrt n)` ulps."""
+        return float((24.0 + 0.1 * np.sqrt(self.n)) * np.finfo(float).eps)
+
     @cached_property
     def penalty(self) -> FloatArray:
         """(q,) diagonal `lam * weight`; one so large that it could overflow leaves no coefficient either way."""

@@ -52,10 +52,13 @@ def _fit_support(
 ) -> _AllRows:
     """Fit by QR of the rows; of many rows from their moments, where those are at hand and accurate enough."""
     if problem is not None and data.n * len(support) > MANY_NUMBERS:
-        from sparsecv_mio.search.subproblem.held_out_fold import VALUE_RTOL, fit_from_moments
+        from sparsecv_mio.search.subproblem.held_out_fold import VALUE_RTOL
+        from sparsecv_mio.search.subproblem.moment_fits import fit_from_moments
 
-        beta, value, error = fit_from_moments(problem, support)
+        fit_by_moments = fit_from_moments(problem, [support])
+        value, error = float(fit_by_moments.value[0]), float(fit_by_moments.value_error[0])
         if error <= VALUE_RTOL * value:
+            beta = fit_by_moments.coefficients(0)
             return _AllRows(support, beta, value, error, problem.v_mean, problem.r_mean)
     fit = refit_rows(data, slice(0, data.n), support, gamma)
     v_mean = np.zeros(data.q)

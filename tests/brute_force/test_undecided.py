@@ -7,7 +7,7 @@ from bounds_problems import Case, random_case, some_folds, truth
 
 from sparsecv_mio.bounds.fold import FoldBounds
 from sparsecv_mio.problem.accumulate import training_moments
-from sparsecv_mio.search.subproblem.held_out_fold import HeldOutFold
+from sparsecv_mio.search.subproblem.fold_problem import FoldProblem
 from sparsecv_mio.search.subproblem.open_cells import held_out_intervals
 from sparsecv_mio.units import TIE_RTOL
 
@@ -17,7 +17,8 @@ def intervals(case: Case, seed: int) -> list[tuple[float, float, float, float, f
     weight = case.gamma / 2.0 * case.data.weight
     out = []
     for fold, moments in training_moments(case.data, case.folds, some_folds(case, 3)):
-        problem, rows = moments.problem(case.data, case.gamma), HeldOutFold(case.data, case.folds, fold, moments)
+        here = FoldProblem.of(case.data, case.folds, fold, moments).with_gamma(case.gamma)
+        problem, rows = here.problem, here.held_out
         taus = list(range(1, case.data.q))
         supports = [np.sort(case.rng.choice(case.data.q, tau, replace=False)) for tau in taus]
         if seed % 2:  # good incumbents instead of any
@@ -26,8 +27,8 @@ def intervals(case: Case, seed: int) -> list[tuple[float, float, float, float, f
             if search.form is not None:
                 supports = [np.flatnonzero(search.supports[tau]) for tau in taus]
         uppers = [problem.ridge(support)[1] * (1.0 + 1e-9) * (1.0 + TIE_RTOL) for support in supports]
-        sharp = held_out_intervals(problem, rows, taus, uppers, supports)
-        ball = held_out_intervals(problem, rows, taus, uppers, supports, relax=False)
+        sharp = held_out_intervals(here, taus, uppers, supports)
+        ball = held_out_intervals(here, taus, uppers, supports, relax=False)
         for tau, ends, plain in zip(taus, sharp, ball, strict=True):
             _, low, high = truth(case, fold, tau, weight)
             slack = 1e-9 * (high + rows.count * problem.yy / problem.n)
@@ -53,6 +54,6 @@ def test_an_unknown_level_leaves_the_cell_open() -> None:
     case = random_case(1)
     assert case is not None
     fold, moments = next(training_moments(case.data, case.folds))
-    rows = HeldOutFold(case.data, case.folds, fold, moments)
-    ends = held_out_intervals(moments.problem(case.data, 1.0), rows, [1], [np.inf], [np.array([0])])[0]
+    here = FoldProblem.of(case.data, case.folds, fold, moments)
+    ends = held_out_intervals(here, [1], [np.inf], [np.array([0])])[0]
     assert ends.lower == 0.0 and ends.upper == np.inf

@@ -7,9 +7,9 @@ import pytest
 
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.folds import make_folds
-from sparsecv_mio.formulation.outcome import Limits
 from sparsecv_mio.problem.problem import SparseProblem
 from sparsecv_mio.search.api import cross_validate
+from sparsecv_mio.search.state.deadline import Deadline
 from sparsecv_mio.search.subproblem import vendor_listing as vendor_cell
 from sparsecv_mio.search.subproblem.vendor_listing import VendorListing
 
@@ -29,7 +29,7 @@ def test_a_support_that_moments_cannot_fit_has_no_known_value() -> None:
 
 
 def test_it_is_no_point_to_cut_at() -> None:
-    cells = VendorListing("highs", Limits, lambda: False)
+    cells = VendorListing("highs", Deadline(None, None))
     cells.remember(far_from_the_origin(), np.array([0, 1]))
     assert len(cells.points) == 0
 

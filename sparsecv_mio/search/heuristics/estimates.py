@@ -23,7 +23,7 @@ from sparsecv_mio.search.options import Grid
 from sparsecv_mio.search.parallel import run_folds
 from sparsecv_mio.search.shared_tree.all_rows_supports import show
 from sparsecv_mio.search.state.cells import Index
-from sparsecv_mio.search.subproblem.held_out_fold import HeldOutFold
+from sparsecv_mio.search.subproblem.fold_problem import FoldProblem
 
 if TYPE_CHECKING:
     from sparsecv_mio.search.methods.rounds import CrossValidation
@@ -182,9 +182,8 @@ def sharpen(run: CrossValidation) -> None:
     if run.row_wise or not len(folds) or run.clock.expired():
         return
     for fold, moments in run.oracles.training_moments(folds.tolist()):
-        rows = HeldOutFold(run.data, run.folds, fold, moments)
         support = cells.pool.supports[cells.support[(*pair, fold)]]
-        fits = rows.refit(moments.problem(run.data, gamma), [support], gamma)
+        fits = FoldProblem.of(run.data, run.folds, fold, moments).with_gamma(gamma).refit([support])
         cells.rescore((*pair, fold), float(fits.held_out[0]), float(fits.value[0]))
         if run.clock.expired():
             break

@@ -54,11 +54,11 @@ def _visit(run: CrossValidation, pair: tuple[int, int], which: NDArray[np.int64]
     """The best support at hand and the bounds that hold without a proof, in some folds of a pair."""
     wanted = np.zeros(run.cells.nominal.shape[:2], dtype=bool)
     wanted[pair] = True
-    job = FoldSolver(run.data, run.folds, run.grid.gammas, run.grid.taus, run.full, run.cells, 0, lambda: True)
+    solver = FoldSolver(run.context, run.cells, run.best_by_gamma)
     for fold, moments in run.oracles.training_moments(which.tolist()):
         if run.clock.abandoned.is_set():
             break
-        job.run(fold, moments, wanted)
+        solver.bound(fold, moments, wanted)
 
 
 def _leave_out(run: CrossValidation, g: int, t: int) -> None:
@@ -67,7 +67,7 @@ def _leave_out(run: CrossValidation, g: int, t: int) -> None:
     full = LeaveOut(run.data, run.folds, run.all_rows, run.grid.taus, run.cells, run.threads)
     problem = full.base.with_gamma(float(run.grid.gammas[g]))
     support = run.full[g].cells[int(run.grid.taus[t])].support
-    listing = ListedSupports.of(problem, [support], [t], full.unit)
+    listing = ListedSupports.of(problem, [support], [t])
     number = run.cells.pool.number(support)
 
     def score(lo: int, hi: int) -> None:

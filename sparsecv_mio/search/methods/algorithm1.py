@@ -22,7 +22,6 @@ from sparsecv_mio.data.standard import StandardData
 from sparsecv_mio.errors import BackendUnavailable
 from sparsecv_mio.formulation.backends import get_backend
 from sparsecv_mio.formulation.backends.native.path import PathResult, solve_path
-from sparsecv_mio.formulation.outcome import Limits
 from sparsecv_mio.problem.accumulate import row_moments
 from sparsecv_mio.search.methods.rounds import CrossValidation, for_every_gamma
 from sparsecv_mio.search.observers.checkpoint import below
@@ -32,7 +31,8 @@ from sparsecv_mio.search.state.cells import State, Where
 from sparsecv_mio.search.state.deadline import Deadline
 from sparsecv_mio.search.state.stored import check_like
 from sparsecv_mio.search.subproblem.cell_solver import NATIVE, UNLIMITED, CellSolver
-from sparsecv_mio.search.subproblem.vendor_listing import VENDOR_GAP
+from sparsecv_mio.search.subproblem.fold_solver import FoldSolver
+from sparsecv_mio.search.subproblem.vendor_listing import VendorListing
 
 ONE_AT_A_TIME = frozenset({"scip"})  # solves on several threads ended the process with a segmentation fault
 
@@ -112,10 +112,8 @@ class OneByOne(CrossValidation):
                 raise BackendUnavailable(f"backend {self.backend} cannot be used: {usable.why}{hint}")
         self.all_rows = row_moments(self.data, slice(0, self.data.n))
         self.full = self.first_supports()
-        self.solver = CellSolver(
-            self.data, self.folds, self.grid.gammas, self.grid.taus, self.full, self.cells, self.clock.expired,
-            self.backend, self.limits, self.oracles, self.formulation,
-        )  # fmt: skip
+        vendor = VendorListing(self.backend, self.clock, self.formulation) if self.backend != NATIVE else None
+        self.solver = CellSolver(FoldSolver(self.context, self.cells, self.best_by_gamma, self.oracles), vendor)
 
     def first_supports(self) -> list[PathResult]:
         """Supports on all rows, by gamma: heuristic ones, but for what a first effort solves."""
@@ -140,20 +138,15 @@ class OneByOne(CrossValidation):
         assert self.solver is not None
         self.show_first_answers()
         for fold, moments in self.oracles.training_moments():
-            made = self.solver.store.keep(fold, moments)
+            self.solver.store.keep(fold, moments)
             for g in range(len(self.grid.gammas)):
-                self.solver.glance(fold, g, made)
+                self.solver.first_bounds(g, fold)
                 if self.clock.expired():
                     break
             if self.clock.expired():
                 break
         self.begun = not self.clock.expired()
         self._report()
-
-    def limits(self) -> Limits:
-        """What is left of the time, for the next MIO."""
-        left = max(self.clock.deadline - self.clock.began - self.clock.seconds, 0.0)
-        return Limits(gap=VENDOR_GAP, seconds=left, cancel=self.clock.stop)
 
     def all_folds(self) -> None:
         """Nothing: every cell is an MIO of its own."""
@@ -289,4 +282,4 @@ def bracket(run: OneByOne, gammas: NDArray[np.int64], taus: NDArray[np.int64]) -
     for (g, fold), best in found.items():
         here = [t for t in np.flatnonzero(wanted[g, :, fold]).tolist() if best[t] is not None]
         known = [support for t in here if (support := best[t]) is not None]
-        run.solver.take(int(gammas[g]), taus[here], fold, known, table.left[g, here, fold] == 0)
+        run.solver.try_supports(int(gammas[g]), taus[here], fold, known, table.left[g, here, fold] == 0)

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,16 +20,15 @@ from sparsecv_mio.data.standard import StandardData
 from sparsecv_mio.errors import BackendUnavailable
 from sparsecv_mio.formulation.backends import get_backend
 from sparsecv_mio.formulation.backends.native.path import PathCell, PathResult, solve_path
-from sparsecv_mio.formulation.outcome import Limits
 from sparsecv_mio.problem.accumulate import row_moments
 from sparsecv_mio.problem.problem import SparseProblem
 from sparsecv_mio.problem.refit import refit_rows
 from sparsecv_mio.search.methods.rounds import EFFORT_GROWTH, CrossValidation, for_every_gamma
 from sparsecv_mio.search.parallel import run_folds
-from sparsecv_mio.search.state.cells import CellTable, State, Where
-from sparsecv_mio.search.subproblem.fold_solver import FoldSolver
-from sparsecv_mio.search.subproblem.held_out_fold import HeldOutFold
-from sparsecv_mio.search.subproblem.vendor_listing import VENDOR_GAP, VendorListing
+from sparsecv_mio.search.state.cells import State, Where
+from sparsecv_mio.search.subproblem.cell_intervals import CellIntervals
+from sparsecv_mio.search.subproblem.fold_problem import FoldProblem
+from sparsecv_mio.search.subproblem.vendor_listing import VendorListing
 
 if TYPE_CHECKING:
     from sparsecv_mio.search.state.deadline import Deadline
@@ -75,16 +74,12 @@ class WideSearch(CrossValidation):
         self.threads = threads_for(self.data, 1 if backend in ALONE else self.threads)
         middle = len(self.grid.gammas) // 2
         self.order = sorted(range(len(self.grid.gammas)), key=lambda g: (abs(g - middle), g))
-        self.vendor = VendorListing(backend, self.limits, self.clock.expired, formulation)
+        self.vendor = VendorListing(backend, self.clock, formulation)
         shape = self.cells.final.shape
         self.looked, self.asked = np.zeros(shape, dtype=bool), np.zeros(shape, dtype=bool)
         self.left: dict[Where, IntArray] = {}
         self.largest: dict[int, float] = {}  # largest eigenvalue of a fold's products of rows, times gamma
         self.counting = threading.Lock()
-
-    def limits(self) -> Limits:
-        """What is left of the time, for the next MIO."""
-        return Limits(gap=VENDOR_GAP, seconds=self.clock.left, cancel=self.clock.stop)
 
     # -- its course -------------------------------------------------------------------------------------------------
 
@@ -256,14 +251,11 @@ class WideSearch(CrossValidation):
         columns, tau = self.left[where], int(self.grid.taus[t])
         small = self.data.only(columns)
         moments = row_moments(small, self.folds.train_rows(fold))
-        problem = moments.problem(small, float(self.grid.gammas[g]))
+        here = FoldProblem.of(small, self.folds, fold, moments, columns).with_gamma(float(self.grid.gammas[g]))
         starts = places(self.cells.pool.supports[self.cells.support[where]], columns)
-        result = self._solve(problem, tau, starts)
-        job = FoldSolver(
-            small, self.folds, self.grid.gammas, self.grid.taus, self.full,
-            cast(CellTable, Renamed(self.cells, columns)), self.effort, self.clock.expired,
-        )  # fmt: skip
-        job.settle(fold, g, np.array([t]), problem, HeldOutFold(small, self.folds, fold, moments), result)
+        result = self._solve(here.problem, tau, starts)
+        intervals = CellIntervals(self.context, self.cells, self.best_by_gamma)
+        intervals.settle(here, g, np.array([t]), result)
         with self.counting:
             self.nodes += result.nodes
             self.asked[where] |= len(columns) > tau
@@ -331,16 +323,3 @@ def threads_for(data: StandardData, threads: int) -> int:
     """Threads that may each hold copies of the rows."""
     each = 2 * 8 * data.n * data.q
     return max(1, min(threads, COPY_BYTES // max(each, 1)))
-
-
-class Renamed:
-    """The table of cells as a problem on some of the columns sees it."""
-
-    def __init__(self, cells: CellTable, columns: IntArray) -> None:
-        self.columns, self.table, self.pool = columns, cells, self
-        self.offer, self.settle = cells.offer, cells.settle
-        self.narrow, self.finish = cells.narrow, cells.finish
-
-    def number(self, support: IntArray) -> int:
-        """The number of a support in the pool of all columns."""
-        return self.table.pool.number(self.columns[support])

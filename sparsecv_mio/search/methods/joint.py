@@ -41,6 +41,7 @@ from sparsecv_mio.search.shared_tree.near_optimal import (
 )
 from sparsecv_mio.search.state.cells import PairBounds, Where
 from sparsecv_mio.search.subproblem.cell_solver import NATIVE
+from sparsecv_mio.search.subproblem.vendor_listing import limits_of
 
 Pair = tuple[int, int]
 
@@ -127,14 +128,14 @@ class JointSearch(OneByOne):
         """Refit the best supports on all rows in every fold, where they are not known yet."""
         assert self.solver is not None
         for fold, moments in self.oracles.training_moments():
-            made = self.solver.store.keep(fold, moments)
+            self.solver.store.keep(fold, moments)
             for g in gammas:
                 if self.clock.expired():
                     break
                 rows = np.flatnonzero(~np.isfinite(self.cells.nominal[g, :, fold]))
                 known = {tau: _unproved(cell) for tau, cell in self.full[g].cells.items()}
-                here = made.problem.with_gamma(float(self.grid.gammas[g]))
-                self.solver.settle(fold, g, rows, here, made.rows, PathResult(known, 0, False), relax=False)
+                here = self.solver.at(g, fold)
+                self.solver.intervals.settle(here, g, rows, PathResult(known, 0, False), relax=False)
             if self.clock.expired():
                 break
 
@@ -382,7 +383,7 @@ class JointSearch(OneByOne):
         full = self.listing(g)
         problem = full.problem
         outcome = get_backend(self.backend).solve(
-            problem, min(tau, problem.q), limits=self.limits(), formulation=self.formulation
+            problem, min(tau, problem.q), limits=limits_of(self.clock), formulation=self.formulation
         )
         return Listed((), max(outcome.lower, 0.0) - full.allowance), outcome.nodes
 

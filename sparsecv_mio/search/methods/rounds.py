@@ -27,6 +27,7 @@ from sparsecv_mio.search.shared_tree.engines import Engine, root_of, solve_all_f
 from sparsecv_mio.search.shared_tree.leave_out import LeaveOut
 from sparsecv_mio.search.shared_tree.tree_root import TreeRoot
 from sparsecv_mio.search.state.cells import CellTable, PairBounds, State, pair_bounds
+from sparsecv_mio.search.state.context import AllRows, Context
 from sparsecv_mio.search.state.deadline import Deadline
 from sparsecv_mio.search.state.stored import check_like, counts_of, within
 from sparsecv_mio.search.subproblem.fold_solver import FoldSolver
@@ -79,6 +80,18 @@ class CrossValidation:
         self.at_safe_point: Callable[[], None] | None = None
         self._reported = -np.inf
         self.watch: Callable[[], None] | None = None  # called with every report of progress
+
+    @property
+    def context(self) -> Context:
+        """What is asked, of which data, and by when."""
+        return Context(self.data, self.folds, self.grid, self.gap, self.clock, self.threads)
+
+    @property
+    def best_by_gamma(self) -> AllRows:
+        """The best supports found on all rows."""
+        made = AllRows(self.context)
+        made.best = self.full
+        return made
 
     def key(self) -> dict[str, Any]:
         """What must be the same for the run to be carried on."""
@@ -305,18 +318,14 @@ class CrossValidation:
             self.in_round = self.wanted()
             self.rest = np.flatnonzero(self.in_round.any(axis=(0, 1))).tolist()
         wanted = self.in_round
-        job = FoldSolver(
-            self.data, self.folds, self.grid.gammas, self.grid.taus, self.full, self.cells, self.effort,
-            self.clock.expired, self.oracles,
-        )  # fmt: skip
-        job.over = self.clock.expired
+        solver = FoldSolver(self.context, self.cells, self.best_by_gamma, self.oracles)
         while self.rest:
             # moments are made per visit: parts only where somebody stores the state between them
             size = max(8 * self.threads, self.folds.k // 16) if self.at_safe_point is not None else len(self.rest)
             which = self.rest[:size]
             for nodes in run_folds(
                 self.oracles.training_moments(which),
-                lambda fold, moments: job.run(fold, moments, wanted[:, :, fold]),
+                lambda fold, moments: solver.run(fold, moments, wanted[:, :, fold], self.effort),
                 min(self.threads, len(which)),
             ):
                 self.nodes += nodes

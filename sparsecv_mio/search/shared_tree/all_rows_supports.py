@@ -50,7 +50,7 @@ def show(root: TreeRoot, supports: Sequence[NDArray[np.int64]], place: Sequence[
     """Offer more supports, each for a row of tau, to every open cell of a gamma. O(n s^2) a support."""
     full, g, form = root.full, root.g, root.form
     first = len(root.supports)
-    listing = ListedSupports.of(root.problem, [*root.supports, *supports], [*root.place, *place], full.unit)
+    listing = ListedSupports.of(root.problem, [*root.supports, *supports], [*root.place, *place])
     numbers = full.numbers(listing)
 
     def write(lo: int, hi: int) -> None:
@@ -74,7 +74,7 @@ def lift(root: TreeRoot, t: int, supports: Sequence[NDArray[np.int64]], reach: f
     full, g, form = root.full, root.g, root.form
     first = len(root.supports)
     places = [*root.place, *[t] * len(supports)]
-    listing = ListedSupports.of(root.problem, [*root.supports, *supports], places, full.unit)
+    listing = ListedSupports.of(root.problem, [*root.supports, *supports], places)
     numbers = full.numbers(listing)
     blur = float(listing.blur_of(len(full.taus))[t])
     cells = full.cells

@@ -13,11 +13,11 @@ from sparsecv_mio.data.folds import FoldPlan
 from sparsecv_mio.data.standard import Intercept, StandardData
 from sparsecv_mio.formulation.backends.native.normal_form import NormalForm
 from sparsecv_mio.formulation.backends.native.path import PathResult
-from sparsecv_mio.kernels import held_out as refit_kernel
 from sparsecv_mio.kernels import leave_out
 from sparsecv_mio.problem.accumulate import Moments
 from sparsecv_mio.problem.problem import FloatArray, SparseProblem
 from sparsecv_mio.search.state.cells import CellTable
+from sparsecv_mio.search.subproblem.moment_fits import fit_from_moments
 from sparsecv_mio.units import TIE_RTOL
 
 IntArray = NDArray[np.int64]
@@ -63,31 +63,24 @@ class ListedSupports:
 
     @classmethod
     def of(
-        cls, problem: SparseProblem, supports: Sequence[IntArray], place: Sequence[int], unit: float
+        cls, problem: SparseProblem, supports: Sequence[IntArray], place: Sequence[int]
     ) -> ListedSupports:
         """Refit the supports on the full-data moments. O(s^3) each."""
-        k = len(supports)
-        sizes = np.array([len(s) for s in supports], dtype=np.int64)
-        top = max(int(sizes.max(initial=0)), 1)
-        table = np.zeros((k, top), dtype=np.int64)
-        for a, support in enumerate(supports):
-            table[a, : len(support)] = support
+        fits = fit_from_moments(problem, supports)
+        table, sizes = fits.table, fits.sizes
+        k, top = table.shape
         made = cls(
             supports=table,
             sizes=sizes,
             place=np.array(place, dtype=np.int64),
-            value=np.empty(k),
-            value_error=np.zeros(k),
-            beta=np.zeros((k, top)),
-            spread=np.zeros((k, top)),
+            value=fits.value,
+            value_error=fits.value_error,
+            beta=fits.beta,
+            spread=fits.spread,
             level=np.zeros(k),
             half=np.zeros((k, top, top)),
             blur=np.zeros(k),
         )
-        refit_kernel.refit_supports(
-            problem.Q, problem.c, problem.yy, problem.penalty, table, sizes, unit, made.beta, made.spread, made.value,
-            made.value_error,
-        )  # fmt: skip
         # rows are centred on rounded means
         lengths = np.sqrt(np.maximum(np.diag(problem.Q), 0.0) / problem.n)
         load = np.sqrt(problem.yy / problem.n) + (lengths[table] * np.abs(made.beta)).sum(axis=1)
@@ -143,7 +136,6 @@ class LeaveOut:
     ) -> None:
         self.data, self.folds, self.taus, self.cells, self.threads = data, folds, taus, cells, threads
         self.base = moments.problem(data, 1.0)
-        self.unit = (24.0 + 0.1 * np.sqrt(moments.n)) * np.finfo(float).eps
         self.named: Callable[[int, int], list[IntArray]] = nothing_named
         self.lift = 1.0 / moments.n if data.intercept is Intercept.FOLD else 0.0
         self.sorted_rows = bool(np.all(np.diff(folds.order) == 1))

@@ -113,7 +113,7 @@ def _decide(
             ours = np.array([listed(t, state.kept_mask[n]) if n >= 0 else -1 for n in found])
             winner[t, group] = ours[index.reshape(-1)]
             best[t, group], second[t, group] = state.best[t], state.second[t]
-    listing = ListedSupports.of(root.problem, supports, place, full.unit)
+    listing = ListedSupports.of(root.problem, supports, place)
     limit = np.where(winner >= 0, listing.value[np.maximum(winner, 0)], -np.inf)
     scores = full.score(listing, full.rows(0, full.folds.k), limit, np.minimum(root.eta, 0.9999))
     sure = scores.which == winner

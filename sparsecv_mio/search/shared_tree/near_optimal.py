@@ -86,11 +86,8 @@ def incumbents(solver: CellSolver, g: int, t: int, folds: IntArray) -> FloatArra
     """Certified values of the supports the cells hold, by fold: at least the optimum and all its ties."""
     values = np.empty(len(folds))
     for a, fold in enumerate(folds.tolist()):
-        made = solver.store.get(fold)
-        gamma = float(solver.gammas[g])
-        here = made.problem.with_gamma(gamma)
-        fits = made.rows.refit(here, [solver.cells.pool.supports[solver.cells.support[g, t, fold]]], gamma)
-        values[a] = _ceiling(fits)
+        support = solver.cells.pool.supports[solver.cells.support[g, t, fold]]
+        values[a] = _ceiling(solver.at(g, fold).refit([support]))
     return values
 
 
@@ -132,12 +129,10 @@ def apply_list(solver: CellSolver, g: int, t: int, folds: IntArray, listed: List
 def _tell(solver: CellSolver, where: Where, listed: Listed) -> None:
     g, _, fold = where
     cells = solver.cells
-    made = solver.store.get(fold)
-    gamma = float(solver.gammas[g])
-    here = made.problem.with_gamma(gamma)
+    here = solver.at(g, fold)
     known = cells.pool.supports[cells.support[where]]
     supports = [*listed.supports, known]
-    fits = made.rows.refit(here, supports, gamma)
+    fits = here.refit(supports)
     if not np.all(np.isfinite(fits.value_error)):
         return
     ubar = _ceiling(fits)
@@ -146,7 +141,7 @@ def _tell(solver: CellSolver, where: Where, listed: Listed) -> None:
     inside = np.flatnonzero(near[:-1])
     if len(inside) and outside > cells.upper[where]:
         optimal = [supports[i] for i in inside]
-        solver.decide(where, optimal, fits.at(inside), solver.negligible(here, made.rows), branched=True)
+        solver.intervals.decide(here, where, optimal, fits.at(inside), branched=True)
         return
     best = int(np.argmin(fits.value))
     least = float((fits.held_out - fits.held_out_error)[near].min())

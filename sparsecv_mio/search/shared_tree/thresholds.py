@@ -106,7 +106,7 @@ def _listing(
             if (t, np.sort(support).tobytes()) not in known:
                 supports.append(support)
                 place.append(t)
-    return ListedSupports.of(root.problem, supports, place, full.unit)
+    return ListedSupports.of(root.problem, supports, place)
 
 
 def _decide(full: LeaveOut, root: TreeRoot, listing: ListedSupports, limit: FloatArray, cover: FloatArray) -> int:

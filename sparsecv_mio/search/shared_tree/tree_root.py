@@ -33,7 +33,7 @@ class TreeRoot:
         self.supports, self.place = full.incumbents(best, wanted)
         more, at = full.proposed(g, wanted, self.supports)
         self.supports, self.place = self.supports + more, self.place + at
-        self.listed = ListedSupports.of(problem, self.supports, self.place, full.unit)
+        self.listed = ListedSupports.of(problem, self.supports, self.place)
         self._keep = len(full.taus) * full.folds.k <= KEPT_NUMBERS
         self._kept: dict[int, Scores] = {}
 

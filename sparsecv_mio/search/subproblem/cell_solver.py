@@ -1,160 +1,131 @@
-"""One cell (gamma, tau, fold) as one MIO, on any backend, and what its answer says of the held-out error."""
+"""One cell (gamma, tau, fold) as one mixed-integer problem, on any backend."""
 
 from __future__ import annotations
-
-import threading
-from collections import OrderedDict
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
-from functools import partial
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
-from sparsecv_mio.data.folds import FoldPlan
-from sparsecv_mio.data.standard import StandardData
 from sparsecv_mio.formulation.backends.native.path import PathResult
-from sparsecv_mio.formulation.outcome import Limits
-from sparsecv_mio.problem.accumulate import Moments, training_moments
-from sparsecv_mio.problem.problem import FloatArray, SparseProblem
-from sparsecv_mio.search.state.cells import CellTable, Where
+from sparsecv_mio.problem.problem import SparseProblem
+from sparsecv_mio.search.state.cells import Where
+from sparsecv_mio.search.subproblem.fold_problem import FoldProblem, FoldStore
 from sparsecv_mio.search.subproblem.fold_solver import FoldSolver
-from sparsecv_mio.search.subproblem.held_out_fold import HeldOutFold
 from sparsecv_mio.search.subproblem.vendor_listing import VendorListing
 
-if TYPE_CHECKING:
-    from sparsecv_mio.search.accelerators import Accelerators
-
 IntArray = NDArray[np.int64]
-Source = Callable[[Sequence[int]], Iterator[tuple[int, Moments]]]
 NATIVE = "native"
 UNLIMITED = 1 << 62
-NEAR_TIES_NODES = 1 << 20  # of our own trees, where a vendor leaves near ties
-STORE_BYTES = 1 << 28
+NEAR_TIES_NODES = 1 << 20  # of our own trees, where a vendor's solver leaves near ties
 
 
-@dataclass(frozen=True, eq=False)
-class Fold:
-    """What every (gamma, tau) of a fold shares."""
+class CellSolver:
+    """Solves cells one at a time and writes what is found into the table. Safe to use from several threads.
 
-    problem: SparseProblem
-    rows: HeldOutFold
+    Parameters
+    ----------
+    fold_solver : FoldSolver
+        Solves by our own trees; its table is the one written.
+    vendor : VendorListing, optional
+        Solves in place of our own trees.
 
+    Attributes
+    ----------
+    intervals : CellIntervals
+        Those of `fold_solver`.
+    store : FoldStore
+        Folds at gamma 1.
+    """
 
-class FoldStore:
-    """Folds in the order of their last use, as many as fit into `STORE_BYTES`. Safe to use from several threads."""
+    def __init__(self, fold_solver: FoldSolver, vendor: VendorListing | None = None) -> None:
+        self.fold_solver, self.vendor = fold_solver, vendor
+        self.context, self.cells = fold_solver.context, fold_solver.cells
+        self.intervals = fold_solver.intervals
+        self.store = FoldStore(self.context.data, self.context.folds, fold_solver.accelerators.training_moments)
 
-    def __init__(self, data: StandardData, folds: FoldPlan, source: Source) -> None:
-        self.data, self.folds, self.source = data, folds, source
-        self.room = max(2, STORE_BYTES // (24 * (data.q + 1) ** 2 + 1))
-        self.held: OrderedDict[int, Fold] = OrderedDict()
-        self.lock = threading.Lock()
+    def at(self, g: int, fold: int) -> FoldProblem:
+        """Return a fold at gamma number `g` of the grid. O(n q^2) where the store does not hold it."""
+        return self.fold_solver.at_gamma(self.store.get(fold), g)
 
-    def get(self, fold: int) -> Fold:
-        """Moments and held-out rows of a fold; O(n q^2) when it is not at hand."""
-        with self.lock:
-            if fold in self.held:
-                self.held.move_to_end(fold)
-                return self.held[fold]
-        _, moments = next(self.source([fold]))  # by the same additions as for all folds: to the last bit the same
-        return self.keep(fold, moments)
+    def first_bounds(self, g: int, fold: int) -> None:
+        """Give every tau of a fold and gamma an incumbent, and its interval the bounds that hold without branching."""
+        here, which = self.at(g, fold), np.arange(len(self.context.grid.taus))
+        result = self.fold_solver.branch_and_bound(here, g, which, self.fold_solver.best_on_all_rows(g), 0)
+        self.intervals.settle(here, g, which, result, relax=False)
 
-    def keep(self, fold: int, moments: Moments) -> Fold:
-        """Make a fold from its training moments, and hold it."""
-        made = Fold(moments.problem(self.data, 1.0), HeldOutFold(self.data, self.folds, fold, moments))
-        with self.lock:
-            self.held[fold] = made
-            while len(self.held) > self.room:
-                self.held.popitem(last=False)
-        return made
-
-
-class CellSolver(FoldSolver):
-    """Solves cells one at a time and writes what they say into the table."""
-
-    def __init__(
-        self,
-        data: StandardData,
-        folds: FoldPlan,
-        gammas: FloatArray,
-        taus: IntArray,
-        full: Sequence[PathResult],
-        cells: CellTable,
-        expired: Callable[[], bool],
-        backend: str,
-        limits: Callable[[], Limits],
-        oracles: Accelerators | None = None,
-        formulation: str | None = None,
+    def try_supports(
+        self, g: int, which: IntArray, fold: int, supports: list[IntArray], only: NDArray[np.bool_]
     ) -> None:
-        super().__init__(data, folds, gammas, taus, full, cells, UNLIMITED, expired, oracles)
-        self.backend = backend
-        self.vendor = VendorListing(backend, limits, expired, formulation)
-        source = oracles.training_moments if oracles is not None else partial(training_moments, data, folds)
-        self.store = FoldStore(data, folds, source)
+        """Refit one support for each of some tau of a fold and offer it to its cell.
 
-    def glance(self, fold: int, g: int, made: Fold) -> None:
-        """Heuristic incumbents and root bounds of every tau, no branching."""
-        here = made.problem.with_gamma(float(self.gammas[g]))
-        first = [cell.support for cell in self.full[g].cells.values()]
-        result = self.trees(here, fold, g, self.taus.tolist(), first, 0)
-        self.settle(fold, g, np.arange(len(self.taus)), here, made.rows, result, relax=False)
-
-    def take(self, g: int, taus: IntArray, fold: int, supports: list[IntArray], only: NDArray[np.bool_]) -> None:
-        """Refit a support for each of some rows of tau of a fold, and show it.
-
-        Cells where it is the `only` one, as no other can be optimal or tied by what the caller has proved, are decided.
+        Parameters
+        ----------
+        g : int
+        which : (m,) int array
+            Numbers of the tau in the grid.
+        fold : int
+        supports : list of m int arrays
+        only : (m,) bool array
+            Whether the caller has proved that no other support of the cell is optimal or tied: such a cell is decided.
         """
-        made = self.store.get(fold)
-        gamma = float(self.gammas[g])
-        here = made.problem.with_gamma(gamma)
-        fits = made.rows.refit(here, supports, gamma)
-        negligible = self.negligible(here, made.rows)
+        here = self.at(g, fold)
+        fits = here.refit(supports)
         numbers = np.array([self.cells.pool.number(support) for support in supports], dtype=np.int32)
-        self.cells.offer((g, taus, fold), numbers, fits.held_out, fits.value)
-        for at in np.flatnonzero(only & np.isfinite(fits.value_error)).tolist():
-            which = slice(at, at + 1)
-            self.decide((g, int(taus[at]), fold), supports[which], fits.at(which), negligible, branched=False)
+        self.cells.offer((g, which, fold), numbers, fits.held_out, fits.value)
+        for i in np.flatnonzero(only & np.isfinite(fits.value_error)).tolist():
+            one = slice(i, i + 1)
+            self.intervals.decide(here, (g, int(which[i]), fold), supports[one], fits.at(one), branched=False)
 
-    def solve(self, where: Where, first: list[IntArray], effort: int = UNLIMITED) -> int:
-        """Hand one cell to branch-and-bound, supports to start from given; returns the nodes."""
+    def solve(self, where: Where, starts: list[IntArray], effort: int = UNLIMITED) -> int:
+        """Hand one cell to branch-and-bound.
+
+        Parameters
+        ----------
+        where : gamma, tau, fold
+        starts : list of int arrays
+            Supports to try first.
+        effort : int
+            Nodes of our own trees that it may cost.
+
+        Returns
+        -------
+        int
+            Nodes spent; 0 where no work can change the cell any more.
+        """
         g, t, fold = where
-        if self.cells.final[where]:  # decided since it was picked, or at the first look
+        if self.cells.final[where]:
             return 0
-        made, tau = self.store.get(fold), int(self.taus[t])
-        here = made.problem.with_gamma(float(self.gammas[g]))
-        if self.backend == NATIVE:
-            result = self.trees(here, fold, g, [tau], first, effort)
+        here, which = self.at(g, fold), np.array([t])
+        if self.vendor is None:
+            result = self.fold_solver.branch_and_bound(here, g, which, starts, effort)
         else:
-            result = self._by_vendor(here, g, tau, fold, first)
-        self.settle(fold, g, np.array([t]), here, made.rows, result)
+            result = self._by_vendor(self.vendor, here, where, starts)
+        self.intervals.settle(here, g, which, result)
         return result.nodes
 
-    def _by_vendor(self, problem: SparseProblem, g: int, tau: int, fold: int, first: list[IntArray]) -> PathResult:
-        """A vendor's answer; near ties that it cannot tell apart are listed by our own trees."""
+    def _by_vendor(self, vendor: VendorListing, here: FoldProblem, where: Where, starts: list[IntArray]) -> PathResult:
+        """Answer of a vendor's solver; near ties that it cannot tell apart are listed by our own trees."""
+        g, t, fold = where
+        tau = int(self.context.grid.taus[t])
 
         def solved(problem: SparseProblem, taus: list[int], starts: list[IntArray]) -> PathResult:
-            return self.vendor.solve(problem, taus[0], starts)
+            return vendor.solve(problem, taus[0], starts)
 
-        if self.oracles is None:
-            result = solved(problem, [tau], first)
-        else:
-            first = self.oracles.named(g, tau, fold) + first
-            result = self.oracles.solve(problem, g, [tau], first, solved, dear=True, restrict=False)
+        accelerators = self.fold_solver.accelerators
+        starts = accelerators.named(g, tau, fold) + starts
+        result = accelerators.solve(here.problem, g, [tau], starts, solved, dear=True, restrict=False)
         cell = result.cells[tau]
         if cell.complete or not result.finished:
             return result
-        own = self.trees(problem, fold, g, [tau], [cell.support, *first], NEAR_TIES_NODES)
+        own = self.fold_solver.branch_and_bound(here, g, np.array([t]), [cell.support, *starts], NEAR_TIES_NODES)
         return PathResult(own.cells, result.nodes + own.nodes, own.finished)
 
     def starts(self, where: Where) -> list[IntArray]:
         """Supports known for the cell, for its neighbours in tau and gamma, and for the next folds at the same pair."""
-        g, t, fold = where
         table = self.cells.support
         numbers = [int(table[where])]
-        for dg, dt, df in ((0, 1, 0), (0, -1, 0), (1, 0, 0), (-1, 0, 0), (0, 0, 1), (0, 0, -1)):
-            a, b, c = g + dg, t + dt, fold + df
-            if 0 <= a < table.shape[0] and 0 <= b < table.shape[1] and 0 <= c < table.shape[2]:
-                numbers.append(int(table[a, b, c]))
-        near = [self.cells.pool.supports[number] for number in dict.fromkeys(numbers)]
-        return near + [cell.support for cell in self.full[g].cells.values()]
+        for step in ((0, 1, 0), (0, -1, 0), (1, 0, 0), (-1, 0, 0), (0, 0, 1), (0, 0, -1)):
+            near = tuple(place + by for place, by in zip(where, step, strict=True))
+            if all(0 <= place < size for place, size in zip(near, table.shape, strict=True)):
+                numbers.append(int(table[near]))
+        known = [self.cells.pool.supports[number] for number in dict.fromkeys(numbers)]
+        return known + self.fold_solver.best_on_all_rows(where[0])

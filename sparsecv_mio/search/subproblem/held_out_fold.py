@@ -14,6 +14,7 @@ from sparsecv_mio.kernels import held_out as kernel
 from sparsecv_mio.problem.accumulate import Moments, row_moments
 from sparsecv_mio.problem.problem import FloatArray, SparseProblem
 from sparsecv_mio.problem.refit import refit_rows
+from sparsecv_mio.search.subproblem.moment_fits import fit_from_moments
 
 IntArray = NDArray[np.int64]
 
@@ -43,7 +44,7 @@ class HeldOutFold:
         self.data, self.folds, self.fold = data, folds, fold
         rows = folds.test_rows(fold)
         mean = training.problem(data, 1.0)
-        self.unit = (24.0 + 0.1 * np.sqrt(training.n)) * np.finfo(float).eps
+        self.unit = mean.rounding
         self.count = len(rows)
         self.level = np.zeros(data.q + 1)
         if data.intercept is Intercept.FOLD:
@@ -63,43 +64,34 @@ class HeldOutFold:
             self.V = np.ascontiguousarray(V - mean.v_mean)
             self.r = np.asarray(r - mean.r_mean, dtype=float)
 
-    def refit(self, problem: SparseProblem, supports: Sequence[IntArray], gamma: float) -> Refits:
+    def refit(self, problem: SparseProblem, supports: Sequence[IntArray]) -> Refits:
         """Fit each support on the training rows and score it on the rows left out.
 
         From moments first, with error bounds; where those are too wide, from the rows by QR. O(s^3 + rows s) a support.
+
+        Parameters
+        ----------
+        problem : SparseProblem
+            Training rows at the gamma in question.
+        supports : sequence of k int arrays
+
+        Returns
+        -------
+        Refits
         """
-        k = len(supports)
-        sizes = np.array([len(s) for s in supports], dtype=np.int64)
-        table = np.zeros((k, max(int(sizes.max(initial=0)), 1)), dtype=np.int64)
-        for r, support in enumerate(supports):
-            table[r, : len(support)] = support
-        beta, spread = np.zeros(table.shape), np.zeros(table.shape)
-        fits = Refits(np.empty(k), np.empty(k), np.empty(k), np.empty(k))
-        kernel.refit_supports(
-            problem.Q,
-            problem.c,
-            problem.yy,
-            problem.penalty,
-            table,
-            sizes,
-            self.unit,
-            beta,
-            spread,
-            fits.value,
-            fits.value_error,
-        )
+        k, made = len(supports), fit_from_moments(problem, supports)
+        held_out, error = np.empty(k), np.empty(k)
+        fitted = made.table, made.sizes, made.beta, made.spread
         if self.by_moments:
             kernel.held_out_moments(
-                self.Q, self.c, self.yy, self.count, self.level, table, sizes, beta, spread, self.unit, fits.held_out,
-                fits.held_out_error,
-            )  # fmt: skip
-        else:
-            kernel.held_out_rows(
-                self.V, self.r, self.level, table, sizes, beta, spread, fits.held_out, fits.held_out_error
+                self.Q, self.c, self.yy, self.count, self.level, *fitted, self.unit, held_out, error
             )
+        else:
+            kernel.held_out_rows(self.V, self.r, self.level, *fitted, held_out, error)
+        fits = Refits(made.value, made.value_error, held_out, error)
         poor = ~(fits.value_error <= VALUE_RTOL * fits.value) | ~(fits.held_out_error <= ERROR_RTOL * fits.held_out)
         for place in np.flatnonzero(poor).tolist():
-            self._from_rows(fits, place, np.asarray(supports[place], dtype=np.int64), gamma)
+            self._from_rows(fits, place, np.asarray(supports[place], dtype=np.int64), 2.0 * problem.lam)
         return fits
 
     def _from_rows(self, fits: Refits, r: int, support: IntArray, gamma: float) -> None:
@@ -113,17 +105,3 @@ class HeldOutFold:
         held_out, rounding = fit.held_out(self.data, self.folds.test_rows(self.fold))
         if not fits.held_out_error[r] <= rounding:
             fits.held_out[r], fits.held_out_error[r] = held_out, rounding
-
-
-def fit_from_moments(problem: SparseProblem, support: IntArray) -> tuple[FloatArray, float, float]:
-    """Coefficients, f and a bound on its rounding for one support, from moments alone. O(s^3)."""
-    sizes = np.array([len(support)], dtype=np.int64)
-    table = np.zeros((1, max(len(support), 1)), dtype=np.int64)
-    table[0, : len(support)] = support
-    beta, spread = np.zeros(table.shape), np.zeros(table.shape)
-    value, error = np.empty(1), np.empty(1)
-    unit = (24.0 + 0.1 * np.sqrt(problem.n)) * np.finfo(float).eps
-    kernel.refit_supports(
-        problem.Q, problem.c, problem.yy, problem.penalty, table, sizes, unit, beta, spread, value, error
-    )
-    return beta[0, : len(support)].copy(), float(value[0]), float(error[0])

@@ -18,6 +18,7 @@ from scipy.linalg import cho_solve, cholesky, eigh, solve_triangular
 
 from sparsecv_mio.bounds.fold import FoldBounds
 from sparsecv_mio.problem.problem import FloatArray, SparseProblem
+from sparsecv_mio.search.subproblem.fold_problem import FoldProblem
 from sparsecv_mio.search.subproblem.held_out_fold import HeldOutFold
 from sparsecv_mio.units import Interval
 
@@ -26,8 +27,7 @@ RELAXED_COLUMNS = 300  # columns beyond which the relaxations of a fold cost mor
 
 
 def held_out_intervals(
-    problem: SparseProblem,
-    rows: HeldOutFold,
+    here: FoldProblem,
     taus: Sequence[int],
     uppers: Sequence[float],
     supports: Sequence[NDArray[np.int64]],
@@ -37,10 +37,7 @@ def held_out_intervals(
 
     Parameters
     ----------
-    problem : SparseProblem
-        Training rows.
-    rows : HeldOutFold
-        Rows left out.
+    here : FoldProblem
     taus : sequence of int
     uppers, supports : sequences
         For each tau a value, ties included, that f of every optimum is below, and the support it comes from.
@@ -53,6 +50,7 @@ def held_out_intervals(
     list of Interval
         Squared standard units.
     """
+    problem, rows = here.problem, here.held_out
     found = [Interval(0.0, np.inf)] * len(taus)
     if problem.q <= BALL_COLUMNS:
         ball = RidgeBall(problem, rows)

@@ -17,7 +17,6 @@ The enhancements of the paper's appendix are passed in as data (theory section 6
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,7 +29,8 @@ from sparsecv_mio.formulation.backends.native.path import PathCell, PathResult
 from sparsecv_mio.formulation.constraints import SideConstraints
 from sparsecv_mio.formulation.outcome import Advice, Limits, Start, Stop
 from sparsecv_mio.problem.problem import FloatArray, SparseProblem
-from sparsecv_mio.search.subproblem.held_out_fold import fit_from_moments
+from sparsecv_mio.search.state.deadline import Deadline
+from sparsecv_mio.search.subproblem.moment_fits import fit_from_moments
 from sparsecv_mio.units import KEEP_RTOL, TIE_RTOL
 
 IntArray = NDArray[np.int64]
@@ -41,15 +41,18 @@ SHARED_POINTS = 8  # coefficients of earlier cells whose cuts come first
 RELAXED_COLUMNS = 500  # beyond, a relaxation by moments costs more than it is worth here
 
 
+def limits_of(deadline: Deadline) -> Limits:
+    """Return what is left of the time of a search, as limits of the next solve."""
+    return Limits(gap=VENDOR_GAP, seconds=deadline.left, cancel=deadline.stop)
+
+
 class VendorListing:
     """Solves cells by a backend and remembers the coefficients it met.
 
     Parameters
     ----------
     backend : str
-    limits : callable
-        What is left of the time, asked before each solve.
-    expired : callable
+    deadline : Deadline
     formulation : str, optional
         Which of the backend's models, `benders` for one; its first by default.
     """
@@ -57,11 +60,10 @@ class VendorListing:
     def __init__(
         self,
         backend: str,
-        limits: Callable[[], Limits],
-        expired: Callable[[], bool],
+        deadline: Deadline,
         formulation: str | None = None,
     ) -> None:
-        self.backend, self.limits, self.expired, self.formulation = backend, limits, expired, formulation
+        self.backend, self.deadline, self.formulation = backend, deadline, formulation
         self.points: deque[FloatArray] = deque(maxlen=SHARED_POINTS)
 
     def solve(self, problem: SparseProblem, tau: int, first: list[IntArray]) -> PathResult:
@@ -79,14 +81,14 @@ class VendorListing:
         dropped = np.union1d(dropped, constant)
         found: list[IntArray] = []
         nodes, lower, complete = 0, 0.0, False
-        while len(found) <= MOST_EXCLUDED and not self.expired() and not complete:
+        while len(found) <= MOST_EXCLUDED and not self.deadline.expired() and not complete:
             allowed = SideConstraints(
                 forced_in=tuple(inside.tolist()),
                 forced_out=tuple(dropped.tolist()),
                 at_most=tuple((size - 1, tuple(s.tolist())) for s in found),
             )
             outcome = get_backend(self.backend).solve(
-                problem, size, start=start, limits=self.limits(), constraints=allowed, advice=advice,
+                problem, size, start=start, limits=limits_of(self.deadline), constraints=allowed, advice=advice,
                 formulation=self.formulation,
             )  # fmt: skip
             start, advice = None, Advice(points=advice.points)
@@ -106,7 +108,7 @@ class VendorListing:
             known_best = np.array(min(fits)[1] if fits else (), dtype=np.int64)
             return PathResult({tau: _as_cell(problem, tau, [known_best], 0.0, False)}, nodes, False)
         self.remember(problem, found[0])
-        return PathResult({tau: _as_cell(problem, tau, found, lower, complete)}, nodes, finished=not self.expired())
+        return PathResult({tau: _as_cell(problem, tau, found, lower, complete)}, nodes, not self.deadline.expired())
 
     @staticmethod
     def relaxation(problem: SparseProblem, size: int) -> Relaxation | None:
@@ -142,8 +144,8 @@ class VendorListing:
 
 def _value(problem: SparseProblem, support: IntArray) -> float:
     """At least f of a support, by the rounding of its moments; +inf (unknown) where they have lost their digits."""
-    _, value, error = fit_from_moments(problem, support)
-    value += error
+    fit = fit_from_moments(problem, [support])
+    value = float(fit.value[0]) + float(fit.value_error[0])
     return value if -slack(problem) <= value <= problem.yy + slack(problem) else float("inf")
 
 

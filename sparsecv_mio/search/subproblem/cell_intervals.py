@@ -1,0 +1,169 @@
+"""From what branch-and-bound says of a cell (gamma, tau, fold) to a certified interval of its held-out error.
+
+Branch-and-bound says one of two things of the training problem of a cell.
+
+* *All candidates are known*: a list holds every support that can be optimal. Each is refitted; those whose training
+  objective is least, or tied with the least within the rounding of the refits, are the optimal ones, and their
+  held-out errors, with the rounding of each, span the interval. The cell is decided.
+* *Only an incumbent is known*, with training objective at most `u`: the error is bounded by the facts that hold for
+  every b with `f(b) <= u` (:mod:`sparsecv_mio.search.subproblem.open_cells`).
+
+A cell is left undecided, too, where the refits are so inaccurate that knowing the support says little of the error, or
+disagree with the values that the tree pruned by.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sparsecv_mio.formulation.backends.native.cell import PathCell, PathResult
+from sparsecv_mio.search.state.cells import CellTable, Where
+from sparsecv_mio.search.state.context import AllRows, Context
+from sparsecv_mio.search.subproblem.fold_problem import FoldProblem
+from sparsecv_mio.search.subproblem.held_out_fold import Refits
+from sparsecv_mio.search.subproblem.open_cells import held_out_intervals
+from sparsecv_mio.units import TIE_RTOL
+
+IntArray = NDArray[np.int64]
+
+WORST_ROUNDING = 1e-5  # of a held-out error, beyond which knowing the support does not decide a cell
+RELAXED_AFTER_LIMIT = 0.15  # seconds after the limit in which undecided cells are still bounded by relaxations
+
+
+@dataclass(frozen=True, eq=False)
+class Incumbent:
+    """Best support known of an undecided cell, and a value at least f of every optimum, ties included."""
+
+    t: int
+    support: IntArray
+    upper: float
+
+
+class CellIntervals:
+    """Turns outcomes of branch-and-bound into intervals and writes them.
+
+    Parameters
+    ----------
+    context : Context
+    cells : CellTable
+        Written for the fold at hand only, so that folds may be worked on in several threads.
+    all_rows : AllRows
+        Lower bounds on all rows, for the training-loss bound.
+    """
+
+    def __init__(self, context: Context, cells: CellTable, all_rows: AllRows) -> None:
+        self.context, self.cells, self.all_rows = context, cells, all_rows
+        self._limit_seen: float | None = None  # when the limit was first seen to have passed
+
+    def settle(self, here: FoldProblem, g: int, which: IntArray, result: PathResult, relax: bool = True) -> None:
+        """Turn the outcome of branch-and-bound for some tau of a fold and gamma into intervals.
+
+        Parameters
+        ----------
+        here : FoldProblem
+            The fold at gamma number `g` of the grid.
+        g : int
+        which : (m,) int array
+            Numbers, in the grid, of the tau in question.
+        result : PathResult
+            Has a cell for each of them.
+        relax : bool
+            Whether cells that are not decided may be bounded by relaxations.
+        """
+        found = [result.cells[int(self.context.grid.taus[t])] for t in which]
+        listed = [list(cell.candidates) if cell.complete else [cell.support] for cell in found]
+        supports = [support for some in listed for support in some]
+        ends = np.cumsum([len(some) for some in listed]).tolist()
+        fits = here.refit(supports)
+        undecided: list[Incumbent] = []
+        for t, cell, some, end in zip(which.tolist(), found, listed, ends, strict=True):
+            mine, where = fits.at(slice(end - len(some), end)), (g, t, here.fold)
+            if cell.complete and _agree(mine, cell):
+                self.decide(here, where, some, mine, cell.branched)
+            else:
+                undecided.append(self._offer_best(here, where, some, mine, cell.complete))
+                self.cells.finish(where, cell.branched, result.finished)
+        if undecided:
+            self._bound(here, g, undecided, relax)
+
+    def _offer_best(
+        self, here: FoldProblem, where: Where, supports: list[IntArray], fits: Refits, complete: bool
+    ) -> Incumbent:
+        """Offer the best support of a cell to the table."""
+        values = fits.value + fits.value_error
+        upper = float(values.min() if complete else values[0]) * (1.0 + TIE_RTOL)  # a tied optimum may lie that high
+        best = int(np.argmin(fits.value))
+        self.cells.offer(where, self._number(here, supports[best]), float(fits.held_out[best]), float(fits.value[best]))
+        return Incumbent(where[1], supports[best], upper)
+
+    def _bound(self, here: FoldProblem, g: int, undecided: list[Incumbent], relax: bool) -> None:
+        """Bound the held-out errors of cells of which only an incumbent is known."""
+        sizes = [int(self.context.grid.taus[one.t]) for one in undecided]
+        uppers = [one.upper for one in undecided]
+        relax = relax and self._time_to_relax()
+        intervals = held_out_intervals(here, sizes, uppers, [one.support for one in undecided], relax)
+        on_all_rows = np.array([self.all_rows.best[g].cells[size].lower for size in sizes])
+        part = (g, np.array([one.t for one in undecided]), here.fold)
+        self.cells.narrow(part, on_all_rows - np.array(uppers), np.inf)
+        self.cells.narrow(part, [one.lower for one in intervals], [one.upper for one in intervals])
+
+    def _time_to_relax(self) -> bool:
+        """Whether the limit has not passed, or was first seen to have passed a short time ago."""
+        if not self.context.deadline.expired():
+            return True
+        now = time.monotonic()
+        if self._limit_seen is None:
+            self._limit_seen = now
+        return now - self._limit_seen < RELAXED_AFTER_LIMIT
+
+    def decide(self, here: FoldProblem, where: Where, supports: list[IntArray], fits: Refits, branched: bool) -> None:
+        """Decide a cell by supports among which every optimal one is, unless its error is too inaccurate for that.
+
+        Parameters
+        ----------
+        here : FoldProblem
+            The fold at the gamma of the cell.
+        where : gamma, tau, fold
+        supports : list of int arrays
+            Columns of `here.problem`.
+        fits : Refits
+            Their refits, with finite error bounds.
+        branched : bool
+            Whether a tree was needed.
+        """
+        value, error = fits.value, fits.value_error
+        best = int(np.argmin(value))
+        tied = np.flatnonzero(value - error <= value[best] * (1.0 + TIE_RTOL) + error[best])
+        supports = [supports[int(i)] for i in tied]
+        held, slip = fits.held_out[tied], fits.held_out_error[tied]
+        if not np.all(slip <= WORST_ROUNDING * held + here.negligible):
+            self.cells.narrow(where, max(float((held - slip).min()), 0.0), float((held + slip).max()))
+            self.cells.offer(where, self._number(here, supports[0]), float(held[0]), float(value[tied[0]]))
+            self.cells.finish(where)
+            return
+        first = min(range(len(supports)), key=lambda i: tuple(np.sort(supports[i]).tolist()))
+        self.cells.settle(
+            where,
+            support=self._number(here, supports[first]),
+            nominal=float(held[first]),
+            lower=float((held - slip).min()),
+            upper=float((held + slip).max()),
+            tie=float(held.max() - held.min()),
+            value=float(value[tied[first]]),
+            branched=branched,
+        )
+
+    def _number(self, here: FoldProblem, support: IntArray) -> int:
+        """Number of a support in the pool of all columns."""
+        return self.cells.pool.number(here.in_data(support))
+
+
+def _agree(fits: Refits, cell: PathCell) -> bool:
+    """Whether refitted values are those of the tree up to its margin; values without any accuracy are no agreement."""
+    if not np.all(np.isfinite(fits.value)):
+        return False
+    return bool(np.all(np.abs(fits.value - np.array(cell.values)) <= 0.5 * cell.margin + fits.value_error))

@@ -1,0 +1,56 @@
+"""Ridge fits of given supports from moments, with bounds on their rounding errors."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sparsecv_mio.kernels.held_out import refit_supports
+from sparsecv_mio.problem.problem import FloatArray, SparseProblem
+
+IntArray = NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False)
+class MomentFits:
+    """Ridge fits of k supports.
+
+    Attributes
+    ----------
+    table : (k, top) int array
+        The supports; of row r the first `sizes[r]` entries count.
+    sizes : (k,) int array
+    beta, spread : (k, top) arrays
+        Coefficients and a bound on the rounding error of each.
+    value, value_error : (k,) arrays
+        Training objectives and bounds on their rounding errors; inf where the moments have lost their digits.
+    """
+
+    table: IntArray
+    sizes: IntArray
+    beta: FloatArray
+    spread: FloatArray
+    value: FloatArray
+    value_error: FloatArray
+
+    def coefficients(self, row: int) -> FloatArray:
+        """Coefficients of one support, in its order."""
+        return self.beta[row, : self.sizes[row]].copy()
+
+
+def fit_from_moments(problem: SparseProblem, supports: Sequence[IntArray]) -> MomentFits:
+    """Fit supports from the moments of a problem. O(s^3) each."""
+    k = len(supports)
+    sizes = np.array([len(support) for support in supports], dtype=np.int64)
+    table = np.zeros((k, max(int(sizes.max(initial=0)), 1)), dtype=np.int64)
+    for row, support in zip(table, supports, strict=True):
+        row[: len(support)] = support
+    made = MomentFits(table, sizes, np.zeros(table.shape), np.zeros(table.shape), np.empty(k), np.empty(k))
+    refit_supports(
+        problem.Q, problem.c, problem.yy, problem.penalty, table, sizes, problem.rounding, made.beta, made.spread,
+        made.value, made.value_error,
+    )  # fmt: skip
+    return made
