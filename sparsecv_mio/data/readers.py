@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from sparsecv_mio.data.binary import read_npz, read_parquet
+from sparsecv_mio.data.arrow import read_delimited, read_parquet
 from sparsecv_mio.data.dataset import Dataset
-from sparsecv_mio.data.delimited import read_delimited
+from sparsecv_mio.data.npz import read_npz
 from sparsecv_mio.data.select import Wanted
 from sparsecv_mio.data.svmlight import read_svmlight
 from sparsecv_mio.errors import BadInput

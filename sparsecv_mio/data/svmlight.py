@@ -6,10 +6,10 @@ from pathlib import Path
 
 import numpy as np
 
-from sparsecv_mio.data.binary import from_matrix
 from sparsecv_mio.data.cells import bad_cell
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.delimited import parse_number
+from sparsecv_mio.data.npz import from_matrix
 from sparsecv_mio.data.select import Wanted
 from sparsecv_mio.errors import BadInput
 
