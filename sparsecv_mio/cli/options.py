@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 
+from sparsecv_mio import words
 from sparsecv_mio.cli import parse
 
 DataFile = Annotated[
@@ -46,7 +47,7 @@ Scale = Annotated[
     typer.Option(
         "--scale",
         metavar="WORD",
-        callback=parse.word(parse.SCALES, "--scale"),
+        callback=parse.word(words.Scale, "--scale"),
         help="What the penalty measures: length (centred unit l2 norm), variance (unit variance) or none.",
     ),
 ]
@@ -55,7 +56,7 @@ Intercept = Annotated[
     typer.Option(
         "--intercept",
         metavar="WORD",
-        callback=parse.word(parse.INTERCEPTS, "--intercept"),
+        callback=parse.word(words.Intercept, "--intercept"),
         help="fold (free in every training set), global (centre once on all rows) or none.",
     ),
 ]

@@ -4,22 +4,16 @@ from __future__ import annotations
 
 import csv
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
-from sparsecv_mio.errors import BadInput, did_you_mean
+from sparsecv_mio.errors import BadInput
+from sparsecv_mio.words import one_of
 
 DEFAULT_GAMMAS = "1e-3:10:15"
 MAX_TAU = 30
 MAX_COUNT = 10_000
 MOST_DIGITS = 18  # of a whole number: more is never meant
 MOST_THREADS = 4096
-ENGINES = ("auto", "enumerate", "shared", "per-fold")
-METHODS = ("auto", "rounds", "joint", "algorithm1", "grid", "bounds", "descent")
-BY_MIO = ("joint", "algorithm1", "grid")
-TAU_STEPS = ("auto", "mio", "saddle")
-ORACLES = ("glru", "iacv", "treecv")
-SCALES = ("length", "variance", "none")
-INTERCEPTS = ("fold", "global", "none")
 
 
 def number(text: str, option: str) -> float:
@@ -109,41 +103,7 @@ def names(text: str | None, option: str) -> list[str] | None:
     return found
 
 
-def one_of(text: str, words: Sequence[str], option: str) -> str:
-    """Match a text with one of some words; capital letters count as small ones.
-
-    Parameters
-    ----------
-    text : str
-        What was given.
-    words : sequence of str
-        What is allowed, in small letters.
-    option : str
-        Its name, for the message.
-
-    Returns
-    -------
-    str
-        The word.
-
-    Raises
-    ------
-    BadInput
-        It is none of them; the message suggests the nearest one.
-
-    Examples
-    --------
-    >>> one_of("LOGISTIC", ("logistic", "squared"), "--loss")
-    'logistic'
-    """
-    word = text.strip().lower()
-    if word not in words:
-        near = did_you_mean(text, words)
-        raise BadInput(f"{option}: unknown word {text!r}{near}, use {', '.join(words)}")
-    return word
-
-
-def word(words: Sequence[str], option: str) -> Callable[[str | None], str | None]:
+def word(words: Iterable[str], option: str) -> Callable[[str | None], str | None]:
     """Return the callback of an option that takes one of some words."""
 
     def settle(text: str | None) -> str | None:
@@ -160,26 +120,6 @@ def penalty(words: Sequence[str]) -> Callable[[str], str]:
         return one_of("ridge" if plain == "l2" else plain, words, "--penalty")
 
     return settle
-
-
-def oracles(text: str | None) -> tuple[str, ...] | None:
-    """Split the list of accelerators that `--oracles` switches on; None leaves the choice to the search.
-
-    Examples
-    --------
-    >>> oracles("glru, treecv"), oracles("none"), oracles(None)
-    (('glru', 'treecv'), (), None)
-    """
-    if text is None:
-        return None
-    words = tuple(word.strip().lower() for word in text.split(","))
-    if words == ("none",):
-        return ()
-    for word in words:
-        if word not in ORACLES:
-            near = did_you_mean(word, ORACLES)
-            raise BadInput(f"--oracles: unknown word {word!r}{near}, use none or some of {','.join(ORACLES)}")
-    return words
 
 
 def gammas(text: str) -> tuple[float, ...]:
@@ -329,50 +269,3 @@ def threads(value: int | None, cores: int) -> int:
     """Check a number of threads, and return it; all cores by default."""
     count(value, "--threads", most=MOST_THREADS)
     return cores if value is None else value
-
-
-def method(word: str | None, backend: str, budget: int | None, engine: str, refine: bool = False) -> str:
-    """Check that a method of `solve` and the options that belong to some methods only go together.
-
-    Parameters
-    ----------
-    word : str or None
-        `--method`.
-    backend : str
-        `--backend`.
-    budget : int or None
-        `--mio-budget`.
-    engine : str
-        `--engine`.
-    refine : bool
-        `--refine`.
-
-    Returns
-    -------
-    str
-        The method; `auto` where none is named.
-
-    Raises
-    ------
-    BadInput
-        The message names the option that does not belong to the method.
-
-    Examples
-    --------
-    >>> method("algorithm1", "scip", 10, "auto"), method(None, "scip", None, "auto")
-    ('algorithm1', 'auto')
-    """
-    from sparsecv_mio.formulation.backends import BACKENDS
-
-    one_of(backend, tuple(BACKENDS), "--backend")
-    word = word or "auto"
-    if backend != "native" and word not in (*BY_MIO, "auto"):
-        raise BadInput(f"--backend {backend}: goes with --method joint, algorithm1 or grid")
-    count(budget, "--mio-budget", least=0)
-    if budget is not None and word not in BY_MIO:
-        raise BadInput("--mio-budget: goes with --method joint, algorithm1 or grid")
-    if engine != "auto" and word not in ("rounds", "auto"):
-        raise BadInput(f"--engine {engine}: goes with --method rounds")
-    if refine and word == "descent":
-        raise BadInput("--refine: --method descent moves gamma by itself")
-    return word

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from sparsecv_mio.cli import Began, ending, options, parse, session
-from sparsecv_mio.errors import BadInput, SparseCVError
+from sparsecv_mio.errors import SparseCVError
+from sparsecv_mio.words import Engine, Method, TauStep
 
 if TYPE_CHECKING:
     from sparsecv_mio.data.dataset import Dataset
@@ -65,19 +66,17 @@ def solve(
         str,
         typer.Option(
             "--engine",
-            metavar="auto|enumerate|shared|per-fold",
-            callback=parse.word(parse.ENGINES, "--engine"),
+            metavar="|".join(Engine),
             help="How folds share work; the answer is the same. enumerate: one listing by thresholds; shared: one "
             "tree for all folds of leave-one-out; per-fold: a tree each. [auto]",
             show_default=False,
         ),
     ] = "auto",
     method: Annotated[
-        str | None,
+        str,
         typer.Option(
             "--method",
-            metavar="auto|rounds|joint|algorithm1|grid|bounds|descent",
-            callback=parse.word(parse.METHODS, "--method"),
+            metavar="|".join(Method),
             help="rounds: every cell in rounds of growing effort, work shared between taus and folds; joint: "
             "best-first over all pairs, the winner decided, the others lifted over it; algorithm1: bounds, then one "
             "MIO at a time (the paper's); grid: every cell an MIO (the baseline); bounds: certified bounds alone, no "
@@ -87,7 +86,7 @@ def solve(
             "--gap 0, --one-se or --engine]",
             show_default=False,
         ),
-    ] = None,
+    ] = "auto",
     backend: Annotated[
         str,
         typer.Option(
@@ -114,8 +113,7 @@ def solve(
         str,
         typer.Option(
             "--tau-step",
-            metavar="auto|mio|saddle",
-            callback=parse.word(parse.TAU_STEPS, "--tau-step"),
+            metavar="|".join(TauStep),
             help="Of --method descent: mio certifies every tau at every gamma met; saddle estimates them by the "
             "saddle-point problem, no MIO, for many columns (never proved). [auto: saddle beyond 500 columns]",
             show_default=False,
@@ -153,27 +151,28 @@ def solve(
     cross-validation error comes with certified bounds and is refitted on all rows.
     """
     grid = parse.gammas(gamma)
-    method = parse.method(method, backend, mio_budget, engine, refine)
-    parse.gap(gap)
-    seconds = parse.time_limit(time_limit)
-    workers = parse.threads(threads, session.cores())
     store = ("--checkpoint", checkpoint) if checkpoint is not None else ("--resume", resume)
     session.check_outputs(dict([("--json", json), store, ("--trace", trace)]), [data])
-    helpers = parse.oracles(oracles)
-    if tau_step != "auto" and method != "descent":
-        raise BadInput(f"--tau-step {tau_step}: goes with --method descent")
 
     with session.interruptible() as stop:
+        from sparsecv_mio.search.options import SearchOptions
+
+        how = SearchOptions.of(
+            scale=scale, intercept=intercept, gap=gap, one_se=one_se, time_limit=time_limit,
+            threads=session.cores() if threads is None else threads, method=method, backend=backend,
+            formulation=formulation, engine=engine, mio_budget=mio_budget, refine=refine, tau_step=tau_step,
+            oracles=oracles,
+        )  # fmt: skip
+
         def ready() -> tuple[Dataset, FoldPlan, tuple[int, ...]]:
             from sparsecv_mio.data.folds import fold_columns
 
             dataset = session.read_data(data, target, features, drop, fold_columns(folds))
             plan = session.make_plan(folds, dataset, seed, quiet)
-            if one_se and plan.k < 2:
-                raise BadInput("--one-se: a single fold has no standard error")
+            how.check_data(dataset, plan)
             return dataset, plan, parse.sizes(tau, dataset.p, dataset.n - int(plan.sizes.max()))
 
-        dataset, plan, sizes = session.in_time(ready, stop, seconds)
+        dataset, plan, sizes = session.in_time(ready, stop, how.time_limit)
 
         from sparsecv_mio.cli import live
         from sparsecv_mio.report.tables import print_answer  # after a limit there is no time to load it
@@ -185,11 +184,8 @@ def solve(
         lost: list[SparseCVError] = []
         with live.progress_view(quiet, stop) as progress:
             record = cross_validate(
-                dataset, plan, gammas=grid, taus=sizes, scale=scale, intercept=intercept, one_se=one_se,
-                threads=workers, progress=progress, stop=stop, gap=gap, time_limit=seconds, engine=engine,
-                method=method, backend=backend, formulation=formulation, mio_budget=mio_budget, refine=refine,
-                tau_step=tau_step, checkpoint=store[1], resume=resume, trace=trace, oracles=helpers,
-                lost=lost.append, began=Began.moment,
+                dataset, plan, gammas=grid, taus=sizes, options=how, progress=progress, stop=stop, lost=lost.append,
+                began=Began.moment, checkpoint=store[1], resume=resume, trace=trace,
             )  # fmt: skip
 
     return ending.deliver(

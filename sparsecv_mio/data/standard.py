@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from enum import StrEnum
 from functools import cached_property
-from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,27 +13,12 @@ from sparsecv_mio.data.copies import find_copies
 from sparsecv_mio.data.dataset import Dataset, FloatArray, IntArray, row_chunks
 from sparsecv_mio.data.scaling import column_moments, nearest_exponent
 from sparsecv_mio.errors import BadInput
+from sparsecv_mio.words import Intercept, Scale, word_of
 
 CACHE_BYTES = 256 << 20
 COLUMN_EXPONENT = 900  # beyond 2^900 a sum of squares over the rows could leave the range of float64
 TARGET_EXPONENTS = (-505, 508)  # the CV error is in squared units of the target and must stay in range too
 WEIGHT_EXPONENTS = (-1020, 1000)  # leaves room for lam; clipping moves no objective by a representable amount
-
-
-class Scale(StrEnum):
-    """What a unit of penalty means: one weight per column, from all rows, about the mean (theory section 0)."""
-
-    LENGTH = "length"
-    VARIANCE = "variance"
-    NONE = "none"
-
-
-class Intercept(StrEnum):
-    """Where the unpenalised intercept lives: in every training set, in one global centring, or nowhere."""
-
-    FOLD = "fold"
-    GLOBAL = "global"
-    NONE = "none"
 
 
 @dataclass(frozen=True, eq=False)
@@ -229,7 +212,7 @@ def standardize(dataset: Dataset, scale: str = "length", intercept: str = "fold"
     >>> bool(np.isclose(np.linalg.norm(V), 1.0))
     True
     """
-    how, where = _word(Scale, scale, "scale"), _word(Intercept, intercept, "intercept")
+    how, where = word_of(Scale, scale, "scale"), word_of(Intercept, intercept, "intercept")
     centred = where is not Intercept.NONE
     y_center, y_unit = _target_unit(dataset, centred)
     moments = column_moments(dataset.X)
@@ -266,16 +249,6 @@ def standardize(dataset: Dataset, scale: str = "length", intercept: str = "fold"
     copy_of = find_copies(lambda g: _project(bare, g), bare.column, length, weight, dataset.n)
     notes = _constant_warning(dataset, moments.constant) + _copy_warning(bare.names, copy_of)
     return replace(bare, copy_of=copy_of, warnings=notes)
-
-
-Word = TypeVar("Word", bound=StrEnum)
-
-
-def _word(kind: type[Word], value: str, option: str) -> Word:
-    try:
-        return kind(value)
-    except ValueError:
-        raise BadInput(f"{option} {value!r} is unknown: use one of {', '.join(kind)}") from None
 
 
 def _target_unit(dataset: Dataset, centred: bool) -> tuple[float, float]:

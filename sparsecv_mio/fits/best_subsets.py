@@ -19,7 +19,7 @@ from sparsecv_mio.errors import OutOfTime
 from sparsecv_mio.formulation.backends.native.cell import PathCell
 from sparsecv_mio.problem.accumulate import row_moments
 from sparsecv_mio.search.heuristics.plain import plain_supports
-from sparsecv_mio.search.options import Grid, check_options
+from sparsecv_mio.search.options import Grid, check_effort
 from sparsecv_mio.search.result import all_rows_fit, data_info
 from sparsecv_mio.search.state.deadline import Deadline
 from sparsecv_mio.search.supervise import attended
@@ -57,7 +57,7 @@ def best_subsets(
     >>> [row.support for row in best_subsets(data, gammas=[0.1], taus=[1, 2]).path]
     [('x0',), ('x0', 'x1')]
     """
-    check_options(dataset, None, gap, False, time_limit, threads)
+    check_effort(gap, time_limit, threads)
     grid = Grid.of(gammas, taus, dataset.p)
     clock = Deadline(time_limit, stop, began)
     subsets = Subsets(dataset, scale, intercept, grid, gap, clock, threads, time_limit, progress)

@@ -13,9 +13,8 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
-from enum import StrEnum
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -24,7 +23,6 @@ from numpy.typing import NDArray
 from sparsecv_mio.bounds.form import fold_form
 from sparsecv_mio.bounds.reused import Points, points_of
 from sparsecv_mio.certificate.parts import OracleWork
-from sparsecv_mio.errors import BadInput
 from sparsecv_mio.formulation.backends.native.path import PathResult
 from sparsecv_mio.problem.accumulate import Moments, direct_moments, training_moments
 from sparsecv_mio.problem.problem import FloatArray, SparseProblem
@@ -32,6 +30,7 @@ from sparsecv_mio.search.heuristics.proposals import Proposals, propose
 from sparsecv_mio.search.shared_tree.dual_screening import decide_by_reuse
 from sparsecv_mio.search.shared_tree.tree_root import TreeRoot
 from sparsecv_mio.search.subproblem.presolve import Solver, solve_reduced
+from sparsecv_mio.words import Oracle
 
 if TYPE_CHECKING:
     from sparsecv_mio.search.methods.rounds import CrossValidation
@@ -41,40 +40,8 @@ IntArray = NDArray[np.int64]
 GLRU_COLUMNS = 300  # beyond, a fold's diagonal costs more than its first test can save
 
 
-class Oracle(StrEnum):
-    """The oracles by name."""
-
-    GLRU = "glru"
-    IACV = "iacv"
-    TREECV = "treecv"
-
-
 DEFAULT = frozenset({Oracle.GLRU, Oracle.TREECV})
 COUNTS = ("asked", "mios", "relaxations", "columns", "hits", "rows")
-
-
-def chosen(words: str | Sequence[str] | None) -> frozenset[Oracle]:
-    """The oracles named, in a list or as text; None means those that pay by default, `none` none of them.
-
-    Raises
-    ------
-    BadInput
-        For a word that names no oracle, `none` beside another included.
-
-    Examples
-    --------
-    >>> sorted(chosen("glru,treecv")), sorted(chosen("none"))
-    ([<Oracle.GLRU: 'glru'>, <Oracle.TREECV: 'treecv'>], [])
-    """
-    if words is None:
-        return DEFAULT
-    named = [word.strip() for word in (words.split(",") if isinstance(words, str) else words)]
-    if named == ["none"] or (not named and not isinstance(words, str)):
-        return frozenset()
-    for word in named:
-        if word not in list(Oracle):
-            raise BadInput(f"oracles: {word!r} is unknown, use none or some of {','.join(Oracle)}")
-    return frozenset(Oracle(word) for word in named)
 
 
 class Ledger:
@@ -121,16 +88,17 @@ class Accelerators:
     Parameters
     ----------
     run : CrossValidation
-    words : str or sequence of str, optional
-        See `chosen`. An oracle that is named is asked wherever it can be, one that is on by default where it pays.
+    named : collection of Oracle, optional
+        An oracle that is named is asked wherever it can be; None means those that pay, each where it does.
     ledger : Ledger, optional
         Shared by the runs of a descent.
     """
 
     def __init__(
-        self, run: CrossValidation, words: str | Sequence[str] | None = None, ledger: Ledger | None = None
+        self, run: CrossValidation, named: Collection[Oracle] | None = None, ledger: Ledger | None = None
     ) -> None:
-        self.run, self.on, self.eager, self.ledger = run, chosen(words), words is not None, ledger or Ledger()
+        self.run, self.eager, self.ledger = run, named is not None, ledger or Ledger()
+        self.on = DEFAULT if named is None else frozenset(named)
         self._points: dict[int, Points | None] = {}
         self._proposals: Proposals | None = None
         self._lock = threading.Lock()

@@ -6,25 +6,22 @@ solver is imported before it.
 
 from __future__ import annotations
 
-import os
-import threading
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import Unpack
 
 from sparsecv_mio.certificate.record import Record
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.folds import FoldPlan
 from sparsecv_mio.errors import SparseCVError
-from sparsecv_mio.search.options import Grid, check_options
-from sparsecv_mio.search.rescue import Asked, Course
+from sparsecv_mio.search.hooks import Hooks, Words, settled
+from sparsecv_mio.search.options import Grid, SearchOptions
+from sparsecv_mio.search.rescue import Course, Question
 from sparsecv_mio.search.result import build_record
 from sparsecv_mio.search.state.deadline import Deadline
 from sparsecv_mio.search.supervise import attended
-
-if TYPE_CHECKING:
-    from sparsecv_mio.search.observers.progress import Progress
 
 
 def cross_validate(
@@ -33,27 +30,9 @@ def cross_validate(
     *,
     gammas: Sequence[float],
     taus: Sequence[int],
-    scale: str = "length",
-    intercept: str = "fold",
-    gap: float = 1e-4,
-    one_se: bool = False,
-    time_limit: float | None = None,
-    threads: int | None = None,
-    progress: Callable[[Progress], None] | None = None,
-    stop: threading.Event | None = None,
-    engine: str = "auto",
-    method: str = "auto",
-    backend: str = "native",
-    formulation: str | None = None,
-    mio_budget: int | None = None,
-    refine: bool = False,
-    tau_step: str = "auto",
-    checkpoint: str | os.PathLike[str] | None = None,
-    resume: str | os.PathLike[str] | None = None,
-    trace: str | os.PathLike[str] | None = None,
-    oracles: str | Sequence[str] | None = None,
-    lost: Callable[[SparseCVError], None] | None = None,
-    began: float | None = None,
+    options: SearchOptions | None = None,
+    hooks: Hooks | None = None,
+    **words: Unpack[Words],
 ) -> Record:
     """Find the CV-optimal (tau, gamma) of a grid and prove it.
 
@@ -66,53 +45,13 @@ def cross_validate(
     folds : FoldPlan
     gammas, taus : sequences
         The grid; gamma > 0, 0 <= tau <= p.
-    scale : {"length", "variance", "none"}
-    intercept : {"fold", "global", "none"}
-    gap : float
-        Relative gap at which the certificate counts as closed; 0 decides every cell.
-    one_se : bool
-        Apply the one-standard-error rule and refit at its pair.
-    time_limit : float, optional
-        Seconds; the best answer so far is returned with valid bounds, a second later at most, whatever the search is
-        at (:mod:`sparsecv_mio.search.supervise`).
-    threads : int, optional
-        Folds solved at once; all cores by default.
-    progress : callable, optional
-        Called with a :class:`Progress` after each fold.
-    stop : threading.Event, optional
-        Set it to end the run with what it holds.
-    engine : {"auto", "enumerate", "shared", "per-fold"}
-        How folds share work (:mod:`sparsecv_mio.search.shared_tree.engines`); the answer is the same.
-    method : {"auto", "rounds", "joint", "algorithm1", "grid", "bounds", "descent"}
-        `rounds` decides every cell that may matter, work shared between taus and folds; `joint` decides the winner and
-        lifts all other pairs over it (:mod:`sparsecv_mio.search.methods.joint`); `algorithm1` is the paper's, one MIO
-        at a time; `grid` is the baseline; `bounds` brackets every cell and solves no MIO; `descent` leaves the grid of
-        gammas, see :class:`sparsecv_mio.search.methods.descent.Descent`. `auto`: see
-        :func:`sparsecv_mio.search.registry.method_for`.
-    backend : str
-        Who solves the MIOs of `joint`, `algorithm1` and `grid`, see :data:`sparsecv_mio.formulation.backends.BACKENDS`.
-    formulation : str, optional
-        Which of the backend's models: `benders` of gurobi, for one. The backend's first by default.
-    mio_budget : int, optional
-        Most MIOs those three may solve.
-    refine : bool
-        Improve gamma around the reported pair too; stored under `refined`, the answer stays the grid's.
-    tau_step : {"auto", "mio", "saddle"}
-        Of a descent: every row certified, or estimated without MIOs (`auto`: beyond 500 columns); an estimate is never
-        `proved`.
-    checkpoint, resume : path, optional
-        Store the run there now and then; carry on a run that was stored
-        (:mod:`sparsecv_mio.search.observers.checkpoint`).
-    trace : path, optional
-        Write the course of the bounds there (:mod:`sparsecv_mio.search.observers.trace`).
-    oracles : str or sequence of str, optional
-        Some of `glru`, `iacv`, `treecv`, or `none`; those that pay by default
-        (:mod:`sparsecv_mio.search.accelerators`). The answer is the same, `work.oracles` says what each of them saved.
-    lost : callable, optional
-        Called with what went wrong when the checkpoint or the trace could not be written (a full disk, say); the run
-        goes on to its answer. Without it there is a warning.
-    began : float, optional
-        Moment of `time.monotonic` from which the limit counts; this call by default.
+    options : SearchOptions, optional
+        Scale, gap, limits, method and what goes with it.
+    hooks : Hooks, optional
+        Progress, an early stop, files that the run is stored in.
+    **words
+        Fields of `SearchOptions` and `Hooks` by keyword, which go before those of `options` and `hooks`:
+        `cross_validate(..., gap=0.0, method="rounds")`.
 
     Returns
     -------
@@ -122,7 +61,9 @@ def cross_validate(
     Raises
     ------
     BadInput
-        If the grid or an option is out of range.
+        If the grid or an option is out of range, or options do not go together.
+    TypeError
+        For a keyword that is no field of either.
     OutOfTime
         If the limit comes before the data are in standard coordinates.
 
@@ -138,14 +79,15 @@ def cross_validate(
     >>> record.status, record.tau, record.support
     ('proved', 2, ('x1', 'x3'))
     """
-    check_options(dataset, folds, gap, one_se, time_limit, threads)
-    clock = Deadline(time_limit, stop, began)
-    asked = Asked(
-        dataset, folds, Grid.of(gammas, taus, dataset.p), scale, intercept, gap, one_se, time_limit, threads, progress,
-        engine, method, backend, formulation, mio_budget, refine, tau_step, checkpoint, resume, trace, oracles,
-        lost or _warn,
+    options, hooks = settled(options, hooks, words, "cross_validate")
+    options.check_data(dataset, folds)
+    grid = Grid.of(gammas, taus, dataset.p)
+    clock = Deadline(options.time_limit, hooks.stop, hooks.began)
+    question = Question(dataset, folds, grid, options, replace(hooks, lost=hooks.lost or _warn))
+    recorded = partial(
+        build_record, one_se=options.one_se, time_limit=options.time_limit, threads=options.threads
     )  # fmt: skip
-    course = Course(clock, asked, partial(build_record, one_se=one_se, time_limit=time_limit, threads=threads))
+    course = Course(clock, question, recorded)
     return attended(partial(_search, course), clock, course.answer, course.prepare)
 
 

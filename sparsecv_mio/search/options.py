@@ -1,11 +1,16 @@
-"""What is asked of a search: the grid and the options, checked once for every method."""
+"""What is asked of a search: the grid and the options, checked once for the command line and Python alike.
+
+Everything that does not need the data is checked where a `SearchOptions` is made; `check_data` holds the rest. Messages
+call an option by its name on the command line without the dashes: `mio-budget` is the field `mio_budget`.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-from enum import StrEnum
-from typing import TypeVar
+import math
+import os
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, fields
+from typing import Any, TypedDict, Unpack
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,12 +18,19 @@ from numpy.typing import NDArray
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.folds import FoldPlan
 from sparsecv_mio.errors import BadInput
+from sparsecv_mio.formulation.backends import BACKENDS, get_backend
 from sparsecv_mio.problem.problem import FloatArray
+from sparsecv_mio.words import Engine, Intercept, Method, Oracle, Scale, TauStep, one_of, word_of
+
+NATIVE = "native"
+VENDORS = tuple(name for name in BACKENDS if name != NATIVE)
+COUNT_MIOS = (Method.JOINT, Method.ALGORITHM1, Method.GRID)  # one MIO at a time, by any backend
+MOST_THREADS = 4096
 
 
 @dataclass(frozen=True, eq=False)
 class Grid:
-    """What was asked: gammas and taus in the order of the request, without repeats."""
+    """The pairs (gamma, tau) that are asked for: both ascending, without repeats."""
 
     gammas: FloatArray
     taus: NDArray[np.int64]
@@ -27,10 +39,17 @@ class Grid:
     def of(cls, gammas: Sequence[float], taus: Sequence[int], p: int) -> Grid:
         """Check and freeze the grid.
 
+        Parameters
+        ----------
+        gammas : sequence of float
+        taus : sequence of int
+        p : int
+            Number of features of the data.
+
         Raises
         ------
         BadInput
-            For an empty grid, a gamma outside 1e-300 .. 1e300, or a tau outside 0..p.
+            For an empty grid, a gamma outside 1e-300 .. 1e300, or a tau that is no whole number in 0 .. p.
         """
         if len(gammas) == 0 or len(taus) == 0:
             raise BadInput("the grid is empty: give at least one gamma and one tau")
@@ -38,64 +57,248 @@ class Grid:
             if not 1e-300 <= gamma <= 1e300:
                 raise BadInput(f"gamma {gamma:g} is out of range: it must be positive and finite (1e-300 to 1e300)")
         for tau in taus:
-            if not 0 <= tau <= p:
+            if not 0 <= tau <= p or tau != int(tau):
                 raise BadInput(f"tau {tau} is out of range: use 0 to {p}, the number of features")
         unique = sorted(set(float(g) for g in gammas)), sorted(set(int(t) for t in taus))
         return cls(np.array(unique[0]), np.array(unique[1], dtype=np.int64))
 
 
-Word = TypeVar("Word", bound=StrEnum)
+@dataclass(frozen=True)
+class Rule:
+    """Two options that do not go together as they please.
+
+    Attributes
+    ----------
+    option : str
+        The rule holds where this option is given, that is, differs from its default.
+    other : str
+        Another option.
+    words : tuple
+        What the other option may be then; None where it may not be given.
+    why : str
+        The reason, for the message and for docs/cli.md.
+    """
+
+    option: str
+    other: str
+    words: tuple[str | None, ...]
+    why: str
+
+    def goes_with(self) -> str:
+        """Return the rule in words, without its reason.
+
+        Examples
+        --------
+        >>> RULES[0].goes_with()
+        'goes with method auto, joint, algorithm1 or grid'
+        """
+        if self.words == (None,):
+            return f"goes without {shown(self.other)}"
+        *most, last = (str(word) for word in self.words)
+        before = f"{', '.join(most)} or " if most else ""
+        return f"goes with {shown(self.other)} {before}{last}"
 
 
-def word_of(kind: type[Word], value: str, option: str) -> Word:
-    """A word of an enumeration; raises `BadInput` for another one."""
-    try:
-        return kind(value)
-    except ValueError:
-        raise BadInput(f"{option} {value!r} is unknown: use one of {', '.join(kind)}") from None
+RULES = (
+    Rule("backend", "method", (Method.AUTO, *COUNT_MIOS), "the others solve no MIO one by one"),
+    Rule("formulation", "backend", VENDORS, "the native one has a single model"),
+    Rule("engine", "method", (Method.AUTO, Method.ROUNDS), "an engine is how rounds shares work between folds"),
+    Rule("engine", "backend", (NATIVE,), "the engines are native"),
+    Rule("mio_budget", "method", COUNT_MIOS, "the others do not count their MIOs"),
+    Rule("tau_step", "method", (Method.DESCENT,), "no other takes tau steps"),
+    Rule("refine", "method", (Method.AUTO, Method.ROUNDS, *COUNT_MIOS),
+         "descent moves gamma itself, bounds solves no MIO"),
+    Rule("refine", "mio_budget", (None,), "a budget does not count the MIOs of other gammas"),
+    Rule("one_se", "method", tuple(word for word in Method if word is not Method.BOUNDS), "bounds decides no pair"),
+    Rule("one_se", "tau_step", (TauStep.AUTO, TauStep.MIO), "the saddle point certifies no CV error"),
+    Rule("oracles", "tau_step", (TauStep.AUTO, TauStep.MIO), "the saddle point asks no oracle"),
+)  # fmt: skip
 
 
-def check_method(
-    method: str, backend: str, mio_budget: int | None, tau_step: str, formulation: str | None = None
-) -> None:
-    """Raise `BadInput` for a method or backend that is unknown, or options that do not go together."""
-    from sparsecv_mio.formulation.backends import BACKENDS, get_backend
-    from sparsecv_mio.search.registry import BY_MIO, METHODS
+class OptionWords(TypedDict, total=False):
+    """The fields of `SearchOptions` as they may be given: words as text in any letters, oracles as a list or text."""
 
-    words = ("auto", "rounds", *METHODS, "descent")
-    if method not in words:
-        raise BadInput(f"method {method!r} is unknown: use one of {', '.join(words)}")
-    if backend not in BACKENDS:
-        raise BadInput(f"backend {backend!r} is unknown: use one of {', '.join(BACKENDS)}")
-    if method not in (*BY_MIO, "auto") and backend != "native":
-        raise BadInput(f"backend {backend}: method {method} is the native engine's; use {', '.join(BY_MIO)}")
-    if formulation is not None:
-        known = tuple(get_backend(backend).capabilities.formulations)
-        if backend == "native" or formulation not in known:
-            raise BadInput(f"formulation {formulation!r}: give a backend that has it; {backend} has {', '.join(known)}")
-    if mio_budget is not None and (method not in BY_MIO or mio_budget < 0):
-        raise BadInput("an MIO budget is at least 0 and for the methods that count MIOs: " + ", ".join(BY_MIO))
-    if method != "descent" and tau_step != "auto":
-        raise BadInput(f"tau step {tau_step}: only the method descent has tau steps")
+    scale: str
+    intercept: str
+    gap: float
+    one_se: bool
+    time_limit: float | None
+    threads: int | None
+    method: str
+    backend: str
+    formulation: str | None
+    engine: str
+    mio_budget: int | None
+    refine: bool
+    tau_step: str
+    oracles: str | Iterable[str] | None
 
 
-def check_options(
-    dataset: Dataset,
-    folds: FoldPlan | None,
-    gap: float,
-    one_se: bool,
-    time_limit: float | None,
-    threads: int | None,
-) -> None:
-    """Raise `BadInput` for an option out of range."""
-    if not 0.0 <= gap < 1.0:
-        raise BadInput(f"gap {gap:g} is out of range: use 0 <= gap < 1")
-    if time_limit is not None and not time_limit > 0.0:
-        raise BadInput(f"time limit {time_limit:g} is out of range: give seconds above 0")
-    if threads is not None and threads < 1:
-        raise BadInput(f"threads {threads} is out of range: use at least 1")
-    if folds is not None:
+@dataclass(frozen=True)
+class SearchOptions:
+    """How a search goes about its grid; checked when made, and never changed.
+
+    Attributes
+    ----------
+    scale : {"length", "variance", "none"}
+        What the penalty measures.
+    intercept : {"fold", "global", "none"}
+    gap : float
+        Relative gap at which the certificate counts as closed; 0 decides every cell.
+    one_se : bool
+        Apply the one-standard-error rule and refit at its pair.
+    time_limit : float, optional
+        Seconds; the best answer so far is returned with valid bounds, a second later at most, whatever the search is
+        at (:mod:`sparsecv_mio.search.supervise`).
+    threads : int, optional
+        Folds solved at once; all cores by default.
+    method : {"auto", "rounds", "joint", "algorithm1", "grid", "bounds", "descent"}
+        `rounds` decides every cell that may matter, work shared between taus and folds; `joint` decides the winner and
+        lifts all other pairs over it (:mod:`sparsecv_mio.search.methods.joint`); `algorithm1` is the paper's, one MIO
+        at a time; `grid` is the baseline; `bounds` brackets every cell and solves no MIO; `descent` leaves the grid of
+        gammas (:mod:`sparsecv_mio.search.methods.descent`). `auto`: see
+        :func:`sparsecv_mio.search.registry.method_for`.
+    backend : str
+        Who solves the MIOs of `joint`, `algorithm1` and `grid`, see :data:`sparsecv_mio.formulation.backends.BACKENDS`.
+    formulation : str, optional
+        Which of the backend's models: `benders` of gurobi, for one. The backend's first by default.
+    engine : {"auto", "enumerate", "shared", "per-fold"}
+        How the folds of `rounds` share work (:mod:`sparsecv_mio.search.shared_tree.engines`); the answer is the same.
+    mio_budget : int, optional
+        Most MIOs that `joint`, `algorithm1` or `grid` may solve.
+    refine : bool
+        Improve gamma around the reported pair too, by the native engine; stored under `refined`, the answer stays the
+        grid's.
+    tau_step : {"auto", "mio", "saddle"}
+        Of a descent: every row certified, or estimated without MIOs (`auto`: beyond 500 columns); an estimate is never
+        `proved`.
+    oracles : tuple of {"glru", "iacv", "treecv"}, optional
+        What the search uses (:mod:`sparsecv_mio.search.accelerators`); empty for none, those that pay by default. The
+        answer is the same, `work.oracles` says what each of them saved.
+
+    Raises
+    ------
+    BadInput
+        For a value out of range, an unknown word, or options that do not go together (`RULES`).
+
+    Examples
+    --------
+    >>> SearchOptions.of(method="joint", oracles="glru, iacv").oracles
+    (<Oracle.GLRU: 'glru'>, <Oracle.IACV: 'iacv'>)
+    >>> SearchOptions.of(method="descent", refine=True)
+    Traceback (most recent call last):
+    ...
+    sparsecv_mio.errors.BadInput: refine: goes with method auto, rounds, joint, algorithm1 or grid, not descent \
+(descent moves gamma itself, bounds solves no MIO)
+    """
+
+    scale: Scale = Scale.LENGTH
+    intercept: Intercept = Intercept.FOLD
+    gap: float = 1e-4
+    one_se: bool = False
+    time_limit: float | None = None
+    threads: int | None = None
+    method: Method = Method.AUTO
+    backend: str = NATIVE
+    formulation: str | None = None
+    engine: Engine = Engine.AUTO
+    mio_budget: int | None = None
+    refine: bool = False
+    tau_step: TauStep = TauStep.AUTO
+    oracles: tuple[Oracle, ...] | None = None
+
+    @classmethod
+    def of(cls, **words: Unpack[OptionWords]) -> SearchOptions:
+        """Make options of words as text."""
+        given: dict[str, Any] = dict(words)
+        return cls(**given)
+
+    def __post_init__(self) -> None:
+        check_effort(self.gap, self.time_limit, self.threads)
+        check_whole("mio_budget", self.mio_budget, 0)
+        settled = {
+            "scale": word_of(Scale, self.scale, "scale"),
+            "intercept": word_of(Intercept, self.intercept, "intercept"),
+            "method": word_of(Method, self.method, "method"),
+            "backend": one_of(self.backend, BACKENDS, "backend"),
+            "engine": word_of(Engine, self.engine, "engine"),
+            "tau_step": word_of(TauStep, self.tau_step, "tau-step"),
+            "oracles": oracles_of(self.oracles),
+        }
+        for name, value in settled.items():
+            object.__setattr__(self, name, value)
+        for rule in RULES:
+            self._check(rule)
+        if self.formulation is not None:
+            known = tuple(get_backend(self.backend).capabilities.formulations)
+            object.__setattr__(self, "formulation", one_of(self.formulation, known, f"formulation of {self.backend}"))
+
+    def _check(self, rule: Rule) -> None:
+        value, other = getattr(self, rule.option), getattr(self, rule.other)
+        if value in (DEFAULTS[rule.option], ()) or other in rule.words:
+            return
+        named = "" if value is True else f" {','.join(value) if isinstance(value, tuple) else value}"
+        instead = "" if rule.words == (None,) else f", not {other}"
+        raise BadInput(f"{shown(rule.option)}{named}: {rule.goes_with()}{instead} ({rule.why})")
+
+    @property
+    def workers(self) -> int:
+        """Threads to use."""
+        return self.threads or os.cpu_count() or 1
+
+    def check_data(self, dataset: Dataset, folds: FoldPlan) -> None:
+        """Raise `BadInput` for folds of other data, or too few of them."""
         if folds.n != dataset.n:
             raise BadInput(f"the fold plan is for {folds.n} rows, the data have {dataset.n}")
-        if one_se and folds.k < 2:
-            raise BadInput("the one-standard-error rule needs at least two scored folds")
+        if self.one_se and folds.k < 2:
+            raise BadInput("one-se: a single fold has no standard error, use at least two")
+
+
+DEFAULTS = {field.name: field.default for field in fields(SearchOptions)}
+
+
+def shown(field: str) -> str:
+    """Return the name of an option as messages have it."""
+    return field.replace("_", "-")
+
+
+def check_effort(gap: float, time_limit: float | None, threads: int | None) -> None:
+    """Raise `BadInput` for a gap outside [0, 1), a limit that is no positive number of seconds, or no thread."""
+    if not 0.0 <= gap < 1.0:
+        raise BadInput(f"gap: {gap:g} is out of range, a relative gap is at least 0 and below 1")
+    if time_limit is not None and not 0.0 < time_limit < math.inf:
+        raise BadInput(f"time-limit: {time_limit:g} is out of range, give a positive number of seconds")
+    check_whole("threads", threads, 1, MOST_THREADS)
+
+
+def check_whole(field: str, value: int | None, least: int, most: int = 10**18) -> None:
+    """Raise `BadInput` for what is no whole number in a range; None, the option left out, passes."""
+    if value is None:
+        return
+    if not least <= value <= most or value != int(value):
+        room = f"at most {most:,}" if value > most else f"a whole number of at least {least}"
+        raise BadInput(f"{shown(field)}: {value} is out of range, give {room}")
+
+
+def oracles_of(words: str | Iterable[str] | None) -> tuple[Oracle, ...] | None:
+    """Return the oracles that a list or a text names, each once; `none` is the empty choice, None that of the search.
+
+    Raises
+    ------
+    BadInput
+        For a word that names no oracle, `none` beside another included.
+
+    Examples
+    --------
+    >>> oracles_of("treecv,glru"), oracles_of("none"), oracles_of(None)
+    ((<Oracle.GLRU: 'glru'>, <Oracle.TREECV: 'treecv'>), (), None)
+    """
+    if words is None:
+        return None
+    named = [word.strip().lower() for word in (words.split(",") if isinstance(words, str) else words)]
+    if named == ["none"] or (not named and not isinstance(words, str)):
+        return ()
+    chosen = {one_of(word, (*Oracle, "none"), "oracles") for word in named}
+    if "none" in chosen:
+        raise BadInput("oracles: none goes with no other word")
+    return tuple(oracle for oracle in Oracle if oracle in chosen)

@@ -6,8 +6,7 @@ No kernel is imported or called here: kernels may just be being compiled.
 from __future__ import annotations
 
 import copy
-import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, cast
 
@@ -18,52 +17,28 @@ from sparsecv_mio.certificate.record import Record
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.folds import FoldPlan
 from sparsecv_mio.data.standard import StandardData, standardize
-from sparsecv_mio.errors import OutOfTime, SparseCVError
+from sparsecv_mio.errors import OutOfTime
 from sparsecv_mio.formulation.backends.native.cell import PathCell, PathResult
 from sparsecv_mio.search.heuristics.plain import PlainAnswer, plain_answer
-from sparsecv_mio.search.options import Grid
+from sparsecv_mio.search.hooks import Hooks
+from sparsecv_mio.search.options import Grid, SearchOptions
 from sparsecv_mio.search.state.cells import CellTable, PairBounds, pair_bounds
 from sparsecv_mio.search.state.deadline import Deadline
 
 if TYPE_CHECKING:
     from sparsecv_mio.search.methods.descent import Descent
     from sparsecv_mio.search.methods.rounds import CrossValidation
-    from sparsecv_mio.search.observers.progress import Progress
-
-File = str | os.PathLike[str] | None
 
 
 @dataclass(frozen=True, eq=False)
-class Asked:
+class Question:
     """What `cross_validate` was asked."""
 
     dataset: Dataset
     folds: FoldPlan
     grid: Grid
-    scale: str
-    intercept: str
-    gap: float
-    one_se: bool
-    time_limit: float | None
-    threads: int | None
-    progress: Callable[[Progress], None] | None
-    engine: str
-    method: str
-    backend: str
-    formulation: str | None
-    mio_budget: int | None
-    refine: bool
-    tau_step: str
-    checkpoint: File
-    resume: File
-    trace: File
-    oracles: str | Sequence[str] | None
-    lost: Callable[[SparseCVError], None]
-
-    @property
-    def workers(self) -> int:
-        """Threads to use."""
-        return self.threads or os.cpu_count() or 1
+    options: SearchOptions
+    hooks: Hooks
 
 
 @dataclass(eq=False)
@@ -72,7 +47,7 @@ class Course:
 
     Attributes
     ----------
-    clock, asked
+    clock, question
         What was asked, and by when.
     record : callable
         Turns a run into its record.
@@ -85,7 +60,7 @@ class Course:
     """
 
     clock: Deadline
-    asked: Asked
+    question: Question
     record: Callable[[CrossValidation], Record]
     data: StandardData | None = None
     run: CrossValidation | Descent | None = None
@@ -93,8 +68,8 @@ class Course:
 
     def begin(self) -> None:
         """Bring the data to standard coordinates."""
-        dataset = self.asked.dataset
-        self.data = standardize(dataset, self.asked.scale, self.asked.intercept)
+        dataset, options = self.question.dataset, self.question.options
+        self.data = standardize(dataset, options.scale, options.intercept)
         _ = dataset.fingerprint  # of the record: after the limit there is no time for it
 
     def prepare(self, until: float) -> None:
@@ -103,7 +78,7 @@ class Course:
             self._score(self.data, until)
 
     def _score(self, data: StandardData, until: float) -> None:
-        self.plain = plain_answer(data, self.asked.folds, self._row(data).grid, until)
+        self.plain = plain_answer(data, self.question.folds, self._row(data).grid, until)
 
     def answer(self) -> Record:
         """The record of the state the search is in now.
@@ -126,8 +101,8 @@ class Course:
         """The run whose cells are the answer; one that knows nothing where there is none yet."""
         run = self.run
         row = run.standing() if run is not None and hasattr(run, "standing") else run
-        asked = self.asked
-        nobody = NotBegun(data, asked.folds, asked.grid, asked.gap, self.clock)
+        asked = self.question
+        nobody = NotBegun(data, asked.folds, asked.grid, asked.options.gap, self.clock)
         return cast("CrossValidation", row if row is not None else nobody)
 
 

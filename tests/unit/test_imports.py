@@ -15,7 +15,7 @@ import sparsecv_mio
 PACKAGE = "sparsecv_mio"
 ROOT = Path(__file__).resolve().parents[2] / PACKAGE
 
-GROUND = {"errors", "units", "files"}
+GROUND = {"errors", "units", "files", "words"}
 DATA = GROUND | {"data"}
 PROBLEM = DATA | {"problem"}
 FORMULATION = PROBLEM | {"formulation"}
@@ -29,6 +29,7 @@ RECORDS = ("codec", "parts", "chosen_folds", "record", "path_record", "fit_recor
 MAY_IMPORT: dict[str, set[str]] = {
     "errors": set(),
     "units": {"errors"},
+    "words": {"errors"},
     "files": {"errors"},
     "kernels": set(),
     "data": GROUND,

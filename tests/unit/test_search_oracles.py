@@ -19,12 +19,11 @@ from sparsecv_mio.cli import run as main
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.folds import FoldPlan, make_folds
 from sparsecv_mio.data.standard import StandardData, standardize
-from sparsecv_mio.errors import BadInput
 from sparsecv_mio.formulation.backends.native.path import solve_path
 from sparsecv_mio.kernels.reused_dual import DROPPED, INSIDE
 from sparsecv_mio.problem.accumulate import direct_moments, full_problem, row_moments, training_moments
 from sparsecv_mio.search import accelerators as room
-from sparsecv_mio.search.accelerators import Oracle, chosen
+from sparsecv_mio.search.accelerators import Oracle
 from sparsecv_mio.search.api import cross_validate
 from sparsecv_mio.search.heuristics.proposals import Proposals, propose
 from sparsecv_mio.search.options import Grid
@@ -54,19 +53,6 @@ def plain() -> tuple[Dataset, FoldPlan]:
 # -- options ----------------------------------------------------------------------------------------------------------
 
 
-def test_names() -> None:
-    assert chosen("glru, iacv") == {Oracle.GLRU, Oracle.IACV}
-    assert chosen(("treecv",)) == {Oracle.TREECV}
-    assert chosen("none") == chosen(()) == chosen(["none"]) == frozenset()
-    assert Oracle.TREECV in chosen(None) and Oracle.IACV not in chosen(None)
-
-
-@pytest.mark.parametrize("words", ["glru,tree", "none,glru", "", "GLRU"])
-def test_other_names_are_refused(words: str) -> None:
-    with pytest.raises(BadInput, match="oracles"):
-        chosen(words)
-
-
 def test_command_line(plain: tuple[Dataset, FoldPlan], tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     data, _ = plain
     table = np.column_stack([data.X, data.y])
@@ -74,7 +60,7 @@ def test_command_line(plain: tuple[Dataset, FoldPlan], tmp_path: Path, capsys: p
     np.savetxt(file, table, delimiter=",", header=",".join([*data.names, "y"]), comments="")
     ask = ["solve", str(file), "--target", "y", "--folds", "5", "--gamma", "0.1,1", "--quiet"]
     assert main([*ask, "--oracles", "glru,tree"]) == 2
-    assert "--oracles: unknown word 'tree'" in capsys.readouterr().err
+    assert "oracles: unknown word 'tree'" in capsys.readouterr().err
     for words in ("none", "glru,iacv,treecv"):
         out = tmp_path / "answer.json"
         assert main([*ask, "--oracles", words, "--json", str(out)]) == 0

@@ -15,7 +15,6 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from enum import StrEnum
 from typing import Any
 
 import numpy as np
@@ -38,6 +37,7 @@ from sparsecv_mio.search.options import Grid
 from sparsecv_mio.search.state.cells import PairBounds, State
 from sparsecv_mio.search.state.deadline import Deadline
 from sparsecv_mio.search.state.stored import check_like, parsed
+from sparsecv_mio.words import Oracle, TauStep
 
 PROGRESS = 1e-9  # relative fall of the CV error below which a move is no improvement
 SAME_GAMMA = 1e-9  # relative
@@ -46,18 +46,11 @@ MANY_COLUMNS = 500  # beyond, folds are seldom solved to optimality in reasonabl
 SADDLE_NOTE = "tau steps by the saddle point: supports and CV errors are estimates, only lower bounds are certified"
 
 
-class TauStep(StrEnum):
-    """How the best tau of a gamma is found."""
-
-    AUTO = "auto"
-    MIO = "mio"
-    SADDLE = "saddle"
-
-    def settled(self, data: StandardData) -> TauStep:
-        """`auto` by the number of columns."""
-        if self is not TauStep.AUTO:
-            return self
-        return TauStep.SADDLE if data.q > MANY_COLUMNS else TauStep.MIO
+def settled(tau_step: TauStep, columns: int) -> TauStep:
+    """`auto` by the number of columns."""
+    if tau_step is not TauStep.AUTO:
+        return tau_step
+    return TauStep.SADDLE if columns > MANY_COLUMNS else TauStep.MIO
 
 
 @dataclass(eq=False)
@@ -114,7 +107,7 @@ class Descent:
     ) -> None:
         self.data, self.folds, self.asked, self.gap = data, folds, asked, gap
         self.clock, self.threads, self.progress = clock, threads, progress
-        self.tau_step = tau_step.settled(data)
+        self.tau_step = settled(tau_step, data.q)
         self.taus = asked.taus.tolist()
         gammas = asked.gammas
         self.first = float(gammas[len(gammas) // 2])
@@ -122,7 +115,7 @@ class Descent:
         self.interval = (float(gammas[0]), float(gammas[-1])) if len(gammas) > 1 else wide
         self.line = gammas.tolist() if len(gammas) > 1 else log_uniform(*self.interval)
         self.steps: list[DescentStep] = []
-        self.oracles: str | Sequence[str] | None = None
+        self.oracles: tuple[Oracle, ...] | None = None
         self.ledger = Ledger()
         self.here: CrossValidation | None = None
         self.trial: Trial | None = None

@@ -23,7 +23,7 @@ from sparsecv_mio.search.observers.progress import Progress, progress_of
 from sparsecv_mio.search.observers.trace import head_of, moment_of
 from sparsecv_mio.search.options import Grid
 from sparsecv_mio.search.parallel import run_folds
-from sparsecv_mio.search.shared_tree.engines import Engine, root_of, solve_all_folds
+from sparsecv_mio.search.shared_tree.engines import root_of, solve_all_folds
 from sparsecv_mio.search.shared_tree.leave_out import LeaveOut
 from sparsecv_mio.search.shared_tree.tree_root import TreeRoot
 from sparsecv_mio.search.state.cells import CellTable, PairBounds, State, pair_bounds
@@ -31,6 +31,7 @@ from sparsecv_mio.search.state.context import AllRows, Context
 from sparsecv_mio.search.state.deadline import Deadline
 from sparsecv_mio.search.state.stored import check_like, counts_of, within
 from sparsecv_mio.search.subproblem.fold_solver import FoldSolver
+from sparsecv_mio.words import Engine
 
 FIRST_EFFORT, EFFORT_GROWTH = 1 << 13, 8
 MANY_CELLS, REPORT_SECONDS = 100_000, 0.2  # summing so many cells after every fold would cost more than the folds

@@ -11,7 +11,6 @@ else the alive-fold tree where folds are single rows and memory allows, else a l
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from enum import StrEnum
 
 import numpy as np
 
@@ -21,6 +20,7 @@ from sparsecv_mio.search.shared_tree.leave_out import WIDEST_ETA, LeaveOut
 from sparsecv_mio.search.shared_tree.loo_tree import fits, run_alive_folds
 from sparsecv_mio.search.shared_tree.thresholds import EVERY_FOLD, FEWER_FOLDS, enumerate_below_thresholds
 from sparsecv_mio.search.shared_tree.tree_root import TreeRoot
+from sparsecv_mio.words import Engine
 
 LEAST_SHARE = 0.6  # of the folds that must have a leverage thresholds can use
 LARGEST_FOLD = 64  # rows; larger folds have leverages near one half unless n is huge
@@ -29,15 +29,6 @@ WIDEST_KEEP = 1e-6  # rounding of the trees beyond which leverages at all column
 PATH_COLUMNS = 128  # beyond, the path tree rarely closes without the perspective
 FULL_TREES = ((1_000, 2), (20_000, 6))  # up to so many folds: full-data trees a listing for every fold may cost
 FOLD_OVERHEAD = 200  # nodes' worth of work that a tree of its own costs beside its nodes
-
-
-class Engine(StrEnum):
-    """How the cells of a fold plan are solved."""
-
-    AUTO = "auto"
-    ENUMERATE = "enumerate"
-    SHARED = "shared"
-    PER_FOLD = "per-fold"
 
 
 def root_of(full: LeaveOut, g: int, gamma: float, best: PathResult, engine: Engine) -> TreeRoot | None:

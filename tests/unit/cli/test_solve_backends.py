@@ -25,7 +25,7 @@ def test_solve_takes_a_backend_alone(backend: str, tmp_path: Path, capsys: pytes
     assert found["cv_error"] == pytest.approx(truth["cv_error"], rel=1e-9)
     capsys.readouterr()
     assert run([*args, "--backend", backend, "--method", "rounds"]) == 2
-    assert "--backend" in capsys.readouterr().err
+    assert "backend" in capsys.readouterr().err
 
 
 def test_solve_by_a_backend_that_is_unusable_or_unknown(capsys: pytest.CaptureFixture[str]) -> None:

@@ -1,0 +1,91 @@
+"""What a caller watches and steers a search by."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass, fields, replace
+from typing import Any, TypedDict
+
+from sparsecv_mio.errors import SparseCVError
+from sparsecv_mio.search.observers.progress import Progress
+from sparsecv_mio.search.options import OptionWords, SearchOptions
+
+File = str | os.PathLike[str]
+
+
+class HookWords(TypedDict, total=False):
+    """The fields of `Hooks`."""
+
+    progress: Callable[[Progress], None] | None
+    stop: threading.Event | None
+    lost: Callable[[SparseCVError], None] | None
+    began: float | None
+    checkpoint: File | None
+    resume: File | None
+    trace: File | None
+
+
+class Words(OptionWords, HookWords, total=False):
+    """Everything that may be said of a search by keyword: the fields of `SearchOptions` and of `Hooks`."""
+
+
+@dataclass(frozen=True)
+class Hooks:
+    """How a caller watches a search, ends it and stores it; none of it changes the answer that is proved.
+
+    Attributes
+    ----------
+    progress : callable, optional
+        Called with a :class:`~sparsecv_mio.search.observers.progress.Progress` after each fold.
+    stop : threading.Event, optional
+        Set it to end the run with what it holds.
+    lost : callable, optional
+        Called with what went wrong when the checkpoint or the trace could not be written (a full disk, say); the run
+        goes on to its answer. Without it there is a warning.
+    began : float, optional
+        Moment of `time.monotonic` from which the limit counts; the call by default.
+    checkpoint, resume : path, optional
+        Store the run there now and then; carry on a run that was stored
+        (:mod:`sparsecv_mio.search.observers.checkpoint`).
+    trace : path, optional
+        Write the course of the bounds there (:mod:`sparsecv_mio.search.observers.trace`).
+    """
+
+    progress: Callable[[Progress], None] | None = None
+    stop: threading.Event | None = None
+    lost: Callable[[SparseCVError], None] | None = None
+    began: float | None = None
+    checkpoint: File | None = None
+    resume: File | None = None
+    trace: File | None = None
+
+
+def settled(
+    options: SearchOptions | None, hooks: Hooks | None, words: Words, function: str
+) -> tuple[SearchOptions, Hooks]:
+    """Return options and hooks with the fields that were given by keyword.
+
+    Parameters
+    ----------
+    options, hooks : optional
+        What the keywords change; the defaults where there is none.
+    words : Words
+    function : str
+        Who was called, for the error.
+
+    Raises
+    ------
+    TypeError
+        For a keyword that is no field of either.
+    BadInput
+        See `SearchOptions`.
+    """
+    given: dict[str, Any] = dict(words)
+    ours, theirs = ({field.name for field in fields(kind)} for kind in (SearchOptions, Hooks))
+    for name in given:
+        if name not in ours | theirs:
+            raise TypeError(f"{function}() got an unexpected keyword argument {name!r}")
+    how = replace(options or SearchOptions(), **{name: given[name] for name in given if name in ours})
+    return how, replace(hooks or Hooks(), **{name: given[name] for name in given if name in theirs})

@@ -1,0 +1,130 @@
+"""The words that options take; nothing numerical is imported, so that a command line can be read without it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from enum import StrEnum
+from typing import TypeVar
+
+from sparsecv_mio.errors import BadInput, did_you_mean
+
+
+class Scale(StrEnum):
+    """What a unit of penalty means: one weight per column, from all rows, about the mean (theory section 0)."""
+
+    LENGTH = "length"
+    VARIANCE = "variance"
+    NONE = "none"
+
+
+class Intercept(StrEnum):
+    """Where the unpenalised intercept lives: in every training set, in one global centring, or nowhere."""
+
+    FOLD = "fold"
+    GLOBAL = "global"
+    NONE = "none"
+
+
+class Method(StrEnum):
+    """How the grid is searched (docs/cli.md, "Methods"); `auto` is `rounds` or `joint`, by the size of the search."""
+
+    AUTO = "auto"
+    ROUNDS = "rounds"
+    JOINT = "joint"
+    ALGORITHM1 = "algorithm1"
+    GRID = "grid"
+    BOUNDS = "bounds"
+    DESCENT = "descent"
+
+
+class Engine(StrEnum):
+    """How the folds of the method `rounds` share work (:mod:`sparsecv_mio.search.shared_tree.engines`)."""
+
+    AUTO = "auto"
+    ENUMERATE = "enumerate"
+    SHARED = "shared"
+    PER_FOLD = "per-fold"
+
+
+class TauStep(StrEnum):
+    """How a descent finds the best tau of a gamma: certified by MIOs, or estimated by the saddle point without any."""
+
+    AUTO = "auto"
+    MIO = "mio"
+    SADDLE = "saddle"
+
+
+class Oracle(StrEnum):
+    """The oracles whose answers a search can use (:mod:`sparsecv_mio.search.accelerators`)."""
+
+    GLRU = "glru"
+    IACV = "iacv"
+    TREECV = "treecv"
+
+
+Word = TypeVar("Word", bound=StrEnum)
+
+
+def word_of(kind: type[Word], value: str, option: str) -> Word:
+    """Return a word of an enumeration, in whatever letters it is written.
+
+    Parameters
+    ----------
+    kind : type
+        The enumeration.
+    value : str
+        What was given.
+    option : str
+        What the message calls the option.
+
+    Returns
+    -------
+    StrEnum
+        The member of `kind`.
+
+    Raises
+    ------
+    BadInput
+        For an unknown word; the message names the nearest that is known.
+
+    Examples
+    --------
+    >>> word_of(Method, "ROUNDS", "method")
+    <Method.ROUNDS: 'rounds'>
+    """
+    return kind(one_of(value, kind, option))
+
+
+def one_of(value: str, words: Iterable[str], option: str) -> str:
+    """Match a text with one of some words, in whatever letters it is written.
+
+    Parameters
+    ----------
+    value : str
+        What was given.
+    words : iterable of str
+        What is allowed, in small letters.
+    option : str
+        What the message calls the option.
+
+    Returns
+    -------
+    str
+        The word.
+
+    Raises
+    ------
+    BadInput
+        It is none of them; the message names the nearest one.
+
+    Examples
+    --------
+    >>> one_of("LOGISTIC", ("logistic", "squared"), "--loss")
+    'logistic'
+    """
+    known = [str(word) for word in words]
+    text = str(value)
+    word = text.strip().lower()
+    if word not in known:
+        raise BadInput(f"{option}: unknown word {text!r}{did_you_mean(text, known)}, use {', '.join(known)}")
+    return word

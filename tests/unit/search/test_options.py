@@ -1,0 +1,277 @@
+"""Options of a search: what they may be, what goes together, and that the documentation and the code agree."""
+
+from __future__ import annotations
+
+import inspect
+import typing
+from dataclasses import FrozenInstanceError, fields, replace
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+import pytest
+from repository import DOCS
+
+from sparsecv_mio.cli import run
+from sparsecv_mio.cli.solve import solve
+from sparsecv_mio.data.dataset import Dataset
+from sparsecv_mio.data.folds import make_folds
+from sparsecv_mio.errors import BadInput
+from sparsecv_mio.search.api import cross_validate
+from sparsecv_mio.search.hooks import Hooks, HookWords, Words, settled
+from sparsecv_mio.search.options import (
+    COUNT_MIOS,
+    DEFAULTS,
+    RULES,
+    Grid,
+    OptionWords,
+    SearchOptions,
+    oracles_of,
+    shown,
+)
+from sparsecv_mio.search.registry import METHODS, method_for
+from sparsecv_mio.words import Engine, Intercept, Method, Oracle, Scale, TauStep
+
+# a value of every option that differs from its default and can be asked of any machine
+OTHER: dict[str, list[Any]] = {
+    "scale": ["none"],
+    "intercept": ["none"],
+    "gap": [0.0],
+    "one_se": [True],
+    "time_limit": [60.0],
+    "threads": [1],
+    "method": ["rounds", "joint", "algorithm1", "grid", "bounds", "descent"],
+    "backend": ["highs"],
+    "formulation": ["outer"],
+    "engine": ["per-fold"],
+    "mio_budget": [0, 2],
+    "refine": [True],
+    "tau_step": ["mio", "saddle"],
+    "oracles": ["glru", "none"],
+}
+# what an option needs before it can be combined with a third one
+NEEDS: dict[str, dict[str, str]] = {
+    "formulation": {"backend": "highs"},
+    "mio_budget": {"method": "joint"},
+    "tau_step": {"method": "descent"},
+}
+
+
+def data() -> Dataset:
+    rng = np.random.default_rng(3)
+    X = rng.normal(size=(18, 4))
+    return Dataset.from_arrays(X, 2.0 * X[:, 1] - X[:, 3] + rng.normal(size=18))
+
+
+def refused(given: dict[str, Any]) -> bool:
+    """What the rules say of some options, read off the table by hand."""
+    value = DEFAULTS | given | ({"oracles": oracles_of(given["oracles"])} if "oracles" in given else {})
+    return any(
+        value[rule.option] not in (DEFAULTS[rule.option], ()) and value[rule.other] not in rule.words for rule in RULES
+    )
+
+
+# -- one option -------------------------------------------------------------------------------------------------------
+
+
+def test_words_become_members_in_whatever_letters() -> None:
+    made = SearchOptions.of(scale="VARIANCE", intercept=" none", method="Joint", backend="HIGHS", formulation="Outer")
+    assert (made.scale, made.intercept, made.method) == (Scale.VARIANCE, Intercept.NONE, Method.JOINT)
+    assert (made.backend, made.formulation) == ("highs", "outer")
+    assert SearchOptions.of(engine="PER-FOLD").engine is Engine.PER_FOLD
+    assert SearchOptions.of(method="descent", tau_step="mio").tau_step is TauStep.MIO
+    assert replace(made, formulation=None, backend="native") == SearchOptions(
+        Scale.VARIANCE, Intercept.NONE, method=Method.JOINT
+    )
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"gap": 1.0}, "^gap: 1 is out of range"),
+        ({"gap": -1e-9}, "^gap: "),
+        ({"gap": float("nan")}, "^gap: nan"),
+        ({"time_limit": 0.0}, "^time-limit: 0 is out of range"),
+        ({"time_limit": float("nan")}, "^time-limit: "),
+        ({"time_limit": float("inf")}, "^time-limit: "),
+        ({"threads": 0}, "^threads: 0 is out of range, give a whole number of at least 1"),
+        ({"threads": 1.5}, "^threads: 1.5"),
+        ({"threads": 5000}, "^threads: 5000 is out of range, give at most 4,096"),
+        ({"mio_budget": -1, "method": "grid"}, "^mio-budget: -1"),
+        ({"scale": "lenght"}, "^scale: unknown word 'lenght' .did you mean 'length'"),
+        ({"intercept": "folds"}, "^intercept: unknown word 'folds'"),
+        ({"method": "magic"}, "^method: unknown word 'magic', use auto, rounds, joint"),
+        ({"engine": "alone"}, "^engine: unknown word 'alone'"),
+        ({"tau_step": "both"}, "^tau-step: unknown word 'both'"),
+        ({"backend": "cplex"}, "^backend: unknown word 'cplex'"),
+        ({"backend": "highs", "formulation": "benders"}, "^formulation of highs: unknown word 'benders', use outer"),
+        ({"oracles": "glru,tree"}, "^oracles: unknown word 'tree' .did you mean 'treecv'"),
+        ({"oracles": "none,glru"}, "^oracles: none goes with no other word"),
+        ({"oracles": ""}, "^oracles: unknown word ''"),
+    ],
+)
+def test_a_value_out_of_range_names_its_option(given: dict[str, Any], message: str) -> None:
+    with pytest.raises(BadInput, match=message):
+        SearchOptions.of(**given)
+
+
+def test_oracles_by_list_or_text() -> None:
+    assert oracles_of("IACV, glru,glru") == oracles_of(("iacv", "glru")) == (Oracle.GLRU, Oracle.IACV)
+    assert oracles_of("none") == oracles_of(()) == oracles_of(["none"]) == ()
+    assert oracles_of(None) is None
+
+
+def test_options_never_change() -> None:
+    made = SearchOptions.of(threads=3)
+    assert made.workers == 3 and SearchOptions().workers >= 1 and hash(made) == hash(SearchOptions(threads=3))
+    with pytest.raises(FrozenInstanceError):
+        made.gap = 0.5  # type: ignore[misc]
+
+
+def test_what_needs_the_data() -> None:
+    plan = make_folds("3", data())
+    SearchOptions.of(one_se=True).check_data(data(), plan)
+    with pytest.raises(BadInput, match="for 18 rows, the data have 5"):
+        SearchOptions().check_data(Dataset.from_arrays(np.eye(5), np.arange(5.0)), plan)
+    single = make_folds("holdout:0.2", data())
+    SearchOptions().check_data(data(), single)
+    with pytest.raises(BadInput, match="^one-se: "):
+        SearchOptions.of(one_se=True).check_data(data(), single)
+
+
+@pytest.mark.parametrize(
+    ("gammas", "taus", "message"),
+    [
+        ([], [1], "empty"), ([1.0], [], "empty"), ([0.0], [1], "gamma 0 "), ([float("nan")], [1], "gamma nan"),
+        ([1e301], [1], "gamma"), ([1.0], [5], "use 0 to 4"), ([1.0], [-1], "tau -1"), ([1.0], [1.5], "tau 1.5"),
+    ],
+)  # fmt: skip
+def test_a_grid_out_of_range(gammas: list[float], taus: list[Any], message: str) -> None:
+    with pytest.raises(BadInput, match=message):
+        Grid.of(gammas, taus, 4)
+
+
+def test_a_grid_is_ascending_without_repeats() -> None:
+    grid = Grid.of([1.0, 0.1, 1.0], [3, 0, 3], 4)
+    assert grid.gammas.tolist() == [0.1, 1.0] and grid.taus.tolist() == [0, 3]
+
+
+# -- options together -------------------------------------------------------------------------------------------------
+
+
+def test_there_is_another_value_of_every_option() -> None:
+    assert set(OTHER) == {field.name for field in fields(SearchOptions)}
+    assert all({rule.option, rule.other} <= set(OTHER) and rule.why for rule in RULES)
+
+
+@pytest.mark.parametrize("pair", list(combinations(OTHER, 2)), ids="+".join)
+def test_every_pair_is_refused_or_runs(pair: tuple[str, str]) -> None:
+    """The rules are the whole story: what they let pass is searched to an answer, and keeps to what was asked."""
+    ours = data()
+    for one in OTHER[pair[0]]:
+        for two in OTHER[pair[1]]:
+            given = NEEDS.get(pair[0], {}) | NEEDS.get(pair[1], {}) | {pair[0]: one, pair[1]: two}
+            if refused(given):
+                with pytest.raises(BadInput, match="goes with"):
+                    cross_validate(ours, make_folds("3", ours), gammas=[0.1, 1.0], taus=[1, 2], **given)
+                continue
+            record = cross_validate(ours, make_folds("3", ours), gammas=[0.1, 1.0], taus=[1, 2], **given)
+            assert record.lower <= record.cv_error
+            assert record.work.mios <= given.get("mio_budget", np.inf)
+            assert (record.refined is not None) == given.get("refine", False)
+            assert (record.one_se is not None) == given.get("one_se", False)
+
+
+@pytest.mark.parametrize(
+    ("given", "named"),
+    [
+        ({"refine": True, "method": "descent"}, "^refine: goes with method .*, not descent"),
+        ({"engine": "shared", "method": "joint"}, "^engine shared: goes with method auto or rounds, not joint"),
+        ({"engine": "shared", "backend": "highs"}, "^engine shared: goes with backend native, not highs"),
+        ({"backend": "scip", "method": "rounds"}, "^backend scip: goes with method .*, not rounds"),
+        ({"mio_budget": 0}, "^mio-budget 0: goes with method joint, algorithm1 or grid, not auto"),
+        ({"mio_budget": 5, "method": "joint", "refine": True}, "^refine: goes without mio-budget"),
+        ({"formulation": "outer"}, "^formulation outer: goes with backend .*, not native"),
+        ({"tau_step": "mio"}, "^tau-step mio: goes with method descent, not auto"),
+        ({"one_se": True, "method": "bounds"}, "^one-se: goes with method .*, not bounds"),
+        ({"one_se": True, "method": "descent", "tau_step": "saddle"}, "^one-se: goes with tau-step auto or mio"),
+        ({"oracles": "glru,iacv", "method": "descent", "tau_step": "saddle"}, "^oracles glru,iacv: goes with tau-step"),
+    ],
+)
+def test_the_message_names_both_options(given: dict[str, Any], named: str) -> None:
+    with pytest.raises(BadInput, match=named):
+        SearchOptions.of(**given)
+
+
+def test_the_command_line_refuses_what_python_refuses(tmp_path: Any, capsys: pytest.CaptureFixture[str]) -> None:
+    ours, path = data(), tmp_path / "data.csv"
+    head = ",".join((*ours.names, "y"))
+    np.savetxt(path, np.column_stack([ours.X, ours.y]), delimiter=",", header=head, comments="")
+    ask = ["solve", str(path), "--target", "y", "--folds", "3", "--gamma", "1", "--tau", "1"]
+    for given in (
+        {"refine": True, "method": "descent"}, {"engine": "shared", "method": "joint"}, {"mio_budget": 3},
+        {"backend": "scip", "method": "rounds"}, {"tau_step": "saddle"}, {"one_se": True, "method": "bounds"},
+        {"gap": 1.0}, {"method": "magic"}, {"oracles": "none,glru"}, {"threads": 0},
+    ):  # fmt: skip
+        words = [[f"--{shown(name)}", *([] if value is True else [str(value)])] for name, value in given.items()]
+        with pytest.raises(BadInput) as error:
+            SearchOptions.of(**given)  # type: ignore[arg-type]
+        assert run([*ask, *(word for pair in words for word in pair)]) == 2
+        assert capsys.readouterr().err == f"sparsecv: error: {error.value}\n"
+
+
+def test_auto_descents_of_many_columns_are_checked_when_the_data_are_known() -> None:
+    rng = np.random.default_rng(0)
+    wide = Dataset.from_arrays(rng.normal(size=(8, 501)), rng.normal(size=8))
+    with pytest.raises(BadInput, match="^one-se: goes with tau-step auto or mio, not saddle"):
+        cross_validate(wide, make_folds("2", wide), gammas=[1.0], taus=[1], method="descent", one_se=True)
+
+
+def test_the_documentation_has_the_table() -> None:
+    page = (DOCS / "cli.md").read_text()
+    for rule in RULES:
+        assert f"| `--{shown(rule.option)}` | {rule.goes_with()} | {rule.why} |" in page
+
+
+# -- one type for all who ask -----------------------------------------------------------------------------------------
+
+
+def test_the_command_line_has_every_option() -> None:
+    there = set(inspect.signature(solve).parameters)
+    assert {field.name for field in fields(SearchOptions)} <= there
+    assert {"checkpoint", "resume", "trace"} <= there
+
+
+def test_keywords_are_the_fields() -> None:
+    assert list(typing.get_type_hints(OptionWords)) == [field.name for field in fields(SearchOptions)]
+    assert list(typing.get_type_hints(HookWords)) == [field.name for field in fields(Hooks)]
+    assert Words.__required_keys__ == frozenset()
+    assert set(Words.__optional_keys__) == {field.name for kind in (SearchOptions, Hooks) for field in fields(kind)}
+
+
+def test_keywords_go_before_objects() -> None:
+    base, watch = SearchOptions.of(method="grid", gap=0.5), Hooks(began=3.0)
+    options, hooks = settled(base, watch, {"gap": 0.25, "trace": "here"}, "search")
+    assert (options.method, options.gap, base.gap) == (Method.GRID, 0.25, 0.5)
+    assert (hooks.began, hooks.trace, watch.trace) == (3.0, "here", None)
+    assert settled(None, None, {}, "search") == (SearchOptions(), Hooks())
+    with pytest.raises(TypeError, match=r"search\(\) got an unexpected keyword argument 'gapp'"):
+        settled(None, None, {"gapp": 0.1}, "search")  # type: ignore[typeddict-unknown-key]
+
+
+def test_every_method_has_its_class() -> None:
+    assert set(METHODS) == set(Method) - {Method.AUTO, Method.ROUNDS, Method.DESCENT} and set(COUNT_MIOS) < set(METHODS)
+
+
+@pytest.mark.parametrize(
+    ("given", "shape", "method"),
+    [
+        ({}, (7, 25, 10), "joint"), ({}, (1, 25, 10), "rounds"), ({}, (7, 129, 10), "rounds"),
+        ({}, (7, 25, 10_001), "rounds"), ({"gap": 0.0}, (7, 25, 10), "rounds"),
+        ({"one_se": True}, (7, 25, 10), "rounds"),
+        ({"engine": "shared"}, (7, 25, 10), "rounds"), ({"backend": "highs"}, (1, 25, 10), "joint"),
+        ({"method": "grid"}, (1, 25, 10), "grid"),
+    ],
+)  # fmt: skip
+def test_what_auto_means(given: dict[str, Any], shape: tuple[int, int, int], method: str) -> None:
+    assert method_for(SearchOptions.of(**given), *shape) == method
