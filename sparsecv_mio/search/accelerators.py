@@ -29,7 +29,7 @@ from sparsecv_mio.problem.problem import FloatArray, SparseProblem
 from sparsecv_mio.search.heuristics.proposals import Proposals, propose
 from sparsecv_mio.search.shared_tree.dual_screening import decide_by_reuse
 from sparsecv_mio.search.shared_tree.tree_root import TreeRoot
-from sparsecv_mio.search.subproblem.presolve import Solver, solve_reduced
+from sparsecv_mio.search.subproblem.presolve import PresolveWork, Solver, solve_presolved
 from sparsecv_mio.words import Oracle
 
 if TYPE_CHECKING:
@@ -161,16 +161,16 @@ class Accelerators:
         if points is None:
             result = solver(problem, list(taus), list(starts))
         else:
-            result = solve_reduced(problem, points, taus, starts, solver, self._tell, restrict)
+            result = solve_presolved(problem, points, taus, starts, solver, self._tell, restrict)
         if Oracle.GLRU in self.on:
             self.ledger.add(Oracle.GLRU, relaxations=result.reused)
         self.ledger.grown(sum(cell.branched for cell in result.cells.values()), result.nodes)
         return result
 
-    def _tell(self, asked: int, mios: int, columns: int, seconds: float) -> None:
-        self.ledger.add(Oracle.GLRU, asked=asked, mios=mios, columns=columns)
+    def _tell(self, work: PresolveWork) -> None:
+        self.ledger.add(Oracle.GLRU, asked=work.cells, mios=work.decided, columns=work.columns)
         with self.ledger.lock:
-            self.ledger.seconds[Oracle.GLRU] += seconds
+            self.ledger.seconds[Oracle.GLRU] += work.seconds
 
     @property
     def reuses(self) -> bool:

@@ -23,7 +23,7 @@ def test_a_support_that_moments_cannot_fit_has_no_known_value() -> None:
     problem, pair = far_from_the_origin(), np.array([0, 1])
     assert vendor_cell._value(problem, pair) == np.inf
     assert 2.0 <= vendor_cell._value(problem, np.zeros(0, dtype=np.int64)) <= 2.0 * (1.0 + 1e-12)
-    cell = vendor_cell._as_cell(problem, 2, [pair], 0.5, True)
+    cell = vendor_cell._as_cell(problem, 2, vendor_cell.Listed([pair], 0.5, True, 0))
     assert not cell.complete and cell.candidates == ()
     assert cell.lower == 0.5 and cell.upper == np.inf
 

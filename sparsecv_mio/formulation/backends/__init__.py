@@ -11,8 +11,9 @@ from sparsecv_mio.errors import BadInput
 if TYPE_CHECKING:
     from sparsecv_mio.formulation.backends.base import Backend
 
+NATIVE = "native"  # our own trees; every other backend is a vendor's solver
 BACKENDS = {
-    "native": "sparsecv_mio.formulation.backends.native.backend:NativeBackend",
+    NATIVE: "sparsecv_mio.formulation.backends.native.backend:NativeBackend",
     "gurobi": "sparsecv_mio.formulation.backends.gurobi:GurobiBackend",
     "highs": "sparsecv_mio.formulation.backends.highs:HighsBackend",
     "scip": "sparsecv_mio.formulation.backends.scip:ScipBackend",

@@ -50,6 +50,8 @@ class Capabilities:
     limits : frozenset of str
         Which of `seconds`, `nodes`, `gap`, `threads`, `log` are honoured.
     warm_start : bool
+    concurrent : bool
+        Whether several threads of a process may solve at once.
     licence_free : bool
         Whether it must run on every machine that has the package (continuous integration insists).
     """
@@ -57,6 +59,7 @@ class Capabilities:
     formulations: dict[str, frozenset[str]]
     limits: frozenset[str] = frozenset({"seconds", "nodes", "gap", "threads", "log"})
     warm_start: bool = True
+    concurrent: bool = True
     licence_free: bool = True
 
 

@@ -43,6 +43,7 @@ class ScipBackend(Backend):
     capabilities: ClassVar[Capabilities] = Capabilities(
         formulations={"perspective": EVERY_KIND, "bigm": EVERY_KIND},
         limits=frozenset({"seconds", "nodes", "gap", "log"}),
+        concurrent=False,  # solves on several threads ended the process with a segmentation fault
     )
 
     def available(self) -> Availability:

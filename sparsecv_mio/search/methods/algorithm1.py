@@ -20,8 +20,8 @@ from sparsecv_mio.bounds.cv_error import compute_bounds
 from sparsecv_mio.data.folds import FoldPlan
 from sparsecv_mio.data.standard import StandardData
 from sparsecv_mio.errors import BackendUnavailable
-from sparsecv_mio.formulation.backends import get_backend
-from sparsecv_mio.formulation.backends.native.path import PathResult, solve_path
+from sparsecv_mio.formulation.backends import NATIVE, get_backend
+from sparsecv_mio.formulation.backends.native.path import UNLIMITED, PathResult, solve_path
 from sparsecv_mio.problem.accumulate import row_moments
 from sparsecv_mio.search.methods.rounds import CrossValidation, for_every_gamma
 from sparsecv_mio.search.observers.checkpoint import below
@@ -30,11 +30,9 @@ from sparsecv_mio.search.options import Grid
 from sparsecv_mio.search.state.cells import State, Where
 from sparsecv_mio.search.state.deadline import Deadline
 from sparsecv_mio.search.state.stored import check_like
-from sparsecv_mio.search.subproblem.cell_solver import NATIVE, UNLIMITED, CellSolver
+from sparsecv_mio.search.subproblem.cell_solver import CellSolver
 from sparsecv_mio.search.subproblem.fold_solver import FoldSolver
 from sparsecv_mio.search.subproblem.vendor_listing import VendorListing
-
-ONE_AT_A_TIME = frozenset({"scip"})  # solves on several threads ended the process with a segmentation fault
 
 
 class Expiry(threading.Event):
@@ -76,7 +74,8 @@ class OneByOne(CrossValidation):
         backend: str = NATIVE,
         mio_budget: int | None = None,
     ) -> None:
-        super().__init__(data, folds, grid, gap, clock, 1 if backend in ONE_AT_A_TIME else threads, progress)
+        threads = threads if get_backend(backend).capabilities.concurrent else 1
+        super().__init__(data, folds, grid, gap, clock, threads, progress)
         self.backend, self.mio_budget = backend, mio_budget
         self.formulation: str | None = None  # of the backend's models; its first one by default
         self.effort = UNLIMITED

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from sparsecv_mio.bounds.wide import WideFold
 from sparsecv_mio.data.standard import StandardData
 from sparsecv_mio.errors import BackendUnavailable
-from sparsecv_mio.formulation.backends import get_backend
+from sparsecv_mio.formulation.backends import NATIVE, get_backend
 from sparsecv_mio.formulation.backends.native.path import PathCell, PathResult, solve_path
 from sparsecv_mio.problem.accumulate import row_moments
 from sparsecv_mio.problem.problem import SparseProblem
@@ -28,6 +28,8 @@ from sparsecv_mio.search.parallel import run_folds
 from sparsecv_mio.search.state.cells import State, Where
 from sparsecv_mio.search.subproblem.cell_intervals import CellIntervals
 from sparsecv_mio.search.subproblem.fold_problem import FoldProblem
+from sparsecv_mio.search.subproblem.presolve import in_columns
+from sparsecv_mio.search.subproblem.supports import filled_up, places_in
 from sparsecv_mio.search.subproblem.vendor_listing import VendorListing
 
 if TYPE_CHECKING:
@@ -39,8 +41,6 @@ PRODUCT_BYTES = 1 << 29  # of q x q matrices alive at once: log2(k) of the tree 
 TREE_MATRICES = 4
 COPY_BYTES = 1 << 29  # of rows, all threads together: two copies of the training rows while a fold is made
 EXACT_COLUMNS = 1200  # columns left that are worth a matrix of their own
-NATIVE = "native"
-ALONE = frozenset({"scip"})  # solves on several threads ended the process with a segmentation fault
 
 
 def by_rows(data: StandardData, folds: int) -> bool:
@@ -71,7 +71,7 @@ class WideSearch(CrossValidation):
     ) -> None:  # fmt: skip
         super().__init__(*asked)
         self.method, self.backend, self.mio_budget = method, backend, mio_budget
-        self.threads = threads_for(self.data, 1 if backend in ALONE else self.threads)
+        self.threads = threads_for(self.data, self.threads if get_backend(backend).capabilities.concurrent else 1)
         middle = len(self.grid.gammas) // 2
         self.order = sorted(range(len(self.grid.gammas)), key=lambda g: (abs(g - middle), g))
         self.vendor = VendorListing(backend, self.clock, formulation)
@@ -252,7 +252,7 @@ class WideSearch(CrossValidation):
         small = self.data.only(columns)
         moments = row_moments(small, self.folds.train_rows(fold))
         here = FoldProblem.of(small, self.folds, fold, moments, columns).with_gamma(float(self.grid.gammas[g]))
-        starts = places(self.cells.pool.supports[self.cells.support[where]], columns)
+        starts = places_in(columns, [self.cells.pool.supports[self.cells.support[where]]])
         result = self._solve(here.problem, tau, starts)
         intervals = CellIntervals(self.context, self.cells, self.best_by_gamma)
         intervals.settle(here, g, np.array([t]), result)
@@ -271,9 +271,10 @@ class WideSearch(CrossValidation):
         """Supports of all rows, of which nothing is proved."""
         found: dict[int, PathCell] = {}
         none = np.zeros(0, dtype=np.int64)
+        by_gain = np.argsort(-(whole.c**2 / whole.square), kind="stable")  # best single columns first
         for tau in self.grid.taus.tolist():
             known = [size for size in whole.support if size <= tau]
-            support = _filled(whole.support[max(known)] if known and tau else none, min(tau, whole.q), whole)
+            support = filled_up(whole.support[max(known)] if known and tau else none, min(tau, whole.q), by_gain)
             found[tau] = PathCell(tau, support, 0.0, np.inf, (), (), 0.0, complete=False, branched=False)
         return found
 
@@ -288,13 +289,6 @@ class WideSearch(CrossValidation):
         return solve_by_rows(self.data, whole, tau, float(self.grid.gammas[g]), self.clock)
 
 
-def _filled(support: IntArray, size: int, whole: WideFold) -> IntArray:
-    """A support that the end of the time left too small, filled up with the columns that fit best by themselves."""
-    gain = whole.c**2 / whole.square
-    gain[support] = np.inf
-    return np.sort(np.argsort(-gain, kind="stable")[:size]) if len(support) < size else support
-
-
 def solve_by_rows(data: StandardData, whole: WideFold, tau: int, gamma: float, clock: Deadline) -> PathCell:
     """Best subset of one size on all rows, exactly where screening leaves few columns, else with bounds."""
     seen = whole.look(tau)
@@ -303,20 +297,13 @@ def solve_by_rows(data: StandardData, whole: WideFold, tau: int, gamma: float, c
     if len(seen.left) <= EXACT_COLUMNS and not clock.expired():
         small = data.only(seen.left)
         problem = row_moments(small, slice(0, data.n)).problem(small, gamma)
-        starts = places(support, seen.left) if support is not None else []
-        cell = solve_path(problem, [tau], starts=starts, expired=clock.expired).cells[tau]
+        starts = places_in(seen.left, [support] if support is not None else [])
+        cell = in_columns(solve_path(problem, [tau], starts=starts, expired=clock.expired), seen.left).cells[tau]
         if cell.complete:
-            known = tuple(seen.left[one] for one in cell.candidates)
-            return PathCell(tau, seen.left[cell.support], cell.lower, cell.upper, known, cell.values, cell.margin, True,
-                            cell.branched)  # fmt: skip
-        support, lower = seen.left[cell.support], max(lower, cell.lower)
+            return cell
+        support, lower = cell.support, max(lower, cell.lower)
     held = support if support is not None else np.zeros(0, dtype=np.int64)
     return PathCell(tau, held, lower, np.inf, (), (), 0.0, complete=False, branched=False)
-
-
-def places(support: IntArray, columns: IntArray) -> list[IntArray]:
-    """A support by its places in some ascending columns, if it lies in them."""
-    return [np.searchsorted(columns, support)] if np.all(np.isin(support, columns)) else []
 
 
 def threads_for(data: StandardData, threads: int) -> int:

@@ -24,7 +24,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from sparsecv_mio.formulation.backends import get_backend
+from sparsecv_mio.formulation.backends import NATIVE, get_backend
 from sparsecv_mio.formulation.backends.native.path import FEW, SMALL, PathCell, PathResult
 from sparsecv_mio.problem.problem import FloatArray
 from sparsecv_mio.search.methods.algorithm1 import OneByOne, bracket
@@ -40,7 +40,6 @@ from sparsecv_mio.search.shared_tree.near_optimal import (
     incumbents,
 )
 from sparsecv_mio.search.state.cells import PairBounds, Where
-from sparsecv_mio.search.subproblem.cell_solver import NATIVE
 from sparsecv_mio.search.subproblem.vendor_listing import limits_of
 
 Pair = tuple[int, int]

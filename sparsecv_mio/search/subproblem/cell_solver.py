@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from sparsecv_mio.formulation.backends.native.path import PathResult
+from sparsecv_mio.formulation.backends.native.path import UNLIMITED, PathResult
 from sparsecv_mio.problem.problem import SparseProblem
 from sparsecv_mio.search.state.cells import Where
 from sparsecv_mio.search.subproblem.fold_problem import FoldProblem, FoldStore
@@ -13,8 +13,6 @@ from sparsecv_mio.search.subproblem.fold_solver import FoldSolver
 from sparsecv_mio.search.subproblem.vendor_listing import VendorListing
 
 IntArray = NDArray[np.int64]
-NATIVE = "native"
-UNLIMITED = 1 << 62
 NEAR_TIES_NODES = 1 << 20  # of our own trees, where a vendor's solver leaves near ties
 
 

@@ -10,8 +10,12 @@ from numpy.typing import NDArray
 
 from sparsecv_mio.kernels.held_out import refit_supports
 from sparsecv_mio.problem.problem import FloatArray, SparseProblem
+from sparsecv_mio.search.subproblem.supports import table_of
+from sparsecv_mio.units import KEEP_RTOL
 
 IntArray = NDArray[np.int64]
+
+OBJECTIVE_ROUNDING = 1e-12  # of yy: rounding of a training objective from moments, generously
 
 
 @dataclass(frozen=True, eq=False)
@@ -21,7 +25,7 @@ class MomentFits:
     Attributes
     ----------
     table : (k, top) int array
-        The supports; of row r the first `sizes[r]` entries count.
+        The supports; of row r the first `sizes[r]` entries count, the others are 0.
     sizes : (k,) int array
     beta, spread : (k, top) arrays
         Coefficients and a bound on the rounding error of each.
@@ -45,12 +49,20 @@ def fit_from_moments(problem: SparseProblem, supports: Sequence[IntArray]) -> Mo
     """Fit supports from the moments of a problem. O(s^3) each."""
     k = len(supports)
     sizes = np.array([len(support) for support in supports], dtype=np.int64)
-    table = np.zeros((k, max(int(sizes.max(initial=0)), 1)), dtype=np.int64)
-    for row, support in zip(table, supports, strict=True):
-        row[: len(support)] = support
+    table = np.maximum(table_of(supports, max(int(sizes.max(initial=0)), 1)), 0)
     made = MomentFits(table, sizes, np.zeros(table.shape), np.zeros(table.shape), np.empty(k), np.empty(k))
     refit_supports(
         problem.Q, problem.c, problem.yy, problem.penalty, table, sizes, problem.rounding, made.beta, made.spread,
         made.value, made.value_error,
     )  # fmt: skip
     return made
+
+
+def objective_rounding(problem: SparseProblem) -> float:
+    """Return a generous bound on the rounding error of training objectives from moments."""
+    return OBJECTIVE_ROUNDING * problem.yy
+
+
+def near_tie_margin(problem: SparseProblem, value: float) -> float:
+    """Return how far above the best training objective a support may lie and still has to be refitted."""
+    return KEEP_RTOL * value + objective_rounding(problem)

@@ -1,99 +1,136 @@
-"""Trees of one fold after the first test by the duals of all rows: some cells need none, some need fewer columns.
+"""Branch-and-bound in one fold after a test by the relaxations on all rows (reused duals).
 
-A cell whose support is decided at its incumbent needs no tree. Where a single tau is asked for, columns that are in no
-support worth keeping are taken out of the problem: safe for that tau alone, optima of two tau need not nest.
+The dual solutions of the relaxations on all rows are dual feasible in every fold (:mod:`sparsecv_mio.bounds.reused`).
+In a fold they fix columns in or out of every near-optimal support. A cell whose support they fix completely needs no
+branch-and-bound. Where a single tau is left, the columns that are fixed out are removed from the problem; this is valid
+for that tau alone, as optima of two tau need not be nested.
 """
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from sparsecv_mio.bounds.fold import FoldBounds
 from sparsecv_mio.bounds.reused import Points, Tested, reuse
-from sparsecv_mio.formulation.backends.native.path import SMALL, PathCell, PathResult
+from sparsecv_mio.formulation.backends.native.cell import PathCell, PathResult
+from sparsecv_mio.formulation.backends.native.path import SMALL
 from sparsecv_mio.kernels.reused_dual import DROPPED
 from sparsecv_mio.problem.problem import SparseProblem
+from sparsecv_mio.search.subproblem.moment_fits import near_tie_margin
+from sparsecv_mio.search.subproblem.supports import places_in
 from sparsecv_mio.units import KEEP_RTOL
 
 IntArray = NDArray[np.int64]
 Solver = Callable[[SparseProblem, list[int], list[IntArray]], PathResult]
-Tell = Callable[[int, int, int, float], None]
-
-SLACK = 1e-12  # of y'y, beside the relative margin of a decided cell
-NO_ROWS = 0
 
 
-def solve_reduced(
+@dataclass(frozen=True)
+class PresolveWork:
+    """What one test did.
+
+    Attributes
+    ----------
+    cells : int
+        Tested.
+    decided : int
+        Decided without branch-and-bound.
+    columns : int
+        Removed from the problem of the others.
+    seconds : float
+    """
+
+    cells: int
+    decided: int
+    columns: int
+    seconds: float
+
+
+def solve_presolved(
     problem: SparseProblem,
     points: Points,
     taus: Sequence[int],
     starts: Sequence[IntArray],
     solver: Solver,
-    tell: Tell,
+    report: Callable[[PresolveWork], None],
     restrict: bool = True,
 ) -> PathResult:
-    """As `solver`, but for what the points decide.
+    """Solve some tau of a fold, by `solver` what the relaxations on all rows do not decide.
 
     Parameters
     ----------
     problem : SparseProblem
         Training rows of a fold at the gamma of the points.
     points : Points
+        Solutions of the relaxations on all rows.
     taus : sequence of int
     starts : sequence of int arrays
         Supports to try as incumbents.
     solver : callable
-        `(problem, taus, starts) -> PathResult` for what is left.
-    tell : callable
-        Told (cells tested, cells decided, columns taken out, seconds).
+        `(problem, taus, starts) -> PathResult`.
+    report : callable
+        Called with what the test did.
     restrict : bool
-        Take columns out.
+        Whether columns may be removed.
+
+    Returns
+    -------
+    PathResult
+        In the columns of `problem`.
     """
     begun = time.perf_counter()
-    fold = FoldBounds(problem, np.zeros((NO_ROWS, problem.q)), np.zeros(NO_ROWS), points.diagonal)
-    asked = [tau for tau in taus if 0 < tau < fold.m]
-    tested: Tested | None = None
-    if asked:
-        fold.try_supports(starts)
-        if problem.q <= SMALL:  # beyond, elimination costs more than a tree
-            fold.search(asked)
-        tested = reuse(fold, points, asked, KEEP_RTOL)
+    fold = FoldBounds(problem, np.zeros((0, problem.q)), np.zeros(0), points.diagonal)  # no held-out rows
+    tested = _test(fold, points, [tau for tau in taus if 0 < tau < fold.m], starts)
     if tested is None:
-        tell(0, 0, 0, time.perf_counter() - begun)
+        report(PresolveWork(0, 0, 0, time.perf_counter() - begun))
         return solver(problem, list(taus), list(starts))
     decided = {int(tested.sizes[t]): _decided(fold, int(tested.sizes[t])) for t in np.flatnonzero(tested.decided)}
     left = [tau for tau in taus if tau not in decided]
-    held = [tau for tau in left if 0 < tau < fold.m and np.isfinite(fold.best[tau])]
-    known = [*starts, *(np.flatnonzero(fold.supports[tau]) for tau in held)]
-    keep = np.arange(problem.q)
-    copies = problem.copy_of is not None and bool(np.any(problem.copy_of >= 0))
-    if restrict and not copies and len(left) == 1 and left[0] in tested.sizes:
-        keep = np.flatnonzero(tested.status[int(np.searchsorted(tested.sizes, left[0]))] != DROPPED)
-    tell(len(tested.sizes), len(decided), problem.q - len(keep), time.perf_counter() - begun)
+    incumbents = [tau for tau in left if 0 < tau < fold.m and np.isfinite(fold.best[tau])]
+    known = [*starts, *(np.flatnonzero(fold.supports[tau]) for tau in incumbents)]
+    keep = _columns_left(problem, tested, left) if restrict else np.arange(problem.q)
+    report(PresolveWork(len(tested.sizes), len(decided), problem.q - len(keep), time.perf_counter() - begun))
     if not left:
         return PathResult(decided, 0, True)
     if len(keep) == problem.q or len(keep) <= left[0]:
         rest = solver(problem, left, known)
     else:
-        rest = _in_columns(solver(restricted(problem, keep), left, _places(known, keep)), keep)
+        rest = in_columns(solver(restricted(problem, keep), left, places_in(keep, known)), keep)
     return PathResult({**rest.cells, **decided}, rest.nodes, rest.finished, rest.reused)
 
 
+def _test(fold: FoldBounds, points: Points, sizes: list[int], starts: Sequence[IntArray]) -> Tested | None:
+    """Test the points on all rows in a fold; None where they say nothing."""
+    if not sizes:
+        return None
+    fold.try_supports(starts)
+    if fold.problem.q <= SMALL:  # beyond, elimination costs more than a tree
+        fold.search(sizes)
+    return reuse(fold, points, sizes, KEEP_RTOL)
+
+
 def _decided(fold: FoldBounds, tau: int) -> PathCell:
-    value = float(fold.best[tau])
-    margin = KEEP_RTOL * value + SLACK * fold.problem.yy
-    support = np.flatnonzero(fold.supports[tau])
+    """Cell of which the incumbent is the only near-optimal support."""
+    value, support = float(fold.best[tau]), np.flatnonzero(fold.supports[tau])
+    margin = near_tie_margin(fold.problem, value)
     low = max(value - margin, 0.0)
     return PathCell(tau, support, low, value, (support,), (value,), margin, complete=True, branched=False)
 
 
+def _columns_left(problem: SparseProblem, tested: Tested, left: list[int]) -> IntArray:
+    """Columns that a near-optimal support may hold, where a single tau is left and no column has a copy; else all."""
+    copies = problem.copy_of is not None and bool(np.any(problem.copy_of >= 0))
+    if copies or len(left) != 1 or left[0] not in tested.sizes:
+        return np.arange(problem.q)
+    return np.flatnonzero(tested.status[int(np.searchsorted(tested.sizes, left[0]))] != DROPPED)
+
+
 def restricted(problem: SparseProblem, keep: IntArray) -> SparseProblem:
-    """The problem on some of its columns, none of which is a copy.
+    """Return the problem on some of its columns, none of which is a copy.
 
     Examples
     --------
@@ -112,22 +149,12 @@ def restricted(problem: SparseProblem, keep: IntArray) -> SparseProblem:
     )
 
 
-def _places(supports: Sequence[IntArray], keep: IntArray) -> list[IntArray]:
-    """Supports that lie in `keep`, as places in it."""
-    found = []
-    for support in supports:
-        place = np.searchsorted(keep, support)
-        if np.all(place < len(keep)) and np.array_equal(keep[np.minimum(place, len(keep) - 1)], support):
-            found.append(place.astype(np.int64))
-    return found
-
-
-def _in_columns(result: PathResult, keep: IntArray) -> PathResult:
-    """Cells of a restricted problem in the columns of the whole."""
+def in_columns(result: PathResult, columns: IntArray) -> PathResult:
+    """Return the result for a restricted problem in the columns of the whole."""
     cells = {
         tau: replace(
-            cell, support=keep[cell.support], candidates=tuple(keep[support] for support in cell.candidates)
+            cell, support=columns[cell.support], candidates=tuple(columns[support] for support in cell.candidates)
         )
         for tau, cell in result.cells.items()
     }
-    return PathResult(cells, result.nodes, result.finished, result.reused)
+    return replace(result, cells=cells)

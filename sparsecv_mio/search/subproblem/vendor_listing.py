@@ -1,22 +1,24 @@
-"""One cell by a vendor's solver: generalized Benders or a conic model, with what our own relaxations know of it.
+"""All near-optimal supports of one cell by a vendor's solver, which names only one support at a time.
 
-A vendor's solver names one support and a bound that is trusted to 2e-6 of the objective's scale; that says nothing of
-the held-out error until the same problem without that support (`at most tau - 1` of its columns) is shown to be worse.
-Supports are excluded one after the other until the best of the others is out of reach; every one that is not goes to
-the list of candidates.
+A vendor's solver returns one support and a lower bound that is trusted to 2e-6 of the objective's scale. That says
+little of the held-out error: another support may be as good. So the problem is solved again without the supports found
+(`at most tau - 1` columns of each), until the lower bound of what is left is clearly above the best; every support
+found on the way is a candidate.
 
-The enhancements of the paper's appendix are passed in as data (theory section 6):
+What our own relaxations know of the cell is passed to the solver as data (theory section 6):
 
-* the relaxation of the cell: its point is the first cut, its dual value the first lower bound, its largest columns one
-  more start;
+* the relaxation of the cell: its solution is the first cut, its dual value the first lower bound, its largest columns
+  one more start;
 * safe screening fixes columns before the model is built, for this tau, with room for ties;
-* the coefficients of every support found in a fold are cut points for its other tau and gamma, and for the next folds:
-  the dual cut of *any* coefficients is valid, it is computed afresh from the moments of the problem at hand.
+* the coefficients of supports found in earlier cells are further points to cut at: the dual cut of *any* coefficients
+  is valid, and computed from the moments of the problem at hand.
 """
 
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,13 +26,14 @@ from numpy.typing import NDArray
 from sparsecv_mio.bounds.relaxation import Relaxation, relax_problem
 from sparsecv_mio.bounds.screening import screen
 from sparsecv_mio.formulation.backends import get_backend
+from sparsecv_mio.formulation.backends.native.cell import PathCell, PathResult
 from sparsecv_mio.formulation.backends.native.normal_form import normal_form
-from sparsecv_mio.formulation.backends.native.path import PathCell, PathResult
 from sparsecv_mio.formulation.constraints import SideConstraints
-from sparsecv_mio.formulation.outcome import Advice, Limits, Start, Stop
+from sparsecv_mio.formulation.outcome import Advice, Limits, Outcome, Start, Stop
 from sparsecv_mio.problem.problem import FloatArray, SparseProblem
 from sparsecv_mio.search.state.deadline import Deadline
-from sparsecv_mio.search.subproblem.moment_fits import fit_from_moments
+from sparsecv_mio.search.subproblem.moment_fits import fit_from_moments, near_tie_margin, objective_rounding
+from sparsecv_mio.search.subproblem.supports import filled_up
 from sparsecv_mio.units import KEEP_RTOL, TIE_RTOL
 
 IntArray = NDArray[np.int64]
@@ -38,7 +41,7 @@ IntArray = NDArray[np.int64]
 MOST_EXCLUDED = 12  # near ties a solver is asked about before the cell is left undecided
 VENDOR_GAP = 1e-9
 SHARED_POINTS = 8  # coefficients of earlier cells whose cuts come first
-RELAXED_COLUMNS = 500  # beyond, a relaxation by moments costs more than it is worth here
+RELAXED_COLUMNS = 500  # beyond, a relaxation from moments costs more than it is worth here
 
 
 def limits_of(deadline: Deadline) -> Limits:
@@ -46,94 +49,136 @@ def limits_of(deadline: Deadline) -> Limits:
     return Limits(gap=VENDOR_GAP, seconds=deadline.left, cancel=deadline.stop)
 
 
+@dataclass(frozen=True, eq=False)
+class Fixed:
+    """Columns inside and outside of every support that may be optimal or tied, and what else is known of a cell."""
+
+    inside: IntArray
+    outside: IntArray
+    advice: Advice
+
+
+@dataclass(frozen=True, eq=False)
+class Listed:
+    """Supports found one after the other, a lower bound of f, whether they are all that matter, and the nodes spent."""
+
+    supports: list[IntArray]
+    lower: float
+    complete: bool
+    nodes: int
+
+
 class VendorListing:
-    """Solves cells by a backend and remembers the coefficients it met.
+    """Lists the near-optimal supports of cells by a vendor's solver, and remembers the coefficients it met.
 
     Parameters
     ----------
     backend : str
+        See :data:`sparsecv_mio.formulation.backends.BACKENDS`.
     deadline : Deadline
     formulation : str, optional
         Which of the backend's models, `benders` for one; its first by default.
     """
 
-    def __init__(
-        self,
-        backend: str,
-        deadline: Deadline,
-        formulation: str | None = None,
-    ) -> None:
+    def __init__(self, backend: str, deadline: Deadline, formulation: str | None = None) -> None:
         self.backend, self.deadline, self.formulation = backend, deadline, formulation
         self.points: deque[FloatArray] = deque(maxlen=SHARED_POINTS)
 
-    def solve(self, problem: SparseProblem, tau: int, first: list[IntArray]) -> PathResult:
-        """Solve, then exclude supports until the rest is out of reach."""
+    def solve(self, problem: SparseProblem, tau: int, starts: Sequence[IntArray]) -> PathResult:
+        """Solve one tau, and exclude supports until what is left is out of reach.
+
+        Parameters
+        ----------
+        problem : SparseProblem
+        tau : int
+        starts : sequence of int arrays
+            Supports to try as incumbents.
+
+        Returns
+        -------
+        PathResult
+            Its only cell is complete where every near-optimal support was found.
+        """
         useful = normal_form(problem).columns
-        constant = np.setdiff1d(np.arange(problem.q), useful)
         size = min(tau, len(useful))
-        relaxation = self.relaxation(problem, size)
+        relaxation = relaxation_of(problem, size)
         if relaxation is not None:
-            first = [*first, np.argsort(-np.abs(relaxation.slope**2 / relaxation.w), kind="stable")[:size]]
-        known = [_filled(np.intersect1d(s, useful), size, useful, []) for s in first if len(s) <= size]
-        fits = [(_value(problem, s), tuple(s.tolist())) for s in known if s is not None]
-        start = Start(min(fits)[1], "incumbent") if fits else None
-        inside, dropped, advice = self.advice(problem, relaxation, min(fits)[0] if fits else np.inf)
-        dropped = np.union1d(dropped, constant)
+            starts = [*starts, np.argsort(-np.abs(relaxation.slope**2 / relaxation.w), kind="stable")[:size]]
+        whole = [_new_support(np.intersect1d(s, useful), size, useful, []) for s in starts if len(s) <= size]
+        known = [(_value(problem, s), tuple(s.tolist())) for s in whole if s is not None]
+        value, best = min(known) if known else (np.inf, ())
+        fixed = self.fixed(problem, relaxation, value)
+        start = Start(best, "incumbent") if known else None
+        listed = self._exclude(problem, useful, size, fixed, start)
+        if not listed.supports:
+            unproved = Listed([np.array(best, dtype=np.int64)], 0.0, False, listed.nodes)
+            return PathResult({tau: _as_cell(problem, tau, unproved)}, listed.nodes, False)
+        self.remember(problem, listed.supports[0])
+        return PathResult({tau: _as_cell(problem, tau, listed)}, listed.nodes, not self.deadline.expired())
+
+    def _exclude(
+        self, problem: SparseProblem, useful: IntArray, size: int, fixed: Fixed, start: Start | None
+    ) -> Listed:
+        """Solve again and again, each time without the supports found before."""
+        outside = np.union1d(fixed.outside, np.setdiff1d(np.arange(problem.q), useful))
+        fixed = Fixed(fixed.inside, outside, fixed.advice)
         found: list[IntArray] = []
         nodes, lower, complete = 0, 0.0, False
         while len(found) <= MOST_EXCLUDED and not self.deadline.expired() and not complete:
-            allowed = SideConstraints(
-                forced_in=tuple(inside.tolist()),
-                forced_out=tuple(dropped.tolist()),
-                at_most=tuple((size - 1, tuple(s.tolist())) for s in found),
-            )
-            outcome = get_backend(self.backend).solve(
-                problem, size, start=start, limits=limits_of(self.deadline), constraints=allowed, advice=advice,
-                formulation=self.formulation,
-            )  # fmt: skip
-            start, advice = None, Advice(points=advice.points)
+            outcome = self._ask(problem, size, fixed, found, start)
+            start, fixed = None, Fixed(fixed.inside, fixed.outside, Advice(points=fixed.advice.points))
             nodes += outcome.nodes
             lower = lower if found else max(outcome.lower, 0.0)
-            if found and outcome.lower > min(_value(problem, s) for s in found) * (1.0 + KEEP_RTOL) + slack(problem):
-                complete = True
-                break
+            if found and _out_of_reach(problem, outcome.lower, found):
+                return Listed(found, lower, True, nodes)
             if outcome.incumbent is None or outcome.stop in (Stop.TIME, Stop.NODES, Stop.INTERRUPTED):
                 break
-            support = _filled(np.array(outcome.incumbent, dtype=np.int64), size, useful, found)
+            support = _new_support(np.array(outcome.incumbent, dtype=np.int64), size, useful, found)
             if support is None:
                 break
             found.append(support)
             complete = size in (0, len(useful))
-        if not found:
-            known_best = np.array(min(fits)[1] if fits else (), dtype=np.int64)
-            return PathResult({tau: _as_cell(problem, tau, [known_best], 0.0, False)}, nodes, False)
-        self.remember(problem, found[0])
-        return PathResult({tau: _as_cell(problem, tau, found, lower, complete)}, nodes, not self.deadline.expired())
+        return Listed(found, lower, complete, nodes)
 
-    @staticmethod
-    def relaxation(problem: SparseProblem, size: int) -> Relaxation | None:
-        """The perspective relaxation of the cell; None where it cannot help."""
-        if not 0 < size < problem.q <= RELAXED_COLUMNS or not problem.yy > 0.0:
-            return None
-        try:
-            return relax_problem(problem, [size])[0]
-        except ValueError:
-            return None
+    def _ask(
+        self, problem: SparseProblem, size: int, fixed: Fixed, found: list[IntArray], start: Start | None
+    ) -> Outcome:
+        """Solve the problem without the supports found."""
+        constraints = SideConstraints(
+            forced_in=tuple(fixed.inside.tolist()),
+            forced_out=tuple(fixed.outside.tolist()),
+            at_most=tuple((size - 1, tuple(support.tolist())) for support in found),
+        )
+        return get_backend(self.backend).solve(
+            problem, size, start=start, limits=limits_of(self.deadline), constraints=constraints, advice=fixed.advice,
+            formulation=self.formulation,
+        )  # fmt: skip
 
-    def advice(
-        self, problem: SparseProblem, relaxation: Relaxation | None, value: float
-    ) -> tuple[IntArray, IntArray, Advice]:
-        """Columns in and out of every support that may be optimal or tied, and what else is known of the cell."""
+    def fixed(self, problem: SparseProblem, relaxation: Relaxation | None, value: float) -> Fixed:
+        """Fix columns by safe screening.
+
+        Parameters
+        ----------
+        problem : SparseProblem
+        relaxation : Relaxation or None
+            Of the cell.
+        value : float
+            Training objective of the incumbent; inf where there is none.
+
+        Returns
+        -------
+        Fixed
+        """
         nothing = np.zeros(0, dtype=np.int64)
         shared = tuple(point for point in self.points if len(point) == problem.q)
         if relaxation is None or not np.isfinite(value):
-            return nothing, nothing, Advice(points=shared)
-        room = value * (1.0 + KEEP_RTOL + TIE_RTOL) + slack(problem)
-        fixed = screen(relaxation, room)
-        return fixed.inside, fixed.dropped, Advice(lower=float(relaxation.dual), points=(relaxation.beta, *shared))
+            return Fixed(nothing, nothing, Advice(points=shared))
+        columns = screen(relaxation, value * (1.0 + KEEP_RTOL + TIE_RTOL) + objective_rounding(problem))
+        advice = Advice(lower=float(relaxation.dual), points=(relaxation.beta, *shared))
+        return Fixed(columns.inside, columns.dropped, advice)
 
     def remember(self, problem: SparseProblem, support: IntArray) -> None:
-        """Keep the coefficients of a support as a cut point for other cells."""
+        """Keep the coefficients of a support as a point to cut at in other cells."""
         point = np.zeros(problem.q)
         try:
             point[support] = problem.ridge(support)[0]
@@ -142,41 +187,51 @@ class VendorListing:
         self.points.append(point)
 
 
+def relaxation_of(problem: SparseProblem, size: int) -> Relaxation | None:
+    """Return the perspective relaxation of one size; None where it cannot help."""
+    if not 0 < size < problem.q <= RELAXED_COLUMNS or not problem.yy > 0.0:
+        return None
+    try:
+        return relax_problem(problem, [size])[0]
+    except ValueError:
+        return None
+
+
 def _value(problem: SparseProblem, support: IntArray) -> float:
     """At least f of a support, by the rounding of its moments; +inf (unknown) where they have lost their digits."""
     fit = fit_from_moments(problem, [support])
-    value = float(fit.value[0]) + float(fit.value_error[0])
-    return value if -slack(problem) <= value <= problem.yy + slack(problem) else float("inf")
+    value, slack = float(fit.value[0]) + float(fit.value_error[0]), objective_rounding(problem)
+    return value if -slack <= value <= problem.yy + slack else float("inf")
 
 
-def slack(problem: SparseProblem) -> float:
-    """Rounding of f from moments, generously."""
-    return 1e-12 * problem.yy
+def _out_of_reach(problem: SparseProblem, lower: float, found: list[IntArray]) -> bool:
+    """Whether no support with f above `lower` can be tied with the best one found."""
+    return lower > min(_value(problem, s) for s in found) * (1.0 + KEEP_RTOL) + objective_rounding(problem)
 
 
-def _filled(support: IntArray, size: int, useful: IntArray, found: list[IntArray]) -> IntArray | None:
+def _new_support(support: IntArray, size: int, useful: IntArray, found: list[IntArray]) -> IntArray | None:
     """Return a support of exactly `size` useful columns that holds `support` and is new; more columns never raise f."""
     rest = np.setdiff1d(useful, support)
     known = {tuple(s.tolist()) for s in found}
-    missing = size - len(support)
-    for shift in range(max(len(rest), 1) if missing else 1):
-        full = np.sort(np.append(support, np.roll(rest, -shift)[:missing]))
-        if tuple(full.tolist()) not in known:
-            return full
+    for shift in range(max(len(rest), 1) if len(support) < size else 1):
+        whole = filled_up(support, size, np.roll(rest, -shift))
+        if tuple(whole.tolist()) not in known:
+            return whole
     return None
 
 
-def _as_cell(problem: SparseProblem, tau: int, found: list[IntArray], lower: float, complete: bool) -> PathCell:
-    """Put candidates into the form the native engine answers in."""
+def _as_cell(problem: SparseProblem, tau: int, listed: Listed) -> PathCell:
+    """Put what was listed into the form the native engine answers in."""
+    found = listed.supports
     values = [_value(problem, s) for s in found]
     best = int(np.argmin(values))
-    complete = complete and bool(np.isfinite(values).all())
-    margin = values[best] * KEEP_RTOL + slack(problem)
+    complete = listed.complete and bool(np.isfinite(values).all())
+    margin = near_tie_margin(problem, values[best])
     kept = [i for i, value in enumerate(values) if value <= values[best] + margin] if complete else []
     return PathCell(
         tau=tau,
         support=found[best],
-        lower=max(values[best] - margin, 0.0) if complete else min(lower, values[best]),
+        lower=max(values[best] - margin, 0.0) if complete else min(listed.lower, values[best]),
         upper=values[best],
         candidates=tuple(found[i] for i in kept),
         values=tuple(values[i] for i in kept),

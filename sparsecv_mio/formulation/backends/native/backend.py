@@ -35,7 +35,7 @@ class NativeBackend(Backend):
         return Availability(True, "", f"{__version__} (numba {numba})", "MIT, no limits")
 
     def _run(self, task: Task, formulation: str, limits: Limits) -> Answer:
-        from sparsecv_mio.formulation.backends.native.path import FEW, solve_path
+        from sparsecv_mio.formulation.backends.native.path import FEW, UNLIMITED, solve_path
 
         _compile(task.problem.q > FEW)
         begin = time.perf_counter()
@@ -47,7 +47,7 @@ class NativeBackend(Backend):
             task.problem,
             [task.tau],
             starts=[np.asarray(task.start.support, dtype=np.int64)],
-            effort=int(limits.nodes) if math.isfinite(limits.nodes) else 1 << 62,
+            effort=int(limits.nodes) if math.isfinite(limits.nodes) else UNLIMITED,
             expired=expired,
         )
         seconds = time.perf_counter() - begin

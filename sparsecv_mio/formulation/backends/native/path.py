@@ -28,6 +28,7 @@ FIRST_LOOK = 1024  # effort of the first pass over the sizes of a large problem:
 NODE_RATIO = 16  # path nodes worth one perspective node
 SWAP_ROUNDS = 4
 MOST_TRIED = 4096  # supports of a size that are all tried where a tree cannot tell them apart
+UNLIMITED = 1 << 62  # nodes
 MOST_REFITTED = 512  # the same where not even their values can be trusted
 
 
@@ -41,7 +42,7 @@ def solve_path(
     taus: Sequence[int],
     *,
     starts: Iterable[IntArray] = (),
-    effort: int = 1 << 62,
+    effort: int = UNLIMITED,
     expired: Callable[[], bool] = never,
 ) -> PathResult:
     """Solve `min f(S), |S| <= tau` for every tau asked.
