@@ -16,6 +16,7 @@ from sparsecv_mio.bounds.fold import TIE, FoldBounds, Origin, Which, masks_of
 from sparsecv_mio.bounds.printed import PrintedCell, printed_cells
 from sparsecv_mio.bounds.reused import Points, points_of, reuse
 from sparsecv_mio.bounds.table import BoundsTable, PrintedTable
+from sparsecv_mio.bounds.training_loss import training_loss_bound
 from sparsecv_mio.bounds.wide import WideFold, is_wide
 from sparsecv_mio.data.dataset import FloatArray
 from sparsecv_mio.data.folds import FoldPlan
@@ -341,11 +342,10 @@ class _Job:
         return known
 
     def _training_loss(self) -> None:
-        """`h_j >= (lower bound on all rows) - (incumbent of the fold)`, docs/theory/bounds.md 5."""
+        """Raise lower ends by the training-loss bound, from the bounds on all rows and the folds' incumbents."""
         for g in range(len(self.full_lower)):
             upper = self.table.objective_upper[g]
-            floor = self.full_lower[g][:, None] - np.where(np.isfinite(upper), upper, np.inf)
-            self.table.raise_lower(g, floor, Origin.TRAINING)
+            self.table.raise_lower(g, training_loss_bound(self.full_lower[g][:, None], upper), Origin.TRAINING)
 
     def _printed_table(self) -> PrintedTable:
         table = self.table

@@ -28,7 +28,7 @@ from sparsecv_mio.problem.accumulate import Moments, direct_moments, training_mo
 from sparsecv_mio.problem.problem import FloatArray, SparseProblem
 from sparsecv_mio.search.heuristics.proposals import Proposals, propose
 from sparsecv_mio.search.shared_tree.dual_screening import decide_by_reuse
-from sparsecv_mio.search.shared_tree.tree_root import TreeRoot
+from sparsecv_mio.search.shared_tree.root_node import RootNode
 from sparsecv_mio.search.subproblem.presolve import PresolveWork, Solver, solve_presolved
 from sparsecv_mio.words import Oracle
 
@@ -186,7 +186,7 @@ class Accelerators:
         with self.ledger.lock:
             self.ledger.seconds[Oracle.GLRU] += seconds
 
-    def everywhere(self, root: TreeRoot) -> None:
+    def everywhere(self, root: RootNode) -> None:
         """Decide cells of every fold at once, from the rows alone, where `glru` was named.
 
         Best first search rarely asks for the cells that this decides: by default it is left out.

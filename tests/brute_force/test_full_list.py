@@ -10,9 +10,13 @@ from sparsecv_mio.data.standard import standardize
 from sparsecv_mio.errors import BadInput
 from sparsecv_mio.search.methods.joint import JointSearch
 from sparsecv_mio.search.options import Grid
-from sparsecv_mio.search.shared_tree.all_rows_supports import lift
 from sparsecv_mio.search.shared_tree.engines import Engine
-from sparsecv_mio.search.shared_tree.near_optimal import apply_list, bar_to_lift, incumbents
+from sparsecv_mio.search.shared_tree.list_bounds import (
+    apply_by_refits,
+    apply_in_closed_form,
+    incumbent_values,
+    least_threshold,
+)
 from sparsecv_mio.search.state.deadline import Deadline
 
 ROUNDING = 1e-7
@@ -48,17 +52,17 @@ def check(seed: int, count: dict[str, int]) -> None:
         folds = np.flatnonzero(run.open[g, t])
         if not run.listing(g).usable or not len(folds):
             continue
-        ubar = incumbents(run.solver, g, t, folds)
+        ubar = incumbent_values(run.solver, (g, t), folds)
         bar = rng.uniform(ubar.min(), (ubar + 2.0 * run.cells.nominal[g, t, folds]).max())
-        listed, _ = run.listing(g).below(int(grid.taus[t]), bar, 100_000, run.clock.expired)
+        listed, _ = run.listing(g).below(int(grid.taus[t]), bar, 100_000)
         assert listed is not None
         root = run.root(g)
         if root is not None:
-            served = lift(root, t, listed.supports, listed.reach)
+            served = apply_in_closed_form(root, t, listed)
             count["lifted"] = count.get("lifted", 0) + int(served.sum())
             inside(run, truth, known, f"seed {seed}, lift")
         before = run.cells.decided.sum()
-        apply_list(run.solver, g, t, folds, listed)
+        apply_by_refits(run.solver, (g, t), folds, listed)
         count["told"] = count.get("told", 0) + len(folds)
         count["decided"] = count.get("decided", 0) + int(run.cells.decided.sum() - before)
         inside(run, truth, known, f"seed {seed}, told")
@@ -89,10 +93,10 @@ def test_least_bar_reaches_the_goal() -> None:
     nominal = lower + rng.uniform(0, 2, 20)
     for share in (0.1, 0.5, 0.99):
         goal = float((lower + share * (nominal - lower)).sum())
-        bar = bar_to_lift(lower, nominal, ubar, goal)
+        bar = least_threshold(lower, nominal, ubar, goal)
 
         def reached(value: float) -> float:
             return float(np.maximum(lower, np.minimum(value - ubar, nominal)).sum())
 
         assert reached(bar) >= goal > reached(bar - 1e-6)
-    assert bar_to_lift(lower, nominal, ubar, float(nominal.sum()) + 1.0) == np.inf
+    assert least_threshold(lower, nominal, ubar, float(nominal.sum()) + 1.0) == np.inf

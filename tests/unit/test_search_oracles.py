@@ -21,16 +21,18 @@ from sparsecv_mio.data.folds import FoldPlan, make_folds
 from sparsecv_mio.data.standard import StandardData, standardize
 from sparsecv_mio.formulation.backends.native.path import solve_path
 from sparsecv_mio.kernels.reused_dual import DROPPED, INSIDE
-from sparsecv_mio.problem.accumulate import direct_moments, full_problem, row_moments, training_moments
+from sparsecv_mio.problem.accumulate import direct_moments, full_problem, training_moments
 from sparsecv_mio.search import accelerators as room
 from sparsecv_mio.search.accelerators import Oracle
 from sparsecv_mio.search.api import cross_validate
 from sparsecv_mio.search.heuristics.proposals import Proposals, propose
 from sparsecv_mio.search.options import Grid
 from sparsecv_mio.search.shared_tree.dual_screening import fold_duals
-from sparsecv_mio.search.shared_tree.engines import Engine, root_of
+from sparsecv_mio.search.shared_tree.engines import Engine, root_node
 from sparsecv_mio.search.shared_tree.leave_out import LeaveOut
 from sparsecv_mio.search.state.cells import CellTable
+from sparsecv_mio.search.state.context import AllRows, Context
+from sparsecv_mio.search.state.deadline import Deadline
 from sparsecv_mio.search.subproblem.presolve import restricted
 from sparsecv_mio.units import Estimate
 
@@ -191,14 +193,16 @@ def test_duals_of_all_folds_at_once(spec: str, intercept: str) -> None:
     dataset = drawn(n=60, seed=5)
     data, folds, gamma = standardize(dataset, "length", intercept), make_folds(spec, dataset), 2.0
     cells = CellTable.empty(1, 6, folds.k)
-    full = LeaveOut(data, folds, row_moments(data, slice(0, data.n)), np.arange(1, 7), cells, 1)
-    problem = full.base.with_gamma(gamma)
-    root = root_of(full, 0, gamma, solve_path(problem, list(range(1, 7))), Engine.ENUMERATE)
+    context = Context(data, folds, Grid.of([gamma], range(1, 7), data.q), 0.0, Deadline(None, None), 1)
+    all_rows = AllRows(context)
+    problem = all_rows.problem(0)
+    all_rows.best.append(solve_path(problem, list(range(1, 7))))
+    leave_out = LeaveOut(context, all_rows, cells)
+    root = root_node(leave_out, 0, Engine.ENUMERATE)
     points = points_of(fold_form(problem), range(1, 7))
     assert root is not None and points is not None
-    share = np.full(folds.k, 0.6)
     b, size = points.beta[2], 3
-    quad, dual, d = fold_duals(root, b, size, full.rows(0, folds.k), share, points.diagonal)
+    quad, dual, d = fold_duals(root, b, size, leave_out.rows(0, folds.k), np.tile(0.6 * points.diagonal, (folds.k, 1)))
     for fold, moments in training_moments(data, folds):
         here = moments.problem(data, gamma)
         w = 0.6 * points.diagonal

@@ -21,7 +21,8 @@ from sparsecv_mio.search.heuristics.fold_search import FoldSearch
 from sparsecv_mio.search.heuristics.pool import pooled
 from sparsecv_mio.search.options import Grid
 from sparsecv_mio.search.parallel import run_folds
-from sparsecv_mio.search.shared_tree.all_rows_supports import show
+from sparsecv_mio.search.shared_tree.first_intervals import offer_supports
+from sparsecv_mio.search.shared_tree.identities import largest_decrease
 from sparsecv_mio.search.state.cells import Index
 from sparsecv_mio.search.subproblem.fold_problem import FoldProblem
 
@@ -81,8 +82,7 @@ def _by_identities(run: CrossValidation, gammas: IntArray, grid: Grid, expired: 
     if not roots:
         return gammas
     some = next(iter(roots.values()))
-    with np.errstate(divide="ignore"):
-        pull = some.residual**2 / np.maximum(1.0 - some.eta, 0.0)
+    pull = largest_decrease(some.residual, some.leverage)
     even = np.arange(0, run.folds.k, -(-run.folds.k // SAMPLED))
     most = PULLING if run.folds.k > PULLING + SAMPLED else run.folds.k
     sample = np.union1d(np.argsort(-pull, kind="stable")[:most], even)
@@ -93,7 +93,7 @@ def _by_identities(run: CrossValidation, gammas: IntArray, grid: Grid, expired: 
         mine = np.flatnonzero(at == int(np.searchsorted(gammas, g))).tolist()
         both = [(np.sort(seeds[a, : sizes[a]]), t) for a in mine for t in rows_of_size[a]]
         if both:
-            show(root, [support for support, _ in both], [t for _, t in both])
+            offer_supports(root, [support for support, _ in both], [t for _, t in both])
     return np.array([g for g in gammas.tolist() if g not in roots], dtype=np.int64)
 
 

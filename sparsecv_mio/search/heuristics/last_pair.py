@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from sparsecv_mio.search.shared_tree.leave_out import LeaveOut, ListedSupports
+from sparsecv_mio.search.shared_tree.listed_supports import ListedSupports
 from sparsecv_mio.search.subproblem.fold_solver import FoldSolver
 
 if TYPE_CHECKING:
@@ -63,16 +63,13 @@ def _visit(run: CrossValidation, pair: tuple[int, int], which: NDArray[np.int64]
 
 def _leave_out(run: CrossValidation, g: int, t: int) -> None:
     """Score the full-data support of a pair in every fold that is missing it. O(n s^2)."""
-    assert run.all_rows is not None
-    full = LeaveOut(run.data, run.folds, run.all_rows, run.grid.taus, run.cells, run.threads)
-    problem = full.base.with_gamma(float(run.grid.gammas[g]))
+    leave_out = run.leave_out
     support = run.full[g].cells[int(run.grid.taus[t])].support
-    listing = ListedSupports.of(problem, [support], [t])
+    listing = ListedSupports.of(leave_out.all_rows.problem(g), [support], [t])
     number = run.cells.pool.number(support)
 
     def score(lo: int, hi: int) -> None:
-        limit = np.full((len(run.grid.taus), hi - lo), np.inf)
-        found = full.score(listing, full.rows(lo, hi), limit, np.full(hi - lo, 0.9999))
-        run.cells.offer((g, t, slice(lo, hi)), number, found.held[t], found.best[t])
+        found = leave_out.score(listing, leave_out.rows(lo, hi))
+        run.cells.offer((g, t, slice(lo, hi)), number, found.held_out[t], found.value[t])
 
-    full.over_chunks(score)
+    leave_out.over_chunks(score)

@@ -9,7 +9,7 @@ What changes against Algorithm 1:
   never prunes) is decided first: its upper sum is the bar. A pair whose lower sum is past the bar is out, in all its
   remaining folds (racing).
 * Any other pair needs its lower sum lifted over the bar, not its intervals closed. One branch-and-bound on *all* rows
-  does that for all its folds at once (:mod:`sparsecv_mio.search.shared_tree.near_optimal`); it is stopped at the
+  does that for all its folds at once (:mod:`sparsecv_mio.search.shared_tree.list_bounds`); it is stopped at the
   value that suffices.
 * The likely winner is decided by one tree for all folds where that pays
   (:mod:`sparsecv_mio.search.shared_tree.engines`).
@@ -29,16 +29,15 @@ from sparsecv_mio.formulation.backends.native.path import FEW, SMALL, PathCell, 
 from sparsecv_mio.problem.problem import FloatArray
 from sparsecv_mio.search.methods.algorithm1 import OneByOne, bracket
 from sparsecv_mio.search.methods.rounds import EFFORT_GROWTH, FIRST_EFFORT, CrossValidation
-from sparsecv_mio.search.shared_tree.all_rows_supports import lift, look
 from sparsecv_mio.search.shared_tree.engines import solve_from
-from sparsecv_mio.search.shared_tree.near_optimal import (
-    MOST_COLUMNS,
-    Listed,
-    NearOptimal,
-    apply_list,
-    bar_to_lift,
-    incumbents,
+from sparsecv_mio.search.shared_tree.first_intervals import first_intervals
+from sparsecv_mio.search.shared_tree.list_bounds import (
+    apply_by_refits,
+    apply_in_closed_form,
+    incumbent_values,
+    least_threshold,
 )
+from sparsecv_mio.search.shared_tree.near_optimal import MOST_COLUMNS, NearOptimal, SupportList
 from sparsecv_mio.search.state.cells import PairBounds, Where
 from sparsecv_mio.search.subproblem.vendor_listing import limits_of
 
@@ -113,7 +112,7 @@ class JointSearch(OneByOne):
                 break
             root = self.root(g)
             if root is not None:
-                look(root, self.full[g])
+                first_intervals(root)
                 self.oracles.everywhere(root)
             if root is None or not np.isfinite(self.cells.nominal[g]).all():
                 left.append(g)
@@ -258,14 +257,14 @@ class JointSearch(OneByOne):
         root = self.root(pair[0])
         if root is None:
             return False
-        return bool(self.folds.sizes.max() == 1) or float(np.quantile(root.eta, MOST_FOLDS)) < LOW_LEVERAGE
+        return bool(self.folds.sizes.max() == 1) or float(np.quantile(root.leverage, MOST_FOLDS)) < LOW_LEVERAGE
 
     def share(self, g: int, wanted: list[int]) -> None:
         """Decide what one tree for all folds can decide of some rows of tau."""
         root = self.root(g)
         assert root is not None
         typical = int(self.cost(np.arange(1))[0])
-        nodes, decided = solve_from(root, wanted, typical, self.engine, self.clock.expired)
+        nodes, decided = solve_from(root, wanted, typical, self.engine)
         self.shared[g, wanted] = True
         self.nodes += nodes
         self.lists += int(nodes > 0)
@@ -317,9 +316,7 @@ class JointSearch(OneByOne):
     def listing(self, g: int) -> NearOptimal:
         """All rows at one gamma, ready to be listed."""
         if g not in self.full_lists:
-            assert self.all_rows is not None
-            problem = self.all_rows.problem(self.data, 1.0)
-            self.full_lists[g] = NearOptimal(problem.with_gamma(float(self.grid.gammas[g])))
+            self.full_lists[g] = NearOptimal(self.leave_out.all_rows, g)
         return self.full_lists[g]
 
     def list_pair(self, aim: Aim) -> None:
@@ -327,14 +324,14 @@ class JointSearch(OneByOne):
         (g, t), tau = aim.pair, int(self.grid.taus[aim.pair[1]])
         assert self.solver is not None
         folds = np.flatnonzero(self.open[aim.pair])
-        listed: Listed | None
+        listed: SupportList | None
         if self.backend == NATIVE:
             bar, served = self.bar(aim, folds)
             if not served:
                 self.attempts[aim.pair] = len(DECIDED_SHARES)
                 return
             budget = max(LIST_NODES, int(self.cost(folds).mean() * served) // 2)
-            listed, nodes = self.listing(g).below(tau, bar, budget, self.clock.expired)
+            listed, nodes = self.listing(g).below(tau, bar, budget)
         else:
             listed, nodes = self.by_vendor(g, tau)
         self.attempts[aim.pair] += 1 if listed is not None else len(DECIDED_SHARES)
@@ -344,17 +341,17 @@ class JointSearch(OneByOne):
             return
         root = self.root(g) if np.isfinite(aim.goal) else None
         if root is not None:
-            folds = folds[~lift(root, t, listed.supports, listed.reach)[folds]]
+            folds = folds[~apply_in_closed_form(root, t, listed)[folds]]
             if self.may_share(aim.pair):  # quicker than a refit in every fold with a tie
                 return
-        apply_list(self.solver, g, t, folds, listed, aim.goal)
+        apply_by_refits(self.solver, aim.pair, folds, listed, aim.goal)
 
     def bar(self, aim: Aim, folds: NDArray[np.int64]) -> tuple[float, int]:
         """Value on all rows that a list should reach for the goal, and how many trees of folds it spares."""
         g, t = aim.pair
         assert self.solver is not None
         root = self.root(g) if np.isfinite(aim.goal) else None
-        ubar = root.bars(0, self.folds.k)[t, folds] if root is not None else incumbents(self.solver, g, t, folds)
+        ubar = root.cutoffs(0, self.folds.k)[t, folds] if root else incumbent_values(self.solver, aim.pair, folds)
         cells = self.cells
         clear = np.isfinite(ubar + cells.nominal[g, t, folds])
         folds, ubar = folds[clear], ubar[clear]
@@ -363,9 +360,9 @@ class JointSearch(OneByOne):
         if np.isfinite(aim.goal):
             closed = float(cells.lower[g, t].sum() - cells.lower[g, t, folds].sum())
             need = aim.goal * (1.0 + 1e-7) - closed
-            bar = bar_to_lift(cells.lower[g, t, folds], cells.nominal[g, t, folds], ubar, need)
+            bar = least_threshold(cells.lower[g, t, folds], cells.nominal[g, t, folds], ubar, need)
             if np.isfinite(bar):
-                return bar + self.listing(g).room(bar), len(folds)
+                return bar + self.listing(g).margin(bar), len(folds)
         # what a first list says of h in most folds is an estimate to go by
         needed, share = np.sort(ubar + cells.nominal[g, t, folds]), ESTIMATED_SHARE
         if self.bracketed[g]:
@@ -375,16 +372,16 @@ class JointSearch(OneByOne):
         if not len(needed):
             return -np.inf, 0
         served = max(int(np.ceil(share * len(needed))), 1)
-        return float(needed[served - 1]) + self.listing(g).room(float(needed[served - 1])), served
+        return float(needed[served - 1]) + self.listing(g).margin(float(needed[served - 1])), served
 
-    def by_vendor(self, g: int, tau: int) -> tuple[Listed, int]:
+    def by_vendor(self, g: int, tau: int) -> tuple[SupportList, int]:
         """The optimum on all rows by a vendor's solver: a list without supports, below its dual bound."""
         full = self.listing(g)
         problem = full.problem
         outcome = get_backend(self.backend).solve(
             problem, min(tau, problem.q), limits=limits_of(self.clock), formulation=self.formulation
         )
-        return Listed((), max(outcome.lower, 0.0) - full.allowance), outcome.nodes
+        return SupportList((), max(outcome.lower, 0.0) - full.allowance), outcome.nodes
 
 
 def _unproved(cell: PathCell) -> PathCell:

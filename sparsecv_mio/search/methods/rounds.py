@@ -23,9 +23,9 @@ from sparsecv_mio.search.observers.progress import Progress, progress_of
 from sparsecv_mio.search.observers.trace import head_of, moment_of
 from sparsecv_mio.search.options import Grid
 from sparsecv_mio.search.parallel import run_folds
-from sparsecv_mio.search.shared_tree.engines import root_of, solve_all_folds
+from sparsecv_mio.search.shared_tree.engines import root_node, solve_all_folds
 from sparsecv_mio.search.shared_tree.leave_out import LeaveOut
-from sparsecv_mio.search.shared_tree.tree_root import TreeRoot
+from sparsecv_mio.search.shared_tree.root_node import RootNode
 from sparsecv_mio.search.state.cells import CellTable, PairBounds, State, pair_bounds
 from sparsecv_mio.search.state.context import AllRows, Context
 from sparsecv_mio.search.state.deadline import Deadline
@@ -74,8 +74,8 @@ class CrossValidation:
         self.passed = np.zeros(len(grid.gammas), dtype=bool)  # gammas that one tree for all folds has seen
         self.in_round: NDArray[np.bool_] | None = None  # cells of the present round
         self.rest: list[int] = []  # folds it has yet to visit
-        self.full_data: LeaveOut | None = None
-        self.roots: dict[int, TreeRoot | None] = {}
+        self._leave_out: LeaveOut | None = None
+        self.roots: dict[int, RootNode | None] = {}
         self.searched = False  # whether the folds searched for supports by themselves
         self.one_se = False  # whether the one-standard-error rule will be applied
         self.at_safe_point: Callable[[], None] | None = None
@@ -174,16 +174,12 @@ class CrossValidation:
         assert self.all_rows is not None
         if self.engine is Engine.PER_FOLD:
             return
-        full = LeaveOut(self.data, self.folds, self.all_rows, self.grid.taus, self.cells, self.threads)
-        full.named = self.oracles.named_in_any_fold
         for g in self.oracles.gamma_order(self.grid.gammas):
             if self.clock.expired():
                 break
             if self.passed[g]:
                 continue
-            nodes, decided = solve_all_folds(
-                full, g, float(self.grid.gammas[g]), self.full[g], self.engine, self.clock.expired
-            )
+            nodes, decided = solve_all_folds(self.leave_out, g, self.engine)
             self.nodes += nodes
             for name, count in decided.items():
                 self.decided_by[name] = self.decided_by.get(name, 0) + count
@@ -203,16 +199,19 @@ class CrossValidation:
         self.nodes += again.nodes
         return again.cells[tau]
 
-    def root(self, g: int) -> TreeRoot | None:
+    @property
+    def leave_out(self) -> LeaveOut:
+        """Supports of all rows, scored in every fold."""
+        if self._leave_out is None:
+            all_rows = self.best_by_gamma
+            all_rows._moments = self.all_rows
+            self._leave_out = LeaveOut(self.context, all_rows, self.cells, self.oracles.named_in_any_fold)
+        return self._leave_out
+
+    def root(self, g: int) -> RootNode | None:
         """The fit on all rows that trees for all folds start from; None where they are no use."""
         if g not in self.roots:
-            assert self.all_rows is not None
-            if self.full_data is None:
-                self.full_data = LeaveOut(
-                    self.data, self.folds, self.all_rows, self.grid.taus, self.cells, self.threads
-                )
-                self.full_data.named = self.oracles.named_in_any_fold
-            self.roots[g] = root_of(self.full_data, g, float(self.grid.gammas[g]), self.full[g], self.engine)
+            self.roots[g] = root_node(self.leave_out, g, self.engine)
         return self.roots[g]
 
     def bounds(self) -> PairBounds:

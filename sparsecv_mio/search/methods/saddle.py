@@ -20,6 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sparsecv_mio.bounds.saddle import saddle_point
+from sparsecv_mio.bounds.training_loss import training_loss_bound
 from sparsecv_mio.data.standard import Intercept, StandardData
 from sparsecv_mio.formulation.backends.native.path import PathCell, PathResult
 from sparsecv_mio.kernels import starts
@@ -208,7 +209,8 @@ class SaddleRun(CrossValidation):
         where = (g, t, fold)
         fit = refit_rows(self.data, self.folds.train_rows(fold), support, float(self.grid.gammas[g]))
         held, _ = fit.held_out(self.data, self.folds.test_rows(fold))
-        lower = self.full[g].cells[tau].lower - fit.objective - fit.objective_error - ROUNDING * self.whole.yy
+        rounding = fit.objective_error, ROUNDING * self.whole.yy
+        lower = training_loss_bound(self.full[g].cells[tau].lower, fit.objective, *rounding)
         self.cells.offer(where, self.cells.pool.number(support), held, fit.objective)
         self.cells.narrow(where, lower, np.inf)
         self.cells.finish(where)

@@ -1,1 +1,1 @@
-"""What one fit, one list or one tree on all rows decides for every fold at once."""
+"""All folds at once: what one fit, one list of supports or one branch-and-bound on all rows proves of every fold."""

@@ -1,4 +1,4 @@
-"""Duals of all rows tested in every fold at once, from the rows held out alone (theory section 8).
+"""Dual points of all rows tested in every fold at once, from the held-out rows alone (theory section 8).
 
 With b the relaxation's solution on all rows, e its residuals and s, u the sums of the held-out rows of V and e,
 
@@ -16,61 +16,92 @@ from numpy.typing import NDArray
 from sparsecv_mio.bounds.reused import WILDEST, Points
 from sparsecv_mio.data.standard import Intercept
 from sparsecv_mio.problem.problem import FloatArray
-from sparsecv_mio.search.shared_tree.leave_out import WIDEST_ETA, Rows
-from sparsecv_mio.search.shared_tree.tree_root import TreeRoot
+from sparsecv_mio.search.shared_tree.identities import WIDEST_LEVERAGE
+from sparsecv_mio.search.shared_tree.leave_out import HeldOutRows
+from sparsecv_mio.search.shared_tree.root_node import RootNode
 
 ROUNDING = 1e-10  # of y'y: rows taken off the moments of all rows
 MARGIN = 1e-9  # of the diagonal
 
 
-def decide_by_reuse(root: TreeRoot, points: Points) -> tuple[int, int]:
-    """Decide the open cells of a gamma whose incumbent is the only support left; O(n q + K q log q) a tau.
+def decide_by_reuse(root: RootNode, points: Points) -> tuple[int, int]:
+    """Decide the open cells of a gamma whose incumbent is the only support that screening leaves.
+
+    Parameters
+    ----------
+    root : RootNode
+    points : Points
+        Relaxations on all rows at the same gamma.
 
     Returns
     -------
     asked, decided : int
         Cells.
+
+    Notes
+    -----
+    O(n q + K q log q) a tau.
     """
-    full, g = root.full, root.g
+    leave_out, g = root.leave_out, root.g
     if root.form.m != root.problem.q or not root.problem.yy > 0.0:
         return 0, 0
-    taken = [(t, points.of(int(tau))) for t, tau in enumerate(full.taus) if points.of(int(tau)) >= 0]
-    numbers = full.numbers(root.listed)
-    masks = np.zeros((len(root.listed), root.problem.q), dtype=np.bool_)
+    taken = [(t, points.of(int(tau))) for t, tau in enumerate(leave_out.taus) if points.of(int(tau)) >= 0]
+    numbers = leave_out.pool_numbers(root.incumbents)
+    masks = np.zeros((len(root.incumbents), root.problem.q), dtype=np.bool_)
     for a, support in enumerate(root.supports):
         masks[a, support] = True
     counts: list[tuple[int, int]] = []
 
     def decide(lo: int, hi: int) -> None:
-        scores, bars, rows = root.scores(lo, hi), root.bars(lo, hi), full.rows(lo, hi)
-        eta = np.minimum(root.eta[lo:hi], 1.0)
-        sure = np.zeros(bars.shape, dtype=np.bool_)
+        scores, cutoffs, rows = root.scores(lo, hi), root.cutoffs(lo, hi), leave_out.rows(lo, hi)
+        leverage = np.minimum(root.leverage[lo:hi], 1.0)
+        sure = np.zeros(cutoffs.shape, dtype=np.bool_)
         asked = 0
         for t, at in taken:
-            ask = ~full.cells.final[g, t, lo:hi] & (scores.which[t] >= 0) & (eta < WIDEST_ETA)
+            ask = ~leave_out.cells.final[g, t, lo:hi] & (scores.which[t] >= 0) & (leverage < WIDEST_LEVERAGE)
             asked += int(ask.sum())
             if ask.any():
                 mask = masks[np.maximum(scores.which[t], 0)]
-                only = only_support(root, points, at, rows, eta, bars[t], mask)
-                sure[t] = ask & only
-        decided = full.settle(g, lo, hi, scores, numbers, root.form, sure, branched=False)
-        counts.append((asked, decided))
+                sure[t] = ask & only_support(root, (points, at), rows, leverage, cutoffs[t], mask)
+        counts.append((asked, leave_out.decide((g, slice(lo, hi)), scores, numbers, sure, branched=False)))
 
-    full.over_chunks(decide)
+    leave_out.over_chunks(decide)
     return sum(one for one, _ in counts), sum(two for _, two in counts)
 
 
 def only_support(
-    root: TreeRoot, points: Points, at: int, rows: Rows, eta: FloatArray, bars: FloatArray, mask: NDArray[np.bool_]
+    root: RootNode,
+    point: tuple[Points, int],
+    rows: HeldOutRows,
+    leverage: FloatArray,
+    cutoffs: FloatArray,
+    mask: NDArray[np.bool_],
 ) -> NDArray[np.bool_]:
-    """(K,) whether every other support than `mask` (K, q) is certified to lie above the fold's bar (K,)."""
-    problem, size = root.problem, int(points.sizes[at])
-    b = points.beta[at]
+    """Whether every support of a size but one is certified to lie above a fold's cutoff, by safe screening.
+
+    Parameters
+    ----------
+    root : RootNode
+    point : Points, int
+        Relaxations on all rows, and which of them to test.
+    rows : HeldOutRows
+        Of K consecutive folds.
+    leverage, cutoffs : (K,) arrays
+        Of these folds.
+    mask : (K, q) bool array
+        The one support, by fold.
+
+    Returns
+    -------
+    (K,) bool array
+    """
+    problem, (points, at) = root.problem, point
+    size, b, q = int(points.sizes[at]), points.beta[at], problem.q
     # a fold of leverage one has no diagonal: its numbers are no numbers, and compare as false
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-        quad, dual, d = fold_duals(root, b, size, rows, (1.0 - eta) * (1.0 - MARGIN), points.diagonal)
-        gap = bars + ROUNDING * problem.yy - dual
-        q = problem.q
+        diagonal = ((1.0 - leverage) * (1.0 - MARGIN))[:, None] * points.diagonal
+        quad, dual, d = fold_duals(root, b, size, rows, diagonal)
+        gap = cutoffs + ROUNDING * problem.yy - dual
         part = np.partition(d, (q - size - 1, q - size), axis=1)
         inner, outer = part[:, q - size, None], part[:, q - size - 1, None]
         fixed = np.where(mask, d - outer > gap[:, None], inner - d > gap[:, None])
@@ -78,15 +109,28 @@ def only_support(
 
 
 def fold_duals(
-    root: TreeRoot, b: FloatArray, size: int, rows: Rows, share: FloatArray, diagonal: FloatArray
+    root: RootNode, b: FloatArray, size: int, rows: HeldOutRows, diagonal: FloatArray
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """`b'G b`, D and `d_j` of every fold of some consecutive ones; the diagonal of fold j is `share_j diagonal`.
+    """Dual value and screening scores of one point in each of some consecutive folds.
+
+    Parameters
+    ----------
+    root : RootNode
+    b : (q,) array
+        The point.
+    size : int
+        Columns of a support.
+    rows : HeldOutRows
+        Of K folds.
+    diagonal : (K, q) array
+        Valid in each fold.
 
     Returns
     -------
     quad, dual : (K,) arrays
-        The first rounded up to what y'y of all rows makes of it.
+        `b'G b`, rounded up to what y'y of all rows makes of it, and D.
     d : (K, q) array
+        The d_j that screening compares.
     """
     V, r, starts = rows
     problem, first = root.problem, starts[:-1]
@@ -95,17 +139,16 @@ def fold_duals(
     squares = float(problem.yy - problem.c @ b - slope @ b)
     held_slope = np.add.reduceat(V * e[:, None], first, axis=0)
     held_squares = np.add.reduceat(e * e, first)
-    if root.full.data.intercept is Intercept.FOLD:
+    if root.leave_out.data.intercept is Intercept.FOLD:
         left = problem.n - np.diff(starts)
         total = np.add.reduceat(e, first) / left
         held_slope += np.add.reduceat(V, first, axis=0) * total[:, None]
         held_squares += total * total * left
-    w = share[:, None] * diagonal
     g = slope - held_slope
     along = g @ b
-    beside = (problem.penalty - w) @ (b * b)
-    g += (w - problem.penalty) * b
-    d = g * g / w
+    beside = (problem.penalty - diagonal) @ (b * b)
+    g += (diagonal - problem.penalty) * b
+    d = g * g / diagonal
     top = np.partition(d, problem.q - size, axis=1)[:, problem.q - size :].sum(axis=1)
     dual = squares - held_squares + 2.0 * along - beside - top
     # at least b'G b, which is y'y of the training rows less these

@@ -1,147 +1,78 @@
-"""What every all-folds engine shares: full-data fits of listed supports, left out of exactly, chunk by chunk."""
+"""Supports fitted on all rows, scored in every fold by closed form: no branch-and-bound and no refit per fold."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, fields
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from sparsecv_mio.data.folds import FoldPlan
-from sparsecv_mio.data.standard import Intercept, StandardData
-from sparsecv_mio.formulation.backends.native.normal_form import NormalForm
-from sparsecv_mio.formulation.backends.native.path import PathResult
+from sparsecv_mio.data.standard import Intercept
 from sparsecv_mio.kernels import leave_out
-from sparsecv_mio.problem.accumulate import Moments
 from sparsecv_mio.problem.problem import FloatArray, SparseProblem
+from sparsecv_mio.search.shared_tree.listed_supports import BoolArray, IntArray, ListedSupports, Scores
 from sparsecv_mio.search.state.cells import CellTable
-from sparsecv_mio.search.subproblem.moment_fits import fit_from_moments
-from sparsecv_mio.units import TIE_RTOL
-
-IntArray = NDArray[np.int64]
-BoolArray = NDArray[np.bool_]
-Rows = tuple[FloatArray, FloatArray, IntArray]
+from sparsecv_mio.search.state.context import AllRows, Context
 
 CHUNK_ROWS = 1 << 15
+MOST_TIED = 8  # tied supports of all rows that are scored in every fold
 KEPT_NUMBERS = 1 << 23  # of rows or scores that are kept from one pass to the next
-WIDEST_ETA = 0.45  # leverage of a fold beyond which thresholds say nothing
-SAFE_ETA = 0.99  # leverage beyond which the leave-out identity loses too many digits
+LARGEST_DIVISOR = 0.9999  # leverage that rounding errors divided by `1 - leverage` are bounded with, at most
+NEGLIGIBLE_ERROR = 2e-8, 1e-12  # of a held-out error, and of the mean square of the target: no cell is known better
+EIGENVALUE_TRACE = 1e-3  # up to here the trace of a fold's leverages stands for their largest eigenvalue
 
 
-@dataclass(frozen=True, eq=False)
-class ListedSupports:
-    """Supports worth leaving every fold out of, refitted on all rows; `place` is the row of tau."""
+class HeldOutRows(NamedTuple):
+    """Rows of consecutive folds about the means of all rows: columns, target, and where each fold starts."""
 
-    supports: IntArray
-    sizes: IntArray
-    place: IntArray
-    value: FloatArray
-    value_error: FloatArray
-    beta: FloatArray
-    spread: FloatArray
-    level: FloatArray
-    half: FloatArray
-    blur: FloatArray
-
-    def __len__(self) -> int:
-        return len(self.sizes)
-
-    def blur_of(self, taus: int) -> FloatArray:
-        """(taus,) rounding of a value left out of a fold, by row of tau: of its own supports alone.
-
-        Leaving rows out divides by 1 - eta, eta < 1/2 where this is asked for.
-        """
-        worst = np.zeros(taus)
-        np.maximum.at(worst, self.place, self.value_error)
-        return 4.0 * worst
-
-    def after(self, first: int) -> ListedSupports:
-        """The supports from number `first` on; views, not copies."""
-        return ListedSupports(*(getattr(self, f.name)[first:] for f in fields(self)))
-
-    @classmethod
-    def of(
-        cls, problem: SparseProblem, supports: Sequence[IntArray], place: Sequence[int]
-    ) -> ListedSupports:
-        """Refit the supports on the full-data moments. O(s^3) each."""
-        fits = fit_from_moments(problem, supports)
-        table, sizes = fits.table, fits.sizes
-        k, top = table.shape
-        made = cls(
-            supports=table,
-            sizes=sizes,
-            place=np.array(place, dtype=np.int64),
-            value=fits.value,
-            value_error=fits.value_error,
-            beta=fits.beta,
-            spread=fits.spread,
-            level=np.zeros(k),
-            half=np.zeros((k, top, top)),
-            blur=np.zeros(k),
-        )
-        # rows are centred on rounded means
-        lengths = np.sqrt(np.maximum(np.diag(problem.Q), 0.0) / problem.n)
-        load = np.sqrt(problem.yy / problem.n) + (lengths[table] * np.abs(made.beta)).sum(axis=1)
-        made.level[:] = 4.0 * np.finfo(float).eps * load
-        leave_out.half_inverses(problem.Q, problem.penalty, table, sizes, made.half, made.blur)
-        return made
-
-
-@dataclass(frozen=True, eq=False)
-class Scores:
-    """Best two values by (tau, fold) of some consecutive folds, and what the best one predicts."""
-
-    best: FloatArray
-    second: FloatArray
-    held: FloatArray
-    error: FloatArray
-    which: NDArray[np.int32]
-
-    def copy(self) -> Scores:
-        """Return a copy that may be written to."""
-        return Scores(*(getattr(self, f.name).copy() for f in fields(self)))
-
-    @classmethod
-    def empty(cls, taus: int, folds: int) -> Scores:
-        """Nothing known."""
-        shape = (taus, folds)
-        return cls(
-            np.full(shape, np.inf),
-            np.full(shape, np.inf),
-            np.full(shape, np.inf),
-            np.zeros(shape),
-            np.full(shape, -1, dtype=np.int32),
-        )
+    V: FloatArray
+    r: FloatArray
+    starts: IntArray
 
 
 class LeaveOut:
-    """The full-data fit and the rows of every fold.
+    """Scores supports in every fold from their fit on all rows, and writes what that decides.
 
     Parameters
     ----------
-    data, folds : StandardData, FoldPlan
-    moments : Moments
-        Of all rows.
-    taus : (T,) int array
+    context : Context
+    all_rows : AllRows
+        With the best supports found on all rows, where trees for all folds are to be grown.
     cells : CellTable
         Decided cells are written here.
-    threads : int
-        Chunks of rows worked on at once.
+    named : callable, optional
+        `named(g, tau)` names more supports worth scoring in every fold of a pair: proposals, which prove nothing.
+
+    Attributes
+    ----------
+    intercept_leverage : float
+        `1/n` where every fold has its own intercept: what that adds to each entry of a hat matrix.
+    one_chunk : bool
+        Whether the rows of all folds are worked on at once.
     """
 
     def __init__(
-        self, data: StandardData, folds: FoldPlan, moments: Moments, taus: IntArray, cells: CellTable, threads: int
+        self,
+        context: Context,
+        all_rows: AllRows,
+        cells: CellTable,
+        named: Callable[[int, int], list[IntArray]] | None = None,
     ) -> None:
-        self.data, self.folds, self.taus, self.cells, self.threads = data, folds, taus, cells, threads
-        self.base = moments.problem(data, 1.0)
-        self.named: Callable[[int, int], list[IntArray]] = nothing_named
-        self.lift = 1.0 / moments.n if data.intercept is Intercept.FOLD else 0.0
-        self.sorted_rows = bool(np.all(np.diff(folds.order) == 1))
-        self.single = next(self.chunks())[1] == folds.k
-        self._keep_rows = data.n * data.q <= KEPT_NUMBERS
-        self._kept: dict[int, Rows] = {}
+        self.context, self.all_rows, self.cells, self.named = context, all_rows, cells, named
+        self.data, self.folds, self.taus = context.data, context.folds, context.grid.taus
+        self.intercept_leverage = 1.0 / all_rows.moments.n if self.data.intercept is Intercept.FOLD else 0.0
+        self.one_chunk = next(self.chunks())[1] == self.folds.k
+        self._in_order = bool(np.all(np.diff(self.folds.order) == 1))
+        self._keep_rows = self.data.n * self.data.q <= KEPT_NUMBERS
+        self._kept: dict[int, HeldOutRows] = {}
+
+    def expired(self) -> bool:
+        """Whether the search should end with what it holds."""
+        return self.context.deadline.expired()
+
+    # -- the rows of the folds --------------------------------------------------------------------------------------
 
     def chunks(self) -> Iterator[tuple[int, int]]:
         """Ranges of folds whose rows fit a chunk."""
@@ -153,135 +84,172 @@ class LeaveOut:
             yield lo, hi
             lo = hi
 
-    def rows(self, lo: int, hi: int) -> Rows:
-        """Centred rows of folds lo..hi and where each fold starts; kept where all of them are not much."""
+    def over_chunks(self, work: Callable[[int, int], None]) -> None:
+        """Do `work(lo, hi)` on every chunk of folds, on threads where there are several."""
+        pieces = list(self.chunks())
+        if len(pieces) == 1 or self.context.threads == 1:
+            for lo, hi in pieces:
+                work(lo, hi)
+            return
+        with ThreadPoolExecutor(self.context.threads) as pool:
+            list(pool.map(lambda piece: work(*piece), pieces))
+
+    def rows(self, lo: int, hi: int) -> HeldOutRows:
+        """Rows of the folds lo..hi of a chunk; kept where all of them are not much."""
         if lo in self._kept:
             return self._kept[lo]
         starts = self.folds.starts[lo : hi + 1]
         index = (
             slice(int(self.folds.order[starts[0]]), int(self.folds.order[starts[0]] + starts[-1] - starts[0]))
-            if self.sorted_rows
+            if self._in_order
             else self.folds.order[starts[0] : starts[-1]]
         )
         V, r = self.data.rows(index)
-        found = V - self.base.v_mean, r - self.base.r_mean, np.ascontiguousarray(starts - starts[0])
+        base = self.all_rows.base
+        found = HeldOutRows(V - base.v_mean, r - base.r_mean, np.ascontiguousarray(starts - starts[0]))
         if self._keep_rows:
             self._kept[lo] = found
         return found
 
-    def over_chunks(self, work: Callable[[int, int], None]) -> None:
-        """Do `work` on every chunk, on threads where there are several."""
-        pieces = list(self.chunks())
-        if len(pieces) == 1 or self.threads == 1:
-            for lo, hi in pieces:
-                work(lo, hi)
-            return
-        with ThreadPoolExecutor(self.threads) as pool:
-            list(pool.map(lambda piece: work(*piece), pieces))
-
-    def incumbents(
-        self, full: PathResult, wanted: list[int]
-    ) -> tuple[list[IntArray], list[int]]:
-        """Best supports on all rows, the incumbents of every fold, and the row of tau of each."""
-        supports, place = [], []
-        for t in wanted:
-            cell = full.cells[int(self.taus[t])]
-            for support in (cell.candidates or (cell.support,))[:8]:
-                supports.append(support)
-                place.append(t)
-        return supports, place
-
-    def proposed(self, g: int, wanted: list[int], known: list[IntArray]) -> tuple[list[IntArray], list[int]]:
-        """More supports worth trying in every fold, not among those known, and the row of tau of each."""
-        seen = {np.sort(support).tobytes() for support in known}
-        found = [(s, t) for t in wanted for s in self.named(g, int(self.taus[t])) if s.tobytes() not in seen]
-        return [support for support, _ in found], [t for _, t in found]
-
     def leverages(self, problem: SparseProblem, blur: float) -> tuple[FloatArray, FloatArray]:
-        """Largest eigenvalue of H_NN and norm of e_N at all columns, by fold, rounded up by `blur`. O(n q^2)."""
+        """Leverage and residual length of every fold in the fit on all columns.
+
+        Parameters
+        ----------
+        problem : SparseProblem
+            All rows at one gamma.
+        blur : float
+            Relative and absolute rounding error of the leverages, added to them.
+
+        Returns
+        -------
+        leverage, residual : (K,) arrays
+            Largest eigenvalue of `H_NN`, and `||e_N||`.
+
+        Notes
+        -----
+        O(n q^2).
+        """
         factor = np.linalg.inv(np.linalg.cholesky(problem.M)).T
         beta = factor @ (factor.T @ problem.c)
-        eta, norm = np.empty(self.folds.k), np.empty(self.folds.k)
+        leverage, norm = np.empty(self.folds.k), np.empty(self.folds.k)
 
         def measure(lo: int, hi: int) -> None:
             V, r, starts = self.rows(lo, hi)
             Z = V @ factor
             e = r - V @ beta
             norm[lo:hi] = np.sqrt(np.add.reduceat(e * e, starts[:-1]))
-            trace = np.add.reduceat(np.einsum("ij,ij->i", Z, Z) + self.lift, starts[:-1])
-            for k in np.flatnonzero((np.diff(starts) > 1) & (trace > 1e-3)):
+            trace = np.add.reduceat(np.einsum("ij,ij->i", Z, Z) + self.intercept_leverage, starts[:-1])
+            for k in np.flatnonzero((np.diff(starts) > 1) & (trace > EIGENVALUE_TRACE)):
                 block = Z[starts[k] : starts[k + 1]]
-                trace[k] = np.linalg.eigvalsh(block @ block.T + self.lift)[-1]
-            eta[lo:hi] = trace * (1.0 + blur) + blur
+                trace[k] = np.linalg.eigvalsh(block @ block.T + self.intercept_leverage)[-1]
+            leverage[lo:hi] = trace * (1.0 + blur) + blur
 
         self.over_chunks(measure)
-        return eta, norm
+        return leverage, norm
+
+    # -- supports ---------------------------------------------------------------------------------------------------
+
+    def supports_on_all_rows(self, g: int, wanted: Sequence[int]) -> tuple[list[IntArray], list[int]]:
+        """Return the best supports found on all rows and those named, for some rows of tau, and the row of each."""
+        pairs = []
+        for t in wanted:
+            cell = self.all_rows.best[g].cells[int(self.taus[t])]
+            pairs += [(support, t) for support in (cell.candidates or (cell.support,))[:MOST_TIED]]
+        if self.named is not None:
+            seen = {np.sort(support).tobytes() for support, _ in pairs}
+            more = [(support, t) for t in wanted for support in self.named(g, int(self.taus[t]))]
+            pairs += [(support, t) for support, t in more if support.tobytes() not in seen]
+        return [support for support, _ in pairs], [t for _, t in pairs]
 
     def score(
         self,
         listing: ListedSupports,
-        rows: Rows,
-        limit: FloatArray,
-        eta: FloatArray,
+        rows: HeldOutRows,
+        limit: FloatArray | None = None,
+        leverage: FloatArray | None = None,
         first: int = 0,
         scores: Scores | None = None,
     ) -> Scores:
-        """Leave every fold of a chunk out of every listed support, on top of `scores` where given."""
+        """Leave every fold of a chunk out of every listed support, and keep the best of each (tau, fold).
+
+        Parameters
+        ----------
+        listing : ListedSupports
+        rows : HeldOutRows
+            Of the folds of the chunk.
+        limit : (T, K) array, optional
+            A support with an objective on all rows above it cannot win; no limit by default.
+        leverage : (K,) array, optional
+            At least the largest eigenvalue of every fold's `H_NN`, for any support.
+        first : int
+            Number of the first listed support.
+        scores : Scores, optional
+            Of other supports: changed in place and returned.
+
+        Notes
+        -----
+        O(n s^2) a support.
+        """
         V, r, starts = rows
+        folds = len(starts) - 1
         if scores is None:
-            scores = Scores.empty(len(self.taus), len(starts) - 1)
-        limit = np.ascontiguousarray(limit, dtype=float)
+            scores = Scores.empty(len(self.taus), folds)
+        most = np.full(folds, LARGEST_DIVISOR) if leverage is None else np.minimum(leverage, LARGEST_DIVISOR)
+        if limit is None:
+            limit = np.full((len(self.taus), folds), np.inf)
         listed = (
             listing.supports, listing.sizes, listing.place, listing.value, listing.beta, listing.spread, listing.level,
-            listing.half, listing.blur, limit, eta, first, scores.best, scores.second, scores.held,
-            scores.error, scores.which,
+            listing.half, listing.blur, np.ascontiguousarray(limit, dtype=float), most, first, scores.value,
+            scores.second, scores.held_out, scores.error, scores.which,
         )  # fmt: skip
-        if len(starts) == len(r) + 1:
-            leave_out.score_supports_by_row(V, r, self.lift, *listed)
+        if folds == len(r):
+            leave_out.score_supports_by_row(V, r, self.intercept_leverage, *listed)
         else:
-            leave_out.score_supports(V, r, starts, self.lift, *listed)
+            leave_out.score_supports(V, r, starts, self.intercept_leverage, *listed)
         return scores
 
-    def settle(
-        self,
-        g: int,
-        lo: int,
-        hi: int,
-        scores: Scores,
-        numbers: NDArray[np.int32],
-        form: NormalForm,
-        sure: BoolArray,
-        branched: bool = True,
-    ) -> int:
-        """Write the cells of folds lo..hi that are `sure` (T, hi - lo) and not yet final; how many."""
-        negligible = 2e-8 * scores.held + 1e-12 * self.base.yy / self.base.n
-        sure = sure & (scores.which >= 0) & (scores.error <= negligible)
-        sure &= ~self.cells.final[g, :, lo:hi]
-        part = (g, slice(None), slice(lo, hi))
-        inner = (self.taus > 0) & (self.taus < form.m)
-        return self.cells.settle_part(
-            part, sure, numbers[scores.which], scores.held, scores.held - scores.error, scores.held + scores.error,
-            scores.best, inner[:, None] & branched,
-        )  # fmt: skip
-
-    def numbers(self, listing: ListedSupports) -> NDArray[np.int32]:
+    def pool_numbers(self, listing: ListedSupports) -> NDArray[np.int32]:
         """Numbers of the listed supports in the pool of the cells."""
         pool = self.cells.pool
         return np.array(
             [pool.number(listing.supports[a, : listing.sizes[a]]) for a in range(len(listing))], dtype=np.int32
         )
 
+    def decide(
+        self,
+        part: tuple[int, slice],
+        scores: Scores,
+        numbers: NDArray[np.int32],
+        sure: BoolArray,
+        branched: BoolArray | bool,
+    ) -> int:
+        """Write the cells of which the optimal support is sure to be the one scored best.
 
-def nothing_named(g: int, tau: int) -> list[IntArray]:
-    """Nobody names supports."""
-    return []
+        Parameters
+        ----------
+        part : int, slice
+            Row of gamma and consecutive folds.
+        scores : Scores
+            Of these folds.
+        numbers : int array
+            Numbers in the pool of the supports that `scores.which` counts.
+        sure : (T, K) bool array
+            Where the support is known to be the only optimal one. A cell whose held-out error is not known well enough
+            stays open all the same.
+        branched : bool array or bool
+            Whether branch-and-bound was needed, broadcast against `sure`.
 
-
-def clear_of_ties(best: FloatArray, second: FloatArray, form: NormalForm) -> BoolArray:
-    """Where the second best value of a tree is so far above the best that no refit could swap them."""
-    return np.asarray(second > best * (1.0 + form.keep) + form.slack)
-
-
-def clear_of_ties_refitted(best: FloatArray, second: FloatArray, value_error: FloatArray | float) -> BoolArray:
-    """Where two refitted values, each within `value_error`, cannot be tied."""
-    return np.asarray(second - 2.0 * value_error > best * (1.0 + 1.01 * TIE_RTOL) + 2.0 * value_error)
+        Returns
+        -------
+        int
+            Cells decided.
+        """
+        g, folds = part
+        base, (relative, absolute) = self.all_rows.base, NEGLIGIBLE_ERROR
+        sure = sure & (scores.which >= 0) & (scores.error <= relative * scores.held_out + absolute * base.yy / base.n)
+        sure &= ~self.cells.final[g, :, folds]
+        return self.cells.settle_part(
+            (g, slice(None), folds), sure, numbers[scores.which], scores.held_out, scores.held_out - scores.error,
+            scores.held_out + scores.error, scores.value, branched,
+        )  # fmt: skip

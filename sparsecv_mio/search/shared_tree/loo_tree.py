@@ -1,127 +1,163 @@
 """The alive-fold tree at work: leave-one-out for every tau in one tree (theory section 5).
 
-The tree's own values only steer and prune, with the usual allowance for drift. What it finds is refitted on all rows,
-left out of afresh, and compared; a cell whose values disagree, that has a near tie or whose leverage is near one stays
-open for a tree of its own.
+The tree's own values only steer and prune, with the usual allowance for drift. What it finds is fitted on all rows,
+each row left out of that fit by closed form, and compared; a cell whose values disagree, that has a near tie or whose
+leverage is near one stays open for a tree of its own.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 from numpy.typing import NDArray
 
 from sparsecv_mio.kernels import alive_folds
-from sparsecv_mio.search.shared_tree.leave_out import SAFE_ETA, LeaveOut, ListedSupports, clear_of_ties
-from sparsecv_mio.search.shared_tree.tree_root import TreeRoot
+from sparsecv_mio.problem.problem import FloatArray
+from sparsecv_mio.search.shared_tree.identities import LARGEST_LEVERAGE, largest_decrease
+from sparsecv_mio.search.shared_tree.leave_out import HeldOutRows, LeaveOut
+from sparsecv_mio.search.shared_tree.listed_supports import ListedSupports, clear_of_ties
+from sparsecv_mio.search.shared_tree.root_node import RootNode
+
+IntArray = NDArray[np.int64]
+Tree = tuple[IntArray, alive_folds.AliveState]  # some folds and what one tree found for them
 
 MEMORY = 256 << 20  # bytes the tree may take
 GROUP = 192  # folds a tree: its columns stay in the cache, and groups run on threads
 SLICE = 2_000  # nodes between two looks at the clock
+KEPT_SUPPORTS = 1024  # that a tree has room for at first
 
 
-def fits(full: LeaveOut, columns: int) -> bool:
+def fits(leave_out: LeaveOut, columns: int) -> bool:
     """Whether every fold is one row and the tree stays within its memory."""
-    return bool(full.folds.sizes.max() == 1) and full.single and alive_folds.memory(columns, full.folds.k) <= MEMORY
+    folds = leave_out.folds
+    return bool(folds.sizes.max() == 1) and leave_out.one_chunk and alive_folds.memory(columns, folds.k) <= MEMORY
 
 
-def run_alive_folds(
-    full: LeaveOut, root: TreeRoot, wanted: Sequence[int], budget: int, expired: Callable[[], bool]
-) -> tuple[int, int]:
-    """Decide the open cells of one gamma: (nodes, cells decided). Nothing is decided when the budget runs out."""
-    form = root.form
-    rows, r, _ = full.rows(0, full.folds.k)
-    open_folds = np.flatnonzero((root.eta < SAFE_ETA) & ~full.cells.final[root.g][list(wanted)].all(axis=0))
-    sizes = {t: min(int(full.taus[t]), form.m) for t in wanted}
-    inner = sorted(s for s in sizes.values() if 0 < s < form.m)
-    if not inner or len(open_folds) == 0:
+def run_alive_folds(root: RootNode, wanted: Sequence[int], budget: int) -> tuple[int, int]:
+    """Decide the open cells of one gamma by trees that each serve many folds.
+
+    Parameters
+    ----------
+    root : RootNode
+    wanted : sequence of int
+        Rows of tau with open cells.
+    budget : int
+        Nodes a tree may cost; of one that costs more nothing is decided.
+
+    Returns
+    -------
+    nodes, decided : int
+    """
+    leave_out, form = root.leave_out, root.form
+    final = leave_out.cells.final[root.g][list(wanted)].all(axis=0)
+    open_folds = np.flatnonzero((root.leverage < LARGEST_LEVERAGE) & ~final)
+    sizes = {t: min(int(leave_out.taus[t]), form.m) for t in wanted}
+    if len(open_folds) == 0 or not any(0 < size < form.m for size in sizes.values()):
         return 0, 0
+    # a branch ends when its last fold does: folds in which supports may stray as far from the best share a tree
+    stray = largest_decrease(root.residual[open_folds], root.leverage[open_folds])
+    open_folds = open_folds[np.argsort(stray, kind="stable")]
+    groups = [open_folds[lo : lo + GROUP] for lo in range(0, len(open_folds), GROUP)]
+    rows, cutoffs = leave_out.rows(0, leave_out.folds.k), root.cutoffs(0, leave_out.folds.k)
+    threads = leave_out.context.threads
+    if threads > 1 and len(groups) > 1:
+        with ThreadPoolExecutor(threads) as pool:
+            trees = list(pool.map(lambda group: _grow(root, group, rows, cutoffs, sizes, budget), groups))
+    else:
+        trees = [_grow(root, group, rows, cutoffs, sizes, budget) for group in groups]
+    done = [(group, state) for group, (_, state) in zip(groups, trees, strict=True) if state is not None]
+    nodes = sum(spent for spent, _ in trees)
+    return nodes, _decide(root, done, sizes) if done else 0
+
+
+def _grow(
+    root: RootNode, group: IntArray, rows: HeldOutRows, cutoffs: FloatArray, sizes: dict[int, int], budget: int
+) -> tuple[int, alive_folds.AliveState | None]:
+    """One tree for a group of folds: its nodes, and what it found if it came to its end."""
+    leave_out, form = root.leave_out, root.form
+    inner = sorted(size for size in sizes.values() if 0 < size < form.m)
     row_of = np.full(form.m + 1, -1, dtype=np.int64)
     for t, size in sizes.items():
         if 0 < size < form.m:
             row_of[size] = t
-    # folds alike in how far a support may stray from the best die together
-    open_folds = open_folds[np.argsort(root.residual[open_folds] ** 2 / (1.0 - root.eta[open_folds]), kind="stable")]
-    groups = [open_folds[lo : lo + GROUP] for lo in range(0, len(open_folds), GROUP)]
-    bars = root.bars(0, full.folds.k)
-
-    def grow(group: NDArray[np.int64]) -> tuple[int, alive_folds.AliveState | None]:
-        X = rows[group][:, form.columns] * form.scale
-        W = root.V @ X.T
-        state = alive_folds.new_state(
-            root.V,
-            root.beta,
-            root.value,
-            W,
-            r[group] - X @ root.beta,
-            np.einsum("ij,ji->i", X, W) + full.lift,
-            np.arange(len(group)),
-            row_of,
-            np.ascontiguousarray(bars[:, group]),
-            inner[0],
-            inner[-1],
-            1024,
-        )
-        code = alive_folds.BUDGET
-        while code != alive_folds.FINISHED and state.ctrl[alive_folds.NODES] < budget and not expired():
-            code = alive_folds.run(state, form.copy_prev, form.copy_next, form.keep, form.slack, SLICE)
-            if code == alive_folds.FULL:
-                state = alive_folds.grown(state)
-        return int(state.ctrl[alive_folds.NODES]), state if code == alive_folds.FINISHED else None
-
-    if full.threads > 1 and len(groups) > 1:
-        with ThreadPoolExecutor(full.threads) as pool:
-            trees = list(pool.map(grow, groups))
-    else:
-        trees = [grow(group) for group in groups]
-    done = [(group, state) for group, (_, state) in zip(groups, trees, strict=True) if state is not None]
-    nodes = sum(spent for spent, _ in trees)
-    return nodes, _decide(full, root, done, sizes) if done else 0
+    X = rows.V[group][:, form.columns] * form.scale
+    W = root.V @ X.T
+    state = alive_folds.new_state(
+        root.V,
+        root.beta,
+        root.value,
+        W,
+        rows.r[group] - X @ root.beta,
+        np.einsum("ij,ji->i", X, W) + leave_out.intercept_leverage,
+        np.arange(len(group)),
+        row_of,
+        np.ascontiguousarray(cutoffs[:, group]),
+        inner[0],
+        inner[-1],
+        KEPT_SUPPORTS,
+    )
+    code = alive_folds.BUDGET
+    while code != alive_folds.FINISHED and state.ctrl[alive_folds.NODES] < budget and not leave_out.expired():
+        code = alive_folds.run(state, form.copy_prev, form.copy_next, form.keep, form.slack, SLICE)
+        if code == alive_folds.FULL:
+            state = alive_folds.grown(state)
+    return int(state.ctrl[alive_folds.NODES]), state if code == alive_folds.FINISHED else None
 
 
-def _decide(
-    full: LeaveOut,
-    root: TreeRoot,
-    trees: list[tuple[NDArray[np.int64], alive_folds.AliveState]],
-    sizes: dict[int, int],
-) -> int:
-    """Refit the winners, leave every fold out of them afresh, and write the cells on which both agree."""
-    form = root.form
-    shape = (len(full.taus), full.folds.k)
-    winner = np.full(shape, -1, dtype=np.int64)
-    best, second = np.full(shape, np.inf), np.full(shape, np.inf)
-    number: dict[tuple[int, bytes], int] = {}
-    supports: list[NDArray[np.int64]] = []
-    place: list[int] = []
+class _Winners:
+    """The supports that the trees found best, by (tau, fold), and the trees' two least objectives there."""
 
-    def listed(t: int, mask: NDArray[np.bool_]) -> int:
+    def __init__(self, root: RootNode) -> None:
+        leave_out = root.leave_out
+        shape = (len(leave_out.taus), leave_out.folds.k)
+        self.root = root
+        self.which = np.full(shape, -1, dtype=np.int64)
+        self.best, self.second = np.full(shape, np.inf), np.full(shape, np.inf)
+        self.supports: list[IntArray] = []
+        self.place: list[int] = []
+        self._numbers: dict[tuple[int, bytes], int] = {}
+
+    def add(self, tree: Tree, t: int, size: int) -> None:
+        """Take over what a tree found for a row of tau."""
+        group, state = tree
+        m = self.root.form.m
+        if size in (0, m):
+            self.which[t, group] = self._number(t, np.full(m, size > 0))
+            return
+        found, index = np.unique(state.which[t], return_inverse=True)
+        ours = np.array([self._number(t, state.kept_mask[n]) if n >= 0 else -1 for n in found])
+        self.which[t, group] = ours[index.reshape(-1)]
+        self.best[t, group], self.second[t, group] = state.best[t], state.second[t]
+
+    def _number(self, t: int, mask: NDArray[np.bool_]) -> int:
         key = (t, mask.tobytes())
-        if key not in number:
-            number[key] = len(supports)
-            supports.append(form.columns[mask])
-            place.append(t)
-        return number[key]
+        if key not in self._numbers:
+            self._numbers[key] = len(self.supports)
+            self.supports.append(self.root.form.columns[mask])
+            self.place.append(t)
+        return self._numbers[key]
 
-    for group, state in trees:
+
+def _decide(root: RootNode, trees: Sequence[Tree], sizes: dict[int, int]) -> int:
+    """Fit the winners on all rows, leave every fold out by closed form, and write the cells on which both agree."""
+    leave_out, form = root.leave_out, root.form
+    winners = _Winners(root)
+    for tree in trees:
         for t, size in sizes.items():
-            if size in (0, form.m):
-                winner[t, group] = listed(t, np.full(form.m, size > 0))
-                continue
-            found, index = np.unique(state.which[t], return_inverse=True)
-            ours = np.array([listed(t, state.kept_mask[n]) if n >= 0 else -1 for n in found])
-            winner[t, group] = ours[index.reshape(-1)]
-            best[t, group], second[t, group] = state.best[t], state.second[t]
-    listing = ListedSupports.of(root.problem, supports, place)
-    limit = np.where(winner >= 0, listing.value[np.maximum(winner, 0)], -np.inf)
-    scores = full.score(listing, full.rows(0, full.folds.k), limit, np.minimum(root.eta, 0.9999))
-    sure = scores.which == winner
+            winners.add(tree, t, size)
+    which, best = winners.which, winners.best
+    listing = ListedSupports.of(root.problem, winners.supports, winners.place)
+    limit = np.where(which >= 0, listing.value[np.maximum(which, 0)], -np.inf)
+    folds = slice(0, leave_out.folds.k)
+    scores = leave_out.score(listing, leave_out.rows(0, leave_out.folds.k), limit, root.leverage)
+    sure = scores.which == which
     for t, size in sizes.items():
         if size in (0, form.m):
-            best[t] = scores.best[t]
-    sure &= clear_of_ties(best, second, form)
+            best[t] = scores.value[t]
+    sure &= clear_of_ties(best, winners.second, form)
     with np.errstate(invalid="ignore"):
-        sure &= np.abs(scores.best - best) <= 0.5 * (form.keep * scores.best + form.slack)
-    sure &= root.eta < SAFE_ETA
-    return full.settle(root.g, 0, full.folds.k, scores, full.numbers(listing), form, sure)
+        sure &= np.abs(scores.value - best) <= 0.5 * (form.keep * scores.value + form.slack)
+    sure &= root.leverage < LARGEST_LEVERAGE
+    return leave_out.decide((root.g, folds), scores, leave_out.pool_numbers(listing), sure, root.inner[:, None])

@@ -20,6 +20,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from sparsecv_mio.bounds.training_loss import training_loss_bound
 from sparsecv_mio.formulation.backends.native.cell import PathCell, PathResult
 from sparsecv_mio.search.state.cells import CellTable, Where
 from sparsecv_mio.search.state.context import AllRows, Context
@@ -108,7 +109,7 @@ class CellIntervals:
         intervals = held_out_intervals(here, sizes, uppers, [one.support for one in undecided], relax)
         on_all_rows = np.array([self.all_rows.best[g].cells[size].lower for size in sizes])
         part = (g, np.array([one.t for one in undecided]), here.fold)
-        self.cells.narrow(part, on_all_rows - np.array(uppers), np.inf)
+        self.cells.narrow(part, training_loss_bound(on_all_rows, np.array(uppers)), np.inf)
         self.cells.narrow(part, [one.lower for one in intervals], [one.upper for one in intervals])
 
     def _time_to_relax(self) -> bool:

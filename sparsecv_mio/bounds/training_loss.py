@@ -1,0 +1,60 @@
+"""The training-loss bound: a held-out error is at least what all rows cost more than the training rows.
+
+**Theorem** (docs/theory.md, section 3). Let f be the training objective on all rows, `f^(-N)` that without the rows of
+a fold N, and `h_N(b)` the sum of squared errors of b on N. For every b
+
+    f(support of b) <= f(b) = f^(-N)(b) + h_N(b),
+
+an intercept being the fold's own on the right, which all rows may improve on. Let b be an optimum of the fold, so
+`f^(-N)(b) <= u` for every feasible value u of the fold's problem. Then
+
+* `h_N(b) >= v - u` for every lower bound v of the optimum on all rows;
+* with a list of *every* support of tau columns with `f(S) <= T`: the support of b is in the list, or `h_N(b) > T - u`.
+
+Both are `training_loss_bound`, v being the T of a list without supports.
+
+**Rounding.** The function subtracts and rounds nothing itself. Its caller sees to it that v (or T) is at most, and u at
+least, what the theorem speaks of, rounding included; what is not in v and u already goes into `allowances`. `u` must
+also cover tied optima: add `TIE_RTOL` of it where ties count as optimal.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+FloatArray = NDArray[np.float64]
+
+
+def training_loss_bound(
+    all_rows: FloatArray | float, fold: FloatArray | float, *allowances: FloatArray | float
+) -> FloatArray:
+    """Lower bound of the held-out error of every optimum of a fold, `all_rows - fold - allowances`.
+
+    Parameters
+    ----------
+    all_rows : array or float
+        v, a certified lower bound of the optimum on all rows for the same gamma and tau; or T, the value up to which a
+        list of supports is complete: then the bound holds for optima outside of the list.
+    fold : array or float
+        u, the value of a feasible solution of the fold's problem (training rows only). Broadcast against `all_rows`.
+    *allowances : array or float
+        Rounding errors that `all_rows` and `fold` do not account for yet, subtracted one after the other.
+
+    Returns
+    -------
+    array
+        May be negative: no information. -inf where u is not finite, that is unknown.
+
+    Examples
+    --------
+    >>> training_loss_bound(np.array([[5.0], [7.0]]), np.array([4.0, np.inf])).tolist()
+    [[1.0, -inf], [3.0, -inf]]
+    >>> float(training_loss_bound(5.0, 4.0, 0.25))
+    0.75
+    """
+    known = np.isfinite(fold)
+    bound = np.subtract(all_rows, np.where(known, fold, 0.0))
+    for allowance in allowances:
+        bound = bound - allowance
+    return np.where(known, bound, -np.inf)

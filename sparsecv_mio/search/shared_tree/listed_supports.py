@@ -1,0 +1,154 @@
+"""Supports fitted on all rows, and what is known of them in some folds."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sparsecv_mio.formulation.backends.native.normal_form import NormalForm
+from sparsecv_mio.kernels import leave_out
+from sparsecv_mio.problem.problem import FloatArray, SparseProblem
+from sparsecv_mio.search.subproblem.moment_fits import fit_from_moments
+from sparsecv_mio.units import TIE_RTOL
+
+IntArray = NDArray[np.int64]
+BoolArray = NDArray[np.bool_]
+
+
+@dataclass(frozen=True, eq=False)
+class ListedSupports:
+    """Supports fitted on all rows at one gamma, ready to be scored in every fold.
+
+    Attributes
+    ----------
+    supports, sizes : (L, s), (L,) int arrays
+        Columns; of row a the first `sizes[a]` count.
+    place : (L,) int array
+        Row of tau that each support is for.
+    value, value_error : (L,) arrays
+        Training objective on all rows, and a bound on its rounding error.
+    beta, spread : (L, s) arrays
+        Coefficients, and bounds on their rounding errors.
+    level : (L,) array
+        Bound on the rounding error that the means leave in a residual.
+    half : (L, s, s) array
+        Lower-triangular C with `C'C = M_S^{-1}`.
+    blur : (L,) array
+        Relative rounding error of the leverages.
+    """
+
+    supports: IntArray
+    sizes: IntArray
+    place: IntArray
+    value: FloatArray
+    value_error: FloatArray
+    beta: FloatArray
+    spread: FloatArray
+    level: FloatArray
+    half: FloatArray
+    blur: FloatArray
+
+    def __len__(self) -> int:
+        """Return the number of supports."""
+        return len(self.sizes)
+
+    def left_out_error(self, taus: int) -> FloatArray:
+        """(taus,) rounding error of objectives with a fold left out, by row of tau: of its own supports alone.
+
+        Leaving rows out divides by `1 - leverage`; asked for where the leverage is below one half.
+        """
+        worst = np.zeros(taus)
+        np.maximum.at(worst, self.place, self.value_error)
+        return 4.0 * worst
+
+    def after(self, first: int) -> ListedSupports:
+        """Return the supports from number `first` on; views, not copies."""
+        return ListedSupports(*(getattr(self, f.name)[first:] for f in fields(self)))
+
+    @classmethod
+    def of(cls, problem: SparseProblem, supports: Sequence[IntArray], place: Sequence[int]) -> ListedSupports:
+        """Fit supports on the moments of all rows.
+
+        Parameters
+        ----------
+        problem : SparseProblem
+            All rows.
+        supports : sequence of int arrays
+        place : sequence of int
+            Row of tau that each is for.
+
+        Notes
+        -----
+        O(s^3) a support.
+        """
+        fits = fit_from_moments(problem, supports)
+        table, sizes = fits.table, fits.sizes
+        k, top = table.shape
+        made = cls(
+            supports=table,
+            sizes=sizes,
+            place=np.array(place, dtype=np.int64),
+            value=fits.value,
+            value_error=fits.value_error,
+            beta=fits.beta,
+            spread=fits.spread,
+            level=np.zeros(k),
+            half=np.zeros((k, top, top)),
+            blur=np.zeros(k),
+        )
+        # rows are centred on rounded means
+        lengths = np.sqrt(np.maximum(np.diag(problem.Q), 0.0) / problem.n)
+        load = np.sqrt(problem.yy / problem.n) + (lengths[table] * np.abs(made.beta)).sum(axis=1)
+        made.level[:] = 4.0 * np.finfo(float).eps * load
+        leave_out.half_inverses(problem.Q, problem.penalty, table, sizes, made.half, made.blur)
+        return made
+
+
+@dataclass(frozen=True, eq=False)
+class Scores:
+    """The best of some supports by (tau, fold), for consecutive folds, each fold left out of the fit on all rows.
+
+    Attributes
+    ----------
+    value, second : (T, K) arrays
+        Least and second least training objective without the fold; inf where there is none.
+    held_out, error : (T, K) arrays
+        Held-out sum of squares of the support with the least objective, and a bound on its rounding error.
+    which : (T, K) int array
+        Number of that support; -1 where there is none.
+    """
+
+    value: FloatArray
+    second: FloatArray
+    held_out: FloatArray
+    error: FloatArray
+    which: NDArray[np.int32]
+
+    def copy(self) -> Scores:
+        """Return a copy that may be written to."""
+        return Scores(*(getattr(self, f.name).copy() for f in fields(self)))
+
+    @classmethod
+    def empty(cls, taus: int, folds: int) -> Scores:
+        """Nothing known."""
+        shape = (taus, folds)
+        return cls(
+            np.full(shape, np.inf),
+            np.full(shape, np.inf),
+            np.full(shape, np.inf),
+            np.zeros(shape),
+            np.full(shape, -1, dtype=np.int32),
+        )
+
+
+def clear_of_ties(best: FloatArray, second: FloatArray, form: NormalForm) -> BoolArray:
+    """Where the second best value of a tree is so far above the best that no refit could swap them."""
+    return np.asarray(second > best * (1.0 + form.keep) + form.slack)
+
+
+def clear_of_ties_refitted(best: FloatArray, second: FloatArray, value_error: FloatArray | float) -> BoolArray:
+    """Where two refitted values, each within `value_error`, cannot be tied."""
+    return np.asarray(second - 2.0 * value_error > best * (1.0 + 1.01 * TIE_RTOL) + 2.0 * value_error)

@@ -1,0 +1,108 @@
+"""The root node of every tree that serves all folds: all columns, fitted on all rows at one gamma."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sparsecv_mio.problem.problem import FloatArray
+from sparsecv_mio.search.shared_tree.leave_out import KEPT_NUMBERS, LeaveOut
+from sparsecv_mio.search.shared_tree.listed_supports import BoolArray, IntArray, ListedSupports, Scores
+
+MEASURED_TO = 1e-9  # relative rounding error of leverages, beside that of the trees
+
+
+class RootNode:
+    """The fit of all columns on all rows, what it leaves in every fold, and the folds' incumbents.
+
+    Parameters
+    ----------
+    leave_out : LeaveOut
+    g : int
+        Row of gamma.
+    wanted : sequence of int
+        Rows of tau of which incumbents are wanted.
+
+    Attributes
+    ----------
+    problem, form : SparseProblem, NormalForm
+        All rows at the gamma.
+    V, beta, value : (m, m), (m,) arrays, float
+        `M^{-1}`, coefficients and objective of the fit on all columns, in the coordinates of `form`.
+    lower : float
+        At most that objective, rounding included.
+    leverage, residual : (K,) arrays
+        At least the largest eigenvalue of `H_NN`, and the length of the held-out residuals, by fold.
+    supports, place : lists
+        Supports scored in every fold as incumbents, and the row of tau each is for.
+    incumbents : ListedSupports
+        The same, fitted.
+    """
+
+    def __init__(self, leave_out: LeaveOut, g: int, wanted: Sequence[int]) -> None:
+        all_rows = leave_out.all_rows
+        self.leave_out, self.g = leave_out, g
+        self.problem, self.form = all_rows.problem(g), all_rows.form(g)
+        self.V, self.beta, self.value = all_rows.solved(g)
+        self.lower = self.value - self.form.slack
+        self.leverage, self.residual = leave_out.leverages(self.problem, MEASURED_TO + self.form.keep)
+        self.supports, self.place = leave_out.supports_on_all_rows(g, wanted)
+        self.incumbents = ListedSupports.of(self.problem, self.supports, self.place)
+        self._keep = len(leave_out.taus) * leave_out.folds.k <= KEPT_NUMBERS
+        self._kept: dict[int, Scores] = {}
+
+    @property
+    def inner(self) -> BoolArray:
+        """(T,): rows of tau that leave something to choose."""
+        taus = self.leave_out.taus
+        return np.asarray((taus > 0) & (taus < self.form.m))
+
+    def scores(self, lo: int, hi: int) -> Scores:
+        """Scores of the incumbents in folds lo..hi of a chunk; kept where they are not much, to be read only."""
+        if lo in self._kept:
+            return self._kept[lo]
+        found = self.leave_out.score(self.incumbents, self.leave_out.rows(lo, hi))
+        if self._keep:
+            self._kept[lo] = found
+        return found
+
+    def cutoffs(self, lo: int, hi: int) -> FloatArray:
+        """(T, hi - lo): the incumbents' objectives in folds lo..hi, raised by what the trees' rounding may hide."""
+        return np.asarray(self.scores(lo, hi).value * (1.0 + self.form.keep) + self.form.slack)
+
+
+class Candidates:
+    """The incumbents of a root node and more supports, to be scored in every fold together.
+
+    Parameters
+    ----------
+    root : RootNode
+    supports : sequence of int arrays
+        The further ones.
+    place : sequence of int
+        Row of tau that each is for.
+
+    Attributes
+    ----------
+    listing : ListedSupports
+        The incumbents first.
+    numbers : (L,) int array
+        Their numbers in the pool of the cells.
+    """
+
+    def __init__(self, root: RootNode, supports: Sequence[IntArray], place: Sequence[int]) -> None:
+        leave_out = root.leave_out
+        self.root, self.first = root, len(root.supports)
+        self.listing = ListedSupports.of(root.problem, [*root.supports, *supports], [*root.place, *place])
+        self.numbers: NDArray[np.int32] = leave_out.pool_numbers(self.listing)
+
+    def scores(
+        self, lo: int, hi: int, limit: FloatArray | None = None, leverage: FloatArray | None = None
+    ) -> Scores:
+        """Scores of all of them in folds lo..hi of a chunk; `limit` and `leverage` as for `LeaveOut.score`."""
+        leave_out, mine = self.root.leave_out, self.root.scores(lo, hi).copy()
+        return leave_out.score(
+            self.listing.after(self.first), leave_out.rows(lo, hi), limit, leverage, self.first, mine
+        )
