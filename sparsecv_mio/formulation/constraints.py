@@ -93,6 +93,10 @@ class SideConstraints:
             raise BadInput(f"the boxes of column {j} do not meet")
         return lo, hi
 
+    def boxes(self, q: int) -> tuple[FloatArray, FloatArray] | None:
+        """Return `interval(q)`, None where no coefficient is bounded."""
+        return self.interval(q) if self.box else None
+
     def allows(self, support: Iterable[int], tau: int) -> bool:
         """Whether a support meets everything but the boxes."""
         chosen = set(support)

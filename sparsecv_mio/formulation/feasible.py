@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from sparsecv_mio.errors import BackendFailed
 from sparsecv_mio.formulation.constraints import SideConstraints
-from sparsecv_mio.formulation.refit import Fit, refit
+from sparsecv_mio.problem.moment_refit import Fit, refit_moments
 from sparsecv_mio.problem.problem import SparseProblem
 
 FloatArray = NDArray[np.float64]
@@ -100,7 +100,7 @@ def _feasible(problem: SparseProblem, tau: int, constraints: SideConstraints) ->
 
 def _improve(problem: SparseProblem, support: tuple[int, ...], tau: int, constraints: SideConstraints) -> Fit:
     """Exchange one column (or drop one) while that helps; at most 20 rounds of O(tau) refits of the best candidates."""
-    best = refit(problem, support, constraints)
+    best = refit_moments(problem, support, constraints.boxes(problem.q))
     for _ in range(20):
         trial = _best_move(problem, best, lambda s: constraints.allows(s, tau), constraints)
         if trial is None:
@@ -124,7 +124,7 @@ def _best_move(
         for new in [kept, *(kept | {j} for j in enter)]:
             if not allowed(new):
                 continue
-            trial = refit(problem, tuple(sorted(new)), constraints)
+            trial = refit_moments(problem, tuple(sorted(new)), constraints.boxes(problem.q))
             if trial.objective < (best or fit).objective * (1 - 1e-12):
                 best = trial
     return best

@@ -19,8 +19,8 @@ from scipy.linalg import cho_factor, cho_solve, eigvalsh
 from sparsecv_mio.formulation.bigm import level_set_interval
 from sparsecv_mio.formulation.constraints import SideConstraints
 from sparsecv_mio.formulation.outcome import Advice
-from sparsecv_mio.formulation.refit import Fit, refit
 from sparsecv_mio.formulation.task import Task, make_task
+from sparsecv_mio.problem.moment_refit import Fit, refit_moments
 from sparsecv_mio.problem.problem import SparseProblem
 
 IntArray = NDArray[np.intp]
@@ -106,7 +106,7 @@ def _eliminate(problem: SparseProblem, out: IntArray) -> SparseProblem | None:
     return SparseProblem(
         Q=0.5 * (Q + Q.T),
         c=problem.c[rest] - B.T @ solved[:, -1],
-        yy=refit(problem, tuple(int(j) for j in out)).objective,
+        yy=refit_moments(problem, tuple(int(j) for j in out)).objective,
         weight=problem.weight[rest],
         lam=problem.lam,
         n=problem.n,

@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 from sparsecv_mio.formulation.bigm import link_bounds
 from sparsecv_mio.formulation.constraints import SideConstraints
 from sparsecv_mio.formulation.outcome import Advice
-from sparsecv_mio.formulation.refit import Fit
 from sparsecv_mio.formulation.scaled import ScaledProblem, scaled_problem
+from sparsecv_mio.problem.moment_refit import Fit
 from sparsecv_mio.problem.problem import SparseProblem
 
 FloatArray = NDArray[np.float64]

@@ -102,29 +102,3 @@ class SparseProblem:
                 ends = (max(0.0, float(values[0] - error)), float(values[-1] + error))
             self._gamma_free["spectrum"] = ends
         return self._gamma_free["spectrum"]
-
-    def ridge(self, support: NDArray[np.intp]) -> tuple[FloatArray, float]:
-        """Fit one support from the moments.
-
-        Parameters
-        ----------
-        support : (s,) int array
-            Columns that may be nonzero.
-
-        Returns
-        -------
-        beta : (s,) array
-            `M_S^{-1} c_S`.
-        objective : float
-            `yy - c_S' beta`.
-
-        Notes
-        -----
-        O(s^3). Accurate to rounding times the condition of `M_S`; a fit that decides something is repeated by
-        :mod:`sparsecv_mio.problem.refit`.
-        """
-        if len(support) == 0:
-            return np.zeros(0), float(self.yy)
-        sub = self.M[np.ix_(support, support)]
-        beta = np.asarray(np.linalg.solve(sub, self.c[support]), dtype=float)
-        return beta, float(self.yy - self.c[support] @ beta)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 from bounds_problems import Case, random_case, some_folds, truth
+from plain_ridge import ridge
 
 from sparsecv_mio.bounds.fold import FoldBounds
 from sparsecv_mio.problem.accumulate import training_moments
@@ -26,7 +27,7 @@ def intervals(case: Case, seed: int) -> list[tuple[float, float, float, float, f
             search.search(taus, swap_rounds=2)
             if search.form is not None:
                 supports = [np.flatnonzero(search.supports[tau]) for tau in taus]
-        uppers = [problem.ridge(support)[1] * (1.0 + 1e-9) * (1.0 + TIE_RTOL) for support in supports]
+        uppers = [ridge(problem, support)[1] * (1.0 + 1e-9) * (1.0 + TIE_RTOL) for support in supports]
         sharp = held_out_intervals(here, taus, uppers, supports)
         ball = held_out_intervals(here, taus, uppers, supports, relax=False)
         for tau, ends, plain in zip(taus, sharp, ball, strict=True):

@@ -13,8 +13,8 @@ from sparsecv_mio.errors import BackendFailed, BadInput
 from sparsecv_mio.formulation.backends import base
 from sparsecv_mio.formulation.constraints import FREE, SideConstraints
 from sparsecv_mio.formulation.outcome import Advice, Limits, Outcome, Start, Stop
-from sparsecv_mio.formulation.refit import Fit, refit
 from sparsecv_mio.formulation.task import make_task
+from sparsecv_mio.problem.moment_refit import Fit, refit_moments
 from sparsecv_mio.problem.problem import SparseProblem
 
 QUICK, FULL = 12, 500
@@ -82,7 +82,7 @@ def run_constrained(name: str, form: str, count: int, seed: int) -> None:
         seen.add(outcome.stop)
         if outcome.incumbent is not None:
             assert constraints.allows(outcome.incumbent, tau)
-            fit = refit(problem, outcome.incumbent, constraints)
+            fit = refit_moments(problem, outcome.incumbent, constraints.boxes(problem.q))
             assert fit.objective == pytest.approx(outcome.upper)
             lo, hi = constraints.interval(problem.q)
             at = list(outcome.incumbent)
@@ -138,11 +138,11 @@ def test_the_solver_itself_finds_the_optimum_from_a_poor_start(name: str, form: 
         problem = random_problem(rng, q=6)
         tau = int(rng.integers(1, 4))
         truth = brute_force(problem, tau)
-        task = make_task(problem, tau, FREE, refit(problem, ()), Advice())
+        task = make_task(problem, tau, FREE, refit_moments(problem, ()), Advice())
         answer = backend._run(task, form, Limits(seconds=60.0))
         trust = 0.0 if answer.certified else 2e-6 * problem.yy
         assert task.scaled.objective(answer.bound) - trust <= truth + 1e-9 * problem.yy
-        best = min([refit(problem, support).objective for support in answer.supports], default=problem.yy)
+        best = min([refit_moments(problem, support).objective for support in answer.supports], default=problem.yy)
         assert best <= truth + 3e-6 * problem.yy
 
 
@@ -161,12 +161,12 @@ def test_tiny_and_huge_gamma(name: str, form: str, gamma: float) -> None:
 
 def from_nothing(problem: SparseProblem, tau: int, constraints: SideConstraints) -> Fit:
     """A start that leaves everything to the solver."""
-    return refit(problem, (), constraints)
+    return refit_moments(problem, (), constraints.boxes(problem.q))
 
 
 def best_refit(problem: SparseProblem, tau: int) -> float:
     """min f by enumeration, every fit in extended precision."""
-    return min(refit(problem, s).objective for s in itertools.combinations(range(problem.q), tau))
+    return min(refit_moments(problem, s).objective for s in itertools.combinations(range(problem.q), tau))
 
 
 @pytest.mark.parametrize(("name", "form"), FORMS)
@@ -280,7 +280,7 @@ def test_warm_start_is_respected(name: str, form: str) -> None:
     for _ in range(40):
         problem = random_problem(rng, q=8)
         best = min(
-            ((refit(problem, s).objective, s) for s in _pairs(8)),
+            ((refit_moments(problem, s).objective, s) for s in _pairs(8)),
         )
         outcome = backend.solve(
             problem, 2, formulation=form, start=Start(best[1], "brute force"), limits=Limits(seconds=0.0)

@@ -21,9 +21,9 @@ from sparsecv_mio.formulation.constraints import FREE, SideConstraints
 from sparsecv_mio.formulation.feasible import feasible_start
 from sparsecv_mio.formulation.outcome import Advice, Limits, Outcome, Start, Stop
 from sparsecv_mio.formulation.reduction import Reduction, reduce_task
-from sparsecv_mio.formulation.refit import Fit, refit
 from sparsecv_mio.formulation.scaled import ROUNDING
 from sparsecv_mio.formulation.task import Task, make_task
+from sparsecv_mio.problem.moment_refit import Fit, refit_moments
 from sparsecv_mio.problem.problem import SparseProblem
 
 if TYPE_CHECKING:
@@ -205,7 +205,8 @@ class Backend(ABC):
             why = "no support meets the side constraints"
             return Outcome(Stop.INFEASIBLE, None, math.inf, math.inf, formulation=form, raw_status=why)
         if start is not None and constraints.allows(start.support, tau):
-            first = min(first, refit(problem, start.support, constraints), key=lambda fit: fit.objective)
+            given = refit_moments(problem, start.support, constraints.boxes(problem.q))
+            first = min(first, given, key=lambda fit: fit.objective)
         task = make_task(problem, tau, constraints, first, advice)
         passes = self._passes(task, form, limits, advice)
         outcome = self._judge(task, passes, limits, advice)
@@ -316,7 +317,7 @@ class Backend(ABC):
         for support in dict.fromkeys(part.whole(support) for support in answer.supports):
             if support == best.support or not task.constraints.allows(support, task.tau):
                 continue
-            trial = refit(task.problem, support, task.constraints)
+            trial = refit_moments(task.problem, support, task.constraints.boxes(task.problem.q))
             if trial.objective < best.objective:
                 best = trial
         return best

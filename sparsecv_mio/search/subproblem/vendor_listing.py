@@ -179,12 +179,10 @@ class VendorListing:
 
     def remember(self, problem: SparseProblem, support: IntArray) -> None:
         """Keep the coefficients of a support as a point to cut at in other cells."""
-        point = np.zeros(problem.q)
-        try:
-            point[support] = problem.ridge(support)[0]
-        except np.linalg.LinAlgError:  # singular to rounding: nothing to learn from it
-            return
-        self.points.append(point)
+        fit, point = fit_from_moments(problem, [support]), np.zeros(problem.q)
+        if np.isfinite(fit.value_error[0]):  # else singular to rounding: nothing to learn from it
+            point[support] = fit.coefficients(0)
+            self.points.append(point)
 
 
 def relaxation_of(problem: SparseProblem, size: int) -> Relaxation | None:

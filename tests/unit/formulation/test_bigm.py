@@ -9,8 +9,8 @@ import pytest
 
 from sparsecv_mio.errors import BadInput
 from sparsecv_mio.formulation.bigm import level_set_interval, link_bounds, require_finite
-from sparsecv_mio.formulation.refit import refit
 from sparsecv_mio.formulation.scaled import scaled_problem
+from sparsecv_mio.problem.moment_refit import refit_moments
 from sparsecv_mio.problem.problem import SparseProblem
 
 from .problems import problem_of
@@ -23,7 +23,7 @@ def test_level_set_intervals_hold_every_good_enough_fit(gamma: float) -> None:
     for _ in range(20):
         problem = problem_of(rng, int(rng.integers(3, 30)), 6, gamma, rho=rng.uniform(0, 0.999))
         scaled = scaled_problem(problem)
-        fits = [refit(problem, s) for k in range(7) for s in itertools.combinations(range(6), k)]
+        fits = [refit_moments(problem, s) for k in range(7) for s in itertools.combinations(range(6), k)]
         for level in rng.choice([fit.objective for fit in fits], 3):
             lo, hi = level_set_interval(scaled, scaled.value(float(level)))
             for fit in fits:

@@ -8,7 +8,7 @@ import numpy as np
 
 from sparsecv_mio.formulation.constraints import FREE, SideConstraints
 from sparsecv_mio.formulation.feasible import feasible_start
-from sparsecv_mio.formulation.refit import refit
+from sparsecv_mio.problem.moment_refit import refit_moments
 
 from .problems import problem_of
 
@@ -36,5 +36,5 @@ def test_start_is_good_without_constraints() -> None:
     rng = np.random.default_rng(7)
     problem = problem_of(rng, 60, 12, 0.05, rho=0.1)
     fit = feasible_start(problem, 3, FREE)
-    best = min(refit(problem, s).objective for s in itertools.combinations(range(12), 3))
+    best = min(refit_moments(problem, s).objective for s in itertools.combinations(range(12), 3))
     assert fit is not None and fit.objective <= 1.02 * best

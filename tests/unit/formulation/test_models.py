@@ -13,8 +13,8 @@ from sparsecv_mio.formulation.lowering import Lowered, lower_model
 from sparsecv_mio.formulation.models.common import SparseModel
 from sparsecv_mio.formulation.models.cuts import CutMaster, OuterModel
 from sparsecv_mio.formulation.models.perspective import BigMModel, FactorModel, PerspectiveModel
-from sparsecv_mio.formulation.refit import refit
 from sparsecv_mio.formulation.task import Task
+from sparsecv_mio.problem.moment_refit import refit_moments
 
 from .problems import task_of
 
@@ -68,7 +68,7 @@ def test_no_support_as_good_as_the_start_is_cut_off(kind: type[SparseModel]) -> 
         model = kind(task)
         arrays = lower_model(model)
         for support in itertools.combinations(range(task.q), task.tau):
-            fit = refit(task.problem, support)
+            fit = refit_moments(task.problem, support)
             if fit.objective > task.start.objective:
                 continue
             beta, z = np.zeros(task.q), np.zeros(task.q)

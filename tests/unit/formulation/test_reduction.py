@@ -10,8 +10,8 @@ import pytest
 from sparsecv_mio.formulation.constraints import FREE, SideConstraints
 from sparsecv_mio.formulation.outcome import Advice
 from sparsecv_mio.formulation.reduction import proven_in, reduce_task
-from sparsecv_mio.formulation.refit import refit
 from sparsecv_mio.formulation.task import Task, make_task
+from sparsecv_mio.problem.moment_refit import refit_moments
 from sparsecv_mio.problem.problem import SparseProblem
 
 
@@ -26,7 +26,8 @@ def problem_of(rng: np.random.Generator, noise: float, q: int = 6, gamma: float 
 
 def task_of(problem: SparseProblem, constraints: SideConstraints = FREE, tau: int = 3) -> Task:
     supports = [s for s in itertools.combinations(range(problem.q), tau) if constraints.allows(s, tau)]
-    start = min((refit(problem, s, constraints) for s in supports), key=lambda fit: fit.objective)
+    box = constraints.boxes(problem.q)
+    start = min((refit_moments(problem, s, box) for s in supports), key=lambda fit: fit.objective)
     return make_task(problem, tau, constraints, start, Advice())
 
 
@@ -42,8 +43,8 @@ def test_the_reduced_problem_is_the_same_problem() -> None:
         assert part.task.tau == task.tau - len(part.eliminated)
         for size in range(part.task.tau + 1):
             for support in itertools.combinations(range(part.task.q), size):
-                here = refit(part.task.problem, support).objective
-                there = refit(task.problem, part.whole(support)).objective
+                here = refit_moments(part.task.problem, support).objective
+                there = refit_moments(task.problem, part.whole(support)).objective
                 assert here == pytest.approx(there, rel=1e-9, abs=1e-13 * task.problem.yy)
     assert reduced > 15
 
@@ -54,7 +55,7 @@ def test_columns_proven_in_are_in_everything_as_good_as_the_start() -> None:
         task = task_of(problem_of(rng, 10.0 ** -(k % 4)))
         inside = set(np.flatnonzero(proven_in(task)).tolist())
         for support in itertools.combinations(range(task.q), 3):
-            if refit(task.problem, support).objective <= task.start.objective:
+            if refit_moments(task.problem, support).objective <= task.start.objective:
                 assert inside <= set(support)
 
 
@@ -92,7 +93,7 @@ def test_boxed_and_collinear_columns_stay() -> None:
     X = (X - X.mean(axis=0)) / np.linalg.norm(X - X.mean(axis=0), axis=0)
     y = X @ np.array([1.0, 3.0, 1.0, 0.0])
     near = SparseProblem(X.T @ X, X.T @ y, float(y @ y), np.ones(4), 1e-12, 30, np.zeros(4), 0.0)
-    held = make_task(near, 3, SideConstraints(forced_in=(0, 1)), refit(near, (0, 1, 2)), Advice())
+    held = make_task(near, 3, SideConstraints(forced_in=(0, 1)), refit_moments(near, (0, 1, 2)), Advice())
     assert reduce_task(held, Advice()).eliminated == ()
 
 

@@ -7,8 +7,8 @@ import itertools
 import numpy as np
 import pytest
 
-from sparsecv_mio.formulation.refit import refit
 from sparsecv_mio.formulation.scaled import scaled_problem
+from sparsecv_mio.problem.moment_refit import refit_moments
 
 from .problems import f, problem_of
 
@@ -40,7 +40,7 @@ def test_dual_cuts_hold_at_every_support_and_are_tight_at_their_own(gamma: float
         truth = {}
         for size in range(7):
             for support in itertools.combinations(range(6), size):
-                truth[support] = scaled.value(refit(problem, support).objective)
+                truth[support] = scaled.value(refit_moments(problem, support).objective)
         for tau in range(1, 7):
             best = min(v for s, v in truth.items() if len(s) <= tau)
             assert scaled.own_lower(tau) <= best + 1e-9

@@ -4,30 +4,31 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from plain_ridge import ridge
 
 from sparsecv_mio.formulation.constraints import SideConstraints
-from sparsecv_mio.formulation.refit import refit
+from sparsecv_mio.problem.moment_refit import refit_moments
 from sparsecv_mio.problem.problem import SparseProblem
 
-from .problems import f, problem_of
+from ..formulation.problems import f, problem_of
 
 
 def test_refit_is_the_ridge_fit() -> None:
     rng = np.random.default_rng(4)
     problem = problem_of(rng, 25, 6, 0.01)
     for support in ((), (2,), (5, 0, 3)):
-        fit = refit(problem, support)
+        fit = refit_moments(problem, support)
         assert fit.support == tuple(sorted(support))
-        beta, value = problem.ridge(np.array(sorted(support), dtype=np.intp))
+        beta, value = ridge(problem, np.array(sorted(support), dtype=np.intp))
         assert fit.beta == pytest.approx(beta) and fit.objective == pytest.approx(value)
         assert 0.0 <= fit.shortfall <= 1e-12 * problem.yy
 
 
 def test_refit_survives_collinear_columns_and_wild_weights() -> None:
     twice = SparseProblem(np.ones((2, 2)), np.ones(2), 2.0, np.ones(2), 0.0, 9, np.zeros(2), 0.0)
-    assert refit(twice, (0, 1)).objective == pytest.approx(1.0)
+    assert refit_moments(twice, (0, 1)).objective == pytest.approx(1.0)
     wild = SparseProblem(np.eye(2), np.ones(2), 2.0, np.array([1e-280, 1e280]), 1.0, 9, np.zeros(2), 0.0)
-    assert refit(wild, (0, 1)).objective == pytest.approx(1.0)
+    assert refit_moments(wild, (0, 1)).objective == pytest.approx(1.0)
 
 
 def test_constrained_refit_is_optimal_and_certified() -> None:
@@ -40,7 +41,7 @@ def test_constrained_refit_is_optimal_and_certified() -> None:
         if rng.random() < 0.3:
             lo[0] = hi[0] = 0.7
         constraints = SideConstraints(box=tuple((j, lo[j], hi[j]) for j in range(4)))
-        fit = refit(problem, (0, 1, 2, 3), constraints)
+        fit = refit_moments(problem, (0, 1, 2, 3), constraints.boxes(problem.q))
         assert np.all(fit.beta >= lo) and np.all(fit.beta <= hi)
         assert fit.shortfall <= 1e-9 * max(problem.yy, fit.objective)
         for _ in range(50):

@@ -1,4 +1,7 @@
-"""Exact refit of one support by our own linear algebra: the only upper bound a backend may report."""
+"""Ridge fit of one support from the moments, inside boxes where there are any: the upper bounds of every backend.
+
+Which fit is made where: :mod:`sparsecv_mio.problem.refit`.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +12,6 @@ from numpy.typing import NDArray
 from scipy.linalg import cho_factor, cho_solve, cholesky, eigvalsh, solve_triangular
 from scipy.optimize import lsq_linear
 
-from sparsecv_mio.formulation.constraints import FREE, SideConstraints
 from sparsecv_mio.problem.problem import SparseProblem
 
 FloatArray = NDArray[np.float64]
@@ -36,15 +38,18 @@ class Fit:
     shortfall: float
 
 
-def refit(problem: SparseProblem, support: tuple[int, ...], constraints: SideConstraints = FREE) -> Fit:
-    """Minimise `f` over the coefficients of one support, inside the boxes of the constraints.
+def refit_moments(
+    problem: SparseProblem, support: tuple[int, ...], box: tuple[FloatArray, FloatArray] | None = None
+) -> Fit:
+    """Minimise `f` over the coefficients of one support, inside a box.
 
     Parameters
     ----------
     problem : SparseProblem
     support : tuple of int
-        Chosen columns; the boxes hold for all of them.
-    constraints : SideConstraints, optional
+        Chosen columns; the box holds for all of them.
+    box : tuple of two (q,) arrays, optional
+        `lo <= b <= hi`.
 
     Returns
     -------
@@ -53,7 +58,7 @@ def refit(problem: SparseProblem, support: tuple[int, ...], constraints: SideCon
     Notes
     -----
     O(s^3). Without a box: Cholesky with one step of iterative refinement, the residual in extended precision. With
-    boxes: bounded least squares on the Cholesky factor (active set), then one exact solve on the coefficients off their
+    one: bounded least squares on the Cholesky factor (active set), then one exact solve on the coefficients off their
     bounds. Either way the objective is evaluated afresh, and for any feasible b' of the same support
 
         f(b') >= f(b) + sum_j min_d { h_j d + mu d^2 },   h = 2 (M b - c),  mu = lambda_min(M_SS),
@@ -64,7 +69,7 @@ def refit(problem: SparseProblem, support: tuple[int, ...], constraints: SideCon
     --------
     >>> import numpy as np
     >>> p = SparseProblem(np.eye(2), np.array([1.0, 2.0]), 6.0, np.ones(2), 1.0, 5, np.zeros(2), 0.0)
-    >>> round(refit(p, (1,)).objective, 12)
+    >>> round(refit_moments(p, (1,)).objective, 12)
     4.0
     """
     S = np.asarray(sorted(support), dtype=np.intp)
@@ -75,9 +80,11 @@ def refit(problem: SparseProblem, support: tuple[int, ...], constraints: SideCon
     unit = 2.0 ** -np.rint(0.5 * np.log2(np.maximum(problem.M[S, S], 1e-300)))
     M = problem.M[np.ix_(S, S)] * np.outer(unit, unit)
     c = problem.c[S] * unit
-    lo, hi = constraints.interval(problem.q)
-    lo, hi = lo[S] / unit, hi[S] / unit
-    beta = _solve(M, c) if not constraints.on_coefficients else _box_solve(M, c, lo, hi)
+    if box is None:
+        beta, lo, hi = _solve(M, c), np.full(S.size, -np.inf), np.full(S.size, np.inf)
+    else:
+        lo, hi = box[0][S] / unit, box[1][S] / unit
+        beta = _box_solve(M, c, lo, hi)
     objective = _objective(problem.yy, M, c, beta)
     return Fit(chosen, beta * unit, objective, _shortfall(M, c, beta, lo, hi))
 
