@@ -16,9 +16,10 @@ help:
 	@echo "make lock    rewrite requirements.lock from pyproject.toml"
 
 # One stamp for the pinned dependencies, one for the package itself: a changed pyproject alone reinstalls no dependency.
+# --no-compile: half the time; Python compiles what is imported, when it is.
 $(VENV)/.dependencies: requirements.lock
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --requirement requirements.lock
+	$(BIN)/python -m pip install --quiet --no-compile --requirement requirements.lock
 	@touch $@
 
 $(VENV)/.package: $(VENV)/.dependencies pyproject.toml

@@ -113,7 +113,7 @@ def test_wide_data_form_no_matrix_of_all_columns(method: str) -> None:
     tracemalloc.start()
     try:
         record = cross_validate(
-            data, make_folds("2", data), gammas=[1.0], taus=[1, 2], method=method, threads=1, time_limit=3.0
+            data, make_folds("2", data), gammas=[1.0], taus=[1, 2], method=method, threads=1, time_limit=1.0
         )
         peak = tracemalloc.get_traced_memory()[1]
     finally:

@@ -54,11 +54,16 @@ def random_problem(rng: np.random.Generator, q: int | None = None) -> SparseProb
     return problem_of(X, y * 10.0 ** rng.uniform(-2, 2), 10.0 ** rng.uniform(-4, 4))
 
 
-def endless() -> SparseProblem:
-    """Noise on 40 columns: at tau 13 (1e10 supports, nearly all alike) no solver comes to an end by itself here."""
+def noise(n: int, q: int) -> SparseProblem:
+    """Nothing but noise: nearly all supports of a size are alike."""
     rng = np.random.default_rng(0)
-    X = rng.standard_normal((50, 40))
-    return problem_of(X / np.linalg.norm(X, axis=0), rng.standard_normal(50), 0.01)
+    X = rng.standard_normal((n, q))
+    return problem_of(X / np.linalg.norm(X, axis=0), rng.standard_normal(n), 0.01)
+
+
+def endless() -> SparseProblem:
+    """Noise on 40 columns: at tau 13 (1e10 supports) no solver comes to an end by itself here."""
+    return noise(50, 40)
 
 
 def value(problem: SparseProblem, support: tuple[int, ...], constraints: SideConstraints = FREE) -> float:

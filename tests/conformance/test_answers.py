@@ -17,7 +17,7 @@ from sparsecv_mio.formulation.task import make_task
 from sparsecv_mio.problem.moment_refit import Fit, refit_moments
 from sparsecv_mio.problem.problem import SparseProblem
 
-QUICK, FULL = 12, 500
+QUICK, FULL = 8, 500
 
 
 def check(outcome: Outcome, truth: float, problem: SparseProblem, limits: Limits | None = None) -> None:

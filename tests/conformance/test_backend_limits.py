@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from conformance_suite import FORMS, endless, problem_of, random_problem, usable
+from conformance_suite import FORMS, endless, noise, problem_of, random_problem, usable
 from repository import INSTANCES
 
 from sparsecv_mio.errors import BackendFailed, BackendUnavailable, Contradiction
@@ -58,9 +58,9 @@ def test_time_limit_on_an_endless_instance(name: str, form: str, unsolved: Spars
 
 
 @pytest.mark.parametrize(("name", "form"), FORMS)
-def test_node_limit(name: str, form: str, hard: SparseProblem) -> None:
+def test_node_limit(name: str, form: str) -> None:
     backend = usable(name)
-    outcome = backend.solve(hard, 6, formulation=form, limits=Limits(nodes=1, seconds=60.0))
+    outcome = backend.solve(noise(30, 20), 5, formulation=form, limits=Limits(nodes=1, seconds=60.0))
     assert outcome.stop is Stop.NODES
     assert 0.0 < outcome.lower < outcome.upper
 
@@ -174,7 +174,7 @@ def test_gurobi_past_its_size_limit() -> None:
         with pytest.raises(BackendUnavailable, match="120 columns is past the size limit of this licence") as caught:
             backend.solve(problem, 3, formulation=form)
         assert caught.value.exit_code == 4 and "\n" not in str(caught.value)
-    outcome = backend.solve(problem, 2, formulation="benders", limits=Limits(seconds=2.0))
+    outcome = backend.solve(problem, 2, formulation="benders", limits=Limits(seconds=0.5))
     assert 0.0 < outcome.lower <= outcome.upper
 
 
