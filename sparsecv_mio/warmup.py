@@ -18,7 +18,7 @@ from sparsecv_mio.oracles.glru import Logistic, Regularizer, make_problem, train
 from sparsecv_mio.oracles.treecv import LeastSquaresSgd, tree_cv
 from sparsecv_mio.problem.accumulate import full_problem
 from sparsecv_mio.search.api import cross_validate
-from sparsecv_mio.search.heuristics import first_supports
+from sparsecv_mio.search.heuristics.first_supports import first_supports
 from sparsecv_mio.search.options import Grid
 
 GAMMAS, TAUS = (0.01, 1.0), (1, 2, 3)

@@ -172,7 +172,7 @@ def frozen(run: CrossValidation, plain: PlainAnswer | None) -> CrossValidation:
             still.cells.offer((int(place[0]), t), named, plain.nominal[t], plain.value[t])
     cells = {
         tau: PathCell(tau, support, 0.0, float(value), (), (), 0.0, complete=False, branched=False)
-        for tau, support, value in zip(run.grid.taus.tolist(), plain.full, plain.full_value, strict=True)
+        for tau, support, value in zip(run.grid.taus.tolist(), plain.on_all_rows, plain.value_on_all_rows, strict=True)
     }
     while len(still.full) < len(run.grid.gammas):
         still.full.append(PathResult(cells, 0, False))

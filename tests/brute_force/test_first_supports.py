@@ -12,8 +12,8 @@ from sparsecv_mio.data.folds import FoldPlan, folds_from_labels
 from sparsecv_mio.data.standard import StandardData, standardize
 from sparsecv_mio.problem import objective
 from sparsecv_mio.problem.accumulate import row_moments
-from sparsecv_mio.search.heuristics import FoldPaths, first_supports
-from sparsecv_mio.search.heuristics.fold_search import FoldSearch
+from sparsecv_mio.search.heuristics.first_supports import first_supports
+from sparsecv_mio.search.heuristics.fold_search import FoldPaths, FoldSearch
 from sparsecv_mio.search.options import Grid
 
 

@@ -14,8 +14,6 @@ from sparsecv_mio.data.folds import make_folds
 from sparsecv_mio.data.standard import standardize
 from sparsecv_mio.fits.best_subsets import best_subsets
 from sparsecv_mio.search.api import cross_validate
-from sparsecv_mio.search.heuristics.plain import plain_answer, plain_supports
-from sparsecv_mio.search.options import Grid
 from sparsecv_mio.search.state.deadline import Deadline
 from sparsecv_mio.search.supervise import GRACE, attended
 
@@ -120,53 +118,6 @@ def test_a_path_that_hangs_still_answers(held: threading.Event) -> None:
     finally:
         held.set()
     assert record.status == "limit" and [row.support for row in record.path[:2]] == [("x2",), ("x0", "x2")]
-
-
-@pytest.mark.parametrize("intercept", ["fold", "global", "none"])
-@pytest.mark.parametrize("late", [True, False])
-def test_plain_answers_are_what_they_say(intercept: str, late: bool) -> None:
-    """Every value and held-out error is that of the support beside it, fitted without the rows it is scored on."""
-    for seed in range(5):
-        data = made(30, 12, seed, offset=3.0)
-        folds = make_folds("holdout:0.3" if seed == 4 else "6", data, seed)
-        std, grid = standardize(data, "length", intercept), Grid.of([0.5], [0, 1, 3, 12], 12)
-        until = time.monotonic() + (0.0 if late else 60.0)
-        found = plain_answer(std, folds, grid, until)
-        V, r = std.rows(slice(0, std.n))
-        for fold in range(folds.k):
-            train, test = folds.train_rows(fold), folds.test_rows(fold)
-            for t, tau in enumerate(grid.taus.tolist()):
-                S = found.supports[t][fold]
-                assert len(S) == min(tau, 1 if late else tau)
-                A, b, H, u = V[train][:, S], r[train], V[test][:, S], r[test]
-                if intercept == "fold":
-                    A, b, H, u = A - A.mean(axis=0), b - b.mean(), H - A.mean(axis=0), u - b.mean()
-                beta = np.linalg.solve(A.T @ A + 0.25 * np.eye(len(S)), A.T @ b)
-                assert found.value[t, fold] == pytest.approx(b @ b - b @ A @ beta, rel=1e-9)
-                assert found.nominal[t, fold] == pytest.approx(np.sum((u - H @ beta) ** 2), rel=1e-7)
-
-
-def test_plain_supports_fall_in_value() -> None:
-    low, high = plain_supports(standardize(made(30, 12)), [0.5, 2.0], [1, 2, 5])
-    assert list(low) == [1, 2, 5] and low[1][1] > low[2][1] > low[5][1]
-    assert all(high[tau][1] > low[tau][1] for tau in low)
-
-
-def test_many_folds_get_an_answer_whatever_the_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    from sparsecv_mio.search.heuristics import plain
-
-    monkeypatch.setattr(plain, "FIRST_WORK", 50)
-    data = made(40, 12)
-    folds = make_folds("loo", data)
-    std = standardize(data)
-    found = plain_answer(std, folds, Grid.of([0.5], [1, 2], 12), 0.0)
-    r = std.rows(slice(0, 40))[1]
-    for fold in range(40):
-        rest, test = r[folds.train_rows(fold)], r[folds.test_rows(fold)]
-        if len(found.supports[0][fold]) == 0:
-            assert found.nominal[0, fold] == pytest.approx(float(np.sum((test - rest.mean()) ** 2)), rel=1e-9)
-            assert found.value[0, fold] == pytest.approx(float(np.sum((rest - rest.mean()) ** 2)), rel=1e-9)
-    assert any(len(support) for support in found.supports[0]) and any(not len(s) for s in found.supports[0])
 
 
 def test_a_quick_refit_is_a_refit() -> None:

@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 
 from sparsecv_mio.problem.accumulate import Moments
 from sparsecv_mio.problem.problem import FloatArray
-from sparsecv_mio.search.heuristics import FoldPaths, first_supports
-from sparsecv_mio.search.heuristics.fold_search import FoldSearch
+from sparsecv_mio.search.heuristics.first_supports import first_supports
+from sparsecv_mio.search.heuristics.fold_search import FoldPaths, FoldSearch
 from sparsecv_mio.search.heuristics.pool import pooled
 from sparsecv_mio.search.options import Grid
 from sparsecv_mio.search.parallel import run_folds

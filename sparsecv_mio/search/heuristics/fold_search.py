@@ -1,4 +1,4 @@
-"""The search of one fold: what is known by gamma and size, and how it is improved."""
+"""Search for good supports of one fold, by gamma and size."""
 
 from __future__ import annotations
 
@@ -10,22 +10,24 @@ from numpy.typing import NDArray
 
 from sparsecv_mio.kernels import exchange
 from sparsecv_mio.kernels import first_supports as kernel
-from sparsecv_mio.problem.problem import FloatArray, SparseProblem
+from sparsecv_mio.problem.problem import LARGEST_PENALTY, FloatArray, SparseProblem
+from sparsecv_mio.search.subproblem.supports import NO_COLUMN, missing_columns
 
 IntArray = NDArray[np.int64]
-WORK = 2e7  # multiplications between two looks at the clock
+
+WORK = 2e7  # multiplications after which the time is checked
 WORST = 1.05  # f of a first replacement, relative to the best, beyond which it is not followed
 
 
 @dataclass(frozen=True, eq=False)
 class FoldPaths:
-    """A support of min(tau, q) columns for every gamma and tau of one fold (of fewer, for hundreds of columns).
+    """Best supports found in one fold, for every gamma and tau: of min(tau, q) columns, where q is not too large.
 
     Attributes
     ----------
     fold : int
     objective : (G, T) array
-        Training objective f of each support, standard units.
+        Training objective of each support, standard units.
     held_out : (G, T) array
         Sum of squares of the held-out rows, standard units.
     columns : (G, T, top) int array
@@ -38,63 +40,81 @@ class FoldPaths:
     columns: IntArray
 
     def support(self, g: int, t: int) -> IntArray:
-        """Columns (standard, ascending) of gamma `g` and tau `t` of the grid."""
+        """Return the ascending columns of gamma `g` and tau `t` of the grid."""
         chosen = self.columns[g, t]
         return chosen[chosen >= 0]
 
 
 class FoldSearch:
-    """Supports of one fold on some of the columns, from the Gram matrix of these.
+    """Improves the best supports known of one fold, from the Gram matrix of some of the columns.
 
     Parameters
     ----------
     fold : int
     problem : SparseProblem
-        Training rows, any gamma.
+        Training rows, at any gamma.
     lams : (G,) array
         Halves of the gammas.
     top : int
         Largest size.
     among : (q,) int array, optional
         The columns of the data, ascending, that are those of `problem`; all by default.
+
+    Attributes
+    ----------
+    value : (G, top + 1) array
+        Least training objective found, by gamma and size; inf where none is known.
+    columns : (G, top + 1, top) int array
+        Where it was found, in columns of `problem`; -1 beyond the size.
+    settled : (G, top + 1) bool array
+        Whether exchanges of columns were seen to help no more.
+    last : FoldPaths, optional
+        What `paths` returned last.
     """
 
     def __init__(
         self, fold: int, problem: SparseProblem, lams: FloatArray, top: int, among: IntArray | None = None
     ) -> None:
-        self.fold, self.lams, self.top = fold, lams, top
+        self.fold, self.problem, self.lams, self.top = fold, problem, lams, top
         self.among = np.arange(problem.q) if among is None else among
-        self.Q, self.c, self.yy, self.weight = problem.Q, problem.c, problem.yy, problem.weight
-        self.v_mean, self.r_mean = problem.v_mean, problem.r_mean
         self.value = np.full((len(lams), top + 1), np.inf)
-        self.value[:, 0] = self.yy
-        self.columns = np.full((len(lams), top + 1, top), -1, dtype=np.int64)
-        self.tried: set[bytes] = set()
-        self.last: FoldPaths | None = None
+        self.value[:, 0] = problem.yy
+        self.columns = np.full((len(lams), top + 1, top), NO_COLUMN, dtype=np.int64)
         self.settled = np.zeros((len(lams), top + 1), dtype=np.bool_)
+        self.last: FoldPaths | None = None
+        self._kept_out: set[bytes] = set()  # supports whose columns were kept out in turn
 
     @property
-    def moments(self) -> tuple[FloatArray, FloatArray, FloatArray, float, FloatArray]:
-        """What every kernel takes first."""
-        return self.Q, self.weight, self.c, self.yy, self.lams
+    def _moments(self) -> tuple[FloatArray, FloatArray, FloatArray, float, FloatArray]:
+        """First arguments of every kernel."""
+        return self.problem.Q, self.problem.weight, self.problem.c, self.problem.yy, self.lams
 
     def sweep(self, order: Iterable[int], expired: Callable[[], bool]) -> None:
-        """Walk over the sizes at every gamma of `order`, each from what the one before found; at least a little."""
-        scratch = exchange.new_tableau(len(self.c), self.top)
+        """Walk up and down the sizes at the gammas of `order`, each from what the one before found.
+
+        Even where the time is over, a first piece of the work is done.
+        """
+        scratch = exchange.new_tableau(self.problem.q, self.top)
         visits, phase = np.array(list(order), dtype=np.int64), np.zeros(5, dtype=np.int64)
-        while not kernel.sweep(scratch, *self.moments, self.value, self.columns, self.settled, visits, phase, WORK):
+        while not kernel.sweep(scratch, *self._moments, self.value, self.columns, self.settled, visits, phase, WORK):
             if expired():
                 return
 
     def learn(self, seeds: IntArray, at: IntArray) -> None:
-        """Judge supports (m, top) by this fold's objective, each at the gamma `at`, or at all where that is -1."""
+        """Keep those of some supports that are the best of their size by this fold's training objective.
+
+        Parameters
+        ----------
+        seeds : (m, top) int array
+            Columns of the data, -1 beyond the size; supports with a column that is not searched are left out.
+        at : (m,) int array
+            The gamma at which to judge each of them; -1 for every gamma.
+        """
         if len(seeds):
             place = np.minimum(np.searchsorted(self.among, seeds), len(self.among) - 1)
-            here = np.where(self.among[place] == seeds, place, -1)
+            here = np.where(self.among[place] == seeds, place, NO_COLUMN)
             whole = (here >= 0).sum(axis=1) == (seeds >= 0).sum(axis=1)
-            kernel.try_supports_at(
-                *self.moments, at[whole], here[whole], self.value, self.columns, self.settled
-            )
+            kernel.try_supports_at(*self._moments, at[whole], here[whole], self.value, self.columns, self.settled)
 
     def take_over(self, other: FoldSearch) -> None:
         """Start from what a search of the same fold on fewer columns found."""
@@ -102,53 +122,65 @@ class FoldSearch:
         self.last = other.last
 
     def known(self, g: int, size: int) -> bool:
-        """Whether a support of that size is known."""
+        """Return whether a support of that size is known."""
         return bool(np.isfinite(self.value[g, size]))
 
     def found(self) -> IntArray:
-        """The best supports known (G, top + 1, top), in columns of the data; -1 beyond their size."""
-        return np.where(self.columns < 0, -1, self.among[self.columns])
+        """Return the best supports known (G, top + 1, top), in columns of the data; -1 beyond their size."""
+        return np.where(self.columns < 0, NO_COLUMN, self.among[self.columns])
 
     def keep_columns_out(self, g: int, expired: Callable[[], bool]) -> None:
         """At one gamma, force each column of each best support out in turn and search on from there.
 
-        A support that was treated so at another gamma is passed over.
+        A support that was treated so before, at another gamma, is left out.
         """
-        scratch, saved = (exchange.new_tableau(len(self.c), self.top) for _ in range(2))
-        penalty = np.minimum(self.lams[g] * self.weight, kernel.LARGEST_PENALTY)
-        for size in range(1, min(self.top, len(self.c) - 1) + 1):
+        problem = self.problem
+        scratch, saved = (exchange.new_tableau(problem.q, self.top) for _ in range(2))
+        penalty = np.minimum(self.lams[g] * problem.weight, LARGEST_PENALTY)
+        for size in range(1, min(self.top, problem.q - 1) + 1):
             if expired():
                 return
-            if self._told(g, size) in self.tried:
+            if self._key(g, size) in self._kept_out:
                 continue
             kernel.keep_out(
-                scratch, saved, self.Q, penalty, self.c, self.yy,
+                scratch, saved, problem.Q, penalty, problem.c, problem.yy,
                 self.value[g], self.columns[g], self.settled[g], size, WORST,
             )  # fmt: skip
-            self.tried.add(self._told(g, size))
+            self._kept_out.add(self._key(g, size))
 
-    def _told(self, g: int, size: int) -> bytes:
-        """The support of one gamma and size as a word."""
+    def _key(self, g: int, size: int) -> bytes:
+        """Key of the support of one gamma and size."""
         return np.sort(self.columns[g, size, :size]).tobytes()
 
-    def chosen(self, taus: IntArray) -> IntArray:
-        """Supports (G, T, top); where none is known, the largest known below, filled up with other columns."""
-        found = np.full((len(self.lams), len(taus), self.top), -1, dtype=np.int64)
+    def supports_for(self, taus: IntArray) -> IntArray:
+        """Return supports (G, T, top); where none is known, the largest known below, filled up with other columns."""
+        found = np.full((len(self.lams), len(taus), self.top), NO_COLUMN, dtype=np.int64)
         for t, size in enumerate(np.minimum(taus, self.top).tolist()):
-            known = size
             found[:, t] = self.columns[:, size]
             for g in np.flatnonzero(~np.isfinite(self.value[:, size])).tolist():
                 known = int(np.flatnonzero(np.isfinite(self.value[g, : size + 1]))[-1])
                 mine = self.columns[g, known, :known]
-                rest = np.setdiff1d(np.arange(min(len(self.c), known + size)), mine)[: size - known]
-                found[g, t, :size] = np.concatenate([mine, rest])
+                more = missing_columns(mine, size, np.arange(min(self.problem.q, known + size)))
+                found[g, t, :size] = np.concatenate([mine, more])
         return found
 
     def paths(self, taus: IntArray, V: FloatArray, r: FloatArray) -> FoldPaths:
-        """Refit and score what is known; `V`, `r` are the held-out rows."""
-        chosen = self.chosen(taus)
+        """Refit the best supports known, and score them on the rows left out.
+
+        Parameters
+        ----------
+        taus : (T,) int array
+        V, r : (m, q), (m,) arrays
+            Rows left out, in the columns of `problem`.
+
+        Returns
+        -------
+        FoldPaths
+            Nowhere worse, by training objective, than what was returned before.
+        """
+        chosen, problem = self.supports_for(taus), self.problem
         objective, held_out = np.empty(chosen.shape[:2]), np.empty(chosen.shape[:2])
-        kernel.score(*self.moments, chosen, taus, V - self.v_mean, r - self.r_mean, objective, held_out)
+        kernel.score(*self._moments, chosen, taus, V - problem.v_mean, r - problem.r_mean, objective, held_out)
         found, last = FoldPaths(self.fold, objective, held_out, self._in_data(chosen)), self.last
         if last is not None:  # the tableau drifts a little where a fit is nearly perfect
             worse = last.objective < objective
@@ -161,5 +193,5 @@ class FoldSearch:
         """Supports in ascending columns of the data, the -1 beyond their size last."""
         far = np.iinfo(np.int64).max
         out = np.sort(np.where(columns < 0, far, self.among[columns]), axis=-1)
-        out[out == far] = -1
+        out[out == far] = NO_COLUMN
         return out

@@ -1,10 +1,9 @@
 """An answer where nothing else is known when the time is over: forward selection in every fold, in plain NumPy.
 
-It runs while kernels are still being compiled or a long set-up goes on, so it calls no kernel, forms nothing larger
-than a few columns by a few columns, and looks at the time: first the best single column of every fold, from sums over
-rows (where folds are many, no column at all at first); then, fold by fold while there is time, forward selection among
-the columns that promise most. Rows left out are never looked at before they are scored. Everything is an estimate: it
-proves nothing.
+It runs while kernels are still being compiled or a long set-up goes on, so it calls no kernel and forms nothing larger
+than a few columns by a few columns. First comes the best single column of every fold, from sums over rows (with many
+folds, no column at all); then, fold by fold while there is time, forward selection among the columns that promise most.
+The rows that a fold leaves out are used for its score only. Everything is an estimate: nothing is proved.
 """
 
 from __future__ import annotations
@@ -25,15 +24,16 @@ from sparsecv_mio.search.options import Grid
 
 IntArray = NDArray[np.int64]
 
-PROMISING = 64  # columns of a fold that forward selection looks at, and twice the largest size asked for
-ALL_ROWS = -1  # in place of a fold
-FIRST_WORK = 1 << 19  # folds times columns for which the best single column is found whatever the time
+PROMISING = 64  # columns of a fold that forward selection chooses from, at least; or twice the largest size
+MOST_PROMISING = 512  # columns of a fold that are kept in order
+ALL_ROWS = -1  # in place of a fold: no row is left out
+FIRST_WORK = 1 << 19  # folds times columns for which the best single column is found even where the time is over
 NULL = 1e-12  # of a column's own curvature: what is left of it beside the chosen ones is rounding
 
 
 @dataclass(frozen=True, eq=False)
 class PlainAnswer:
-    """Supports of one gamma by (tau, fold), what they lead to, and the supports of all rows.
+    """Supports of one gamma by (tau, fold) with their scores, and supports of all rows.
 
     Attributes
     ----------
@@ -41,22 +41,24 @@ class PlainAnswer:
     supports : list of lists of int arrays
     nominal, value : (T, K) arrays
         Held-out sums of squares and training objectives, standard units.
-    full : list of int arrays
+    on_all_rows : list of int arrays
         By tau, on all rows.
-    full_value : (T,) array
+    value_on_all_rows : (T,) array
+        Their training objectives.
     """
 
     gamma: float
     supports: list[list[IntArray]]
     nominal: FloatArray
     value: FloatArray
-    full: list[IntArray]
-    full_value: FloatArray
+    on_all_rows: list[IntArray]
+    value_on_all_rows: FloatArray
 
 
 @dataclass(frozen=True, eq=False)
 class _Sums:
-    """Of some rows: count, sums of columns, of squares, of products with the target; the target's own."""
+    """Sums over some rows: their number; of each column v, its square and its product with the response r; of r, r r.
+    """
 
     n: int
     v: FloatArray
@@ -70,7 +72,7 @@ class _Sums:
         return cls(len(r), V.sum(axis=0), np.einsum("ij,ij->j", V, V), r @ V, float(r.sum()), float(r @ r))
 
     def plus(self, other: _Sums, sign: int = 1) -> _Sums:
-        """Both; `sign` -1 takes the other's away: good enough to choose columns by."""
+        """Add other rows, or subtract them with `sign` -1: accurate enough to choose columns by."""
         s = sign
         return _Sums(
             self.n + s * other.n, self.v + s * other.v, self.vv + s * other.vv, self.vr + s * other.vr,
@@ -89,6 +91,10 @@ def plain_answer(data: StandardData, folds: FoldPlan, grid: Grid, until: float) 
     until : float
         Moment of `time.monotonic` after which no fold is improved any more.
 
+    Returns
+    -------
+    PlainAnswer
+
     Notes
     -----
     O(n q + K q) for the first answer, then O(n m^2) a fold with m = max(64, 2 tau).
@@ -100,7 +106,7 @@ def plain_answer(data: StandardData, folds: FoldPlan, grid: Grid, until: float) 
     )  # fmt: skip
     fits = _Folds(data, folds, gamma)
     order = [ALL_ROWS, *range(folds.k)]
-    made.nominal[:], made.value[:] = fits.without()
+    made.nominal[:], made.value[:] = fits.empty()
     for done, fold in enumerate(order):
         if done * data.q > FIRST_WORK and time.monotonic() > until:
             break
@@ -115,7 +121,23 @@ def plain_answer(data: StandardData, folds: FoldPlan, grid: Grid, until: float) 
 def plain_supports(
     data: StandardData, gammas: Sequence[float], taus: Sequence[int]
 ) -> list[dict[int, tuple[IntArray, float]]]:
-    """Forward selection on all rows: for every gamma and tau a support and its objective. O(n q + G n m^2)."""
+    """Run forward selection on all rows.
+
+    Parameters
+    ----------
+    data : StandardData
+    gammas : sequence of G floats
+    taus : sequence of int
+
+    Returns
+    -------
+    list of dicts of int to (int array, float)
+        By gamma and tau, a support and its objective.
+
+    Notes
+    -----
+    O(n q + G n m^2) with m = max(64, 2 tau).
+    """
     out = []
     fits: _Folds | None = None
     for gamma in gammas:
@@ -141,13 +163,13 @@ def _write(made: PlainAnswer, fold: int, taus: list[int], fits: list[_Fit]) -> N
     for t, tau in enumerate(taus):
         fit = fits[min(tau, len(fits) - 1)]
         if fold == ALL_ROWS:
-            made.full[t], made.full_value[t] = fit.support, fit.value
+            made.on_all_rows[t], made.value_on_all_rows[t] = fit.support, fit.value
         else:
             made.supports[t][fold], made.value[t, fold], made.nominal[t, fold] = fit.support, fit.value, fit.held_out
 
 
 class _Folds:
-    """Training sums of every fold, by what the held-out rows add to them."""
+    """Fits of every fold at one gamma, from the sums over all rows less those over the rows left out."""
 
     def __init__(self, data: StandardData, folds: FoldPlan | None, gamma: float) -> None:
         self.data, self.folds = data, folds
@@ -160,7 +182,7 @@ class _Folds:
             self.all = self.all.plus(part)
 
     def at(self, gamma: float) -> _Folds:
-        """The same sums with another gamma."""
+        """Return the same sums at another gamma."""
         other = copy.copy(self)
         other.penalty, other.promising = np.minimum(gamma / 2.0 * self.data.weight, LARGEST_PENALTY), {}
         return other
@@ -171,8 +193,8 @@ class _Folds:
     def _test_rows(self, fold: int) -> IntArray:
         return self.folds.test_rows(fold) if self.folds is not None and fold >= 0 else np.zeros(0, dtype=np.int64)
 
-    def without(self) -> tuple[FloatArray, FloatArray]:
-        """Held-out sums of squares of every fold by no column at all, and training objectives. O(n)."""
+    def empty(self) -> tuple[FloatArray, FloatArray]:
+        """Return held-out sums of squares of every fold by the empty support, and its training objectives. O(n)."""
         assert self.folds is not None
         held = self.folds.labels >= 0
         label, r = self.folds.labels[held], self.data.rows(slice(0, self.data.n))[1][held]
@@ -184,14 +206,14 @@ class _Folds:
         return np.asarray(np.bincount(label, (r - level[label]) ** 2, k), dtype=float), np.asarray(yy, dtype=float)
 
     def first(self, fold: int) -> list[_Fit]:
-        """No column, and the best single one. O(q) beside the rows left out."""
+        """Fit the empty support and the best single column. O(q) beside the rows left out."""
         V, r = self._held(fold)
         sums = self.all.plus(_Sums.of(V, r), -1)
         mean, level = (sums.v / sums.n, sums.r / sums.n) if self.centred else (np.zeros(self.data.q), 0.0)
         c, yy = sums.vr - sums.n * mean * level, max(sums.rr - sums.n * level**2, 0.0)
         M = np.maximum(sums.vv - sums.n * mean**2, 0.0) + self.penalty
         gain = c**2 / M
-        width = min(self.data.q, 512)
+        width = min(self.data.q, MOST_PROMISING)
         best = np.argpartition(-gain, width - 1)[:width]
         self.promising[fold] = best[np.argsort(-gain[best], kind="stable")].astype(np.int64)
         j = int(self.promising[fold][0])
@@ -201,7 +223,7 @@ class _Folds:
         return [none, _Fit(np.array([j]), max(yy - float(gain[j]), 0.0), float(rest @ rest))]
 
     def forward(self, fold: int, most: int) -> list[_Fit]:
-        """Forward selection among the promising columns, from no column on."""
+        """Run forward selection among the promising columns; fits by size, from the empty support on."""
         among = np.sort(self.promising[fold][: max(PROMISING, 2 * most)])
         rows = np.setdiff1d(np.arange(self.data.n), self._test_rows(fold))
         V, r, H, u = self._columns(rows, fold, among)
@@ -226,7 +248,7 @@ class _Folds:
     def _columns(
         self, rows: IntArray, fold: int, among: IntArray
     ) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
-        """Some columns of the training rows and of the rows left out, without a copy of the rest."""
+        """Return some columns of the training rows and of the rows left out, without a copy of the rest."""
         few = self.data.only(among)
         return (*few.rows(rows), *few.rows(self._test_rows(fold)))
 

@@ -1,4 +1,4 @@
-"""What the folds found, without repeats."""
+"""Supports for the folds to learn from each other, without repeats."""
 
 from __future__ import annotations
 
@@ -8,22 +8,37 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sparsecv_mio.search.heuristics.fold_search import FoldSearch, IntArray
+from sparsecv_mio.search.subproblem.supports import table_of
 
 MOST_POOLED = 12  # supports of one gamma and size, those that most folds found first
 
 
-def rows_of(supports: Sequence[NDArray[np.integer]], top: int) -> IntArray:
-    """Supports of 1 to `top` columns as rows (m, top), -1 beyond their size."""
-    fitting = [np.asarray(support, dtype=np.int64) for support in supports if 0 < len(support) <= top]
-    out = np.full((len(fitting), top), -1, dtype=np.int64)
-    for row, support in zip(out, fitting, strict=True):
-        row[: len(support)] = support
-    return out
+def seeds_of(supports: Sequence[NDArray[np.integer]], top: int) -> IntArray:
+    """Return the supports of 1 to `top` columns as rows (m, top), -1 beyond their size."""
+    return table_of([support for support in supports if 0 < len(support) <= top], top)
 
 
 def pooled(searches: Sequence[FoldSearch], q: int, most: int = MOST_POOLED) -> tuple[IntArray, IntArray]:
-    """Supports (m, top) that the folds found and the gamma (m,) of each.
+    """Collect what the searches of some folds found.
 
+    Parameters
+    ----------
+    searches : sequence of FoldSearch
+        With the same gammas and sizes.
+    q : int
+        Columns of the data.
+    most : int
+        Supports of one gamma and size, those that most folds found.
+
+    Returns
+    -------
+    supports : (m, top) int array
+        Columns of the data, -1 beyond the size; none of a gamma and size at which all folds agree.
+    gammas : (m,) int array
+        Number of the gamma of each.
+
+    Notes
+    -----
     Supports are told apart by the sum of random 64-bit keys of their columns; a collision loses a start, no more.
     """
     keys = np.random.default_rng(0).integers(0, 1 << 63, q + 1, dtype=np.int64)

@@ -1,4 +1,4 @@
-"""Supports named by IACV: the relaxations of all folds, run at once, estimate what each fold will choose.
+"""Supports proposed by IACV: the relaxations of all folds, run at once, estimate what each fold will choose.
 
 For the squared loss the iterates are the left-out iterates themselves, so one accelerated proximal gradient run over
 all folds (:func:`sparsecv_mio.oracles.iacv.fold_fits` with the squared k-support norm) comes near every fold's
@@ -11,32 +11,29 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from sparsecv_mio.data.folds import FoldPlan
 from sparsecv_mio.data.standard import Intercept, StandardData
+from sparsecv_mio.formulation.backends.native.cell import PathResult
 from sparsecv_mio.problem.problem import FloatArray
+from sparsecv_mio.search.options import Grid
+from sparsecv_mio.search.state.cells import CellTable
 from sparsecv_mio.units import Estimate
-
-if TYPE_CHECKING:
-    from sparsecv_mio.formulation.backends.native.path import PathResult
-    from sparsecv_mio.search.options import Grid
-    from sparsecv_mio.search.state.cells import CellTable
 
 IntArray = NDArray[np.int64]
 
 STEPS, TOLERANCE = 60, 1e-4  # supports settle long before values do
 MOST_WORK = 4e9  # multiply-adds of all runs together; gammas beyond are left without a proposal
-MOST_OFTEN = 8  # supports of a pair that all folds are told of
-PROX_WORK = 60.0  # a proximal step beside a multiply-add, an entry
+MOST_OFTEN = 8  # supports of a pair that every fold tries
+PROX_WORK = 60.0  # of a proximal step, an entry, in multiply-adds
 
 
 @dataclass(frozen=True, eq=False)
 class Proposals:
-    """Columns of every (gamma, fold) in falling order of size, and the estimated error of every gamma.
+    """Columns of every (gamma, fold) by falling size of their coefficients, and the estimated error of every gamma.
 
     Attributes
     ----------
@@ -56,13 +53,26 @@ class Proposals:
     fits: int
 
     def support(self, g: int, tau: int, fold: int) -> list[IntArray]:
-        """The tau largest entries of a fold, if so many are not zero."""
+        """Propose the columns of the tau largest coefficients of a fold, if so many are not zero.
+
+        Parameters
+        ----------
+        g : int
+            Number of the gamma in the grid.
+        tau : int
+        fold : int
+
+        Returns
+        -------
+        list of int arrays
+            One or none.
+        """
         if g not in self.ranking or not 0 < tau <= self.nonzero[g][fold]:
             return []
         return [np.sort(self.ranking[g][fold, :tau])]
 
     def often(self, g: int, tau: int) -> list[IntArray]:
-        """The supports of a size that most folds name."""
+        """Return the supports of a size that are proposed in most folds, at most `MOST_OFTEN` of them."""
         if g not in self.ranking or tau <= 0:
             return []
         able = self.nonzero[g] >= tau
@@ -72,15 +82,27 @@ class Proposals:
         return [named[a] for a in np.argsort(-count, kind="stable")[:MOST_OFTEN]]
 
     def order(self, gammas: Sequence[int]) -> list[int]:
-        """Gammas by their estimated error, those without one last."""
+        """Sort gammas by their estimated error, those without one last."""
         return sorted(gammas, key=lambda g: self.error.get(g, np.inf))
 
-    def hits(self, cells: CellTable, full: Sequence[PathResult], taus: NDArray[np.int64]) -> int:
-        """Decided cells whose support was named here and is not the best one on all rows."""
+    def hits(self, cells: CellTable, best_on_all_rows: Sequence[PathResult], taus: NDArray[np.int64]) -> int:
+        """Count the decided cells whose support was proposed here and is not the best one on all rows.
+
+        Parameters
+        ----------
+        cells : CellTable
+        best_on_all_rows : sequence of PathResult
+            By gamma.
+        taus : (T,) int array
+
+        Returns
+        -------
+        int
+        """
         found = 0
         for g in self.ranking:
             for t, tau in enumerate(taus.tolist()):
-                common = cells.pool.number(full[g].cells[tau].support)
+                common = cells.pool.number(best_on_all_rows[g].cells[tau].support)
                 for fold in np.flatnonzero(cells.decided[g, t] & (cells.support[g, t] != common)).tolist():
                     mine = self.support(g, tau, fold)
                     found += bool(mine and np.array_equal(mine[0], cells.pool.supports[cells.support[g, t, fold]]))
@@ -88,7 +110,7 @@ class Proposals:
 
 
 def work_of(data: StandardData, folds: FoldPlan) -> float:
-    """Multiply-adds of the run of one gamma, about."""
+    """Estimate the multiply-adds of the run of one gamma."""
     q = float(data.q)
     return STEPS * (folds.k * q * q + 4.0 * data.n * q + PROX_WORK * folds.k * q)
 
@@ -98,11 +120,16 @@ def propose(data: StandardData, folds: FoldPlan, grid: Grid, expired: Callable[[
 
     Parameters
     ----------
-    data, folds : StandardData, FoldPlan
+    data : StandardData
+    folds : FoldPlan
     grid : Grid
-        The size is the middle one asked for; a ranking serves every size.
+        The size is the middle one of its taus; a ranking serves every size.
     expired : callable
         True leaves the remaining gammas without a proposal.
+
+    Returns
+    -------
+    Proposals
     """
     from sparsecv_mio.oracles.iacv import KSupport, fold_fits
 

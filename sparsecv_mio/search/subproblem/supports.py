@@ -26,17 +26,33 @@ def table_of(supports: Sequence[NDArray[np.integer]], width: int) -> IntArray:
     return table
 
 
-def filled_up(support: IntArray, size: int, others: IntArray) -> IntArray:
-    """Return at least `size` columns in ascending order: the support and the first of the `others` it lacks.
-
-    Fewer where there are no more others.
+def missing_columns(support: IntArray, size: int, others: IntArray) -> IntArray:
+    """Return the first of the `others` that a support lacks, as many as it is short of `size` columns.
 
     Parameters
     ----------
     support : int array
     size : int
     others : int array
-        Columns to fill up with, in the order of preference.
+        Distinct columns, in the order of preference.
+
+    Returns
+    -------
+    int array
+        Fewer where there are no more others.
+    """
+    return others[~np.isin(others, support)][: max(size - len(support), 0)]
+
+
+def filled_up(support: IntArray, size: int, others: IntArray) -> IntArray:
+    """Return a support with its :func:`missing_columns`, in ascending order.
+
+    Parameters
+    ----------
+    support : int array
+    size : int
+    others : int array
+        Distinct columns, in the order of preference.
 
     Returns
     -------
@@ -47,8 +63,7 @@ def filled_up(support: IntArray, size: int, others: IntArray) -> IntArray:
     >>> filled_up(np.array([1, 4]), 3, np.array([4, 3, 0])).tolist()
     [1, 3, 4]
     """
-    missing = max(size - len(support), 0)
-    return np.sort(np.append(support, others[~np.isin(others, support)][:missing])).astype(np.int64)
+    return np.sort(np.append(support, missing_columns(support, size, others))).astype(np.int64)
 
 
 def places_in(columns: IntArray, supports: Sequence[IntArray]) -> list[IntArray]:

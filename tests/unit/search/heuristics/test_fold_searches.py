@@ -1,0 +1,42 @@
+"""Passes over the searches of all folds: none makes a fold worse, and the folds learn from each other."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from sparsecv_mio.problem.accumulate import training_moments
+from sparsecv_mio.search.heuristics.fold_search import FoldSearch
+from sparsecv_mio.search.heuristics.fold_searches import FoldSearches
+from sparsecv_mio.search.heuristics.pool import seeds_of
+from sparsecv_mio.search.options import Grid
+
+from .drawn import FOLDS, random_data
+
+
+def begun(late: bool = False) -> FoldSearches:
+    data = random_data(1, p=12)
+    searches = FoldSearches(data, FOLDS, Grid.of([0.1, 1.0, 5.0], [0, 1, 3], 12), 1, lambda: late)
+    for fold, moments in training_moments(data, FOLDS):
+        problem = moments.problem(data, 1.0)
+        searches.begin(FoldSearch(fold, problem, searches.lams, searches.top), seeds_of([], searches.top))
+    return searches
+
+
+def test_every_pass_is_as_good_as_the_one_before() -> None:
+    searches = begun()
+    for one_pass in (searches.walk(), searches.exchange(thorough=True), searches.exchange(thorough=False)):
+        before = {fold: search.last.objective for fold, search in searches.by_fold.items() if search.last is not None}
+        found = list(one_pass)
+        assert sorted(paths.fold for paths in found) == [0, 1, 2]
+        assert all(np.all(paths.objective <= before[paths.fold] * (1.0 + 1e-12)) for paths in found)
+    assert not searches.improved
+
+
+def test_a_pass_ends_with_the_time() -> None:
+    searches = begun(late=True)
+    assert len(searches.by_fold) == 3 and list(searches.walk()) == []
+
+
+def test_gammas_are_walked_from_the_middle() -> None:
+    searches = begun()
+    assert searches.middle == 1 and searches.gamma_order() == [1, 2, 1, 0, 1]

@@ -1,0 +1,43 @@
+"""Forward selection of several folds at once, against the kernel that works on one Gram matrix."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from sparsecv_mio.data.standard import StandardData
+from sparsecv_mio.kernels import starts
+from sparsecv_mio.problem.accumulate import row_moments
+from sparsecv_mio.search.heuristics.forward_selection import ForwardSelection
+from sparsecv_mio.search.heuristics.training_rows import TrainingRows
+
+from .drawn import FOLDS, TOP, random_data
+
+
+def selected(data: StandardData, late: bool = False) -> ForwardSelection:
+    rows = TrainingRows(data, FOLDS)
+    forward = ForwardSelection(rows, [0, 1, 2], rows.squares([0, 1, 2]), 0.05, TOP)
+    forward.run(lambda: late)
+    return forward
+
+
+@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("intercept", ["fold", "global", "none"])
+def test_it_picks_what_a_fold_alone_would_pick(seed: int, intercept: str) -> None:
+    data = random_data(seed, intercept=intercept)
+    for fold, picked in enumerate(selected(data).picked):
+        problem = row_moments(data, FOLDS.train_rows(fold)).problem(data, 0.1)
+        best, masks = np.full(data.q + 1, np.inf), np.zeros((data.q + 1, data.q), dtype=bool)
+        starts.forward_selection(problem.M, problem.c, problem.yy, TOP, best, masks)
+        for size in range(1, TOP + 1):
+            assert sorted(picked[:size]) == np.flatnonzero(masks[size]).tolist()
+
+
+def test_picks_rank_first_and_others_are_noted() -> None:
+    forward = selected(random_data(0))
+    for picked, rank in zip(forward.picked, forward.rank, strict=True):
+        assert all(rank[j] == 0 for j in picked) and len(rank) > TOP
+
+
+def test_one_column_is_picked_even_where_the_time_is_over() -> None:
+    assert [len(picked) for picked in selected(random_data(0), late=True).picked] == [1, 1, 1]
