@@ -16,6 +16,19 @@ def run_folds(
     """Run `work` over folds on threads, at most two folds ahead of each thread; yields what it returns.
 
     BLAS is held to one thread: the folds are the parallelism.
+
+    Parameters
+    ----------
+    source : iterable of (int, Given)
+        Folds and what the work on each is given; made as the threads get to them.
+    work : callable
+        `(fold, given) -> Result`.
+    threads : int
+
+    Yields
+    ------
+    Result
+        In the order in which the folds are done.
     """
     from threadpoolctl import threadpool_limits
 

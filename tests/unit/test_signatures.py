@@ -15,10 +15,15 @@ EXPLAINED_FROM = 3  # a public function of so many parameters explains each
 # A command's parameters are its options; a kernel takes plain arrays.
 MANY_PARAMETERS = ("cli", "kernels")
 # Modules that are still to follow.
-TO_SHORTEN: tuple[str, ...] = ("bounds.cv_error", "fits", "oracles", "search")
+TO_SHORTEN: tuple[str, ...] = (
+    "bounds.cv_error", "fits", "oracles", "search.api", "search.methods", "search.one_se", "search.result",
+    "search.shared_tree", "search.state",
+)  # fmt: skip
 TO_EXPLAIN: tuple[str, ...] = (
     "bounds", "certificate", "comparison", "data", "files", "fits", "formulation", "kernels", "oracles", "problem",
-    "search",
+    "search.accelerators", "search.api", "search.heuristics.estimates", "search.heuristics.last_pair", "search.loop",
+    "search.methods", "search.observers", "search.one_se", "search.options", "search.registry", "search.rescue",
+    "search.result", "search.shared_tree", "search.state", "search.supervise",
 )  # fmt: skip
 
 

@@ -76,7 +76,7 @@ def first_supports(
 
 
 def _passes(searches: FoldSearches, seeds: Sequence[NDArray[np.integer]]) -> Iterator[Iterator[FoldPaths]]:
-    """Passes over the folds by Gram matrices of all columns, each better than the one before."""
+    """Yield passes over the folds by Gram matrices of all columns, each better than the one before."""
     yield _quick(searches, seeds)
     yield searches.walk()
     yield searches.exchange(thorough=True)

@@ -57,8 +57,7 @@ class PlainAnswer:
 
 @dataclass(frozen=True, eq=False)
 class _Sums:
-    """Sums over some rows: their number; of each column v, its square and its product with the response r; of r, r r.
-    """
+    """Sums over some rows: their number, of columns v, of v^2, of v times the response r, of r and of r^2."""
 
     n: int
     v: FloatArray

@@ -159,7 +159,7 @@ class CellIntervals:
         )
 
     def _number(self, here: FoldProblem, support: IntArray) -> int:
-        """Number of a support in the pool of all columns."""
+        """Return the number of a support in the pool of all columns."""
         return self.cells.pool.number(here.in_data(support))
 
 

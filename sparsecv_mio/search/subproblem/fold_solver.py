@@ -27,7 +27,19 @@ class FoldAccelerators(Protocol):
         """Training moments of some folds, of all by default."""
 
     def named(self, g: int, tau: int, fold: int) -> list[IntArray]:
-        """Supports worth trying in a cell."""
+        """Supports worth trying in a cell.
+
+        Parameters
+        ----------
+        g : int
+            Number of the gamma in the grid.
+        tau : int
+        fold : int
+
+        Returns
+        -------
+        list of int arrays
+        """
 
     def solve(
         self,
@@ -39,10 +51,31 @@ class FoldAccelerators(Protocol):
         dear: bool,
         restrict: bool = True,
     ) -> PathResult:
-        """Answer as `solver`, which is asked only for what is not known without it."""
+        """Answer as `solver` would, asking it only for what is not known without it.
+
+        Parameters
+        ----------
+        problem : SparseProblem
+            Training rows of a fold.
+        g : int
+            Number of its gamma in the grid.
+        taus : sequence of int
+        starts : sequence of int arrays
+            Supports to try first.
+        solver : callable
+            `(problem, taus, starts) -> PathResult`.
+        dear : bool
+            Whether the solver takes much longer than a test whether it is needed.
+        restrict : bool
+            Whether columns may be taken out of the problem.
+
+        Returns
+        -------
+        PathResult
+        """
 
 
-class NoAccelerators:
+class _NoAccelerators:
     """Nothing is known beforehand: every question goes to the solver."""
 
     def __init__(self, context: Context) -> None:
@@ -88,7 +121,7 @@ class FoldSolver:
         self, context: Context, cells: CellTable, all_rows: AllRows, accelerators: FoldAccelerators | None = None
     ) -> None:
         self.context, self.cells, self.all_rows = context, cells, all_rows
-        self.accelerators = accelerators if accelerators is not None else NoAccelerators(context)
+        self.accelerators = accelerators if accelerators is not None else _NoAccelerators(context)
         self.intervals = CellIntervals(context, cells, all_rows)
 
     def run(self, fold: int, moments: Moments, wanted: NDArray[np.bool_], effort: int) -> int:

@@ -6,6 +6,7 @@ from itertools import combinations
 
 import numpy as np
 import pytest
+from plain_ridge import ridge
 
 from sparsecv_mio.problem.accumulate import row_moments
 from sparsecv_mio.problem.problem import SparseProblem
@@ -23,7 +24,7 @@ def problem_of(seed: int, p: int = 8) -> SparseProblem:
 
 def least(problem: SparseProblem, lam: float, size: int) -> float:
     here = problem.with_gamma(2.0 * lam)
-    return min(here.ridge(np.array(s))[1] for s in combinations(range(problem.q), size))
+    return min(ridge(here, s)[1] for s in combinations(range(problem.q), size))
 
 
 @pytest.mark.parametrize("seed", range(4))
@@ -35,7 +36,7 @@ def test_a_sweep_finds_what_all_subsets_find(seed: int) -> None:
         value = search.value[g, size + 1]
         assert value >= least(problem, LAMS[g], size + 1) * (1.0 - 1e-9)
         columns = np.sort(search.columns[g, size + 1, : size + 1])
-        assert value == pytest.approx(problem.with_gamma(2.0 * LAMS[g]).ridge(columns)[1], rel=1e-9)
+        assert value == pytest.approx(ridge(problem.with_gamma(2.0 * LAMS[g]), columns)[1], rel=1e-9)
         assert search.known(g, size + 1)
     assert search.value[0, 1] == pytest.approx(least(problem, LAMS[0], 1), rel=1e-9)
 
@@ -43,7 +44,7 @@ def test_a_sweep_finds_what_all_subsets_find(seed: int) -> None:
 def test_it_learns_what_is_better_and_nothing_else() -> None:
     problem = problem_of(1)
     search = FoldSearch(0, problem, LAMS, 2)
-    values = {s: problem.with_gamma(2.0 * LAMS[0]).ridge(np.array(s))[1] for s in combinations(range(8), 2)}
+    values = {s: ridge(problem.with_gamma(2.0 * LAMS[0]), s)[1] for s in combinations(range(8), 2)}
     worst, best = max(values, key=values.__getitem__), min(values, key=values.__getitem__)
     for seed in (worst, best, worst):
         search.learn(np.array([seed]), np.array([0]))
@@ -78,7 +79,7 @@ def test_paths_have_full_supports_even_where_none_is_known() -> None:
     assert paths.support(0, 1).tolist() == [6, 7] and paths.support(0, 2).tolist() == [0, 1, 6, 7]
     assert [len(paths.support(1, t)) for t in range(3)] == [0, 2, 4] and search.last is paths
     for g, t in np.ndindex(2, 3):
-        fit = problem.with_gamma(2.0 * LAMS[g]).ridge(paths.support(g, t))
+        fit = ridge(problem.with_gamma(2.0 * LAMS[g]), paths.support(g, t))
         assert paths.objective[g, t] == pytest.approx(fit[1], rel=1e-9)
 
 
