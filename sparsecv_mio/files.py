@@ -57,7 +57,22 @@ def special(path: Place) -> str | None:
 def check_readable(
     path: Place, what: str = "file", error: type[SparseCVError] = BadInput, most: int | None = None
 ) -> None:
-    """Raise `error` unless `path` is a regular file (or a link to one) of at most `most` bytes."""
+    """Refuse what is no regular file, or link to one.
+
+    Parameters
+    ----------
+    path : path
+    what : str, optional
+        Its name in messages.
+    error : type of SparseCVError, optional
+    most : int, optional
+        Bytes it may have.
+
+    Raises
+    ------
+    SparseCVError
+        Of the type `error`.
+    """
     try:
         found, size = special(path), os.stat(path).st_size
     except (OSError, ValueError) as refused:
@@ -69,7 +84,21 @@ def check_readable(
 
 
 def check_writable(path: Place, option: str, through: bool = False) -> None:
-    """Raise `BadInput` for a place that cannot be written, before the work; `through`: a pipe or device will do."""
+    """Refuse a place that cannot be written, before the work.
+
+    Parameters
+    ----------
+    path : path
+    option : str
+        Who asked for it, in messages.
+    through : bool, optional
+        Whether a pipe or a device will do.
+
+    Raises
+    ------
+    BadInput
+        With the reason.
+    """
     try:
         found = special(path)
         place = Path(os.path.realpath(path))
@@ -152,7 +181,16 @@ def _move(made: Path, place: Path) -> None:
 
 
 def write_bytes(path: Place, payload: Iterable[bytes], what: str = "file", through: bool = False) -> None:
-    """Write a file that is never half-written; `through`: a pipe or a device is written to as it is.
+    """Write a file that is never half-written.
+
+    Parameters
+    ----------
+    path : path
+    payload : iterable of bytes
+    what : str, optional
+        Its name in messages.
+    through : bool, optional
+        Write to a pipe or a device as it is; else these are refused.
 
     Raises
     ------
@@ -181,5 +219,15 @@ def _write_through(path: Place, payload: Iterable[bytes], what: str) -> None:
 
 
 def write_text(path: Place, pieces: Iterable[str], what: str = "file", through: bool = False) -> None:
-    """`write_bytes` of UTF-8 text; half a surrogate pair in a name is written as JSON writes it."""
+    """Write UTF-8 text by `write_bytes`; half a surrogate pair in a name is written as JSON writes it.
+
+    Parameters
+    ----------
+    path : path
+    pieces : iterable of str
+    what : str, optional
+        Its name in messages.
+    through : bool, optional
+        Write to a pipe or a device as it is; else these are refused.
+    """
     write_bytes(path, (piece.encode("utf-8", "backslashreplace") for piece in pieces), what, through)

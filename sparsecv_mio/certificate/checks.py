@@ -62,14 +62,42 @@ class Checks:
     fields: list[tuple[str, list[str]]] = field(default_factory=list)
 
     def that(self, holds: bool, name: str, message: str) -> bool:
+        """Note a failure unless something holds; return whether it does.
+
+        Parameters
+        ----------
+        holds : bool
+        name : str
+            Path of the field.
+        message : str
+            What is wrong with it.
+        """
         if not holds:
             self.failures.append(Failure(name, message))
         return holds
 
     def equal(self, name: str, said: object, found: object) -> bool:
+        """Note a failure unless the record says what the data give.
+
+        Parameters
+        ----------
+        name : str
+            Path of the field.
+        said, found : object
+        """
         return self.that(said == found, name, f"the record says {said!r:.60}, the data give {found!r:.60}")
 
     def close(self, name: str, said: float, found: float, tolerance: float) -> bool:
+        """Note a failure unless the record says nearly what was recomputed.
+
+        Parameters
+        ----------
+        name : str
+            Path of the field.
+        said, found : float
+        tolerance : float
+            Largest difference, in their unit.
+        """
         holds = said == found or abs(said - found) <= tolerance
         return self.that(holds, name, f"the record says {said!r}, recomputed {found!r}")
 
@@ -79,6 +107,7 @@ class Checks:
             self.verified.append(name)
 
     def report(self) -> VerifyReport:
+        """Return what was found so far."""
         treated = tuple((words, tuple(names)) for words, names in self.fields)
         only_read = tuple(", ".join(names) for words, names in treated if words == "read")
         return VerifyReport(

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from sparsecv_mio.certificate.codec import AT, Count, Encoded, Number, checked
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class ChosenFold:
     """One fold of the reported pair: the support fitted without it and the held-out sum of squares of that fit.
 

@@ -19,17 +19,33 @@ CERTIFIED_DESCENT = "descent, certified rows"
 
 
 def same(a: float, b: float, scale: float = 0.0) -> bool:
-    """Equal up to the last digits, relative to the larger of both and `scale`."""
+    """Whether two numbers are equal up to their last digits.
+
+    Parameters
+    ----------
+    a, b : float
+    scale : float, optional
+        The difference is measured against the largest of both and of this.
+    """
     return a == b or (math.isfinite(a) and math.isfinite(b) and abs(a - b) <= SAME * max(abs(a), abs(b), scale))
 
 
 def own_row(record: Record) -> TableRow | None:
-    """The row of the table that is the reported pair's."""
+    """Return the row of the table that is the reported pair's."""
     return next((row for row in record.table if (row.gamma, row.tau) == (record.gamma, record.tau)), None)
 
 
 def check_claims(checks: Checks, record: Record, y: np.ndarray, plan: FoldPlan) -> None:
-    """Everything that follows from other fields of the record."""
+    """Check everything that follows from other fields of the record.
+
+    Parameters
+    ----------
+    checks : Checks
+    record : Record
+    y : (n,) array
+        The target, for R^2.
+    plan : FoldPlan
+    """
     before = len(checks.failures)
     _request(checks, record)
     _table(checks, record)
@@ -163,7 +179,7 @@ def _sure_of_one_se(checks: Checks, record: Record, one: OneSe, limit: float) ->
 
 
 def _descent(checks: Checks, record: Record) -> None:
-    """A descent starts with a row, goes to better ones only, and ends where the record stands."""
+    """Check that a descent starts with a row, goes to better ones only, and ends where the record stands."""
     steps, certified = record.descent, record.work.engine == CERTIFIED_DESCENT
     checks.that(record.work.engine.startswith("descent"), "descent", f"the engine {record.work.engine!r} has no moves")
     if not checks.that(len(steps) > 0, "descent", "is empty though the engine is one"):

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import combinations, islice
 from math import comb
 
@@ -76,7 +77,16 @@ class Design:
 
     @classmethod
     def of(cls, dataset: Dataset, scale: str, intercept: str, columns: IntArray | None = None) -> Design:
-        """Coordinates of `columns`, by default of all that vary."""
+        """Bring a data set to these coordinates.
+
+        Parameters
+        ----------
+        dataset : Dataset
+        scale : {"length", "variance", "none"}
+        intercept : {"fold", "global", "none"}
+        columns : (q,) int array, optional
+            By default all that vary.
+        """
         chosen = varying_columns(dataset.X) if columns is None else columns
         everyone = np.arange(dataset.n)
         place = Coordinates.of(dataset.X, dataset.y, chosen.tolist(), None if intercept == "none" else everyone)
@@ -89,6 +99,11 @@ class Design:
         """Number of columns."""
         return int(self.columns.shape[0])
 
+    @cached_property
+    def index(self) -> dict[str, int]:
+        """Position in the data set of each column by its name."""
+        return {self.dataset.names[j]: j for j in self.columns.tolist()}
+
     def supports(self, tau: int) -> IntArray:
         """(C, min(tau, q)) all supports of one size, as positions in `columns`."""
         size = min(tau, self.q)
@@ -96,17 +111,44 @@ class Design:
         return np.array(found, dtype=np.int64).reshape(len(found), size)
 
     def refit(self, support: IntArray | tuple[int, ...], gamma: float, rows: IntArray | None) -> RidgeFit:
-        """Fit a support, given by positions in `columns`, on training rows."""
+        """Fit a support by `problem.objective.fit`.
+
+        Parameters
+        ----------
+        support : (s,) int array or tuple
+            Positions in `columns`.
+        gamma : float
+        rows : int array or None
+            Training rows; None: all.
+        """
         names = self.columns[np.asarray(support, dtype=np.int64)].tolist()
         return fit(self.dataset.X, self.dataset.y, names, gamma, scale=self.scale, intercept=self.intercept, rows=rows)
 
     def least(self, supports: IntArray, gamma: float, rows: IntArray | None) -> float:
-        """The least objective of some supports, refitted on their training rows."""
+        """Return the least objective of some supports.
+
+        Parameters
+        ----------
+        supports : (k, s) int array
+            Positions in `columns`.
+        gamma : float
+        rows : int array or None
+            Training rows; None: all.
+        """
         return min(self.refit(s, gamma, rows).objective for s in supports)
 
     def residual_noise(self, h: float, gamma: float, tau: int) -> float:
-        """What rounding may do to a held-out residual of a search, in the file's units.
+        """Bound what rounding may do to a held-out residual of a search, in the file's units.
 
+        Parameters
+        ----------
+        h : float
+            Mean square of the residuals.
+        gamma : float
+        tau : int
+
+        Notes
+        -----
         `r = 1e-16 (100 size + sqrt(n) (c size + c^2 sqrt(h)))`: a search computes in 64-bit long doubles, `size` is the
         largest target about its centre, h the mean square of the residuals, and the condition number of a fit is at
         most `c = sqrt(tau max_j (1 + |z_j|^2 / (gamma/2 s_j^2)))`, as the penalty bounds its least singular value.
@@ -120,12 +162,21 @@ class Design:
         return NOISE * (100.0 * size + reach)
 
     def slack(self, h: float, gamma: float, tau: int, relative: float) -> float:
-        """What rounding may do to a mean h of squares of residuals: `relative h + 2 r sqrt(h) + r^2`."""
+        """Bound what rounding may do to a mean square of residuals: `relative h + 2 r sqrt(h) + r^2`.
+
+        Parameters
+        ----------
+        h : float
+            The mean square.
+        gamma : float
+        tau : int
+        relative : float
+        """
         noise = self.residual_noise(h, gamma, tau)
         return relative * h + noise * (2.0 * float(np.sqrt(h)) + noise)
 
     def rounding(self, objective: float) -> float:
-        """What a refit in floats may be wrong by, `objective` included, both in the file's units.
+        """Bound what a refit in floats may be wrong by, in the file's units.
 
         Relative 1e-12, and of a fit that is nearly perfect the rounding of its residuals against the targets.
         """
@@ -149,7 +200,16 @@ class FoldOptima:
 
 
 def enumeration_cost(n: int, q: int, taus: list[int], gammas: int, k: int) -> float:
-    """Elementary operations of `fold_optima` for all pairs, roughly."""
+    """Elementary operations of `fold_optima` for all pairs, roughly.
+
+    Parameters
+    ----------
+    n, q, k : int
+        Rows, columns, folds.
+    taus : list of int
+    gammas : int
+        Their number.
+    """
     counts = {tau: comb(q, min(tau, q)) for tau in taus}
     blocks = {tau: 1.0 + k * count // BLOCK_ELEMENTS for tau, count in counts.items()}
     return gammas * sum(counts[tau] * max(n, 400, 30 * k) * (tau + 2.0) * blocks[tau] for tau in taus)
@@ -158,7 +218,7 @@ def enumeration_cost(n: int, q: int, taus: list[int], gammas: int, k: int) -> fl
 def fold_optima(
     design: Design, folds: FoldPlan, gamma: float, tau: int, reported: list[tuple[int, ...]] | None = None
 ) -> FoldOptima:
-    """The optimum of every fold of one (gamma, tau).
+    """Find the optimum of every fold of one (gamma, tau) by trying all supports.
 
     Parameters
     ----------
@@ -196,7 +256,15 @@ def fold_optima(
 
 
 def full_optimum(design: Design, gamma: float, tau: int) -> float:
-    """min f over supports of size tau on all rows, in the file's units."""
+    """Return the least f of the supports of size tau on all rows, in the file's units.
+
+    Parameters
+    ----------
+    design : Design
+        All columns that vary.
+    gamma : float
+    tau : int
+    """
     supports = design.supports(tau)
     gram, moment = _moments(design, np.zeros(0, dtype=np.int64))
     objective = np.concatenate(list(_gram_objectives(design, gram, moment, gamma, supports)))
@@ -245,7 +313,16 @@ def _by_identity(
 def leave_out(
     design: Design, support: IntArray, gamma: float, rows: IntArray
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """f and held-out error of one support with each row set of `rows` (k, B) left out, from one fit on all rows.
+    """Objective and held-out error of one support with each of some sets of rows left out, from one fit on all rows.
+
+    Parameters
+    ----------
+    design : Design
+    support : (s,) int array
+        Positions in `design.columns`.
+    gamma : float
+    rows : (k, B) int array
+        Each row of it a set that is left out.
 
     Returns
     -------
@@ -311,9 +388,18 @@ def _gram_objectives(
 
 
 def held_out_errors(
-    dataset: Dataset, folds: FoldPlan, supports: list[tuple[int, ...]], gamma: float, scale: str, intercept: str
+    whole: Design, folds: FoldPlan, supports: list[tuple[int, ...]], gamma: float
 ) -> tuple[FloatArray, str]:
-    """Held-out sum of squares of every fold at its given support (positions in the data set).
+    """Held-out sum of squares of every fold at its given support.
+
+    Parameters
+    ----------
+    whole : Design
+        All columns that vary.
+    folds : FoldPlan
+    supports : list of tuple of int
+        One per fold, as positions in the data set.
+    gamma : float
 
     Returns
     -------
@@ -322,6 +408,7 @@ def held_out_errors(
     how : str
         "one refit per fold", or the leave-out identity where refits would take k n tau^2 > 5e8 operations.
     """
+    dataset, scale, intercept = whole.dataset, whole.scale, whole.intercept
     tau = max((len(support) for support in supports), default=0)
     errors = np.empty(folds.k)
     direct = np.ones(folds.k, dtype=bool)

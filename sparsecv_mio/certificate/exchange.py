@@ -49,13 +49,21 @@ class Exchanges:
         return q * size * (len(set(supports)) * n + n + len(supports) * 4.0 * size)
 
     def beats(self, train: IntArray, other: tuple[int, ...], support: tuple[int, ...]) -> bool:
-        """Whether `other` fits the training rows better than `support`, by more than a tie."""
+        """Whether another support fits the training rows better, by more than a tie.
+
+        Parameters
+        ----------
+        train : int array
+            Training rows.
+        other, support : tuple of int
+            Positions in `design.columns`.
+        """
         mine = self.design.refit(support, self.gamma, train).objective
         theirs = self.design.refit(other, self.gamma, train).objective
         return theirs * (1.0 + 2.0 * TIE_RTOL) + self.design.rounding(theirs) < mine
 
     def best(self, test: IntArray, support: tuple[int, ...]) -> tuple[int, ...] | None:
-        """The best support one column away without the rows `test`; None if, by moments, none is better."""
+        """Return the best support one column away without the rows `test`; None if, by moments, none is better."""
         S = np.array(support, dtype=np.int64)
         Z, t = self.design.Z[test], self.design.t[test]
         cross = self._full_rows(support) - Z[:, S].T @ Z
@@ -101,12 +109,16 @@ def improvable_folds(
 
     Parameters
     ----------
+    design : Design
+        All columns that vary.
+    folds : FoldPlan
+    gamma : float
     supports : list of tuple of int
         One per fold, as sorted positions in `design.columns`.
-    wanted : list of int
-        The folds to look at.
     others : list of tuple of int
         Of the same size or smaller, tried in every fold as far as `OTHERS_LIMIT` allows, first ones first.
+    wanted : list of int
+        The folds to look at.
 
     Yields
     ------

@@ -40,7 +40,20 @@ class Pair:
 
 
 def level_of(record: Record, dataset: Dataset, plan: FoldPlan) -> tuple[Level, str]:
-    """How much is enumerated, and the reason where that is not all."""
+    """Say how much is enumerated.
+
+    Parameters
+    ----------
+    record : Record
+    dataset : Dataset
+    plan : FoldPlan
+
+    Returns
+    -------
+    level : Level
+    reason : str
+        Why that is not all; empty where it is.
+    """
     q, taus, gammas = len(varying_columns(dataset.X)), list(record.request.taus), len(record.request.gammas)
     moves = len(record.descent) + (record.refined is not None)
     if q > ENUMERATE_PAIR:
@@ -85,8 +98,7 @@ class Optimality:
     def enumerate(self, level: Level) -> None:
         """Check everything that all supports of a fold decide."""
         checks, record = self.checks, self.record
-        refit = record.refit
-        check_optimum(checks, self.design, refit.gamma, refit.tau, refit, "refit.")
+        check_optimum(checks, self.design, record.refit, "refit.")
         before = len(checks.failures)
         least = min(range(len(record.table)), key=lambda i: record.table[i].lower, default=None)
         for i, row in enumerate(record.table):
@@ -201,7 +213,7 @@ class Optimality:
 
 
 def check_refined(checks: Checks, record: Record) -> None:
-    """What needs no enumeration: the tau of the answer, the error inside its interval, no worse than the answer."""
+    """Check what needs no enumeration: tau is the answer's, the error inside its interval, no worse than the answer."""
     refined, before = record.refined, len(checks.failures)
     if refined is None:
         return

@@ -35,7 +35,7 @@ class Treatment:
     neighbours: str
 
     def at(self, level: Level) -> str:
-        """The words of one level."""
+        """Return the words of one level."""
         return (self.grid, self.pair, self.neighbours)[level]
 
 
@@ -259,7 +259,7 @@ def field_paths(schema: Any, prefix: str = "") -> Iterator[str]:
 
 
 def part_of(path: str) -> str:
-    """The field of the record that a path begins with.
+    """Return the field of the record that a path begins with.
 
     Examples
     --------
@@ -272,9 +272,20 @@ def part_of(path: str) -> str:
 def grouped(
     table: Mapping[str, Treatment], level: Level, absent: Collection[str] = ()
 ) -> list[tuple[str, list[str]]]:
-    """Fields by treatment at one level: recomputed first, only read last.
+    """Group fields by treatment at one level: recomputed first, only read last.
 
-    Parts in `absent` are left out; a part whose fields are all treated alike stands for them.
+    Parameters
+    ----------
+    table : mapping of str to Treatment
+        By the path of the field.
+    level : Level
+    absent : collection of str, optional
+        Parts of the record that are not there.
+
+    Returns
+    -------
+    list of (treatment, list of paths)
+        A part whose fields are all treated alike stands for them.
     """
     groups: dict[str, list[str]] = {}
     for part in dict.fromkeys(part_of(path) for path in table if part_of(path) not in absent):
@@ -287,7 +298,7 @@ def grouped(
 
 
 def markdown(table: Mapping[str, Treatment]) -> str:
-    """The table as it stands in docs/cli.md: fields of the same treatment in one row."""
+    """Return the table as it stands in docs/cli.md: fields of the same treatment in one row."""
     groups: dict[Treatment, list[str]] = {}
     for path, treatment in table.items():
         groups.setdefault(treatment, []).append(f"`{path}`")

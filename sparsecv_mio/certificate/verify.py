@@ -76,19 +76,19 @@ def verify(record: Record, dataset: Dataset, folds: FoldPlan | None = None) -> V
         return checks.report()
     check_claims(checks, record, dataset.y, plan)
     check_refined(checks, record)
-    supports = _fold_supports(checks, record, dataset)
+    design = Design.of(dataset, record.data.scale, record.data.intercept)
+    supports = _fold_supports(checks, record, design)
     if supports is None:
         return checks.report()
-    design = Design.of(dataset, record.data.scale, record.data.intercept)
     _errors(checks, record, design, plan, supports)
-    model = _refit(checks, record, dataset)
+    model = _refit(checks, record, design)
     level, reason = level_of(record, dataset, plan)
     optimality = Optimality(checks, record, design, plan, supports)
     if level is Level.NEIGHBOURS:
         checks.caveat = f"optimality not verified ({reason})"
         optimality.neighbours()
         if model is not None:
-            check_neighbours(checks, design, record.refit.gamma, model, record.refit, "refit.")
+            check_neighbours(checks, design, record.refit, model, "refit.")
     else:
         if level is Level.PAIR:
             checks.caveat = f"optimality over the grid not verified ({reason}): of the reported pair it is"
@@ -132,10 +132,9 @@ def _folds(checks: Checks, record: Record, plan: FoldPlan) -> bool:
     return len(checks.failures) == before
 
 
-def _fold_supports(checks: Checks, record: Record, dataset: Dataset) -> Supports | None:
-    index = {dataset.names[j]: j for j in varying_columns(dataset.X).tolist()}
-    size = min(record.tau, len(index))
-    translated = [positions(names, index) for names in record.chosen_folds.supports]
+def _fold_supports(checks: Checks, record: Record, design: Design) -> Supports | None:
+    size = min(record.tau, design.q)
+    translated = [positions(names, design.index) for names in record.chosen_folds.supports]
     supports: Supports = []
     for fold, which in enumerate(record.chosen_folds.which.tolist()):
         support = translated[which]
@@ -148,7 +147,7 @@ def _fold_supports(checks: Checks, record: Record, dataset: Dataset) -> Supports
 
 def _errors(checks: Checks, record: Record, design: Design, plan: FoldPlan, supports: Supports) -> None:
     before, gamma, tau = len(checks.failures), record.gamma, record.tau
-    found, how = held_out_errors(design.dataset, plan, supports, gamma, design.scale, design.intercept)
+    found, how = held_out_errors(design, plan, supports, gamma)
     said, rows = record.chosen_folds.error, scored_rows(plan.labels)
     mean = float(found.sum()) / rows
     noise = design.residual_noise(mean, gamma, tau)
@@ -166,15 +165,15 @@ def _errors(checks: Checks, record: Record, design: Design, plan: FoldPlan, supp
     checks.part("cv_error", before)
 
 
-def _refit(checks: Checks, record: Record, dataset: Dataset) -> RidgeFit | None:
+def _refit(checks: Checks, record: Record, design: Design) -> RidgeFit | None:
     before, refit = len(checks.failures), record.refit
     one = record.one_se
     pair = (record.gamma, record.tau) if one is None else (one.gamma, one.tau)
     checks.that(refit.gamma == pair[0], "refit.gamma", f"is {refit.gamma!r}, the model's is {pair[0]!r}")
     checks.that(refit.tau == pair[1], "refit.tau", f"is {refit.tau}, the model's is {pair[1]}")
-    model = check_fit(checks, record, refit.gamma, refit.tau, record.data, dataset)
+    model = check_fit(checks, design, record, refit)
     if model is not None:
-        check_objective(checks, refit, model, dataset, record.data, refit.proved, record.request.gap, "refit.")
+        check_objective(checks, design, refit, model, record.request.gap, "refit.")
         checks.part("coefficients, intercept and objective of the fit on all rows", before)
     return model
 
@@ -208,13 +207,13 @@ def verify_path(record: PathRecord, dataset: Dataset) -> VerifyReport:
     design = Design.of(dataset, record.data.scale, record.data.intercept)
     for i, row in enumerate(record.path):
         path = f"path[{i}]."
-        model = check_fit(checks, row, row.gamma, row.tau, record.data, dataset, path)
+        model = check_fit(checks, design, row, row, path)
         if model is not None:
-            check_objective(checks, row, model, dataset, record.data, row.proved, request.gap, path)
+            check_objective(checks, design, row, model, request.gap, path)
         if enumerated:
-            check_optimum(checks, design, row.gamma, row.tau, row, path)
+            check_optimum(checks, design, row, path)
         elif model is not None:
-            check_neighbours(checks, design, row.gamma, model, row, path)
+            check_neighbours(checks, design, row, model, path)
     checks.part(f"coefficients, intercept and objective of {len(record.path)} fits on all rows", before)
     if enumerated:
         checks.part("lower and upper of every fit, by enumeration of all supports", before)

@@ -14,7 +14,18 @@ MISSING_MARKS = frozenset({"na", "n/a", "<na>", "nan", "null", "none", "?", "."}
 
 
 def bad_cell(column: str, row: int, value: object, line: int | None = None) -> BadInput:
-    """Return the error for one cell; `row` is the 1-based data row, `line` the line of a text file."""
+    """Return the error for one cell.
+
+    Parameters
+    ----------
+    column : str
+    row : int
+        1-based, the header not counted.
+    value : object
+        What the cell holds; None where it is empty.
+    line : int, optional
+        Its line in a text file.
+    """
     where = f"row {row}" if line is None else f"row {row} (line {line})"
     if value is None or (isinstance(value, str) and not value.strip()):
         return BadInput(f"column {column!r} is empty in {where}: fill the cell, or remove the row or the column")
@@ -30,7 +41,15 @@ def bad_cell(column: str, row: int, value: object, line: int | None = None) -> B
 
 
 def check_finite(X: FloatArray, y: FloatArray, names: Sequence[str], target: str) -> None:
-    """Raise `BadInput` at the first row that holds NaN or infinity; O(np) time, one chunk of memory."""
+    """Raise `BadInput` at the first row that holds NaN or infinity; O(np) time, one chunk of memory.
+
+    Parameters
+    ----------
+    X : (n, p) array
+    y : (n,) array
+    names : sequence of p str
+    target : str
+    """
     step = max(1, (1 << 20) // max(1, X.shape[1]))
     for start in range(0, X.shape[0], step):
         block, response = X[start : start + step], y[start : start + step]

@@ -184,7 +184,22 @@ class Dataset:
 def assemble(
     X: FloatArray, y: FloatArray, names: tuple[str, ...], target: str, aux: Mapping[str, ArrayLike]
 ) -> Dataset:
-    """Check arrays that nobody else holds and wrap them without a copy; `BadInput` names what is wrong."""
+    """Check arrays that nobody else holds and wrap them without a copy.
+
+    Parameters
+    ----------
+    X : (n, p) array, C-contiguous
+    y : (n,) array
+    names : tuple of p str
+    target : str
+    aux : mapping of str to (n,) array_like
+        Group and fold columns.
+
+    Raises
+    ------
+    BadInput
+        No rows or columns, a name twice, a column of the wrong length, a number that is not finite.
+    """
     n, p = X.shape
     if n == 0:
         raise BadInput("the data has no rows: give at least one row for every fold")

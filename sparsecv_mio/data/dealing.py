@@ -24,7 +24,21 @@ def _whole_number(text: str, spec: str) -> int:
 
 
 def equal_folds(text: str, n: int, seed: int) -> IntArray:
-    """Return labels of `K` shuffled folds whose sizes differ by at most one."""
+    """Return labels of `K` shuffled folds whose sizes differ by at most one.
+
+    Parameters
+    ----------
+    text : str
+        `K` as it was given.
+    n : int
+        Number of rows.
+    seed : int
+
+    Raises
+    ------
+    BadInput
+        It is no number that makes folds of n rows.
+    """
     k = _whole_number(text, text)
     if k < 2:
         raise BadInput(f"folds {text!r} make fewer than two folds: ask for 2 or more, or holdout:F for one scored fold")
@@ -36,7 +50,21 @@ def equal_folds(text: str, n: int, seed: int) -> IntArray:
 
 
 def blocks(text: str, n: int, seed: int) -> IntArray:
-    """Return labels of `blocks:B`: floor(n / B) blocks, the rows left over dealt out one to a block in turn."""
+    """Return labels of `blocks:B`: floor(n / B) blocks, the rows left over dealt out one to a block in turn.
+
+    Parameters
+    ----------
+    text : str
+        `B` as it was given.
+    n : int
+        Number of rows.
+    seed : int
+
+    Raises
+    ------
+    BadInput
+        It is no number that makes folds of n rows.
+    """
     spec = f"blocks:{text}"
     size = _whole_number(text, spec)
     if size < 1:
@@ -51,7 +79,21 @@ def blocks(text: str, n: int, seed: int) -> IntArray:
 
 
 def holdout(text: str, n: int, seed: int) -> IntArray:
-    """Return labels of `holdout:F`: 0 for the nearest whole number to F n rows (at least one), -1 for the others."""
+    """Return labels of `holdout:F`: 0 for the nearest whole number to F n rows (at least one), -1 for the others.
+
+    Parameters
+    ----------
+    text : str
+        `F` as it was given.
+    n : int
+        Number of rows.
+    seed : int
+
+    Raises
+    ------
+    BadInput
+        It is no number that makes folds of n rows.
+    """
     spec = f"holdout:{text}"
     try:
         share = float(text)

@@ -81,7 +81,14 @@ class Splitter(Protocol):
     """Any scikit-learn splitter."""
 
     def split(self, X: Any, y: Any = None, groups: Any = None) -> Iterator[tuple[Any, Any]]:
-        """Yield (train, test) row numbers."""
+        """Yield (train, test) row numbers.
+
+        Parameters
+        ----------
+        X : (n, p) array
+        y : (n,) array, optional
+        groups : (n,) array, optional
+        """
         ...
 
 

@@ -25,7 +25,16 @@ def dataset_from_frame(
     drop: Sequence[str] | None,
     aux: Sequence[str],
 ) -> Dataset:
-    """Copy a frame's columns one by one into a fresh array; see :meth:`Dataset.from_frame`."""
+    """Copy a frame's columns one by one into a fresh array.
+
+    Parameters
+    ----------
+    frame : pandas.DataFrame
+    target : str or int
+    features, drop : sequence of str or None
+    aux : sequence of str
+        All as in :meth:`Dataset.from_frame`.
+    """
     chosen = select_columns([str(name) for name in frame.columns], target, features, drop, aux)
     X = np.empty((len(frame), len(chosen.features)))
     for k, j in enumerate(chosen.features):

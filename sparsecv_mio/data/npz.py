@@ -42,7 +42,24 @@ def read_npz(path: Path, wanted: Wanted) -> Dataset:
 def from_matrix(
     path: Path, wanted: Wanted, X: FloatArray, y: FloatArray, names: list[str], extra: dict[str, NDArray[Any]]
 ) -> Dataset:
-    """Select columns of a matrix whose target is called `y`."""
+    """Select columns of a matrix whose target is called `y`.
+
+    Parameters
+    ----------
+    path : Path
+        For messages.
+    wanted : Wanted
+    X : (n, p) array
+    y : (n,) array
+    names : list of p str
+    extra : dict of str to (n,) array
+        Group and fold columns that stand beside the matrix.
+
+    Raises
+    ------
+    BadInput
+        Another target was asked for, or a name is wrong.
+    """
     if str(wanted.target) != "y":
         raise BadInput(f"file {str(path)!r} holds its target under the name 'y': ask for target y, not {wanted.target}")
     chosen = wanted.within([*names, "y", *extra])

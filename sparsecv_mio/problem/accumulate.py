@@ -169,6 +169,17 @@ def direct_moments(
 ) -> Iterator[tuple[int, Moments]]:
     """Yield what `training_moments` yields, every fold from its training rows anew: O(n q^2) a fold.
 
+    Parameters
+    ----------
+    data : StandardData
+    folds : FoldPlan
+    wanted : sequence of int, optional
+        Folds to visit; all by default.
+    visited : callable, optional
+        Told how many rows are read, each time some are.
+
+    Notes
+    -----
     The comparator of the tree over the folds; also additions only.
     """
     for fold in range(folds.k) if wanted is None else sorted(wanted):

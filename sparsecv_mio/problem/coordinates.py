@@ -37,7 +37,16 @@ class Coordinates:
 
     @classmethod
     def of(cls, X: FloatArray, y: FloatArray, columns: Sequence[int], about: IntArray | None) -> Coordinates:
-        """Centres are the means of the rows `about`; None: zero. The rests are means in floats."""
+        """Choose the coordinates of some columns; the rests are means in floats.
+
+        Parameters
+        ----------
+        X : (n, p) array
+        y : (n,) array
+        columns : sequence of int
+        about : int array or None
+            Rows whose means are the centres; None: zero.
+        """
         A, q = X[:, list(columns)], len(columns)
         x_shift, y_shift = (np.zeros(q), 0.0) if about is None else (A[about].mean(axis=0), float(y[about].mean()))
         # powers of two, so that columns and targets of any size are exact and of size one in between
@@ -57,18 +66,42 @@ class Coordinates:
         return x_center, self.y_shift + float(self.y_rest.high) * self.y_unit
 
     def rows(self, X: FloatArray, y: FloatArray, index: IntArray) -> tuple[FloatArray, FloatArray]:
-        """(Z, t) of some rows in floats, each number with a relative error of an ulp or two of the spread."""
+        """(Z, t) of some rows in floats, each number with a relative error of an ulp or two of the spread.
+
+        Parameters
+        ----------
+        X : (n, p) array
+        y : (n,) array
+        index : (m,) int array
+            The rows.
+        """
         Z = (X[index[:, None], list(self.columns)] - self.x_shift) / self.x_unit - self.x_rest.high
         return Z, (y[index] - self.y_shift) / self.y_unit - self.y_rest.high
 
     def doubled_rows(self, X: FloatArray, y: FloatArray, index: IntArray) -> tuple[DoubleDouble, DoubleDouble]:
-        """(Z, t) of some rows in twice the precision."""
+        """(Z, t) of some rows in twice the precision.
+
+        Parameters
+        ----------
+        X : (n, p) array
+        y : (n,) array
+        index : (m,) int array
+            The rows.
+        """
         Z = DoubleDouble(*exact_sum(X[index[:, None], list(self.columns)], -self.x_shift)).scaled(1.0 / self.x_unit)
         t = DoubleDouble(*exact_sum(y[index], -self.y_shift)).scaled(1.0 / self.y_unit)
         return Z - self.x_rest, t - self.y_rest
 
     def doubled(self, X: FloatArray, y: FloatArray, about: IntArray | None) -> Coordinates:
-        """Return the same with the rests in twice the precision."""
+        """Return the same with the rests in twice the precision.
+
+        Parameters
+        ----------
+        X : (n, p) array
+        y : (n,) array
+        about : int array or None
+            As in `of`.
+        """
         if about is None:
             return self
         Z, t = replace(self, x_rest=self.x_rest.scaled(0.0), y_rest=self.y_rest.scaled(0.0)).doubled_rows(X, y, about)

@@ -119,7 +119,15 @@ class RidgeFit:
         return np.asarray(self.y_center + (X[:, list(self.support)] - self.x_center) @ self.beta)
 
     def residuals(self, X: FloatArray, y: FloatArray, index: IntArray) -> FloatArray:
-        """(m,) `y - prediction` of some rows over `coordinates.y_unit`, without the rounding of a large offset."""
+        """(m,) `y - prediction` of some rows over `coordinates.y_unit`, without the rounding of a large offset.
+
+        Parameters
+        ----------
+        X : (n, p) array
+        y : (n,) array
+        index : (m,) int array
+            The rows.
+        """
         if isinstance(self.solution, DoubleDouble):
             wide, target = self.coordinates.doubled_rows(X, y, index)
             return (target - (wide * self.solution).sum(1)).high
@@ -231,6 +239,21 @@ def objective_of(
 ) -> tuple[float, float]:
     """Return the training objective of given coefficients on all rows, and the intercept that is best for them.
 
+    Parameters
+    ----------
+    X : (n, p) array
+    y : (n,) array
+    support : sequence of s int
+    beta : (s,) array
+        Coefficients in units of the file.
+    gamma : float
+    scale, intercept : str
+        As in the head of this module.
+
+    Returns
+    -------
+    objective, intercept : float
+
     Examples
     --------
     >>> X, y = np.array([[0.0], [1.0], [2.0]]), np.array([1.0, 2.0, 3.0])
@@ -249,7 +272,16 @@ def objective_of(
 
 
 def held_out_error(model: RidgeFit, X: FloatArray, y: FloatArray, test: IntArray) -> float:
-    """Sum of squares of the held-out rows `test`: h_j of theory section 0."""
+    """Sum of squares of the held-out rows: h_j of theory section 0.
+
+    Parameters
+    ----------
+    model : RidgeFit
+    X : (n, p) array
+    y : (n,) array
+    test : int array
+        The held-out rows.
+    """
     residual = model.residuals(X, y, test)
     unit = float(power_of_two(np.abs(residual).max(initial=0.0)))
     return float(np.sum((residual / unit) ** 2)) * unit * model.coordinates.y_unit * unit * model.coordinates.y_unit
@@ -274,9 +306,14 @@ def cv_error(
 
     Parameters
     ----------
+    X : (n, p) array
+    y : (n,) array
     labels : (n,) integers
         The fold that holds each row out, -1 for never.
     supports : one sequence of int per fold
+    gamma : float
+    scale, intercept : str
+        As in the head of this module.
 
     Examples
     --------
@@ -292,7 +329,16 @@ def cv_error(
 
 
 def r_squared(y: FloatArray, labels: IntArray, cv_error: float) -> float:
-    """Cross-validated R^2: 1 - h / (variance of the scored targets); 0 if these are all equal."""
+    """Cross-validated R^2: 1 - h / (variance of the scored targets); 0 if these are all equal.
+
+    Parameters
+    ----------
+    y : (n,) array
+    labels : (n,) integers
+        -1 for rows that are never scored.
+    cv_error : float
+        h.
+    """
     scored = y[labels >= 0]
     scored = scored - scored.mean()
     unit = float(power_of_two(np.abs(scored).max(initial=0.0)))
@@ -335,7 +381,15 @@ class Cell:
         return tuple(model.support for model in self.fits)
 
     def held_out(self, X: FloatArray, y: FloatArray, test: IntArray) -> tuple[float, float]:
-        """Smallest and largest held-out sum of squares over the tied supports."""
+        """Smallest and largest held-out sum of squares over the tied supports.
+
+        Parameters
+        ----------
+        X : (n, p) array
+        y : (n,) array
+        test : int array
+            The held-out rows.
+        """
         errors = [held_out_error(model, X, y, test) for model in self.fits]
         return min(errors), max(errors)
 
@@ -351,6 +405,17 @@ def brute_force_cell(
     rows: IntArray | None = None,
 ) -> Cell:
     """Best supports of size tau by trying all of them; fewer than tau varying columns give the one support of them all.
+
+    Parameters
+    ----------
+    X : (n, p) array
+    y : (n,) array
+    tau : int
+    gamma : float
+    scale, intercept : str
+        As in the head of this module.
+    rows : array of int, optional
+        Training rows; all by default.
 
     Examples
     --------
@@ -377,7 +442,19 @@ def brute_force_path(
     intercept: str = "fold",
     rows: IntArray | None = None,
 ) -> Mapping[int, Cell]:
-    """`brute_force_cell` for every tau."""
+    """`brute_force_cell` for every tau.
+
+    Parameters
+    ----------
+    X : (n, p) array
+    y : (n,) array
+    taus : sequence of int
+    gamma : float
+    scale, intercept : str
+        As in the head of this module.
+    rows : array of int, optional
+        Training rows; all by default.
+    """
     return {tau: brute_force_cell(X, y, tau, gamma, scale=scale, intercept=intercept, rows=rows) for tau in taus}
 
 
@@ -391,7 +468,19 @@ def brute_force_cv_error(
     scale: str = "length",
     intercept: str = "fold",
 ) -> tuple[float, float]:
-    """h(gamma, tau) by brute force, as the interval over ties (a point without any)."""
+    """h(gamma, tau) by brute force, as the interval over ties (a point without any).
+
+    Parameters
+    ----------
+    X : (n, p) array
+    y : (n,) array
+    labels : (n,) integers
+        The fold that holds each row out, -1 for never.
+    tau : int
+    gamma : float
+    scale, intercept : str
+        As in the head of this module.
+    """
     lower = upper = 0.0
     for fold in range(int(labels.max()) + 1):
         train, test = np.flatnonzero(labels != fold), np.flatnonzero(labels == fold)

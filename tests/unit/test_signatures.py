@@ -20,7 +20,7 @@ TO_SHORTEN: tuple[str, ...] = (
     "search.shared_tree", "search.state",
 )  # fmt: skip
 TO_EXPLAIN: tuple[str, ...] = (
-    "bounds", "certificate", "comparison", "data", "files", "fits", "formulation", "kernels", "oracles", "problem",
+    "bounds", "comparison", "fits", "formulation", "kernels", "oracles",
     "search.accelerators", "search.api", "search.heuristics.estimates", "search.heuristics.last_pair", "search.loop",
     "search.methods", "search.observers", "search.one_se", "search.options", "search.registry", "search.rescue",
     "search.result", "search.shared_tree", "search.state", "search.supervise",
