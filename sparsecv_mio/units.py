@@ -1,21 +1,11 @@
-"""Numbers with a meaning: intervals, certified bounds against estimates, and the tolerances of the whole package."""
+"""Intervals that are certain to hold a number, and the tolerances of the whole package."""
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import NewType
 
 from sparsecv_mio.errors import Contradiction
-
-CertifiedLower = NewType("CertifiedLower", float)
-"""A number proved to be at most the truth; it may prune."""
-
-CertifiedUpper = NewType("CertifiedUpper", float)
-"""A number proved to be at least the truth; it may prune."""
-
-Estimate = NewType("Estimate", float)
-"""A number near the truth without a proof; it may order the work, never prune."""
 
 TIE_RTOL = 1e-9
 """Supports whose refitted objectives differ by at most this, relative to the full objective, are tied (theory 9)."""

@@ -14,7 +14,7 @@ from sparsecv_mio.errors import Contradiction
 from sparsecv_mio.kernels import fold_bounds, starts
 from sparsecv_mio.kernels.fold_start import eliminate
 from sparsecv_mio.problem.problem import FloatArray, SparseProblem
-from sparsecv_mio.units import TIE_RTOL, CertifiedLower, CertifiedUpper, Interval
+from sparsecv_mio.units import TIE_RTOL, Interval
 
 TIE = 2.0 * TIE_RTOL  # every support within TIE_RTOL of the best counts as optimal
 ROUNDS = 5  # relaxations one bound may take
@@ -67,10 +67,10 @@ class FoldCell:
     """
 
     tau: int
-    objective_lower: CertifiedLower
-    objective_upper: CertifiedUpper
-    lower: CertifiedLower
-    upper: CertifiedUpper
+    objective_lower: float
+    objective_upper: float
+    lower: float
+    upper: float
     low_origin: Origin
     high_origin: Origin
     estimate: float
@@ -255,10 +255,10 @@ _UNKNOWN = np.array([0.0, np.inf, 0.0, np.inf, Origin.TRIVIAL, Origin.TRIVIAL, n
 def _cell(tau: int, row: FloatArray) -> FoldCell:
     return FoldCell(
         tau=tau,
-        objective_lower=CertifiedLower(float(row[0])),
-        objective_upper=CertifiedUpper(float(row[1])),
-        lower=CertifiedLower(float(row[2])),
-        upper=CertifiedUpper(float(row[3])),
+        objective_lower=float(row[0]),
+        objective_upper=float(row[1]),
+        lower=float(row[2]),
+        upper=float(row[3]),
         low_origin=Origin(int(row[4])),
         high_origin=Origin(int(row[5])),
         estimate=float(row[6]),

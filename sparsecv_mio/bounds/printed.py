@@ -11,7 +11,6 @@ from sparsecv_mio.bounds.fold import FoldBounds
 from sparsecv_mio.bounds.relaxation import Diagonal, relax_problem
 from sparsecv_mio.bounds.wide import WideFold
 from sparsecv_mio.problem.problem import FloatArray
-from sparsecv_mio.units import Estimate
 
 
 @dataclass(frozen=True)
@@ -19,9 +18,9 @@ class PrintedCell:
     """The printed interval of one h_j in squared standard units; it need not contain h_j."""
 
     tau: int
-    lower: Estimate
-    upper: Estimate
-    estimate: Estimate
+    lower: float
+    upper: float
+    estimate: float
 
 
 def printed_cells(fold: FoldBounds | WideFold, taus: Sequence[int]) -> list[PrintedCell]:
@@ -41,7 +40,7 @@ def printed_cells(fold: FoldBounds | WideFold, taus: Sequence[int]) -> list[Prin
         return [_cell(tau, fold.u, *fold.printed(tau)) for tau in taus]
     form = fold.form
     if form is None:
-        return [PrintedCell(tau, Estimate(0.0), Estimate(np.inf), Estimate(np.nan)) for tau in taus]
+        return [PrintedCell(tau, 0.0, np.inf, np.nan) for tau in taus]
     V, r = fold.rows
     X, u = form.rows(fold.problem, V, r)
     reach = np.maximum(np.einsum("ij,ji->i", X, np.linalg.solve(form.M, X.T)), 0.0)
@@ -59,4 +58,4 @@ def _cell(tau: int, u: FloatArray, ubar: float, zeta: float, centre: FloatArray,
     near = np.maximum(np.maximum(lo - u, u - hi), 0.0)
     far = np.maximum(np.abs(u - lo), np.abs(u - hi))
     middle = u - centre
-    return PrintedCell(tau, Estimate(float(near @ near)), Estimate(float(far @ far)), Estimate(float(middle @ middle)))
+    return PrintedCell(tau, float(near @ near), float(far @ far), float(middle @ middle))

@@ -11,7 +11,6 @@ from sparsecv_mio.bounds.form import Diagonal, FoldForm, fold_form
 from sparsecv_mio.kernels.conic import gershgorin
 from sparsecv_mio.kernels.relaxation_sizes import relax_sizes
 from sparsecv_mio.problem.problem import FloatArray, SparseProblem
-from sparsecv_mio.units import CertifiedLower
 
 MAX_STEPS = 20_000
 
@@ -27,7 +26,7 @@ class Relaxation:
     tau : int
     beta, slope, w : (q,) arrays
         The point, g and w in the units of the problem.
-    dual : CertifiedLower
+    dual : float
         D less the rounding allowance: at most f of every support of size tau.
     primal : float
         Value of the relaxation at the best point seen; at least its minimum, no bound on f.
@@ -38,7 +37,7 @@ class Relaxation:
     beta: FloatArray
     slope: FloatArray
     w: FloatArray
-    dual: CertifiedLower
+    dual: float
     primal: float
     steps: int
 
@@ -113,7 +112,7 @@ def relax_form(
     beta, slope = points * unit, slopes / unit
     slips = form.rounding * (prior_by_size(form)[inner] + np.abs(points * root).sum(axis=1)) ** 2
     solved = {
-        int(tau): Relaxation(int(tau), b, g, diagonal, CertifiedLower(low), high, count)
+        int(tau): Relaxation(int(tau), b, g, diagonal, low, high, count)
         for tau, b, g, low, high, count in zip(
             inner.tolist(), beta, slope, (dual - slips).tolist(), primal.tolist(), steps.tolist(), strict=True
         )
@@ -126,7 +125,7 @@ def _ridge(form: FoldForm, tau: int) -> Relaxation:
     b = np.asarray(np.linalg.solve(form.M, form.c)) if tau else np.zeros(form.m)
     g = form.c - form.M @ b + form.w * b
     value = float(form.yy - form.c @ b)
-    lower = CertifiedLower(value - allowance(form, tau, b))
+    lower = value - allowance(form, tau, b)
     return Relaxation(tau, b * form.scale, g / form.scale, form.diagonal, lower, value, 0)
 
 

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 import numpy as np
 
 from sparsecv_mio.problem.problem import FloatArray
-from sparsecv_mio.units import CertifiedLower
 
 COLD, WARM = 0.3, 0.01  # first guess of what is left to gain, beside y'y
 
@@ -21,14 +20,14 @@ class SaddlePoint:
     ----------
     r : (n,) array
         Dual point; its residual form, theory section 1.
-    dual : CertifiedLower
+    dual : float
         `D_tau(r)` less the rounding allowance.
     z : (p,) array
         Average indicator, in [0, 1] with sum tau: round it to the tau largest.
     """
 
     r: FloatArray
-    dual: CertifiedLower
+    dual: float
     z: FloatArray
 
 
@@ -97,4 +96,4 @@ def saddle_point(
     size = float(np.linalg.norm(best_r)) * (float(np.linalg.norm(y)) + float(np.linalg.norm(best_r)))
     size += tau * float(np.max(squares) * (best_r @ best_r)) / lam
     allowance = np.finfo(float).eps * (n + tau + 16) * size
-    return SaddlePoint(best_r, CertifiedLower(best - allowance), average / average.sum() * tau)
+    return SaddlePoint(best_r, best - allowance, average / average.sum() * tau)

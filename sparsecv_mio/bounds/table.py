@@ -1,7 +1,7 @@
 """What `compute_bounds` returns: certified intervals, or the printed (invalid) ones as estimates, by cell.
 
 The two tables are different types on purpose. A `BoundsTable` hands out `Interval`s, which may prune; a `PrintedTable`
-holds `Estimate`s and has no method that makes an `Interval` of them.
+holds estimates and has no method that makes an `Interval` of them.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from sparsecv_mio.data.dataset import FloatArray
 from sparsecv_mio.data.folds import FoldPlan
 from sparsecv_mio.data.standard import StandardData
 from sparsecv_mio.errors import Contradiction
-from sparsecv_mio.units import Estimate, Interval
+from sparsecv_mio.units import Interval
 
 SCHEMA = "sparsecv-bounds/1"
 CROSSING = 1e-7  # relative, by which rounding may let a lower end exceed an upper one
@@ -135,9 +135,9 @@ class BoundsTable(_Grid):
         low, high = self.lower[g, t].sum(), self.upper[g, t].sum()
         return Interval(float(low * (1.0 - slack)) * self.per_row, float(high * (1.0 + slack)) * self.per_row)
 
-    def cv_estimate(self, g: int, t: int) -> Estimate:
+    def cv_estimate(self, g: int, t: int) -> float:
         """Return h at the relaxations' solutions, in squared units of the file."""
-        return Estimate(float(self.estimate[g, t].sum()) * self.per_row)
+        return float(self.estimate[g, t].sum()) * self.per_row
 
     def won(self, g: int, t: int) -> str:
         """Return the bounds most of the ends of a pair come from: `exact`, or `lower/upper` where they differ."""
@@ -189,12 +189,12 @@ class PrintedTable(_Grid):
     upper: FloatArray
     estimate: FloatArray
 
-    def cv_estimates(self, g: int, t: int) -> tuple[Estimate, Estimate, Estimate]:
+    def cv_estimates(self, g: int, t: int) -> tuple[float, float, float]:
         """Return the printed lower and upper end and the relaxation's estimate of h, in squared units of the file."""
         low, high, middle = (
             float(x[g, t].sum()) * self.per_row for x in (self.lower, self.upper, self.estimate)
         )  # fmt: skip
-        return Estimate(low), Estimate(high), Estimate(middle)
+        return low, high, middle
 
     def to_dict(self) -> dict[str, Any]:
         """Return the record, as `BoundsTable.to_dict`, with `certified` false."""

@@ -18,7 +18,6 @@ from sparsecv_mio.kernels import fold_bounds, starts
 from sparsecv_mio.kernels.perspective import relax
 from sparsecv_mio.kernels.relaxation_rows import farthest_rows, relax_rows
 from sparsecv_mio.problem.accumulate import CONSTANT
-from sparsecv_mio.units import CertifiedLower, CertifiedUpper
 
 WIDE_COLUMNS = 600  # fewer columns than this go by moments in any case
 CAPACITY = 1000  # columns of the working set
@@ -445,10 +444,10 @@ class WideFold:
         low, high = fold_bounds.blurred(max(ends.lower, 0.0), ends.upper, len(self.u), self.rounding, prior)
         return FoldCell(
             tau=tau,
-            objective_lower=CertifiedLower(float(max(lower, 0.0))),
-            objective_upper=CertifiedUpper(float(level)),
-            lower=CertifiedLower(float(low) * (1.0 - OUTWARD)),
-            upper=CertifiedUpper(float(high) * (1.0 + OUTWARD)),
+            objective_lower=float(max(lower, 0.0)),
+            objective_upper=float(level),
+            lower=float(low) * (1.0 - OUTWARD),
+            upper=float(high) * (1.0 + OUTWARD),
             low_origin=ends.low_origin,
             high_origin=ends.high_origin,
             estimate=ends.estimate,

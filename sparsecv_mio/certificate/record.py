@@ -118,6 +118,7 @@ class Record(Stored):
 
     Examples
     --------
+    >>> import numpy as np
     >>> from sparsecv_mio import Dataset, cross_validate, make_folds
     >>> data = Dataset.from_arrays(np.eye(6)[:, :2] * 3.0, [3.0, 1.0, 0.5, 0.0, -0.5, 0.0])
     >>> record = cross_validate(data, make_folds("loo", data), gammas=[0.1], taus=[1, 2])

@@ -13,7 +13,7 @@ from scipy.optimize import brentq
 from sparsecv_mio.bounds.form import FoldForm
 from sparsecv_mio.bounds.relaxation import allowance, relax_form
 from sparsecv_mio.problem.problem import FloatArray
-from sparsecv_mio.units import CertifiedUpper, Interval
+from sparsecv_mio.units import Interval
 
 SHARES = (1.0, 0.5, 0.1)
 OUTWARD = 1e-9  # relative rounding of what is computed from the factor of G, times its condition over 1e6
@@ -28,13 +28,13 @@ class Ellipsoid:
     centre : (m,) array
     G : (m, m) array
         Positive definite.
-    radius : CertifiedUpper
+    radius : float
         `ubar - D(centre)`, D the dual value of this very centre, plus the rounding allowance.
     """
 
     centre: FloatArray
     G: FloatArray
-    radius: CertifiedUpper
+    radius: float
 
     @cached_property
     def _factor(self) -> tuple[FloatArray, bool]:
@@ -120,12 +120,12 @@ def safe_ellipsoid(form: FoldForm, tau: int, ubar: float, share: float) -> Ellip
     if share == 1.0:
         centre = np.asarray(np.linalg.solve(form.M, form.c))
         value = float(form.yy - form.c @ centre)
-        return Ellipsoid(centre, form.M, CertifiedUpper(max(ubar - value, 0.0) + allowance(form, tau, centre)))
+        return Ellipsoid(centre, form.M, max(ubar - value, 0.0) + allowance(form, tau, centre))
     here = replace(form, w=(1.0 - share) * form.w)
     point = relax_form(here, [tau])[0]
     centre = point.beta / form.scale
     radius = max(ubar - point.dual, 0.0) + allowance(here, tau, centre)
-    return Ellipsoid(centre, form.M - np.diag(here.w), CertifiedUpper(radius))
+    return Ellipsoid(centre, form.M - np.diag(here.w), radius)
 
 
 def ellipsoid_interval(

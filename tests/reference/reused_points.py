@@ -9,10 +9,9 @@ import numpy as np
 from sparsecv_mio.bounds.form import FoldForm
 from sparsecv_mio.bounds.relaxation import allowance
 from sparsecv_mio.problem.problem import FloatArray
-from sparsecv_mio.units import CertifiedLower
 
 
-def reused_bounds(form: FoldForm, beta: FloatArray, taus: Sequence[int]) -> list[CertifiedLower]:
+def reused_bounds(form: FoldForm, beta: FloatArray, taus: Sequence[int]) -> list[float]:
     """Lower bounds of f for every tau from one point of another problem (other rows, gamma or tau): no iteration.
 
         D_tau(b) = yy - b'G b - (tau largest g_j^2 / w_j),    one sort for all tau
@@ -34,4 +33,4 @@ def reused_bounds(form: FoldForm, beta: FloatArray, taus: Sequence[int]) -> list
     Gb = form.M @ b - form.w * b
     falling = np.sort((form.c - Gb) ** 2 / form.w)[::-1]
     value = float(form.yy - b @ Gb) - np.concatenate([[0.0], np.cumsum(falling)])
-    return [CertifiedLower(float(value[min(tau, form.m)]) - allowance(form, min(tau, form.m), b)) for tau in taus]
+    return [float(value[min(tau, form.m)]) - allowance(form, min(tau, form.m), b) for tau in taus]

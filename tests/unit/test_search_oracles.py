@@ -36,7 +36,6 @@ from sparsecv_mio.search.state.cells import CellTable
 from sparsecv_mio.search.state.context import AllRows, Context
 from sparsecv_mio.search.state.deadline import Deadline
 from sparsecv_mio.search.subproblem.presolve import restricted
-from sparsecv_mio.units import Estimate
 
 ASK = {"gammas": [0.05, 1.0], "taus": range(1, 7), "threads": 1}
 
@@ -256,7 +255,7 @@ def test_an_estimate_cannot_prune(
         rng = np.random.default_rng(1)
         ranking = {g: np.argsort(rng.random((folds.k, data.q)), axis=1) for g in range(len(grid.gammas))}
         nonzero = {g: np.full(folds.k, data.q) for g in ranking}
-        return Proposals(ranking, nonzero, {0: Estimate(error), 1: Estimate(1.0 - error)}, 2 * folds.k)
+        return Proposals(ranking, nonzero, {0: error, 1: 1.0 - error}, 2 * folds.k)
 
     monkeypatch.setattr(room, "propose", lie)
     on = cross_validate(dataset, folds, method=method, oracles="iacv", gap=0.0, **ASK)  # type: ignore[arg-type]
@@ -267,14 +266,11 @@ def test_an_estimate_cannot_prune(
 
 
 def test_nothing_in_a_proposal_is_a_bound() -> None:
-    """The types of what IACV hands over: supports and estimates; the table of cells is only read."""
+    """IACV hands over supports and estimates; the table of cells is only read."""
     import inspect
-    import typing
 
     from sparsecv_mio.search.heuristics import proposals
 
-    hints = typing.get_type_hints(Proposals)
-    assert hints["error"] == dict[int, Estimate]
     source = inspect.getsource(proposals)
-    for word in (".narrow(", ".settle(", "CertifiedLower", "CertifiedUpper", "Interval"):
+    for word in (".narrow(", ".settle(", "Interval"):
         assert word not in source

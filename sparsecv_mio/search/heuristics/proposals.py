@@ -21,7 +21,6 @@ from sparsecv_mio.formulation.backends.native.cell import PathResult
 from sparsecv_mio.problem.problem import FloatArray
 from sparsecv_mio.search.options import Grid
 from sparsecv_mio.search.state.cells import CellTable
-from sparsecv_mio.units import Estimate
 
 IntArray = NDArray[np.int64]
 
@@ -41,15 +40,15 @@ class Proposals:
         By gamma.
     nonzero : dict of int to (k,) int array
         How many of them are not zero.
-    error : dict of int to Estimate
-        Held-out sum of squares of the relaxations, standard units.
+    error : dict of int to float
+        Held-out sum of squares of the relaxations, standard units: estimates, which may order the work only.
     fits : int
         Relaxations estimated.
     """
 
     ranking: dict[int, IntArray]
     nonzero: dict[int, IntArray]
-    error: dict[int, Estimate]
+    error: dict[int, float]
     fits: int
 
     def support(self, g: int, tau: int, fold: int) -> list[IntArray]:
@@ -158,6 +157,6 @@ def propose(data: StandardData, folds: FoldPlan, grid: Grid, expired: Callable[[
         held = folds.labels >= 0
         label = folds.labels[held]
         miss = y[held] - found.intercept[label] - np.einsum("ij,ij->i", X[held], theta[label])
-        made.error[g] = Estimate(float(miss @ miss))
+        made.error[g] = float(miss @ miss)
         fits += folds.k
     return Proposals(made.ranking, made.nonzero, made.error, fits)

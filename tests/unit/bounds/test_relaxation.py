@@ -20,7 +20,6 @@ from sparsecv_mio.bounds.screening import screen
 from sparsecv_mio.bounds.wide import WideFold
 from sparsecv_mio.kernels import curvature
 from sparsecv_mio.problem.problem import SparseProblem
-from sparsecv_mio.units import CertifiedUpper
 
 pytest.importorskip("clarabel")
 from conic_program import conic_minimum  # noqa: E402
@@ -154,7 +153,7 @@ def test_sums_of_squares_over_an_ellipsoid(seed: int) -> None:
     rng = np.random.default_rng(seed)
     m, rows = 5, (2, 8)[seed % 2]
     A = rng.standard_normal((9, m))
-    body = Ellipsoid(rng.standard_normal(m), A.T @ A + 0.1 * np.eye(m), CertifiedUpper(rng.uniform(0.1, 4.0)))
+    body = Ellipsoid(rng.standard_normal(m), A.T @ A + 0.1 * np.eye(m), rng.uniform(0.1, 4.0))
     X, u = rng.standard_normal((rows, m)), 3.0 * rng.standard_normal(rows) * (seed != 2)
     ends = body.together(X, u)
     half = np.linalg.inv(np.linalg.cholesky(body.G)).T

@@ -8,7 +8,6 @@ from ellipsoids import Ellipsoid
 
 from sparsecv_mio.kernels import conic as kernel
 from sparsecv_mio.kernels.perspective import relax
-from sparsecv_mio.units import CertifiedUpper
 
 from . import plain
 from .plain import KINDS, Small, small
@@ -115,7 +114,7 @@ def test_squares_over_a_ball(seed: int) -> None:
     half = np.linalg.inv(np.linalg.cholesky(M)).T
     values = np.sum((e - np.vstack([steps, inside]) @ half.T @ X.T) ** 2, axis=1)
     assert low <= values.min() and values.max() <= high
-    body = Ellipsoid(np.zeros(m), M, CertifiedUpper(rho)).together(X, e)  # the same by a root finder
+    body = Ellipsoid(np.zeros(m), M, rho).together(X, e)  # the same by a root finder
     assert low == pytest.approx(body.lower, rel=1e-6, abs=1e-6) and high == pytest.approx(body.upper, rel=1e-6)
     assert high <= 1.03 * values.max() and low >= 0.8 * values.min() - 0.05 * float(e @ e) - 0.05 * rho
 
