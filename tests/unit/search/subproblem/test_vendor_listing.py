@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from itertools import combinations
+
 import numpy as np
 import pytest
+from plain_ridge import ridge
 
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.folds import make_folds
+from sparsecv_mio.data.standard import standardize
+from sparsecv_mio.problem.accumulate import full_problem
 from sparsecv_mio.problem.problem import SparseProblem
 from sparsecv_mio.search.api import cross_validate
 from sparsecv_mio.search.state.deadline import Deadline
@@ -32,6 +37,37 @@ def test_it_is_no_point_to_cut_at() -> None:
     cells = VendorListing("highs", Deadline(None, None))
     cells.remember(far_from_the_origin(), np.array([0, 1]))
     assert len(cells.points) == 0
+
+
+def test_every_tied_support_is_listed() -> None:
+    """Two pairs of columns, alike up to rounding: each of the four choices is as good."""
+    pytest.importorskip("highspy", reason="HiGHS is not installed")
+    rng = np.random.default_rng(0)
+    once = rng.normal(size=(40, 2))
+    data = Dataset.from_arrays(
+        np.hstack([once, once + 1e-12 * rng.normal(size=once.shape), rng.normal(size=(40, 1))]),
+        once @ [2.0, -1.0] + 0.3 * rng.normal(size=40),
+    )
+    problem = full_problem(standardize(data), 0.5)
+    listing = VendorListing("highs", Deadline(None, None))
+    cell = listing.solve(problem, 2, [np.array([1, 4])]).cells[2]
+    every = {s: ridge(problem, s)[1] for s in combinations(range(5), 2)}
+    tied = {s for s, value in every.items() if value <= min(every.values()) * (1.0 + 1e-9)}
+    assert len(tied) == 4 and cell.complete and {tuple(s.tolist()) for s in cell.candidates} == tied
+    assert cell.lower <= min(every.values()) <= cell.upper and len(listing.points) == 1
+    alone = listing.solve(problem, 5, []).cells[5]
+    assert alone.complete and alone.support.tolist() == list(range(5))
+
+
+def test_after_the_limit_the_best_start_is_kept() -> None:
+    rng = np.random.default_rng(1)
+    X = rng.normal(size=(20, 4))
+    problem = full_problem(standardize(Dataset.from_arrays(X, X[:, 0] + X[:, 3] + 0.1 * rng.normal(size=20))), 0.1)
+    found = VendorListing("highs", Deadline(-1.0, None)).solve(problem, 2, [np.array([1, 2]), np.array([0, 3])])
+    cell = found.cells[2]
+    assert not cell.complete and not found.finished and cell.lower == 0.0
+    best = min(combinations(range(4), 2), key=lambda s: ridge(problem, s)[1])
+    assert cell.support.tolist() == list(best)
 
 
 @pytest.mark.parametrize("method", ["grid", "joint"])
