@@ -27,7 +27,7 @@ from sparsecv_mio.problem.problem import SparseProblem
 from sparsecv_mio.search import accelerators as room
 from sparsecv_mio.search.accelerators import Oracle
 from sparsecv_mio.search.api import cross_validate
-from sparsecv_mio.search.heuristics.proposals import Proposals, propose
+from sparsecv_mio.search.heuristics.proposals import Proposals
 from sparsecv_mio.search.options import Grid
 from sparsecv_mio.search.shared_tree.dual_screening import fold_duals
 from sparsecv_mio.search.shared_tree.engines import Engine, root_node
@@ -35,7 +35,6 @@ from sparsecv_mio.search.shared_tree.leave_out import LeaveOut
 from sparsecv_mio.search.state.cells import CellTable
 from sparsecv_mio.search.state.context import AllRows, Context
 from sparsecv_mio.search.state.deadline import Deadline
-from sparsecv_mio.search.subproblem.presolve import restricted
 
 ASK = {"gammas": [0.05, 1.0], "taus": range(1, 7), "threads": 1}
 
@@ -215,31 +214,7 @@ def test_duals_of_all_folds_at_once(spec: str, intercept: str) -> None:
         assert quad[fold] >= b @ G @ b * (1.0 - 1e-9)
 
 
-def test_restricted_problem(plain: tuple[Dataset, FoldPlan]) -> None:
-    data = standardize(plain[0])
-    problem = full_problem(data, 1.0)
-    keep = np.array([0, 2, 5])
-    part = restricted(problem, keep)
-    assert ridge(part, np.array([0, 2]))[1] == ridge(problem, np.array([0, 5]))[1]
-    assert part.spectrum()[0] >= problem.spectrum()[0] * (1.0 - 1e-9)
-
-
 # -- iacv -------------------------------------------------------------------------------------------------------------
-
-
-def proposals_of(data: StandardData, folds: FoldPlan, grid: Grid) -> Proposals:
-    return propose(data, folds, grid, lambda: False)
-
-
-def test_proposals_are_the_supports_of_the_relaxations(plain: tuple[Dataset, FoldPlan]) -> None:
-    dataset, folds = plain
-    data = standardize(dataset)
-    grid = Grid.of([0.05, 1.0], range(1, 7), data.q)
-    made = proposals_of(data, folds, grid)
-    assert made.fits == 2 * folds.k and set(made.error) == {0, 1}
-    assert made.order([1, 0])[0] == min(made.error, key=made.error.__getitem__)
-    assert made.support(0, 2, 3)[0].tolist() == [0, 2] and made.often(1, 2)[0].tolist() == [0, 2]
-    assert made.support(0, 0, 0) == [] and made.often(0, 0) == []
 
 
 @pytest.mark.parametrize("method", ["rounds", "joint", "algorithm1"])
@@ -263,14 +238,3 @@ def test_an_estimate_cannot_prune(
         off.status, off.gamma, off.tau, off.chosen_folds.supports
     )  # fmt: skip
     assert on.lower == pytest.approx(off.lower, rel=1e-9) and on.upper == pytest.approx(off.upper, rel=1e-9)
-
-
-def test_nothing_in_a_proposal_is_a_bound() -> None:
-    """IACV hands over supports and estimates; the table of cells is only read."""
-    import inspect
-
-    from sparsecv_mio.search.heuristics import proposals
-
-    source = inspect.getsource(proposals)
-    for word in (".narrow(", ".settle(", "Interval"):
-        assert word not in source
