@@ -1,60 +1,20 @@
-"""The record: JSON and back, strictness, files never half-written."""
+"""The record of a cross-validation: JSON and back, strictness."""
 
 from __future__ import annotations
 
 import dataclasses
 import json
 import math
-import os
-import stat
-from pathlib import Path
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis.strategies import floats
 
-from sparsecv_mio.certificate.chosen_folds import ChosenFolds
-from sparsecv_mio.certificate.parts import DataInfo, Request, Work, relative_gap, versions
-from sparsecv_mio.certificate.path_record import PathRecord, PathRow
-from sparsecv_mio.certificate.reading import read_record
-from sparsecv_mio.certificate.record import FoldInfo, OneSe, Record, Refit, TableRow
-from sparsecv_mio.errors import BadInput, CorruptStore
+from sparsecv_mio.certificate.record import Record
+from sparsecv_mio.errors import CorruptStore
 
-DATA = DataInfo(3, 2, "y", "sha256:00", "length", "fold", ("a b", 'quote"d'))
-WORK = Work(4, 17, 0.25, "per-fold")
-ONE_SE = OneSe(1.0, 1, 2.5, 2.4, 2.6, 0.5)
-REQUEST = Request((0.1, 1.0), (1, 2), 1e-4, one_se=True, time_limit=None, threads=2)
-
-
-def example(**changes: object) -> Record:
-    record = Record(
-        schema="sparsecv/1",
-        status="proved",
-        gamma=0.1,
-        tau=1,
-        cv_error=2.0,
-        lower=1.9999,
-        upper=2.0001,
-        gap=1e-4,
-        tie_width=0.0,
-        allowance=1e-12,
-        r_squared=0.3,
-        support=("a b",),
-        coefficients={"a b": 0.1 + 0.2},
-        intercept=-1e-150,
-        one_se=ONE_SE,
-        refit=Refit(0.1, 1, 3.0, 3.0, 3.0, True),
-        table=(TableRow(0.1, 1, 2.0, 1.9999, 2.0001, 3, 3), TableRow(1.0, 1, math.inf, 0.0, math.inf, 0, 3)),
-        chosen_folds=ChosenFolds.of([("a b",), ('quote"d',), ("a b",)], [1.0, 2.0, 3.0]),
-        work=WORK,
-        data=DATA,
-        folds=FoldInfo("loo", None, 3, "sha256:11"),
-        request=REQUEST,
-        warnings=("column é is constant",),
-        versions=versions(),
-    )
-    return dataclasses.replace(record, **changes)  # type: ignore[arg-type]
+from .examples import example
 
 
 def refuse(token: str) -> None:
@@ -209,65 +169,3 @@ def test_a_missing_field_is_named(field: str) -> None:
 def test_text_that_is_no_record(text: str) -> None:
     with pytest.raises(CorruptStore):
         Record.from_json(text)
-
-
-def test_write_and_read(tmp_path: Path) -> None:
-    path = tmp_path / "answer.json"
-    example().write_record(path)
-    assert read_record(path) == example()
-    assert [p.name for p in tmp_path.iterdir()] == ["answer.json"]
-
-
-def test_a_failing_write_keeps_the_old_file(tmp_path: Path) -> None:
-    path = tmp_path / "answer.json"
-    example().write_record(path)
-    bad = ChosenFolds.of([("a b",)] * 3, [1.0, math.nan, 3.0])
-    with pytest.raises(ValueError):
-        example(chosen_folds=bad).write_record(path)
-    assert read_record(path) == example()
-    assert len(list(tmp_path.iterdir())) == 1
-
-
-def test_a_link_and_a_device_are_written_through(tmp_path: Path) -> None:
-    (tmp_path / "link.json").symlink_to(tmp_path / "real.json")
-    example().write_record(tmp_path / "link.json")
-    assert read_record(tmp_path / "real.json") == example() and (tmp_path / "link.json").is_symlink()
-    example().write_record(os.devnull)
-    assert stat.S_ISCHR(os.stat(os.devnull).st_mode)
-
-
-def test_an_unwritable_place_is_bad_input(tmp_path: Path) -> None:
-    with pytest.raises(BadInput, match="cannot write"):
-        example().write_record(tmp_path / "nowhere" / "answer.json")
-    with pytest.raises(BadInput, match="cannot write"):
-        example().write_record(tmp_path)
-
-
-def test_an_unreadable_record_is_named(tmp_path: Path) -> None:
-    with pytest.raises(CorruptStore, match="nowhere"):
-        read_record(tmp_path / "nowhere.json")
-    (tmp_path / "binary.json").write_bytes(b"\xff\xfe\x00")
-    with pytest.raises(CorruptStore, match="not a text file"):
-        read_record(tmp_path / "binary.json")
-
-
-def test_many_folds_stay_small() -> None:
-    k = 200_000
-    folds = ChosenFolds((("a b",), ('quote"d',)), np.arange(k) % 2, np.linspace(0.0, 1.0, k), np.arange(k) % 3 > 0)
-    text = example(chosen_folds=folds).to_json()
-    assert Record.from_json(text).chosen_folds[k - 1] == folds[k - 1]
-
-
-def test_path_record_round_trip(tmp_path: Path) -> None:
-    rows = (PathRow(0.1, 1, ("a b",), {"a b": 1.0}, 0.5, 3.0, 2.9, 3.0, False),)
-    record = PathRecord("sparsecv-path/1", "limit", rows, WORK, DATA, REQUEST, (), versions())
-    record.write_record(tmp_path / "path.json")
-    assert read_record(tmp_path / "path.json") == record
-    with pytest.raises(CorruptStore, match="schema"):
-        Record.from_json(record.to_json())
-
-
-def test_relative_gap() -> None:
-    assert relative_gap(0.0, math.inf) == math.inf
-    assert relative_gap(0.0, 0.0) == 0.0
-    assert relative_gap(1.5, 2.0) == 0.25

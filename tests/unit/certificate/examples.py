@@ -1,0 +1,45 @@
+"""A record of every part, for the tests of how records are written and read."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+
+from sparsecv_mio.certificate.chosen_folds import ChosenFolds
+from sparsecv_mio.certificate.parts import DataInfo, Request, Work, versions
+from sparsecv_mio.certificate.record import FoldInfo, OneSe, Record, Refit, TableRow
+
+DATA = DataInfo(3, 2, "y", "sha256:00", "length", "fold", ("a b", 'quote"d'))
+WORK = Work(4, 17, 0.25, "per-fold")
+ONE_SE = OneSe(1.0, 1, 2.5, 2.4, 2.6, 0.5)
+REQUEST = Request((0.1, 1.0), (1, 2), 1e-4, one_se=True, time_limit=None, threads=2)
+
+
+def example(**changes: object) -> Record:
+    record = Record(
+        schema="sparsecv/1",
+        status="proved",
+        gamma=0.1,
+        tau=1,
+        cv_error=2.0,
+        lower=1.9999,
+        upper=2.0001,
+        gap=1e-4,
+        tie_width=0.0,
+        allowance=1e-12,
+        r_squared=0.3,
+        support=("a b",),
+        coefficients={"a b": 0.1 + 0.2},
+        intercept=-1e-150,
+        one_se=ONE_SE,
+        refit=Refit(0.1, 1, 3.0, 3.0, 3.0, True),
+        table=(TableRow(0.1, 1, 2.0, 1.9999, 2.0001, 3, 3), TableRow(1.0, 1, math.inf, 0.0, math.inf, 0, 3)),
+        chosen_folds=ChosenFolds.of([("a b",), ('quote"d',), ("a b",)], [1.0, 2.0, 3.0]),
+        work=WORK,
+        data=DATA,
+        folds=FoldInfo("loo", None, 3, "sha256:11"),
+        request=REQUEST,
+        warnings=("column é is constant",),
+        versions=versions(),
+    )
+    return dataclasses.replace(record, **changes)  # type: ignore[arg-type]

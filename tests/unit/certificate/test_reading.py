@@ -1,0 +1,47 @@
+"""A record of any kind from its file."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from sparsecv_mio.certificate.fit_record import FIT_SCHEMA, FitRecord
+from sparsecv_mio.certificate.parts import versions
+from sparsecv_mio.certificate.path_record import PATH_SCHEMA, PathRecord, PathRow
+from sparsecv_mio.certificate.reading import AnyRecord, read_record
+from sparsecv_mio.certificate.record import Record
+from sparsecv_mio.errors import CorruptStore
+
+from .examples import DATA, REQUEST, WORK, example
+
+ROW = PathRow(0.1, 1, ("a b",), {"a b": 1.0}, 0.5, 3.0, 2.9, 3.0, False)
+PATH = PathRecord(PATH_SCHEMA, "limit", (ROW,), WORK, DATA, REQUEST, (), versions())
+FIT = FitRecord(
+    schema=FIT_SCHEMA, backend="native", formulation="path", status="proved", tau=1, gamma=0.1, support=("a b",),
+    coefficients={"a b": 1.0}, intercept=0.5, objective=3.0, lower=2.9, upper=float("inf"), gap=float("inf"),
+    requested_gap=1e-4, allowance=0.0, nodes=3, cuts=0, seconds=0.25, setup_seconds=0.0, stop="optimal", raw_status="2",
+    data=DATA, warnings=(), versions=versions(),
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("record", [example(), PATH, FIT], ids=["record", "path", "fit"])
+def test_every_kind_comes_back_as_itself(record: AnyRecord, tmp_path: Path) -> None:
+    record.write_record(tmp_path / "record.json")
+    again = read_record(tmp_path / "record.json")
+    assert again == record and type(again) is type(record) and again.to_json() == record.to_json()
+
+
+def test_a_record_of_another_kind_is_refused() -> None:
+    with pytest.raises(CorruptStore, match="schema must be 'sparsecv/1', not 'sparsecv-path/1'"):
+        Record.from_json(PATH.to_json())
+    with pytest.raises(CorruptStore, match=r"path\[0\].upper must be a number, not a text"):
+        PathRecord.from_json(PATH.to_json().replace('"upper": 3.0', '"upper": "3"'))
+
+
+def test_an_unreadable_record_is_named(tmp_path: Path) -> None:
+    with pytest.raises(CorruptStore, match="nowhere"):
+        read_record(tmp_path / "nowhere.json")
+    (tmp_path / "binary.json").write_bytes(b"\xff\xfe\x00")
+    with pytest.raises(CorruptStore, match="not a text file"):
+        read_record(tmp_path / "binary.json")
