@@ -20,20 +20,21 @@ from sparsecv_mio.problem.accumulate import full_problem
 from sparsecv_mio.search.api import cross_validate
 from sparsecv_mio.search.heuristics.first_supports import first_supports
 from sparsecv_mio.search.options import Grid
+from sparsecv_mio.words import Method
 
 GAMMAS, TAUS = (0.01, 1.0), (1, 2, 3)
-METHODS = ("rounds", "joint", "algorithm1")
+METHODS = (Method.ROUNDS, Method.JOINT, Method.ALGORITHM1)
 
 
 def toy(n: int, p: int) -> Dataset:
-    """Rows of noise about three coefficients, the same at every call."""
+    """Return n rows of p columns, the target three of them and noise; the same at every call."""
     rng = np.random.default_rng(0)
     X = rng.standard_normal((n, p))
     return Dataset.from_arrays(X, X[:, :3].sum(axis=1) + rng.standard_normal(n))
 
 
 def searches() -> None:
-    """`solve`: columns few and many, folds of one row and of more."""
+    """Run `solve`: columns few and many, folds of one row and of more."""
     for data in (toy(30, 5), toy(12, 20)):
         for spec in ("loo", "3"):
             for method in METHODS:
@@ -44,7 +45,7 @@ def searches() -> None:
 
 
 def trees() -> None:
-    """`fit` and `path`."""
+    """Run `fit` and `path`."""
     for data in (toy(30, 5), toy(30, 40)):
         fit_one(data, tau=3, gamma=0.1)
     data = toy(30, 3)
@@ -53,7 +54,7 @@ def trees() -> None:
 
 
 def bounds() -> None:
-    """`bounds`, by moments and by rows, and the relaxation by itself."""
+    """Run `bounds`, from products of columns and from rows, and the relaxation by itself."""
     data = standardize(toy(20, 12))
     for spec in ("loo", "4"):
         for which in ("safe", "conic", "aggregated"):
@@ -65,7 +66,7 @@ def bounds() -> None:
 
 
 def first_answers() -> None:
-    """Supports found before anything is proved."""
+    """Run the heuristics that a search begins with."""
     for shape in ((30, 8), (12, 60)):
         data = standardize(toy(*shape))
         for _ in first_supports(data, make_folds("3", data.dataset), Grid.of(GAMMAS, TAUS, data.q)):
@@ -73,7 +74,7 @@ def first_answers() -> None:
 
 
 def oracles() -> None:
-    """`glru` and `treecv`."""
+    """Run `glru` and `treecv`."""
     data = toy(30, 5)
     labels = np.where(data.y > 0.0, 1.0, -1.0)
     for X in (data.X, csr_array(data.X)):
@@ -91,15 +92,15 @@ STEPS: dict[str, Callable[[], None]] = {
 }
 
 
-def warm_up(told: Callable[[str, int, int], None] | None = None) -> None:
+def warm_up(progress: Callable[[str, int, int], None] | None = None) -> None:
     """Compile every kernel, or load it from the cache.
 
     Parameters
     ----------
-    told : callable, optional
-        Told (what comes next, its number from 1, how many there are).
+    progress : callable, optional
+        Called before each step with (its name, its number from 1, how many steps there are).
     """
     for number, (name, step) in enumerate(STEPS.items(), start=1):
-        if told is not None:
-            told(name, number, len(STEPS))
+        if progress is not None:
+            progress(name, number, len(STEPS))
         step()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import shlex
 import sys
 from pathlib import Path
@@ -56,9 +57,6 @@ def compare(
     Runs are interleaved; compilation and licence start-up stay outside of the clock; objectives are exact refits.
     """
     weights = parse.gammas(gamma)
-    parse.gap(gap)
-    seconds = parse.time_limit(time_limit)
-    parse.threads(threads, session.cores())
     parse.count(repeats, "--repeats", most=10**6)
     folder = _folder(out)
     session.check_outputs({f"--out {name}": str(folder / name) for name in OUTPUTS}, data)
@@ -69,7 +67,11 @@ def compare(
         from sparsecv_mio.comparison.compare import compare as run
         from sparsecv_mio.data.folds import fold_columns
         from sparsecv_mio.formulation.outcome import Limits
+        from sparsecv_mio.search.options import check_limits
 
+        seconds = math.inf if time_limit is None else time_limit
+        limits = Limits(gap=gap, seconds=seconds, threads=threads, cancel=stop)
+        check_limits(limits)
         contenders = [Contender.of(label.strip()) for label in backends.split(",")]
         cells = []
         for path, column in zip(data, targets, strict=True):
@@ -81,7 +83,6 @@ def compare(
                 cells_of(name, dataset, plan, taus=sizes, gammas=weights, scale=scale, intercept=intercept)
             )
         session.raise_if_interrupted(stop)
-        limits = Limits(gap=gap, seconds=seconds or float("inf"), threads=threads, cancel=stop)
         rows = extra.in_own_thread(lambda: run(cells, contenders, repeats=repeats, limits=limits, warm=warm))
 
     from sparsecv_mio.files import write_text

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+from dataclasses import replace
 from typing import Annotated
 
 import typer
@@ -49,35 +51,33 @@ def fit(
     The objective of the answer is an exact refit; the bound is the solver's, less what it is not trusted for.
     """
     weight = extra.one_gamma(gamma)
-    parse.gap(gap)
-    seconds = parse.time_limit(time_limit)
-    parse.threads(threads, 1)
-    parse.count(node_limit, "--node-limit")
     parse.count(tau, "--tau", least=0)
     session.check_outputs({"--json": json, "--log": log}, [data])
     side = extra.side_options(force_in, force_out, together, at_most, box)
 
     with session.interruptible() as stop:
         from sparsecv_mio.fits.one import fit_one
+        from sparsecv_mio.fits.options import FitOptions
         from sparsecv_mio.formulation.backends import get_backend
         from sparsecv_mio.formulation.outcome import Limits
 
-        honoured = get_backend(backend).capabilities.limits
+        how = FitOptions.of(
+            backend=backend, formulation=formulation, scale=scale, intercept=intercept, side=side,
+            start=parse.names(start, "--start"),
+        )  # fmt: skip
+        honoured = get_backend(how.backend).capabilities.limits
         if log is not None and "log" not in honoured:
-            raise BadInput(f"--log: backend {backend} writes no log")
-        workers = parse.threads(threads, session.cores() if "threads" in honoured else 1)
+            raise BadInput(f"--log: backend {how.backend} writes no log")
+        workers = session.cores() if "threads" in honoured else 1
+        limits = Limits(
+            gap=gap, seconds=math.inf if time_limit is None else time_limit,
+            nodes=math.inf if node_limit is None else node_limit, threads=workers if threads is None else threads,
+            log=log, cancel=stop,
+        )  # fmt: skip
+        how = replace(how, limits=limits)
         dataset = session.read_data(data, target, features, drop, ())
         session.raise_if_interrupted(stop)
-        limits = Limits(
-            gap=gap, seconds=seconds or float("inf"), nodes=node_limit or float("inf"), threads=workers, log=log,
-            cancel=stop,
-        )  # fmt: skip
-        record = extra.in_own_thread(
-            lambda: fit_one(
-                dataset, tau=tau, gamma=weight, backend=backend, formulation=formulation, scale=scale,
-                intercept=intercept, limits=limits, side=side, start=parse.names(start, "--start"),
-            )  # fmt: skip
-        )
+        record = extra.in_own_thread(lambda: fit_one(dataset, tau=tau, gamma=weight, options=how))
 
     from sparsecv_mio.report.backends import print_fit
 

@@ -245,24 +245,10 @@ def log_taus(p: int, n_train: int) -> tuple[int, ...]:
     return tuple(tau for tau in range(1, max(most, 1) + 1) if tau * math.log(tau) <= most)
 
 
-def gap(value: float) -> float:
-    """Check that a relative gap is in [0, 1), and return it."""
-    if not 0.0 <= value < 1.0:
-        raise BadInput(f"--gap: {value} is out of range, a relative gap is at least 0 and below 1")
-    return value
-
-
 def tolerance(value: float) -> None:
     """Raise `BadInput` unless a relative duality gap is in (0, 1)."""
     if not 0.0 < value < 1.0:
         raise BadInput(f"--tol: {value} is out of range, a relative duality gap is above 0 and below 1")
-
-
-def time_limit(value: float | None) -> float | None:
-    """Check that a time limit is positive, and return it; None is no limit."""
-    if value is not None and not 0.0 < value < math.inf:
-        raise BadInput(f"--time-limit: {value} is out of range, give a positive number of seconds")
-    return value
 
 
 def threads(value: int | None, cores: int) -> int:

@@ -37,16 +37,20 @@ def path(
     The same engine on all rows, without cross-validation: supports, coefficients and certified bounds of every tau.
     """
     grid = parse.gammas(gamma)
-    parse.gap(gap)
-    seconds = parse.time_limit(time_limit)
-    workers = parse.threads(threads, session.cores())
     session.check_outputs({"--json": json}, [data])
     with session.interruptible() as stop:
+        from sparsecv_mio.fits.options import PathOptions
+
+        how = PathOptions.of(
+            scale=scale, intercept=intercept, gap=gap, time_limit=time_limit,
+            threads=session.cores() if threads is None else threads,
+        )  # fmt: skip
+
         def ready() -> tuple[Dataset, tuple[int, ...]]:
             dataset = session.read_data(data, target, features, drop, ())
             return dataset, parse.default_taus(dataset.p, dataset.n) if tau is None else parse.taus(tau, dataset.p)
 
-        dataset, sizes = session.in_time(ready, stop, seconds)
+        dataset, sizes = session.in_time(ready, stop, how.time_limit)
 
         from sparsecv_mio.cli import live
         from sparsecv_mio.fits.best_subsets import best_subsets
@@ -54,10 +58,8 @@ def path(
 
         with live.progress_view(quiet, stop) as progress:
             record = best_subsets(
-                dataset, gammas=grid, taus=sizes, scale=scale, intercept=intercept,
-                threads=workers, progress=progress, stop=stop, gap=gap, time_limit=seconds,
-                began=Began.moment,
-            )  # fmt: skip
+                dataset, gammas=grid, taus=sizes, options=how, progress=progress, stop=stop, began=Began.moment
+            )
 
     return ending.deliver(
         session.EXIT_CODE[record.status], lambda screen: print_path(screen, record, brief=quiet, full=full),

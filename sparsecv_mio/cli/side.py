@@ -13,7 +13,7 @@ from sparsecv_mio.cli import parse
 from sparsecv_mio.errors import BadInput
 
 if TYPE_CHECKING:
-    from sparsecv_mio.fits.one import SideOptions
+    from sparsecv_mio.fits.options import SideOptions
 
 T = TypeVar("T")
 
@@ -71,7 +71,7 @@ def side_options(
     BadInput
         A text cannot be read; the message names its option.
     """
-    from sparsecv_mio.fits.one import SideOptions
+    from sparsecv_mio.fits.options import SideOptions
 
     return SideOptions(
         force_in=tuple(parse.names(force_in, "--force-in") or ()),

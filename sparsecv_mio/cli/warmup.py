@@ -20,11 +20,11 @@ def warmup() -> int:
     """
     begun = time.monotonic()
 
-    def told(what: str, number: int, count: int) -> None:
+    def show(what: str, number: int, count: int) -> None:
         ending.tell(f"{time.monotonic() - begun:.0f} s; compiling kernels, {number} of {count}: {what}")
 
     from sparsecv_mio.warmup import warm_up
 
-    warm_up(told)
+    warm_up(show)
     ending.tell(f"{time.monotonic() - begun:.0f} s; all kernels are compiled")
     return 0

@@ -20,6 +20,7 @@ from sparsecv_mio.formulation.backends.base import Backend
 from sparsecv_mio.formulation.outcome import Limits, Outcome, Start
 from sparsecv_mio.problem.accumulate import Moments, row_moments, training_moments
 from sparsecv_mio.problem.problem import SparseProblem
+from sparsecv_mio.search.options import Grid, check_formulation, check_limits, check_whole
 
 TIED = 1e-9  # supports whose objectives agree to this are tied, not in disagreement
 
@@ -30,18 +31,30 @@ class CompareRow:
 
     Attributes
     ----------
-    data, fold, tau, gamma : str, int, int, float
+    data : str
+        Name of the data set.
+    fold, tau, gamma : int, int, float
         The MIO; fold -1 is all rows.
+    backend, formulation : str
+        Label of the backend, and its model.
+    status : str
+        Why it stopped, or why it could not solve the MIO.
     seconds, setup_seconds : float
         Medians over the repeats: inside the solver; start, scaling, model and refits.
+    nodes, cuts : int
+        Medians over the repeats.
     objective, lower : float
         Exact refit of its support; its certified bound.
     gap : float
         `(objective - lower) / objective`.
+    allowance : float
+        What the solver's bound is not trusted for.
     true_gap : float
         `(objective - best) / best`, best over all backends.
     same_support : bool
         Its support is the best one, or tied with it.
+    support : tuple of str
+        Names of the features chosen.
     environment : dict
         Machine, threads and versions.
     """
@@ -77,15 +90,16 @@ class Contender:
 
     @classmethod
     def of(cls, label: str) -> Contender:
-        """Read `name` or `name:formulation`; `BadInput` for an unknown name."""
+        """Read `name` or `name:formulation`; `BadInput` for an unknown one."""
         name, _, formulation = label.partition(":")
         backend = get_backend(name)
-        return cls(label, backend, formulation or next(iter(backend.capabilities.formulations)))
+        first = next(iter(backend.capabilities.formulations))
+        return cls(label, backend, check_formulation(name, formulation or None) or first)
 
 
 @dataclass(frozen=True)
 class Cell:
-    """One MIO, ready to solve."""
+    """One MIO, ready to solve: the training rows of a fold (-1: all rows) at one tau and gamma."""
 
     data: str
     fold: int
@@ -106,14 +120,40 @@ def cells_of(
     scale: str = "length",
     intercept: str = "fold",
 ) -> Iterator[Cell]:
-    """Yield every MIO of a data set: all rows, or the training rows of every fold."""
+    """Yield every MIO of a data set, ascending in gamma and tau.
+
+    Parameters
+    ----------
+    name : str
+        What the rows call the data.
+    dataset : Dataset
+        Rows, target and names.
+    folds : FoldPlan or None
+        The training rows of every fold; None for all rows at once.
+    taus, gammas : sequences
+        Support sizes, 0 to p; ridge weights, positive.
+    scale : {"length", "variance", "none"}
+        What the penalty measures.
+    intercept : {"fold", "global", "none"}
+        Where the intercept lives.
+
+    Yields
+    ------
+    Cell
+
+    Raises
+    ------
+    BadInput
+        For a word that is unknown or a number out of range.
+    """
+    grid = Grid.of(gammas, taus, dataset.p)
     data = standardize(dataset, scale, intercept)
     moments: Iterator[tuple[int, Moments]]
     moments = iter([(-1, row_moments(data, slice(0, data.n)))]) if folds is None else training_moments(data, folds)
     for fold, sums in moments:
-        for gamma in gammas:
+        for gamma in grid.gammas.tolist():
             problem = sums.problem(data, gamma)
-            for tau in taus:
+            for tau in grid.taus.tolist():
                 yield Cell(name, fold, tau, gamma, problem, data.names, data.y_unit**2)
 
 
@@ -131,10 +171,13 @@ def compare(
     Parameters
     ----------
     cells : sequence of Cell
+        The MIOs.
     contenders : sequence of Contender
+        Who solves them.
     repeats : int
         Runs of each; the backends take turns within each repeat, so that a busy machine hits all of them.
     limits : Limits, optional
+        Of each run.
     warm : bool
         Give everybody the best support known of a previous repeat. Off: everybody starts from its own.
     progress : callable, optional
@@ -145,98 +188,98 @@ def compare(
     list of CompareRow
         In the order of cells, then contenders. A contender that cannot solve a cell has a row that says why.
 
+    Raises
+    ------
+    BadInput
+        For limits or a number of repeats out of range.
+
     Notes
     -----
     Compilation and licence start-up happen on a toy problem before the first clock starts.
     """
     limits = limits or Limits()
+    check_limits(limits)
+    check_whole("repeats", repeats, 1)
     for contender in contenders:
         _warm_up(contender, limits)
     environment = _environment(limits)
     rows: list[CompareRow] = []
     done, total = 0, len(cells) * len(contenders) * repeats
     for cell in cells:
-        outcomes: dict[str, list[Outcome]] = {c.label: [] for c in contenders}
-        trouble: dict[str, str] = {}
-        start: Start | None = None
+        runs = _Runs(cell, contenders)
         for _ in range(repeats):
+            start = runs.best_start() if warm else None
             for contender in contenders:
                 done += 1
-                if contender.label in trouble or limits.cancelled:
-                    continue
-                try:
-                    outcome = contender.backend.solve(
-                        cell.problem,
-                        min(cell.tau, cell.problem.q),
-                        limits=limits,
-                        formulation=contender.formulation,
-                        start=start,
-                    )
-                except BackendUnavailable as error:
-                    trouble[contender.label] = f"unavailable: {error}"
-                except BackendFailed as error:
-                    trouble[contender.label] = f"failed: {error}"
-                else:
-                    outcomes[contender.label].append(outcome)
-                if progress is not None:
+                if runs.solve(contender, limits, start) and progress is not None:
                     progress(done, total)
-            if warm:
-                start = _best_start(outcomes)
-        rows += _judge(cell, contenders, outcomes, trouble, environment)
+        rows += [runs.row(contender, environment) for contender in contenders]
     return rows
 
 
-def _best_start(outcomes: dict[str, list[Outcome]]) -> Start | None:
-    found = [o for runs in outcomes.values() for o in runs if o.incumbent is not None]
-    if not found:
-        return None
-    best = min(found, key=lambda outcome: outcome.upper)
-    return Start(best.incumbent or (), "previous repeat")
+class _Runs:
+    """The runs of one cell, by contender."""
 
+    def __init__(self, cell: Cell, contenders: Sequence[Contender]) -> None:
+        self.cell = cell
+        self.outcomes: dict[str, list[Outcome]] = {contender.label: [] for contender in contenders}
+        self.trouble: dict[str, str] = {}
 
-def _judge(
-    cell: Cell,
-    contenders: Sequence[Contender],
-    outcomes: dict[str, list[Outcome]],
-    trouble: dict[str, str],
-    environment: dict[str, str],
-) -> list[CompareRow]:
-    """Score the answers against the best of all of them."""
-    held = [o for runs in outcomes.values() for o in runs if o.incumbent is not None]
-    best = min((o.upper for o in held), default=np.nan)
-    rows = []
-    for contender in contenders:
+    def solve(self, contender: Contender, limits: Limits, start: Start | None) -> bool:
+        """Run a contender once; whether it was tried."""
+        if contender.label in self.trouble or limits.cancelled:
+            return False
+        problem, tau = self.cell.problem, min(self.cell.tau, self.cell.problem.q)
+        try:
+            outcome = contender.backend.solve(
+                problem, tau, limits=limits, formulation=contender.formulation, start=start
+            )
+        except BackendUnavailable as error:
+            self.trouble[contender.label] = f"unavailable: {error}"
+        except BackendFailed as error:
+            self.trouble[contender.label] = f"failed: {error}"
+        else:
+            self.outcomes[contender.label].append(outcome)
+        return True
+
+    def best(self) -> Outcome | None:
+        """Return the outcome with the least objective."""
+        found = [o for runs in self.outcomes.values() for o in runs if o.incumbent is not None]
+        return min(found, key=lambda outcome: outcome.upper, default=None)
+
+    def best_start(self) -> Start | None:
+        """Return the best support of the repeats so far."""
+        best = self.best()
+        return None if best is None else Start(best.incumbent or (), "previous repeat")
+
+    def row(self, contender: Contender, environment: dict[str, str]) -> CompareRow:
+        """Judge a contender's worst answer against the best of all, its time and work by their medians."""
+        cell, runs = self.cell, self.outcomes[contender.label]
+        version = {"backend_version": contender.backend.available().version}
         blank = CompareRow(
             cell.data, cell.fold, cell.tau, cell.gamma, contender.label, contender.formulation,
-            trouble.get(contender.label, "not run"), environment=environment | _version(contender),
+            self.trouble.get(contender.label, "not run"), environment=environment | version,
         )  # fmt: skip
-        runs = outcomes[contender.label]
         if not runs:
-            rows.append(blank)
-            continue
+            return blank
+        winner = self.best()
+        best = np.nan if winner is None else winner.upper
         worst = max(runs, key=lambda outcome: (outcome.upper - outcome.lower))
-        rows.append(
-            replace(
-                blank,
-                status=str(worst.stop),
-                seconds=statistics.median(o.seconds for o in runs),
-                setup_seconds=statistics.median(o.setup_seconds for o in runs),
-                nodes=int(statistics.median(o.nodes for o in runs)),
-                cuts=int(statistics.median(o.cuts for o in runs)),
-                objective=worst.upper * cell.unit,
-                lower=worst.lower * cell.unit,
-                gap=worst.gap,
-                allowance=worst.allowance * cell.unit,
-                true_gap=(worst.upper - best) / best if best > 0 else 0.0,
-                same_support=worst.upper <= best * (1 + TIED),
-                support=tuple(cell.names[j] for j in worst.incumbent or ()),
-            )
+        return replace(
+            blank,
+            status=str(worst.stop),
+            seconds=statistics.median(o.seconds for o in runs),
+            setup_seconds=statistics.median(o.setup_seconds for o in runs),
+            nodes=int(statistics.median(o.nodes for o in runs)),
+            cuts=int(statistics.median(o.cuts for o in runs)),
+            objective=worst.upper * cell.unit,
+            lower=worst.lower * cell.unit,
+            gap=worst.gap,
+            allowance=worst.allowance * cell.unit,
+            true_gap=(worst.upper - best) / best if best > 0 else 0.0,
+            same_support=worst.upper <= best * (1 + TIED),
+            support=tuple(cell.names[j] for j in worst.incumbent or ()),
         )
-    return rows
-
-
-def _version(contender: Contender) -> dict[str, str]:
-    return {"backend_version": contender.backend.available().version}
 
 
 def _warm_up(contender: Contender, limits: Limits) -> None:

@@ -3,24 +3,19 @@
 from __future__ import annotations
 
 import threading
-import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Unpack
 
 import numpy as np
-from numpy.typing import NDArray
 
-from sparsecv_mio.certificate.parts import Request, Work, versions
-from sparsecv_mio.certificate.path_record import PATH_SCHEMA, PathRecord, PathRow
-from sparsecv_mio.data.dataset import Dataset
-from sparsecv_mio.data.standard import StandardData, standardize
+from sparsecv_mio.certificate.path_record import PathRecord
+from sparsecv_mio.data.dataset import Dataset, IntArray
+from sparsecv_mio.data.standard import standardize
 from sparsecv_mio.errors import OutOfTime
-from sparsecv_mio.formulation.backends.native.cell import PathCell
+from sparsecv_mio.fits.known import KnownSubsets
+from sparsecv_mio.fits.options import PathOptions, PathWords
 from sparsecv_mio.problem.accumulate import row_moments
-from sparsecv_mio.search.heuristics.plain import plain_supports
-from sparsecv_mio.search.options import Grid, check_effort
-from sparsecv_mio.search.result import all_rows_fit, data_info
+from sparsecv_mio.search.options import Grid, with_words
 from sparsecv_mio.search.state.deadline import Deadline
 from sparsecv_mio.search.supervise import attended
 
@@ -28,7 +23,7 @@ if TYPE_CHECKING:
     from sparsecv_mio.problem.problem import SparseProblem
     from sparsecv_mio.search.observers.progress import Progress
 
-IntArray = NDArray[np.int64]
+    Report = Callable[[Progress], None] | None
 
 
 def best_subsets(
@@ -36,18 +31,44 @@ def best_subsets(
     *,
     gammas: Sequence[float],
     taus: Sequence[int],
-    scale: str = "length",
-    intercept: str = "fold",
-    gap: float = 1e-7,
-    time_limit: float | None = None,
-    threads: int | None = None,
+    options: PathOptions | None = None,
     progress: Callable[[Progress], None] | None = None,
     stop: threading.Event | None = None,
     began: float | None = None,
+    **words: Unpack[PathWords],
 ) -> PathRecord:
     """Best subset of every size on all rows, each with its certified interval.
 
-    Parameters and errors as for :func:`cross_validate`; `gap` is the relative gap at which a fit counts as proved.
+    Parameters
+    ----------
+    dataset : Dataset
+        Rows, target and names.
+    gammas, taus : sequences
+        Ridge weights, positive; support sizes, 0 to p.
+    options : PathOptions, optional
+        Scale, gap, limits.
+    progress : callable, optional
+        Called with a :class:`~sparsecv_mio.search.observers.progress.Progress` after each gamma of a round.
+    stop : threading.Event, optional
+        Set it to end the run with what it holds.
+    began : float, optional
+        Moment of `time.monotonic` from which the limit counts; this call by default.
+    **words
+        Fields of `PathOptions` by keyword, which go before those of `options`.
+
+    Returns
+    -------
+    PathRecord
+        A fit for every gamma and tau; `proved` if all are.
+
+    Raises
+    ------
+    BadInput
+        If the grid or an option is out of range.
+    OutOfTime
+        If the limit comes before the data are in standard coordinates.
+    TypeError
+        For a keyword that is no field of `PathOptions`.
 
     Examples
     --------
@@ -57,80 +78,88 @@ def best_subsets(
     >>> [row.support for row in best_subsets(data, gammas=[0.1], taus=[1, 2]).path]
     [('x0',), ('x0', 'x1')]
     """
-    check_effort(gap, time_limit, threads)
+    options = with_words(options or PathOptions(), words, "best_subsets")
     grid = Grid.of(gammas, taus, dataset.p)
-    clock = Deadline(time_limit, stop, began)
-    subsets = Subsets(dataset, scale, intercept, grid, gap, clock, threads, time_limit, progress)
-    return attended(subsets.solve, clock, subsets.record, subsets.prepare)
+    clock = Deadline(options.time_limit, stop, began)
+    search = PathSearch(dataset, grid, options, clock, progress)
+    return attended(search.solve, clock, search.record, search.prepare)
 
 
-@dataclass(eq=False)
-class Subsets:
-    """A search for the best subset of every (gamma, tau), which is an answer at every moment.
+class PathSearch:
+    """A search for the best subset of every (gamma, tau), which is an answer as soon as the data are read.
 
-    Attributes
+    Parameters
     ----------
-    dataset, scale, intercept, grid, gap, clock, threads, time_limit, progress
-        What was asked.
-    data : StandardData, optional
-        Once the data are in standard coordinates.
-    cells : dict of (gamma, tau) to PathCell
-        What is known, by row of the grid and size.
+    dataset : Dataset
+    grid : Grid
+    options : PathOptions
+    clock : Deadline
+    progress : callable or None
+        Called with a `Progress` after each gamma of a round.
     """
 
-    dataset: Dataset
-    scale: str
-    intercept: str
-    grid: Grid
-    gap: float
-    clock: Deadline
-    threads: int | None
-    time_limit: float | None
-    progress: Callable[[Progress], None] | None
-    data: StandardData | None = None
-    cells: dict[tuple[int, int], PathCell] = field(default_factory=dict)
-    nodes: int = 0
-    plain: list[dict[int, tuple[IntArray, float]]] | None = None
-    rows: dict[tuple[int, int], tuple[PathCell, PathRow]] = field(default_factory=dict)
+    def __init__(
+        self, dataset: Dataset, grid: Grid, options: PathOptions, clock: Deadline, progress: Report
+    ) -> None:
+        self.dataset, self.grid, self.options = dataset, grid, options
+        self.clock, self.progress = clock, progress
+        self.known: KnownSubsets | None = None  # from the moment that the data are in standard coordinates
 
     def solve(self) -> PathRecord:
         """Give every open size rounds of growing effort."""
-        data = self.data = standardize(self.dataset, self.scale, self.intercept)
+        data = standardize(self.dataset, self.options.scale, self.options.intercept)
+        known = self.known = KnownSubsets(data, self.grid, self.options, self.clock)
         _ = self.dataset.fingerprint  # of the record: after the limit there is no time for it
         from sparsecv_mio.search.methods.by_rows import by_rows
 
         problem: SparseProblem | None = None
         if by_rows(data, 1):
-            self._by_rows(data)
+            self._by_rows(known)
         else:
             problem = row_moments(data, slice(0, data.n)).problem(data, 1.0)
-            self._rounds(problem)
+            self._rounds(known, problem)
         self.clock.check_wanted()
-        return self.record(problem)
+        return known.record(problem)
 
-    def _by_rows(self, data: StandardData) -> None:
+    def prepare(self, until: float) -> None:
+        """See to it that there will be an answer; see :func:`sparsecv_mio.search.supervise.attended`."""
+        if self.known is not None:
+            self.known.prepare(until)
+
+    def record(self) -> PathRecord:
+        """Return the record of what is known now.
+
+        Raises
+        ------
+        OutOfTime
+            If the data are not even in standard coordinates.
+        """
+        if self.known is None:
+            raise OutOfTime("no answer yet: the data were still being prepared; give more time")
+        return self.known.record()
+
+    def _by_rows(self, known: KnownSubsets) -> None:
         """One relaxation a size, and the exact answer where it leaves few columns."""
         from sparsecv_mio.bounds.wide import WideFold
         from sparsecv_mio.search.methods.by_rows import solve_by_rows
-        from sparsecv_mio.search.observers.progress import Progress, reports
+        from sparsecv_mio.search.observers.progress import reports
 
+        data, taus = known.data, self.grid.taus.tolist()
         rows = np.arange(data.n)
-        total = len(self.grid.gammas) * len(self.grid.taus)
         with reports(self.progress, self.clock) as progress:
             for g, gamma in enumerate(self.grid.gammas.tolist()):
                 if self.clock.expired():
                     return
                 whole = WideFold.of_rows(data, rows, *data.rows(rows[:0]), gamma)
                 whole.expired = self.clock.expired
-                whole.search(self.grid.taus.tolist())
-                for tau in self.grid.taus.tolist():
+                whole.search(taus)
+                for tau in taus:
                     if self.clock.expired():
                         return
-                    self.cells[g, tau] = solve_by_rows(data, whole, tau, gamma, self.clock)
-                    if progress is not None:
-                        progress(Progress(len(self.cells), total, self.nodes, 0.0, np.inf, self.clock.seconds))
+                    known.cells[g, tau] = solve_by_rows(data, whole, tau, gamma, self.clock)
+                    self._report(progress, known, len(known.cells))
 
-    def _rounds(self, problem: SparseProblem) -> None:
+    def _rounds(self, known: KnownSubsets, problem: SparseProblem) -> None:
         from threadpoolctl import threadpool_limits
 
         from sparsecv_mio.search.methods.rounds import EFFORT_GROWTH, FIRST_EFFORT
@@ -140,108 +169,31 @@ class Subsets:
         left = {g: self.grid.taus.tolist() for g in range(len(self.grid.gammas))}
         with threadpool_limits(limits=1), reports(self.progress, self.clock) as progress:
             while left and not self.clock.expired():
-                left = self._round(problem, left, effort, progress)
+                self._round(known, problem, left, effort, progress)
+                left = {g: taus for g, taus in left.items() if taus}
                 effort *= EFFORT_GROWTH
 
     def _round(
-        self,
-        problem: SparseProblem,
-        left: dict[int, list[int]],
-        effort: int,
-        progress: Callable[[Progress], None] | None,
-    ) -> dict[int, list[int]]:
-        """Give every open (gamma, tau) some effort; what is still open."""
+        self, known: KnownSubsets, problem: SparseProblem, left: dict[int, list[int]], effort: int, progress: Report
+    ) -> None:
+        """Give every open (gamma, tau) some effort; what is closed leaves `left`, taus by row of gamma."""
         from sparsecv_mio.formulation.backends.native.path import solve_path
-        from sparsecv_mio.search.observers.progress import Progress
 
         starts: list[IntArray] = []
-        total = len(self.grid.gammas) * len(self.grid.taus)
         for g in sorted(left, key=lambda g: -self.grid.gammas[g]):
             if self.clock.expired():
-                break
+                return
             here = problem.with_gamma(float(self.grid.gammas[g]))
-            mine = [self.cells[g, t].support for t in left[g] if (g, t) in self.cells]
+            mine = [known.cells[g, t].support for t in left[g] if (g, t) in known.cells]
             result = solve_path(here, left[g], starts=starts + mine, effort=effort, expired=self.clock.expired)
             starts = [cell.support for cell in result.cells.values()]
-            self.nodes += result.nodes
-            self.cells.update({(g, t): cell for t, cell in result.cells.items()})
-            left[g] = [] if result.finished else [t for t in left[g] if not self.cells[g, t].complete]
-            done = total - sum(len(rest) for rest in left.values())
-            if progress is not None:
-                progress(Progress(done, total, self.nodes, 0.0, np.inf, self.clock.seconds))
-        return {g: rest for g, rest in left.items() if rest}
+            known.nodes += result.nodes
+            known.cells.update({(g, t): cell for t, cell in result.cells.items()})
+            left[g] = [] if result.finished else [t for t in left[g] if not known.cells[g, t].complete]
+            self._report(progress, known, known.pairs - sum(len(rest) for rest in left.values()))
 
-    def prepare(self, until: float) -> None:
-        """See to supports of every (gamma, tau), and to rows of the record while there is time."""
-        data = self.data
-        if data is None:
-            return
-        if self.plain is None:
-            self.plain = plain_supports(data, self.grid.gammas.tolist(), self.grid.taus.tolist())
-        for (g, tau), cell in self._known().items():
-            if time.monotonic() > until:
-                break
-            self.rows[g, tau] = cell, self._row(data, float(self.grid.gammas[g]), None, cell, True)
+    def _report(self, progress: Report, known: KnownSubsets, done: int) -> None:
+        from sparsecv_mio.search.observers.progress import Progress
 
-    def _known(self) -> dict[tuple[int, int], PathCell]:
-        """Return what was found, and a support by forward selection where nothing was."""
-        known = dict(self.cells)
-        for g, found in enumerate(self.plain or []):
-            for tau, (support, value) in found.items():
-                if (g, tau) not in known:
-                    at_hand = self.rows.get((g, tau))
-                    known[g, tau] = at_hand[0] if at_hand is not None else PathCell(
-                        tau, support, 0.0, value, (), (), 0.0, complete=False, branched=False
-                    )
-        return known
-
-    def record(self, problem: SparseProblem | None = None) -> PathRecord:
-        """Return the record of what is known now; no kernel is called without the moments of `problem`.
-
-        Raises
-        ------
-        OutOfTime
-            If the data are not even in standard coordinates.
-        """
-        data = self.data
-        if data is None:
-            raise OutOfTime("no answer yet: the data were still being prepared; give more time")
-        if len(self.cells) < len(self.grid.gammas) * len(self.grid.taus):
-            self.prepare(self.clock.began)
-        known, rows = self._known(), []
-        quick = problem is None and self.clock.abandoned.is_set()
-        for g, gamma in enumerate(self.grid.gammas.tolist()):
-            at_gamma = problem.with_gamma(gamma) if problem is not None else None
-            for tau in self.grid.taus.tolist():
-                cell, made = known[g, tau], self.rows.get((g, tau))
-                fresh = made is None or made[0] is not cell or not quick
-                rows.append(self._row(data, gamma, at_gamma, cell, quick) if fresh or made is None else made[1])
-        done = all(row.proved for row in rows)
-        status = "proved" if done else "interrupted" if self.clock.stop.is_set() else "limit"
-        asked = self.grid.gammas.tolist(), self.grid.taus.tolist()
-        return PathRecord(
-            schema=PATH_SCHEMA,
-            status=status,
-            path=tuple(rows),
-            work=Work(sum(cell.branched for cell in known.values()), self.nodes, self.clock.seconds, "path"),
-            data=data_info(data),
-            request=Request(tuple(asked[0]), tuple(asked[1]), self.gap, False, self.time_limit, self.threads),
-            warnings=data.warnings,
-            versions=versions(),
-        )
-
-    def _row(
-        self, data: StandardData, gamma: float, problem: SparseProblem | None, cell: PathCell, quick: bool
-    ) -> PathRow:
-        refit, support, coefficients, intercept = all_rows_fit(data, gamma, problem, cell, self.gap, quick)
-        return PathRow(
-            gamma=gamma,
-            tau=cell.tau,
-            support=support,
-            coefficients=coefficients,
-            intercept=intercept,
-            objective=refit.objective,
-            lower=refit.lower,
-            upper=refit.upper,
-            proved=refit.proved,
-        )
+        if progress is not None:
+            progress(Progress(done, known.pairs, known.nodes, 0.0, np.inf, self.clock.seconds))

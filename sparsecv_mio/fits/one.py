@@ -2,93 +2,53 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Unpack
 
 import numpy as np
 
 from sparsecv_mio.certificate.fit_record import FIT_SCHEMA, FitRecord
 from sparsecv_mio.certificate.parts import relative_gap, versions
-from sparsecv_mio.data.dataset import Dataset
+from sparsecv_mio.data.dataset import Dataset, FloatArray, IntArray
 from sparsecv_mio.data.standard import StandardData, standardize
 from sparsecv_mio.errors import BadInput
+from sparsecv_mio.fits.options import FitOptions, FitWords, SideOptions
 from sparsecv_mio.formulation.backends import get_backend
-from sparsecv_mio.formulation.constraints import SideConstraints, side_constraints
+from sparsecv_mio.formulation.backends.base import Backend
+from sparsecv_mio.formulation.constraints import SideConstraints
 from sparsecv_mio.formulation.outcome import Limits, Outcome, Start, Stop
 from sparsecv_mio.problem.accumulate import full_problem
 from sparsecv_mio.problem.problem import SparseProblem
 from sparsecv_mio.problem.refit import refit_rows
+from sparsecv_mio.search.options import with_words
 from sparsecv_mio.search.result import data_info, names_of
 
 STATUS = {Stop.OPTIMAL: "proved", Stop.INTERRUPTED: "interrupted"}
 
 
-@dataclass(frozen=True)
-class SideOptions:
-    """Side constraints by feature names, coefficients in the units of the file."""
-
-    force_in: Sequence[str] = ()
-    force_out: Sequence[str] = ()
-    together: Sequence[Sequence[str]] = ()
-    at_most: Sequence[tuple[int, Sequence[str]]] = ()
-    box: Mapping[str, tuple[float, float]] = field(default_factory=dict)
-
-    def on(self, data: StandardData) -> SideConstraints:
-        """Return the constraints in standard coordinates."""
-        return side_constraints(
-            data,
-            force_in=self.force_in,
-            force_out=self.force_out,
-            together=self.together,
-            at_most=self.at_most,
-            box=self.box,
-        )
-
-
-def one_problem(
-    dataset: Dataset, tau: int, gamma: float, scale: str, intercept: str
-) -> tuple[StandardData, SparseProblem]:
-    """Return the data in standard coordinates and the inner problem of all rows; raises `BadInput` out of range."""
-    if not 0 <= tau <= dataset.p:
-        raise BadInput(f"tau {tau} is out of range: use 0 to {dataset.p}, the number of features")
-    if not (np.isfinite(gamma) and gamma > 0.0):
-        raise BadInput(f"gamma {gamma:g} is out of range: it must be positive and finite")
-    data = standardize(dataset, scale, intercept)
-    return data, full_problem(data, gamma)
-
-
 def fit_one(
-    dataset: Dataset,
-    *,
-    tau: int,
-    gamma: float,
-    backend: str = "native",
-    formulation: str | None = None,
-    scale: str = "length",
-    intercept: str = "fold",
-    limits: Limits | None = None,
-    side: SideOptions | None = None,
-    start: Sequence[str] | None = None,
+    dataset: Dataset, *, tau: int, gamma: float, options: FitOptions | None = None, **words: Unpack[FitWords]
 ) -> FitRecord:
     """Find the best subset of at most tau features on all rows.
 
     Parameters
     ----------
     dataset : Dataset
+        Rows, target and names.
     tau : int
+        Largest number of features, 0 to p.
     gamma : float
-    backend, formulation : str
-        See `sparsecv backends`.
-    scale, intercept : str
-        As for `cross_validate`.
-    limits : Limits, optional
-    side : SideOptions, optional
-    start : sequence of str, optional
-        Names of a support to start from.
+        Ridge weight, positive.
+    options : FitOptions, optional
+        Backend, scale, limits, side constraints.
+    **words
+        Fields of `FitOptions` by keyword, which go before those of `options`: `fit_one(..., backend="highs")`.
 
     Returns
     -------
     FitRecord
+        Support, coefficients and the certified interval of the objective.
 
     Raises
     ------
@@ -105,25 +65,107 @@ def fit_one(
     >>> fit_one(data, tau=1, gamma=0.1).support
     ('x0',)
     """
-    limits = limits or Limits()
-    data, problem = one_problem(dataset, tau, gamma, scale, intercept)
-    constraints = (side or SideOptions()).on(data)
-    solver = get_backend(backend)
-    outcome = solver.solve(
-        problem,
-        min(tau, problem.q),
+    options = with_words(options or FitOptions(), words, "fit_one")
+    limits = options.limits or Limits()
+    model = _Model.of(dataset, (tau, gamma), options.scale, options.intercept, options.side)
+    backend = get_backend(options.backend)
+    outcome = backend.solve(
+        model.problem,
+        model.tau,
         limits=limits,
-        constraints=constraints,
-        formulation=formulation,
-        start=None if start is None else _start(data, start),
+        constraints=model.constraints,
+        formulation=options.formulation,
+        start=None if options.start is None else _start(model.data, options.start),
     )
     if outcome.incumbent is None:
         raise BadInput(f"no support of at most {tau} features meets the side constraints")
-    record = _record(data, problem, outcome, constraints, (backend, solver.available().version, tau, gamma, limits))
-    if limits.threads > 1 and "threads" not in solver.capabilities.limits:
-        ignored = f"backend {backend} uses one thread, not {limits.threads}"
-        record = replace(record, warnings=(*record.warnings, ignored))
-    return record
+    return _record(model, outcome, backend, (tau, gamma), limits)
+
+
+def export_one(
+    dataset: Dataset,
+    path: str,
+    *,
+    tau: int,
+    gamma: float,
+    scale: str = "length",
+    intercept: str = "fold",
+    side: SideOptions | None = None,
+) -> tuple[float, float]:
+    """Write the perspective model of one MIO on all rows to a file.
+
+    Parameters
+    ----------
+    dataset : Dataset
+        Rows, target and names.
+    path : str
+        Its end says the format: .mps, .lp, .nl (quadratic), .cbf or .ptf (conic).
+    tau : int
+        Largest number of features, 0 to p.
+    gamma : float
+        Ridge weight, positive.
+    scale : {"length", "variance", "none"}
+        What the penalty measures.
+    intercept : {"fold", "global", "none"}
+        Where the intercept lives.
+    side : SideOptions, optional
+        Side constraints.
+
+    Returns
+    -------
+    offset, factor : float
+        The objective of `fit_one` is `offset + factor * objective of the model`.
+
+    Raises
+    ------
+    BadInput
+        For a value out of range, an unknown name, or a format that is not known.
+    """
+    from sparsecv_mio.formulation.export import export_model
+
+    model = _Model.of(dataset, (tau, gamma), scale, intercept, side)
+    labels, constraints = model.data.names, model.constraints
+    offset, factor = export_model(model.problem, model.tau, path, labels=labels, constraints=constraints)
+    return offset * model.unit, factor * model.unit
+
+
+@dataclass(frozen=True, eq=False)
+class _Model:
+    """The inner problem of all rows, its size and its side constraints, in standard coordinates."""
+
+    data: StandardData
+    problem: SparseProblem
+    tau: int
+    constraints: SideConstraints
+
+    @classmethod
+    def of(
+        cls, dataset: Dataset, pair: tuple[int, float], scale: str, intercept: str, side: SideOptions | None
+    ) -> _Model:
+        """Check a pair (tau, gamma) and the side constraints against the data."""
+        tau, gamma = pair
+        if not 0 <= tau <= dataset.p:
+            raise BadInput(f"tau {tau} is out of range: use 0 to {dataset.p}, the number of features")
+        if not (np.isfinite(gamma) and gamma > 0.0):
+            raise BadInput(f"gamma {gamma:g} is out of range: it must be positive and finite")
+        data = standardize(dataset, scale, intercept)
+        problem = full_problem(data, gamma)
+        return cls(data, problem, min(tau, problem.q), (side or SideOptions()).on(data))
+
+    @property
+    def unit(self) -> float:
+        """Factor from objectives in standard units to those in units of the file."""
+        return self.data.y_unit**2
+
+    def fitted(self, outcome: Outcome, gamma: float) -> tuple[float, IntArray, FloatArray, FloatArray, float]:
+        """Return objective, support, coefficients and means: refitted from the rows, unless boxes hold them."""
+        support = np.asarray(outcome.incumbent, dtype=np.int64)
+        if self.constraints.on_coefficients:
+            return outcome.upper, support, np.asarray(outcome.beta), self.problem.v_mean, self.problem.r_mean
+        fit = refit_rows(self.data, slice(0, self.data.n), support, gamma)
+        v_mean = np.zeros(self.data.q)
+        v_mean[support] = fit.v_mean
+        return fit.objective, support, fit.beta, v_mean, fit.r_mean
 
 
 def _start(data: StandardData, names: Sequence[str]) -> Start:
@@ -135,27 +177,17 @@ def _start(data: StandardData, names: Sequence[str]) -> Start:
 
 
 def _record(
-    data: StandardData,
-    problem: SparseProblem,
-    outcome: Outcome,
-    constraints: SideConstraints,
-    asked: tuple[str, str, int, float, Limits],
+    model: _Model, outcome: Outcome, backend: Backend, pair: tuple[int, float], limits: Limits
 ) -> FitRecord:
-    backend, version, tau, gamma, limits = asked
-    unit = data.y_unit**2
-    support = np.asarray(outcome.incumbent, dtype=np.int64)
-    objective, beta, r_mean = outcome.upper, np.asarray(outcome.beta), problem.r_mean
-    v_mean = problem.v_mean
-    if not constraints.on_coefficients:
-        fit = refit_rows(data, slice(0, data.n), support, gamma)
-        objective, beta, r_mean = fit.objective, fit.beta, fit.r_mean
-        v_mean = np.zeros(data.q)
-        v_mean[support] = fit.v_mean
+    data, unit, (tau, gamma) = model.data, model.unit, pair
+    objective, support, beta, v_mean, r_mean = model.fitted(outcome, gamma)
     coefficients, intercept = data.coefficients(support, beta, v_mean, r_mean)
     lower, upper = min(outcome.lower, objective) * unit, max(outcome.upper, objective) * unit
+    ignored = limits.threads > 1 and "threads" not in backend.capabilities.limits
+    notes = (f"backend {backend.name} uses one thread, not {limits.threads}",) if ignored else ()
     return FitRecord(
         schema=FIT_SCHEMA,
-        backend=backend,
+        backend=backend.name,
         formulation=outcome.formulation,
         status=STATUS.get(outcome.stop, "limit"),
         tau=tau,
@@ -176,26 +208,6 @@ def _record(
         stop=str(outcome.stop),
         raw_status=outcome.raw_status,
         data=data_info(data),
-        warnings=data.warnings,
-        versions={**versions(), backend: version},
+        warnings=(*data.warnings, *notes),
+        versions={**versions(), backend.name: backend.available().version},
     )
-
-
-def export_one(
-    dataset: Dataset,
-    path: str,
-    *,
-    tau: int,
-    gamma: float,
-    scale: str = "length",
-    intercept: str = "fold",
-    side: SideOptions | None = None,
-) -> tuple[float, float]:
-    """Write the model of one MIO to a file; return `(offset, factor)` from its objective to that of `fit_one`."""
-    from sparsecv_mio.formulation.export import export_model
-
-    data, problem = one_problem(dataset, tau, gamma, scale, intercept)
-    constraints = (side or SideOptions()).on(data)
-    offset, factor = export_model(problem, min(tau, problem.q), path, labels=data.names, constraints=constraints)
-    unit = data.y_unit**2
-    return offset * unit, factor * unit

@@ -5,12 +5,12 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Callable
-from dataclasses import dataclass, fields, replace
-from typing import Any, TypedDict
+from dataclasses import dataclass, fields
+from typing import TypedDict
 
 from sparsecv_mio.errors import SparseCVError
 from sparsecv_mio.search.observers.progress import Progress
-from sparsecv_mio.search.options import OptionWords, SearchOptions
+from sparsecv_mio.search.options import OptionWords, SearchOptions, with_words
 
 File = str | os.PathLike[str]
 
@@ -72,8 +72,14 @@ def settled(
     options, hooks : optional
         What the keywords change; the defaults where there is none.
     words : Words
+        Fields of either.
     function : str
         Who was called, for the error.
+
+    Returns
+    -------
+    options : SearchOptions
+    hooks : Hooks
 
     Raises
     ------
@@ -82,10 +88,7 @@ def settled(
     BadInput
         See `SearchOptions`.
     """
-    given: dict[str, Any] = dict(words)
-    ours, theirs = ({field.name for field in fields(kind)} for kind in (SearchOptions, Hooks))
-    for name in given:
-        if name not in ours | theirs:
-            raise TypeError(f"{function}() got an unexpected keyword argument {name!r}")
-    how = replace(options or SearchOptions(), **{name: given[name] for name in given if name in ours})
-    return how, replace(hooks or Hooks(), **{name: given[name] for name in given if name in theirs})
+    ours = {field.name for field in fields(Hooks)}
+    watched = {name: value for name, value in words.items() if name in ours}
+    asked = {name: value for name, value in words.items() if name not in ours}
+    return with_words(options or SearchOptions(), asked, function), with_words(hooks or Hooks(), watched, function)

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, fields
-from typing import Any, TypedDict, Unpack
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, fields, replace
+from typing import TYPE_CHECKING, Any, TypedDict, TypeVar, Unpack
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,8 +19,14 @@ from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.folds import FoldPlan
 from sparsecv_mio.errors import BadInput
 from sparsecv_mio.formulation.backends import BACKENDS, get_backend
+from sparsecv_mio.formulation.outcome import Limits
 from sparsecv_mio.problem.problem import FloatArray
 from sparsecv_mio.words import Engine, Intercept, Method, Oracle, Scale, TauStep, one_of, word_of
+
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
+
+    Made = TypeVar("Made", bound=DataclassInstance)
 
 NATIVE = "native"
 VENDORS = tuple(name for name in BACKENDS if name != NATIVE)
@@ -229,9 +235,7 @@ class SearchOptions:
             object.__setattr__(self, name, value)
         for rule in RULES:
             self._check(rule)
-        if self.formulation is not None:
-            known = tuple(get_backend(self.backend).capabilities.formulations)
-            object.__setattr__(self, "formulation", one_of(self.formulation, known, f"formulation of {self.backend}"))
+        object.__setattr__(self, "formulation", check_formulation(self.backend, self.formulation))
 
     def _check(self, rule: Rule) -> None:
         value, other = getattr(self, rule.option), getattr(self, rule.other)
@@ -262,6 +266,43 @@ def shown(field: str) -> str:
     return field.replace("_", "-")
 
 
+def with_words(made: Made, words: Mapping[str, object], function: str) -> Made:
+    """Return options with some fields that were given by keyword, checked anew.
+
+    Parameters
+    ----------
+    made : dataclass
+        Frozen options.
+    words : mapping of str to object
+    function : str
+        Who was called, for the error.
+
+    Returns
+    -------
+    dataclass
+        Of the same class.
+
+    Raises
+    ------
+    TypeError
+        For a keyword that is no field, as Python does.
+    BadInput
+        For what the options refuse.
+    """
+    known = {field.name for field in fields(made)}
+    for name in words:
+        if name not in known:
+            raise TypeError(f"{function}() got an unexpected keyword argument {name!r}")
+    return replace(made, **words)
+
+
+def check_formulation(backend: str, formulation: str | None) -> str | None:
+    """Return a model of a backend by its name; None, its first, passes."""
+    if formulation is None:
+        return None
+    return one_of(formulation, get_backend(backend).capabilities.formulations, f"formulation of {backend}")
+
+
 def check_effort(gap: float, time_limit: float | None, threads: int | None) -> None:
     """Raise `BadInput` for a gap outside [0, 1), a limit that is no positive number of seconds, or no thread."""
     if not 0.0 <= gap < 1.0:
@@ -271,7 +312,13 @@ def check_effort(gap: float, time_limit: float | None, threads: int | None) -> N
     check_whole("threads", threads, 1, MOST_THREADS)
 
 
-def check_whole(field: str, value: int | None, least: int, most: int = 10**18) -> None:
+def check_limits(limits: Limits) -> None:
+    """Raise `BadInput` for limits of one MIO out of range; infinite seconds and nodes are none."""
+    check_effort(limits.gap, None if limits.seconds == math.inf else limits.seconds, limits.threads)
+    check_whole("node_limit", None if limits.nodes == math.inf else limits.nodes, 1)
+
+
+def check_whole(field: str, value: float | None, least: int, most: int = 10**18) -> None:
     """Raise `BadInput` for what is no whole number in a range; None, the option left out, passes."""
     if value is None:
         return

@@ -29,7 +29,7 @@ def made(n: int, p: int, seed: int = 0, offset: float = 0.0) -> Dataset:
 @pytest.fixture
 def held(monkeypatch: pytest.MonkeyPatch) -> threading.Event:
     """Searches that hang in their first step, as in a long call of somebody's library, until the event is set."""
-    from sparsecv_mio.fits.best_subsets import Subsets
+    from sparsecv_mio.fits.best_subsets import PathSearch
     from sparsecv_mio.search.methods.algorithm1 import OneByOne
     from sparsecv_mio.search.methods.joint import JointSearch
     from sparsecv_mio.search.methods.rounds import CrossValidation
@@ -38,7 +38,7 @@ def held(monkeypatch: pytest.MonkeyPatch) -> threading.Event:
     release = threading.Event()
     for kind in (CrossValidation, OneByOne, JointSearch, SaddleRun):
         monkeypatch.setattr(kind, "begin", lambda self: release.wait(60.0))
-    monkeypatch.setattr(Subsets, "_rounds", lambda self, problem: release.wait(60.0))
+    monkeypatch.setattr(PathSearch, "_rounds", lambda self, known, problem: release.wait(60.0))
     return release
 
 

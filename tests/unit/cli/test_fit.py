@@ -86,8 +86,8 @@ def test_threads_are_taken_or_said_to_be_ignored(backend: str, capsys: pytest.Ca
 @pytest.mark.parametrize(
     ("args", "code", "message"),
     [
-        (["--backend", "cplex"], 2, "there is no backend 'cplex'"),
-        (["--backend", "scip", "--formulation", "benders"], 2, "backend scip has no formulation 'benders'"),
+        (["--backend", "cplex"], 2, "backend: unknown word 'cplex'"),
+        (["--backend", "scip", "--formulation", "benders"], 2, "formulation of scip: unknown word 'benders'"),
         (["--backend", "native", "--force-in", "age"], 2, "does not take: force"),
         (["--backend", "highs", "--force-in", "nose"], 2, "there is no feature 'nose'"),
         (["--backend", "highs", "--force-in", "age", "--force-out", "age"], 2, "no support of at most 3 features"),
@@ -98,7 +98,10 @@ def test_threads_are_taken_or_said_to_be_ignored(backend: str, capsys: pytest.Ca
         (["--box", "age:1"], 2, "is not FEATURE:LO:HI"),
         (["--box", "age:2:1"], 2, "is reversed"),
         (["--at-most", "age"], 2, "is not K:A,B"),
-        (["--node-limit", "0"], 2, "--node-limit"),
+        (["--node-limit", "0"], 2, "node-limit: 0 is out of range"),
+        (["--gap", "1"], 2, "gap: 1 is out of range"),
+        (["--time-limit", "0"], 2, "time-limit: 0 is out of range"),
+        (["--threads", "0"], 2, "threads: 0 is out of range"),
         (["--start", "nose"], 2, "there is no feature 'nose'"),
     ],
 )

@@ -1,0 +1,176 @@
+"""What is asked of fits on all rows, checked once for the command line and Python alike."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, TypedDict, Unpack
+
+from sparsecv_mio.data.standard import StandardData
+from sparsecv_mio.formulation.backends import BACKENDS
+from sparsecv_mio.formulation.constraints import SideConstraints, side_constraints
+from sparsecv_mio.formulation.outcome import Limits
+from sparsecv_mio.search.options import NATIVE, check_effort, check_formulation, check_limits
+from sparsecv_mio.words import Intercept, Scale, one_of, word_of
+
+
+@dataclass(frozen=True)
+class SideOptions:
+    """Side constraints by feature names, coefficients in the units of the file.
+
+    Attributes
+    ----------
+    force_in, force_out : sequence of str
+        Features in every, or in no, support.
+    together : sequence of sequences of str
+        Features that are chosen all or none.
+    at_most : sequence of (int, sequence of str)
+        `(k, features)`: at most k of these.
+    box : mapping of str to (float, float)
+        Bounds of a feature's coefficient, where the feature is chosen; infinite for an open side.
+    """
+
+    force_in: Sequence[str] = ()
+    force_out: Sequence[str] = ()
+    together: Sequence[Sequence[str]] = ()
+    at_most: Sequence[tuple[int, Sequence[str]]] = ()
+    box: Mapping[str, tuple[float, float]] = field(default_factory=dict)
+
+    def on(self, data: StandardData) -> SideConstraints:
+        """Return the constraints in standard coordinates."""
+        return side_constraints(
+            data,
+            force_in=self.force_in,
+            force_out=self.force_out,
+            together=self.together,
+            at_most=self.at_most,
+            box=self.box,
+        )
+
+
+class FitWords(TypedDict, total=False):
+    """The fields of `FitOptions` as they may be given: words as text in any letters."""
+
+    backend: str
+    formulation: str | None
+    scale: str
+    intercept: str
+    limits: Limits | None
+    side: SideOptions | None
+    start: Sequence[str] | None
+
+
+@dataclass(frozen=True)
+class FitOptions:
+    """How one MIO on all rows is solved; checked when made, and never changed.
+
+    Attributes
+    ----------
+    backend : str
+        Who solves it, see `sparsecv backends`.
+    formulation : str, optional
+        Which of the backend's models; its first by default.
+    scale : {"length", "variance", "none"}
+        What the penalty measures.
+    intercept : {"fold", "global", "none"}
+        Where the intercept lives; on all rows `fold` and `global` are the same.
+    limits : Limits, optional
+        Gap, seconds, nodes, threads, log; a gap of 1e-7 and one thread by default.
+    side : SideOptions, optional
+        Side constraints.
+    start : sequence of str, optional
+        Names of a support to start from.
+
+    Raises
+    ------
+    BadInput
+        For a value out of range or an unknown word.
+
+    Examples
+    --------
+    >>> FitOptions.of(backend="HIGHS").backend
+    'highs'
+    """
+
+    backend: str = NATIVE
+    formulation: str | None = None
+    scale: Scale = Scale.LENGTH
+    intercept: Intercept = Intercept.FOLD
+    limits: Limits | None = None
+    side: SideOptions | None = None
+    start: Sequence[str] | None = None
+
+    @classmethod
+    def of(cls, **words: Unpack[FitWords]) -> FitOptions:
+        """Make options of words as text."""
+        given: dict[str, Any] = dict(words)
+        return cls(**given)
+
+    def __post_init__(self) -> None:
+        backend = one_of(self.backend, BACKENDS, "backend")
+        settled = {
+            "backend": backend,
+            "formulation": check_formulation(backend, self.formulation),
+            "scale": word_of(Scale, self.scale, "scale"),
+            "intercept": word_of(Intercept, self.intercept, "intercept"),
+        }
+        for name, value in settled.items():
+            object.__setattr__(self, name, value)
+        if self.limits is not None:
+            check_limits(self.limits)
+
+
+class PathWords(TypedDict, total=False):
+    """The fields of `PathOptions` as they may be given: words as text in any letters."""
+
+    scale: str
+    intercept: str
+    gap: float
+    time_limit: float | None
+    threads: int | None
+
+
+@dataclass(frozen=True)
+class PathOptions:
+    """How the best subsets of every size are found; checked when made, and never changed.
+
+    Attributes
+    ----------
+    scale : {"length", "variance", "none"}
+        What the penalty measures.
+    intercept : {"fold", "global", "none"}
+        Where the intercept lives; on all rows `fold` and `global` are the same.
+    gap : float
+        Relative gap at which a fit counts as proved.
+    time_limit : float, optional
+        Seconds; what is known by then is returned with valid bounds, a second later at most.
+    threads : int, optional
+        Stored in the record; the trees of a path take one thread.
+
+    Raises
+    ------
+    BadInput
+        For a value out of range or an unknown word.
+
+    Examples
+    --------
+    >>> PathOptions.of(scale="variance").gap
+    1e-07
+    """
+
+    scale: Scale = Scale.LENGTH
+    intercept: Intercept = Intercept.FOLD
+    gap: float = 1e-7
+    time_limit: float | None = None
+    threads: int | None = None
+
+    @classmethod
+    def of(cls, **words: Unpack[PathWords]) -> PathOptions:
+        """Make options of words as text."""
+        given: dict[str, Any] = dict(words)
+        return cls(**given)
+
+    def __post_init__(self) -> None:
+        check_effort(self.gap, self.time_limit, self.threads)
+        object.__setattr__(self, "scale", word_of(Scale, self.scale, "scale"))
+        object.__setattr__(self, "intercept", word_of(Intercept, self.intercept, "intercept"))

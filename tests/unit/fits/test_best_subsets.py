@@ -1,0 +1,71 @@
+"""Best subsets of every size on all rows, from Python."""
+
+from __future__ import annotations
+
+import threading
+from itertools import combinations
+
+import numpy as np
+import pytest
+
+from sparsecv_mio.data.dataset import Dataset
+from sparsecv_mio.errors import BadInput, OutOfTime
+from sparsecv_mio.fits.best_subsets import PathSearch, best_subsets
+from sparsecv_mio.fits.options import PathOptions
+from sparsecv_mio.problem.objective import fit
+from sparsecv_mio.search.observers.progress import Progress
+from sparsecv_mio.search.options import Grid
+from sparsecv_mio.search.state.deadline import Deadline
+
+
+def made(seed: int, n: int = 20) -> Dataset:
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, 5))
+    return Dataset.from_arrays(X, X[:, 0] - X[:, 4] + rng.normal(size=n))
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_every_row_is_the_least_of_all_subsets(seed: int) -> None:
+    data, how = made(seed), {"scale": ("length", "none")[seed % 2], "intercept": ("fold", "global", "none")[seed % 3]}
+    record = best_subsets(data, gammas=[1.0, 0.1], taus=[3, 0, 1], **how)  # type: ignore[arg-type]
+    assert [(row.gamma, row.tau) for row in record.path] == [(g, t) for g in (0.1, 1.0) for t in (0, 1, 3)]
+    assert record.status == "proved" and record.request.gap == 1e-7
+    for row in record.path:
+        supports = [S for size in range(row.tau + 1) for S in combinations(range(5), size)]
+        least = min(fit(data.X, data.y, list(S), row.gamma, **how).objective for S in supports)  # type: ignore[arg-type]
+        assert row.proved and row.objective == pytest.approx(least, rel=1e-9)
+        assert row.lower <= least * (1 + 1e-12) and row.upper >= least * (1 - 1e-12)
+
+
+def test_keywords_go_before_options() -> None:
+    base = PathOptions.of(gap=0.5, threads=1)
+    record = best_subsets(made(0), gammas=[1.0], taus=[1], options=base, gap=0.25, scale="none")
+    assert (record.request.gap, record.request.threads, record.data.scale) == (0.25, 1, "none")
+    with pytest.raises(TypeError, match=r"best_subsets\(\) got an unexpected keyword argument 'method'"):
+        best_subsets(made(0), gammas=[1.0], taus=[1], method="rounds")  # type: ignore[call-arg]
+    with pytest.raises(BadInput, match="^gap: "):
+        best_subsets(made(0), gammas=[1.0], taus=[1], gap=1.0)
+    with pytest.raises(BadInput, match="tau 6"):
+        best_subsets(made(0), gammas=[1.0], taus=[6])
+
+
+def test_progress_counts_every_pair() -> None:
+    seen: list[Progress] = []
+    best_subsets(made(0), gammas=[0.1, 1.0], taus=[1, 2], progress=seen.append)
+    assert seen[-1].done == seen[-1].total == 4
+
+
+def test_a_stop_before_the_start_leaves_an_answer() -> None:
+    stop = threading.Event()
+    stop.set()
+    record = best_subsets(made(0), gammas=[0.1, 1.0], taus=[1, 2], stop=stop)
+    assert record.status in ("interrupted", "proved") and len(record.path) == 4
+    assert all(row.lower <= row.objective <= row.upper for row in record.path)
+
+
+def test_there_is_no_answer_before_the_data() -> None:
+    data = made(0)
+    search = PathSearch(data, Grid.of([1.0], [1], data.p), PathOptions(), Deadline(None, None), None)
+    search.prepare(0.0)
+    with pytest.raises(OutOfTime, match="still being prepared"):
+        search.record()

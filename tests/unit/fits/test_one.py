@@ -1,0 +1,65 @@
+"""One best subset on all rows, from Python."""
+
+from __future__ import annotations
+
+from itertools import combinations
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from sparsecv_mio.data.dataset import Dataset
+from sparsecv_mio.errors import BadInput
+from sparsecv_mio.fits.one import export_one, fit_one
+from sparsecv_mio.fits.options import FitOptions, SideOptions
+from sparsecv_mio.formulation.outcome import Limits
+from sparsecv_mio.problem.objective import fit
+
+
+def made(seed: int) -> Dataset:
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(20, 5))
+    return Dataset.from_arrays(X, X[:, 0] - X[:, 4] + rng.normal(size=20))
+
+
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("scale", ["length", "variance", "none"])
+def test_the_answer_is_the_least_of_all_subsets(seed: int, scale: str) -> None:
+    data, intercept = made(seed), ("fold", "global", "none")[seed % 3]
+    found = fit_one(data, tau=2, gamma=0.3, scale=scale, intercept=intercept)
+    supports = [S for size in range(3) for S in combinations(range(5), size)]
+    values = {S: fit(data.X, data.y, list(S), 0.3, scale=scale, intercept=intercept).objective for S in supports}
+    best = min(values, key=lambda S: values[S])
+    assert found.support == tuple(data.names[j] for j in best) and found.status == "proved"
+    assert found.objective == pytest.approx(values[best], rel=1e-9)
+    assert found.lower <= values[best] * (1 + 1e-12) and found.upper >= values[best] * (1 - 1e-12)
+
+
+def test_keywords_go_before_options() -> None:
+    base = FitOptions.of(scale="none", side=SideOptions(force_out=("x0",)), backend="highs")
+    ours = fit_one(made(0), tau=2, gamma=0.3, options=base, scale="length")
+    same = fit_one(made(0), tau=2, gamma=0.3, scale="length", side=SideOptions(force_out=("x0",)), backend="highs")
+    assert "x0" not in ours.support and ours.data.scale == "length" and ours.backend == "highs"
+    assert (ours.support, ours.objective) == (same.support, same.objective)
+    with pytest.raises(TypeError, match=r"fit_one\(\) got an unexpected keyword argument 'scal'"):
+        fit_one(made(0), tau=2, gamma=0.3, scal="none")  # type: ignore[call-arg]
+
+
+def test_a_start_and_limits_are_taken() -> None:
+    found = fit_one(made(1), tau=2, gamma=0.3, start=["x0", "x4"], limits=Limits(gap=0.5, threads=2))
+    assert found.requested_gap == 0.5 and found.warnings == ("backend native uses one thread, not 2",)
+    with pytest.raises(BadInput, match="no feature 'nose'"):
+        fit_one(made(1), tau=2, gamma=0.3, start=["nose"])
+
+
+@pytest.mark.parametrize("pair", [(-1, 0.3), (6, 0.3), (2, 0.0), (2, float("nan")), (2, float("inf"))])
+def test_a_pair_out_of_range(pair: tuple[int, float], tmp_path: Path) -> None:
+    with pytest.raises(BadInput, match="is out of range"):
+        fit_one(made(0), tau=pair[0], gamma=pair[1])
+    with pytest.raises(BadInput, match="is out of range"):
+        export_one(made(0), str(tmp_path / "model.lp"), tau=pair[0], gamma=pair[1])
+
+
+def test_side_constraints_that_exclude_every_support() -> None:
+    with pytest.raises(BadInput, match="no support of at most 1 features"):
+        fit_one(made(0), tau=1, gamma=0.3, backend="highs", side=SideOptions(force_in=("x0", "x1")))
