@@ -304,7 +304,22 @@ def check_formulation(backend: str, formulation: str | None) -> str | None:
 
 
 def check_effort(gap: float, time_limit: float | None, threads: int | None) -> None:
-    """Raise `BadInput` for a gap outside [0, 1), a limit that is no positive number of seconds, or no thread."""
+    """Check how long a run may take.
+
+    Parameters
+    ----------
+    gap : float
+        Relative gap, in [0, 1).
+    time_limit : float or None
+        Seconds, positive and finite.
+    threads : int or None
+        1 to 4096.
+
+    Raises
+    ------
+    BadInput
+        The message names the option.
+    """
     if not 0.0 <= gap < 1.0:
         raise BadInput(f"gap: {gap:g} is out of range, a relative gap is at least 0 and below 1")
     if time_limit is not None and not 0.0 < time_limit < math.inf:
@@ -319,7 +334,22 @@ def check_limits(limits: Limits) -> None:
 
 
 def check_whole(field: str, value: float | None, least: int, most: int = 10**18) -> None:
-    """Raise `BadInput` for what is no whole number in a range; None, the option left out, passes."""
+    """Check a whole number.
+
+    Parameters
+    ----------
+    field : str
+        Name of the option.
+    value : float or None
+        None, the option left out, passes.
+    least, most : int
+        The range, both ends included.
+
+    Raises
+    ------
+    BadInput
+        The message names the option.
+    """
     if value is None:
         return
     if not least <= value <= most or value != int(value):

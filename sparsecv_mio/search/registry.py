@@ -1,4 +1,4 @@
-"""Methods by the word that names them, and the one that is taken where none is named."""
+"""The class behind every method that solves cells one by one, and the method that is taken where none is named."""
 
 from __future__ import annotations
 
@@ -20,12 +20,24 @@ MANY_FOLDS = 10_000  # beyond, what `joint` keeps of every gamma takes too much 
 
 
 def method_for(options: SearchOptions, gammas: int, columns: int, folds: int) -> Method:
-    """The method that is asked for, or what `auto` means.
+    """Return the method that is asked for, or what `auto` means.
 
     `auto` is `joint` for several gammas or another solver than the native one, `rounds` where all cells are asked for:
     a gap of 0 decides every cell, the one-standard-error rule looks at every pair, an engine is a choice within
     `rounds`; beyond `MOST_COLUMNS` columns lists on all rows help little, and beyond `MANY_FOLDS` folds what is kept of
     every gamma is too much.
+
+    Parameters
+    ----------
+    options : SearchOptions
+        What is asked for.
+    gammas, columns, folds : int
+        How many there are; columns that vary.
+
+    Returns
+    -------
+    Method
+        Any but `auto`.
 
     Examples
     --------
