@@ -267,8 +267,9 @@ def _solve(rng: np.random.Generator, n: int, p: int) -> list[str]:
         words += ["--refine"]
     if method != "bounds" and not saddle and not folds[1].startswith("holdout") and rng.random() < 0.3:
         words += ["--one-se"]
-    if rng.random() < 0.5:
-        words += ["--oracles", str(rng.choice(ORACLES))]
+    named = str(rng.choice(ORACLES)) if rng.random() < 0.5 else None
+    if named is not None and (named == "none" or not saddle):
+        words += ["--oracles", named]
     return words + folds
 
 

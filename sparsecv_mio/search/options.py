@@ -79,15 +79,15 @@ class Rule:
         The rule holds where this option is given, that is, differs from its default.
     other : str
         Another option.
-    words : tuple
-        What the other option may be then; None where it may not be given.
+    words : tuple of str
+        What the other option may be then.
     why : str
         The reason, for the message and for docs/cli.md.
     """
 
     option: str
     other: str
-    words: tuple[str | None, ...]
+    words: tuple[str, ...]
     why: str
 
     def goes_with(self) -> str:
@@ -98,15 +98,13 @@ class Rule:
         >>> RULES[0].goes_with()
         'goes with method auto, joint, algorithm1 or grid'
         """
-        if self.words == (None,):
-            return f"goes without {shown(self.other)}"
-        *most, last = (str(word) for word in self.words)
+        *most, last = self.words
         before = f"{', '.join(most)} or " if most else ""
         return f"goes with {shown(self.other)} {before}{last}"
 
 
 RULES = (
-    Rule("backend", "method", (Method.AUTO, *COUNT_MIOS), "the others solve no MIO one by one"),
+    Rule("backend", "method", (Method.AUTO, *COUNT_MIOS), "the other methods are the native engine's"),
     Rule("formulation", "backend", VENDORS, "the native one has a single model"),
     Rule("engine", "method", (Method.AUTO, Method.ROUNDS), "an engine is how rounds shares work between folds"),
     Rule("engine", "backend", (NATIVE,), "the engines are native"),
@@ -114,7 +112,6 @@ RULES = (
     Rule("tau_step", "method", (Method.DESCENT,), "no other takes tau steps"),
     Rule("refine", "method", (Method.AUTO, Method.ROUNDS, *COUNT_MIOS),
          "descent moves gamma itself, bounds solves no MIO"),
-    Rule("refine", "mio_budget", (None,), "a budget does not count the MIOs of other gammas"),
     Rule("one_se", "method", tuple(word for word in Method if word is not Method.BOUNDS), "bounds decides no pair"),
     Rule("one_se", "tau_step", (TauStep.AUTO, TauStep.MIO), "the saddle point certifies no CV error"),
     Rule("oracles", "tau_step", (TauStep.AUTO, TauStep.MIO), "the saddle point asks no oracle"),
@@ -173,8 +170,8 @@ class SearchOptions:
     mio_budget : int, optional
         Most MIOs that `joint`, `algorithm1` or `grid` may solve.
     refine : bool
-        Improve gamma around the reported pair too, by the native engine; stored under `refined`, the answer stays the
-        grid's.
+        Improve gamma around the reported pair too, by the native engine and beside any budget of MIOs; stored under
+        `refined`, the answer stays the grid's.
     tau_step : {"auto", "mio", "saddle"}
         Of a descent: every row certified, or estimated without MIOs (`auto`: beyond 500 columns); an estimate is never
         `proved`.
@@ -242,8 +239,7 @@ class SearchOptions:
         if value in (DEFAULTS[rule.option], ()) or other in rule.words:
             return
         named = "" if value is True else f" {','.join(value) if isinstance(value, tuple) else value}"
-        instead = "" if rule.words == (None,) else f", not {other}"
-        raise BadInput(f"{shown(rule.option)}{named}: {rule.goes_with()}{instead} ({rule.why})")
+        raise BadInput(f"{shown(rule.option)}{named}: {rule.goes_with()}, not {other} ({rule.why})")
 
     @property
     def workers(self) -> int:

@@ -190,7 +190,7 @@ def test_every_pair_is_refused_or_runs(pair: tuple[str, str]) -> None:
         ({"engine": "shared", "backend": "highs"}, "^engine shared: goes with backend native, not highs"),
         ({"backend": "scip", "method": "rounds"}, "^backend scip: goes with method .*, not rounds"),
         ({"mio_budget": 0}, "^mio-budget 0: goes with method joint, algorithm1 or grid, not auto"),
-        ({"mio_budget": 5, "method": "joint", "refine": True}, "^refine: goes without mio-budget"),
+        ({"refine": True, "method": "bounds"}, "^refine: goes with method .*, not bounds"),
         ({"formulation": "outer"}, "^formulation outer: goes with backend .*, not native"),
         ({"tau_step": "mio"}, "^tau-step mio: goes with method descent, not auto"),
         ({"one_se": True, "method": "bounds"}, "^one-se: goes with method .*, not bounds"),
