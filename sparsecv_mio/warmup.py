@@ -79,8 +79,8 @@ def oracles() -> None:
     labels = np.where(data.y > 0.0, 1.0, -1.0)
     for X in (data.X, csr_array(data.X)):
         train(make_problem(X, labels, Logistic(), Regularizer(0.01, 0.01)))
-    for randomized in (False, True):
-        tree_cv(LeastSquaresSgd(data.p, 0.1), data.X, data.y, make_folds("3", data), randomized=randomized)
+    for shuffle_seed in (None, 0):
+        tree_cv(LeastSquaresSgd(data.p, 0.1), data.X, data.y, make_folds("3", data), shuffle_seed=shuffle_seed)
 
 
 STEPS: dict[str, Callable[[], None]] = {

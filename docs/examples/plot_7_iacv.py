@@ -21,10 +21,10 @@ y = np.where(rng.random(n) < 1.0 / (1.0 + np.exp(-X @ truth)), 1.0, -1.0)
 erm = Erm(X, y, Logistic(), Ridge(), lam=1e-6 * n)
 
 # %%
-# `exact=True` runs the exact left-out fits too, to compare; it is not needed for the estimate. Two baselines: one
+# `"exact"` runs the exact left-out fits too, to compare; it is not needed for the estimate. Two baselines: one
 # Newton step from the iterate (`ns`), which is good once the solver has converged, and the full fit itself
 # (`baseline`), which has seen the row that it is scored on.
-report = run(erm, gd(default_step(erm)), 600, exact=True, methods=("iacv", "ns", "baseline"))
+report = run(erm, gd(default_step(erm)), 600, methods=("ns", "baseline", "exact"))
 numbers = report.summary()
 print(f"leave-one-out loss, estimated {numbers['cv']:.6f}, exact {numbers['cv_exact']:.6f}")
 print(f"least estimated loss at iteration {report.best}")

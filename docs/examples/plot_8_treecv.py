@@ -32,7 +32,7 @@ print(f"standard {plain.estimate:.10f}  {plain.updates:,} rows learned")
 label = np.sign(y)
 for k in (10, 100, n):
     folds = folds_from_labels(np.arange(n) * k // n)
-    found = tree_cv(PegasosLearner(p, lam=1e-4), X, label, folds, randomized=True, seed=1)
+    found = tree_cv(PegasosLearner(p, lam=1e-4), X, label, folds, shuffle_seed=1)
     print(f"k = {k:5d}: {100 * found.estimate:.2f}% wrong, every row learned {found.updates / n:.1f} times")
 
 # %%

@@ -64,7 +64,7 @@ def one_by_one(X: FloatArray, y: FloatArray, steps: int, fits: int) -> float:
 
 def speed(options: argparse.Namespace) -> str:
     erm = problem(options.n, options.p, 0, Ridge())
-    report = run(erm, gd(0.5 / options.n), options.iterations, record=[options.iterations], exact=True)
+    report = run(erm, gd(0.5 / options.n), options.iterations, record=[options.iterations], methods=("exact",))
     assert report.seconds_exact is not None
     mine, together = float(report.seconds[-1]), float(report.seconds_exact[-1])
     alone = one_by_one(erm.X, erm.y, options.iterations, options.alone)
@@ -78,7 +78,7 @@ def speed(options: argparse.Namespace) -> str:
 
 def converged(n: int, p: int, steps: int, seed: int) -> float:
     erm = problem(n, p, seed, Ridge())
-    report = run(erm, gd(0.5 / n), steps, record=[steps], exact=True)
+    report = run(erm, gd(0.5 / n), steps, record=[steps], methods=("exact",))
     error = report.traces["iacv"].err_approx
     assert error is not None
     return float(error[-1])

@@ -36,6 +36,7 @@ from sparsecv_mio.oracles.glru import (
     Fit,
     Logistic,
     Regularizer,
+    StepwiseOptions,
     change_columns,
     change_rows,
     leave_one_out_bounds,
@@ -235,7 +236,7 @@ def first_elimination(X: FloatArray, y: FloatArray, lam: float, samples: int) ->
     order = np.random.default_rng(6).permutation(len(y))
     test, rows = order[: len(y) // 10], order[len(y) // 10 :]
     problem = make_problem(X[rows], y[rows], Logistic(), Regularizer(lam))
-    found = stepwise(problem, X[test], y[test], tol=TOL, max_steps=1)
+    found = stepwise(problem, X[test], y[test], StepwiseOptions(tol=TOL, max_steps=1))
     d, fit = X.shape[1], train(problem, tol=TOL)
     spent = []
     for j in np.random.default_rng(7).choice(d, size=min(samples, d), replace=False).tolist():

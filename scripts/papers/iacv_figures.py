@@ -82,7 +82,7 @@ class Runs:
                 erm = Erm(X, y, Logistic(), penalty, 1e-6 * setting.n)
                 grid = log_spaced(setting.iterations, RECORDED)
                 found.append(
-                    run(erm, setting.solver(seed), setting.iterations, record=grid, exact=True, methods=METHODS)
+                    run(erm, setting.solver(seed), setting.iterations, record=grid, methods=(*METHODS, "exact"))
                 )
                 print(f"{setting.title}: repeat {seed + 1} of {self.repeats}", file=sys.stderr, flush=True)
             self.done[setting] = found

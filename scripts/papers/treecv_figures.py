@@ -116,7 +116,7 @@ def plan(n: int, k: int) -> FoldPlan:
 
 
 def run(cv: Callable[..., CvResult], task: Task, k: int, randomized: bool, seed: int = 0) -> CvResult:
-    return cv(task.learner(), task.X, task.y, plan(task.n, k), randomized=randomized, seed=seed)
+    return cv(task.learner(), task.X, task.y, plan(task.n, k), shuffle_seed=seed if randomized else None)
 
 
 def figure(tasks: list[Task], loo_standard: int, path: Path) -> str:

@@ -174,7 +174,7 @@ def stepwise(
     if seed is not None and validation is not None and not quiet:
         tell(f"note: --seed {seed} changes nothing: --validation names the validation rows")
     with session.interruptible() as stop:
-        from sparsecv_mio.oracles.glru import make_problem
+        from sparsecv_mio.oracles.glru import StepwiseOptions, make_problem
         from sparsecv_mio.oracles.glru import stepwise as select
         from sparsecv_mio.report.figures import check_plot
         from sparsecv_mio.report.glru_plots import plot_stepwise
@@ -187,10 +187,8 @@ def stepwise(
         problem = make_problem(X, y, *_model(loss, width, penalty, lam, l1, intercept))
         session.raise_if_interrupted(stop)
         with oracles.counting_bar(quiet, "candidates") as progress:
-            found = select(
-                problem, V, v, direction=direction, tol=tol, bounds=not naive, ties=ties, max_steps=steps,  # type: ignore[arg-type]
-                progress=progress, stop=stop,
-            )  # fmt: skip
+            asked = StepwiseOptions(direction, tol, not naive, ties, steps)  # type: ignore[arg-type]
+            found = select(problem, V, v, asked, progress=progress, stop=stop)
         interrupted = stop.is_set()
     chosen = {
         "loss": loss, "width": width, "penalty": penalty, "lam": lam, "l1": l1, "direction": direction,

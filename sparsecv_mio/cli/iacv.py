@@ -111,7 +111,7 @@ def iacv(
         session.raise_if_interrupted(stop)
         with oracles.counting_bar(quiet, "steps") as progress:
             report = run(
-                erm, method, iterations, exact=exact, methods=METHODS if baselines else ("iacv",),
+                erm, method, iterations, methods=(*(METHODS if baselines else ()), *(("exact",) if exact else ())),
                 early_stop=None if early_stop is None else EarlyStop(early_stop), progress=progress, stop=stop,
             )  # fmt: skip
         interrupted = stop.is_set()

@@ -76,23 +76,23 @@ def treecv(
 
     dataset = session.read_data(data, target, features, drop, fold_columns(folds))
     plan = session.make_plan(folds, dataset, seed, quiet or randomized)
-    seed = seed or 0
+    shuffle_seed = (seed or 0) if randomized else None
     task = make_task(dataset, learner, lam=lam, step=step, scale=scale, intercept=intercept)
     with oracles.counting_bar(quiet, "folds") as progress:
         tree = tree_cv(
             task.learner, task.X, task.y, plan,
-            randomized=randomized, seed=seed, strategy=strategy, jobs=jobs, progress=progress,
+            shuffle_seed=shuffle_seed, strategy=strategy, jobs=jobs, progress=progress,
         )  # fmt: skip
     plain = None
     if standard:
         with oracles.counting_bar(quiet, "trainings") as progress:
-            plain = standard_cv(task.learner, task.X, task.y, plan, randomized=randomized, seed=seed, progress=progress)
+            plain = standard_cv(task.learner, task.X, task.y, plan, shuffle_seed=shuffle_seed, progress=progress)
     numbers: dict[str, Any] = {
         "command": "treecv",
         "data": oracles.describe(dataset),
         "options": {
             "learner": learner, "lam": lam, "step": step, "folds": folds, "k": plan.k, "folds_digest": plan.digest,
-            "seed": seed, "randomized": randomized, "strategy": strategy, "jobs": jobs, "scale": scale,
+            "seed": seed or 0, "randomized": randomized, "strategy": strategy, "jobs": jobs, "scale": scale,
             "intercept": intercept,
         },
         "loss": task.loss,

@@ -17,7 +17,7 @@ from sparsecv_mio.oracles.glru import (
 )
 from sparsecv_mio.oracles.glru.candidates import View, candidate_errors
 from sparsecv_mio.oracles.glru.problem import Design, Problem
-from sparsecv_mio.oracles.glru.stepwise import Direction, stepwise
+from sparsecv_mio.oracles.glru.stepwise import Direction, StepwiseOptions, stepwise
 
 LOSSES = (Logistic(), SquaredHinge(), SmoothedHinge(0.8), Huber(0.5))
 REGULARIZERS = (Regularizer(0.3), Regularizer(0.1, 0.03), Regularizer(0.2, intercept=True))
@@ -65,11 +65,11 @@ def test_stepwise_equals_naive(loss: Loss, regularizer: Regularizer, direction: 
     for seed in (1, 2):
         X, y, V, v = data(seed)
         problem = make_problem(X, y, loss, regularizer)
-        fast = stepwise(problem, V, v, direction=direction, ties="first", tol=1e-12)
-        slow = stepwise(problem, V, v, direction=direction, bounds=False, tol=1e-12)
+        fast = stepwise(problem, V, v, StepwiseOptions(direction, 1e-12, ties="first"))
+        slow = stepwise(problem, V, v, StepwiseOptions(direction, 1e-12, bounds=False))
         assert fast.selected.tolist() == slow.selected.tolist()
         assert fast.errors == slow.errors == true_errors(problem, fast.selected, V, v) or fast.selected.size == 0
         assert [s.errors for s in fast.steps] == [s.errors for s in slow.steps]
         assert fast.trainings <= slow.trainings == slow.candidates
-        loose = stepwise(problem, V, v, direction=direction, tol=1e-12)
+        loose = stepwise(problem, V, v, StepwiseOptions(direction, 1e-12))
         assert loose.steps[0].errors == fast.steps[0].errors and loose.trainings <= loose.candidates

@@ -15,7 +15,7 @@ from sparsecv_mio.oracles.glru.newton import NewtonOracle
 from sparsecv_mio.oracles.glru.problem import Design, Problem, make_problem
 from sparsecv_mio.oracles.glru.region import Region
 from sparsecv_mio.oracles.glru.regularizers import Regularizer, make_regularizer
-from sparsecv_mio.oracles.glru.stepwise import StepwiseResult, stepwise
+from sparsecv_mio.oracles.glru.stepwise import StepwiseOptions, StepwiseResult, stepwise
 from sparsecv_mio.oracles.glru.training import HessianFactor, train
 
 __all__ = [
@@ -35,6 +35,7 @@ __all__ = [
     "SmoothedHinge",
     "Squared",
     "SquaredHinge",
+    "StepwiseOptions",
     "StepwiseResult",
     "assess",
     "change_columns",

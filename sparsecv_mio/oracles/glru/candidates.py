@@ -8,12 +8,12 @@ import numpy as np
 
 from sparsecv_mio.data.dataset import FloatArray, IntArray
 from sparsecv_mio.oracles.glru.fit import EPS, Fit
-from sparsecv_mio.oracles.glru.gap import change_columns, region_of, w_tilt
+from sparsecv_mio.oracles.glru.gap import change_columns, primal_distance, region_of
 from sparsecv_mio.oracles.glru.intervals import ROUNDING, prediction_intervals
 from sparsecv_mio.oracles.glru.problem import Design, Problem
 
 COMPACT = 0.5
-"""Share of the columns below which a problem gets a matrix of its own: passes over columns that are out cost more."""
+"""Share of the columns below which the selected ones are copied: passes over all columns would cost more."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,8 +31,9 @@ class View:
     Attributes
     ----------
     problem : Problem
+        On the selected columns.
     positions : (m,) int array
-        Where the problem's matrix has its columns in the wider one.
+        Position in the wider matrix of each column of the problem's matrix.
     """
 
     problem: Problem
@@ -55,25 +56,56 @@ class View:
         return cls(Problem(design, whole.y, whole.loss, regularizer, whole.row_mask), inside)
 
     def narrow(self, wide: FloatArray) -> FloatArray:
-        """Coefficients of the wider matrix's columns, for the problem's."""
+        """Return the entries of a vector over the wider matrix's columns that belong to the problem's."""
         return wide[self.positions]
 
     def widen(self, w: FloatArray, d: int) -> FloatArray:
-        """Coefficients of the problem's columns, for the wider matrix's d."""
+        """Return a vector over the wider matrix's d columns: the given entries, zero elsewhere."""
         wide = np.zeros(d)
         wide[self.positions] = w
         return wide
 
 
 def count_errors(lower: FloatArray, upper: FloatArray, y: FloatArray) -> tuple[int, int]:
-    """Least and largest number of `sign(t_i) != y_i` over `lower_i <= t_i <= upper_i`; zero is an error."""
+    """Return the least and largest number of errors `sign(t_i) != y_i` over `lower_i <= t_i <= upper_i`.
+
+    A prediction of zero is an error.
+
+    Parameters
+    ----------
+    lower, upper : (m,) arrays
+        Intervals of the predictions.
+    y : (m,) array
+        Labels -1 / +1.
+
+    Returns
+    -------
+    int, int
+    """
     wrong = np.where(y > 0.0, upper <= 0.0, lower >= 0.0)
     right = np.where(y > 0.0, lower > 0.0, upper < 0.0)
     return int(wrong.sum()), int(y.size - right.sum())
 
 
 def fit_errors(view: View, fit: Fit, validation: Design, y: FloatArray) -> tuple[int, int]:
-    """Bounds on the validation errors of the optimum of a fit's problem, from its own gap."""
+    """Return bounds on the validation errors of the optimum of a fit's problem, from its own gap.
+
+    Parameters
+    ----------
+    view : View
+        The present columns.
+    fit : Fit
+        On them.
+    validation : Design
+        Validation rows over all columns.
+    y : (m,) array
+        Their labels.
+
+    Returns
+    -------
+    int, int
+        Least and largest number of errors.
+    """
     X = _features(validation, view, view.problem)
     bracket = prediction_intervals(region_of(fit), X, "sharp" if fit.problem.regularizer.ridge > 0.0 else "best")
     return count_errors(bracket.lower, bracket.upper, y)
@@ -82,14 +114,16 @@ def fit_errors(view: View, fit: Fit, validation: Design, y: FloatArray) -> tuple
 def candidate_errors(
     whole: Problem, view: View, fit: Fit, validation: Design, y: FloatArray, candidates: IntArray, adding: bool
 ) -> ErrorRange:
-    """Bounds on the validation errors once each candidate column alone is removed, or added.
+    """Return bounds on the validation errors after each candidate column alone is removed, or added.
 
     Parameters
     ----------
     whole : Problem
         On every column.
-    view, fit : View, Fit
-        The present columns and the fit on them.
+    view : View
+        The present columns.
+    fit : Fit
+        On them.
     validation : Design
         Validation rows over the columns of `whole`.
     y : (m,) array
@@ -97,6 +131,7 @@ def candidate_errors(
     candidates : (k,) int array
         Columns of `whole`: present ones to remove, or absent ones to add.
     adding : bool
+        Add the candidates, else remove them.
 
     Returns
     -------
@@ -126,23 +161,23 @@ def _block(
     w, v = view.widen(fit.w, whole.design.d), view.widen(fit.center, whole.design.d)
     middle = 0.5 * (w + v)
     norm_sq = np.square(_features(validation, view, problem)).sum(axis=1)
-    tilt_sq, residual = w_tilt(regularizer, fit.w, fit.score) ** 2, float(fit.column_residual.sum())
+    distance_sq, residual = primal_distance(regularizer, fit.w, fit.score) ** 2, float(fit.column_residual.sum())
     if adding:
         move = regularizer.minimizer(fit.alpha @ X / n)
         shift, norms = move, norm_sq[:, None] + np.square(V)
-        tilt_left, residual_left = np.full(J.size, tilt_sq), np.full(J.size, residual)
+        distance_left, residual_left = np.full(J.size, distance_sq), np.full(J.size, residual)
     else:
         move, shift = -w[J], -middle[J]
         norms = np.maximum(norm_sq[:, None] - np.square(V), 0.0) + 8.0 * EPS * norm_sq[:, None]
         own = view.widen(fit.column_residual, whole.design.d)[J]
-        tilt_left = np.maximum(tilt_sq - np.square(w[J] - v[J]), 0.0)
+        distance_left = np.maximum(distance_sq - np.square(w[J] - v[J]), 0.0)
         residual_left = np.maximum(residual - own, 0.0)
     t, y, alpha = fit.t[:, None] + X * move, problem.y[:, None], fit.alpha[:, None]
-    rows, tilts = loss.residual(t, alpha, y), np.square(alpha + loss.derivative(t, y))
+    rows, off_sq = loss.residual(t, alpha, y), np.square(alpha + loss.derivative(t, y))
     if problem.row_mask is not None:
-        rows[~problem.row_mask], tilts[~problem.row_mask] = 0.0, 0.0
+        rows[~problem.row_mask], off_sq[~problem.row_mask] = 0.0, 0.0
     gap = rows.sum(axis=0) / n + residual_left + 16.0 * EPS * (fit.primal + rows.sum(axis=0) / n)
-    less = 0.25 * regularizer.ridge * tilt_left + 0.25 * tilts.sum(axis=0) / (n * loss.smoothness)
+    less = 0.25 * regularizer.ridge * distance_left + 0.25 * off_sq.sum(axis=0) / (n * loss.smoothness)
     radius = np.sqrt(np.maximum(gap - (1.0 - 8.0 * EPS) * less, 0.0) / regularizer.ridge)
     center = validation.forward(middle)[:, None] + V * shift
     size = float(np.linalg.norm(w)) + np.abs(move)

@@ -1,4 +1,4 @@
-"""What changed between an old fit and a new problem, read on demand by the intervals that need it.
+"""The difference between an old fit and a new problem, computed when an interval needs it.
 
 Coordinates are those of the region: the columns of the problem, added ones after them, an intercept last.
 """
@@ -17,8 +17,8 @@ ANCHORS = 8
 
 
 @dataclass(frozen=True, eq=False)
-class Middle:
-    """Rows of the problem as an intercept sees them: their predictions and their distances to one common point.
+class CommonPoint:
+    """The rows of a problem relative to one common point z: their predictions and their distances to z.
 
     Attributes
     ----------
@@ -46,7 +46,7 @@ class Anchor:
 
 
 class Change(Protocol):
-    """The new problem's data, as far as intervals ask for it."""
+    """What the intervals of a region need to know of the new problem's data."""
 
     def column_sq(self) -> FloatArray:
         """Squared norms of the columns over the rows of the problem, rounded up."""
@@ -56,18 +56,18 @@ class Change(Protocol):
         """Least and largest `X_j' alpha` over the box of the loss's domain: (27g), (27j) of Remark 2."""
         ...
 
-    def middle(self) -> Middle:
-        """Return the rows as an intercept sees them."""
+    def common_point(self) -> CommonPoint:
+        """Return the rows relative to one common point."""
         ...
 
     def anchor(self) -> Anchor:
-        """Rows whose predictions their dual variables bound best."""
+        """Return the rows whose predictions are bounded best by their dual variables."""
         ...
 
 
 @dataclass(eq=False)
 class RowChange:
-    """Rows `gone` and rows `X_new` come; `columns` are the problem's positions in its matrix."""
+    """Rows `gone` are removed and rows `X_new` added; `columns` are the problem's positions in its matrix."""
 
     fit: Fit
     columns: Any
@@ -93,13 +93,13 @@ class RowChange:
         spread = 8.0 * EPS * (np.abs(self.fit.box[0]) + np.abs(self.fit.box[2]))[self.columns]
         return _box_ends(table, spread)
 
-    def middle(self) -> Middle:
+    def common_point(self) -> CommonPoint:
         fit, kept = self.fit, self._kept()
-        z = fit.middle if isinstance(self.columns, slice) else fit.middle[self.columns[:-1]]
+        z = fit.common_point if isinstance(self.columns, slice) else fit.common_point[self.columns[:-1]]
         far = np.square(self.X_new[:, :-1] - z).sum(axis=1) * (1.0 + 8.0 * EPS)
         distance = np.sqrt(np.concatenate([fit.distance_sq[kept], far]))
         t, y = np.concatenate([fit.t[kept], self.t_new]), np.concatenate([fit.problem.y[kept], self.y_new])
-        return Middle(z, t, y, distance)
+        return CommonPoint(z, t, y, distance)
 
     def anchor(self) -> Anchor:
         fit, problem = self.fit, self.fit.problem
@@ -118,7 +118,7 @@ class RowChange:
 
 @dataclass(eq=False)
 class ColumnChange:
-    """Columns `gone` go and `X_new` come; `kept` are the penalised ones that stay, `tail` the intercept or nothing."""
+    """Columns `gone` are removed, `X_new` added, `kept` (penalised) and `tail` (an intercept, if any) unchanged."""
 
     fit: Fit
     kept: IntArray
@@ -141,15 +141,15 @@ class ColumnChange:
         table = np.concatenate([old[:, self.kept], new, old[:, self.tail]], axis=1)
         return _box_ends(table, 8.0 * EPS * (np.abs(table[0]) + np.abs(table[2])))
 
-    def middle(self) -> Middle:
+    def common_point(self) -> CommonPoint:
         fit, rows = self.fit, self.fit.problem.rows
         weight = fit.problem.keep_rows(fit.problem.loss.curvature(fit.t, fit.problem.y))
         z_new = weight @ self.X_new / max(float(weight.sum()), np.finfo(float).tiny)
-        lost = np.square(self.X_gone - fit.middle[self.gone]).sum(axis=1)
+        lost = np.square(self.X_gone - fit.common_point[self.gone]).sum(axis=1)
         found = np.square(self.X_new - z_new).sum(axis=1)
         squares = np.maximum(fit.distance_sq - lost + found, 0.0) + 8.0 * EPS * (fit.distance_sq + found)
-        z = np.concatenate([fit.middle[self.kept], z_new])
-        return Middle(z, self.t[rows], fit.problem.y[rows], np.sqrt(squares[rows]))
+        z = np.concatenate([fit.common_point[self.kept], z_new])
+        return CommonPoint(z, self.t[rows], fit.problem.y[rows], np.sqrt(squares[rows]))
 
     def anchor(self) -> Anchor:
         fit, problem = self.fit, self.fit.problem
@@ -161,7 +161,19 @@ class ColumnChange:
 
 
 def without(index: IntArray, gone: IntArray, size: int) -> IntArray:
-    """Ascending positions below `size` that are in `index` and not in `gone`. O(size), without a sort."""
+    """Return the positions in `index` that are not in `gone`, in ascending order. O(size), without a sort.
+
+    Parameters
+    ----------
+    index, gone : int arrays
+        Positions below `size`.
+    size : int
+        Number of positions.
+
+    Returns
+    -------
+    int array
+    """
     mask = np.zeros(size, dtype=bool)
     mask[index] = True
     mask[gone] = False
@@ -169,7 +181,7 @@ def without(index: IntArray, gone: IntArray, size: int) -> IntArray:
 
 
 def _steepest(curvature: FloatArray) -> IntArray:
-    """Positions of the rows of largest curvature: there an interval of the dual variable says most about t."""
+    """Return the rows of largest curvature, where an interval of the dual variable bounds the prediction best."""
     count = min(ANCHORS, curvature.size)
     return np.argpartition(-curvature, count - 1)[:count]
 

@@ -1,10 +1,10 @@
-"""A primal and a dual point of one problem, the duality gap between them, and what later changes of the data need.
+"""A primal and a dual point of one problem, the duality gap between them, and sums that later changes reuse.
 
 The gap is computed as the sum of its Fenchel-Young residuals, all of them >= 0 (theory section 2, general form):
 
     P(w) - D(alpha) = (1/n) sum_i [l_i(t_i) + l_i*(-alpha_i) + alpha_i t_i] + sum_j [rho_j(w_j) + rho_j*(c_j) - w_j c_j]
 
-with `t = X w` and `c = X' alpha / n`: no two large numbers are subtracted, a gap of 1e-14 is as accurate as one of 1.
+with `t = X w` and `c = X' alpha / n`. No two large numbers are subtracted: a gap of 1e-14 is as accurate as one of 1.
 """
 
 from __future__ import annotations
@@ -19,18 +19,21 @@ from sparsecv_mio.data.dataset import FloatArray, IntArray, row_chunks
 from sparsecv_mio.oracles.glru.losses import Loss
 from sparsecv_mio.oracles.glru.problem import Problem
 
-RESIDUAL, TILT, RAY_SLOPE, RAY_CURVATURE, ALPHA_TILT, ALPHA_SQ = range(6)
+RESIDUAL, DISTANCE_SQ, RAY_SLOPE, RAY_CURVATURE, ALPHA_DISTANCE, ALPHA_SQ = range(6)
 """Columns of :func:`row_table`."""
 
 EPS = float(np.finfo(float).eps)
 
 
 def row_table(t: FloatArray, alpha: FloatArray, y: FloatArray, loss: Loss) -> FloatArray:
-    """Return what each row adds to the sums that change when rows come and go.
+    """Return what each row contributes to the sums that change when rows are added or removed.
 
     Parameters
     ----------
     t, alpha, y : (k,) arrays
+        Predictions, dual variables and responses of the rows.
+    loss : Loss
+        The loss of the problem.
 
     Returns
     -------
@@ -38,9 +41,9 @@ def row_table(t: FloatArray, alpha: FloatArray, y: FloatArray, loss: Loss) -> Fl
         Fenchel-Young residual; squared distance of alpha to `-l'(t)`; slope at s = 1 of the residual along
         `s alpha`; bound on that function's second derivative times s; `alpha (alpha + l'(t))`; `alpha^2`.
     """
-    tilt = alpha + loss.derivative(t, y)
+    off = alpha + loss.derivative(t, y)
     slope, curvature = loss.ray(alpha, y)
-    columns = (loss.residual(t, alpha, y), tilt * tilt, slope + alpha * t, curvature, alpha * tilt, alpha * alpha)
+    columns = (loss.residual(t, alpha, y), off * off, slope + alpha * t, curvature, alpha * off, alpha * alpha)
     return np.stack(columns, axis=1)
 
 
@@ -52,6 +55,11 @@ def shift(alpha: FloatArray, weight: FloatArray, low: FloatArray, high: FloatArr
     alpha, weight, low, high : (k,) arrays
         `low <= alpha <= high`, weights >= 0.
     amount : float
+        What the entries are to grow by in total; may be negative.
+
+    Returns
+    -------
+    (k,) array or None
 
     Examples
     --------
@@ -74,17 +82,21 @@ def shift(alpha: FloatArray, weight: FloatArray, low: FloatArray, high: FloatArr
 
 
 def box_table(X: Any, y: FloatArray, loss: Loss) -> FloatArray:
-    """Least and largest `sum_i x_ij alpha_i` over the box (25) of the loss's domain, infinite terms counted apart.
+    """Return the least and largest `sum_i x_ij alpha_i` over the box (25) of the loss's domain.
 
     Parameters
     ----------
     X : (k, d) array or sparse array
+        Rows.
     y : (k,) array
+        Their responses.
+    loss : Loss
+        Its domain is the box.
 
     Returns
     -------
     (4, d) array
-        Sum of the finite terms and number of infinite ones for the least value, the same for the largest.
+        For the least value the sum of its finite terms and the number of its infinite ones, the same for the largest.
     """
     low, high = loss.dual_range(y)
     out = np.zeros((4, X.shape[1]))
@@ -102,7 +114,7 @@ def box_table(X: Any, y: FloatArray, loss: Loss) -> FloatArray:
 
 @dataclass(frozen=True, eq=False)
 class Fit:
-    """Points of one problem, near its optimum or not: everything below is valid for any of them.
+    """A primal and a dual point of one problem; what is stated below holds for any of them, optimal or not.
 
     Attributes
     ----------
@@ -183,19 +195,19 @@ class Fit:
         return box_table(X, problem.y[problem.rows], problem.loss)
 
     @cached_property
-    def ballast_total(self) -> FloatArray:
-        """(d,) `X_B' u` of the ballast rows B with their weights scaled to sum 1."""
-        rows, weight = self.ballast
+    def balancing_direction(self) -> FloatArray:
+        """(d,) `X_B' u`, B the balancing rows and u their weights scaled to sum 1."""
+        rows, weight = self.balancing_rows
         spread = np.zeros(self.problem.design.n)
         spread[rows] = weight / weight.sum()
         return self.problem.keep_columns(self.problem.design.adjoint(spread))
 
     @cached_property
-    def ballast(self) -> tuple[IntArray, FloatArray]:
-        """Rows that take up what a change of the data leaves of `sum alpha = 0`, and their weights.
+    def balancing_rows(self) -> tuple[IntArray, FloatArray]:
+        """Rows whose dual variables are moved to restore `sum alpha = 0` after a change, and their weights.
 
-        The rows of largest curvature, which are the cheapest to move and lie inside their box; as many as there are
-        columns (64 at least), so that moving them costs no more than reading one row of X.
+        They are those of largest curvature, where moving alpha costs least; as many as there are columns (64 at least),
+        so that moving them costs no more than reading one row of X.
         """
         problem = self.problem
         weight = problem.keep_rows(problem.loss.curvature(self.t, problem.y))
@@ -207,8 +219,8 @@ class Fit:
         return chosen, weight[chosen]
 
     @cached_property
-    def middle(self) -> FloatArray:
-        """(d - 1,) mean of the rows, weighted by curvature, penalised columns only: where intercepts are compared."""
+    def common_point(self) -> FloatArray:
+        """(d - 1,) mean of the rows, weighted by curvature, over the penalised columns; used to bound an intercept."""
         problem = self.problem
         weight = problem.keep_rows(problem.loss.curvature(self.t, problem.y))
         if not weight.any():
@@ -217,8 +229,8 @@ class Fit:
 
     @cached_property
     def distance_sq(self) -> FloatArray:
-        """(n,) squared distances of the rows to `middle`, over the penalised columns of the problem."""
-        design, z = self.problem.design, self.middle
+        """(n,) squared distances of the rows to `common_point`, over the penalised columns of the problem."""
+        design, z = self.problem.design, self.common_point
         product = design.forward(np.append(z, 0.0))
         norm_sq = design.row_sq - 1.0
         if self.problem.column_mask is not None:
@@ -234,17 +246,19 @@ def assess(problem: Problem, w: FloatArray, t: FloatArray | None = None, iterati
     Parameters
     ----------
     problem : Problem
+        Rows, columns, loss and regulariser.
     w : (d,) array
+        Primal point.
     t : (n,) array, optional
         `X w` where it is known.
     iterations : int
-        Passed on.
+        Steps of training so far, stored in the fit.
 
     Returns
     -------
     Fit
-        With `alpha = -l'(t)` (KKT); then, with an intercept, the little that is missing of `sum alpha = 0` spread over
-        the rows in proportion to their curvature; then, without strong convexity, scaled to `|X_j' alpha| <= n l1`.
+        With `alpha = -l'(t)` (KKT); then, with an intercept, moved to `sum alpha = 0` in proportion to the rows'
+        curvature; then, without strong convexity, scaled to `|X_j' alpha| <= n l1`.
 
     Notes
     -----
@@ -263,14 +277,14 @@ def assess(problem: Problem, w: FloatArray, t: FloatArray | None = None, iterati
     alpha = problem.keep_rows(-loss.derivative(t, y))
     feasible = True
     if regularizer.intercept:
-        level = _level(problem, t, alpha)
+        level = _balanced(problem, t, alpha)
         feasible, alpha = level is not None, alpha if level is None else level
     score = problem.keep_columns(problem.design.adjoint(alpha) / problem.n)
     if regularizer.intercept:
         score[-1] = 0.0
     if regularizer.ridge == 0.0:
         penalised = regularizer.penalised(score.shape[0])
-        # another order of summation must not find a score beyond its domain
+        # a sum in another order must not find a score outside its domain
         longest = float(problem.design.column_sq[:penalised].max(initial=0.0)) ** 0.5
         rounding = (8.0 + problem.n**0.5) * EPS * longest * float(np.linalg.norm(alpha)) / problem.n
         largest = float(np.abs(score[:penalised]).max(initial=0.0)) + rounding
@@ -283,8 +297,8 @@ def assess(problem: Problem, w: FloatArray, t: FloatArray | None = None, iterati
     return Fit(problem, w, t, alpha, score, rows, columns, gap, iterations)
 
 
-def _level(problem: Problem, t: FloatArray, alpha: FloatArray) -> FloatArray | None:
-    """Return alpha with `sum alpha = 0`: moved where that is cheap, else wherever there is room."""
+def _balanced(problem: Problem, t: FloatArray, alpha: FloatArray) -> FloatArray | None:
+    """Return alpha moved to `sum alpha = 0`: in proportion to curvature, else wherever its box leaves room."""
     low, high = problem.loss.dual_range(problem.y)
     for weight in (problem.loss.curvature(t, problem.y), np.ones_like(t)):
         level = shift(alpha, problem.keep_rows(weight), low, high, -float(alpha.sum()))

@@ -1,12 +1,12 @@
-"""The duality gap after rows or columns come or go, at the price of the rows or columns that do.
+"""The duality gap after rows or columns are added or removed, at the cost of reading those rows or columns.
 
 `change_rows` gives the paper's (18) and (19) in O(d dn), `change_columns` its (20) and (21) in O(n dd), both as the
 :class:`Region` that follows from the gap. Two repairs keep the old dual point feasible where the paper's formulas give
 +inf:
 
-* **Intercept.** Without its rows the dual point breaks `sum alpha = 0`. What is missing is spread over a fixed set of
-  ballast rows, in proportion to their curvature; `X' u` of that direction is cached, so the price stays O(d).
-* **L1.** Without its rows the dual point breaks `|X_j' alpha| <= n l1`. It is scaled back into its domain; the
+* **Intercept.** After rows are removed, `sum alpha` is no longer 0. The difference is spread over a fixed set of
+  balancing rows, in proportion to their curvature; `X' u` of that direction is cached, so the cost stays O(d).
+* **L1.** After rows are removed, `|X_j' alpha| <= n l1` no longer holds. alpha is scaled back into its domain; the
   Fenchel-Young residuals along the ray are bounded by cached sums (value, slope, curvature) in O(1).
 """
 
@@ -20,13 +20,13 @@ from sparsecv_mio.data.dataset import FloatArray, IntArray
 from sparsecv_mio.errors import BadInput
 from sparsecv_mio.oracles.glru.changes import ColumnChange, RowChange, without
 from sparsecv_mio.oracles.glru.fit import (
+    ALPHA_DISTANCE,
     ALPHA_SQ,
-    ALPHA_TILT,
+    DISTANCE_SQ,
     EPS,
     RAY_CURVATURE,
     RAY_SLOPE,
     RESIDUAL,
-    TILT,
     Fit,
     row_table,
     shift,
@@ -36,12 +36,12 @@ from sparsecv_mio.oracles.glru.regularizers import Regularizer
 
 
 def region_of(fit: Fit) -> Region:
-    """Where the optimum of the fit's own problem is. O(d)."""
+    """Return a set that contains the optimum of the fit's own problem. O(d)."""
     return change_rows(fit)
 
 
 def change_rows(fit: Fit, remove: Any = None, add: tuple[Any, Any] | None = None) -> Region:
-    """Where the optimum goes when rows are removed or added.
+    """Return a set that contains the optimum after rows are removed or added.
 
     Parameters
     ----------
@@ -94,15 +94,15 @@ def _row_region(change: RowChange, n: int, w: FloatArray, total: FloatArray, tab
     score = total / n
     if regularizer.intercept:
         score[-1] = 0.0
-    residual, tilt = float(table[RESIDUAL]), float(table[TILT])
+    residual, tilt = float(table[RESIDUAL]), float(table[DISTANCE_SQ])
     if regularizer.ridge == 0.0 and np.isfinite(residual):
         residual, tilt, change.factor = _along_ray(table, score, regularizer)
         score = change.factor * score
     loss_sum = fit.loss_sum + float(loss.value(change.t_new, change.y_new).sum())
     loss_left = loss_sum - float(loss.value(fit.t[change.gone], fit.problem.y[change.gone]).sum())
     primal = (loss_left + 8.0 * EPS * loss_sum) / n + regularizer.value(w)
-    v_tilt = w_tilt(regularizer, w, score)
-    rounding = (loss_sum + float(fit.table_sum[RESIDUAL]) + v_tilt * float(np.linalg.norm(total))) / n + primal
+    w_distance = primal_distance(regularizer, w, score)
+    rounding = (loss_sum + float(fit.table_sum[RESIDUAL]) + w_distance * float(np.linalg.norm(total))) / n + primal
     gap = max(residual, 0.0) / n + float(regularizer.residual(w, score).sum()) + 16.0 * EPS * rounding
     finite = bool(np.isfinite(gap))
     return Region(
@@ -113,14 +113,14 @@ def _row_region(change: RowChange, n: int, w: FloatArray, total: FloatArray, tab
         score=score,
         gap=gap if finite else np.inf,
         primal=primal,
-        w_tilt_sq=v_tilt**2,
-        alpha_tilt_sq=max(tilt, 0.0) if finite else 0.0,
+        w_distance_sq=w_distance**2,
+        alpha_distance_sq=max(tilt, 0.0) if finite else 0.0,
         change=change,
     )
 
 
 def change_columns(fit: Fit, remove: Any = None, add: Any = None) -> Region:
-    """Where the optimum goes when columns are removed or added.
+    """Return a set that contains the optimum after columns are removed or added.
 
     Parameters
     ----------
@@ -164,7 +164,7 @@ def change_columns(fit: Fit, remove: Any = None, add: Any = None) -> Region:
     w = np.concatenate([fit.w[kept[:penalised]], w_new, fit.w[kept[penalised:]]])
     score = np.concatenate([fit.score[kept[:penalised]], score_new, fit.score[kept[penalised:]]])
     if regularizer.intercept:
-        # The intercept takes up the mean of what the predictions lost: any primal point may be chosen.
+        # any primal point is valid; this intercept makes up for the mean change of the predictions
         lift = _weighted_mean(fit, fit.t - t)
         t, w[-1] = t + lift, w[-1] + lift
     change = ColumnChange(fit, kept[:penalised], kept[penalised:], X_gone, gone, X_new, t)
@@ -180,8 +180,8 @@ def _column_region(change: ColumnChange, w: FloatArray, score: FloatArray) -> Re
     residual = problem.keep_rows(loss.residual(change.t, alpha, problem.y))
     tilt = problem.keep_rows(np.square(alpha + loss.derivative(change.t, problem.y)))
     primal = problem.primal(w, change.t) * (1.0 + 8.0 * EPS)
-    v_tilt = w_tilt(regularizer, w, score)
-    rounding = primal + fit.primal + v_tilt * float(np.linalg.norm(score))
+    w_distance = primal_distance(regularizer, w, score)
+    rounding = primal + fit.primal + w_distance * float(np.linalg.norm(score))
     gap = float(residual.sum()) / problem.n + float(regularizer.residual(w, score).sum()) + 16.0 * EPS * rounding
     return Region(
         loss=loss,
@@ -191,14 +191,29 @@ def _column_region(change: ColumnChange, w: FloatArray, score: FloatArray) -> Re
         score=score,
         gap=gap if np.isfinite(fit.gap) else np.inf,
         primal=primal,
-        w_tilt_sq=v_tilt**2,
-        alpha_tilt_sq=float(tilt.sum()),
+        w_distance_sq=w_distance**2,
+        alpha_distance_sq=float(tilt.sum()),
         change=change,
     )
 
 
-def w_tilt(regularizer: Regularizer, w: FloatArray, score: FloatArray) -> float:
-    """`||w - v||` over the penalised columns, v the primal point of the score; 0 without strong convexity."""
+def primal_distance(regularizer: Regularizer, w: FloatArray, score: FloatArray) -> float:
+    """Return `||w - v||`, v the primal point that belongs to a dual point.
+
+    Parameters
+    ----------
+    regularizer : Regularizer
+        Without strong convexity the distance is returned as 0.
+    w : (d,) array
+        Primal point.
+    score : (d,) array
+        `X' alpha / n` of the dual point.
+
+    Returns
+    -------
+    float
+        Over the penalised columns.
+    """
     if regularizer.ridge == 0.0:
         return 0.0
     d = regularizer.penalised(w.shape[0])
@@ -206,10 +221,10 @@ def w_tilt(regularizer: Regularizer, w: FloatArray, score: FloatArray) -> float:
 
 
 def _rebalance(change: RowChange, total: FloatArray, table: FloatArray) -> tuple[FloatArray, FloatArray] | None:
-    """Give the ballast rows what is missing of `sum alpha = 0`; None where they have no room for it."""
+    """Restore `sum alpha = 0` by the balancing rows; None where their intervals leave no room for it."""
     fit, problem = change.fit, change.fit.problem
     amount = float(fit.alpha[change.gone].sum() - change.alpha_new.sum())
-    rows, weight = fit.ballast
+    rows, weight = fit.balancing_rows
     lost = np.isin(rows, change.gone)
     all_weight, lost_rows, lost_weight = weight.sum(), rows[lost], weight[lost]
     rows, weight = rows[~lost], weight[~lost]
@@ -222,7 +237,7 @@ def _rebalance(change: RowChange, total: FloatArray, table: FloatArray) -> tuple
         return None
     straight = np.clip(before + amount * weight / weight.sum(), low, high)
     if np.array_equal(after, straight):
-        part = fit.ballast_total[change.columns] * all_weight
+        part = fit.balancing_direction[change.columns] * all_weight
         part = part - lost_weight @ problem.design.rows(lost_rows)[:, change.columns]
         step = part * (amount / weight.sum())
     else:
@@ -233,18 +248,18 @@ def _rebalance(change: RowChange, total: FloatArray, table: FloatArray) -> tuple
 
 
 def _shrink(score: FloatArray, regularizer: Regularizer) -> float:
-    """Factor that brings every score into the domain of an L1 conjugate, with room for its own rounding."""
+    """Return the factor that brings every score into the domain of an L1 conjugate, rounded down."""
     largest = float(np.abs(score[: regularizer.penalised(score.shape[0])]).max(initial=0.0))
     return 1.0 if largest <= regularizer.l1 else regularizer.l1 / largest * (1.0 - 2.0 * EPS)
 
 
 def _along_ray(table: FloatArray, score: FloatArray, regularizer: Regularizer) -> tuple[float, float, float]:
-    """Upper bound on the rows' residuals, the rows' tilt and the factor once the dual point is scaled."""
+    """Return an upper bound on the residuals, `||alpha - a||^2` and the factor, once the dual point is scaled."""
     factor = _shrink(score, regularizer)
     back = 1.0 - factor
     residual = table[RESIDUAL] - back * table[RAY_SLOPE] + 0.5 * back * back / factor * table[RAY_CURVATURE]
     rounding = 16.0 * EPS * back * (abs(table[RAY_SLOPE]) + table[RAY_CURVATURE])
-    tilt = table[TILT] - 2.0 * back * table[ALPHA_TILT] + back * back * table[ALPHA_SQ]
+    tilt = table[DISTANCE_SQ] - 2.0 * back * table[ALPHA_DISTANCE] + back * back * table[ALPHA_SQ]
     return float(residual + rounding), float(tilt), factor
 
 

@@ -1,6 +1,6 @@
 """Intervals for coefficients, predictions and dual variables of the optimum in a :class:`Region`.
 
-| method | what it is |
+| method | made from |
 |---|---|
 | `primal` | Primal-SCB as printed: ball (9) about w, interval (15) |
 | `dual` | Dual-SCB as printed, with Remark 2: ball (11), intervals (12) of the coefficients, their sum (16) |
@@ -11,8 +11,8 @@ In (16) the division by n belongs inside of the derivative's argument, as here. 
 `sum_j l1 |w_j*| - c_j w_j* <= G`, and `l1 ||w*||_1 <= P(w)`; both give the range of a linear function in closed form.
 
 The paper has no interval for an unpenalised intercept (12 is the whole line). Two are found here and intersected:
-`sum_i l_i'(t_i*) = 0` is monotone in the intercept once `t_i*` is known up to a radius (the *middle*), and a row's
-`t_i*` lies in `dl_i*(-alpha_i*)`, alpha* in its ball (the *anchors*).
+`sum_i l_i'(t_i*) = 0` is monotone in the intercept once `t_i*` is known up to a radius (distances to a common point),
+and a row's `t_i*` lies in `dl_i*(-alpha_i*)`, alpha* in its ball (a few rows, the anchors).
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ ROUNDING = 32.0 * EPS
 
 
 class Method(StrEnum):
-    """Which bound an interval is made from."""
+    """What an interval is made from; the table of the module explains the words."""
 
     PRIMAL = "primal"
     DUAL = "dual"
@@ -41,11 +41,12 @@ class Method(StrEnum):
 
 
 def coefficient_intervals(region: Region, method: str = "best") -> Bracket:
-    """Intervals of the optimal coefficients.
+    """Return intervals of the optimal coefficients.
 
     Parameters
     ----------
     region : Region
+        A set that contains the optimum.
     method : {"primal", "dual", "sharp", "best"}
         `primal` and `sharp` say nothing without strong convexity.
 
@@ -70,14 +71,16 @@ def coefficient_intervals(region: Region, method: str = "best") -> Bracket:
 
 
 def prediction_intervals(region: Region, X: FloatArray, method: str = "best") -> Bracket:
-    """Intervals of the optimal predictions `x' w*`, an intercept included.
+    """Return intervals of the optimal predictions `x' w*`, an intercept included.
 
     Parameters
     ----------
     region : Region
+        A set that contains the optimum.
     X : (m, d) array
         Test rows over the penalised columns, in the region's order.
     method : {"primal", "dual", "sharp", "best"}
+        See the table of the module.
 
     Returns
     -------
@@ -109,16 +112,18 @@ def prediction_intervals(region: Region, X: FloatArray, method: str = "best") ->
 
 
 def dual_intervals(region: Region, X: FloatArray, y: FloatArray, method: str = "best") -> Bracket:
-    """Intervals (10) of the optimal dual variables of some rows of the problem.
+    """Return intervals (10) of the optimal dual variables of some rows of the problem.
 
     Parameters
     ----------
     region : Region
+        A set that contains the optimum.
     X : (m, d) array
         Rows of the problem over its penalised columns.
     y : (m,) array
         Their responses.
     method : {"primal", "dual", "sharp", "best"}
+        See the table of the module.
 
     Returns
     -------
@@ -227,7 +232,7 @@ def _dual_box(region: Region, sharp: bool) -> tuple[FloatArray, FloatArray]:
     reach = radius * np.sqrt(region.column_sq) * (1.0 + ROUNDING) + ROUNDING * np.abs(total)
     box_low, box_high = region.box
     low, high = np.maximum(total - reach, box_low) / region.n, np.minimum(total + reach, box_high) / region.n
-    # A coefficient is zero only if its score is inside of the L1 threshold for sure: widen before it is compared.
+    # widened first: a coefficient may be called zero only where its score is certainly inside the L1 threshold
     spread = ROUNDING * (np.abs(low) + np.abs(high) + region.regularizer.l1)
     spread = np.where(np.isfinite(spread), spread, 0.0)
     domain_low, domain_high = region.regularizer.score_range(region.w.shape[0])
@@ -267,7 +272,7 @@ def _ordered(low: FloatArray, high: FloatArray) -> tuple[FloatArray, FloatArray]
 def _with_intercept(region: Region, X: FloatArray, linear: Linear, method: Method) -> Bracket:
     low, high = _by_anchors(region, X, linear)
     if region.regularizer.ridge > 0.0:
-        least, most = _by_middle(region, X, linear, method)
+        least, most = _by_common_point(region, X, linear, method)
         low, high = np.maximum(low, least), np.minimum(high, most)
     return Bracket(*_ordered(low, high))
 
@@ -286,27 +291,27 @@ def _by_anchors(region: Region, X: FloatArray, linear: Linear) -> tuple[FloatArr
     return low, high
 
 
-def _by_middle(region: Region, X: FloatArray, linear: Linear, method: Method) -> tuple[FloatArray, FloatArray]:
+def _by_common_point(region: Region, X: FloatArray, linear: Linear, method: Method) -> tuple[FloatArray, FloatArray]:
     """`(x - z)' w* + b'`, with b' between the roots of `sum_i l_i'(t_i + shift -/+ radius ||x_i - z||) = 0`."""
-    middle = region.middle
+    common = region.common_point
     radius = region.primal_radius if method in (Method.PRIMAL, Method.DUAL) else region.radius_about_w
-    reach = radius * middle.distance * (1.0 + ROUNDING)
-    reach = reach + ROUNDING * (np.abs(middle.t) + middle.distance * float(np.linalg.norm(region.w)))
+    reach = radius * common.distance * (1.0 + ROUNDING)
+    reach = reach + ROUNDING * (np.abs(common.t) + common.distance * float(np.linalg.norm(region.w)))
 
     def slope(shift: float, side: float) -> float:
-        return float(region.loss.derivative(middle.t + (shift + side * reach), middle.y).sum())
+        return float(region.loss.derivative(common.t + (shift + side * reach), common.y).sum())
 
     step = float(reach.max(initial=0.0)) + EPS
     least = -_first_rise(lambda s: slope(-s, 1.0) < 0.0, step)
     most = _first_rise(lambda s: slope(s, -1.0) > 0.0, step)
-    level = float(region.w[-1]) + float(middle.point @ region.w[: region.d])
-    size = float(np.abs(middle.point) @ np.abs(region.w[: region.d])) + abs(float(region.w[-1]))
-    a, b = linear(X - middle.point)
+    level = float(region.w[-1]) + float(common.point @ region.w[: region.d])
+    size = float(np.abs(common.point) @ np.abs(region.w[: region.d])) + abs(float(region.w[-1]))
+    a, b = linear(X - common.point)
     return a + (level + least - ROUNDING * size), b + (level + most + ROUNDING * size)
 
 
 def _first_rise(beyond: Callable[[float], bool], step: float) -> float:
-    """Find an s >= 0 past which `beyond` holds, by doubling and bisection, from above; +inf where none is found."""
+    """Find an s >= 0 at which `beyond` holds, as small as bisection makes it; +inf where none is found."""
     high = step
     for _ in range(60):
         if beyond(high):

@@ -26,8 +26,9 @@ class GlruOracle:
     Parameters
     ----------
     fit : Fit
-        Trained on every row that will be asked for; the smaller its gap, the narrower the brackets.
+        Trained on every row that may be left out; the smaller its gap, the narrower the intervals.
     method : {"primal", "dual", "sharp", "best"}
+        See :mod:`.intervals`.
 
     Examples
     --------
@@ -44,26 +45,27 @@ class GlruOracle:
         self.fit, self.method = fit, Method(method)
 
     def leave_out(self, rows: IntArray) -> Bracket:
-        """Intervals for the predictions at `rows` of the fit to all other rows. O(d dn)."""
+        """Return intervals for the predictions at `rows` of the fit to all other rows. O(d dn)."""
         return prediction_intervals(change_rows(self.fit, rows), feature_rows(self.fit.problem, rows), self.method)
 
 
 def feature_rows(problem: Problem, rows: IntArray) -> FloatArray:
-    """(k, m) rows over the penalised columns of the problem: what the intervals take as test rows."""
+    """Return (k, m) rows over the penalised columns of the problem, as the intervals take their test rows."""
     block = problem.design.rows(rows)
     columns = problem.columns[: problem.regularizer.penalised(problem.columns.size)]
     return block[:, : columns.size] if problem.column_mask is None else block[:, columns]
 
 
 def leave_one_out_bounds(fit: Fit, method: str | None = None) -> Bracket:
-    """Intervals for `x_i' w^(-i)` of every row of the problem, each left out alone.
+    """Return intervals for `x_i' w^(-i)` of every row of the problem, each left out alone.
 
     Parameters
     ----------
     fit : Fit
+        On all rows.
     method : {"primal", "dual", "sharp", "best"}, optional
         By default `sharp`, the midpoint ball, which takes O(nd) in all for L2 and elastic net; with an intercept or
-        without strong convexity `best`. Every other way asks :func:`prediction_intervals` row by row.
+        without strong convexity `best`. All other methods call :func:`prediction_intervals` row by row.
 
     Returns
     -------
@@ -94,7 +96,7 @@ def _one_by_one(fit: Fit, method: str) -> Bracket:
 
 
 def _left_residual(fit: Fit) -> FloatArray:
-    """Residuals of the rows that stay when each row goes, summed and rounded up."""
+    """Return for each row the sum of the residuals of all others, rounded up."""
     each = fit.table[fit.problem.rows, RESIDUAL]
     total = float(fit.table_sum[RESIDUAL])
     return np.maximum(total - each, 0.0) + 16.0 * EPS * (total + fit.loss_sum)

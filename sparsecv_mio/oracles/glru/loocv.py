@@ -24,7 +24,7 @@ from sparsecv_mio.oracles.glru.leave_one_out import feature_rows, leave_one_out_
 from sparsecv_mio.oracles.glru.newton import BATCH, NewtonOracle
 from sparsecv_mio.oracles.glru.problem import BoolArray, Problem
 from sparsecv_mio.oracles.glru.reduce import reduce
-from sparsecv_mio.oracles.glru.training import DIRECT_WORK, HessianFactor, settle, train
+from sparsecv_mio.oracles.glru.training import DIRECT_WORK, HessianFactor, assess_with_intercept, train
 
 TIGHTEST = 1e-12
 NEAR_ZERO = 1e-11  # of ||x_i|| ||w||: a prediction this small may owe its sign to rounding
@@ -41,7 +41,7 @@ class LoocvResult:
     errors : int
         Rows whose predicted sign is not their label; a prediction of exactly zero is an error, as in the paper.
     unknown : int
-        Rows left when `stop` was set: their errors are not counted. Zero for a run that ended by itself.
+        Rows not reached when `stop` was set: their errors are not counted. Zero for a run that was not stopped.
     signs : (n,) array
         Predicted signs, -1, 0 or 1; NaN where unknown.
     lower, upper : (n,) arrays
@@ -49,10 +49,10 @@ class LoocvResult:
     open : (n,) bool array
         Rows whose sign those bounds leave open: the trainings of Algorithm 2.
     trained : (n,) bool array
-        Rows that took a training (with `approximate`, a Newton step) in the end.
+        Rows that needed a training (with `approximate`, a Newton step).
     certain : (n,) bool array
-        Rows whose sign a bound proves. All of them for L2 and elastic net, but for predictions within rounding of
-        zero; no open row for L1 or with `approximate`, none at all without bounds.
+        Rows whose sign a bound proves. For L2 and elastic net all of them, except predictions within rounding of
+        zero; for L1 and with `approximate` none of the open rows; without bounds none at all.
     bracket : (int, int)
         Certified bounds on the number of errors from the full fit alone.
     guarantee : Guarantee
@@ -75,7 +75,7 @@ class LoocvResult:
 
     @property
     def trainings(self) -> int:
-        """Number of rows that took a training."""
+        """Number of rows that needed a training."""
         return int(np.count_nonzero(self.trained))
 
 
@@ -89,7 +89,7 @@ def loocv(
     progress: ProgressHook | None = None,
     stop: threading.Event | None = None,
 ) -> LoocvResult:
-    """Count leave-one-out errors.
+    """Count the leave-one-out errors of a linear classifier.
 
     Parameters
     ----------
@@ -120,7 +120,7 @@ def loocv(
     Notes
     -----
     A training that reaches `tol` with its sign still open goes on, to a relative gap of 1e-12 at most: the naive way
-    gives the sign of an unfinished fit. `certain` tells the rows where even that did not settle it.
+    gives the sign of an unfinished fit. `certain` tells the rows where even that did not decide it.
 
     Examples
     --------
@@ -136,7 +136,7 @@ def loocv(
     problem = fit.problem
     clock.append(time.perf_counter())
     rows, y = problem.rows, problem.y[problem.rows]
-    known = leave_one_out_bounds(fit) if bounds else _nothing(rows.size)
+    known = leave_one_out_bounds(fit) if bounds else _unbounded(rows.size)
     clock.append(time.perf_counter())
     signs, trained = _signs(fit, rows, known), np.zeros(rows.size, dtype=bool)
     still_open = np.isnan(signs)
@@ -195,7 +195,7 @@ def _check(problem: Problem) -> None:
         raise BadInput("with an intercept each class needs two rows or more: else a fold has one class only")
 
 
-def _nothing(size: int) -> Bracket:
+def _unbounded(size: int) -> Bracket:
     return Bracket(np.full(size, -np.inf), np.full(size, np.inf))
 
 
@@ -206,14 +206,14 @@ def _steps_pay(fit: Fit, count: int) -> bool:
 
 
 def _signs(fit: Fit, rows: IntArray, known: Bracket) -> FloatArray:
-    """Signs that intervals prove with room for rounding, NaN for the others; a prediction at a row of zeros is zero."""
+    """Return signs that intervals prove with room for rounding, NaN elsewhere; at a row of zeros the sign is 0."""
     margin = NEAR_ZERO * np.sqrt(fit.problem.design.row_sq[rows]) * float(np.linalg.norm(fit.w))
     signs = np.select([known.lower > margin, known.upper < -margin], [1.0, -1.0], default=np.nan)
     return np.where((known.lower == 0.0) & (known.upper == 0.0), 0.0, signs)
 
 
 def _step_signs(fit: Fit, rows: IntArray) -> FloatArray:
-    """Signs that the gap of one Newton step proves, NaN for the others."""
+    """Return signs that the gap at the end of one Newton step proves, NaN for the others."""
     problem, oracle = fit.problem, NewtonOracle(fit)
     regularizer = problem.regularizer
     if regularizer.l1 == 0.0 and not regularizer.intercept and problem.column_mask is None:
@@ -222,13 +222,14 @@ def _step_signs(fit: Fit, rows: IntArray) -> FloatArray:
     for start in range(0, rows.size, BATCH):
         part = rows[start : start + BATCH]
         for k, (row, w) in enumerate(zip(part.tolist(), oracle.points(part), strict=True)):
-            sign = _decided(settle(problem.without_rows([row]), w), feature_rows(problem, part[k : k + 1]))
+            end = assess_with_intercept(problem.without_rows([row]), w)
+            sign = _decided(end, feature_rows(problem, part[k : k + 1]))
             signs[start + k] = sign if sign != 0.0 else np.nan
     return signs
 
 
 def _newton_signs(fit: Fit, rows: IntArray, done: _Progress) -> FloatArray:
-    """Signs of the Newton steps, without a proof."""
+    """Return the signs of the Newton steps, without a proof."""
     if rows.size == 0:
         return np.zeros(0)
     oracle, signs = NewtonOracle(fit), np.full(rows.size, np.nan)
@@ -246,7 +247,7 @@ Sign = Callable[[int], tuple[float, bool]]
 
 
 def _trained_sign(fit: Fit, tol: float, early: bool) -> Sign:
-    """Train without the row, from the fit on all rows; the preconditioner is made when the first row asks for it."""
+    """Return a function that trains without a row, from the fit on all rows, with one preconditioner for all rows."""
     problem = fit.problem
     shared: list[HessianFactor | None] = []
 
@@ -267,11 +268,11 @@ def _trained_sign(fit: Fit, tol: float, early: bool) -> Sign:
 
 
 def shared_factor(fit: Fit) -> HessianFactor | None:
-    """Return the preconditioner of trainings near a fit, where conjugate gradients will ask for one."""
+    """Return a preconditioner for trainings near a fit; None where they take no conjugate gradients."""
     problem = fit.problem
     d = problem.regularizer.penalised(problem.design.d)
     large = problem.design.n * float(d) ** 2 > DIRECT_WORK
-    # beyond two columns a row, applying the factor costs more than the passes over X that it saves
+    # with more than two columns for each row, applying the factor costs more than the passes over X that it saves
     usable = problem.regularizer.l1 == 0.0 and not problem.design.sparse and d <= min(LARGEST_FACTOR, 2 * problem.n)
     return HessianFactor.at(fit) if large and usable else None
 
@@ -299,15 +300,20 @@ def _trained_signs(fit: Fit, rows: IntArray, tol: float, early: bool, done: _Pro
 
 
 def naive_seconds(fit: Fit, rows: IntArray, tol: float) -> FloatArray:
-    """Seconds of single warm-started trainings without each of some rows: what the naive way pays for a row.
+    """Return the seconds of single warm-started trainings without each of some rows: the cost of the naive way.
 
     Parameters
     ----------
     fit : Fit
         On all rows.
     rows : (k,) int array
+        Rows to leave out, one at a time.
     tol : float
-        Relative duality gap.
+        Relative duality gap of every training.
+
+    Returns
+    -------
+    (k,) array
     """
     solve = _trained_sign(fit, tol, early=False)
     spent = np.empty(len(rows))

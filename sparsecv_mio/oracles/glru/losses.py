@@ -64,11 +64,21 @@ class Loss(ABC):
     def residual(self, t: FloatArray, alpha: FloatArray, y: FloatArray) -> FloatArray:
         """Fenchel-Young residual `l_y(t) + l_y*(-alpha) + alpha t >= 0`; zero exactly where `alpha = -l_y'(t)`.
 
-        Written as a sum of terms >= 0: small gaps come out with full relative accuracy.
+        Computed as a sum of terms >= 0, so that small gaps have full relative accuracy.
+
+        Parameters
+        ----------
+        t, alpha, y : (k,) arrays
+            Predictions, dual variables and responses.
+
+        Returns
+        -------
+        (k,) array
+            +inf outside of the domain of the conjugate.
         """
 
     def check(self, y: FloatArray) -> None:
-        """Raise when a response is outside of what the loss is defined for.
+        """Check that the loss is defined for every response.
 
         Raises
         ------

@@ -4,8 +4,8 @@ With `H = X' diag(l'') X / (n - 1) + ridge I` of the full fit, the Hessian witho
 `s_i = l_i'' / (n - 1)`, and the gradient there is `(g - l_i' x_i) / (n - 1)`, g near `-ridge w`. Sherman-Morrison gives
 the step from one solve with H: the approximate leave-one-out of Rad and Maleki, the paper's comparator (32)-(35).
 
-The point a step leads to is a primal point like any other: its own gap bounds what it misses, and mostly decides the
-sign. That costs two products with X, which many rows share.
+The end of a step is a primal point like any other: its own gap bounds its error, and mostly decides the sign. That
+costs two products with X, made for many rows at once.
 """
 
 from __future__ import annotations
@@ -72,22 +72,22 @@ class NewtonOracle:
         self._common = self._solve(self._gradient)
 
     def leave_out(self, rows: IntArray) -> Guess:
-        """Estimates of the predictions at `rows` (m,) when each of them is left out alone."""
+        """Return estimates of the predictions at `rows` (m,) when each of them is left out alone."""
         X, steps = self._steps(rows)
         return Guess(self.fit.t[rows] + np.einsum("ij,ij->i", X, steps))
 
     def points(self, rows: IntArray) -> FloatArray:
-        """(m, d) the primal points the steps lead to."""
+        """Return the (m, d) ends of the steps."""
         w = np.tile(self.fit.w, (len(rows), 1))
         w[:, self.columns] += self._steps(rows)[1]
         return w
 
     def brackets(self, rows: IntArray) -> Bracket:
-        """Intervals for the predictions at `rows` when each is left out alone, from the gaps of the steps' ends.
+        """Return intervals for the predictions at `rows` when each is left out alone, from the gaps at the steps' ends.
 
         For L2 without an intercept on all columns. With `alpha = -l'(t)` at a point w of a problem, `c = X' alpha / n`
-        and `v = c / ridge`, the rows have no residual and the optimum lies in the ball with diameter [w, v] (see
-        :mod:`.region`). O(nd) for each row, in batches.
+        and `v = c / ridge`, the residuals of the rows are zero and the optimum lies in the ball with diameter [w, v]
+        (see :mod:`.region`). O(nd) for each row, in batches.
         """
         parts = [self._batch(rows[start : start + BATCH]) for start in range(0, len(rows), BATCH)]
         low = np.concatenate([part.lower for part in parts]) if parts else np.zeros(0)

@@ -25,7 +25,7 @@ BoolArray = NDArray[np.bool_]
 
 
 class Design:
-    """A matrix (n, d) with what is asked of it again and again: products, single rows and columns, squared norms.
+    """A matrix (n, d), dense or sparse, with its products, single rows and columns, and squared norms.
 
     Parameters
     ----------
@@ -131,7 +131,10 @@ class Problem:
         With its column of ones last where `regularizer.intercept`.
     y : (n,) array
         Responses; -1 / +1 for the losses of labels.
-    loss, regularizer : Loss, Regularizer
+    loss : Loss
+        Of a response and a prediction.
+    regularizer : Regularizer
+        Of the coefficients.
     row_mask : (n,) bool array, optional
         Rows in the problem; all by default.
     column_mask : (d,) bool array, optional
@@ -184,11 +187,11 @@ class Problem:
         return np.arange(self.design.d) if self.column_mask is None else np.flatnonzero(self.column_mask)
 
     def keep_rows(self, values: FloatArray) -> FloatArray:
-        """Zero where a row is out; (n,)."""
+        """Return the (n,) values, zero for rows that are not in the problem."""
         return values if self.row_mask is None else np.where(self.row_mask, values, 0.0)
 
     def keep_columns(self, values: FloatArray) -> FloatArray:
-        """Zero where a column is out; (d,)."""
+        """Return the (d,) values, zero for columns that are not in the problem."""
         return values if self.column_mask is None else np.where(self.column_mask, values, 0.0)
 
     def without_rows(self, rows: Any) -> Problem:
@@ -214,7 +217,7 @@ class Problem:
         return float(self.keep_rows(self.loss.value(t, self.y)).sum()) / self.n + self.regularizer.value(w)
 
     def dual(self, alpha: FloatArray) -> float:
-        """`D(alpha)`, -inf outside of its domain; for checks, as one pass over X is spent. O(nd)."""
+        """Return `D(alpha)`, -inf outside of its domain. One pass over X, O(nd)."""
         score = self.keep_columns(self.design.adjoint(alpha) / self.n)
         rows = self.keep_rows(self.loss.conjugate(-alpha, self.y))
         return -float(rows.sum()) / self.n - self.regularizer.conjugate(score)
@@ -230,7 +233,13 @@ def make_problem(X: Any, y: Any, loss: Loss, regularizer: Regularizer) -> Proble
     y : (n,) array_like
         Responses; -1 and +1 for a loss on labels.
     loss : Loss
+        Of a response and a prediction.
     regularizer : Regularizer
+        Of the coefficients.
+
+    Returns
+    -------
+    Problem
 
     Raises
     ------

@@ -17,7 +17,7 @@ FLOOR = 1e-6  # of the smoothness: curvature that a flat row is given where no r
 
 
 def proximal_target(fit: Fit, h: FloatArray) -> FloatArray:
-    """(d,) minimiser of the second-order model of P at a fit, or a point near it.
+    """Return the minimiser of the second-order model of P at a fit, or a point near it; (d,).
 
     Parameters
     ----------
@@ -29,7 +29,7 @@ def proximal_target(fit: Fit, h: FloatArray) -> FloatArray:
     Notes
     -----
     Rounds of coordinate descent, which finds the signs, and of an active-set method on the support it found, which
-    finds the values; a round whose first sweep changes nothing any more is the last.
+    finds the values; the last round is the one whose first sweep changes nothing.
     """
     problem, regularizer = fit.problem, fit.problem.regularizer
     if regularizer.ridge == 0.0:
@@ -48,7 +48,7 @@ def proximal_target(fit: Fit, h: FloatArray) -> FloatArray:
 
 
 def _descent(fit: Fit, h: FloatArray, a: FloatArray) -> Callable[[FloatArray, FloatArray], float]:
-    """Coordinate descent from (u, v) in place; returns what its first sweep lowered the model by."""
+    """Return a function that descends from (u, v) in place and returns how much its first sweep lowered the model."""
     from sparsecv_mio.kernels.glru_descent import descend_dense, descend_sparse
 
     design, regularizer = fit.problem.design, fit.problem.regularizer
@@ -62,9 +62,9 @@ def _descent(fit: Fit, h: FloatArray, a: FloatArray) -> Callable[[FloatArray, Fl
 
 
 def _on_support(fit: Fit, h: FloatArray, a: FloatArray, u: FloatArray) -> FloatArray:
-    """Minimise the model over the support of u with the signs of u: an entry that would change its sign leaves at zero.
+    """Minimise the model over the support of u with the signs of u; an entry that would change its sign becomes zero.
 
-    Every move lowers the model: it goes from a feasible point of the orthant towards the minimiser over the support.
+    Every move lowers the model: it leads from a point with these signs towards the minimiser over the support.
     """
     problem, regularizer = fit.problem, fit.problem.regularizer
     d = regularizer.penalised(problem.design.d)

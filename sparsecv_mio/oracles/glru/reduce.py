@@ -16,11 +16,11 @@ from sparsecv_mio.data.dataset import FloatArray
 from sparsecv_mio.oracles.glru.problem import Design, Problem
 
 WIDE = 1.5
-"""Columns per row from which the smaller problem pays for its product."""
+"""Columns for each row from which the smaller problem saves more than the product `X X'` costs."""
 
 
 def reduce(problem: Problem) -> Problem:
-    """Return the problem with n columns that has the same predictions, or the problem itself where that is no gain.
+    """Return a problem with n columns and the same predictions, or the problem itself where that saves nothing.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Where the optimum of a problem must be, given one primal point, one dual point and the gap between them.
+"""A set that contains the optimum of a problem, from one primal point, one dual point and the gap between them.
 
 For a problem with optimum (w*, alpha*), a primal point w and a feasible dual point alpha with score `c = X' alpha / n`,
 put `v = drho*(c)` (the primal point that belongs to alpha), `a = -l'(X w)` (the dual point that belongs to w) and
@@ -13,8 +13,9 @@ both lines at a time, which gives its radii (9) and (11). Keeping all of them, w
     ridge ||w* - (w + v)/2||^2 + 1/(n mu) ||alpha* - (a + alpha)/2||^2  <=  slack
     slack = G - ridge/4 ||w - v||^2 - 1/(4 n mu) ||a - alpha||^2        in [G/2, G]
 
-The ball of the midpoint lies inside of the paper's and has at most 1/sqrt(2) of its radius, 1/2 where w was optimal
-before rows went. Norms of w run over the penalised columns: this holds with an intercept too, where (9) is not stated.
+The ball about the midpoint lies inside the paper's and has at most 1/sqrt(2) of its radius, 1/2 where w was optimal
+before rows were removed. Norms of w run over the penalised columns: so this holds with an intercept too, for which (9)
+is not stated.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ from functools import cached_property
 import numpy as np
 
 from sparsecv_mio.data.dataset import FloatArray
-from sparsecv_mio.oracles.glru.changes import Anchor, Change, Middle
+from sparsecv_mio.oracles.glru.changes import Anchor, Change, CommonPoint
 from sparsecv_mio.oracles.glru.fit import EPS
 from sparsecv_mio.oracles.glru.losses import Loss
 from sparsecv_mio.oracles.glru.regularizers import Regularizer
@@ -33,13 +34,15 @@ from sparsecv_mio.oracles.glru.regularizers import Regularizer
 
 @dataclass(frozen=True, eq=False)
 class Region:
-    """A set that contains the optimum of one problem; see the module for what is proved.
+    """A set that contains the optimum of one problem; the text of the module states and proves it.
 
     Coordinates: the problem's columns in the order of its matrix, added ones after them, an intercept last.
 
     Attributes
     ----------
-    loss, regularizer : Loss, Regularizer
+    loss : Loss
+    regularizer : Regularizer
+        Both as in the problem.
     n : int
         Rows of the problem.
     w : (d,) array
@@ -47,15 +50,15 @@ class Region:
     score : (d,) array
         `c = X' alpha / n` of the dual point; zero for an intercept.
     gap : float
-        `G`, rounded up by the allowance of the sums it came from; +inf where the dual point is infeasible.
+        `G`, rounded up by what the sums it is made of may have lost; +inf where the dual point is infeasible.
     primal : float
         `P(w)`, rounded up.
-    w_tilt_sq : float
+    w_distance_sq : float
         `||w - v||^2` over the penalised columns.
-    alpha_tilt_sq : float
+    alpha_distance_sq : float
         `||alpha - a||^2`.
     change : Change
-        Makes on demand what only some intervals ask for.
+        Computes, when asked, what only some intervals need.
     """
 
     loss: Loss
@@ -65,8 +68,8 @@ class Region:
     score: FloatArray
     gap: float
     primal: float
-    w_tilt_sq: float
-    alpha_tilt_sq: float
+    w_distance_sq: float
+    alpha_distance_sq: float
     change: Change
 
     @property
@@ -76,7 +79,7 @@ class Region:
 
     @property
     def center(self) -> FloatArray:
-        """(d,) midpoint of w and v; without strong convexity w itself. The intercept's entry is that of w."""
+        """(d,) centre of the ball: the midpoint of w and v, without strong convexity w; its intercept is that of w."""
         if self.regularizer.ridge == 0.0:
             return self.w
         middle = 0.5 * (self.w + self.regularizer.minimizer(self.score))
@@ -86,9 +89,9 @@ class Region:
 
     @cached_property
     def slack(self) -> float:
-        """What the two midpoint balls share, in [G/2, G]."""
-        ridge = 0.25 * self.regularizer.ridge * self.w_tilt_sq
-        rows = 0.25 * self.alpha_tilt_sq / (self.n * self.loss.smoothness)
+        """`slack` of the text above, in [G/2, G]: the right-hand side for both midpoint balls."""
+        ridge = 0.25 * self.regularizer.ridge * self.w_distance_sq
+        rows = 0.25 * self.alpha_distance_sq / (self.n * self.loss.smoothness)
         return max(self.gap - (1.0 - 8.0 * EPS) * (ridge + rows), 0.0) if np.isfinite(self.gap) else np.inf
 
     @property
@@ -105,8 +108,8 @@ class Region:
 
     @property
     def radius_about_w(self) -> float:
-        """Distance of w* to w by way of the midpoint; at most `primal_radius`."""
-        return 0.5 * float(np.sqrt(self.w_tilt_sq)) + self.radius if self.regularizer.ridge > 0.0 else np.inf
+        """Distance of w* to w by the triangle inequality through the midpoint; at most `primal_radius`."""
+        return 0.5 * float(np.sqrt(self.w_distance_sq)) + self.radius if self.regularizer.ridge > 0.0 else np.inf
 
     @property
     def dual_radius(self) -> float:
@@ -115,8 +118,8 @@ class Region:
 
     @property
     def dual_radius_sharp(self) -> float:
-        """Distance of alpha* to alpha by way of the midpoint; at most `dual_radius`."""
-        return 0.5 * float(np.sqrt(self.alpha_tilt_sq)) + float(np.sqrt(self.n * self.loss.smoothness * self.slack))
+        """Distance of alpha* to alpha by the triangle inequality through the midpoint; at most `dual_radius`."""
+        return 0.5 * float(np.sqrt(self.alpha_distance_sq)) + float(np.sqrt(self.n * self.loss.smoothness * self.slack))
 
     @cached_property
     def column_sq(self) -> FloatArray:
@@ -129,11 +132,11 @@ class Region:
         return self.change.box()
 
     @cached_property
-    def middle(self) -> Middle:
-        """What bounds an intercept through the sum of the dual variables."""
-        return self.change.middle()
+    def common_point(self) -> CommonPoint:
+        """Rows as seen from one point: bounds an intercept through the sum of the dual variables."""
+        return self.change.common_point()
 
     @cached_property
     def anchor(self) -> Anchor:
-        """What bounds an intercept through single dual variables."""
+        """A few rows: they bound an intercept through single dual variables."""
         return self.change.anchor()

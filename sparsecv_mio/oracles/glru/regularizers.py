@@ -118,13 +118,13 @@ class Regularizer:
 
         Returns
         -------
-        (..., d) array; +inf where c is outside of the domain of `rho*`. An intercept's is zero: its `c_d = 0` is the
-        caller's to see to.
+        (..., d) array
+            +inf where c is outside of the domain of `rho*`; zero for an intercept, whose `c_d = 0` is not checked here.
 
         Notes
         -----
-        `ridge/2 (w - drho*(c))^2 + l1 |w| - q w`; also the reason for the ball of :mod:`.gap`: it is at least
-        `ridge/2 (w - drho*(c))^2`.
+        It is `ridge/2 (w - drho*(c))^2 + l1 |w| - q w`, and so at least `ridge/2 (w - drho*(c))^2`: the ball of
+        :mod:`.region` follows from that.
         """
         q = np.clip(c, -self.l1, self.l1)
         rest = np.maximum(self.l1 * np.abs(w) - q * w, 0.0)
@@ -143,6 +143,7 @@ def make_regularizer(name: str, lam: float, l1: float | None = None, intercept: 
     Parameters
     ----------
     name : {"l2", "elastic_net", "l1"}
+        Which one.
     lam : float
         Weight of the squares for `l2` and `elastic_net`, of the absolute values for `l1`; positive.
     l1 : float, optional

@@ -1,8 +1,8 @@
 """Stepwise elimination and addition of columns by validation errors, with as few trainings as the bounds allow.
 
 Each step trains the candidates in the order of their lower bounds and stops where the next bound is no better than the
-best error count found (the paper's Algorithm 4). Three things are added: a candidate whose two bounds meet needs no
-training; a training ends once its errors are known or known not to be better; elimination also runs forwards.
+least error count found (the paper's Algorithm 4). Beyond the paper, a candidate whose two bounds are equal is not
+trained, a training ends once its errors are known or known not to be better, and columns can be added as well.
 """
 
 from __future__ import annotations
@@ -27,21 +27,59 @@ Direction = Literal["backward", "forward"]
 Ties = Literal["any", "first"]
 
 
+@dataclass(frozen=True)
+class StepwiseOptions:
+    """How stepwise selection runs.
+
+    Parameters
+    ----------
+    direction : {"backward", "forward"}
+        From all columns down, or from none up.
+    tol : float
+        Relative duality gap of every training.
+    bounds : bool
+        Use GLRU (Algorithms 4 and 5) or train every candidate (Algorithm 3).
+    ties : {"any", "first"}
+        Among candidates with equally few errors take whichever was found first, as Algorithm 4 does, or the first
+        column, which makes the outcome that of training every candidate.
+    max_steps : int, optional
+        Most columns removed or added; no limit by default.
+
+    Raises
+    ------
+    BadInput
+        If a word is unknown.
+    """
+
+    direction: Direction = "backward"
+    tol: float = 1e-6
+    bounds: bool = True
+    ties: Ties = "any"
+    max_steps: int | None = None
+
+    def __post_init__(self) -> None:
+        if self.direction not in ("backward", "forward"):
+            raise BadInput(f"direction {self.direction!r} is unknown: use backward or forward")
+        if self.ties not in ("any", "first"):
+            raise BadInput(f"ties {self.ties!r} is unknown: use any or first")
+
+
 @dataclass(frozen=True, eq=False)
 class Step:
-    """One column removed or added, or the last look that found nothing better (`column` is None).
+    """One step: the column that was removed or added, if any.
 
     Attributes
     ----------
     column : int or None
+        None for the last step, in which no candidate lowered the errors.
     errors : int
         Validation errors after the step.
     candidates : (k,) int array
-        Columns that could go or come.
+        Columns that could be removed or added.
     lower, upper : (k,) int arrays
         Bounds on each candidate's errors before any training.
     found : dict of int to int
-        Errors of the candidates that were settled; a lower bound where that alone ruled the candidate out.
+        Errors of the candidates that were decided; a lower bound where that alone ruled the candidate out.
     trainings : int
         Candidates that were trained.
     """
@@ -57,20 +95,22 @@ class Step:
 
 @dataclass(frozen=True, eq=False)
 class StepwiseResult:
-    """What stepwise selection ended with.
+    """The outcome of stepwise selection.
 
     Attributes
     ----------
     selected : (k,) int array
-        Columns kept, ascending.
+        Columns of the last model, ascending.
     errors : int
         Their validation errors.
     start_errors : int
         Validation errors before the first step.
     steps : tuple of Step
+        In their order.
     w : (d,) array
-        Coefficients on every column, zero where it is out; an intercept last.
+        Coefficients of every column, zero where it is not selected; an intercept last.
     seconds : float
+        Wall time.
     """
 
     selected: IntArray
@@ -87,7 +127,7 @@ class StepwiseResult:
 
     @property
     def candidates(self) -> int:
-        """Candidates of all steps: the trainings of the naive way."""
+        """Candidates of all steps: as many trainings as the naive way takes."""
         return sum(step.candidates.size for step in self.steps)
 
 
@@ -95,12 +135,8 @@ def stepwise(
     problem: Problem,
     X_validation: Any,
     y_validation: Any,
+    options: StepwiseOptions | None = None,
     *,
-    direction: Direction = "backward",
-    tol: float = 1e-6,
-    bounds: bool = True,
-    ties: Ties = "any",
-    max_steps: int | None = None,
     progress: ProgressHook | None = None,
     stop: threading.Event | None = None,
 ) -> StepwiseResult:
@@ -114,20 +150,12 @@ def stepwise(
         Validation rows over the penalised columns.
     y_validation : (m,) array
         Their labels.
-    direction : {"backward", "forward"}
-        From all columns down, or from none up.
-    tol : float
-        Relative duality gap of every training.
-    bounds : bool
-        Use GLRU (Algorithms 4 and 5) or train every candidate (Algorithm 3).
-    ties : {"any", "first"}
-        Among candidates with equally few errors take whichever was found first, as Algorithm 4 does, or the first
-        column, which makes the outcome that of the naive way.
-    max_steps : int, optional
+    options : StepwiseOptions, optional
+        Direction, bounds and limits; the defaults of :class:`StepwiseOptions` without it.
     progress : callable, optional
-        Called with (candidates settled in all, candidates seen in all).
+        Called with (candidates decided, candidates so far), both in all steps.
     stop : threading.Event, optional
-        Set from outside, it ends the search after the training at hand; the step at hand is given up.
+        Once set, the search ends after the current training, without the current step.
 
     Returns
     -------
@@ -136,51 +164,53 @@ def stepwise(
     Raises
     ------
     BadInput
-        If labels are not -1 / +1, the validation rows do not fit, or a word is unknown.
+        If labels are not -1 / +1 or the validation rows do not fit.
 
     Notes
     -----
-    The errors of a fit trained to `tol` are those of its signs, as in the paper; what the bounds say holds for the
-    exact optimum. The two differ only for validation rows whose prediction is within the gap's reach of zero.
+    The errors of a fit trained to `tol` are those of its signs, as in the paper; the bounds hold for the exact optimum.
+    The two can differ only for validation rows whose prediction is so near to zero that the gap does not decide it.
 
     Examples
     --------
     >>> from sparsecv_mio.oracles.glru import Logistic, Regularizer, make_problem
     >>> X = np.array([[1.0, 3.0], [2.0, -3.0], [-1.0, -3.0], [-2.0, 3.0]])
     >>> problem = make_problem(X, [1, 1, -1, -1], Logistic(), Regularizer(0.1))
-    >>> result = stepwise(problem, [[1.0, -9.0], [-1.0, 9.0]], [1, -1], direction="forward")
+    >>> result = stepwise(problem, [[1.0, -9.0], [-1.0, 9.0]], [1, -1], StepwiseOptions(direction="forward"))
     >>> result.selected.tolist(), result.errors
     ([0], 0)
     """
     begin = time.perf_counter()
-    validation, y = _check(problem, X_validation, y_validation, direction, ties)
+    asked = options or StepwiseOptions()
+    adding = asked.direction == "forward"
+    validation, y = _check(problem, X_validation, y_validation)
     d = problem.regularizer.penalised(problem.design.d)
     everything = np.arange(d, dtype=np.int64)
-    selected = everything if direction == "backward" else everything[:0]
-    search = _Search(problem, validation, y, tol, bounds, ties, progress, stop)
+    selected = everything[:0] if adding else everything
+    search = _Search(problem, validation, y, asked, progress, stop)
     view = View.of(problem, selected)
-    fit = train(view.problem, tol=tol)
+    fit = train(view.problem, tol=asked.tol)
     errors = start_errors = search.errors(view, fit)
     steps: list[Step] = []
-    while max_steps is None or len(steps) < max_steps:
-        candidates = selected if direction == "backward" else np.setdiff1d(everything, selected)
+    while asked.max_steps is None or len(steps) < asked.max_steps:
+        candidates = np.setdiff1d(everything, selected) if adding else selected
         if candidates.size == 0:
             break
-        step = search.step(view, fit, selected, candidates, errors, direction == "forward")
+        step = search.step(view, fit, selected, candidates, errors)
         if step is None:
             break
         steps.append(step)
         if step.column is None:
             break
         errors, chosen = step.errors, np.array([step.column])
-        selected = np.union1d(selected, chosen) if direction == "forward" else np.setdiff1d(selected, chosen)
+        selected = np.union1d(selected, chosen) if adding else np.setdiff1d(selected, chosen)
         old, view = view.widen(fit.w, problem.design.d), View.of(problem, selected)
-        fit = train(view.problem, tol=tol, start=view.narrow(old))
+        fit = train(view.problem, tol=asked.tol, start=view.narrow(old))
     w = view.widen(fit.w, problem.design.d)
     return StepwiseResult(selected, errors, start_errors, tuple(steps), w, time.perf_counter() - begin)
 
 
-def _check(problem: Problem, X: Any, y: Any, direction: str, ties: str) -> tuple[Design, FloatArray]:
+def _check(problem: Problem, X: Any, y: Any) -> tuple[Design, FloatArray]:
     labels = np.asarray(y, dtype=np.float64).ravel()
     validation = Design(X, problem.regularizer.intercept)
     if validation.d != problem.design.d or labels.shape != (validation.n,):
@@ -190,32 +220,26 @@ def _check(problem: Problem, X: Any, y: Any, direction: str, ties: str) -> tuple
         )
     if not (np.all(np.abs(labels) == 1.0) and np.all(np.abs(problem.y) == 1.0)):
         raise BadInput("stepwise selection needs labels -1 and +1: map the two values of the target to them")
-    if direction not in ("backward", "forward"):
-        raise BadInput(f"direction {direction!r} is unknown: use backward or forward")
-    if ties not in ("any", "first"):
-        raise BadInput(f"ties {ties!r} is unknown: use any or first")
     return validation, labels
 
 
 @dataclass(eq=False)
 class _Search:
+    """The rows, options and counts that every step of the selection uses."""
+
     whole: Problem
     validation: Design
     y: FloatArray
-    tol: float
-    bounds: bool
-    ties: Ties
+    options: StepwiseOptions
     progress: ProgressHook | None
     stop: threading.Event | None
     done: int = 0
     seen: int = 0
     factor: HessianFactor | None = field(default=None)
 
-    def step(
-        self, view: View, fit: Fit, selected: IntArray, candidates: IntArray, errors: int, adding: bool
-    ) -> Step | None:
+    def step(self, view: View, fit: Fit, selected: IntArray, candidates: IntArray, errors: int) -> Step | None:
         """Find the best candidate of one step; None when stopped from outside."""
-        known = self._known(view, fit, candidates, adding)
+        known = self._known(view, fit, candidates)
         self.seen += candidates.size
         self.factor = shared_factor(fit) if view.problem.column_mask is not None else None
         best, column, found, trainings = errors, None, dict[int, int](), 0
@@ -225,10 +249,10 @@ class _Search:
             self._report()
             if self.stop is not None and self.stop.is_set():
                 return None
-            if self.bounds and not self._may_win(j, low, best, column):
+            if self.options.bounds and not self._may_win(j, low, best, column):
                 continue
             if low < high:
-                low, high = self._train(selected, wide, j, adding, best)
+                low, high = self._train(selected, wide, j, best)
                 trainings += 1
             found[j] = low
             if low == high and self._may_win(j, low, best, column):
@@ -236,33 +260,38 @@ class _Search:
         return Step(column, best, candidates, known.lower, known.upper, found, trainings)
 
     def errors(self, view: View, fit: Fit) -> int:
-        """Return the validation errors of a fit, taken at its word."""
+        """Return the validation errors of the signs that a fit predicts."""
         t = self.validation.forward(view.widen(fit.w, self.whole.design.d))
         return int(np.sum(np.sign(t) != self.y))
 
-    def _known(self, view: View, fit: Fit, candidates: IntArray, adding: bool) -> ErrorRange:
-        if self.bounds:
-            return candidate_errors(self.whole, view, fit, self.validation, self.y, candidates, adding)
+    @property
+    def adding(self) -> bool:
+        """Whether columns are added, not removed."""
+        return self.options.direction == "forward"
+
+    def _known(self, view: View, fit: Fit, candidates: IntArray) -> ErrorRange:
+        if self.options.bounds:
+            return candidate_errors(self.whole, view, fit, self.validation, self.y, candidates, self.adding)
         size = candidates.size
         return ErrorRange(np.zeros(size, dtype=np.int64), np.full(size, self.y.size, dtype=np.int64))
 
     def _may_win(self, j: int, low: int, best: int, column: int | None) -> bool:
-        first = self.ties == "first" and column is not None and j < column
+        first = self.options.ties == "first" and column is not None and j < column
         return low < best or (first and low == best)
 
-    def _train(self, selected: IntArray, wide: FloatArray, j: int, adding: bool, best: int) -> tuple[int, int]:
-        columns = np.union1d(selected, np.array([j])) if adding else selected[selected != j]
-        view = View.of(self.whole, columns)
-        enough = best + 1 if self.ties == "first" else best
+    def _train(self, selected: IntArray, wide: FloatArray, j: int, best: int) -> tuple[int, int]:
+        columns = np.union1d(selected, np.array([j])) if self.adding else selected[selected != j]
+        view, tol = View.of(self.whole, columns), self.options.tol
+        enough = best + 1 if self.options.ties == "first" else best
 
         def stop(fit: Fit) -> bool:
             low, high = fit_errors(view, fit, self.validation, self.y)
             return low == high or low >= enough
 
-        early = stop if self.bounds and self.whole.regularizer.ridge > 0.0 else None
+        early = stop if self.options.bounds and self.whole.regularizer.ridge > 0.0 else None
         factor = self.factor if view.problem.column_mask is not None else None
-        fit = train(view.problem, tol=self.tol, start=view.narrow(wide), precondition=factor, stop=early)
-        if early is not None and fit.relative_gap > self.tol and stop(fit):
+        fit = train(view.problem, tol=tol, start=view.narrow(wide), precondition=factor, stop=early)
+        if early is not None and fit.relative_gap > tol and stop(fit):
             return fit_errors(view, fit, self.validation, self.y)
         return (self.errors(view, fit),) * 2
 

@@ -1,4 +1,4 @@
-"""Training to a relative duality gap that the fit itself certifies.
+"""Training up to a relative duality gap, which the fit itself certifies.
 
 L2: Newton with exact steps while the Hessian is small, conjugate gradients with a preconditioner beyond; elastic net
 and L1: proximal Newton (:mod:`.proximal`). An intercept is brought to its one-dimensional optimum before every step,
@@ -25,7 +25,7 @@ ATTEMPTS = 3
 LONG_STEP = 0.2
 
 Stop = Callable[[Fit], bool]
-"""Asked after every step: enough is known of the optimum (Remark 3)."""
+"""Called after every step; True ends training because enough is known of the optimum (Remark 3)."""
 
 Solve = Callable[[FloatArray], FloatArray]
 """An approximate inverse Hessian: (d,) gradient to (d,) step."""
@@ -64,6 +64,7 @@ def train(
     Parameters
     ----------
     problem : Problem
+        Rows, columns, loss and regulariser.
     tol : float
         Relative duality gap, > 0.
     start : (d,) array, optional
@@ -79,7 +80,7 @@ def train(
     Returns
     -------
     Fit
-        Where a limit or rounding ended training, `relative_gap` says how far it got.
+        `relative_gap` is above `tol` where `stop`, a limit or rounding ended training.
 
     Raises
     ------
@@ -96,14 +97,14 @@ def train(
     if not tol > 0.0:
         raise BadInput(f"the tolerance must be a positive number, not {tol!r}")
     w = np.zeros(problem.design.d) if start is None else problem.keep_columns(np.array(start, dtype=np.float64))
-    fit, stalled = settle(problem, w), 0
+    fit, stalled = assess_with_intercept(problem, w), 0
     for step in range(1, max_steps + 1):
         if fit.gap <= tol * fit.primal or (step > 1 and stop is not None and stop(fit)):
             break
         moved = _step(fit, tol, precondition)
         if moved is None:
             break
-        new = settle(problem, *moved, step)
+        new = assess_with_intercept(problem, *moved, step)
         stalled = stalled + 1 if new.gap > 0.5 * fit.gap and new.primal >= fit.primal * (1.0 - 1e-13) else 0
         fit = new if new.gap <= fit.gap or new.primal < fit.primal else fit
         if stalled >= 3:
@@ -111,24 +112,40 @@ def train(
     return fit
 
 
-def settle(problem: Problem, w: FloatArray, t: FloatArray | None = None, iterations: int = 0) -> Fit:
-    """:func:`assess` with the intercept, where there is one, at its optimum for the other coefficients. O(nd)."""
+def assess_with_intercept(problem: Problem, w: FloatArray, t: FloatArray | None = None, iterations: int = 0) -> Fit:
+    """Call :func:`assess` with the intercept, where there is one, at its optimum for the other coefficients. O(nd).
+
+    Parameters
+    ----------
+    problem : Problem
+        Rows, columns, loss and regulariser.
+    w : (d,) array
+        Primal point; its intercept is replaced.
+    t : (n,) array, optional
+        `X w` where it is known.
+    iterations : int
+        Steps of training so far, stored in the fit.
+
+    Returns
+    -------
+    Fit
+    """
     t = problem.design.forward(problem.keep_columns(w)) if t is None else t
     if problem.regularizer.intercept:
-        shift = level_shift(problem, t)
+        shift = intercept_shift(problem, t)
         w = w.copy()
         w[-1] += shift
         t = t + shift
     return assess(problem, w, t, iterations)
 
 
-def level_shift(problem: Problem, t: FloatArray) -> float:
-    """Return the shift s with `sum_i l_i'(t_i + s) = 0` over the rows of the problem. O(n) a step.
+def intercept_shift(problem: Problem, t: FloatArray) -> float:
+    """Return the shift s with `sum_i l_i'(t_i + s) = 0` over the rows of the problem. O(n) for each step.
 
     Raises
     ------
     BadInput
-        If there is none: all labels are equal and the loss rewards any larger intercept.
+        If there is none: all labels are equal, and the loss falls with every larger intercept.
     """
     rows = problem.rows
     t, y, loss = t[rows], problem.y[rows], problem.loss
@@ -189,10 +206,10 @@ def _hessian(problem: Problem, h: FloatArray) -> FloatArray:
 
 
 def _step(fit: Fit, tol: float, precondition: Solve | None) -> tuple[FloatArray, FloatArray] | None:
-    """One step of Newton's method; (w, t) or None where P cannot be lowered.
+    """Take one step of Newton's method; return (w, t), or None where P cannot be lowered.
 
-    A loss with kinks in its derivative may meet curvature that the point itself does not show. After a short step the
-    curvature past its end is added to the rows' and the step is taken anew; the best one counts.
+    Where the derivative of the loss has kinks, the curvature along a step may exceed that at its start. After a short
+    step the curvature past its end is taken into account and the step is repeated; the best one counts.
     """
     problem = fit.problem
     h = _weights(problem, fit.t)
@@ -272,7 +289,7 @@ def _conjugate_gradients(
 
 
 def _line_search(fit: Fit, p: FloatArray, x: FloatArray) -> float:
-    """About the minimiser of P along p, `x = X p`; 1 where that is good enough, which keeps exact zeros."""
+    """Return about the minimiser of P along p, `x = X p`; 1 where that is good enough, which keeps exact zeros."""
     problem, regularizer = fit.problem, fit.problem.regularizer
     d = regularizer.penalised(p.shape[0])
     w, q = fit.w[:d], p[:d]

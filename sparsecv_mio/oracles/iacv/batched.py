@@ -1,7 +1,7 @@
-"""Squared loss: every fold's proximal gradient run at once, exactly (theory section 8).
+"""Squared loss: proximal gradient descent of every fold at once, exactly (theory section 8).
 
-The Taylor step of the method is exact for a quadratic, so its iterates are the left-out iterates. What is left is one
-matrix product per step for all folds, `Theta Q - C`, and a correction by each fold's own rows.
+The Taylor step of the method is exact for a quadratic, so its iterates are the left-out iterates. A step takes one
+matrix product for all folds, `Theta Q - C`, and a correction by each fold's own rows.
 """
 
 from __future__ import annotations
@@ -10,10 +10,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from sparsecv_mio.data.dataset import FloatArray, IntArray
+from sparsecv_mio.data.dataset import FloatArray
 from sparsecv_mio.errors import BadInput
-from sparsecv_mio.oracles.iacv.erm import fold_indicator
-from sparsecv_mio.oracles.iacv.penalties import Penalty
+from sparsecv_mio.oracles.iacv.erm import Erm, fold_indicator
+from sparsecv_mio.oracles.iacv.losses import Squared
 from sparsecv_mio.oracles.iacv.proximal import accelerated
 
 
@@ -37,11 +37,7 @@ class FoldFits:
 
 
 def fold_fits(
-    X: FloatArray,
-    y: FloatArray,
-    labels: IntArray,
-    penalty: Penalty,
-    lam: float,
+    erm: Erm,
     *,
     intercept: bool = False,
     steps: int = 500,
@@ -49,7 +45,7 @@ def fold_fits(
     accelerate: bool = True,
     begin: FloatArray | None = None,
 ) -> FoldFits:
-    """Run proximal gradient on `sum_(i not in N_j) (y_i - b0 - x_i' theta)^2 + lam * pi(theta)` for every fold j.
+    """Run proximal gradient descent on `sum_(i not in N_j) (y_i - b0 - x_i' theta)^2 + lam pi(theta)`, every fold j.
 
     With :class:`~sparsecv_mio.oracles.iacv.penalties.KSupport` these are the perspective relaxations (P) of theory
     section 1. The points are estimates: they may order a search or propose supports; the dual value of their
@@ -57,18 +53,14 @@ def fold_fits(
 
     Parameters
     ----------
-    X, y : (n, p), (n,) array
-        Columns and response.
-    labels : (n,) int array
-        Fold of each row, 0 .. k-1, or -1 for a row that is always trained on.
-    penalty : Penalty
-        Proximable penalty.
-    lam : float
-        Its weight, >= 0.
+    erm : Erm
+        Rows, folds and a proximable penalty; the loss is the squared one.
     intercept : bool
         Profile out an unpenalised intercept by the means of each training set.
-    steps, tolerance : int, float
-        Most steps, and the relative size of a step at which to stop.
+    steps : int
+        Most steps taken.
+    tolerance : float
+        Relative size of a step at which to stop.
     accelerate : bool
         Momentum with restarts; without it the iterates are those of plain proximal gradient with step `1 / (2 L)`, L
         the largest eigenvalue of X'X.
@@ -83,29 +75,29 @@ def fold_fits(
     Raises
     ------
     BadInput
-        The penalty has no proximal map, or a fold is empty.
+        The penalty has no proximal map, or the loss is another one.
 
     Examples
     --------
     >>> import numpy as np
     >>> from sparsecv_mio.oracles.iacv import Ridge
     >>> X, y = np.array([[1.0], [2.0], [3.0]]), np.array([1.0, 2.0, 4.0])
-    >>> fits = fold_fits(X, y, np.arange(3), Ridge(), 0.0)
+    >>> fits = fold_fits(Erm(X, y, Squared(), Ridge(), 0.0))
     >>> fits.theta.ravel().round(6).tolist()
     [1.230769, 1.3, 1.0]
     """
+    penalty, lam, k, p = erm.penalty, erm.lam, erm.k, erm.p
     if not penalty.proximable:
         raise BadInput(f"penalty {penalty.name} has no proximal map")
-    k = int(labels.max(initial=-1)) + 1
-    held = np.bincount(labels[labels >= 0], minlength=k)
-    if k == 0 or np.any(held == 0):
-        raise BadInput("labels must use every fold 0 .. k-1")
-    x_mean, y_mean = (X.mean(axis=0), float(y.mean())) if intercept else (np.zeros(X.shape[1]), 0.0)
-    X, y = X - x_mean, y - y_mean
-    trained = labels.size - held
-    # the whole is centred, so what a fold takes away is minus what its training rows add up to
+    if not isinstance(erm.loss, Squared):
+        raise BadInput(f"the fits of all folds at once are those of the squared loss, not of {erm.loss.name}")
+    labels = np.arange(erm.n) if erm.labels is None else erm.labels
+    x_mean, y_mean = (erm.X.mean(axis=0), float(erm.y.mean())) if intercept else (np.zeros(p), 0.0)
+    X, y = erm.X - x_mean, erm.y - y_mean
+    trained = labels.size - np.bincount(labels[labels >= 0], minlength=k)
+    # all rows together have mean zero, so the sum over a training set is minus the sum over its fold
     by_fold = fold_indicator(labels, k)
-    m_x = -(by_fold @ X) / trained[:, None] if intercept else np.zeros((k, X.shape[1]))
+    m_x = -(by_fold @ X) / trained[:, None] if intercept else np.zeros((k, p))
     m_y = -(by_fold @ y) / trained if intercept else np.zeros(k)
     Q, c = X.T @ X, X.T @ y
 
@@ -117,7 +109,7 @@ def fold_fits(
         return 2.0 * half
 
     step = 0.5 / max(float(np.linalg.eigvalsh(Q)[-1]), np.finfo(float).tiny)
-    Theta = np.zeros((k, X.shape[1])) if begin is None else begin
+    Theta = np.zeros((k, p)) if begin is None else begin
     if accelerate:
         Theta, taken = accelerated(gradient, lambda V: penalty.prox(V, step * lam), Theta, step, steps, tolerance)
     else:

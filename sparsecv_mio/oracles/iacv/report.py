@@ -18,6 +18,7 @@ from sparsecv_mio.oracles.iacv.erm import Erm
 from sparsecv_mio.oracles.iacv.trajectory import Solver, State, exact_step, iacv_step, start
 
 METHODS = ("iacv", "ns", "ij", "baseline")
+EXACT = "exact"
 
 
 @dataclass(frozen=True)
@@ -50,7 +51,7 @@ class Trace:
 
 @dataclass(frozen=True, eq=False)
 class Report:
-    """What :func:`run` found.
+    """The outcome of :func:`run`.
 
     Attributes
     ----------
@@ -61,9 +62,9 @@ class Report:
     cv_exact : (m,) array or None
         Exact cross-validation loss at the recorded iterations.
     seconds : (m,) array
-        Time of the full fit and the approximated left-out fits up to each recorded iteration, evaluations apart.
+        Time of the full fit and the approximated left-out fits up to each recorded iteration, without evaluations.
     seconds_exact : (m,) array or None
-        The same of the exact left-out fits.
+        The same for the exact left-out fits.
     best : int
         Recorded iteration with the smallest approximated loss.
     theta, approx : (p,), (k, p) array
@@ -84,11 +85,11 @@ class Report:
 
     @property
     def chosen(self) -> int:
-        """Position in `iterations` of the iterate held: the last, or the best after an early stop."""
+        """Position in `iterations` of the iterate that is returned: the last, or the best after an early stop."""
         return int(np.flatnonzero(self.iterations == self.best)[0]) if self.stopped_early else len(self.iterations) - 1
 
     def summary(self) -> dict[str, Any]:
-        """Numbers of the iterate held, ready for JSON: cv, err_approx, rel_err_cv, seconds, and what else was run."""
+        """Return the numbers of the chosen iterate, ready for JSON, of IACV and of every other method that was run."""
         at, trace = self.chosen, self.traces["iacv"]
 
         def pick(values: FloatArray | None) -> float | None:
@@ -115,7 +116,7 @@ class Report:
 
 
 def log_spaced(iterations: int, count: int = 60) -> list[int]:
-    """About `count` iterations from 1 to `iterations`, evenly spaced in the logarithm."""
+    """Return about `count` iterations from 1 to `iterations`, evenly spaced in the logarithm."""
     return sorted({int(round(t)) for t in np.geomspace(1, iterations, count)})
 
 
@@ -132,7 +133,7 @@ class _Recorder:
     seconds: list[tuple[float, float]] = field(default_factory=list)
 
     def add(self, state: State, Theta: FloatArray | None, clock: tuple[float, float]) -> float:
-        """Evaluate every method at one iteration; returns the approximated loss."""
+        """Evaluate every method at one iteration and return the approximated loss."""
         self.iterations.append(state.t)
         self.seconds.append(clock)
         if Theta is not None:
@@ -180,14 +181,12 @@ def run(
     iterations: int,
     *,
     record: Iterable[int] | None = None,
-    exact: bool = False,
     methods: Sequence[str] = ("iacv",),
     early_stop: EarlyStop | None = None,
-    theta: FloatArray | None = None,
     progress: ProgressHook | None = None,
     stop: Event | None = None,
 ) -> Report:
-    """Follow the full fit and all approximated left-out fits for a number of steps.
+    """Follow the full fit and all approximated left-out fits for a number of steps, all from the origin.
 
     Parameters
     ----------
@@ -199,14 +198,12 @@ def run(
         Steps, at least 1.
     record : iterable of int, optional
         Iterations to evaluate; about sixty log-spaced ones unless given, every one with `early_stop`.
-    exact : bool
-        Advance the exact left-out fits beside them and report the errors (15) and (16).
     methods : sequence of str
-        Any of `iacv`, `ns`, `ij`, `baseline`; `iacv` is always there.
+        What is evaluated: any of `iacv`, `ns` (Newton step), `ij` (infinitesimal jackknife), `baseline` (the full fit)
+        and `exact`, which advances the exact left-out fits too and makes the report hold the errors (15) and (16).
+        `iacv` is always among them.
     early_stop : EarlyStop, optional
         End the run by the approximated loss; the report then holds the best iterate.
-    theta : (p,) array, optional
-        Starting point of every fit; the origin unless given.
     progress : callable, optional
         Called with (steps done, steps in all).
     stop : Event, optional
@@ -230,7 +227,7 @@ def run(
     >>> X = rng.standard_normal((200, 3))
     >>> y = np.where(rng.random(200) < 1 / (1 + np.exp(-X[:, 0])), 1.0, -1.0)
     >>> erm = Erm(X, y, Logistic(), Ridge(), lam=0.1)
-    >>> report = run(erm, gd(default_step(erm)), 50, exact=True, methods=("iacv", "baseline"))
+    >>> report = run(erm, gd(default_step(erm)), 50, methods=("baseline", "exact"))
     >>> bool(report.traces["iacv"].err_approx[-1] < 0.05 * report.traces["baseline"].err_approx[-1])
     True
     """
@@ -238,13 +235,13 @@ def run(
     kept = set(range(1, iterations + 1) if early_stop else record if record is not None else log_spaced(iterations))
     kept.add(iterations)
     recorder = _Recorder(erm, solver, names)
-    state = start(erm, theta)
+    state = start(erm)
     held, best, stopped = state, (np.inf, 0), False
-    Theta = np.tile(state.theta, (erm.k, 1)) if exact else None
+    Theta = np.tile(state.theta, (erm.k, 1)) if EXACT in methods else None
     clock = [0.0, 0.0]
     for t in range(iterations):
         begin = perf_counter()
-        with np.errstate(over="ignore", invalid="ignore"):  # a step too long is found where the loss is evaluated
+        with np.errstate(over="ignore", invalid="ignore"):  # a step that is too long is reported by `_finite`
             state = iacv_step(erm, solver, state)
             middle = perf_counter()
             clock[0] += middle - begin
@@ -266,7 +263,7 @@ def run(
 
 
 def _ratio(part: FloatArray, whole: FloatArray) -> FloatArray:
-    """Elementwise part / whole; nothing of nothing is 0."""
+    """Divide elementwise; 0 / 0 is 0."""
     return np.divide(part, whole, out=np.where(part > 0.0, np.inf, 0.0), where=whole > 0.0)
 
 
@@ -279,9 +276,9 @@ def _finite(cv: float, t: int) -> float:
 def _check(
     erm: Erm, solver: Solver, iterations: int, methods: Sequence[str], early_stop: EarlyStop | None
 ) -> tuple[str, ...]:
-    unknown = set(methods) - set(METHODS)
+    unknown = set(methods) - {*METHODS, EXACT}
     if unknown:
-        raise BadInput(f"unknown method {sorted(unknown)[0]!r}: choose among {', '.join(METHODS)}")
+        raise BadInput(f"unknown method {sorted(unknown)[0]!r}: choose among {', '.join((*METHODS, EXACT))}")
     if iterations < 1:
         raise BadInput(f"--iterations must be at least 1, not {iterations}")
     if early_stop is not None and early_stop.patience < 1:

@@ -1,4 +1,4 @@
-"""TreeCV behind the oracles' one question: predictions for rows not learned."""
+"""TreeCV as an oracle: predictions for rows that were not learned."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class _Recorder:
 
 
 def held_out_predictions(
-    learner: Predictor, X: FloatArray, y: FloatArray, folds: FoldPlan, *, randomized: bool = False, seed: int = 0
+    learner: Predictor, X: FloatArray, y: FloatArray, folds: FoldPlan, *, shuffle_seed: int | None = None
 ) -> FloatArray:
     """Predict every row by the model that did not learn its fold, in `ceil(log2 k)` passes.
 
@@ -54,8 +54,8 @@ def held_out_predictions(
         Rows.
     folds : FoldPlan
         Folds.
-    randomized, seed : bool, int
-        As :func:`~sparsecv_mio.oracles.treecv.tree.tree_cv`.
+    shuffle_seed : int, optional
+        As for :func:`~sparsecv_mio.oracles.treecv.tree.tree_cv`.
 
     Returns
     -------
@@ -72,7 +72,7 @@ def held_out_predictions(
     [4.0, 2.0, 4.0, 2.0]
     """
     kept: list[FloatArray] = []
-    tree_cv(_Recorder(learner, kept), X, y, folds, randomized=randomized, seed=seed)
+    tree_cv(_Recorder(learner, kept), X, y, folds, shuffle_seed=shuffle_seed)
     out = np.full(folds.n, np.nan)
     out[folds.order[: folds.starts[-1]]] = np.concatenate(kept)
     return out
@@ -80,7 +80,7 @@ def held_out_predictions(
 
 @dataclass(frozen=True, eq=False)
 class TreeCvOracle:
-    """Predictions of left-out folds by an incremental learner; exact where it does not mind the order of rows.
+    """Predictions of left-out folds by an incremental learner; exact where the order of rows has no effect on it.
 
     Parameters
     ----------

@@ -52,10 +52,26 @@ class Revertible(Learner, Protocol):
 class Recursive(Learner, Protocol):
     """A learner that runs a whole subtree in compiled code."""
 
-    def subtree(self, rows: FoldRows, first: int, last: int, *, randomized: bool, seed: int) -> tuple[FloatArray, int]:
-        """Scores (last - first,) of the chunks from this model of all other rows, and the rows learned on the way.
+    def subtree(
+        self, rows: FoldRows, first: int, last: int, shuffle_seed: int | None
+    ) -> tuple[FloatArray, int]:
+        """Run the recursion over some of the folds; the model itself is not changed.
 
-        The model itself stays as it is.
+        Parameters
+        ----------
+        rows : FoldRows
+            All rows.
+        first, last : int
+            Folds first .. last-1; this model has learned all the others.
+        shuffle_seed : int or None
+            As for :func:`~sparsecv_mio.oracles.treecv.tree.tree_cv`.
+
+        Returns
+        -------
+        scores : (last - first,) array
+            Scores of these folds.
+        fed : int
+            Rows learned by the models in between.
         """
         ...
 

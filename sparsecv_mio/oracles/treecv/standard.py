@@ -10,7 +10,7 @@ from sparsecv_mio.data.dataset import FloatArray
 from sparsecv_mio.data.folds import FoldPlan
 from sparsecv_mio.oracles.base import ProgressHook
 from sparsecv_mio.oracles.treecv.protocol import CvResult, FoldRows, Learner
-from sparsecv_mio.oracles.treecv.tree import Manner, feed_rows, warm_up
+from sparsecv_mio.oracles.treecv.tree import feed_rows, warm_up
 
 
 def standard_cv(
@@ -19,8 +19,7 @@ def standard_cv(
     y: FloatArray,
     folds: FoldPlan,
     *,
-    randomized: bool = False,
-    seed: int = 0,
+    shuffle_seed: int | None = None,
     progress: ProgressHook | None = None,
 ) -> CvResult:
     """Train on every fold's rows from scratch (k-repetition cross-validation).
@@ -33,10 +32,8 @@ def standard_cv(
         Rows.
     folds : FoldPlan
         Folds.
-    randomized : bool
-        Feed the training rows of each fold in a random order, else in the order of the folds.
-    seed : int
-        Seed of those orders.
+    shuffle_seed : int, optional
+        Feed the training rows of each fold in a random order; without it in the order of the folds.
     progress : callable, optional
         Called with (folds scored, k).
 
@@ -55,14 +52,14 @@ def standard_cv(
     [10.0, 10.0]
     """
     rows = FoldRows.of(X, y, folds)
-    warm_up(learner, rows, Manner(randomized, seed, "copy"))
+    warm_up(learner, rows, shuffle_seed)
     begin, scores, fed = perf_counter(), np.empty(rows.k), 0
     for j in range(rows.k):
         lo, hi = int(rows.starts[j]), int(rows.starts[j + 1])
         model = learner.copy()
-        if randomized:
+        if shuffle_seed is not None:
             order = np.concatenate([np.arange(lo), np.arange(hi, rows.n)])
-            np.random.Generator(np.random.Philox(key=seed, counter=j)).shuffle(order)
+            np.random.Generator(np.random.Philox(key=shuffle_seed, counter=j)).shuffle(order)
             feed_rows(model, rows, 0, order.size, order)
         else:
             for first, last in ((0, lo), (hi, rows.n)):

@@ -25,11 +25,18 @@ STRATEGIES = ("copy", "revert")
 
 
 @dataclass(frozen=True)
-class Manner:
-    """How the tree is walked."""
+class Feeding:
+    """How rows are fed to models and how a model serves both halves of a range of folds.
 
-    randomized: bool
-    seed: int
+    Parameters
+    ----------
+    shuffle_seed : int or None
+        Seed of the order of the rows of every update; None feeds them in the order of the folds.
+    strategy : {"copy", "revert"}
+        Copy a model before it learns more, or undo what it learned.
+    """
+
+    shuffle_seed: int | None
     strategy: str
 
 
@@ -39,8 +46,7 @@ def tree_cv(
     y: FloatArray,
     folds: FoldPlan,
     *,
-    randomized: bool = False,
-    seed: int = 0,
+    shuffle_seed: int | None = None,
     strategy: str = "copy",
     jobs: int = 1,
     progress: ProgressHook | None = None,
@@ -55,11 +61,9 @@ def tree_cv(
         Rows; those never held out are learned first.
     folds : FoldPlan
         Up to k = n folds.
-    randomized : bool
-        Feed the rows of every update in a random order, else in the order of the folds. The order depends on the seed
-        and on the rows of the update alone: strategy and jobs do not change the result.
-    seed : int
-        Seed of those orders.
+    shuffle_seed : int, optional
+        Feed the rows of every update in a random order; without it in the order of the folds. The order depends on the
+        seed and on the rows of the update alone: strategy and jobs do not change the result.
     strategy : {"copy", "revert"}
         Copy the model before each branch, or undo the branch's updates (the learner must be
         :class:`~sparsecv_mio.oracles.treecv.protocol.Revertible`).
@@ -97,29 +101,38 @@ def tree_cv(
         raise BadInput(f"{type(learner).__name__} cannot revert an update: use the copy strategy")
     if jobs < 1:
         raise BadInput(f"--jobs must be at least 1, not {jobs}")
-    rows, manner = FoldRows.of(X, y, folds), Manner(randomized, seed, strategy)
-    warm_up(learner, rows, manner)
+    rows, feeding = FoldRows.of(X, y, folds), Feeding(shuffle_seed, strategy)
+    warm_up(learner, rows, shuffle_seed)
     begin = perf_counter()
     model = learner.copy()
-    fixed = _feed(model, rows, int(rows.starts[-1]), rows.n, manner)
+    fixed = _feed(model, rows, int(rows.starts[-1]), rows.n, shuffle_seed)
     if jobs == 1:
-        scores, fed = _run_subtree(model, rows, 0, rows.k, manner, progress)
+        scores, fed = _run_subtree(model, rows, 0, rows.k, feeding, progress)
     else:
-        scores, fed = _run_parallel(model, rows, manner, jobs, progress)
+        scores, fed = _run_parallel(model, rows, feeding, jobs, progress)
     return CvResult(scores, np.diff(rows.starts), fixed + fed, perf_counter() - begin)
 
 
-def warm_up(learner: Learner, rows: FoldRows, manner: Manner) -> None:
-    """Load compiled code before the clock starts."""
-    if manner.randomized:
-        _order(0, 1, manner)
+def warm_up(learner: Learner, rows: FoldRows, shuffle_seed: int | None) -> None:
+    """Load compiled code before the clock starts.
+
+    Parameters
+    ----------
+    learner : Learner
+        The untrained model; it is copied, not changed.
+    rows : FoldRows
+        Rows of the run; two of them are learned by a copy.
+    shuffle_seed : int or None
+        As for :func:`tree_cv`.
+    """
+    _order(0, 1, shuffle_seed)
     if isinstance(learner, Recursive):
         starts = np.arange(3)
-        starts.setflags(write=rows.starts.flags.writeable)  # compiled code is by type, and that is part of it
+        starts.setflags(write=rows.starts.flags.writeable)  # code is compiled for each type, which this is part of
         scrap, few = learner.copy(), FoldRows(rows.X[:2], rows.y[:2], starts)
         feed_rows(scrap, few, 0, 1, None)
         scrap.score(few.X, few.y)
-        scrap.subtree(few, 0, 2, randomized=manner.randomized, seed=manner.seed)
+        scrap.subtree(few, 0, 2, shuffle_seed)
 
 
 def _middle(first: int, last: int) -> int:
@@ -127,7 +140,19 @@ def _middle(first: int, last: int) -> int:
 
 
 def feed_rows(model: Learner, rows: FoldRows, first: int, last: int, order: IntArray | None) -> None:
-    """Update a model with rows first .. last-1, in the given order by blocks of 8 MB, or in one piece."""
+    """Update a model with some of the rows.
+
+    Parameters
+    ----------
+    model : Learner
+        Changed in place.
+    rows : FoldRows
+        All rows.
+    first, last : int
+        Without an order, rows first .. last-1 are learned in one piece.
+    order : (m,) int array or None
+        Rows to learn, in blocks of 8 MB.
+    """
     if order is None:
         model.update(rows.X[first:last], rows.y[first:last])
         return
@@ -135,34 +160,34 @@ def feed_rows(model: Learner, rows: FoldRows, first: int, last: int, order: IntA
         model.update(rows.X[order[block]], rows.y[order[block]])
 
 
-def _order(first: int, last: int, manner: Manner) -> IntArray | None:
-    if not manner.randomized:
+def _order(first: int, last: int, shuffle_seed: int | None) -> IntArray | None:
+    if shuffle_seed is None:
         return None
     from sparsecv_mio.kernels.treecv_order import shuffled_range
 
     order = np.empty(last - first, dtype=np.int64)
-    shuffled_range(first, last, manner.seed, order)
+    shuffled_range(first, last, shuffle_seed, order)
     return order
 
 
-def _feed(model: Learner, rows: FoldRows, first: int, last: int, manner: Manner) -> int:
+def _feed(model: Learner, rows: FoldRows, first: int, last: int, shuffle_seed: int | None) -> int:
     if last > first:
-        feed_rows(model, rows, first, last, _order(first, last, manner))
+        feed_rows(model, rows, first, last, _order(first, last, shuffle_seed))
     return last - first
 
 
-def _feed_saving(model: Revertible, rows: FoldRows, first: int, last: int, manner: Manner) -> object:
-    order = _order(first, last, manner)
+def _feed_saving(model: Revertible, rows: FoldRows, first: int, last: int, shuffle_seed: int | None) -> object:
+    order = _order(first, last, shuffle_seed)
     chosen = slice(first, last) if order is None else order
     return model.update_saving(rows.X[chosen], rows.y[chosen])
 
 
 @dataclass
 class _Walk:
-    """One subtree, sequentially: the recursion, its scores and its counts."""
+    """The recursion over one subtree on one thread, with the scores and the number of rows fed."""
 
     rows: FoldRows
-    manner: Manner
+    shuffle_seed: int | None
     first: int
     scores: FloatArray
     tick: Callable[[int], None]
@@ -174,18 +199,17 @@ class _Walk:
         if last - first == 1:
             self._score(model, first)
         elif last - first <= self.grain and isinstance(model, Recursive):
-            manner = self.manner
-            found, fed = model.subtree(self.rows, first, last, randomized=manner.randomized, seed=manner.seed)
+            found, fed = model.subtree(self.rows, first, last, self.shuffle_seed)
             self.scores[first - self.first : last - self.first] = found
             self.fed += fed
             self.tick(last - first)
         else:
             middle, starts = _middle(first, last), self.rows.starts
             left = model.copy()
-            self.fed += _feed(left, self.rows, int(starts[middle]), int(starts[last]), self.manner)
+            self.fed += _feed(left, self.rows, int(starts[middle]), int(starts[last]), self.shuffle_seed)
             self.copying(left, first, middle)
             del left
-            self.fed += _feed(model, self.rows, int(starts[first]), int(starts[middle]), self.manner)
+            self.fed += _feed(model, self.rows, int(starts[first]), int(starts[middle]), self.shuffle_seed)
             self.copying(model, middle, last)
 
     def reverting(self, model: Revertible, first: int, last: int) -> None:
@@ -196,7 +220,7 @@ class _Walk:
         middle = _middle(first, last)
         for learn, hold in (((middle, last), (first, middle)), ((first, middle), (middle, last))):
             lo, hi = int(self.rows.starts[learn[0]]), int(self.rows.starts[learn[1]])
-            change = _feed_saving(model, self.rows, lo, hi, self.manner)
+            change = _feed_saving(model, self.rows, lo, hi, self.shuffle_seed)
             self.fed += hi - lo
             self.reverting(model, *hold)
             model.revert(change)
@@ -208,7 +232,7 @@ class _Walk:
 
 
 def _run_subtree(
-    model: Learner, rows: FoldRows, first: int, last: int, manner: Manner, progress: ProgressHook | None = None
+    model: Learner, rows: FoldRows, first: int, last: int, feeding: Feeding, progress: ProgressHook | None = None
 ) -> tuple[FloatArray, int]:
     """Scores of folds first .. last-1 and the rows fed, from a model of all other rows; the model is used up."""
     done = 0
@@ -220,8 +244,8 @@ def _run_subtree(
             progress(done, last - first)
 
     grain = last - first if progress is None else max(1, (last - first) // PROGRESS_PARTS)
-    walk = _Walk(rows, manner, first, np.empty(last - first), tick, grain)
-    if manner.strategy == "revert" and isinstance(model, Revertible):
+    walk = _Walk(rows, feeding.shuffle_seed, first, np.empty(last - first), tick, grain)
+    if feeding.strategy == "revert" and isinstance(model, Revertible):
         walk.reverting(model, first, last)
     else:
         walk.copying(model, first, last)
@@ -229,20 +253,20 @@ def _run_subtree(
 
 
 def _split(
-    model: Learner, rows: FoldRows, first: int, last: int, manner: Manner
+    model: Learner, rows: FoldRows, first: int, last: int, shuffle_seed: int | None
 ) -> tuple[list[tuple[Learner, int, int]], int]:
-    """Children of one node, each with its own model."""
+    """Return the children of one node, each with its own model, and the rows fed to them."""
     if last - first == 1:
         return [(model, first, last)], 0
     middle, starts = _middle(first, last), rows.starts
     left = model.copy()
-    fed = _feed(left, rows, int(starts[middle]), int(starts[last]), manner)
-    fed += _feed(model, rows, int(starts[first]), int(starts[middle]), manner)
+    fed = _feed(left, rows, int(starts[middle]), int(starts[last]), shuffle_seed)
+    fed += _feed(model, rows, int(starts[first]), int(starts[middle]), shuffle_seed)
     return [(left, first, middle), (model, middle, last)], fed
 
 
 def _run_parallel(
-    model: Learner, rows: FoldRows, manner: Manner, jobs: int, progress: ProgressHook | None
+    model: Learner, rows: FoldRows, feeding: Feeding, jobs: int, progress: ProgressHook | None
 ) -> tuple[FloatArray, int]:
     """Split level by level until there are enough subtrees, then run these; both in parallel."""
     from joblib import Parallel, delayed
@@ -251,12 +275,12 @@ def _run_parallel(
     nodes: list[tuple[Learner, int, int]] = [(model, 0, rows.k)]
     fed = 0
     while len(nodes) < min(TASKS_PER_JOB * jobs, rows.k):
-        grown = pool(delayed(_split)(*node[:1], rows, *node[1:], manner) for node in nodes)
+        grown = pool(delayed(_split)(*node[:1], rows, *node[1:], feeding.shuffle_seed) for node in nodes)
         nodes = [node for children, _ in grown for node in children]
         fed += sum(count for _, count in grown)
     scores = np.empty(rows.k)
     finish = pool if progress is None else Parallel(n_jobs=jobs, prefer="threads", return_as="generator")
-    tasks = (delayed(_run_subtree)(*node[:1], rows, *node[1:], manner) for node in nodes)
+    tasks = (delayed(_run_subtree)(*node[:1], rows, *node[1:], feeding) for node in nodes)
     for (_, first, last), (found, count) in zip(nodes, finish(tasks), strict=True):
         scores[first:last] = found
         fed += count

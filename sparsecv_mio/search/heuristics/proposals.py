@@ -130,7 +130,7 @@ def propose(data: StandardData, folds: FoldPlan, grid: Grid, expired: Callable[[
     -------
     Proposals
     """
-    from sparsecv_mio.oracles.iacv import KSupport, fold_fits
+    from sparsecv_mio.oracles.iacv import Erm, KSupport, Squared, fold_fits
 
     inner = grid.taus[(grid.taus > 0) & (grid.taus < data.q)]
     made = Proposals({}, {}, {}, 0)
@@ -144,10 +144,9 @@ def propose(data: StandardData, folds: FoldPlan, grid: Grid, expired: Callable[[
     for g in np.argsort(-grid.gammas, kind="stable")[:afford].tolist():
         if expired():
             break
-        found = fold_fits(
-            X, y, folds.labels, penalty, float(grid.gammas[g]) / 2.0, intercept=data.intercept is Intercept.FOLD,
-            steps=STEPS, tolerance=TOLERANCE, begin=theta,
-        )  # fmt: skip
+        erm = Erm(X, y, Squared(), penalty, float(grid.gammas[g]) / 2.0, folds.labels)
+        free = data.intercept is Intercept.FOLD
+        found = fold_fits(erm, intercept=free, steps=STEPS, tolerance=TOLERANCE, begin=theta)
         if not np.all(np.isfinite(found.theta)):
             break
         theta = found.theta

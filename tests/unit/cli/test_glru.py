@@ -11,7 +11,15 @@ import numpy as np
 import pytest
 
 from sparsecv_mio.cli import run
-from sparsecv_mio.oracles.glru import Logistic, Regularizer, SmoothedHinge, loocv, make_problem, stepwise
+from sparsecv_mio.oracles.glru import (
+    Logistic,
+    Regularizer,
+    SmoothedHinge,
+    StepwiseOptions,
+    loocv,
+    make_problem,
+    stepwise,
+)
 
 
 @pytest.fixture
@@ -76,7 +84,7 @@ def test_stepwise_with_a_validation_file(file, data, tmp_path, capsys, direction
     words = ("--target", "label", "--lam", 0.1, "--validation", other, "--direction", direction, "--ties", "first")
     found = numbers(capsys, "stepwise", train, *words)
     problem = make_problem(X[:50], signs(y[:50]), Logistic(), Regularizer(0.1))
-    expected = stepwise(problem, X[50:], signs(y[50:]), direction=direction, ties="first")
+    expected = stepwise(problem, X[50:], signs(y[50:]), StepwiseOptions(direction, ties="first"))
     assert found["selected"] == ["abcd"[j] for j in expected.selected]
     assert found["errors"] == expected.errors and found["n"] == 50 and found["n_validation"] == 20
     naive = numbers(capsys, "stepwise", train, *words, "--naive")

@@ -44,7 +44,7 @@ def test_answer_equals_the_library(file, tmp_path, capsys):
     X, label, _ = read(file)
     erm = make_erm(Dataset.from_arrays(X, label), "logistic", "ridge", 0.3)
     assert erm.y.tolist() == np.where(label == 7.0, 1.0, -1.0).tolist()
-    report = library(erm, make_solver(erm, "gd", iterations=30), 30, exact=True)
+    report = library(erm, make_solver(erm, "gd", iterations=30), 30, methods=("exact",))
     assert found["cv"] == pytest.approx(report.traces["iacv"].cv[-1], rel=1e-14)
     assert found["err_approx"] == pytest.approx(report.traces["iacv"].err_approx[-1], rel=1e-9)
     assert found["rel_err_cv"] == pytest.approx(report.traces["iacv"].rel_err_cv[-1], rel=1e-9)

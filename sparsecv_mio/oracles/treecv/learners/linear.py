@@ -48,12 +48,32 @@ class _LinearSgd:
 
         return float(score_rows(self.kind, self.model, np.ascontiguousarray(X), y, 0, X.shape[0]))
 
-    def subtree(self, rows: FoldRows, first: int, last: int, *, randomized: bool, seed: int) -> tuple[FloatArray, int]:
-        """Scores of chunks first .. last-1 in one compiled recursion, and the rows it learned."""
+    def subtree(
+        self, rows: FoldRows, first: int, last: int, shuffle_seed: int | None
+    ) -> tuple[FloatArray, int]:
+        """Run the recursion over some of the folds in compiled code; the model itself is not changed.
+
+        Parameters
+        ----------
+        rows : FoldRows
+            All rows.
+        first, last : int
+            Folds first .. last-1; this model has learned all the others.
+        shuffle_seed : int or None
+            As for :func:`~sparsecv_mio.oracles.treecv.tree.tree_cv`.
+
+        Returns
+        -------
+        scores : (last - first,) array
+            Scores of these folds.
+        fed : int
+            Rows learned by the models in between.
+        """
         from sparsecv_mio.kernels.treecv_linear import tree
 
         scores = np.empty(last - first)
-        fed = tree(self.kind, self.model, rows.X, rows.y, rows.starts, first, last, self.rate, randomized, seed, scores)
+        shuffled, seed = shuffle_seed is not None, shuffle_seed or 0
+        fed = tree(self.kind, self.model, rows.X, rows.y, rows.starts, first, last, self.rate, shuffled, seed, scores)
         return scores, int(fed)
 
     def copy(self) -> Self:

@@ -6,7 +6,18 @@ import numpy as np
 import pytest
 
 from sparsecv_mio.errors import BadInput
-from sparsecv_mio.oracles.iacv import L1, Erm, KSupport, Penalty, Ridge, Squared, exact_step, fold_fits, proxgd
+from sparsecv_mio.oracles.iacv import (
+    L1,
+    Erm,
+    KSupport,
+    Logistic,
+    Penalty,
+    Ridge,
+    Squared,
+    exact_step,
+    fold_fits,
+    proxgd,
+)
 
 
 def make(n=40, p=6, seed=0):
@@ -20,8 +31,9 @@ def make(n=40, p=6, seed=0):
 @pytest.mark.parametrize("intercept", [False, True])
 def test_ridge_equals_closed_form(loo, intercept):
     X, y, labels = make()
+    erm = Erm(X, y, Squared(), Ridge(), 0.7, None if loo else labels)
     labels = np.arange(40) if loo else labels
-    fits = fold_fits(X, y, labels, Ridge(), 0.7, intercept=intercept, steps=20_000, tolerance=1e-14)
+    fits = fold_fits(erm, intercept=intercept, steps=20_000, tolerance=1e-14)
     for j in range(labels.max() + 1):
         A, b = X[labels != j], y[labels != j]
         xm, ym = (A.mean(axis=0), b.mean()) if intercept else (np.zeros(6), 0.0)
@@ -35,7 +47,7 @@ def test_each_fold_is_optimal(penalty):
     X, y, labels = make(seed=1)
     X, y = X - 2.0, y - 5.0
     lam = 1.5
-    fits = fold_fits(X, y, labels, penalty, lam, steps=20_000, tolerance=1e-14)
+    fits = fold_fits(Erm(X, y, Squared(), penalty, lam, labels), steps=20_000, tolerance=1e-14)
     rng = np.random.default_rng(0)
     for j in range(4):
         A, b = X[labels != j], y[labels != j]
@@ -57,15 +69,15 @@ def test_plain_iterates_are_the_left_out_iterates():
     Theta = np.zeros((4, 6))
     for t in range(30):
         Theta = exact_step(erm, proxgd(step), t, Theta)
-    fits = fold_fits(X, y, labels, L1(), 2.0, steps=30, accelerate=False)
+    fits = fold_fits(erm, steps=30, accelerate=False)
     assert fits.steps == 30
     assert np.abs(fits.theta - Theta).max() < 1e-12
 
 
 def test_warm_start_needs_fewer_steps():
     X, y, labels = make(seed=3)
-    cold = fold_fits(X, y, labels, KSupport(2), 1.0, intercept=True)
-    warm = fold_fits(X, y, labels, KSupport(2), 1.0, intercept=True, begin=cold.theta)
+    cold = fold_fits(Erm(X, y, Squared(), KSupport(2), 1.0, labels), intercept=True)
+    warm = fold_fits(Erm(X, y, Squared(), KSupport(2), 1.0, labels), intercept=True, begin=cold.theta)
     assert warm.steps < cold.steps
     assert np.abs(warm.theta - cold.theta).max() < 1e-6
 
@@ -77,6 +89,6 @@ def test_refusals():
 
     X, y, labels = make()
     with pytest.raises(BadInput, match="proximal map"):
-        fold_fits(X, y, labels, Rough(), 1.0)
-    with pytest.raises(BadInput, match="labels"):
-        fold_fits(X, y, np.where(labels == 1, 0, labels), Ridge(), 1.0)
+        fold_fits(Erm(X, y, Squared(), Rough(), 1.0, labels))
+    with pytest.raises(BadInput, match="squared loss"):
+        fold_fits(Erm(X, np.sign(y), Logistic(), Ridge(), 1.0, labels))

@@ -36,7 +36,7 @@ def test_errors_follow_their_definitions():
     X, y = make()
     erm = Erm(X, y, Logistic(), Ridge(), 0.1)
     solver = sgd(default_step(erm, batch=20), 20, seed=4)
-    report = run(erm, solver, 25, record=[1, 7, 25], exact=True, methods=("iacv", "ns", "ij", "baseline"))
+    report = run(erm, solver, 25, record=[1, 7, 25], methods=("iacv", "ns", "ij", "baseline", "exact"))
     assert report.iterations.tolist() == [1, 7, 25]
     Theta = np.zeros((60, 4))
     for t in range(25):
@@ -61,7 +61,7 @@ def test_summary_is_json_with_the_promised_keys():
     solver = proxgd(default_step(erm, proximal=True))
     bare = run(erm, solver, 10).summary()
     assert bare["err_approx"] is None
-    full = json.loads(json.dumps(run(erm, solver, 10, exact=True, methods=("ns", "baseline")).summary()))
+    full = json.loads(json.dumps(run(erm, solver, 10, methods=("ns", "baseline", "exact")).summary()))
     assert {"cv", "err_approx", "rel_err_cv", "seconds"} <= full.keys()
     assert full["cv"] == bare["cv"]
     assert full["rel_err_cv"] == pytest.approx(abs(full["cv"] - full["cv_exact"]) / full["cv_exact"])
@@ -72,7 +72,7 @@ def test_squared_loss_has_no_error():
     rng = np.random.default_rng(1)
     X, y = rng.standard_normal((40, 5)), rng.standard_normal(40)
     erm = Erm(X, y, Squared(), Ridge(), 1.0, rng.integers(-1, 5, 40))
-    report = run(erm, gd(default_step(erm)), 60, exact=True)
+    report = run(erm, gd(default_step(erm)), 60, methods=("exact",))
     assert report.traces["iacv"].err_approx.max() < 1e-13
 
 

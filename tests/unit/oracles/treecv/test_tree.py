@@ -112,10 +112,10 @@ def test_random_order_feeds_the_same_rows(seed, k):
     n = k + 12
     folds = folds_from_labels(random_labels(rng, n, k))
     Diary.clear()
-    tree_cv(Diary(), *numbered(n), folds, randomized=True, seed=seed)
+    tree_cv(Diary(), *numbered(n), folds, shuffle_seed=seed)
     for j, (seen, _) in enumerate(Diary.scored):
         assert sorted(seen) == folds.train_rows(j).tolist()
-    standard_cv(Diary(), *numbered(n), folds, randomized=True, seed=seed)
+    standard_cv(Diary(), *numbered(n), folds, shuffle_seed=seed)
     for j, (seen, _) in enumerate(Diary.scored[k:]):
         assert sorted(seen) == folds.train_rows(j).tolist()
 
@@ -153,16 +153,17 @@ SIGNS = np.array([-1.0, 1.0])
 @pytest.mark.parametrize("k", [2, 7, 32, None])
 @pytest.mark.parametrize("randomized", [False, True])
 def test_order_free_learners_equal_standard_cv(seed, k, randomized):
+    shuffle_seed = seed if randomized else None
     X, y, sign, folds = problem(seed, k=k)
     for intercept in (False, True):
         tree, standard = (
-            cv(RidgeLearner(0.3, intercept=intercept), X, y + 2.0, folds, randomized=randomized, seed=seed)
+            cv(RidgeLearner(0.3, intercept=intercept), X, y + 2.0, folds, shuffle_seed=shuffle_seed)
             for cv in (tree_cv, standard_cv)
         )
         assert tree.scores == pytest.approx(standard.scores, rel=1e-11)
         assert tree.estimate == pytest.approx(standard.estimate, rel=1e-12)
     for learner in (GaussianNaiveBayes(5, SIGNS), BernoulliNaiveBayes(5, SIGNS)):
-        tree, standard = (cv(learner, X, sign, folds, randomized=randomized) for cv in (tree_cv, standard_cv))
+        tree, standard = (cv(learner, X, sign, folds, shuffle_seed=shuffle_seed) for cv in (tree_cv, standard_cv))
         assert tree.scores.tolist() == standard.scores.tolist()
         assert tree.estimate == standard.estimate
 
@@ -181,19 +182,19 @@ def learners(n, p):
 
 
 @pytest.mark.parametrize("which", range(6))
-@pytest.mark.parametrize("randomized", [False, True])
-def test_no_manner_of_walking_changes_the_result(which, randomized):
+@pytest.mark.parametrize("shuffle_seed", [None, 3])
+def test_no_manner_of_walking_changes_the_result(which, shuffle_seed):
     X, _, sign, folds = problem(1, k=13)
     learner = learners(60, 5)[which]
-    base = tree_cv(learner, X, sign, folds, randomized=randomized, seed=3)
-    again = tree_cv(learner, X, sign, folds, randomized=randomized, seed=3)
-    threads = tree_cv(learner, X, sign, folds, randomized=randomized, seed=3, jobs=2, progress=lambda a, b: None)
-    ticked = tree_cv(learner, X, sign, folds, randomized=randomized, seed=3, progress=lambda a, b: None)
+    base = tree_cv(learner, X, sign, folds, shuffle_seed=shuffle_seed)
+    again = tree_cv(learner, X, sign, folds, shuffle_seed=shuffle_seed)
+    threads = tree_cv(learner, X, sign, folds, shuffle_seed=shuffle_seed, jobs=2, progress=lambda a, b: None)
+    ticked = tree_cv(learner, X, sign, folds, shuffle_seed=shuffle_seed, progress=lambda a, b: None)
     for other in (again, threads, ticked):
         assert other.scores.tolist() == base.scores.tolist()
         assert other.updates == base.updates
     if hasattr(learner, "revert"):
-        reverted = tree_cv(learner, X, sign, folds, randomized=randomized, seed=3, strategy="revert")
+        reverted = tree_cv(learner, X, sign, folds, shuffle_seed=shuffle_seed, strategy="revert")
         assert reverted.scores == pytest.approx(base.scores, rel=1e-12)
         assert reverted.updates == base.updates
 

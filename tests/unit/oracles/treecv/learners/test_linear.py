@@ -79,16 +79,16 @@ class Plain:
         return self.inner.score(X, y)
 
 
-@pytest.mark.parametrize("randomized", [False, True])
+@pytest.mark.parametrize("shuffle_seed", [None, 9])
 @pytest.mark.parametrize("k", [2, 3, 5, 16, 31, 50])
-def test_compiled_tree_equals_the_recursion(k, randomized):
+def test_compiled_tree_equals_the_recursion(k, shuffle_seed):
     X, y, sign = data()
     rng = np.random.default_rng(k)
     labels = np.concatenate([np.arange(k), rng.integers(-1, k, 50 - k)])
     folds = folds_from_labels(rng.permutation(labels))
     for learner, target in ((PegasosLearner(4, 1e-3), sign), (LeastSquaresSgd(4, 0.1), y)):
-        whole = tree_cv(learner, X, target, folds, randomized=randomized, seed=9)
-        plain = tree_cv(Plain(learner), X, target, folds, randomized=randomized, seed=9)
+        whole = tree_cv(learner, X, target, folds, shuffle_seed=shuffle_seed)
+        plain = tree_cv(Plain(learner), X, target, folds, shuffle_seed=shuffle_seed)
         assert whole.scores == pytest.approx(plain.scores, rel=1e-12)
         assert whole.updates == plain.updates
 
@@ -103,12 +103,12 @@ def test_the_prototype_stays_untrained():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("randomized", [False, True])
-def test_leave_one_out_at_the_papers_size(randomized):
+@pytest.mark.parametrize("shuffle_seed", [None, 0])
+def test_leave_one_out_at_the_papers_size(shuffle_seed):
     rng = np.random.default_rng(0)
     n, p = 581_012, 54
     X = rng.standard_normal((n, p))
     y = np.where(X[:, 0] + 0.5 * rng.standard_normal(n) > 0, 1.0, -1.0)
-    result = tree_cv(PegasosLearner(p, 1e-6), X, y, folds_from_labels(np.arange(n)), randomized=randomized)
+    result = tree_cv(PegasosLearner(p, 1e-6), X, y, folds_from_labels(np.arange(n)), shuffle_seed=shuffle_seed)
     assert result.updates <= n * (1 + np.log2(n))
     assert 0.1 < result.estimate < 0.3
