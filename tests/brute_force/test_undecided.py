@@ -9,7 +9,7 @@ from plain_ridge import ridge
 from sparsecv_mio.bounds.fold import FoldBounds
 from sparsecv_mio.problem.accumulate import training_moments
 from sparsecv_mio.search.subproblem.fold_problem import FoldProblem
-from sparsecv_mio.search.subproblem.open_cells import held_out_intervals
+from sparsecv_mio.search.subproblem.open_cells import Incumbent, held_out_intervals
 from sparsecv_mio.units import TIE_RTOL
 
 
@@ -28,8 +28,8 @@ def intervals(case: Case, seed: int) -> list[tuple[float, float, float, float, f
             if search.form is not None:
                 supports = [np.flatnonzero(search.supports[tau]) for tau in taus]
         uppers = [ridge(problem, support)[1] * (1.0 + 1e-9) * (1.0 + TIE_RTOL) for support in supports]
-        sharp = held_out_intervals(here, taus, uppers, supports)
-        ball = held_out_intervals(here, taus, uppers, supports, relax=False)
+        incumbents = [Incumbent(*one) for one in zip(taus, supports, uppers, strict=True)]
+        sharp, ball = (held_out_intervals(here, incumbents, relax) for relax in (True, False))
         for tau, ends, plain in zip(taus, sharp, ball, strict=True):
             _, low, high = truth(case, fold, tau, weight)
             slack = 1e-9 * (high + rows.count * problem.yy / problem.n)
@@ -56,5 +56,5 @@ def test_an_unknown_level_leaves_the_cell_open() -> None:
     assert case is not None
     fold, moments = next(training_moments(case.data, case.folds))
     here = FoldProblem.of(case.data, case.folds, fold, moments)
-    ends = held_out_intervals(here, [1], [np.inf], [np.array([0])])[0]
+    ends = held_out_intervals(here, [Incumbent(1, np.array([0]), np.inf)])[0]
     assert ends.lower == 0.0 and ends.upper == np.inf

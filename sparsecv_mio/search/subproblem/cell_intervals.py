@@ -1,21 +1,20 @@
-"""From what branch-and-bound says of a cell (gamma, tau, fold) to a certified interval of its held-out error.
+"""From the outcome of branch-and-bound in a cell (gamma, tau, fold) to a certified interval of its held-out error.
 
-Branch-and-bound says one of two things of the training problem of a cell.
+Branch-and-bound on the training problem of a cell ends in one of two ways.
 
-* *All candidates are known*: a list holds every support that can be optimal. Each is refitted; those whose training
-  objective is least, or tied with the least within the rounding of the refits, are the optimal ones, and their
-  held-out errors, with the rounding of each, span the interval. The cell is decided.
-* *Only an incumbent is known*, with training objective at most `u`: the error is bounded by the facts that hold for
-  every b with `f(b) <= u` (:mod:`sparsecv_mio.search.subproblem.open_cells`).
+* *Every candidate is known*: a list holds each support that can be optimal. All are refitted. Those whose training
+  objective is least, or tied with the least within the rounding of the refits, are the optimal ones; their held-out
+  errors, with the rounding of each, span the interval, and the cell is decided.
+* *Only an incumbent is known*, with training objective at most `u`: the error is bounded by what holds for every b with
+  `f(b) <= u` (:mod:`sparsecv_mio.search.subproblem.open_cells`).
 
-A cell is left undecided, too, where the refits are so inaccurate that knowing the support says little of the error, or
-disagree with the values that the tree pruned by.
+A cell whose candidates are known stays undecided where the refits disagree with the values that the tree pruned by, or
+where their held-out errors are inaccurate.
 """
 
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,22 +25,13 @@ from sparsecv_mio.search.state.cells import CellTable, Where
 from sparsecv_mio.search.state.context import AllRows, Context
 from sparsecv_mio.search.subproblem.fold_problem import FoldProblem
 from sparsecv_mio.search.subproblem.held_out_fold import Refits
-from sparsecv_mio.search.subproblem.open_cells import held_out_intervals
+from sparsecv_mio.search.subproblem.open_cells import Incumbent, held_out_intervals
 from sparsecv_mio.units import TIE_RTOL
 
 IntArray = NDArray[np.int64]
 
 WORST_ROUNDING = 1e-5  # of a held-out error, beyond which knowing the support does not decide a cell
 RELAXED_AFTER_LIMIT = 0.15  # seconds after the limit in which undecided cells are still bounded by relaxations
-
-
-@dataclass(frozen=True, eq=False)
-class Incumbent:
-    """Best support known of an undecided cell, and a value at least f of every optimum, ties included."""
-
-    t: int
-    support: IntArray
-    upper: float
 
 
 class CellIntervals:
@@ -80,36 +70,35 @@ class CellIntervals:
         supports = [support for some in listed for support in some]
         ends = np.cumsum([len(some) for some in listed]).tolist()
         fits = here.refit(supports)
-        undecided: list[Incumbent] = []
+        undecided: dict[int, Incumbent] = {}
         for t, cell, some, end in zip(which.tolist(), found, listed, ends, strict=True):
             mine, where = fits.at(slice(end - len(some), end)), (g, t, here.fold)
             if cell.complete and _agree(mine, cell):
                 self.decide(here, where, some, mine, cell.branched)
             else:
-                undecided.append(self._offer_best(here, where, some, mine, cell.complete))
+                undecided[t] = Incumbent(cell.tau, *self._offer_best(here, where, some, mine, cell.complete))
                 self.cells.finish(where, cell.branched, result.finished)
         if undecided:
             self._bound(here, g, undecided, relax)
 
     def _offer_best(
         self, here: FoldProblem, where: Where, supports: list[IntArray], fits: Refits, complete: bool
-    ) -> Incumbent:
-        """Offer the best support of a cell to the table."""
+    ) -> tuple[IntArray, float]:
+        """Offer the best support of a cell to the table; that support, and a value at least f of every optimum."""
         values = fits.value + fits.value_error
         upper = float(values.min() if complete else values[0]) * (1.0 + TIE_RTOL)  # a tied optimum may lie that high
         best = int(np.argmin(fits.value))
         self.cells.offer(where, self._number(here, supports[best]), float(fits.held_out[best]), float(fits.value[best]))
-        return Incumbent(where[1], supports[best], upper)
+        return supports[best], upper
 
-    def _bound(self, here: FoldProblem, g: int, undecided: list[Incumbent], relax: bool) -> None:
-        """Bound the held-out errors of cells of which only an incumbent is known."""
-        sizes = [int(self.context.grid.taus[one.t]) for one in undecided]
-        uppers = [one.upper for one in undecided]
-        relax = relax and self._time_to_relax()
-        intervals = held_out_intervals(here, sizes, uppers, [one.support for one in undecided], relax)
-        on_all_rows = np.array([self.all_rows.best[g].cells[size].lower for size in sizes])
-        part = (g, np.array([one.t for one in undecided]), here.fold)
-        self.cells.narrow(part, training_loss_bound(on_all_rows, np.array(uppers)), np.inf)
+    def _bound(self, here: FoldProblem, g: int, undecided: dict[int, Incumbent], relax: bool) -> None:
+        """Bound the held-out errors of cells of which only an incumbent is known, by the number of tau."""
+        incumbents = list(undecided.values())
+        intervals = held_out_intervals(here, incumbents, relax and self._time_to_relax())
+        on_all_rows = np.array([self.all_rows.best[g].cells[one.tau].lower for one in incumbents])
+        uppers = np.array([one.upper for one in incumbents])
+        part = (g, np.array(list(undecided)), here.fold)
+        self.cells.narrow(part, training_loss_bound(on_all_rows, uppers), np.inf)
         self.cells.narrow(part, [one.lower for one in intervals], [one.upper for one in intervals])
 
     def _time_to_relax(self) -> bool:

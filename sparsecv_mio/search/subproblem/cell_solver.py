@@ -101,7 +101,7 @@ class CellSolver:
         return result.nodes
 
     def _by_vendor(self, vendor: VendorListing, here: FoldProblem, where: Where, starts: list[IntArray]) -> PathResult:
-        """Answer of a vendor's solver; near ties that it cannot tell apart are listed by our own trees."""
+        """Solve a cell by a vendor's solver; near ties that it leaves are listed by our own trees."""
         g, t, fold = where
         tau = int(self.context.grid.taus[t])
 

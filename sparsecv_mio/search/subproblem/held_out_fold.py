@@ -1,4 +1,4 @@
-"""Which of a fold's candidate supports are optimal, and what they predict for the rows left out."""
+"""Supports of one fold: fitted on its training rows, scored on the rows it leaves out."""
 
 from __future__ import annotations
 
@@ -25,7 +25,15 @@ ERROR_RTOL = 1e-9  # relative error of a held-out sum beyond which it is
 
 @dataclass(frozen=True, eq=False)
 class Refits:
-    """Refits of k supports in one fold: f, held-out sum of squares, and bounds on the rounding of both."""
+    """Refits of k supports in one fold.
+
+    Attributes
+    ----------
+    value, value_error : (k,) arrays
+        Training objectives and bounds on their rounding errors.
+    held_out, held_out_error : (k,) arrays
+        Sums of squares over the rows left out and bounds on their rounding errors.
+    """
 
     value: FloatArray
     value_error: FloatArray
@@ -33,12 +41,33 @@ class Refits:
     held_out_error: FloatArray
 
     def at(self, which: slice | IntArray) -> Refits:
-        """Those of some of the supports."""
+        """Return the refits of some of the supports."""
         return Refits(self.value[which], self.value_error[which], self.held_out[which], self.held_out_error[which])
 
 
 class HeldOutFold:
-    """The rows one fold leaves out, as every (gamma, tau) of the fold needs them: once gathered, then only read."""
+    """The rows that one fold leaves out, gathered once for every gamma and tau.
+
+    Parameters
+    ----------
+    data : StandardData
+    folds : FoldPlan
+    fold : int
+    training : Moments
+        Of the training rows: what their means take off the rows left out.
+
+    Attributes
+    ----------
+    count : int
+        Number of rows.
+    unit : float
+        Relative rounding of the training moments.
+    level : (q + 1,) array
+        Size of the means of the columns and, last, of the response, beside which rows are centred.
+    by_moments : bool
+        Whether there are so many rows that only their moments about the training means are kept: `Q` (q, q), `c` (q,)
+        and `yy`. Else `V` (count, q) and `r` (count,) are the rows themselves, less these means.
+    """
 
     def __init__(self, data: StandardData, folds: FoldPlan, fold: int, training: Moments) -> None:
         self.data, self.folds, self.fold = data, folds, fold

@@ -1,16 +1,18 @@
-"""Held-out error of a cell whose optimum is not known: what relaxations, ridge ball and training loss leave possible.
+"""Held-out error of a cell of which only an incumbent is known: ridge ball and relaxations.
 
-Facts of theory.md, all valid for every optimum of the cell.
+Facts of theory.md, valid for every optimum of the cell.
 
 * Section 2 with eps = lam, centre the ridge solution b0 on all columns: `||b0 - b||_M^2 = f(b) - f(b0) <= ubar - f(b0)`
   for every b with `f(b) <= ubar`.
 * The relaxations of :mod:`sparsecv_mio.bounds` (docs/theory/bounds.md), on what screening by the incumbent leaves.
-* Section 3: `h_N >= v - u`, v a lower bound of the optimum on all rows and u a feasible value without the fold.
+
+The training-loss bound, section 3, is added by :mod:`sparsecv_mio.search.subproblem.cell_intervals`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,21 +28,32 @@ BALL_COLUMNS = 1500  # columns beyond which the ridge ball's factorisation costs
 RELAXED_COLUMNS = 300  # columns beyond which the relaxations of a fold cost more than a round of its trees
 
 
-def held_out_intervals(
-    here: FoldProblem,
-    taus: Sequence[int],
-    uppers: Sequence[float],
-    supports: Sequence[NDArray[np.int64]],
-    relax: bool = True,
-) -> list[Interval]:
-    """Certified intervals of the held-out sum of squares of one fold and gamma, for some tau.
+@dataclass(frozen=True, eq=False)
+class Incumbent:
+    """Best support known of a cell.
+
+    Attributes
+    ----------
+    tau : int
+    support : int array
+        Columns of the problem.
+    upper : float
+        At least f of every optimum of the cell, tied ones included; inf where that is not known.
+    """
+
+    tau: int
+    support: NDArray[np.int64]
+    upper: float
+
+
+def held_out_intervals(here: FoldProblem, incumbents: Sequence[Incumbent], relax: bool = True) -> list[Interval]:
+    """Bound the held-out sums of squares of some cells of one fold and gamma.
 
     Parameters
     ----------
     here : FoldProblem
-    taus : sequence of int
-    uppers, supports : sequences
-        For each tau a value, ties included, that f of every optimum is below, and the support it comes from.
+    incumbents : sequence of Incumbent
+        Of each cell.
     relax : bool
         False leaves it at the ridge ball, O(q^3 + rows q^2) in all; True adds relaxations where rows and columns are
         few enough.
@@ -51,20 +64,20 @@ def held_out_intervals(
         Squared standard units.
     """
     problem, rows = here.problem, here.held_out
-    found = [Interval(0.0, np.inf)] * len(taus)
+    found = [Interval(0.0, np.inf)] * len(incumbents)
     if problem.q <= BALL_COLUMNS:
         ball = RidgeBall(problem, rows)
-        found = [ball.held_out(upper) for upper in uppers]
-    known = [at for at in range(len(taus)) if np.isfinite(uppers[at])]
+        found = [ball.held_out(one.upper) for one in incumbents]
+    known = [at for at, one in enumerate(incumbents) if np.isfinite(one.upper)]
     if not relax or not known or rows.by_moments or problem.q > RELAXED_COLUMNS:
         return found
     fold = FoldBounds(problem, *rows.data.rows(rows.folds.test_rows(rows.fold)))
-    for at in known:
-        if 0 < taus[at] <= fold.m and uppers[at] < fold.best[taus[at]]:
-            fold.best[taus[at]] = uppers[at]
-            fold.supports[taus[at]] = False
-            fold.supports[taus[at], supports[at]] = True
-    cells = fold.cells([taus[at] for at in known])
+    for one in (incumbents[at] for at in known):
+        if 0 < one.tau <= fold.m and one.upper < fold.best[one.tau]:
+            fold.best[one.tau] = one.upper
+            fold.supports[one.tau] = False
+            fold.supports[one.tau, one.support] = True
+    cells = fold.cells([incumbents[at].tau for at in known])
     slack = 1e-12 * float(fold.u @ fold.u) + 1e-300
     for at, cell in zip(known, cells, strict=True):
         found[at] = found[at].tighten(cell.interval, slack + 1e-9 * found[at].upper)

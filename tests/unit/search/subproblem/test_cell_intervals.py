@@ -67,7 +67,7 @@ def test_relaxations_end_shortly_after_the_limit(monkeypatch: pytest.MonkeyPatch
     asked = []
     monkeypatch.setattr(
         cell_intervals, "held_out_intervals",
-        lambda here, taus, uppers, supports, relax: asked.append(relax) or [Interval(0.0, np.inf)] * len(taus),
+        lambda here, incumbents, relax: asked.append(relax) or [Interval(0.0, np.inf)] * len(incumbents),
     )  # fmt: skip
     context = context_of(late=True)
     intervals = CellIntervals(context, cells_of(context), all_rows_of(context))
