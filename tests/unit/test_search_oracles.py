@@ -20,7 +20,6 @@ from sparsecv_mio.cli import run as main
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.folds import FoldPlan, make_folds
 from sparsecv_mio.data.standard import StandardData, standardize
-from sparsecv_mio.formulation.backends.native.path import solve_path
 from sparsecv_mio.kernels.reused_dual import DROPPED, INSIDE
 from sparsecv_mio.problem.accumulate import direct_moments, full_problem, training_moments
 from sparsecv_mio.problem.problem import SparseProblem
@@ -29,12 +28,6 @@ from sparsecv_mio.search.accelerators import Oracle
 from sparsecv_mio.search.api import cross_validate
 from sparsecv_mio.search.heuristics.proposals import Proposals
 from sparsecv_mio.search.options import Grid
-from sparsecv_mio.search.shared_tree.dual_screening import fold_duals
-from sparsecv_mio.search.shared_tree.engines import Engine, root_node
-from sparsecv_mio.search.shared_tree.leave_out import LeaveOut
-from sparsecv_mio.search.state.cells import CellTable
-from sparsecv_mio.search.state.context import AllRows, Context
-from sparsecv_mio.search.state.deadline import Deadline
 
 ASK = {"gammas": [0.05, 1.0], "taus": range(1, 7), "threads": 1}
 
@@ -184,34 +177,6 @@ def test_kernel_against_numpy() -> None:
         tested = reuse(here, points, sizes, TIE)
         assert tested is not None
         np.testing.assert_allclose(tested.dual, plain_duals(here, points.beta, sizes), rtol=1e-10)
-
-
-@pytest.mark.parametrize("intercept", ["fold", "global"])
-@pytest.mark.parametrize("spec", ["loo", "blocks:2"])
-def test_duals_of_all_folds_at_once(spec: str, intercept: str) -> None:
-    """From the held-out rows alone: the dual value in the fold's own centred moments, by plain numpy."""
-    dataset = drawn(n=60, seed=5)
-    data, folds, gamma = standardize(dataset, "length", intercept), make_folds(spec, dataset), 2.0
-    cells = CellTable.empty(1, 6, folds.k)
-    context = Context(data, folds, Grid.of([gamma], range(1, 7), data.q), 0.0, Deadline(None, None), 1)
-    all_rows = AllRows(context)
-    problem = all_rows.problem(0)
-    all_rows.best.append(solve_path(problem, list(range(1, 7))))
-    leave_out = LeaveOut(context, all_rows, cells)
-    root = root_node(leave_out, 0, Engine.ENUMERATE)
-    points = points_of(fold_form(problem), range(1, 7))
-    assert root is not None and points is not None
-    b, size = points.beta[2], 3
-    quad, dual, d = fold_duals(root, b, size, leave_out.rows(0, folds.k), np.tile(0.6 * points.diagonal, (folds.k, 1)))
-    for fold, moments in training_moments(data, folds):
-        here = moments.problem(data, gamma)
-        w = 0.6 * points.diagonal
-        G = here.M - np.diag(w)
-        g = here.c - G @ b
-        np.testing.assert_allclose(d[fold], g * g / w, rtol=1e-8, atol=1e-12)
-        expected = here.yy - b @ G @ b - np.sort(g * g / w)[-size:].sum()
-        assert dual[fold] == pytest.approx(expected, rel=1e-9)
-        assert quad[fold] >= b @ G @ b * (1.0 - 1e-9)
 
 
 # -- iacv -------------------------------------------------------------------------------------------------------------

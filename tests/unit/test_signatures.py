@@ -17,13 +17,13 @@ MANY_PARAMETERS = ("cli", "kernels")
 # Modules that are still to follow.
 TO_SHORTEN: tuple[str, ...] = (
     "bounds.cv_error", "oracles", "search.methods", "search.one_se", "search.result",
-    "search.shared_tree", "search.state",
+    "search.state",
 )  # fmt: skip
 TO_EXPLAIN: tuple[str, ...] = (
     "bounds", "formulation", "kernels", "oracles",
     "search.accelerators", "search.heuristics.estimates", "search.heuristics.last_pair", "search.loop",
     "search.methods", "search.observers", "search.one_se", "search.rescue",
-    "search.result", "search.shared_tree", "search.state", "search.supervise",
+    "search.result", "search.state", "search.supervise",
 )  # fmt: skip
 
 

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from sparsecv_mio.bounds.reused import WILDEST, Points
 from sparsecv_mio.data.standard import Intercept
-from sparsecv_mio.problem.problem import FloatArray
+from sparsecv_mio.problem.problem import FloatArray, SparseProblem
 from sparsecv_mio.search.shared_tree.identities import WIDEST_LEVERAGE
 from sparsecv_mio.search.shared_tree.leave_out import HeldOutRows
 from sparsecv_mio.search.shared_tree.root_node import RootNode
@@ -132,25 +132,55 @@ def fold_duals(
     d : (K, q) array
         The d_j that screening compares.
     """
-    V, r, starts = rows
-    problem, first = root.problem, starts[:-1]
-    e = r - V @ b
-    slope = problem.c - problem.Q @ b
-    squares = float(problem.yy - problem.c @ b - slope @ b)
-    held_slope = np.add.reduceat(V * e[:, None], first, axis=0)
-    held_squares = np.add.reduceat(e * e, first)
-    if root.leave_out.data.intercept is Intercept.FOLD:
-        left = problem.n - np.diff(starts)
-        total = np.add.reduceat(e, first) / left
-        held_slope += np.add.reduceat(V, first, axis=0) * total[:, None]
-        held_squares += total * total * left
-    g = slope - held_slope
+    problem = root.problem
+    g, squares = training_residual(problem, b, rows, root.leave_out.data.intercept)
     along = g @ b
     beside = (problem.penalty - diagonal) @ (b * b)
     g += (diagonal - problem.penalty) * b
     d = g * g / diagonal
     top = np.partition(d, problem.q - size, axis=1)[:, problem.q - size :].sum(axis=1)
-    dual = squares - held_squares + 2.0 * along - beside - top
+    dual = squares + 2.0 * along - beside - top
     # at least b'G b, which is y'y of the training rows less these
     quad = problem.yy - dual - top
     return quad, dual, d
+
+
+def training_residual(
+    problem: SparseProblem, b: FloatArray, rows: HeldOutRows, intercept: Intercept
+) -> tuple[FloatArray, FloatArray]:
+    """Slope and squared length of the residual of a point on the training rows of each of some consecutive folds.
+
+    Parameters
+    ----------
+    problem : SparseProblem
+        All rows.
+    b : (q,) array
+    rows : HeldOutRows
+        Of K folds.
+    intercept : Intercept
+        With one of its own in each fold, the residual is centred on the training rows.
+
+    Returns
+    -------
+    slope : (K, q) array
+        `c_T - Q_T b`, T the training rows.
+    square : (K,) array
+        `||r_T||^2`.
+
+    Notes
+    -----
+    O(|N| q) a fold: the training rows themselves are not read.
+    """
+    V, r, starts = rows
+    first = starts[:-1]
+    e = r - V @ b
+    slope = problem.c - problem.Q @ b
+    square = float(problem.yy - problem.c @ b - slope @ b)
+    held_slope = np.add.reduceat(V * e[:, None], first, axis=0)
+    held_square = np.add.reduceat(e * e, first)
+    if intercept is Intercept.FOLD:
+        left = problem.n - np.diff(starts)
+        mean = np.add.reduceat(e, first) / left
+        held_slope += np.add.reduceat(V, first, axis=0) * mean[:, None]
+        held_square += mean * mean * left
+    return slope - held_slope, square - held_square

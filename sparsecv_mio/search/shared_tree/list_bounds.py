@@ -118,7 +118,20 @@ def _apply_to_cell(solver: CellSolver, where: Where, listed: SupportList) -> Non
 
 
 def incumbent_values(solver: CellSolver, pair: tuple[int, int], folds: IntArray) -> FloatArray:
-    """Certified upper bounds of the optimum and all its ties in some folds of a pair, from the supports held."""
+    """Certified upper bounds of the optimum and all its ties in some folds of a pair, from the supports held.
+
+    Parameters
+    ----------
+    solver : CellSolver
+    pair : gamma, tau
+        Rows of the grid.
+    folds : int array
+
+    Returns
+    -------
+    array
+        By fold of `folds`.
+    """
     values = np.empty(len(folds))
     for a, fold in enumerate(folds.tolist()):
         support = solver.cells.pool.supports[solver.cells.support[(*pair, fold)]]

@@ -145,10 +145,26 @@ class Scores:
 
 
 def clear_of_ties(best: FloatArray, second: FloatArray, form: NormalForm) -> BoolArray:
-    """Where the second best value of a tree is so far above the best that no refit could swap them."""
+    """Where the second best value of a tree is so far above the best that no refit could swap them.
+
+    Parameters
+    ----------
+    best, second : arrays of one shape
+        The two least objectives that the tree found.
+    form : NormalForm
+        The problem that the tree solved, which says how the tree rounds.
+    """
     return np.asarray(second > best * (1.0 + form.keep) + form.slack)
 
 
 def clear_of_ties_refitted(best: FloatArray, second: FloatArray, value_error: FloatArray | float) -> BoolArray:
-    """Where two refitted values, each within `value_error`, cannot be tied."""
+    """Where the second best of refitted supports cannot be tied with the best.
+
+    Parameters
+    ----------
+    best, second : arrays of one shape
+        The two least objectives.
+    value_error : array or float
+        Bound on the rounding error of each.
+    """
     return np.asarray(second - 2.0 * value_error > best * (1.0 + 1.01 * TIE_RTOL) + 2.0 * value_error)

@@ -101,7 +101,16 @@ class Candidates:
     def scores(
         self, lo: int, hi: int, limit: FloatArray | None = None, leverage: FloatArray | None = None
     ) -> Scores:
-        """Scores of all of them in folds lo..hi of a chunk; `limit` and `leverage` as for `LeaveOut.score`."""
+        """Scores of all of them in folds lo..hi of a chunk.
+
+        Parameters
+        ----------
+        lo, hi : int
+        limit : (T, hi - lo) array, optional
+            A further support with an objective on all rows above it cannot win; no limit by default.
+        leverage : (hi - lo,) array, optional
+            At least the largest eigenvalue of every fold's `H_NN`, for any support.
+        """
         leave_out, mine = self.root.leave_out, self.root.scores(lo, hi).copy()
         return leave_out.score(
             self.listing.after(self.first), leave_out.rows(lo, hi), limit, leverage, self.first, mine
