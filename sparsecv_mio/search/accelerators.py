@@ -149,19 +149,18 @@ class Accelerators:
         taus: Sequence[int],
         starts: Sequence[IntArray],
         solver: Solver,
-        dear: bool,
-        restrict: bool = True,
+        by_vendor: bool,
     ) -> PathResult:
         """Hand taus of one fold and gamma to `solver`, but for what the points on all rows decide.
 
-        By default only where `solver` is `dear`, a vendor's: our own trees are done before the test is. With
-        `restrict` columns that are in no optimum of a single tau are taken out; vendors' cells fix their own.
+        By default only a vendor's solver is spared: our own trees are done before the test is. Columns that are in no
+        optimum of a single tau are removed, but for a vendor's solver, whose cells fix their own.
         """
-        points = self.points(g) if dear or self.eager else None
+        points = self.points(g) if by_vendor or self.eager else None
         if points is None:
             result = solver(problem, list(taus), list(starts))
         else:
-            result = solve_presolved(problem, points, taus, starts, solver, self._tell, restrict)
+            result = solve_presolved(problem, points, taus, starts, solver, self._tell, restrict=not by_vendor)
         if Oracle.GLRU in self.on:
             self.ledger.add(Oracle.GLRU, relaxations=result.reused)
         self.ledger.grown(sum(cell.branched for cell in result.cells.values()), result.nodes)

@@ -110,7 +110,7 @@ class CellSolver:
 
         accelerators = self.fold_solver.accelerators
         starts = accelerators.named(g, tau, fold) + starts
-        result = accelerators.solve(here.problem, g, [tau], starts, solved, dear=True, restrict=False)
+        result = accelerators.solve(here.problem, g, [tau], starts, solved, by_vendor=True)
         cell = result.cells[tau]
         if cell.complete or not result.finished:
             return result

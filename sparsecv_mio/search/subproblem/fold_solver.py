@@ -48,8 +48,7 @@ class FoldAccelerators(Protocol):
         taus: Sequence[int],
         starts: Sequence[IntArray],
         solver: Solver,
-        dear: bool,
-        restrict: bool = True,
+        by_vendor: bool,
     ) -> PathResult:
         """Answer as `solver` would, asking it only for what is not known without it.
 
@@ -64,10 +63,9 @@ class FoldAccelerators(Protocol):
             Supports to try first.
         solver : callable
             `(problem, taus, starts) -> PathResult`.
-        dear : bool
-            Whether the solver takes much longer than a test whether it is needed.
-        restrict : bool
-            Whether columns may be taken out of the problem.
+        by_vendor : bool
+            Whether it is a vendor's solver, which takes much longer than a test whether it is needed and fixes columns
+            itself.
 
         Returns
         -------
@@ -96,8 +94,7 @@ class _NoAccelerators:
         taus: Sequence[int],
         starts: Sequence[IntArray],
         solver: Solver,
-        dear: bool,
-        restrict: bool = True,
+        by_vendor: bool,
     ) -> PathResult:
         """Ask the solver."""
         return solver(problem, list(taus), list(starts))
@@ -200,7 +197,7 @@ class FoldSolver:
 
         taus = self.context.grid.taus[which].tolist()
         named = [support for tau in taus for support in self.accelerators.named(g, tau, here.fold)]
-        return self.accelerators.solve(here.problem, g, taus, [*named, *starts], trees, dear=False)
+        return self.accelerators.solve(here.problem, g, taus, [*named, *starts], trees, by_vendor=False)
 
     def at_gamma(self, fold_problem: FoldProblem, g: int) -> FoldProblem:
         """Return a fold at gamma number `g` of the grid."""

@@ -69,7 +69,7 @@ class Listening:
 
     def solve(
         self, problem: SparseProblem, g: int, taus: Sequence[int], starts: Sequence[IntArray], solver: Solver,
-        dear: bool, restrict: bool = True,
+        by_vendor: bool,
     ) -> PathResult:  # fmt: skip
         self.starts += [start.tolist() for start in starts]
         return solver(problem, list(taus), list(starts))
