@@ -28,9 +28,10 @@ from sparsecv_mio.data.dataset import Dataset  # noqa: E402
 from sparsecv_mio.data.folds import FoldPlan, make_folds  # noqa: E402
 from sparsecv_mio.data.standard import StandardData, standardize  # noqa: E402
 from sparsecv_mio.search.api import cross_validate  # noqa: E402
-from sparsecv_mio.search.methods.rounds import CrossValidation  # noqa: E402
-from sparsecv_mio.search.options import Grid  # noqa: E402
-from sparsecv_mio.search.registry import METHODS  # noqa: E402
+from sparsecv_mio.search.methods.parts.run import CellMethod  # noqa: E402
+from sparsecv_mio.search.observers.signals import Signals  # noqa: E402
+from sparsecv_mio.search.options import Grid, SearchOptions  # noqa: E402
+from sparsecv_mio.search.registry import context_of, new_method  # noqa: E402
 from sparsecv_mio.search.state.deadline import Deadline  # noqa: E402
 
 GAMMAS = (0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0)
@@ -73,31 +74,33 @@ def counted(name: str, data: StandardData, folds: FoldPlan, gamma: float, method
     p = data.dataset.p
     grid = Grid.of([gamma], range(1, p), p)
     begin = time.perf_counter()
-    run = METHODS[method](data, folds, grid, min(TOLERANCES), Deadline(None, None), 1, None)
+    options = SearchOptions.of(method=method, gap=min(TOLERANCES), threads=1)
+    context = context_of(data, folds, grid, options, Deadline(None, None))
+    run = new_method(context, options, Signals())
     run.begin()
     left = sorted(TOLERANCES, reverse=True) if method in COUNTED else []
     rows: list[Row] = []
     here = (name, folds.spec, gamma)
     while True:
-        while left and run.bounds().proved(left[0]):
+        while left and run.run.state.bounds().proved(left[0]):
             rows.append(_row(here, left.pop(0), method, run, time.perf_counter() - begin))
         if run.finished:
             break
         run.step()
     if left or method not in COUNTED:
-        if not run.bounds().proved(min(TOLERANCES)):
+        if not run.run.state.bounds().proved(min(TOLERANCES)):
             raise SystemExit(f"{here} {method}: not proved")
         rows += [_row(here, tol, method, run, time.perf_counter() - begin) for tol in left or [min(TOLERANCES)]]
     return rows
 
 
-def _row(here: tuple[str, str, float], tolerance: float, method: str, run: CrossValidation, seconds: float) -> Row:
-    now = run.bounds()
+def _row(here: tuple[str, str, float], tolerance: float, method: str, run: CellMethod, seconds: float) -> Row:
+    now = run.run.state.bounds()
     g, t = now.best
-    scored = int((run.folds.labels >= 0).sum())
-    h = float(now.nominal[g, t]) * run.data.y_unit**2 / scored
-    mios = run.solved_by_branching()
-    return Row(*here, tolerance, method, mios, run.cells.final.size, run.nodes, seconds, int(run.grid.taus[t]), h)
+    state, asked = run.run.state, run.context
+    h = float(now.nominal[g, t]) * asked.per_row
+    total, nodes, tau = state.cells.final.size, state.counts.nodes, int(asked.grid.taus[t])
+    return Row(*here, tolerance, method, run.mios(), total, nodes, seconds, tau, h)
 
 
 def shared(name: str, dataset: Dataset, folds: FoldPlan, gamma: float) -> Row:

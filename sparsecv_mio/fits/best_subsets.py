@@ -162,7 +162,7 @@ class PathSearch:
     def _rounds(self, known: KnownSubsets, problem: SparseProblem) -> None:
         from threadpoolctl import threadpool_limits
 
-        from sparsecv_mio.search.methods.rounds import EFFORT_GROWTH, FIRST_EFFORT
+        from sparsecv_mio.search.methods.parts.fold_rounds import EFFORT_GROWTH, FIRST_EFFORT
         from sparsecv_mio.search.observers.progress import reports
 
         effort = FIRST_EFFORT

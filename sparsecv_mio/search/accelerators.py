@@ -15,7 +15,7 @@ import threading
 import time
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,11 +29,10 @@ from sparsecv_mio.problem.problem import FloatArray, SparseProblem
 from sparsecv_mio.search.heuristics.proposals import Proposals, propose
 from sparsecv_mio.search.shared_tree.dual_screening import decide_by_reuse
 from sparsecv_mio.search.shared_tree.root_node import RootNode
+from sparsecv_mio.search.state.cells import CellTable
+from sparsecv_mio.search.state.context import AllRows, Context
 from sparsecv_mio.search.subproblem.presolve import PresolveWork, Solver, solve_presolved
 from sparsecv_mio.words import Oracle
-
-if TYPE_CHECKING:
-    from sparsecv_mio.search.methods.rounds import CrossValidation
 
 IntArray = NDArray[np.int64]
 
@@ -83,11 +82,12 @@ class Ledger:
 
 
 class Accelerators:
-    """What a run asks its oracles.
+    """The oracles of one run, and what each of them saved.
 
     Parameters
     ----------
-    run : CrossValidation
+    context : Context
+    all_rows : AllRows
     named : collection of Oracle, optional
         An oracle that is named is asked wherever it can be; None means those that pay, each where it does.
     ledger : Ledger, optional
@@ -95,9 +95,14 @@ class Accelerators:
     """
 
     def __init__(
-        self, run: CrossValidation, named: Collection[Oracle] | None = None, ledger: Ledger | None = None
+        self,
+        context: Context,
+        all_rows: AllRows,
+        named: Collection[Oracle] | None = None,
+        ledger: Ledger | None = None,
     ) -> None:
-        self.run, self.eager, self.ledger = run, named is not None, ledger or Ledger()
+        self.context, self.all_rows = context, all_rows
+        self.eager, self.ledger = named is not None, ledger or Ledger()
         self.on = DEFAULT if named is None else frozenset(named)
         self._points: dict[int, Points | None] = {}
         self._proposals: Proposals | None = None
@@ -107,7 +112,7 @@ class Accelerators:
 
     def training_moments(self, wanted: Sequence[int] | None = None) -> Iterator[tuple[int, Moments]]:
         """Training moments of every fold wanted, along the tree or, with `treecv` off, one by one."""
-        data, folds, ledger = self.run.data, self.run.folds, self.ledger
+        data, folds, ledger = self.context.data, self.context.folds, self.ledger
         read = [0]
 
         def visited(rows: int) -> None:
@@ -132,14 +137,13 @@ class Accelerators:
 
     def points(self, g: int) -> Points | None:
         """The relaxations on all rows at a gamma; solved when first asked for."""
-        run = self.run
-        if Oracle.GLRU not in self.on or run.all_rows is None or run.data.q > GLRU_COLUMNS:
+        if Oracle.GLRU not in self.on or self.context.data.q > GLRU_COLUMNS:
             return None
         with self._lock:
             if g not in self._points:
                 with self.ledger.clocked(Oracle.GLRU):
-                    problem = run.all_rows.problem(run.data, float(run.grid.gammas[g]))
-                    self._points[g] = points_of(fold_form(problem), run.grid.taus.tolist())
+                    taus = self.context.grid.taus.tolist()
+                    self._points[g] = points_of(fold_form(self.all_rows.problem(g)), taus)
             return self._points[g]
 
     def solve(
@@ -207,8 +211,8 @@ class Accelerators:
         with self._lock:
             if self._proposals is None:
                 with self.ledger.clocked(Oracle.IACV):
-                    run = self.run
-                    self._proposals = propose(run.data, run.folds, run.grid, run.clock.expired)
+                    asked = self.context
+                    self._proposals = propose(asked.data, asked.folds, asked.grid, asked.deadline.expired)
                 self.ledger.add(Oracle.IACV, asked=self._proposals.fits)
             return self._proposals
 
@@ -230,9 +234,10 @@ class Accelerators:
 
     # -- the record -------------------------------------------------------------------------------------------------
 
-    def work(self) -> tuple[OracleWork, ...]:
-        """What each oracle that was on did and spared."""
-        if Oracle.IACV in self.on and self._proposals is not None:
-            counts = self.ledger.counts[Oracle.IACV]
-            counts["hits"] += self._proposals.hits(self.run.cells, self.run.full, self.run.grid.taus)
-        return tuple(self.ledger.work(oracle) for oracle in Oracle if oracle in self.on)
+    def work(self, cells: CellTable) -> tuple[OracleWork, ...]:
+        """Return what each oracle that was on did and spared; `cells` are those of the run."""
+        done = {oracle: self.ledger.work(oracle) for oracle in Oracle if oracle in self.on}
+        if Oracle.IACV in done and self._proposals is not None:
+            hits = self._proposals.hits(cells, self.all_rows.best, self.context.grid.taus)
+            done[Oracle.IACV] = replace(done[Oracle.IACV], hits=done[Oracle.IACV].hits + hits)
+        return tuple(done.values())

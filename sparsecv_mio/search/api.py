@@ -19,7 +19,6 @@ from sparsecv_mio.errors import SparseCVError
 from sparsecv_mio.search.hooks import Hooks, Words, settled
 from sparsecv_mio.search.options import Grid, SearchOptions
 from sparsecv_mio.search.rescue import Course, Question
-from sparsecv_mio.search.result import build_record
 from sparsecv_mio.search.state.deadline import Deadline
 from sparsecv_mio.search.supervise import attended
 
@@ -82,21 +81,18 @@ def cross_validate(
     options, hooks = settled(options, hooks, words, "cross_validate")
     options.check_data(dataset, folds)
     grid = Grid.of(gammas, taus, dataset.p)
-    clock = Deadline(options.time_limit, hooks.stop, hooks.began)
+    deadline = Deadline(options.time_limit, hooks.stop, hooks.began)
     question = Question(dataset, folds, grid, options, replace(hooks, lost=hooks.lost or _warn))
-    recorded = partial(
-        build_record, one_se=options.one_se, time_limit=options.time_limit, threads=options.threads
-    )  # fmt: skip
-    course = Course(clock, question, recorded)
-    return attended(partial(_search, course), clock, course.answer, course.prepare)
+    course = Course(deadline, question)
+    return attended(partial(_search, course), deadline, course.answer, course.prepare)
 
 
 def _search(course: Course) -> Record:
     """Standard coordinates first: from there on there is an answer, even while the engine is being loaded."""
-    course.begin()
+    data = course.begin()
     from sparsecv_mio.search.loop import conduct
 
-    return conduct(course)
+    return conduct(course, data)
 
 
 def _warn(error: SparseCVError) -> None:

@@ -1,4 +1,4 @@
-"""A search from the data in standard coordinates to the record: what the thread that searches does."""
+"""The one loop that drives every method, from the data in standard coordinates to the record."""
 
 from __future__ import annotations
 
@@ -6,101 +6,98 @@ from dataclasses import replace
 
 from sparsecv_mio.certificate.record import Record
 from sparsecv_mio.data.standard import StandardData
-from sparsecv_mio.search.accelerators import Accelerators
-from sparsecv_mio.search.heuristics.estimates import sharpen
-from sparsecv_mio.search.heuristics.last_pair import score_one_pair
-from sparsecv_mio.search.methods.by_rows import WideSearch, by_rows
-from sparsecv_mio.search.methods.descent import Descent
+from sparsecv_mio.errors import SparseCVError
+from sparsecv_mio.search.hooks import Hooks
+from sparsecv_mio.search.methods.parts.run import CellMethod, Strategy
 from sparsecv_mio.search.methods.refine import refined
-from sparsecv_mio.search.methods.rounds import CrossValidation
-from sparsecv_mio.search.observers.checkpoint import carry_out
-from sparsecv_mio.search.observers.progress import reports
+from sparsecv_mio.search.methods.rows import RowMaker
+from sparsecv_mio.search.observers.checkpoint import Checkpoint, resume
+from sparsecv_mio.search.observers.progress import Reporter, reports
+from sparsecv_mio.search.observers.signals import Signals
 from sparsecv_mio.search.observers.trace import Trace
-from sparsecv_mio.search.registry import METHODS, method_for
-from sparsecv_mio.search.rescue import Course, Question, scored
+from sparsecv_mio.search.registry import context_of, new_method
+from sparsecv_mio.search.rescue import Course
 from sparsecv_mio.search.result import build_record, check_intervals
-from sparsecv_mio.search.state.deadline import Deadline
-from sparsecv_mio.words import Method
 
 
-def conduct(course: Course) -> Record:
-    """Search, leaving in `course` what is known so far.
+def conduct(course: Course, data: StandardData) -> Record:
+    """Search, leaving in `course` what is known so far, and make the record.
 
     Raises
     ------
     BadInput
-        For options that do not go together.
+        For options that do not go together, or a checkpoint of another run.
     """
     asked, options = course.question, course.question.options
-    assert course.data is not None
-    with reports(asked.hooks.progress, course.clock) as progress:
-        asked = replace(asked, hooks=replace(asked.hooks, progress=progress))
-        if options.method is Method.DESCENT:
-            return _descend(asked, course, course.data)
-        run = course.run = _run_of(asked, course.clock, course.data)
-        _carry_out(run, asked)
-        if run.full:
-            score_one_pair(run)
-            sharpen(run)
-        course.clock.check_wanted()
-        if not scored(run):  # a limit within the first steps
+    context = context_of(data, asked.folds, asked.grid, options, course.deadline)
+    with reports(asked.hooks.progress, course.deadline) as progress:
+        signals = Signals()
+        method = new_method(context, options, signals)
+        course.method = method
+        carry_out(method, signals, replace(asked.hooks, progress=progress))
+        method.score_reported_pair()
+        course.deadline.check_wanted()
+        standing, reported = method.standing(), method.reported
+        if standing is None or reported is None or not standing.scored:  # a limit within the first steps
             return course.answer()
-        record = build_record(run, one_se=options.one_se, time_limit=options.time_limit, threads=options.threads)
-        if options.refine:
-            record = replace(record, refined=refined(record, run))
-            check_intervals(record)
-        return record
+        record = build_record(standing, options, reported.best_on_all_rows, reported.run.state.all_rows)
+        return _refine(record, reported) if options.refine else record
 
 
-def _run_of(asked: Question, clock: Deadline, data: StandardData) -> CrossValidation:
-    """The run of the method asked for, not begun."""
-    folds, grid, options = asked.folds, asked.grid, asked.options
-    run: CrossValidation
-    common = data, folds, grid, options.gap, clock, options.workers, asked.hooks.progress
-    method = method_for(options, len(grid.gammas), data.q, folds.k)
-    if by_rows(data, folds.k):
-        run = WideSearch(
-            *common, method=method, backend=options.backend, formulation=options.formulation,
-            mio_budget=options.mio_budget,
-        )  # fmt: skip
-    elif method is Method.ROUNDS:
-        run = CrossValidation(*common, options.engine)
+def run_to_end(method: Strategy) -> None:
+    """Step until the method is finished, and let it finish."""
+    while not method.finished:
+        method.step()
+    method.finish()
+
+
+def carry_out(method: Strategy, signals: Signals, hooks: Hooks) -> None:
+    """Run a method from the start, or from a checkpoint, to the end; observers look on.
+
+    Parameters
+    ----------
+    method : Strategy
+    signals : Signals
+        Those of the method.
+    hooks : Hooks
+        Progress, trace and checkpoint; `lost` is called with what could not be written.
+    """
+    trace = Trace(hooks.trace) if hooks.trace is not None else None
+    keeper = Checkpoint(hooks.checkpoint) if hooks.checkpoint is not None else None
+    if trace is not None:
+        signals.listen(progressed=lambda: trace.visit(method))
+    if hooks.progress is not None:
+        signals.listen(progressed=Reporter(hooks.progress, method.progress).visit)
+    if hooks.resume is not None:
+        resume(method, hooks.resume)
     else:
-        one_by_one = METHODS[method](*common, options.backend, options.mio_budget)
-        one_by_one.formulation = options.formulation
-        run = one_by_one
-    run.oracles = Accelerators(run, options.oracles)
-    run.one_se = options.one_se
-    return run
-
-
-def _descend(asked: Question, course: Course, data: StandardData) -> Record:
-    """A descent."""
-    options = asked.options
-    descent = Descent(
-        data, asked.folds, asked.grid, options.gap, course.clock, options.workers, asked.hooks.progress,
-        options.tau_step,
-    )  # fmt: skip
-    replace(options, tau_step=descent.tau_step)  # `auto` may have become one that other options do not go with
-    descent.oracles = options.oracles
-    course.run = descent
-    _carry_out(descent, asked)
-    course.clock.check_wanted()
-    if descent.here is None or not descent.here.full or (descent.here.row_wise and not scored(descent.here)):
-        return course.answer()
-    return descent.record(one_se=options.one_se, time_limit=options.time_limit, threads=options.threads)
-
-
-def _carry_out(run: CrossValidation | Descent, asked: Question) -> None:
-    """Run to the end, stored and traced on the way."""
-    hooks = asked.hooks
-    watcher = Trace(hooks.trace) if hooks.trace is not None else None
-    if watcher is not None:
-        run.watch = lambda: watcher.visit(run)
-    failures = [carry_out(run, hooks.checkpoint, hooks.resume)]
-    if watcher is not None:
-        watcher.close(run)
-        failures.append(watcher.failure)
+        method.begin()
+    if keeper is not None:
+        _store(method, signals, keeper)
+    run_to_end(method)
+    if keeper is not None and (keeper.failure is not None or not method.context.deadline.expired()):
+        keeper.write(method)
+    if trace is not None:
+        trace.close(method)
+    failures: list[SparseCVError | None] = [one.failure for one in (keeper, trace) if one is not None]
     for failure in failures:
         if failure is not None and hooks.lost is not None:
             hooks.lost(failure)
+
+
+def _store(method: Strategy, signals: Signals, keeper: Checkpoint) -> None:
+    """Write a first checkpoint, and others at safe points before the limit."""
+
+    def visit() -> None:
+        if not method.context.deadline.expired():
+            keeper.visit(method)
+
+    keeper.write(method)
+    signals.listen(safe_point=visit)
+
+
+def _refine(record: Record, reported: CellMethod) -> Record:
+    state = reported.run.state
+    record = replace(record, refined=refined(record, state, RowMaker(state.context)))
+    check_intervals(record)
+    return record

@@ -14,7 +14,8 @@ from numpy.typing import NDArray
 
 from sparsecv_mio.problem.objective import standard_error
 from sparsecv_mio.problem.problem import FloatArray
-from sparsecv_mio.search.state.cells import BoolArray, PairBounds, simplest
+from sparsecv_mio.search.state.cells import BoolArray
+from sparsecv_mio.search.state.pairs import PairBounds, simplest
 
 Pair = tuple[int, int]
 

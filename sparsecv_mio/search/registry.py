@@ -2,21 +2,38 @@
 
 from __future__ import annotations
 
-from sparsecv_mio.search.methods.algorithm1 import Algorithm1, OneByOne
-from sparsecv_mio.search.methods.bounds_only import BoundsOnly
-from sparsecv_mio.search.methods.grid import GridSearch
-from sparsecv_mio.search.methods.joint import JointSearch
-from sparsecv_mio.search.options import NATIVE, SearchOptions
-from sparsecv_mio.search.shared_tree.near_optimal import MOST_COLUMNS
-from sparsecv_mio.words import Engine, Method
+from dataclasses import replace
 
-METHODS: dict[Method, type[OneByOne]] = {
-    Method.JOINT: JointSearch,
+from sparsecv_mio.data.folds import FoldPlan
+from sparsecv_mio.data.standard import StandardData
+from sparsecv_mio.formulation.backends import NATIVE, get_backend
+from sparsecv_mio.search.accelerators import Accelerators
+from sparsecv_mio.search.methods.algorithm1 import Algorithm1
+from sparsecv_mio.search.methods.bounds_only import BoundsOnly
+from sparsecv_mio.search.methods.by_rows import ByRows, by_rows, threads_for
+from sparsecv_mio.search.methods.descent import Descent
+from sparsecv_mio.search.methods.grid import GridOrder
+from sparsecv_mio.search.methods.joint import JointSearch
+from sparsecv_mio.search.methods.one_by_one import OneByOne, Order
+from sparsecv_mio.search.methods.parts.cell_by_cell import MioSolver
+from sparsecv_mio.search.methods.parts.run import Run, Strategy
+from sparsecv_mio.search.methods.rounds import Rounds
+from sparsecv_mio.search.methods.rows import RowMaker
+from sparsecv_mio.search.observers.signals import Signals
+from sparsecv_mio.search.options import Grid, SearchOptions
+from sparsecv_mio.search.shared_tree.near_optimal import MOST_COLUMNS
+from sparsecv_mio.search.state.context import Context
+from sparsecv_mio.search.state.deadline import Deadline
+from sparsecv_mio.search.state.state import SearchState
+from sparsecv_mio.words import Engine, Method, TauStep
+
+ORDERS: dict[Method, type[Order]] = {
     Method.ALGORITHM1: Algorithm1,
-    Method.GRID: GridSearch,
+    Method.GRID: GridOrder,
     Method.BOUNDS: BoundsOnly,
 }
 MANY_FOLDS = 10_000  # beyond, what `joint` keeps of every gamma takes too much memory
+MANY_COLUMNS = 500  # beyond, a descent estimates its rows: folds are seldom solved to optimality in reasonable time
 
 
 def method_for(options: SearchOptions, gammas: int, columns: int, folds: int) -> Method:
@@ -51,3 +68,60 @@ def method_for(options: SearchOptions, gammas: int, columns: int, folds: int) ->
     lists = gammas > 1 and columns <= MOST_COLUMNS and folds <= MANY_FOLDS
     few_cells = options.gap > 0.0 and not options.one_se and options.engine is Engine.AUTO
     return Method.JOINT if lists and few_cells else Method.ROUNDS
+
+
+def context_of(
+    data: StandardData, folds: FoldPlan, grid: Grid, options: SearchOptions, deadline: Deadline
+) -> Context:
+    """Return the question of a search, with the threads that the data and the backend allow.
+
+    Parameters
+    ----------
+    data : StandardData
+    folds : FoldPlan
+    grid : Grid
+    options : SearchOptions
+    deadline : Deadline
+    """
+    threads = options.workers if get_backend(options.backend).capabilities.concurrent else 1
+    if by_rows(data, folds.k):
+        threads = threads_for(data, threads)
+    return Context(data, folds, grid, options.gap, deadline, threads, options.one_se)
+
+
+def new_method(context: Context, options: SearchOptions, signals: Signals) -> Strategy:
+    """Return the method that is asked for, not begun.
+
+    Parameters
+    ----------
+    context : Context
+    options : SearchOptions
+    signals : Signals
+        Where it will say that it has come further.
+
+    Raises
+    ------
+    BadInput
+        For options that do not go with the tau step that `auto` means.
+    """
+    method = method_for(options, len(context.grid.gammas), context.data.q, context.folds.k)
+    if method is Method.DESCENT:
+        return _descent(context, options, signals)
+    state = SearchState.new(context)
+    run = Run(state, Accelerators(context, state.all_rows, options.oracles), signals)
+    solver = MioSolver(options.backend, options.formulation, options.mio_budget)
+    if by_rows(context.data, context.folds.k):
+        return ByRows(run, method, solver)
+    if method is Method.ROUNDS:
+        return Rounds(run, options.engine)
+    if method is Method.JOINT:
+        return JointSearch(run, solver)
+    return OneByOne(run, ORDERS[method](), solver)
+
+
+def _descent(context: Context, options: SearchOptions, signals: Signals) -> Descent:
+    step = options.tau_step
+    if step is TauStep.AUTO:
+        step = TauStep.SADDLE if context.data.q > MANY_COLUMNS else TauStep.MIO
+        replace(options, tau_step=step)  # checks what goes with it
+    return Descent(context, RowMaker(context, options.oracles, saddle=step is TauStep.SADDLE), signals)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,10 +18,11 @@ from sparsecv_mio.problem.objective import r_squared
 from sparsecv_mio.problem.problem import LARGEST_PENALTY, FloatArray, SparseProblem
 from sparsecv_mio.problem.refit import refit_rows
 from sparsecv_mio.search import one_se as one_standard_error
-from sparsecv_mio.search.state.cells import CellTable, PairBounds
-
-if TYPE_CHECKING:
-    from sparsecv_mio.search.methods.rounds import CrossValidation
+from sparsecv_mio.search.options import SearchOptions
+from sparsecv_mio.search.state.cells import CellTable
+from sparsecv_mio.search.state.context import AllRows
+from sparsecv_mio.search.state.pairs import PairBounds, pair_bounds
+from sparsecv_mio.search.state.standing import Standing
 
 IntArray = NDArray[np.int64]
 
@@ -123,16 +124,15 @@ def data_info(data: StandardData) -> DataInfo:
 class _Answer:
     """Units and indices shared by the parts of a record."""
 
-    def __init__(self, run: CrossValidation) -> None:
-        self.run = run
-        self.data, self.folds, self.grid = run.data, run.folds, run.grid
-        self.cells: CellTable = run.cells
-        self.bounds: PairBounds = run.bounds()
-        self.scored = int((self.folds.labels >= 0).sum())
+    def __init__(self, standing: Standing) -> None:
+        asked = standing.context
+        self.data, self.folds, self.grid = asked.data, asked.folds, asked.grid
+        self.cells: CellTable = standing.cells
+        self.bounds: PairBounds = pair_bounds(self.cells, self.grid.gammas, self.grid.taus)
         self.unit = self.data.y_unit**2
-        self.per_row = self.unit / self.scored
-        self.proved = self.bounds.proved(run.gap)
-        self.pair = self.bounds.answer(run.gap, self.grid.gammas, self.grid.taus)
+        self.per_row = asked.per_row
+        self.proved = self.bounds.proved(asked.gap)
+        self.pair = self.bounds.answer(asked.gap, self.grid.gammas, self.grid.taus)
         self.shown = self.bounds.shown * self.per_row
         self.lower, self.upper = self.bounds.lower * self.per_row, self.bounds.upper * self.per_row
         self.decided = self.bounds.decided
@@ -185,22 +185,41 @@ class _Answer:
 
 
 def build_record(
-    run: CrossValidation, *, one_se: bool, time_limit: float | None, threads: int | None
+    standing: Standing,
+    options: SearchOptions,
+    best: Callable[[int, int], PathCell] | None = None,
+    all_rows: AllRows | None = None,
 ) -> Record:
-    """Assemble the record of a run in whatever state it is."""
-    answer = _Answer(run)
-    bounds, grid, data = answer.bounds, answer.grid, answer.data
+    """Assemble the record of a search in whatever state it is.
+
+    Parameters
+    ----------
+    standing : Standing
+    options : SearchOptions
+    best : callable, optional
+        Returns the best subset on all rows at a row of gamma and a size; what `standing` holds by default.
+    all_rows : AllRows, optional
+        Whose moments, where at hand, serve the refit; without it no kernel is called.
+
+    Raises
+    ------
+    Inconsistent
+        If a number of the record lies outside of its own interval.
+    """
+    answer, asked = _Answer(standing), standing.context
+    bounds, grid, data, deadline = answer.bounds, answer.grid, answer.data, asked.deadline
     g, t = answer.pair
-    rule, at = answer.one_se() if one_se else (None, (g, t))
-    gamma = float(grid.gammas[at[0]])
-    at_gamma = run.all_rows.problem(data, gamma) if run.all_rows is not None else None
-    best = run.best_on_all_rows(at[0], int(grid.taus[at[1]]))
-    quick = run.clock.abandoned.is_set() and data.n * best.tau > MANY_NUMBERS
-    refit, support, coefficients, intercept = all_rows_fit(data, gamma, at_gamma, best, run.gap, quick)
+    rule, at = answer.one_se() if options.one_se else (None, (g, t))
+    gamma, tau = float(grid.gammas[at[0]]), int(grid.taus[at[1]])
+    cell = standing.best[at[0]].cells[tau] if best is None else best(at[0], tau)
+    at_gamma = all_rows.problem(at[0]) if all_rows is not None and all_rows.at_hand else None
+    quick = deadline.abandoned.is_set() and data.n * cell.tau > MANY_NUMBERS
+    refit, support, coefficients, intercept = all_rows_fit(data, gamma, at_gamma, cell, asked.gap, quick)
     tie, allowance = bounds.allowances()
     cv_error, upper = float(answer.shown[g, t]), float(answer.upper[g, t])
     lower = bounds.floor * answer.per_row
-    status = "proved" if answer.proved else "interrupted" if run.clock.stop.is_set() else "limit"
+    proved = answer.proved and standing.complete
+    status = "proved" if proved else "interrupted" if deadline.stop.is_set() else "limit"
     record = Record(
         schema=SCHEMA,
         status=status,
@@ -221,24 +240,25 @@ def build_record(
         table=answer.table(),
         chosen_folds=answer.chosen_folds(),
         work=Work(
-            mios=run.solved_by_branching(),
-            nodes=run.nodes,
-            seconds=run.clock.seconds,
-            engine=run.engines(),
-            oracles=run.oracles.work(),
+            mios=standing.mios,
+            nodes=standing.nodes,
+            seconds=deadline.seconds,
+            engine=standing.engine,
+            oracles=standing.oracles,
         ),
         data=data_info(data),
         folds=FoldInfo(answer.folds.spec, answer.folds.seed, answer.folds.k, answer.folds.digest),
         request=Request(
             gammas=tuple(grid.gammas.tolist()),
             taus=tuple(grid.taus.tolist()),
-            gap=run.gap,
-            one_se=one_se,
-            time_limit=time_limit,
-            threads=threads,
+            gap=asked.gap,
+            one_se=options.one_se,
+            time_limit=options.time_limit,
+            threads=options.threads,
         ),
-        warnings=data.warnings,
+        warnings=(*data.warnings, *standing.notes),
         versions=versions(),
+        descent=standing.steps,
         estimate=bool(answer.decided[g, t] < answer.folds.k),
     )
     check_intervals(record)

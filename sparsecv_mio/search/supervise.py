@@ -26,7 +26,7 @@ RESERVE = (0.25, 0.4, 4.0)  # share of the limit kept for an answer made here, w
 
 def attended(
     work: Callable[[], T],
-    clock: Deadline,
+    deadline: Deadline,
     rescue: Callable[[], T],
     prepare: Callable[[float], None] | None = None,
     grace: float = GRACE,
@@ -36,8 +36,8 @@ def attended(
     Parameters
     ----------
     work : callable
-        Should end soon once `clock` has expired.
-    clock : Deadline
+        Should end soon once `deadline` has expired.
+    deadline : Deadline
         Without a limit and a stop event the work runs in the calling thread.
     rescue : callable
         Makes the answer in the calling thread, while the work may still be going on.
@@ -59,39 +59,39 @@ def attended(
     False
     >>> endless.set()
     """
-    if not clock.limited:
+    if not deadline.limited:
         return work()
     outcome: Future[T] = Future()
     back = threading.Event()
     # not a daemon: one that is killed inside a solver at the end of a program may crash it
     threading.Thread(target=_carry_out, args=(work, outcome, back), name="sparsecv work").start()
     try:
-        if _wait(back, clock, prepare, grace):
+        if _wait(back, deadline, prepare, grace):
             return outcome.result()
-        clock.abandoned.set()
+        deadline.abandoned.set()
         answer = rescue()
         done = back.is_set() and not isinstance(outcome.exception(), OutOfTime)
         return outcome.result() if done else answer
     except BaseException:
-        clock.abandoned.set()
+        deadline.abandoned.set()
         raise
 
 
 def _wait(
-    back: threading.Event, clock: Deadline, prepare: Callable[[float], None] | None, grace: float
+    back: threading.Event, deadline: Deadline, prepare: Callable[[float], None] | None, grace: float
 ) -> bool:
     """Wait until the work is back, or until it is too late for that; which."""
     share, least, most = RESERVE
     called = time.monotonic()
-    limit = clock.deadline - clock.began
-    ready_at = clock.deadline - min(max(share * limit, least), most)
+    limit = deadline.at - deadline.began
+    ready_at = deadline.at - min(max(share * limit, least), most)
     over: float | None = None
     while not back.wait(LOOK):
         now = time.monotonic()
-        if over is None and clock.expired():
-            over = max(min(now, clock.deadline), called)
+        if over is None and deadline.expired():
+            over = max(min(now, deadline.at), called)
         if prepare is not None and (now >= ready_at or over is not None):
-            prepare(clock.deadline if over is None else now + 0.5 * grace)
+            prepare(deadline.at if over is None else now + 0.5 * grace)
             prepare = None
         elif over is not None and now - over >= grace:
             return False

@@ -13,35 +13,42 @@ from typing import Any
 import numpy as np
 import pytest
 from repository import INSTANCES
+from runs import new_run, record_of
 
 from sparsecv_mio.cli import run as main
+from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.folds import make_folds
 from sparsecv_mio.data.readers import read_dataset
 from sparsecv_mio.data.standard import standardize
 from sparsecv_mio.errors import BadInput, CorruptStore
-from sparsecv_mio.search.heuristics.last_pair import score_one_pair
-from sparsecv_mio.search.methods.descent import Descent, TauStep
-from sparsecv_mio.search.methods.rounds import CrossValidation
+from sparsecv_mio.formulation.backends.native.path import SMALL
+from sparsecv_mio.search.hooks import Hooks
+from sparsecv_mio.search.loop import carry_out, run_to_end
+from sparsecv_mio.search.methods.rounds import Rounds
 from sparsecv_mio.search.observers import checkpoint
+from sparsecv_mio.search.observers.signals import Signals
 from sparsecv_mio.search.options import Grid
-from sparsecv_mio.search.registry import METHODS
-from sparsecv_mio.search.result import build_record
-from sparsecv_mio.search.state.deadline import Deadline
 
+METHODS = ("rounds", "joint", "algorithm1", "grid", "bounds")
 SERVO = str(INSTANCES / "servo.csv")
 SCRIPT = [sys.executable, "-c", "from sparsecv_mio.cli import main; main()"]
 
 
 def prepared(
-    method: str, folds: str = "blocks:10", gammas: tuple[float, ...] = (0.1, 1.0), threads: int = 1
-) -> CrossValidation | Descent:
+    method: str,
+    folds: str = "blocks:10",
+    gammas: tuple[float, ...] = (0.1, 1.0),
+    threads: int = 1,
+    seconds: float | None = None,
+) -> tuple[Any, Signals]:
+    """A method that has not begun, and where it says that its state may be stored."""
     dataset = read_dataset(SERVO, "class")
     folds = "4" if "saddle" in method else folds  # a row of estimates costs the same in every fold
+    word, _, step = method.partition(" ")
+    signals = Signals()
     asked = standardize(dataset), make_folds(folds, dataset), Grid.of(gammas, range(3, 7), dataset.p)
-    rest = 1e-4, Deadline(None, None), threads, None
-    if method.startswith("descent"):
-        return Descent(*asked, *rest, TauStep(method.partition(" ")[2]))
-    return (CrossValidation if method == "rounds" else METHODS[method])(*asked, *rest)
+    words = {"method": word, "gap": 1e-4, "threads": threads} | ({"tau_step": step} if step else {})
+    return new_run(*asked, seconds, signals, **words), signals
 
 
 def fields(record: str) -> dict[str, Any]:
@@ -51,58 +58,61 @@ def fields(record: str) -> dict[str, Any]:
     return found
 
 
-def answer(run: CrossValidation | Descent) -> dict[str, Any]:
-    ask = {"one_se": False, "time_limit": None, "threads": 1}
-    record = run.record(**ask) if isinstance(run, Descent) else build_record(run, **ask)  # type: ignore[arg-type]
-    return fields(record.to_json())
+def answer(run: Any) -> dict[str, Any]:
+    return fields(record_of(run).to_json())
 
 
-def finish(run: CrossValidation | Descent) -> dict[str, Any]:
-    run.to_end()
+def finish(run: Any) -> dict[str, Any]:
+    run_to_end(run)
     return answer(run)
+
+
+def begun(run: Any) -> Any:
+    run.begin()
+    return run
 
 
 class Stop(Exception):
     """The kill."""
 
 
-def several_rounds(run: CrossValidation | Descent) -> None:
-    if isinstance(run, CrossValidation):
-        run.effort = min(run.effort, 64)
+def several_rounds(run: Any) -> None:
+    if isinstance(run, Rounds):
+        run.rounds.effort = min(run.rounds.effort, 64)
 
 
 @pytest.mark.parametrize("threads", [1, 2])
-@pytest.mark.parametrize("method", ["rounds", *METHODS, "descent mio", "descent saddle"])
+@pytest.mark.parametrize("method", [*METHODS, "descent mio", "descent saddle"])
 def test_carried_on_from_any_safe_point(method: str, threads: int, tmp_path: Path) -> None:
     """Store at the n-th safe point, drop the run, carry on: n = 1, 2, 4, 8 ..."""
-    whole = prepared(method, threads=threads)
+    whole, signals = prepared(method, threads=threads)
     several_rounds(whole)
-    whole.begin()
     visits = [0]
 
     def count() -> None:
         visits[0] += 1
 
-    whole.at_safe_point = count
+    whole.begin()
+    signals.listen(safe_point=count)
     expected, n, total = finish(whole), 1, visits[0]
     while n <= total:
-        run, file, left = prepared(method, threads=threads), tmp_path / f"{n}.ck", [n]
+        (run, signals), file, left = prepared(method, threads=threads), tmp_path / f"{n}.ck", [n]
         several_rounds(run)
         run.begin()
 
-        def stop(run: CrossValidation | Descent = run, file: Path = file, left: list[int] = left) -> None:
+        def stop(run: Any = run, file: Path = file, left: list[int] = left) -> None:
             left[0] -= 1
             if left[0] == 0:
                 checkpoint.Checkpoint(file).write(run)
                 raise Stop
 
-        run.at_safe_point = stop
+        signals.listen(safe_point=stop)
         with pytest.raises(Stop):
             finish(run)
-        again = prepared(method, threads=threads)
+        again, signals = prepared(method, threads=threads)
         several_rounds(again)
         checkpoint.resume(again, file)
-        again.at_safe_point = count
+        signals.listen(safe_point=count)
         assert finish(again) == expected, (method, n)
         n *= 2
     assert total >= 2 or method == "bounds"  # which is over once it has begun
@@ -147,60 +157,64 @@ def test_killed_ten_times(method: str, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("method", ["rounds", "algorithm1", "joint", "grid", "descent mio"])
 def test_a_run_with_threads_repeats(method: str) -> None:
-    first, second = (prepared(method, "blocks:5", (0.01, 0.1), threads=3) for _ in range(2))
-    first.begin()
-    second.begin()
+    first, second = (begun(prepared(method, "blocks:5", (0.01, 0.1), threads=3)[0]) for _ in range(2))
     assert finish(first) == finish(second)
 
 
 def test_ties_and_rounding_do_not_depend_on_threads() -> None:
     """Rounds and grid ask the same of every cell whatever runs beside it."""
     for method in ("rounds", "grid"):
-        alone, together = (prepared(method, "blocks:5", (0.01, 1.0), threads=threads) for threads in (1, 3))
-        alone.begin()
-        together.begin()
+        alone, together = (begun(prepared(method, "blocks:5", (0.01, 1.0), threads=threads)[0]) for threads in (1, 3))
         assert finish(alone) == finish(together)
 
 
-@pytest.mark.parametrize("method", sorted(METHODS))
-def test_a_limit_within_the_first_look(method: str, tmp_path: Path) -> None:
-    """The first look at the folds heeds the limit; carried on, it is taken from the start."""
-    whole = prepared(method)
-    whole.begin()
-    limited, store = prepared(method), tmp_path / "run.ck"
-    limited.clock = Deadline(1e-9, None)
-    assert isinstance(limited, CrossValidation)
-    limited.searched = True  # else the folds' own searches score every pair
-    checkpoint.carry_out(limited, store, None)
-    score_one_pair(limited)
-    scored = np.isfinite(limited.cells.nominal)
+@pytest.mark.parametrize("method", sorted(set(METHODS) - {"rounds"}))
+def test_a_limit_within_the_first_steps(method: str, tmp_path: Path) -> None:
+    """The first steps heed the limit; carried on, they are taken from the start."""
+    whole = begun(prepared(method)[0])
+    (limited, signals), store = prepared(method, seconds=1e-9), tmp_path / "run.ck"
+    limited.estimates.done = True  # else the folds' own searches score every pair
+    carry_out(limited, signals, Hooks(checkpoint=store))
+    limited.score_reported_pair()
+    scored, now = np.isfinite(limited.run.state.cells.nominal), limited.run.state.bounds()
     assert scored.all(axis=2).any() and (method == "joint" or not scored.all())
-    assert limited.bounds().floor <= limited.bounds().ceiling
-    resumed = prepared(method)
+    assert now.floor <= now.ceiling
+    resumed, _ = prepared(method)
     checkpoint.resume(resumed, store)
     assert finish(resumed) == finish(whole)
 
 
 def test_values_of_heuristic_supports_are_stored() -> None:
     """An open cell shows the support with the least of them."""
-    run, other = prepared("algorithm1"), prepared("algorithm1")
-    run.begin()
-    other.carry_on(run.archive())
-    assert np.isfinite(run.cells.value).any() and np.array_equal(run.cells.value, other.cells.value)
+    run, other = begun(prepared("algorithm1")[0]), prepared("algorithm1")[0]
+    other.resume(run.archive())
+    ours, theirs = run.run.state.cells, other.run.state.cells
+    assert np.isfinite(ours.value).any() and np.array_equal(ours.value, theirs.value)
+
+
+def test_more_columns_than_trees_close_at_once_are_carried_on() -> None:
+    """Where the folds search before any proof, what they found is stored, and not searched for again."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(60, SMALL + 4))
+    data = standardize(Dataset.from_arrays(X, X[:, 0] - X[:, 1] + rng.normal(size=60)))
+    asked = data, make_folds("4", data.dataset), Grid.of([0.1, 1.0], range(1, 4), data.dataset.p)
+    for method in ("rounds", "joint"):
+        run, other = begun(new_run(*asked, method=method)), new_run(*asked, method=method)
+        other.resume(run.archive())
+        assert finish(other) == finish(run)
 
 
 def test_other_runs_and_damaged_files_are_refused(tmp_path: Path) -> None:
-    run = prepared("joint")
-    run.begin()
+    run = begun(prepared("joint")[0])
     store = tmp_path / "run.ck"
     checkpoint.Checkpoint(store).write(run)
     with pytest.raises(BadInput, match="its gamma differs"):
-        checkpoint.resume(prepared("joint", gammas=(0.5,)), store)
+        checkpoint.resume(prepared("joint", gammas=(0.5,))[0], store)
     with pytest.raises(BadInput, match="its folds differs"):
-        checkpoint.resume(prepared("joint", folds="5"), store)
+        checkpoint.resume(prepared("joint", folds="5")[0], store)
     for other in ("grid", "descent mio"):
         with pytest.raises(BadInput, match="its method differs"):
-            checkpoint.resume(prepared(other), store)
+            checkpoint.resume(prepared(other)[0], store)
     data = store.read_bytes()
     for wrong in (data[:-1], data[:200], b"", b"x" * 100, data.replace(b"cells", b"bells")):
         store.write_bytes(wrong)

@@ -9,14 +9,13 @@ import numpy as np
 import pytest
 from random_problems import RandomProblem, random_problem
 from reference import Enumeration, Optima
+from runs import new_run, record_of
 
 from sparsecv_mio.certificate.record import Record
 from sparsecv_mio.data.standard import standardize
 from sparsecv_mio.problem.objective import brute_force_cell
-from sparsecv_mio.search.methods.rounds import CrossValidation
+from sparsecv_mio.search.methods.rounds import Rounds
 from sparsecv_mio.search.options import Grid
-from sparsecv_mio.search.result import build_record
-from sparsecv_mio.search.state.deadline import Deadline
 
 F_RTOL, H_RTOL = 1e-9, 1e-7
 H_FLOOR = 1e-10  # of the mean square of the target: a held-out error far below it is rounding
@@ -42,29 +41,32 @@ class Tally:
         )
 
 
-def prepared(case: RandomProblem, gap: float = 0.0, seconds: float | None = None, threads: int = 1) -> CrossValidation:
+def prepared(case: RandomProblem, gap: float = 0.0, seconds: float | None = None, threads: int = 1) -> Rounds:
     """A run that has not begun."""
     data = standardize(case.data, case.scale, case.intercept)
     grid = Grid.of(case.gammas, case.taus, case.data.p)
-    return CrossValidation(data, case.folds, grid, gap, Deadline(seconds, None), threads, None)
+    run: Rounds = new_run(data, case.folds, grid, seconds, gap=gap, threads=threads)
+    return run
 
 
-def solved(run: CrossValidation, rounds: int = 1 << 30, together: bool = True) -> CrossValidation:
+def solved(run: Rounds, rounds: int = 1 << 30, together: bool = True) -> Rounds:
     """The same run, begun and carried on for some rounds; `together`: first one tree for all folds, where usable."""
     run.begin()
-    if together:
-        run.all_folds()
-    run.round()
+    if not together:
+        run.passed.done[:] = True
+    while run.passed.left:
+        run.step()
+    run.step()
     while rounds > 1 and not run.finished:
-        run.round()
+        run.step()
         rounds -= 1
     return run
 
 
-def compare(seed: int, case: RandomProblem, run: CrossValidation, tally: Tally) -> None:
+def compare(seed: int, case: RandomProblem, run: Rounds, tally: Tally) -> None:
     """Compare every cell of a run, and the record's bounds, with the enumeration."""
     tally.problems += 1
-    high, low = (np.zeros((len(run.grid.gammas), len(run.grid.taus))) for _ in range(2))
+    high, low = (np.zeros((len(run.context.grid.gammas), len(run.context.grid.taus))) for _ in range(2))
     for fold in range(case.folds.k):
         rows = Enumeration(
             case.data.X,
@@ -74,16 +76,16 @@ def compare(seed: int, case: RandomProblem, run: CrossValidation, tally: Tally) 
             case.scale,
             case.intercept,
         )
-        unit = (run.data.y_unit / np.ldexp(1.0, rows.exponent)) ** 2
-        for g, gamma in enumerate(run.grid.gammas.tolist()):
-            for t, tau in enumerate(run.grid.taus.tolist()):
+        unit = (run.context.data.y_unit / np.ldexp(1.0, rows.exponent)) ** 2
+        for g, gamma in enumerate(run.context.grid.gammas.tolist()):
+            for t, tau in enumerate(run.context.grid.taus.tolist()):
                 found = rows.optima(gamma, tau)
                 (first, last), slip = found.interval(INSIDE, -1.0), found.rounding(INSIDE, -1.0)
                 low[g, t], high[g, t] = low[g, t] + first + slip, high[g, t] + last - slip
                 for message in _cell(run, (g, t, fold), found, unit, tally):
                     tally.violations.append(f"seed {seed}, gamma {gamma:.6g}, tau {tau}, fold {fold}: {message}")
     # the record's bounds are sums over folds
-    record = build_record(run, one_se=False, time_limit=None, threads=None)
+    record = record_of(run)
     scored = int((case.folds.labels >= 0).sum())
     unit = np.ldexp(1.0, rows.exponent) ** 2 / scored
     for message in _record(record, run, high * unit, low * unit):
@@ -91,13 +93,13 @@ def compare(seed: int, case: RandomProblem, run: CrossValidation, tally: Tally) 
 
 
 def _cell(
-    run: CrossValidation, where: tuple[int, int, int], found: Optima, unit: float, tally: Tally
+    run: Rounds, where: tuple[int, int, int], found: Optima, unit: float, tally: Tally
 ) -> list[str]:
-    cells, out = run.cells, []
+    cells, out = run.run.state.cells, []
     lower, upper = float(cells.lower[where]) * unit, float(cells.upper[where]) * unit
     (low, high), slip = found.interval(INSIDE, -1.0), found.rounding(OUTSIDE, 1.0)
     # copies may differ by the rounding of whoever wrote the file, and one stands for all
-    slip += (1e-9 if np.any(run.data.copy_of >= 0) else 1e-12) * high
+    slip += (1e-9 if np.any(run.context.data.copy_of >= 0) else 1e-12) * high
     tally.cells += 1
     if not lower <= low + slip:
         out.append(f"lower {lower!r} is above the truth {low!r} (its rounding {slip:.1e})")
@@ -108,7 +110,7 @@ def _cell(
     tally.decided += 1
     wide_low, wide_high = found.interval(OUTSIDE, 1.0)
     tally.ties += wide_high > wide_low * (1.0 + H_RTOL)
-    support = run.data.columns[cells.pool.supports[int(cells.support[where])]]
+    support = run.context.data.columns[cells.pool.supports[int(cells.support[where])]]
     value, error = _value(run, found, support, where)
     best_error = float(found.value_error[int(np.argmin(found.value))])
     excess = max(value - error - found.best - best_error, 0.0) / max(found.best, 1e-300)
@@ -123,7 +125,7 @@ def _cell(
 
 
 def _value(
-    run: CrossValidation, found: Optima, support: np.ndarray, where: tuple[int, int, int]
+    run: Rounds, found: Optima, support: np.ndarray, where: tuple[int, int, int]
 ) -> tuple[float, float]:
     """f of the stored support; columns that are constant in training may be missing from it."""
     size = found.supports.shape[1]
@@ -134,16 +136,17 @@ def _value(
     return float(found.value[row]), float(found.value_error[row])
 
 
-def _record(record: Record, run: CrossValidation, high: np.ndarray, low: np.ndarray) -> list[str]:
+def _record(record: Record, run: Rounds, high: np.ndarray, low: np.ndarray) -> list[str]:
     """Bounds and status of the record against h by (gamma, tau), pessimistic and optimistic over ties."""
     out = []
     least, rounding = float(low.min()), 1e-9 * record.upper
-    reported = float(high[run.grid.gammas.tolist().index(record.gamma), run.grid.taus.tolist().index(record.tau)])
+    grid = run.context.grid
+    reported = float(high[grid.gammas.tolist().index(record.gamma), grid.taus.tolist().index(record.tau)])
     if record.lower > least + rounding:
         out.append(f"certificate: lower {record.lower!r} is above the smallest h {least!r}")
     if record.upper < reported - rounding:
         out.append(f"certificate: upper {record.upper!r} is below h of the reported pair {reported!r}")
-    room = run.gap * record.upper + record.tie_width + record.allowance
+    room = run.context.gap * record.upper + record.tie_width + record.allowance
     if (record.status == "proved") != (record.upper - record.lower <= room * (1.0 + 1e-12)):
         out.append(f"status {record.status!r} but upper - lower = {record.upper - record.lower:.3g}, room {room:.3g}")
     if record.status == "proved" and reported > least + room + rounding:
@@ -157,8 +160,8 @@ def check(seeds: range, tally: Tally, **size: int) -> None:
         case = random_problem(seed, **size)
         run = solved(prepared(case), together=seed % 3 > 0)
         compare(seed, case, run, tally)
-        record = build_record(run, one_se=False, time_limit=None, threads=None)
-        if run.cells.decided.all() and record.status != "proved":
+        record = record_of(run)
+        if run.run.state.cells.decided.all() and record.status != "proved":
             tally.violations.append(f"seed {seed}: every cell is decided but the status is {record.status!r}")
 
 
@@ -204,7 +207,7 @@ def test_cells_are_the_truth_at_length(capsys: pytest.CaptureFixture[str]) -> No
 def test_a_run_that_is_stopped_early_stays_true(seed: int) -> None:
     case, tally = random_problem(seed, rows=30, columns=8), Tally()
     run = prepared(case)
-    run.effort = seed % 3
+    run.rounds.effort = seed % 3
     compare(seed, case, solved(run, rounds=1, together=seed % 2 > 0), tally)
     expired = prepared(case, seconds=1e-9)
     time.sleep(1e-6)

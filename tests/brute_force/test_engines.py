@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from random_problems import RandomProblem, random_problem
+from runs import new_run
 
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.folds import make_folds
@@ -15,25 +16,23 @@ from sparsecv_mio.data.readers import read_dataset
 from sparsecv_mio.data.standard import standardize
 from sparsecv_mio.errors import BadInput
 from sparsecv_mio.problem.refit import refit_rows
-from sparsecv_mio.search.methods.rounds import CrossValidation
+from sparsecv_mio.search.methods.rounds import Rounds
 from sparsecv_mio.search.options import Grid
 from sparsecv_mio.search.shared_tree.engines import Engine
-from sparsecv_mio.search.state.deadline import Deadline
 
 F_RTOL, H_RTOL = 1.1e-9, 1e-7
 GAMMAS = [0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0]
 REAL = {"diabetes": "y", "housing": "medv", "servo": "class", "autompg": "mpg", "prostate": "lpsa", "wine": "quality"}
 
 
-def all_cells(case: RandomProblem, engine: Engine, threads: int = 1) -> CrossValidation:
+def all_cells(case: RandomProblem, engine: Engine, threads: int = 1) -> Rounds:
     """Every cell of a problem by one engine, the tail by trees of its own."""
     data = standardize(case.data, case.scale, case.intercept)
     grid = Grid.of(case.gammas, case.taus, case.data.p)
-    run = CrossValidation(data, case.folds, grid, 0.0, Deadline(None, None), threads, None, engine)
+    run: Rounds = new_run(data, case.folds, grid, engine=engine, threads=threads)
     run.begin()
-    run.all_folds()
     while not run.finished:
-        run.round()
+        run.step()
     return run
 
 
@@ -69,26 +68,25 @@ def check(seed: int, engines: tuple[Engine, ...], shares: dict[str, int]) -> Non
     shares["problems"] = shares.get("problems", 0) + 1
     for engine in engines:
         both = all_cells(case, engine)
-        for name, count in both.decided_by.items():
+        for name, count in both.run.state.counts.by_engine.items():
             shares[name] = shares.get(name, 0) + count
-        shares["cells"] = shares.get("cells", 0) + both.cells.decided.size
+        shares["cells"] = shares.get("cells", 0) + both.run.state.cells.decided.size
         same_cells(both, alone, f"seed {seed}, {engine}")
 
 
-def same_cells(both: CrossValidation, alone: CrossValidation, where: str) -> None:
+def same_cells(both: Rounds, alone: Rounds, where: str) -> None:
     """Assert that two runs decided the same cells, with f to 1e-9 and held-out errors to 1e-7."""
-    a, b = both.cells, alone.cells
-    assert both.all_rows is not None
+    a, b = both.run.state.cells, alone.run.state.cells
     assert np.array_equal(a.decided, b.decided), where
-    room = H_RTOL * np.maximum(b.nominal, 1e-10 * both.all_rows.problem(both.data, 1.0).yy) + 1e-300
+    room = H_RTOL * np.maximum(b.nominal, 1e-10 * both.run.state.all_rows.base.yy) + 1e-300
     assert np.all(a.lower <= b.upper + room) and np.all(b.lower <= a.upper + room), where
     tied = b.upper - b.lower > room
     assert np.all(tied | (np.abs(a.nominal - b.nominal) <= room)), where
     for g, t, fold in np.argwhere(a.decided):
-        one, other = (run.cells.pool.supports[run.cells.support[g, t, fold]] for run in (both, alone))
+        one, other = (cells.pool.supports[cells.support[g, t, fold]] for cells in (a, b))
         if not np.array_equal(one, other):
-            rows, gamma = both.folds.train_rows(fold), float(both.grid.gammas[g])
-            f, h = (refit_rows(both.data, rows, support, gamma) for support in (one, other))
+            rows, gamma = both.context.folds.train_rows(fold), float(both.context.grid.gammas[g])
+            f, h = (refit_rows(both.context.data, rows, support, gamma) for support in (one, other))
             slack = f.objective_error + h.objective_error
             assert abs(f.objective - h.objective) <= F_RTOL * h.objective + slack, where
 

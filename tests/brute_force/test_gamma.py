@@ -9,20 +9,21 @@ import numpy as np
 import pytest
 from random_problems import random_problem
 from reference import cv_intervals
+from runs import new_run, to_end
 
 from sparsecv_mio.certificate.record import Record
 from sparsecv_mio.cli import run as main
 from sparsecv_mio.cli.parse import log_taus
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.folds import FoldPlan, make_folds
-from sparsecv_mio.data.standard import standardize
+from sparsecv_mio.data.standard import StandardData, standardize
 from sparsecv_mio.problem.objective import cv_error
 from sparsecv_mio.search.api import cross_validate
-from sparsecv_mio.search.methods.descent import PROGRESS, proposals
-from sparsecv_mio.search.methods.gamma_step import LEAST, MOST, GammaCurve
-from sparsecv_mio.search.methods.rounds import CrossValidation
-from sparsecv_mio.search.methods.saddle import SaddleRun
-from sparsecv_mio.search.options import Grid
+from sparsecv_mio.search.methods.gamma_step import LEAST, MOST, PROGRESS, GammaCurve, proposals
+from sparsecv_mio.search.methods.parts.run import CellMethod
+from sparsecv_mio.search.methods.rows import RowMaker
+from sparsecv_mio.search.options import Grid, SearchOptions
+from sparsecv_mio.search.registry import context_of
 from sparsecv_mio.search.state.deadline import Deadline
 
 WIDER_TIES = 1.1e-9  # a little outside of the engine's tolerance
@@ -93,10 +94,8 @@ def check_the_end(data: Dataset, folds: FoldPlan, gammas: list[float], taus: lis
     # the gamma step: wherever the fixed supports do better, the supports that belong there do not
     standard = standardize(data, record.data.scale, record.data.intercept)
     grid = Grid.of([record.gamma], taus, data.p)
-    row = CrossValidation(standard, folds, grid, 0.0, Deadline(None, None), 1, None)
-    row.begin()
-    row.to_end()
-    for point in proposals(row, row.bounds().best, (gammas[0], gammas[-1])):
+    state = to_end(new_run(standard, folds, grid)).run.state
+    for point in proposals(state, state.bounds().best, (gammas[0], gammas[-1])):
         moved = cross_validate(data, folds, gammas=[point.gamma], taus=[record.tau], **ask)  # type: ignore[arg-type]
         assert moved.upper >= record.upper * (1.0 - 2.0 * PROGRESS)
     return record
@@ -152,22 +151,28 @@ def test_saddle_point_rows_are_estimates_and_never_proved(seed: int) -> None:
     assert all(lower[row.tau] <= row.upper * (1.0 + 1e-12) for row in truth.table)
 
 
+def saddle(data: StandardData, folds: FoldPlan, grid: Grid, threads: int = 1) -> CellMethod:
+    """Every cell of a grid estimated by the saddle point, not begun."""
+    options = SearchOptions(gap=0.0, threads=threads)
+    rows = RowMaker(context_of(data, folds, grid, options, Deadline(None, None)), saddle=True)
+    return rows.make(grid.gammas.tolist(), grid.taus.tolist())
+
+
 def lower_bounds_of_estimates(seeds: range) -> None:
     """Whatever the data, scale and intercept: the lower bounds of an estimated row hold."""
     for seed in seeds:
         case = random_problem(seed, rows=25, columns=6)
         standard = standardize(case.data, case.scale, case.intercept)
         grid = Grid.of(case.gammas, case.taus, case.data.p)
-        run = SaddleRun(standard, case.folds, grid, 0.0, Deadline(None, None), 1, None)
-        run.begin()
-        run.to_end()
+        state = to_end(saddle(standard, case.folds, grid)).run.state
+        cells = state.cells
         how = case.scale, case.intercept
         low, _ = cv_intervals(
             case.data.X, case.data.y, case.folds.labels, case.gammas, grid.taus.tolist(), how, 0.9e-9
         )
-        assert (run.bounds().lower * run.per_row <= low * (1.0 + 1e-9)).all(), seed
-        assert not run.cells.decided.any() and np.isfinite(run.cells.nominal).all()
-        assert not np.isfinite(run.cells.upper).any()
+        assert (state.bounds().lower * state.context.per_row <= low * (1.0 + 1e-9)).all(), seed
+        assert not cells.decided.any() and np.isfinite(cells.nominal).all()
+        assert not np.isfinite(cells.upper).any()
 
 
 def test_lower_bounds_of_estimates() -> None:
@@ -191,10 +196,8 @@ def test_an_estimate_has_not_seen_the_rows_it_is_scored_on(seed: int) -> None:
     chosen = []
     for target in (y, mixed):
         data = standardize(Dataset.from_arrays(X, target))
-        run = SaddleRun(data, folds, Grid.of([0.1], range(1, 8), 60), 0.0, Deadline(None, None), 1, None)
-        run.begin()
-        run.to_end()
-        chosen.append([run.cells.pool.supports[number].tolist() for number in run.cells.support[0, :, 2]])
+        cells = to_end(saddle(data, folds, Grid.of([0.1], range(1, 8), 60))).run.state.cells
+        chosen.append([cells.pool.supports[number].tolist() for number in cells.support[0, :, 2]])
     assert chosen[0] == chosen[1]
 
 
@@ -203,15 +206,12 @@ def test_saddle_point_finds_most_optima_of_small_problems() -> None:
     for seed in range(3):
         data, folds = noisy(seed, n=30, p=8)
         standard, grid = standardize(data), Grid.of([0.1, 1.0], range(0, 9), 8)
-        guess = SaddleRun(standard, folds, grid, 0.0, Deadline(None, None), 2, None)
-        exact = CrossValidation(standard, folds, grid, 0.0, Deadline(None, None), 1, None)
-        for run in (guess, exact):
-            run.begin()
-            run.to_end()
+        guess = to_end(saddle(standard, folds, grid, threads=2)).run.state.cells
+        exact = to_end(new_run(standard, folds, grid)).run.state.cells
         for pair in np.ndindex(2, 9):
-            for a, b in zip(guess.cells.support[pair], exact.cells.support[pair], strict=True):
+            for a, b in zip(guess.support[pair], exact.support[pair], strict=True):
                 total += 1
-                found += guess.cells.pool.supports[a].tolist() == exact.cells.pool.supports[b].tolist()
+                found += guess.pool.supports[a].tolist() == exact.pool.supports[b].tolist()
     assert found >= 0.97 * total
 
 

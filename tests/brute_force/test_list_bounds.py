@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from runs import new_run
 from test_engines import all_cells, problem
 
 from sparsecv_mio.data.standard import standardize
@@ -16,16 +17,15 @@ from sparsecv_mio.search.shared_tree.list_bounds import (
     apply_in_closed_form,
     incumbent_values,
 )
-from sparsecv_mio.search.state.deadline import Deadline
 
 ROUNDING = 1e-7
 
 
 def inside(run: JointSearch, truth: np.ndarray, known: np.ndarray, where: str) -> None:
     """Assert that no interval misses a held-out error that is known."""
-    slip = ROUNDING * truth + 1e-12 * run.data.n
-    assert np.all((run.cells.lower <= truth + slip)[known]), where
-    assert np.all((run.cells.upper >= truth - slip)[known]), where
+    slip = ROUNDING * truth + 1e-12 * run.context.data.n
+    assert np.all((run.run.state.cells.lower <= truth + slip)[known]), where
+    assert np.all((run.run.state.cells.upper >= truth - slip)[known]), where
 
 
 def check(seed: int, count: dict[str, int]) -> None:
@@ -35,38 +35,37 @@ def check(seed: int, count: dict[str, int]) -> None:
         alone = all_cells(case, Engine.PER_FOLD)
     except BadInput:
         return
-    known = alone.cells.decided & (alone.cells.upper - alone.cells.lower <= ROUNDING * alone.cells.upper)
-    truth = np.where(known, alone.cells.nominal, 0.0)
+    exact = alone.run.state.cells
+    known = exact.decided & (exact.upper - exact.lower <= ROUNDING * exact.upper)
+    truth = np.where(known, exact.nominal, 0.0)
     grid = Grid.of(case.gammas, case.taus, case.data.p)
-    run = JointSearch(
-        standardize(case.data, case.scale, case.intercept), case.folds, grid, 1e-4, Deadline(None, None), 1, None
-    )
-    run.engine = Engine.ENUMERATE  # however few the folds
+    data = standardize(case.data, case.scale, case.intercept)
+    run: JointSearch = new_run(data, case.folds, grid, method="joint", gap=1e-4)
+    run.trees.engine = Engine.ENUMERATE  # however few the folds
     run.begin()
     inside(run, truth, known, f"seed {seed}, first intervals")
-    count["roots"] = count.get("roots", 0) + sum(run.root(g) is not None for g in range(len(grid.gammas)))
-    rng = np.random.default_rng(seed)
-    assert run.solver is not None
-    for g, t in np.ndindex(run.cells.lower.shape[:2]):
+    count["roots"] = count.get("roots", 0) + sum(run.trees.root(g) is not None for g in range(len(grid.gammas)))
+    rng, cells = np.random.default_rng(seed), run.run.state.cells
+    for g, t in np.ndindex(cells.lower.shape[:2]):
         folds = np.flatnonzero(run.open[g, t])
-        if not run.listing(g).usable or not len(folds):
+        if not run.lists.near_optimal(g).usable or not len(folds):
             continue
-        ubar = incumbent_values(run.solver, (g, t), folds)
-        threshold = rng.uniform(ubar.min(), (ubar + 2.0 * run.cells.nominal[g, t, folds]).max())
-        listed, _ = run.listing(g).below(int(grid.taus[t]), threshold, 100_000)
+        ubar = incumbent_values(run.by_cell.solver, (g, t), folds)
+        threshold = rng.uniform(ubar.min(), (ubar + 2.0 * cells.nominal[g, t, folds]).max())
+        listed, _ = run.lists.near_optimal(g).below(int(grid.taus[t]), threshold, 100_000)
         assert listed is not None
-        root = run.root(g)
+        root = run.trees.root(g)
         if root is not None:
             served = apply_in_closed_form(root, t, listed)
             count["in closed form"] = count.get("in closed form", 0) + int(served.sum())
             inside(run, truth, known, f"seed {seed}, in closed form")
-        before = run.cells.decided.sum()
-        apply_by_refits(run.solver, (g, t), folds, listed)
+        before = cells.decided.sum()
+        apply_by_refits(run.by_cell.solver, (g, t), folds, listed)
         count["by refits"] = count.get("by refits", 0) + len(folds)
-        count["decided"] = count.get("decided", 0) + int(run.cells.decided.sum() - before)
+        count["decided"] = count.get("decided", 0) + int(cells.decided.sum() - before)
         inside(run, truth, known, f"seed {seed}, by refits")
-    both = known & run.cells.decided
-    assert np.allclose(run.cells.nominal[both], truth[both], rtol=ROUNDING, atol=1e-12 * run.data.n)
+    both = known & cells.decided
+    assert np.allclose(cells.nominal[both], truth[both], rtol=ROUNDING, atol=1e-12 * run.context.data.n)
 
 
 @pytest.mark.parametrize("block", range(8))

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from random_problems import RandomProblem, random_problem
 from reference import cv_intervals
+from runs import new_run
 
 from sparsecv_mio.certificate.record import Record
 from sparsecv_mio.cli import run as main
@@ -18,15 +19,13 @@ from sparsecv_mio.data.standard import standardize
 from sparsecv_mio.errors import BadInput
 from sparsecv_mio.formulation.backends import get_backend
 from sparsecv_mio.search.api import cross_validate
-from sparsecv_mio.search.methods.algorithm1 import Algorithm1
 from sparsecv_mio.search.options import COUNT_MIOS, Grid
-from sparsecv_mio.search.registry import METHODS
-from sparsecv_mio.search.state.deadline import Deadline
+from sparsecv_mio.search.registry import ORDERS
 from sparsecv_mio.words import Method
 
 INSIDE = 0.9e-9  # ties, a little inside of the engine's tolerance
 GAPS = (0.0, 1e-4, 5e-2)
-METHODS_HERE = (Method.ROUNDS, *METHODS)  # every registered one meets the enumeration; a descent its own, in test_gamma
+METHODS = (Method.ROUNDS, Method.JOINT, *ORDERS)  # each meets the enumeration; a descent its own, in test_gamma
 
 
 def truth(case: RandomProblem) -> tuple[np.ndarray, np.ndarray]:
@@ -43,9 +42,9 @@ def solved(case: RandomProblem, method: str, gap: float, **options: object) -> R
 
 
 def check(seed: int, **size: int) -> None:
-    """Certificate and claim of one method on one problem; METHODS_HERE in turn, GAPS beneath."""
+    """Certificate and claim of one method on one problem; METHODS in turn, GAPS beneath."""
     case = random_problem(seed, **size)
-    method, gap = METHODS_HERE[seed % len(METHODS_HERE)], GAPS[seed // len(METHODS_HERE) % 3]
+    method, gap = METHODS[seed % len(METHODS)], GAPS[seed // len(METHODS) % 3]
     record = solved(case, method, gap)
     low, high = truth(case)
     rounding = 1e-9 * record.upper
@@ -59,12 +58,12 @@ def check(seed: int, **size: int) -> None:
 
 
 def test_every_word_of_the_command_names_a_method_that_is_tested() -> None:
-    assert set(Method) == {Method.AUTO, Method.DESCENT, *METHODS_HERE}
+    assert set(Method) == {Method.AUTO, Method.DESCENT, *METHODS}
 
 
 @pytest.mark.parametrize("block", range(9))
 def test_methods_against_enumeration(block: int) -> None:
-    per_block = len(METHODS_HERE)
+    per_block = len(METHODS)
     for seed in range(per_block * block, per_block * (block + 1)):
         check(seed, rows=30, columns=7)
 
@@ -102,8 +101,9 @@ def test_every_backend_gives_the_same_answer(backend: str, plain: tuple[Dataset,
 
 def test_scip_solves_one_cell_at_a_time(plain: tuple[Dataset, FoldPlan]) -> None:
     data, folds = plain
-    asked = standardize(data), folds, Grid.of([0.01], range(1, 4), 6), 0.0, Deadline(None, None), 3, None
-    assert Algorithm1(*asked, "scip").threads == 1 and Algorithm1(*asked, "highs").threads == 3
+    asked = standardize(data), folds, Grid.of([0.01], range(1, 4), 6)
+    for backend, threads in (("scip", 1), ("highs", 3)):
+        assert new_run(*asked, method="algorithm1", backend=backend, threads=3).context.threads == threads
 
 
 def test_benders_gives_the_same_answer(plain: tuple[Dataset, FoldPlan]) -> None:
@@ -137,14 +137,14 @@ def test_near_ties_of_a_vendor_are_all_found() -> None:
 
 def test_state_is_explicit_and_bounds_only_tighten(plain: tuple[Dataset, FoldPlan]) -> None:
     data, folds = plain
-    run = Algorithm1(standardize(data), folds, Grid.of([0.01], range(1, 7), 6), 0.0, Deadline(None, None), 1, None)
+    run = new_run(standardize(data), folds, Grid.of([0.01], range(1, 7), 6), method="algorithm1")
     run.begin()
-    before = run.bounds()
+    before = run.run.state.bounds()
     while not run.finished:
-        (where,) = run.pick()
+        (where,) = run.order.pick(run.by_cell)
         run.step()
-        after = run.bounds()
-        assert run.cells.decided[where] and run.asked[where]
+        after = run.run.state.bounds()
+        assert run.run.state.cells.decided[where] and run.by_cell.asked[where]
         assert after.floor >= before.floor and after.ceiling <= before.ceiling
         before = after
     assert before.proved(0.0)

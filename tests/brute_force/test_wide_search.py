@@ -7,6 +7,7 @@ import tracemalloc
 
 import numpy as np
 import pytest
+from runs import new_run, to_end
 
 from sparsecv_mio.bounds.wide import WideFold
 from sparsecv_mio.certificate.verify import verify
@@ -14,13 +15,11 @@ from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.folds import make_folds
 from sparsecv_mio.data.standard import standardize
 from sparsecv_mio.fits.best_subsets import best_subsets
-from sparsecv_mio.search.accelerators import Accelerators
 from sparsecv_mio.search.api import cross_validate
 from sparsecv_mio.search.methods import by_rows as wide
-from sparsecv_mio.search.methods.by_rows import WideSearch
-from sparsecv_mio.search.methods.rounds import CrossValidation
+from sparsecv_mio.search.methods.by_rows import ByRows
 from sparsecv_mio.search.options import Grid
-from sparsecv_mio.search.state.deadline import Deadline
+from sparsecv_mio.words import Method
 
 
 def made(n: int, p: int, seed: int, noise: float = 0.3, copies: bool = False) -> Dataset:
@@ -45,13 +44,9 @@ def test_cells_decided_by_rows_are_those_of_the_trees(intercept: str, copies: bo
         dataset = made(14, 20, seed, copies=copies)
         data, folds = standardize(dataset, "length" if seed % 2 else "none", intercept), make_folds("4", dataset, seed)
         grid = Grid.of([0.01, 0.1, 1.0], [0, 1, 2, 3], data.q)
-        by_trees = CrossValidation(data, folds, grid, 0.0, Deadline(None, None), 1, None)
-        by_rows = WideSearch(data, folds, grid, 0.0, Deadline(None, None), 1, None, method="grid")
-        for run in (by_trees, by_rows):
-            run.oracles = Accelerators(run)
-            run.begin()
-            run.to_end()
-        ours, theirs = by_rows.cells, by_trees.cells
+        by_trees = to_end(new_run(data, folds, grid))
+        ours = to_end(ByRows(new_run(data, folds, grid).run, Method.GRID)).run.state.cells
+        theirs = by_trees.run.state.cells
         assert theirs.decided.all()
         both = ours.decided
         decided += int(both.sum())

@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-from sparsecv_mio.search.methods.algorithm1 import Algorithm1
+from sparsecv_mio.search.methods.parts.cell_by_cell import CellByCell
 from sparsecv_mio.search.state.cells import Where
 
 
-class BoundsOnly(Algorithm1):
+class BoundsOnly:
     """Phase one of Algorithm 1: every cell bracketed by certified bounds, no branching.
 
     Proved where the intervals decide the best pair to the gap; a limit with a valid interval otherwise.
     """
 
     name = "bounds"
+    brackets = True
+    decides_rest = False
 
-    def pick(self) -> list[Where]:
-        """No cell is an MIO."""
+    def pick(self, by_cell: CellByCell) -> list[Where]:
+        """Return nothing: no cell is an MIO."""
         return []
-
-    def decide_rest(self) -> None:
-        """Nothing: what the bounds leave open stays open."""

@@ -13,44 +13,31 @@ close.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from sparsecv_mio.certificate.codec import plain, read
-from sparsecv_mio.certificate.record import DescentStep, Record
-from sparsecv_mio.data.folds import FoldPlan
-from sparsecv_mio.data.standard import StandardData
+from sparsecv_mio.certificate.record import DescentStep
 from sparsecv_mio.errors import BadInput, CorruptStore
-from sparsecv_mio.search.accelerators import Accelerators, Ledger
-from sparsecv_mio.search.methods.by_rows import WideSearch, by_rows
-from sparsecv_mio.search.methods.gamma_step import LEAST, MOST, GammaCurve, GammaPoint, log_uniform
-from sparsecv_mio.search.methods.rounds import CrossValidation
-from sparsecv_mio.search.methods.saddle import SaddleRun
-from sparsecv_mio.search.observers.checkpoint import below, key_of, prefixed
+from sparsecv_mio.search.methods.gamma_step import LEAST, MOST, PROGRESS, GammaPoint, log_uniform, proposals
+from sparsecv_mio.search.methods.parts.journal import Journal
+from sparsecv_mio.search.methods.parts.rest import decide_rest
+from sparsecv_mio.search.methods.parts.run import CellMethod
+from sparsecv_mio.search.methods.rows import RowMaker
 from sparsecv_mio.search.observers.progress import Progress
+from sparsecv_mio.search.observers.signals import Signals
 from sparsecv_mio.search.observers.trace import known, moment_of
-from sparsecv_mio.search.options import Grid
-from sparsecv_mio.search.state.cells import PairBounds, State
-from sparsecv_mio.search.state.deadline import Deadline
-from sparsecv_mio.search.state.stored import check_like, parsed
-from sparsecv_mio.words import Oracle, TauStep
+from sparsecv_mio.search.state.cells import State
+from sparsecv_mio.search.state.context import Context
+from sparsecv_mio.search.state.pairs import PairBounds
+from sparsecv_mio.search.state.standing import Standing
+from sparsecv_mio.search.state.stored import below, check_like, parsed, prefixed
 
-PROGRESS = 1e-9  # relative fall of the CV error below which a move is no improvement
 SAME_GAMMA = 1e-9  # relative
 MOST_MOVES = 100
-MANY_COLUMNS = 500  # beyond, folds are seldom solved to optimality in reasonable time
 SADDLE_NOTE = "tau steps by the saddle point: supports and CV errors are estimates, only lower bounds are certified"
-
-
-def settled(tau_step: TauStep, columns: int) -> TauStep:
-    """`auto` by the number of columns."""
-    if tau_step is not TauStep.AUTO:
-        return tau_step
-    return TauStep.SADDLE if columns > MANY_COLUMNS else TauStep.MIO
 
 
 @dataclass(eq=False)
@@ -58,7 +45,7 @@ class Trial:
     """A move that is being tried, and the run that decides about it."""
 
     move: str
-    run: CrossValidation
+    row: CellMethod
     begun: bool = False
 
 
@@ -67,293 +54,230 @@ class Descent:
 
     Parameters
     ----------
-    data, folds : StandardData, FoldPlan
-    asked : Grid
+    context : Context
         With several gammas the descent starts at the middle one and stays between the least and the largest; with one
         it starts there and stays in [1e-3, 10], widened to hold it.
-    gap, clock, threads, progress
-        As for `CrossValidation`.
-    tau_step : TauStep
-        `mio` certifies every row, `saddle` estimates it (:mod:`sparsecv_mio.search.methods.saddle`); `auto` takes the
-        latter beyond 500 columns.
+    rows : RowMaker
+        Makes the runs that certify a row, or estimate it.
+    signals : Signals
 
-    Examples
-    --------
-    >>> from sparsecv_mio.data.dataset import Dataset
-    >>> from sparsecv_mio.data.folds import make_folds
-    >>> from sparsecv_mio.data.standard import standardize
-    >>> rng = np.random.default_rng(0)
-    >>> X = rng.normal(size=(40, 5))
-    >>> data = Dataset.from_arrays(X, 2 * X[:, 1] - X[:, 3] + rng.normal(size=40))
-    >>> asked = Grid.of([1.0], range(1, 6), data.p)
-    >>> run = Descent(standardize(data), make_folds("5", data), asked, 1e-4, Deadline(None, None), 1, None)
-    >>> run.begin()
-    >>> run.to_end()
-    >>> record = run.record(one_se=False, time_limit=None, threads=1)
-    >>> record.status, record.tau, record.descent[0].move
-    ('proved', 2, 'start')
+    Attributes
+    ----------
+    here : CellMethod, optional
+        The row where the descent stands.
+    trial : Trial, optional
+        The move that is being tried.
+    journal : Journal
+        What was done, and what is left to try.
     """
 
-    def __init__(
-        self,
-        data: StandardData,
-        folds: FoldPlan,
-        asked: Grid,
-        gap: float,
-        clock: Deadline,
-        threads: int,
-        progress: Callable[[Progress], None] | None,
-        tau_step: TauStep = TauStep.MIO,
-    ) -> None:
-        self.data, self.folds, self.asked, self.gap = data, folds, asked, gap
-        self.clock, self.threads, self.progress = clock, threads, progress
-        self.tau_step = settled(tau_step, data.q)
-        self.taus = asked.taus.tolist()
-        gammas = asked.gammas
+    def __init__(self, context: Context, rows: RowMaker, signals: Signals) -> None:
+        self.context, self.rows, self.signals = context, rows, signals
+        self.taus = context.grid.taus.tolist()
+        gammas = context.grid.gammas
         self.first = float(gammas[len(gammas) // 2])
         wide = (min(LEAST, self.first), max(MOST, self.first))
         self.interval = (float(gammas[0]), float(gammas[-1])) if len(gammas) > 1 else wide
         self.line = gammas.tolist() if len(gammas) > 1 else log_uniform(*self.interval)
-        self.steps: list[DescentStep] = []
-        self.oracles: tuple[Oracle, ...] | None = None
-        self.ledger = Ledger()
-        self.here: CrossValidation | None = None
+        self.here: CellMethod | None = None
         self.trial: Trial | None = None
-        self.proposed: list[float] = []  # gammas left to try from here
-        self.seen: list[float] = []  # gammas whose row was solved
-        self.lined = False  # the line through here was searched
-        self.over = False
-        self.certain = True  # every move that was turned down is certified to be no better
-        self.spent = [0, 0]  # nodes and MIOs of the runs that ended
-        self.at_safe_point: Callable[[], None] | None = None
-        self.watch: Callable[[], None] | None = None
+        self.journal = Journal()
 
-    # -- the course -------------------------------------------------------------------------------------------------
+    @property
+    def name(self) -> str:
+        """The word by which checkpoints know the method."""
+        return f"descent by {'saddle' if self.rows.saddle else 'mio'}"
+
+    # -- the course --------------------------------------------------------------------------------------------------
 
     def begin(self) -> None:
         """Make ready for the first row."""
-        self.trial = Trial("start", self.run_of([self.first], self.taus))
+        self.trial = Trial("start", self._row([self.first], self.taus))
 
-    def to_end(self) -> None:
-        """Move until nothing improves."""
-        while not self.finished:
-            self.step()
+    def _row(self, gammas: Sequence[float], taus: Sequence[int]) -> CellMethod:
+        return self.rows.make(gammas, taus, self.signals)
 
     @property
     def finished(self) -> bool:
         """Whether no move is left, or the time is."""
-        return self.over or (self.here is not None and self.clock.expired())
+        return self.journal.over or (self.here is not None and self.context.deadline.expired())
 
     def step(self) -> None:
         """Try the next move."""
         self.trial = self.trial or self._next()
         if self.trial is None:
-            self.over = True
+            self.journal.over = True
             return
-        self._carry(self.trial)
+        if not self.trial.begun:
+            self.trial.row.begin()
+            self.trial.begun = True
+        while not self.trial.row.finished:
+            self.trial.row.step()
+        self.trial.row.finish()
         self._judge(self.trial)
         self.trial = None
-        if self.at_safe_point is not None and not self.clock.expired():
-            self.at_safe_point()
+        self.signals.safe_point()
+
+    def finish(self) -> None:
+        """Do nothing: rows are finished one by one."""
 
     def _next(self) -> Trial | None:
         """Proposals of the gamma step that were not seen, best first; then the line; then nothing."""
         assert self.here is not None
-        if sum(step.accepted for step in self.steps) > MOST_MOVES:
-            self.certain = False
+        journal = self.journal
+        if sum(step.accepted for step in journal.steps) > MOST_MOVES:
+            journal.certain = False
             return None
-        while self.proposed:
-            gamma = self.proposed.pop(0)
-            if not any(abs(gamma - old) <= SAME_GAMMA * old for old in self.seen):
-                return Trial("gamma", self.run_of([gamma], self.taus))
-        if self.lined:
+        while journal.proposed:
+            gamma = journal.proposed.pop(0)
+            if not any(abs(gamma - old) <= SAME_GAMMA * old for old in journal.seen):
+                return Trial("gamma", self._row([gamma], self.taus))
+        if journal.lined:
             return None
-        self.lined = True
-        gamma, tau = self.pair(self.here)
-        return Trial("line", self.run_of([*self.line, gamma], [tau]))
-
-    def _carry(self, trial: Trial) -> None:
-        run = trial.run
-        run.watch = self.watch
-        if not trial.begun:
-            run.begin()
-            trial.begun = True
-        if self.at_safe_point is not None:
-            run.at_safe_point = self.at_safe_point
-        run.to_end()
+        journal.lined = True
+        gamma, tau = best_pair(self.here)
+        return Trial("line", self._row([*self.line, gamma], [tau]))
 
     def _judge(self, trial: Trial) -> None:
         """Go there if it is better; a better point of the line is proposed, its row is solved next."""
-        run, now = trial.run, trial.run.bounds()
-        self.spent = [self.spent[0] + run.nodes, self.spent[1] + run.solved_by_branching()]
-        better = self.here is None or self.value(now) < self.value(self.here.bounds()) * (1.0 - PROGRESS)
+        row, journal, now = trial.row, self.journal, trial.row.run.state.bounds()
+        journal.nodes += row.run.state.counts.nodes
+        journal.mios += row.mios()
+        better = self.here is None or self._value(now) < self._value(self.here.run.state.bounds()) * (1.0 - PROGRESS)
         goes = better and trial.move != "line"
-        gamma, tau = self.pair(run)
+        gamma, tau = best_pair(row)
         if trial.move != "line":
-            self.seen.append(gamma)
-        if not better and not now.proved(self.gap):
-            self.certain = False
-        unit = run.per_row
-        self.steps.append(
+            journal.seen.append(gamma)
+        if not better and not now.proved(self.context.gap):
+            journal.certain = False
+        unit = self.context.per_row
+        journal.steps.append(
             DescentStep(trial.move, gamma, tau, now.ceiling * unit, float(now.shown[now.best]) * unit, goes)
         )
         if goes:
-            self.here, self.lined, self.certain = run, False, True
-            run.at_safe_point = run.watch = None
-            self.proposed = [] if self.clock.expired() else [point.gamma for point in self.proposals(run)]
+            self.here, journal.lined, journal.certain = row, False, True
+            expired = self.context.deadline.expired()
+            journal.proposed = [] if expired else [point.gamma for point in self._proposals(row)]
         elif better:
-            self.proposed = [gamma]
+            journal.proposed = [gamma]
 
-    # -- its parts --------------------------------------------------------------------------------------------------
-
-    def run_of(self, gammas: Sequence[float], taus: Sequence[int]) -> CrossValidation:
-        """A run over some pairs, not begun."""
-        rows: type[CrossValidation] = WideSearch if by_rows(self.data, self.folds.k) else CrossValidation
-        kind = SaddleRun if self.tau_step is TauStep.SADDLE else rows
-        grid = Grid.of(gammas, taus, self.data.dataset.p)
-        report = self._report if self.progress is not None else None
-        made = kind(self.data, self.folds, grid, self.gap, self.clock, self.threads, report)
-        made.oracles = Accelerators(made, self.oracles, self.ledger)
-        return made
-
-    def value(self, now: PairBounds) -> float:
+    def _value(self, now: PairBounds) -> float:
         """What a move has to lower: the certified upper bound, or the estimate."""
-        return float(now.nominal[now.best]) if self.tau_step is TauStep.SADDLE else now.ceiling
+        return float(now.nominal[now.best]) if self.rows.saddle else now.ceiling
 
-    @staticmethod
-    def pair(run: CrossValidation) -> tuple[float, int]:
-        """The best (gamma, tau) of a run."""
-        g, t = run.bounds().best
-        return float(run.grid.gammas[g]), int(run.grid.taus[t])
-
-    def proposals(self, row: CrossValidation) -> list[GammaPoint]:
+    def _proposals(self, row: CellMethod) -> list[GammaPoint]:
         """Gammas that lower h at the supports of the best pair of a row, best first."""
-        return proposals(row, row.bounds().best, self.interval)
+        return proposals(row.run.state, row.run.state.bounds().best, self.interval)
 
-    def _report(self, state: Progress) -> None:
-        assert self.progress is not None and self.trial is not None
-        gammas = self.trial.run.grid.gammas
+    # -- where it stands ---------------------------------------------------------------------------------------------
+
+    @property
+    def _shown(self) -> CellMethod:
+        """The row that is being solved, or the one we stand on."""
+        trial = self.trial
+        row = trial.row if trial is not None and trial.begun and trial.move != "line" else self.here
+        if row is None and trial is not None:
+            row = trial.row
+        assert row is not None
+        return row
+
+    def progress(self) -> Progress:
+        """Return how far the row that is being tried is, and what it is."""
+        trial, journal = self.trial, self.journal
+        row = trial.row if trial is not None else self._shown
+        state, gammas = row.progress(), row.context.grid.gammas
         where = f"gamma {gammas[0]:.4g}" if len(gammas) == 1 else f"tau {state.best[1] if state.best else '?'}"
-        stage = f"step {len(self.steps) + 1}, {self.trial.move}: {where}"
+        move = trial.move if trial is not None else "done"
+        stage = f"step {len(journal.steps) + 1}, {move}: {where}"
         if self.here is not None:
-            gamma, tau = self.pair(self.here)
-            here = self.here.bounds()
-            best = float(here.nominal[here.best]) * self.here.per_row
+            gamma, tau = best_pair(self.here)
+            now = self.here.run.state.bounds()
+            best = float(now.nominal[now.best]) * self.context.per_row
             stage += f"; best so far {best:.6g} at gamma {gamma:.4g}, tau {tau}"
-        nodes, mios = self.spent
-        self.progress(replace(state, nodes=nodes + state.nodes, mios=mios + state.mios, stage=stage))
+        return replace(state, nodes=journal.nodes + state.nodes, mios=journal.mios + state.mios, stage=stage)
 
-    # -- storing and tracing ----------------------------------------------------------------------------------------
-
-    def key(self) -> dict[str, Any]:
-        """What must be the same for the descent to be carried on."""
-        return key_of(self.data, self.folds, self.asked, f"descent by {self.tau_step}")
+    def moment(self) -> dict[str, Any]:
+        """Return a line of a trace."""
+        row, journal, unit = self._shown, self.journal, self.context.per_row
+        trial = self.trial.row if self.trial is not None and self.trial.begun else None
+        standing = [one.run.state.bounds() for one in (self.here, row) if one is not None]
+        best = min(standing, key=self._value)
+        return moment_of(row.run.state, row.mios()) | {
+            "nodes": journal.nodes + (trial.run.state.counts.nodes if trial is not None else 0),
+            "mios": journal.mios + (trial.mios() if trial is not None else 0),
+            "gamma": float(row.context.grid.gammas[0]),
+            "steps": len(journal.steps),
+            "upper": known([best.ceiling * unit])[0],
+            "estimate": known([float(best.nominal[best.best]) * unit])[0],
+            "estimates": known((row.run.state.bounds().nominal[0] * unit).tolist()),
+        }
 
     def archive(self) -> State:
-        """All that a checkpoint holds: the journal, the row we stand on, the run in progress."""
-        journal = {
-            "steps": [plain(step, DescentStep, "steps") for step in self.steps],
-            "proposed": self.proposed, "seen": self.seen, "lined": self.lined, "over": self.over,
-            "certain": self.certain, "spent": self.spent, "trial": None,
-        }  # fmt: skip
+        """Return all that a checkpoint holds: the journal, the row we stand on, the run in progress."""
+        journal = self.journal.plain()
         state: State = {}
         if self.here is not None:
             state |= prefixed("here", self.here.archive())
-            journal["here"] = self.here.grid.gammas.tolist()
+            journal["here"] = self.here.context.grid.gammas.tolist()
         if self.trial is not None:
-            grid = self.trial.run.grid
-            begun = self.trial.begun
+            grid, begun = self.trial.row.context.grid, self.trial.begun
             journal["trial"] = [self.trial.move, grid.gammas.tolist(), grid.taus.tolist(), begun]
-            state |= prefixed("trial", self.trial.run.archive()) if begun else {}
+            state |= prefixed("trial", self.trial.row.archive()) if begun else {}
         return state | {"journal": np.array(json.dumps(journal))}
 
-    def carry_on(self, state: State) -> None:
-        """Go to where `state` was archived."""
-        check_like(state, {"journal": np.array("")})
+    def resume(self, stored: State) -> None:
+        """Go to where `stored` was archived."""
+        check_like(stored, {"journal": np.array("")})
         try:
-            self._read(parsed(state["journal"]))
+            found = parsed(stored["journal"])
+            self.journal = Journal.of(found)
+            if "here" in found:
+                self.here = self._row(found["here"], self.taus)
+            if found["trial"] is not None:
+                move, gammas, taus, begun = found["trial"]
+                self.trial = Trial(move, self._row(gammas, taus), bool(begun))
         except (KeyError, TypeError, ValueError, BadInput):
             raise CorruptStore("its journal of the descent cannot be read") from None
         if self.here is not None:
-            self.here.carry_on(below("here", state))
+            self.here.resume(below("here", stored))
         if self.trial is not None and self.trial.begun:
-            self.trial.run.carry_on(below("trial", state))
+            self.trial.row.resume(below("trial", stored))
 
-    def _read(self, journal: dict[str, Any]) -> None:
-        """Everything of the journal, checked by building it; the rows of the cells come after."""
-        self.steps = [read(step, DescentStep, "steps") for step in journal["steps"]]
-        self.proposed, self.seen = ([float(gamma) for gamma in journal[name]] for name in ("proposed", "seen"))
-        nodes, mios = journal["spent"]
-        self.spent = [int(nodes), int(mios)]
-        self.lined, self.over, self.certain = (bool(journal[name]) for name in ("lined", "over", "certain"))
-        if "here" in journal:
-            self.here = self.run_of(journal["here"], self.taus)
-        if journal["trial"] is not None:
-            move, gammas, taus, begun = journal["trial"]
-            self.trial = Trial(move, self.run_of(gammas, taus), bool(begun))
+    # -- the answer --------------------------------------------------------------------------------------------------
 
-    def head(self) -> dict[str, Any]:
-        """The first line of a trace."""
-        run = self.run_of([self.first], self.taus)
-        return run.head() | {"method": "descent", "gammas": None}
+    @property
+    def reported(self) -> CellMethod | None:
+        """The row where the descent stands."""
+        return self.here
 
-    def moment(self) -> dict[str, Any]:
-        """A line of a trace: the row that is being solved, or the one we stand on."""
-        trial = self.trial.run if self.trial is not None and self.trial.begun else None
-        row = trial if trial is not None and self.trial is not None and self.trial.move != "line" else self.here
-        assert row is not None
-        line = moment_of(row)
-        open_run = trial.nodes if trial is not None else 0
-        standing = [run for run in (self.here, row) if run is not None]
-        best = min((run.bounds() for run in standing), key=self.value)
-        return line | {
-            "nodes": self.spent[0] + open_run,
-            "mios": self.spent[1] + (trial.solved_by_branching() if trial is not None else 0),
-            "gamma": float(row.grid.gammas[0]),
-            "steps": len(self.steps),
-            "upper": known([best.ceiling * row.per_row])[0],
-            "estimate": known([float(best.nominal[best.best]) * row.per_row])[0],
-            "estimates": known((row.bounds().nominal[0] * row.per_row).tolist()),
-        }
+    def score_reported_pair(self) -> None:
+        """See to it that the pair of the row is scored, and sure where the one-standard-error rule asks for it."""
+        if self.here is None:
+            return
+        self.here.score_reported_pair()
+        if self.context.one_se:
+            decide_rest(self.here, True)
+            self.here.score_reported_pair()
 
-    # -- the answer -------------------------------------------------------------------------------------------------
-
-    def record(self, *, one_se: bool, time_limit: float | None, threads: int | None) -> Record:
-        """The record of the row where the descent stands, with all its moves."""
-        from sparsecv_mio.search.heuristics.estimates import sharpen
-        from sparsecv_mio.search.heuristics.last_pair import score_one_pair
-        from sparsecv_mio.search.result import build_record
-
-        assert self.here is not None
-        if isinstance(self.here, SaddleRun):
-            self.here.score_last()
-        else:
-            score_one_pair(self.here)
-        if one_se:
-            self.here.one_se, self.here.progress = True, None
-            self.here.decide_rest()
-        if not isinstance(self.here, SaddleRun):
-            sharpen(self.here)
-        return self.told(build_record(self.here, one_se=one_se, time_limit=time_limit, threads=threads), self.here)
-
-    def standing(self) -> CrossValidation | None:
-        """The row where the descent stands, or the first one before it stands anywhere."""
-        return self.here if self.here is not None or self.trial is None else self.trial.run
-
-    def told(self, record: Record, row: CrossValidation) -> Record:
-        """The record of a row, with the moves that led there."""
-        mode = row.engines() if self.tau_step is TauStep.SADDLE else "certified rows"
-        nodes, mios = self.spent
-        work = replace(record.work, mios=mios, nodes=nodes, seconds=self.clock.seconds, engine=f"descent, {mode}")
-        done = self.over and self.certain and self.tau_step is TauStep.MIO and record.status == "proved"
-        status = "proved" if done else "interrupted" if self.clock.stop.is_set() else "limit"
-        notes = (*record.warnings, SADDLE_NOTE) if self.tau_step is TauStep.SADDLE else record.warnings
-        return replace(record, work=work, status=status, descent=tuple(self.steps), warnings=notes)
+    def standing(self) -> Standing | None:
+        """Return where the row stands on which the descent stands; the first one before it stands anywhere."""
+        row = self.here if self.here is not None or self.trial is None else self.trial.row
+        if row is None:
+            return None
+        journal, saddle, standing = self.journal, self.rows.saddle, row.standing()
+        assert standing is not None
+        return replace(
+            standing,
+            mios=journal.mios,
+            nodes=journal.nodes,
+            engine=f"descent, {standing.engine if saddle else 'certified rows'}",
+            complete=journal.over and journal.certain and not saddle,
+            steps=tuple(journal.steps),
+            notes=(SADDLE_NOTE,) if saddle else (),
+        )
 
 
-def proposals(run: CrossValidation, at: tuple[int, int], interval: tuple[float, float]) -> list[GammaPoint]:
-    """Gammas that lower h at the supports of a solved pair, best first."""
-    supports: list[NDArray[np.int64]] = [run.cells.pool.supports[number] for number in run.cells.support[at].tolist()]
-    curve, gamma = GammaCurve(run.data, run.folds, supports), float(run.grid.gammas[at[0]])
-    bar = curve.at(gamma)[0] * (1.0 - PROGRESS)
-    return [point for point in curve.minima(gamma, *interval) if point.total < bar]
+def best_pair(row: CellMethod) -> tuple[float, int]:
+    """Return the best (gamma, tau) of a run."""
+    g, t = row.run.state.bounds().best
+    return float(row.context.grid.gammas[g]), int(row.context.grid.taus[t])

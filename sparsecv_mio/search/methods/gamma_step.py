@@ -15,9 +15,11 @@ from numpy.typing import NDArray
 from sparsecv_mio.data.folds import FoldPlan
 from sparsecv_mio.data.standard import StandardData
 from sparsecv_mio.problem.accumulate import training_moments
+from sparsecv_mio.search.state.state import SearchState
 
 LEAST, MOST = 1e-3, 10.0  # the interval of the paper
 STARTS = 7
+PROGRESS = 1e-9  # relative fall of the CV error below which a move is no improvement
 FLAT = 1e-12  # relative width in log gamma at which a root is found
 
 
@@ -145,3 +147,25 @@ class GammaCurve:
                 return t
             t = step if inside else 0.5 * (low + high)
         return t
+
+
+def proposals(state: SearchState, at: tuple[int, int], interval: tuple[float, float]) -> list[GammaPoint]:
+    """Gammas that lower h at the supports of a solved pair, best first.
+
+    Parameters
+    ----------
+    state : SearchState
+    at : tuple of int
+        Rows of gamma and tau of the pair.
+    interval : tuple of float
+        Least and largest gamma.
+
+    Returns
+    -------
+    list of GammaPoint
+    """
+    cells, asked = state.cells, state.context
+    supports: list[NDArray[np.int64]] = [cells.pool.supports[number] for number in cells.support[at].tolist()]
+    curve, gamma = GammaCurve(asked.data, asked.folds, supports), float(asked.grid.gammas[at[0]])
+    bar = curve.at(gamma)[0] * (1.0 - PROGRESS)
+    return [point for point in curve.minima(gamma, *interval) if point.total < bar]

@@ -1,4 +1,4 @@
-"""Joint search over all (gamma, tau): racing, one listing for all folds of a pair, work where a node pays most.
+"""Joint search over all (gamma, tau): racing, one list for all folds of a pair, work where a node pays most.
 
 What changes against Algorithm 1:
 
@@ -8,180 +8,149 @@ What changes against Algorithm 1:
 * The pair that is likely to win (least held-out error of the supports at hand: an estimate, it orders the work and
   never prunes) is decided first: its upper sum is the bar. A pair whose lower sum is past the bar is out, in all its
   remaining folds (racing).
-* Any other pair needs its lower sum lifted over the bar, not its intervals closed. One branch-and-bound on *all* rows
+* Any other pair needs its lower sum raised over the bar, not its intervals closed. One branch-and-bound on *all* rows
   does that for all its folds at once (:mod:`sparsecv_mio.search.shared_tree.list_bounds`); it is stopped at the
   value that suffices.
 * The likely winner is decided by one tree for all folds where that pays
   (:mod:`sparsecv_mio.search.shared_tree.engines`).
-* Folds that this leaves over are handed to branch-and-bound one by one, in the order of what each is expected to lift
+* Folds that this leaves over are handed to branch-and-bound one by one, in the order of what each is expected to raise
   the pair by, per node; where trees are dear, in rounds of growing effort that share work between taus.
 """
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from sparsecv_mio.formulation.backends import NATIVE, get_backend
 from sparsecv_mio.formulation.backends.native.path import FEW, SMALL, PathCell, PathResult
-from sparsecv_mio.problem.problem import FloatArray
-from sparsecv_mio.search.methods.algorithm1 import OneByOne, bracket
-from sparsecv_mio.search.methods.rounds import EFFORT_GROWTH, FIRST_EFFORT, CrossValidation
-from sparsecv_mio.search.shared_tree.engines import solve_from
+from sparsecv_mio.search.methods.parts import archive
+from sparsecv_mio.search.methods.parts.bracketing import bracket
+from sparsecv_mio.search.methods.parts.cell_by_cell import CellByCell, MioSolver
+from sparsecv_mio.search.methods.parts.cell_costs import CellCosts
+from sparsecv_mio.search.methods.parts.estimates import OpenCellEstimates
+from sparsecv_mio.search.methods.parts.fold_rounds import FoldRounds
+from sparsecv_mio.search.methods.parts.pair_lists import FEWEST_FOLDS, Aim, Pair, PairLists
+from sparsecv_mio.search.methods.parts.reported_pair import score_reported_pair
+from sparsecv_mio.search.methods.parts.rest import decide_rest
+from sparsecv_mio.search.methods.parts.run import Run
+from sparsecv_mio.search.methods.parts.shared_trees import SharedTrees
+from sparsecv_mio.search.methods.parts.standing import standing_of
+from sparsecv_mio.search.methods.rounds import best_on_all_rows
+from sparsecv_mio.search.observers.progress import Progress, progress_of
+from sparsecv_mio.search.observers.trace import moment_of
 from sparsecv_mio.search.shared_tree.first_intervals import first_intervals
-from sparsecv_mio.search.shared_tree.list_bounds import (
-    apply_by_refits,
-    apply_in_closed_form,
-    incumbent_values,
-    least_threshold,
-)
-from sparsecv_mio.search.shared_tree.near_optimal import MOST_COLUMNS, NearOptimal, SupportList
-from sparsecv_mio.search.state.cells import PairBounds, Where
-from sparsecv_mio.search.subproblem.vendor_listing import limits_of
+from sparsecv_mio.search.shared_tree.near_optimal import MOST_COLUMNS
+from sparsecv_mio.search.state.cells import BoolArray, State, Where
+from sparsecv_mio.search.state.context import Context, unproved
+from sparsecv_mio.search.state.pairs import PairBounds
+from sparsecv_mio.search.state.standing import Standing
 
-Pair = tuple[int, int]
-
-DECIDED_SHARES = (0.5, 0.6, 1.0)  # of the open folds that a list should decide, in turn
-ESTIMATED_SHARE = 0.9  # of the folds of the likely winner that a first list should serve
-FIRST_NODES = 128  # nodes of a cell before any was solved
-LIST_NODES = 1024  # that any list may cost
-FEWEST_FOLDS = 2  # a list costs what a cell costs
-MOST_FOLDS, LOW_LEVERAGE = 0.95, 0.25  # share of larger folds whose leverage must be low for a tree for all to pay
 DEAR_NODES = 4096  # nodes of a cell beyond which bounds without branching and rounds of shared trees are cheaper
-MOST_TRIES = 12
 
 
-class Aim(NamedTuple):
-    """A pair to work on, and the lower sum it should reach; inf asks for a decision."""
-
-    pair: Pair
-    goal: float
-
-
-class JointSearch(OneByOne):
+class JointSearch:
     """Best-first over all pairs; the answer of Algorithm 1 with a fraction of its nodes.
 
-    Examples
-    --------
-    >>> from sparsecv_mio.data.dataset import Dataset
-    >>> from sparsecv_mio.data.folds import make_folds
-    >>> from sparsecv_mio.data.standard import standardize
-    >>> from sparsecv_mio.search.state.deadline import Deadline
-    >>> from sparsecv_mio.search.options import Grid
-    >>> rng = np.random.default_rng(0)
-    >>> X = rng.normal(size=(40, 5))
-    >>> data = Dataset.from_arrays(X, 2 * X[:, 1] - X[:, 3] + 0.1 * rng.normal(size=40))
-    >>> grid, folds = Grid.of([0.1, 1.0], range(1, 6), data.p), make_folds("5", data)
-    >>> run = JointSearch(standardize(data), folds, grid, 1e-4, Deadline(None, None), 1, None)
-    >>> run.begin()
-    >>> while not run.finished:
-    ...     run.step()
-    >>> int(grid.taus[run.bounds().best[1]]), run.mios < run.cells.final.size
-    (2, True)
+    Parameters
+    ----------
+    run : Run
+    solver : MioSolver
     """
 
     name = "joint"
 
-    def __init__(self, *asked: Any) -> None:
-        super().__init__(*asked)
-        shape = self.cells.lower.shape[:2]
-        self.attempts = np.zeros(shape, dtype=np.int64)
-        self.shared = np.zeros(shape, dtype=bool)  # pairs that a tree for all folds has seen
-        self.bracketed = np.zeros(shape[0], dtype=bool)
-        self.spent = np.zeros(self.folds.k, dtype=np.int64)
-        self.tries = np.zeros(self.cells.lower.shape, dtype=np.int8)
-        self.lists = 0
-        self.effort = FIRST_EFFORT
-        self.full_lists: dict[int, NearOptimal] = {}
-
-    def first_effort(self) -> int:
-        """Nodes that solve all rows of few columns, where a relaxation would cost as much and prove less."""
-        return 1 << self.data.q if self.data.q <= FEW else 0
-
-    def begin(self) -> None:
-        """The best supports on all rows, in every fold: something to report, and to start from."""
-        if self.data.q > MOST_COLUMNS:
-            super().begin()
-            return
-        self.prepare()
-        left = []
-        for g in range(len(self.grid.gammas)):
-            if self.clock.expired():
-                break
-            root = self.root(g)
-            if root is not None:
-                first_intervals(root)
-                self.oracles.everywhere(root)
-            if root is None or not np.isfinite(self.cells.nominal[g]).all():
-                left.append(g)
-        if left:
-            self.look_one_by_one(left)
-        self.show_first_answers()
-        self.begun = not self.clock.expired()
-        self._report()
-
-    def look_one_by_one(self, gammas: list[int]) -> None:
-        """Refit the best supports on all rows in every fold, where they are not known yet."""
-        assert self.solver is not None
-        for fold, moments in self.oracles.training_moments():
-            self.solver.store.keep(fold, moments)
-            for g in gammas:
-                if self.clock.expired():
-                    break
-                rows = np.flatnonzero(~np.isfinite(self.cells.nominal[g, :, fold]))
-                known = {tau: _unproved(cell) for tau, cell in self.full[g].cells.items()}
-                here = self.solver.at(g, fold)
-                self.solver.intervals.settle(here, g, rows, PathResult(known, 0, False), relax=False)
-            if self.clock.expired():
-                break
-
-    def state(self) -> dict[str, NDArray[Any]]:
-        """Where the run stands, beside the cells."""
-        return super().state() | {
-            "attempts": self.attempts, "shared": self.shared, "bracketed": self.bracketed, "spent": self.spent,
-            "tries": self.tries, "lists": np.array(self.lists),
-        }  # fmt: skip
-
-    def restore(self, state: dict[str, NDArray[Any]]) -> None:
-        """Go to where `state` was taken."""
-        super().restore(state)
-        self.attempts[...] = state["attempts"]
-        self.shared[...] = state["shared"]
-        self.bracketed[...] = state["bracketed"]
-        self.spent[...] = state["spent"]
-        self.tries[...] = state["tries"]
-        self.lists = int(state["lists"])
+    def __init__(self, run: Run, solver: MioSolver) -> None:
+        self.run = run
+        self.by_cell = CellByCell(run, solver)
+        self.trees = SharedTrees(run)
+        self.rounds = FoldRounds(run)
+        self.costs = CellCosts(self.by_cell)
+        self.lists = PairLists(self.by_cell, self.trees, self.costs)
+        self.estimates = OpenCellEstimates(run, self.trees)
 
     @property
-    def mios(self) -> int:
-        """Cells handed to branch-and-bound so far, and lists."""
-        return int((self.asked | (self.tries > 0)).sum()) + self.lists
+    def context(self) -> Context:
+        """The question."""
+        return self.run.context
+
+    @property
+    def open(self) -> BoolArray:
+        """(G, T, K): cells that are not decided, and branch-and-bound has not been asked about."""
+        return self.by_cell.open
+
+    @property
+    def exhausted(self) -> bool:
+        """Whether the time or the budget of MIOs is spent."""
+        return self.by_cell.exhausted(self.mios())
+
+    # -- first steps -------------------------------------------------------------------------------------------------
+
+    def begin(self) -> None:
+        """Refit the best supports on all rows in every fold: something to report, and to start from."""
+        self._prepare()
+        if self.context.data.q > MOST_COLUMNS:
+            self.estimates.before_proof()
+            self.by_cell.bound_every_cell()
+        else:
+            self._refit_in_every_fold()
+            self.estimates.before_proof()
+        self.by_cell.begun = not self.context.deadline.expired()
+        self.run.signals.progressed()
+
+    def _prepare(self) -> None:
+        # so many nodes solve all rows of few columns, where a relaxation would cost as much and prove less
+        self.by_cell.prepare(1 << self.context.data.q if self.context.data.q <= FEW else 0)
+
+    def _refit_in_every_fold(self) -> None:
+        """In closed form where folds are small, else fold by fold."""
+        left = []
+        for g in range(len(self.context.grid.gammas)):
+            if self.context.deadline.expired():
+                break
+            root = self.trees.root(g)
+            if root is not None:
+                first_intervals(root)
+                self.run.accelerators.everywhere(root)
+            if root is None or not np.isfinite(self.run.state.cells.nominal[g]).all():
+                left.append(g)
+        if left:
+            self._refit_fold_by_fold(left)
+
+    def _refit_fold_by_fold(self, gammas: list[int]) -> None:
+        """Refit the best supports on all rows in every fold, where they are not known yet."""
+        expired, state, solver = self.context.deadline.expired, self.run.state, self.by_cell.solver
+        for fold, moments in self.run.accelerators.training_moments():
+            solver.store.keep(fold, moments)
+            for g in gammas:
+                if expired():
+                    break
+                rows = np.flatnonzero(~np.isfinite(state.cells.nominal[g, :, fold]))
+                best = state.all_rows.best[g].cells
+                known = PathResult({tau: unproved(cell.tau, cell.support) for tau, cell in best.items()}, 0, False)
+                solver.intervals.settle(solver.at(g, fold), g, rows, known, relax=False)
+            if expired():
+                break
+
+    # -- what next ---------------------------------------------------------------------------------------------------
 
     def aim(self) -> Aim | None:
-        """Decide the likely winner, then lift the others over the bar; None when nothing is left to do."""
-        now = self.bounds()
-        if now.proved(self.gap):
+        """Decide the likely winner, then raise the others over the bar; None when nothing is left to do."""
+        now, gap = self.run.state.bounds(), self.context.gap
+        if now.proved(gap):
             return None
-        winner = self.winner(now)
-        bar = now.upper[winner] * (1.0 - self.gap)
+        winner = likely_winner(now)
+        bar = now.upper[winner] * (1.0 - gap)
         others = (now.lower < bar) & self.open.any(axis=2)
         others[winner] = False
-        settled = now.upper[winner] * (1.0 - 0.5 * self.gap) <= now.lower[winner] < np.inf
+        settled = now.upper[winner] * (1.0 - 0.5 * gap) <= now.lower[winner] < np.inf
         if self.open[winner].any() and not (settled and others.any()):
             return Aim(winner, np.inf)
         if not others.any():
             return None
-        # the pair furthest below the bar holds the floor
+        # the pair furthest below the bar holds the lower bound of the whole grid
         g, t = np.unravel_index(int(np.argmin(np.where(others, now.lower, np.inf))), others.shape)
         return Aim((int(g), int(t)), float(bar))
-
-    def winner(self, now: PairBounds) -> Pair:
-        """Pair with the least estimate of h, among those still in the race."""
-        alive = now.lower <= now.ceiling
-        g, t = np.unravel_index(int(np.argmin(np.where(alive, now.nominal, np.inf))), now.lower.shape)
-        return int(g), int(t)
 
     def pick(self) -> list[Where]:
         """Open folds of the pair aimed at that promise most per node."""
@@ -189,201 +158,135 @@ class JointSearch(OneByOne):
         if aim is None:
             return []
         g, t = aim.pair
-        cells, folds = self.cells, np.flatnonzero(self.open[aim.pair])
+        cells, folds = self.run.state.cells, np.flatnonzero(self.open[aim.pair])
         top = cells.upper[g, t, folds]
         if np.isfinite(aim.goal):
             top = np.minimum(cells.nominal[g, t, folds], top)
-        cost = self.cost(folds) * float(EFFORT_GROWTH) ** self.tries[g, t, folds]
+        cost = self.costs.expected(folds) * self.costs.growth(g, t, folds)
         gain = (top - cells.lower[g, t, folds]) / cost
-        return [(g, t, int(folds[i])) for i in np.argsort(-gain, kind="stable")[: self.threads]]
+        return [(g, t, int(folds[i])) for i in np.argsort(-gain, kind="stable")[: self.context.threads]]
 
-    def cost(self, folds: NDArray[np.int64]) -> FloatArray:
-        """Nodes a cell of each fold is expected to cost, from those of the fold that were solved."""
-        solved = (self.asked | (self.tries > 0)).sum(axis=(0, 1))
-        typical = self.spent.sum() / max(int(solved.sum()), 1) if self.spent.any() else FIRST_NODES
-        return np.asarray((self.spent[folds] + typical) / (solved[folds] + 1.0))
+    @property
+    def finished(self) -> bool:
+        """Whether nothing is left to do, or the time or the budget is spent."""
+        return self.exhausted or not self.pick()
 
     def step(self) -> None:
-        """The cheapest thing that helps: a list, a tree for all folds, bounds without branching, the next cells."""
+        """Do the cheapest thing that helps: a list, a tree for all folds, bounds without branching, the next cells."""
         aim = self.aim()
-        dear = self.backend != NATIVE  # a vendor's MIO costs more than bounds of a whole gamma
-        if self.rest:
-            self.round()
-        elif aim is not None and dear and self.may_bracket(aim.pair):
+        native = self.by_cell.by.native
+        if self.rounds.rest:
+            self.rounds.carry_out()
+        elif aim is not None and not native and self.may_bracket(aim.pair):  # cheaper than a vendor's MIO
             self.bracket_gamma(aim.pair[0])
-        elif aim is not None and self.may_list(aim):
-            self.list_pair(aim)
-        elif aim is not None and self.may_share(aim.pair):
-            self.share(aim.pair[0], [aim.pair[1]])
+        elif aim is not None and self.lists.may_list(aim, self.open):
+            self.lists.list_pair(aim, self.open)
+        elif aim is not None and self.lists.may_share(aim.pair):
+            self.lists.share(aim.pair[0], [aim.pair[1]])
         elif aim is not None and self.may_bracket(aim.pair):
             self.bracket_gamma(aim.pair[0])
-        elif not dear and self.hard:
-            wanted = self.wanted()
-            self.tries[wanted] = np.minimum(self.tries[wanted] + 1, MOST_TRIES)
-            self.round()
+        elif native and self.hard:
+            wanted = self.run.state.worth_work()
+            self.costs.try_again(wanted)
+            self.rounds.round(wanted)
         else:
-            super().step()
+            self._solve(self.pick())
             return
-        self._report()
-        self._safe()
+        self.run.signals.progressed()
+        self.run.signals.safe_point()
 
-    def work_on(self, pairs: NDArray[np.bool_]) -> None:
-        """A tree for all folds of pairs that none has seen, or a round of trees that share work between taus."""
-        if self.backend != NATIVE or self.mio_budget is not None:
-            super().work_on(pairs)
+    def _solve(self, cells: list[Where]) -> None:
+        self.by_cell.solve(cells, self.mios(), self.costs.effort, self.costs.note)
+
+    def work_on(self, pairs: BoolArray) -> None:
+        """Grow a tree for all folds of pairs that none has seen, or a round of trees that share work between taus."""
+        if not self.by_cell.by.native or self.by_cell.by.mio_budget is not None:
+            self._solve(self.by_cell.next_of(pairs))
             return
-        fresh = [(int(g), int(t)) for g, t in np.argwhere(pairs & ~self.shared)]
-        fresh = [pair for pair in fresh if self.may_share(pair)]
-        if fresh:
-            g = fresh[0][0]
-            self.share(g, [t for row, t in fresh if row == g])
+        unseen: list[Pair] = [(int(g), int(t)) for g, t in np.argwhere(pairs & ~self.lists.shared)]
+        unseen = [pair for pair in unseen if self.lists.may_share(pair)]
+        if unseen:
+            g = unseen[0][0]
+            self.lists.share(g, [t for row, t in unseen if row == g])
             return
         wanted = self.open & pairs[:, :, None]
-        CrossValidation.work_on(self, pairs)
-        wanted &= self.cells.branched
-        self.tries[wanted] = np.minimum(self.tries[wanted] + 1, MOST_TRIES)
+        self.rounds.round(wanted.copy())
+        self.costs.try_again(wanted & self.run.state.cells.branched)
 
     @property
     def hard(self) -> bool:
         """Whether trees are too dear to be handed out one tau at a time: they share work between taus then."""
-        return self.data.q > SMALL or float(self.cost(np.arange(self.folds.k)).mean()) > DEAR_NODES
+        return self.context.data.q > SMALL or self.costs.mean > DEAR_NODES
 
-    # -- trees for all folds ----------------------------------------------------------------------------------------
-
-    def may_share(self, pair: Pair) -> bool:
-        """Whether a tree for all folds of the pair is worth a try."""
-        if self.backend != NATIVE or self.shared[pair]:
-            return False
-        root = self.root(pair[0])
-        if root is None:
-            return False
-        return bool(self.folds.sizes.max() == 1) or float(np.quantile(root.leverage, MOST_FOLDS)) < LOW_LEVERAGE
-
-    def share(self, g: int, wanted: list[int]) -> None:
-        """Decide what one tree for all folds can decide of some rows of tau."""
-        root = self.root(g)
-        assert root is not None
-        typical = int(self.cost(np.arange(1))[0])
-        nodes, decided = solve_from(root, wanted, typical, self.engine)
-        self.shared[g, wanted] = True
-        self.nodes += nodes
-        self.lists += int(nodes > 0)
-        for name, count in decided.items():
-            self.decided_by[name] = self.decided_by.get(name, 0) + count
-
-    # -- bounds without branching -----------------------------------------------------------------------------------
+    # -- bounds without branching ------------------------------------------------------------------------------------
 
     def may_bracket(self, pair: Pair) -> bool:
         """Whether the bounds layer has yet to be asked about a gamma of which many cells are open."""
-        if self.bracketed[pair[0]]:
+        if self.lists.bracketed[pair[0]]:
             return False
-        return self.backend != NATIVE or (int(self.open[pair].sum()) > FEWEST_FOLDS and self.hard)
+        return not self.by_cell.by.native or (int(self.open[pair].sum()) > FEWEST_FOLDS and self.hard)
 
     def bracket_gamma(self, g: int) -> None:
-        """Certified bounds of the bounds layer for the open taus of a gamma."""
+        """Ask the bounds layer about the open taus of a gamma."""
         taus = np.flatnonzero(self.open[g].any(axis=1))
-        bracket(self, np.array([g]), taus)
-        self.bracketed[g] = True
-        for t in taus.tolist():  # what is known better now may be worth another list
-            self.attempts[g, t] = 0
+        bracket(self.by_cell, np.array([g]), taus)
+        self.lists.bracketed[g] = True
+        self.lists.attempts[g, taus] = 0  # what is known better now may be worth another list
 
-    def effort_of(self, where: Where) -> int:
-        """Nodes a cell may cost now: a tree need not be finished while others promise more per node."""
-        return FIRST_EFFORT * EFFORT_GROWTH ** int(self.tries[where])
+    # -- the end -----------------------------------------------------------------------------------------------------
 
-    def solved(self, where: Where, nodes: int) -> None:
-        """Take note of what a cell cost; one that is not decided may be asked about again."""
-        self.spent[where[2]] += nodes
-        if self.backend == NATIVE and not self.cells.final[where]:
-            self.asked[where] = False
-            self.tries[where] += 1
+    def finish(self) -> None:
+        """Decide what is asked for beyond the proof, and estimate what stays open."""
+        decide_rest(self, self.context.one_se)
+        self.estimates.at_end()
 
-    # -- lists ------------------------------------------------------------------------------------------------------
+    def score_reported_pair(self) -> None:
+        """See to it that the pair to report is scored in every fold."""
+        score_reported_pair(self.run, self.trees)
 
-    def may_list(self, aim: Aim) -> bool:
-        """Whether a list is worth a try: to lift a pair, or to decide one of which upper bounds are known."""
-        pair = aim.pair
-        if (self.attempts[pair] or not np.isfinite(aim.goal)) and self.may_share(pair):
-            return False
-        tries = len(DECIDED_SHARES) if self.backend == NATIVE else 1
-        if self.attempts[pair] >= tries or int(self.open[pair].sum()) < FEWEST_FOLDS:
-            return False
-        informed = not self.attempts[pair] or self.bracketed[pair[0]]
-        if not np.isfinite(aim.goal) and not (self.backend == NATIVE and informed):
-            return False
-        return self.backend != NATIVE or self.listing(pair[0]).usable
+    def best_on_all_rows(self, g: int, tau: int) -> PathCell:
+        """Return the best subset on all rows at a pair, solved while there is time."""
+        return best_on_all_rows(self.run, g, tau, self.rounds.effort)
 
-    def listing(self, g: int) -> NearOptimal:
-        """All rows at one gamma, ready to be listed."""
-        if g not in self.full_lists:
-            self.full_lists[g] = NearOptimal(self.leave_out.all_rows, g)
-        return self.full_lists[g]
+    # -- where it stands ---------------------------------------------------------------------------------------------
 
-    def list_pair(self, aim: Aim) -> None:
-        """One branch-and-bound on all rows, told to every open fold of the pair."""
-        (g, t), tau = aim.pair, int(self.grid.taus[aim.pair[1]])
-        assert self.solver is not None
-        folds = np.flatnonzero(self.open[aim.pair])
-        listed: SupportList | None
-        if self.backend == NATIVE:
-            bar, served = self.bar(aim, folds)
-            if not served:
-                self.attempts[aim.pair] = len(DECIDED_SHARES)
-                return
-            budget = max(LIST_NODES, int(self.cost(folds).mean() * served) // 2)
-            listed, nodes = self.listing(g).below(tau, bar, budget)
-        else:
-            listed, nodes = self.by_vendor(g, tau)
-        self.attempts[aim.pair] += 1 if listed is not None else len(DECIDED_SHARES)
-        self.lists += 1
-        self.nodes += nodes
-        if listed is None:
+    @property
+    def reported(self) -> JointSearch:
+        """The run itself."""
+        return self
+
+    def mios(self) -> int:
+        """Return the number of cells handed to branch-and-bound so far, and of lists."""
+        return int(self.costs.tried.sum()) + self.lists.lists
+
+    def standing(self) -> Standing:
+        """Return where the run stands."""
+        return standing_of(self.run, self.mios(), self.by_cell.words(self.name))
+
+    def progress(self) -> Progress:
+        """Return how far the run is."""
+        return progress_of(self.run.state, self.mios())
+
+    def moment(self) -> dict[str, Any]:
+        """Return a line of a trace."""
+        return moment_of(self.run.state, self.mios())
+
+    def archive(self) -> State:
+        """Return all that a checkpoint holds."""
+        return archive.archive_of(self.run, (self.by_cell, self.rounds, self.costs, self.lists))
+
+    def resume(self, stored: State) -> None:
+        """Go to where `stored` was archived; begin where it was archived before the first steps came to their end."""
+        if not archive.begun(stored):
+            self.begin()
             return
-        root = self.root(g) if np.isfinite(aim.goal) else None
-        if root is not None:
-            folds = folds[~apply_in_closed_form(root, t, listed)[folds]]
-            if self.may_share(aim.pair):  # quicker than a refit in every fold with a tie
-                return
-        apply_by_refits(self.solver, aim.pair, folds, listed, aim.goal)
-
-    def bar(self, aim: Aim, folds: NDArray[np.int64]) -> tuple[float, int]:
-        """Value on all rows that a list should reach for the goal, and how many trees of folds it spares."""
-        g, t = aim.pair
-        assert self.solver is not None
-        root = self.root(g) if np.isfinite(aim.goal) else None
-        ubar = root.cutoffs(0, self.folds.k)[t, folds] if root else incumbent_values(self.solver, aim.pair, folds)
-        cells = self.cells
-        clear = np.isfinite(ubar + cells.nominal[g, t, folds])
-        folds, ubar = folds[clear], ubar[clear]
-        if not len(folds):
-            return -np.inf, 0
-        if np.isfinite(aim.goal):
-            closed = float(cells.lower[g, t].sum() - cells.lower[g, t, folds].sum())
-            need = aim.goal * (1.0 + 1e-7) - closed
-            bar = least_threshold(cells.lower[g, t, folds], cells.nominal[g, t, folds], ubar, need)
-            if np.isfinite(bar):
-                return bar + self.listing(g).margin(bar), len(folds)
-        # what a first list says of h in most folds is an estimate to go by
-        needed, share = np.sort(ubar + cells.nominal[g, t, folds]), ESTIMATED_SHARE
-        if self.bracketed[g]:
-            needed = np.sort(ubar + cells.upper[g, t, folds])
-            share = DECIDED_SHARES[min(int(self.attempts[aim.pair]), len(DECIDED_SHARES) - 1)]
-        needed = needed[np.isfinite(needed)]
-        if not len(needed):
-            return -np.inf, 0
-        served = max(int(np.ceil(share * len(needed))), 1)
-        return float(needed[served - 1]) + self.listing(g).margin(float(needed[served - 1])), served
-
-    def by_vendor(self, g: int, tau: int) -> tuple[SupportList, int]:
-        """The optimum on all rows by a vendor's solver: a list without supports, below its dual bound."""
-        full = self.listing(g)
-        problem = full.problem
-        outcome = get_backend(self.backend).solve(
-            problem, min(tau, problem.q), limits=limits_of(self.clock), formulation=self.formulation
-        )
-        return SupportList((), max(outcome.lower, 0.0) - full.allowance), outcome.nodes
+        self.estimates.resume()
+        parts = (self.by_cell, self.rounds, self.costs, self.lists)
+        archive.restore(self.run, parts, stored, self._prepare)
 
 
-def _unproved(cell: PathCell) -> PathCell:
-    """The support of a cell of all rows, of which nothing is known in a fold."""
-    return PathCell(cell.tau, cell.support, 0.0, np.inf, (), (), 0.0, complete=False, branched=False)
+def likely_winner(now: PairBounds) -> Pair:
+    """Pair with the least estimate of h, among those that may still win."""
+    alive = now.lower <= now.ceiling
+    g, t = np.unravel_index(int(np.argmin(np.where(alive, now.nominal, np.inf))), now.lower.shape)
+    return int(g), int(t)

@@ -15,6 +15,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,8 +28,14 @@ from sparsecv_mio.formulation.backends.native.path import PathCell, PathResult
 from sparsecv_mio.kernels import starts
 from sparsecv_mio.problem.problem import FloatArray
 from sparsecv_mio.problem.refit import refit_rows
-from sparsecv_mio.search.methods.by_rows import threads_for
-from sparsecv_mio.search.methods.rounds import CrossValidation, for_every_gamma
+from sparsecv_mio.search.methods.parts import archive
+from sparsecv_mio.search.methods.parts.run import Run
+from sparsecv_mio.search.methods.parts.standing import standing_of
+from sparsecv_mio.search.observers.progress import Progress, progress_of
+from sparsecv_mio.search.observers.trace import moment_of
+from sparsecv_mio.search.state.cells import BoolArray, State
+from sparsecv_mio.search.state.context import Context
+from sparsecv_mio.search.state.standing import Standing
 
 IntArray = NDArray[np.int64]
 
@@ -131,58 +139,77 @@ def _try(
         masks[size, place] = True
 
 
-class SaddleRun(CrossValidation):
+class SaddleRun:
     """Every cell of a grid by the saddle point: supports and their exact held-out errors, lower bounds of h.
 
     What a cell gets depends on gamma, the sizes asked for and the fold alone: a row is the same however it was reached.
+
+    Parameters
+    ----------
+    run : Run
     """
 
     name = "saddle"
-    row_wise = True
+
+    def __init__(self, run: Run) -> None:
+        self.run = run
+
+    @property
+    def context(self) -> Context:
+        """The question."""
+        return self.run.context
+
+    @property
+    def open(self) -> BoolArray:
+        """(G, T, K): cells without an estimate."""
+        return self.run.state.open
+
+    @property
+    def exhausted(self) -> bool:
+        """Whether the time is over."""
+        return self.context.deadline.expired()
 
     def begin(self) -> None:
-        """Guesses on all rows, for every gamma: where the folds start, and the bound of the training loss."""
-        self.threads = threads_for(self.data, self.threads)
-        self.whole = Rows.of(self.data, slice(0, self.data.n))
+        """Solve the saddle-point problems of all rows: where the folds start, and the bound of the training loss."""
+        whole = Rows.of(self.context.data, slice(0, self.context.data.n))
         found: dict[int, PathResult] = {}
-        for g, gamma in enumerate(self.grid.gammas.tolist()):
-            if found and self.clock.expired():
+        for g, gamma in enumerate(self.context.grid.gammas.tolist()):
+            if found and self.exhausted:
                 break
-            mine = self._guesses(self.whole, gamma / 2.0)
-            supports = supports_of(self.whole, gamma / 2.0, mine)
+            mine = self._guesses(whole, gamma / 2.0)
+            supports = supports_of(whole, gamma / 2.0, mine)
             cells = {tau: self._on_all_rows(gamma, tau, mine[tau], support) for tau, support in supports.items()}
             found[g] = PathResult(cells, 0, False)
-        self.full = for_every_gamma(found, len(self.grid.gammas))
+        self.run.state.all_rows.keep(found)
+
+    @cached_property
+    def _squares(self) -> float:
+        """`y'y` of all rows: what rounding is measured by."""
+        return Rows.of(self.context.data, slice(0, self.context.data.n)).yy
 
     def _guesses(self, rows: Rows, lam: float) -> dict[int, Guess]:
         found: dict[int, Guess] = {}
         last: FloatArray | None = None
-        for tau in self.grid.taus.tolist():
-            steps = 1 if self.clock.expired() else COLD_ITERATIONS if last is None else WARM_ITERATIONS
-            found[tau] = guess(rows, lam, tau, steps, last, self.clock.expired)
-            last = found[tau].r if 0 < tau < self.data.q else None
+        for tau in self.context.grid.taus.tolist():
+            steps = 1 if self.exhausted else COLD_ITERATIONS if last is None else WARM_ITERATIONS
+            found[tau] = guess(rows, lam, tau, steps, last, self.context.deadline.expired)
+            last = found[tau].r if 0 < tau < self.context.data.q else None
         return found
 
     def _on_all_rows(self, gamma: float, tau: int, one: Guess, support: IntArray) -> PathCell:
-        fit = refit_rows(self.data, slice(0, self.data.n), support, gamma)
+        fit = refit_rows(self.context.data, slice(0, self.context.data.n), support, gamma)
         upper = fit.objective + fit.objective_error
-        lower = min(max(one.dual - ROUNDING * self.whole.yy, 0.0), fit.objective)
+        lower = min(max(one.dual - ROUNDING * self._squares, 0.0), fit.objective)
         return PathCell(tau, support, lower, upper, (), (), 0.0, complete=False, branched=False)
-
-    def all_folds(self) -> None:
-        """Nothing: folds are solved one by one."""
-
-    def show_estimates(self) -> None:
-        """Nothing: every cell has its estimate, from its fold and gamma alone."""
 
     @property
     def finished(self) -> bool:
         """Whether every cell has its estimate."""
-        return self.clock.expired() or bool(self.cells.final.all())
+        return self.exhausted or bool(self.run.state.cells.final.all())
 
     def step(self) -> None:
-        """The next folds, one a thread."""
-        left = np.flatnonzero(~self.cells.final.all(axis=(0, 1)))[: self.threads].tolist()
+        """Estimate the cells of the next folds, one a thread."""
+        left = np.flatnonzero(~self.run.state.cells.final.all(axis=(0, 1)))[: self.context.threads].tolist()
         from threadpoolctl import threadpool_limits
 
         with threadpool_limits(limits=1):
@@ -191,44 +218,73 @@ class SaddleRun(CrossValidation):
             else:
                 with ThreadPoolExecutor(len(left)) as pool:
                     list(pool.map(self._fold, left))
-        self._report()
-        self._safe()
+        self.run.signals.progressed()
+        self.run.signals.safe_point()
+
+    def work_on(self, pairs: BoolArray) -> None:
+        """Estimate the cells of the next folds."""
+        self.step()
+
+    def finish(self) -> None:
+        """Do nothing: every cell has its estimate, from its fold and gamma alone."""
 
     def _fold(self, fold: int) -> None:
-        """Supports of every gamma and tau of a fold, refitted and scored."""
-        rows = Rows.of(self.data, self.folds.train_rows(fold))
-        for g, gamma in enumerate(self.grid.gammas.tolist()):
+        """Find supports of every gamma and tau of a fold, refit and score them."""
+        rows = Rows.of(self.context.data, self.context.folds.train_rows(fold))
+        for g, gamma in enumerate(self.context.grid.gammas.tolist()):
             mine = self._guesses(rows, gamma / 2.0)
-            if self.clock.expired():
+            if self.exhausted:
                 return
             for tau, support in supports_of(rows, gamma / 2.0, mine).items():
                 self._score(g, tau, fold, support)
 
     def _score(self, g: int, tau: int, fold: int, support: IntArray) -> None:
-        t = int(np.searchsorted(self.grid.taus, tau))
+        asked, cells = self.context, self.run.state.cells
+        t = int(np.searchsorted(asked.grid.taus, tau))
         where = (g, t, fold)
-        fit = refit_rows(self.data, self.folds.train_rows(fold), support, float(self.grid.gammas[g]))
-        held, _ = fit.held_out(self.data, self.folds.test_rows(fold))
-        rounding = fit.objective_error, ROUNDING * self.whole.yy
-        lower = training_loss_bound(self.full[g].cells[tau].lower, fit.objective, *rounding)
-        self.cells.offer(where, self.cells.pool.number(support), held, fit.objective)
-        self.cells.narrow(where, lower, np.inf)
-        self.cells.finish(where)
+        fit = refit_rows(asked.data, asked.folds.train_rows(fold), support, float(asked.grid.gammas[g]))
+        held, _ = fit.held_out(asked.data, asked.folds.test_rows(fold))
+        best = self.run.state.all_rows.best[g].cells[tau]
+        rounding = fit.objective_error, ROUNDING * self._squares
+        lower = training_loss_bound(best.lower, fit.objective, *rounding)
+        cells.offer(where, cells.pool.number(support), held, fit.objective)
+        cells.narrow(where, lower, np.inf)
+        cells.finish(where)
 
-    def engines(self) -> str:
-        """The mode, in words."""
-        return "saddle point"
+    def score_reported_pair(self) -> None:
+        """Do nothing: cells are scored from the rows as they are estimated."""
 
-    def score_last(self) -> None:
-        """A limit that comes first: forward selection in the folds that are missing, at the pair that misses fewest."""
-        missing = (~np.isfinite(self.cells.nominal)).sum(axis=2)
-        if missing.min() == 0:
-            return
-        g, t = (int(i) for i in np.unravel_index(int(np.argmin(missing)), missing.shape))
-        tau, lam = int(self.grid.taus[t]), float(self.grid.gammas[g]) / 2.0
-        for fold in np.flatnonzero(~np.isfinite(self.cells.nominal[g, t])).tolist():
-            if self.clock.abandoned.is_set():
-                return
-            rows = Rows.of(self.data, self.folds.train_rows(fold))
-            found = supports_of(rows, lam, {tau: guess(rows, lam, tau, 1, None)})
-            self._score(g, tau, fold, found[tau])
+    def best_on_all_rows(self, g: int, tau: int) -> PathCell:
+        """Return the support of all rows, with its bounds."""
+        return self.run.state.all_rows.best[g].cells[tau]
+
+    # -- where it stands ---------------------------------------------------------------------------------------------
+
+    @property
+    def reported(self) -> SaddleRun:
+        """The run itself."""
+        return self
+
+    def mios(self) -> int:
+        """Return 0: no mixed-integer problem is solved."""
+        return 0
+
+    def standing(self) -> Standing:
+        """Return where the run stands."""
+        return standing_of(self.run, self.mios(), "saddle point")
+
+    def progress(self) -> Progress:
+        """Return how far the run is."""
+        return progress_of(self.run.state, self.mios())
+
+    def moment(self) -> dict[str, Any]:
+        """Return a line of a trace."""
+        return moment_of(self.run.state, self.mios())
+
+    def archive(self) -> State:
+        """Return all that a checkpoint holds."""
+        return archive.archive_of(self.run, ())
+
+    def resume(self, stored: State) -> None:
+        """Go to where `stored` was archived."""
+        archive.restore(self.run, (), stored, self.begin)

@@ -15,24 +15,20 @@ import re
 import time
 import zipfile
 import zlib
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
 from sparsecv_mio.errors import BadInput, CorruptStore, SparseCVError
 from sparsecv_mio.files import check_readable, check_writable, write_bytes
 from sparsecv_mio.search.state.cells import State
 
 if TYPE_CHECKING:
-    from sparsecv_mio.data.folds import FoldPlan
-    from sparsecv_mio.data.standard import StandardData
-    from sparsecv_mio.search.options import Grid
-    from sparsecv_mio.search.state.deadline import Deadline
+    from sparsecv_mio.search.state.context import Context
 
-SCHEMA = "sparsecv-checkpoint/4"
+SCHEMA = "sparsecv-checkpoint/5"
 EVERY = 0.5  # seconds between two writes, or more where a write takes long
 SHARE = 20.0  # a write may take one part in so many of the time
 UNREADABLE = (
@@ -45,46 +41,33 @@ MOST_BYTES = 1 << 36  # of the arrays of a checkpoint, before any is read
 class Storable(Protocol):
     """A run that can be stored and carried on."""
 
-    clock: Deadline
-    at_safe_point: Callable[[], None] | None
+    @property
+    def name(self) -> str:
+        """The method."""
 
-    def begin(self) -> None:
-        """Start."""
-
-    def to_end(self) -> None:
-        """Go on to the end, or to the limit."""
-
-    def key(self) -> dict[str, Any]:
-        """What must be the same for the run to be carried on."""
+    @property
+    def context(self) -> Context:
+        """The question."""
 
     def archive(self) -> State:
-        """Where it stands."""
+        """Return where it stands."""
 
-    def carry_on(self, state: State) -> None:
-        """Go to where `state` was archived; instead of beginning."""
+    def resume(self, stored: State) -> None:
+        """Go to where `stored` was archived; instead of beginning."""
 
 
-def key_of(data: StandardData, folds: FoldPlan, grid: Grid, method: str) -> dict[str, Any]:
-    """The question: data, folds, grid and method."""
+def key_of(run: Storable) -> dict[str, Any]:
+    """Return the question: data, folds, grid and method; only the same question is carried on."""
+    asked = run.context
     return {
-        "data": data.dataset.fingerprint,
-        "folds": folds.digest,
-        "scale": str(data.scale),
-        "intercept": str(data.intercept),
-        "gamma": grid.gammas.tolist(),
-        "tau": grid.taus.tolist(),
-        "method": method,
+        "data": asked.data.dataset.fingerprint,
+        "folds": asked.folds.digest,
+        "scale": str(asked.data.scale),
+        "intercept": str(asked.data.intercept),
+        "gamma": asked.grid.gammas.tolist(),
+        "tau": asked.grid.taus.tolist(),
+        "method": run.name,
     }
-
-
-def prefixed(name: str, state: Mapping[str, NDArray[Any]]) -> State:
-    """Put a state below a name."""
-    return {f"{name}.{key}": value for key, value in state.items()}
-
-
-def below(name: str, state: Mapping[str, NDArray[Any]]) -> State:
-    """The inverse of `prefixed`; empty where nothing is below the name."""
-    return {key[len(name) + 1 :]: value for key, value in state.items() if key.startswith(f"{name}.")}
 
 
 def check_place(path: str | os.PathLike[str], option: str) -> None:
@@ -132,7 +115,7 @@ class Checkpoint:
         """Write; the file is complete at every moment."""
         begin = time.monotonic()
         state: State = dict(run.archive())
-        state["key"] = np.array(json.dumps({"schema": SCHEMA} | run.key()))
+        state["key"] = np.array(json.dumps({"schema": SCHEMA} | key_of(run)))
         buffer = io.BytesIO()
         np.savez(buffer, allow_pickle=False, **state)
         payload = buffer.getvalue()
@@ -185,36 +168,10 @@ def resume(run: Storable, path: str | os.PathLike[str]) -> None:
         See `read_checkpoint`.
     """
     key, state = read_checkpoint(path)
-    for name, value in run.key().items():
+    for name, value in key_of(run).items():
         if key.get(name) != value:
             raise BadInput(f"--resume: checkpoint {path} is of another run, its {name} differs")
     try:
-        run.carry_on(state)
+        run.resume(state)
     except CorruptStore as error:
         raise CorruptStore(f"checkpoint {path}: {error}") from None
-
-
-def carry_out(
-    run: Storable, checkpoint: str | os.PathLike[str] | None, stored: str | os.PathLike[str] | None
-) -> SparseCVError | None:
-    """Run from the start, or from where `stored` left off, to the end; store the state in `checkpoint` on the way.
-
-    Returns
-    -------
-    SparseCVError or None
-        Why the state could not be stored, if so.
-    """
-    keeper = Checkpoint(checkpoint) if checkpoint is not None else None
-    if stored is not None:
-        resume(run, stored)
-    else:
-        run.begin()
-    if keeper is not None:
-        keeper.write(run)
-        run.at_safe_point = lambda: keeper.visit(run)
-    run.to_end()
-    if keeper is None:
-        return None
-    if keeper.failure is not None or not run.clock.expired():
-        keeper.write(run)
-    return keeper.failure

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -10,10 +11,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 if TYPE_CHECKING:
-    from sparsecv_mio.search.methods.rounds import CrossValidation
     from sparsecv_mio.search.state.deadline import Deadline
+    from sparsecv_mio.search.state.state import SearchState
 
 
+SHARE = 5.0  # reports may take one part in so many of the time
 COMPILING = "compiling kernels (first use)"
 
 
@@ -50,37 +52,63 @@ class Progress:
     stage: str = ""
 
 
-def progress_of(run: CrossValidation) -> Progress:
-    """Look at a run. O(G T K)."""
-    now, cells, grid, unit = run.bounds(), run.cells, run.grid, run.per_row
+def progress_of(state: SearchState, mios: int) -> Progress:
+    """Return how far a run over a grid is, after so many `mios`. O(G T K)."""
+    now, cells, asked = state.bounds(), state.cells, state.context
+    grid, unit = asked.grid, asked.per_row
     final = cells.final.sum(axis=(0, 2))
     pruned = np.zeros_like(final)
     if np.isfinite(now.ceiling):
-        out = now.lower >= now.ceiling * (1.0 - run.gap)
+        out = now.lower >= now.ceiling * (1.0 - asked.gap)
         out[now.best] = False
         pruned = (~cells.final & out[:, :, None]).sum(axis=(0, 2))
     lower, upper = now.lower.min(axis=0) * unit, now.upper.min(axis=0) * unit
-    each = len(grid.gammas) * run.folds.k
+    each = len(grid.gammas) * asked.folds.k
     rows = zip(grid.taus.tolist(), final.tolist(), pruned.tolist(), lower.tolist(), upper.tolist(), strict=True)
     return Progress(
         done=int(final.sum()),
         total=int(cells.final.size),
-        nodes=run.nodes,
+        nodes=state.counts.nodes,
         lower=now.floor * unit,
         upper=now.ceiling * unit,
-        seconds=run.clock.seconds,
-        mios=run.solved_by_branching(),
+        seconds=asked.deadline.seconds,
+        mios=mios,
         pruned=int(pruned.sum()),
         best=(float(grid.gammas[now.best[0]]), int(grid.taus[now.best[1]])),
         taus=tuple(TauProgress(tau, a, b, each, low, high) for tau, a, b, low, high in rows),
     )
 
 
+class Reporter:
+    """Hands reports of a method on; where one takes long to make, less often.
+
+    Parameters
+    ----------
+    progress : callable
+        Called with a :class:`Progress`.
+    make : callable
+        Returns the progress of the method.
+    """
+
+    def __init__(self, progress: Callable[[Progress], None], make: Callable[[], Progress]) -> None:
+        self.progress, self.make = progress, make
+        self._due = -np.inf
+
+    def visit(self) -> None:
+        """Report, unless reports would take more than one part in `SHARE` of the time."""
+        begin = time.monotonic()
+        if begin < self._due:
+            return
+        self.progress(self.make())
+        now = time.monotonic()
+        self._due = now + SHARE * (now - begin)
+
+
 class Reports:
     """Hands reports on, and says in between that kernels are being compiled."""
 
-    def __init__(self, progress: Callable[[Progress], None], clock: Deadline) -> None:
-        self.progress, self.clock = progress, clock
+    def __init__(self, progress: Callable[[Progress], None], deadline: Deadline) -> None:
+        self.progress, self.deadline = progress, deadline
         self.last = Progress(0, 0, 0, 0.0, np.inf, 0.0)
 
     def __call__(self, state: Progress) -> None:
@@ -90,12 +118,12 @@ class Reports:
 
     def compiling(self) -> None:
         """A kernel is not in the cache."""
-        self.progress(replace(self.last, seconds=self.clock.seconds, stage=COMPILING))
+        self.progress(replace(self.last, seconds=self.deadline.seconds, stage=COMPILING))
 
 
 @contextmanager
 def reports(
-    progress: Callable[[Progress], None] | None, clock: Deadline
+    progress: Callable[[Progress], None] | None, deadline: Deadline
 ) -> Iterator[Callable[[Progress], None] | None]:
     """Reports to `progress`, word of compilation among them while in here."""
     if progress is None:
@@ -103,6 +131,6 @@ def reports(
         return
     from sparsecv_mio.kernels.compilation import watched
 
-    told = Reports(progress, clock)
+    told = Reports(progress, deadline)
     with watched(told.compiling):
         yield told

@@ -23,9 +23,11 @@ from sparsecv_mio.errors import BadInput, CorruptStore, SparseCVError
 from sparsecv_mio.files import check_readable, check_writable, reason
 
 if TYPE_CHECKING:
-    from sparsecv_mio.search.methods.rounds import CrossValidation
+    from sparsecv_mio.search.state.context import Context
+    from sparsecv_mio.search.state.state import SearchState
 
 SCHEMA = "sparsecv-trace/1"
+DESCENT = "descent"
 EVERY = 0.02  # seconds between two lines
 MOST_BYTES = 1 << 30  # of a trace that is read back
 
@@ -35,30 +37,31 @@ def known(values: Iterable[float]) -> list[float | None]:
     return [value if math.isfinite(value) else None for value in values]
 
 
-def head_of(run: CrossValidation) -> dict[str, Any]:
-    """The first line of the trace of a run."""
-    grid = run.grid
+def head_of(context: Context, method: str) -> dict[str, Any]:
+    """Return the first line of a trace; a descent has no grid of gammas."""
+    grid, descent = context.grid, method.startswith(DESCENT)
+    gammas = 1 if descent else len(grid.gammas)
     return {
         "schema": SCHEMA,
-        "method": run.name,
-        "gap": run.gap,
-        "gammas": grid.gammas.tolist(),
+        "method": DESCENT if descent else method,
+        "gap": context.gap,
+        "gammas": None if descent else grid.gammas.tolist(),
         "taus": grid.taus.tolist(),
-        "total": int(run.cells.final.size),
+        "total": gammas * len(grid.taus) * context.folds.k,
     }
 
 
-def moment_of(run: CrossValidation) -> dict[str, Any]:
-    """The line of the trace that says where a run stands."""
-    now = run.bounds()
-    lower, upper = (now.lower * run.per_row).ravel().tolist(), known((now.upper * run.per_row).ravel().tolist())
+def moment_of(state: SearchState, mios: int) -> dict[str, Any]:
+    """Return the line of the trace that says where a run over a grid stands, after so many `mios`."""
+    now, unit = state.bounds(), state.context.per_row
+    lower, upper = (now.lower * unit).ravel().tolist(), known((now.upper * unit).ravel().tolist())
     return {
-        "seconds": run.clock.seconds,
-        "nodes": run.nodes,
-        "mios": run.solved_by_branching(),
-        "done": int(run.cells.final.sum()),
-        "lower": now.floor * run.per_row,
-        "upper": known([now.ceiling * run.per_row])[0],
+        "seconds": state.context.deadline.seconds,
+        "nodes": state.counts.nodes,
+        "mios": mios,
+        "done": int(state.cells.final.sum()),
+        "lower": now.floor * unit,
+        "upper": known([now.ceiling * unit])[0],
         "pairs": [list(ends) for ends in zip(lower, upper, strict=True)],
     }
 
@@ -66,11 +69,16 @@ def moment_of(run: CrossValidation) -> dict[str, Any]:
 class Traced(Protocol):
     """A run that can be traced."""
 
-    def head(self) -> dict[str, Any]:
-        """The first line."""
+    @property
+    def name(self) -> str:
+        """The method."""
+
+    @property
+    def context(self) -> Context:
+        """The question."""
 
     def moment(self) -> dict[str, Any]:
-        """Where it stands."""
+        """Return where it stands."""
 
 
 class Trace:
@@ -114,7 +122,7 @@ class Trace:
             return
         try:
             if not self.named:
-                self._line(run.head())
+                self._line(head_of(run.context, run.name))
                 self.named = True
             self._line(run.moment())
         except OSError as error:

@@ -1,4 +1,4 @@
-"""What is known of every cell (gamma, tau, fold), and what the sums over folds say of every pair (gamma, tau)."""
+"""What is known of every cell (gamma, tau, fold): the table that every method writes, through checked writers only."""
 
 from __future__ import annotations
 
@@ -13,7 +13,6 @@ from numpy.typing import NDArray
 from sparsecv_mio.errors import Contradiction, CorruptStore
 from sparsecv_mio.problem.problem import FloatArray
 from sparsecv_mio.search.state.stored import check_like, within
-from sparsecv_mio.units import TIE_RTOL
 
 BoolArray = NDArray[np.bool_]
 Where = tuple[int, int, int]  # gamma, tau, fold
@@ -310,98 +309,3 @@ class CellTable:
             raise CorruptStore("its array lower is not below upper")
         if np.isnan(state["nominal"]).any() or np.isnan(state["value"]).any():
             raise CorruptStore("its arrays nominal and value hold NaN")
-
-
-@dataclass(frozen=True, eq=False)
-class PairBounds:
-    """Sums over folds by (gamma, tau): `lower <= sum_j h_j <= upper`.
-
-    Attributes
-    ----------
-    lower, upper : (G, T) arrays
-    nominal : (G, T) array
-        At the supports the cells hold: the sum itself where all folds are decided, else an estimate.
-    best : gamma, tau
-        The least upper sum; of pairs alike to rounding the one with the smallest tau, then the largest gamma. Where no
-        upper sum is known, the least `nominal`.
-    cells : CellTable
-    """
-
-    lower: FloatArray
-    upper: FloatArray
-    nominal: FloatArray
-    best: tuple[int, int]
-    cells: CellTable
-
-    @property
-    def floor(self) -> float:
-        """Certified lower bound of the smallest h over the grid."""
-        return float(self.lower.min())
-
-    @property
-    def ceiling(self) -> float:
-        """Certified upper bound of the best pair's h."""
-        return float(self.upper[self.best])
-
-    @property
-    def decided(self) -> NDArray[np.int64]:
-        """(G, T): folds decided."""
-        return np.asarray(self.cells.decided.sum(axis=2))
-
-    @property
-    def shown(self) -> FloatArray:
-        """(G, T): `nominal`, moved to the nearer end where an estimate lies outside of the certified interval."""
-        return np.asarray(np.clip(self.nominal, self.lower, self.upper))
-
-    def allowances(self) -> tuple[float, float]:
-        """Tie width and rounding allowance of the certificate: those of the pair that attains the lower bound.
-
-        With every cell decided, `upper[best] <= upper[lowest] = lower[lowest] + ties + rounding`.
-        """
-        g, t = (int(i) for i in np.unravel_index(int(np.argmin(self.lower)), self.lower.shape))
-        tie, rounding = self.cells.allowances(g, t)
-        # what the difference of the sums may lose: ties can make the upper one much the larger
-        size = self.ceiling if np.isfinite(self.ceiling) else float(self.lower[g, t])
-        alike = self.ceiling - float(self.upper.min()) if np.isfinite(self.ceiling) else 0.0
-        return tie, rounding + alike + 1e-14 * size
-
-    def proved(self, gap: float) -> bool:
-        """Whether `upper - lower <= gap * upper + tie_width + allowance`."""
-        tie, allowance = self.allowances()
-        return bool(np.isfinite(self.ceiling)) and self.ceiling - self.floor <= gap * self.ceiling + tie + allowance
-
-    def answer(self, gap: float, gammas: FloatArray, taus: NDArray[np.int64]) -> tuple[int, int]:
-        """The pair to report: `best` where it is proved, else the one with the least CV error found.
-
-        Of pairs whose CV errors agree to `TIE_RTOL`, the smallest tau, then the largest gamma.
-        """
-        if self.proved(gap):
-            return self.best
-        found = np.where(np.isfinite(self.nominal), self.shown, np.inf)
-        if not np.isfinite(found.min()):
-            return self.best
-        return simplest(found <= found.min() * (1.0 + TIE_RTOL), gammas, taus)
-
-
-def simplest(among: BoolArray, gammas: FloatArray, taus: NDArray[np.int64]) -> tuple[int, int]:
-    """Of some pairs (G, T) the one with the smallest tau, then the largest gamma."""
-    rows, cols = np.nonzero(among)
-    pick = np.lexsort((-gammas[rows], taus[cols]))[0]
-    return int(rows[pick]), int(cols[pick])
-
-
-def pair_bounds(cells: CellTable, gammas: FloatArray, taus: NDArray[np.int64]) -> PairBounds:
-    """Sum the cells over folds. O(G T K)."""
-    lower, upper, nominal = (array.sum(axis=2) for array in (cells.lower, cells.upper, cells.nominal))
-    least = upper.min()
-    if not np.isfinite(least):
-        place = np.unravel_index(int(np.argmin(nominal)), nominal.shape)
-        return PairBounds(lower, upper, nominal, (int(place[0]), int(place[1])), cells)
-    alike = upper <= least * (1.0 + 1e-15)
-    near = np.argwhere(~alike & (upper <= least * (1.0 + ROUNDING)) & cells.decided.all(axis=2))
-    if len(near):
-        # one h, computed by different engines: its upper ends differ by what their rounding allows
-        bar = least + max(cells.allowances(int(g), int(t))[1] for g, t in np.argwhere(alike))
-        for g, t in near.tolist():
-            alike[g, t] = upper[g, t] <= bar + cells.allowances(g, t)[1]
-    return PairBounds(lower, upper, nominal, simplest(alike, gammas, taus), cells)

@@ -3,16 +3,22 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Mapping
 from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
 
 from sparsecv_mio.data.folds import FoldPlan
 from sparsecv_mio.data.standard import StandardData
-from sparsecv_mio.formulation.backends.native.cell import PathResult
+from sparsecv_mio.formulation.backends.native.cell import PathCell, PathResult
 from sparsecv_mio.formulation.backends.native.normal_form import NormalForm, normal_form
 from sparsecv_mio.problem.accumulate import Moments, row_moments
 from sparsecv_mio.problem.problem import FloatArray, SparseProblem
 from sparsecv_mio.search.options import Grid
 from sparsecv_mio.search.state.deadline import Deadline
+
+IntArray = NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False)
@@ -29,6 +35,8 @@ class Context:
     deadline : Deadline
     threads : int
         Folds worked on at once.
+    one_se : bool
+        Whether the one-standard-error rule will be applied, and has to be sure of its pair.
     """
 
     data: StandardData
@@ -37,6 +45,7 @@ class Context:
     gap: float
     deadline: Deadline
     threads: int
+    one_se: bool = False
 
     @property
     def per_row(self) -> float:
@@ -73,6 +82,21 @@ class AllRows:
         self._solved: dict[int, tuple[FloatArray, FloatArray, float]] = {}
         self._lock = threading.RLock()
 
+    def keep(self, found: Mapping[int, PathResult]) -> None:
+        """Keep results by gamma in `best`; a gamma that a limit left out gets the supports of the nearest other one.
+
+        Of such supports nothing is proved. Nothing is kept where nothing was found.
+        """
+        if not found:
+            return
+        near = {g: min(found, key=lambda other: abs(other - g)) for g in range(len(self.context.grid.gammas))}
+        self.best[:] = [found[g] if g in found else _unproved(found[other]) for g, other in near.items()]
+
+    @property
+    def at_hand(self) -> bool:
+        """Whether the moments were computed: never where a search goes by rows."""
+        return self._moments is not None
+
     @property
     def moments(self) -> Moments:
         """Training moments of all rows; O(n q^2) the first time."""
@@ -106,3 +130,13 @@ class AllRows:
             if g not in self._solved:
                 self._solved[g] = self.form(g).solved()
             return self._solved[g]
+
+
+def _unproved(result: PathResult) -> PathResult:
+    """The supports of a result, of which nothing is proved at another gamma or in a fold."""
+    return PathResult({tau: unproved(tau, cell.support) for tau, cell in result.cells.items()}, 0, False)
+
+
+def unproved(tau: int, support: IntArray) -> PathCell:
+    """Return a support of which nothing is proved."""
+    return PathCell(tau, support, 0.0, np.inf, (), (), 0.0, complete=False, branched=False)

@@ -21,22 +21,33 @@ class Deadline:
         Set by whoever wants the run to end with what it holds.
     began : float, optional
         Moment of `time.monotonic` from which the limit counts; now by default.
+
+    Attributes
+    ----------
+    began, at : float
+        Moments of `time.monotonic`: the start, and the limit (inf without one).
+    limited : bool
+        Whether there is a limit or somebody who may ask to stop.
+    stop : threading.Event
+        Set by whoever wants the run to end.
+    abandoned : threading.Event
+        Set once nobody waits for the run any more.
     """
 
     def __init__(self, time_limit: float | None, stop: threading.Event | None, began: float | None = None) -> None:
         self.began = time.monotonic() if began is None else began
-        self.deadline = self.began + time_limit if time_limit is not None else np.inf
+        self.at = self.began + time_limit if time_limit is not None else np.inf
         self.limited = time_limit is not None or stop is not None
         self.stop = stop or threading.Event()
-        self.abandoned = threading.Event()  # nobody waits for the run any more
+        self.abandoned = threading.Event()
 
     def expired(self) -> bool:
         """Whether the run should end with what it holds."""
-        return self.stop.is_set() or time.monotonic() > self.deadline or self.abandoned.is_set()
+        return self.stop.is_set() or time.monotonic() > self.at or self.abandoned.is_set()
 
     def share_spent(self, share: float) -> bool:
         """Whether a share of the time limit is gone."""
-        return self.expired() or time.monotonic() > self.began + share * (self.deadline - self.began)
+        return self.expired() or time.monotonic() > self.began + share * (self.at - self.began)
 
     def check_wanted(self) -> None:
         """Raise `OutOfTime` where nobody waits any more: the calling thread makes the answer, undisturbed."""
@@ -46,7 +57,7 @@ class Deadline:
     @property
     def left(self) -> float:
         """Seconds until the limit, at least 0; inf without one."""
-        return max(self.deadline - time.monotonic(), 0.0)
+        return max(self.at - time.monotonic(), 0.0)
 
     @property
     def seconds(self) -> float:

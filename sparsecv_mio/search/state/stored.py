@@ -48,3 +48,13 @@ def parsed(text: NDArray[Any]) -> Any:
         return json.loads(str(text))
     except (ValueError, RecursionError):
         raise CorruptStore("it holds no JSON where JSON belongs") from None
+
+
+def prefixed(name: str, state: Arrays) -> dict[str, NDArray[Any]]:
+    """Put a state below a name."""
+    return {f"{name}.{key}": value for key, value in state.items()}
+
+
+def below(name: str, state: Arrays) -> dict[str, NDArray[Any]]:
+    """The inverse of `prefixed`; empty where nothing is below the name."""
+    return {key[len(name) + 1 :]: value for key, value in state.items() if key.startswith(f"{name}.")}

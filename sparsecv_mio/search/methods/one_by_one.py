@@ -1,0 +1,155 @@
+"""Methods that hand cells to branch-and-bound one by one; what tells them apart is the order (:class:`Order`)."""
+
+from __future__ import annotations
+
+from typing import Any, Protocol
+
+import numpy as np
+
+from sparsecv_mio.formulation.backends.native.path import UNLIMITED, PathCell
+from sparsecv_mio.search.methods.parts import archive
+from sparsecv_mio.search.methods.parts.bracketing import bracket
+from sparsecv_mio.search.methods.parts.cell_by_cell import CellByCell, MioSolver
+from sparsecv_mio.search.methods.parts.estimates import OpenCellEstimates
+from sparsecv_mio.search.methods.parts.reported_pair import score_reported_pair
+from sparsecv_mio.search.methods.parts.rest import decide_rest
+from sparsecv_mio.search.methods.parts.run import Run
+from sparsecv_mio.search.methods.parts.shared_trees import SharedTrees
+from sparsecv_mio.search.methods.parts.standing import standing_of
+from sparsecv_mio.search.methods.rounds import best_on_all_rows
+from sparsecv_mio.search.observers.progress import Progress, progress_of
+from sparsecv_mio.search.observers.trace import moment_of
+from sparsecv_mio.search.state.cells import BoolArray, State, Where
+from sparsecv_mio.search.state.context import Context
+from sparsecv_mio.search.state.standing import Standing
+
+
+class Order(Protocol):
+    """Which cells are solved next."""
+
+    @property
+    def name(self) -> str:
+        """The word of the method."""
+
+    @property
+    def brackets(self) -> bool:
+        """Whether every cell is bounded without branching first."""
+
+    @property
+    def decides_rest(self) -> bool:
+        """Whether cells that the proof leaves open are solved where they are asked for all the same."""
+
+    def pick(self, by_cell: CellByCell) -> list[Where]:
+        """Return the cells to solve next, all of one pair; none ends the run."""
+
+
+class OneByOne:
+    """Hands cells to branch-and-bound in some order.
+
+    Parameters
+    ----------
+    run : Run
+    order : Order
+    solver : MioSolver
+        Backend, formulation and budget of the MIOs.
+    """
+
+    def __init__(self, run: Run, order: Order, solver: MioSolver) -> None:
+        self.run, self.order = run, order
+        self.by_cell = CellByCell(run, solver)
+        self.trees = SharedTrees(run)
+        self.estimates = OpenCellEstimates(run, self.trees)
+
+    @property
+    def name(self) -> str:
+        """The word of the method."""
+        return self.order.name
+
+    @property
+    def context(self) -> Context:
+        """The question."""
+        return self.run.context
+
+    @property
+    def open(self) -> BoolArray:
+        """(G, T, K): cells that are not decided, and branch-and-bound has not been asked about."""
+        return self.by_cell.open
+
+    @property
+    def exhausted(self) -> bool:
+        """Whether the time or the budget of MIOs is spent."""
+        return self.by_cell.exhausted(self.by_cell.mios)
+
+    def begin(self) -> None:
+        """Find supports on all rows and in every fold, and bound every cell as far as the order asks for it."""
+        self.by_cell.prepare()
+        self.estimates.before_proof()
+        self.by_cell.bound_every_cell()
+        self.by_cell.begun = not self.context.deadline.expired()
+        self.run.signals.progressed()
+        if self.order.brackets:
+            bracket(self.by_cell, np.arange(len(self.context.grid.gammas)), np.arange(len(self.context.grid.taus)))
+            self.by_cell.begun = not self.context.deadline.expired()
+            self.run.signals.progressed()
+
+    def step(self) -> None:
+        """Solve the next cells."""
+        self.by_cell.solve(self.order.pick(self.by_cell), self.by_cell.mios)
+
+    @property
+    def finished(self) -> bool:
+        """Whether the order has come to its end, or the time or the budget is spent."""
+        return self.exhausted or not self.order.pick(self.by_cell)
+
+    def work_on(self, pairs: BoolArray) -> None:
+        """Solve the next open cells of one of some pairs (G, T)."""
+        self.by_cell.solve(self.by_cell.next_of(pairs), self.by_cell.mios)
+
+    def finish(self) -> None:
+        """Decide what is asked for beyond the proof, and estimate what stays open."""
+        if self.order.decides_rest:
+            decide_rest(self, self.context.one_se)
+        self.estimates.at_end()
+
+    def score_reported_pair(self) -> None:
+        """See to it that the pair to report is scored in every fold."""
+        score_reported_pair(self.run, self.trees)
+
+    def best_on_all_rows(self, g: int, tau: int) -> PathCell:
+        """Return the best subset on all rows at a pair, solved while there is time."""
+        return best_on_all_rows(self.run, g, tau, UNLIMITED)
+
+    # -- where it stands ---------------------------------------------------------------------------------------------
+
+    @property
+    def reported(self) -> OneByOne:
+        """The run itself."""
+        return self
+
+    def mios(self) -> int:
+        """Return the number of cells handed to branch-and-bound."""
+        return self.by_cell.mios
+
+    def standing(self) -> Standing:
+        """Return where the run stands."""
+        return standing_of(self.run, self.mios(), self.by_cell.words(self.name))
+
+    def progress(self) -> Progress:
+        """Return how far the run is."""
+        return progress_of(self.run.state, self.mios())
+
+    def moment(self) -> dict[str, Any]:
+        """Return a line of a trace."""
+        return moment_of(self.run.state, self.mios())
+
+    def archive(self) -> State:
+        """Return all that a checkpoint holds."""
+        return archive.archive_of(self.run, (self.by_cell,))
+
+    def resume(self, stored: State) -> None:
+        """Go to where `stored` was archived; begin where it was archived before the first steps came to their end."""
+        if not archive.begun(stored):
+            self.begin()
+            return
+        self.estimates.resume()
+        archive.restore(self.run, (self.by_cell,), stored, self.by_cell.prepare)

@@ -1,0 +1,175 @@
+"""Cells (gamma, tau, fold) handed to branch-and-bound one by one, on any backend."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+
+import numpy as np
+
+from sparsecv_mio.errors import BackendUnavailable
+from sparsecv_mio.formulation.backends import NATIVE, get_backend
+from sparsecv_mio.formulation.backends.native.path import UNLIMITED, PathResult, solve_path
+from sparsecv_mio.search.methods.parts.run import Run
+from sparsecv_mio.search.state.cells import BoolArray, State, Where
+from sparsecv_mio.search.subproblem.cell_solver import CellSolver
+from sparsecv_mio.search.subproblem.fold_solver import FoldSolver
+from sparsecv_mio.search.subproblem.vendor_listing import VendorListing
+
+
+@dataclass(frozen=True)
+class MioSolver:
+    """Who solves the mixed-integer problems of a method, and how many at most.
+
+    Attributes
+    ----------
+    backend : str
+    formulation : str, optional
+        Which of the backend's models; its first by default.
+    mio_budget : int, optional
+        Most MIOs to solve.
+    """
+
+    backend: str = NATIVE
+    formulation: str | None = None
+    mio_budget: int | None = None
+
+    @property
+    def native(self) -> bool:
+        """Whether it is our own engine."""
+        return self.backend == NATIVE
+
+
+def check_available(backend: str) -> None:
+    """Raise `BackendUnavailable` where a backend cannot be used here, saying why and what would help."""
+    if backend == NATIVE:
+        return
+    usable = get_backend(backend).available()
+    if not usable.usable:
+        hint = f"; {usable.hint}" if usable.hint else ""
+        raise BackendUnavailable(f"backend {backend} cannot be used: {usable.why}{hint}")
+
+
+class CellByCell:
+    """Hands cells to branch-and-bound and remembers which; as many at once as there are threads.
+
+    Parameters
+    ----------
+    run : Run
+    solver : MioSolver
+        Backend, formulation and budget of the MIOs.
+
+    Attributes
+    ----------
+    asked : (G, T, K) bool array
+        Cells that branch-and-bound was asked about.
+    begun : bool
+        Whether the first steps came to their end; a run that was stored before is begun anew.
+    """
+
+    def __init__(self, run: Run, solver: MioSolver) -> None:
+        self.run, self.by = run, solver
+        state, asked = run.state, run.context
+        self.asked = np.zeros(asked.shape, dtype=bool)
+        self.begun = False
+        vendor = None if solver.native else VendorListing(solver.backend, asked.deadline, solver.formulation)
+        self.solver = CellSolver(FoldSolver(asked, state.cells, state.all_rows, run.accelerators), vendor)
+
+    def prepare(self, effort: int = 0) -> None:
+        """See that the backend can be used, and find supports on all rows at `effort` nodes a gamma."""
+        check_available(self.by.backend)
+        state, asked = self.run.state, self.run.context
+        found: dict[int, PathResult] = {}
+        for g in range(len(asked.grid.gammas)):
+            if found and asked.deadline.expired():
+                break
+            found[g] = solve_path(
+                state.all_rows.problem(g), asked.grid.taus.tolist(), effort=effort, expired=asked.deadline.expired
+            )
+            state.counts.add(found[g].nodes)
+        state.all_rows.keep(found)
+
+    def bound_every_cell(self) -> None:
+        """Give every cell a heuristic support of its fold and the bounds at the root of its tree."""
+        expired = self.run.context.deadline.expired
+        for fold, moments in self.run.accelerators.training_moments():
+            self.solver.store.keep(fold, moments)
+            for g in range(len(self.run.context.grid.gammas)):
+                self.solver.first_bounds(g, fold)
+                if expired():
+                    break
+            if expired():
+                break
+
+    @property
+    def open(self) -> BoolArray:
+        """(G, T, K): cells that are not decided, and branch-and-bound has not been asked about."""
+        return ~(self.run.state.cells.final | self.asked)
+
+    @property
+    def mios(self) -> int:
+        """Cells handed to branch-and-bound so far."""
+        return int(self.asked.sum())
+
+    def exhausted(self, mios: int) -> bool:
+        """Whether the time, or the budget after so many MIOs, is spent."""
+        return self.run.context.deadline.expired() or (self.by.mio_budget is not None and mios >= self.by.mio_budget)
+
+    def next_of(self, pairs: BoolArray) -> list[Where]:
+        """Return the next open cells of the first of some pairs (G, T)."""
+        g, t = (int(i) for i in np.argwhere(pairs)[0])
+        return [(g, t, fold) for fold in np.flatnonzero(self.open[g, t])[: self.run.context.threads].tolist()]
+
+    def solve(
+        self,
+        cells: list[Where],
+        mios: int,
+        effort: Callable[[Where], int] = lambda where: UNLIMITED,
+        note: Callable[[Where, int], None] = lambda where, nodes: None,
+    ) -> None:
+        """Hand cells of one pair to branch-and-bound, on threads where there are several.
+
+        Parameters
+        ----------
+        cells : list of (gamma, tau, fold)
+        mios : int
+            MIOs solved so far, of the budget.
+        effort : callable
+            Nodes that a cell may cost.
+        note : callable
+            Called with a cell and the nodes it cost.
+        """
+        if self.by.mio_budget is not None:
+            cells = cells[: self.by.mio_budget - mios]
+        # what a cell starts from must not depend on which of its neighbours is done first
+        work = [(where, self.solver.starts(where), effort(where)) for where in cells]
+        if len(work) == 1:
+            spent = [self.solver.solve(*work[0])]
+        else:
+            with ThreadPoolExecutor(len(work)) as pool:
+                spent = list(pool.map(self.solver.solve, *zip(*work, strict=True)))
+        for where, nodes in zip(cells, spent, strict=True):
+            self.asked[where] = True
+            self.run.state.counts.add(nodes)
+            note(where, nodes)
+        self.run.signals.progressed()
+        self.run.signals.safe_point()
+
+    def words(self, name: str) -> str:
+        """Return a method and its solver, in words."""
+        return f"{name} on {self.by.backend}" + (f", {self.by.formulation}" if self.by.formulation else "")
+
+    def archive(self) -> State:
+        """Return where it stands."""
+        return {"asked": self.asked, "begun": np.array(self.begun)}
+
+    def check(self, stored: State) -> None:
+        """Any mask of the cells is one."""
+
+    def restore(self, stored: State) -> None:
+        """Go to where `stored` was archived."""
+        self.asked[...] = stored["asked"]
+        self.begun = True
+
+

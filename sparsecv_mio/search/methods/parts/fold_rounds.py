@@ -1,0 +1,103 @@
+"""Rounds of growing effort over open cells: folds on threads, work shared between the taus of a fold."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from sparsecv_mio.errors import CorruptStore
+from sparsecv_mio.search.methods.parts.run import Run
+from sparsecv_mio.search.parallel import run_folds
+from sparsecv_mio.search.state.cells import BoolArray, State
+from sparsecv_mio.search.state.stored import within
+from sparsecv_mio.search.subproblem.fold_solver import FoldSolver
+
+FIRST_EFFORT, EFFORT_GROWTH = 1 << 13, 8
+
+
+class FoldRounds:
+    """Gives every cell of a round the same effort, counted in nodes, and the next round eight times as much.
+
+    Parameters
+    ----------
+    run : Run
+
+    Attributes
+    ----------
+    effort : int
+        Nodes that a cell may cost in the next round.
+    cells : (G, T, K) bool array
+        Cells of the round that is under way; empty between rounds.
+    rest : list of int
+        Folds it has yet to visit.
+    """
+
+    def __init__(self, run: Run) -> None:
+        self.run = run
+        self.effort = FIRST_EFFORT
+        self.cells: BoolArray = np.zeros((0, 0, 0), dtype=bool)
+        self.rest: list[int] = []
+
+    @property
+    def under_way(self) -> bool:
+        """Whether a round has been started and not been brought to its end."""
+        return self.cells.size > 0
+
+    def start(self, cells: BoolArray) -> None:
+        """Begin a round over some cells (G, T, K)."""
+        self.cells = cells
+        self.rest = np.flatnonzero(cells.any(axis=(0, 1))).tolist()
+
+    def carry_out(self) -> None:
+        """Bring the round that is under way to its end, or as far as time allows."""
+        run, asked, wanted = self.run, self.run.context, self.cells
+        expired = asked.deadline.expired
+        solver = FoldSolver(asked, run.state.cells, run.state.all_rows, run.accelerators)
+        while self.rest:
+            # moments are made per visit: parts only where somebody stores the state between them
+            size = max(8 * asked.threads, asked.folds.k // 16) if run.signals.stored else len(self.rest)
+            which = self.rest[:size]
+            for nodes in run_folds(
+                run.accelerators.training_moments(which),
+                lambda fold, moments: solver.run(fold, moments, wanted[:, :, fold], self.effort),
+                min(asked.threads, len(which)),
+            ):
+                run.state.counts.add(nodes)
+                run.signals.progressed()
+                if expired():
+                    break
+            if expired():  # which folds were worked on is not known: the next round asks for what is open
+                self.rest = []
+                break
+            del self.rest[:size]
+            if self.rest:
+                run.signals.safe_point()
+        self.cells = np.zeros((0, 0, 0), dtype=bool)
+        self.effort *= EFFORT_GROWTH
+        run.signals.safe_point()
+
+    def round(self, cells: BoolArray) -> None:
+        """Carry out a round over some cells (G, T, K)."""
+        self.start(cells)
+        self.carry_out()
+
+    def archive(self) -> State:
+        """Return where the rounds stand."""
+        return {
+            "effort": np.array(self.effort),
+            "round_cells": self.cells,
+            "round_rest": np.array(self.rest, dtype=np.int64),
+        }
+
+    def check(self, stored: State) -> None:
+        """Raise `CorruptStore` unless `stored` was archived by rounds over the same grid."""
+        asked = self.run.context
+        within(stored, "round_rest", 0, asked.folds.k - 1)
+        within(stored, "effort", 0, np.iinfo(np.int64).max)
+        if stored["round_cells"].size and stored["round_cells"].shape != asked.shape:
+            raise CorruptStore("its array round_cells is not of the grid's shape")
+
+    def restore(self, stored: State) -> None:
+        """Go to where `stored` was archived."""
+        self.effort = int(stored["effort"])
+        self.cells = stored["round_cells"]
+        self.rest = stored["round_rest"].tolist()

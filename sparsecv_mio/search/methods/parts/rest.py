@@ -1,0 +1,30 @@
+"""What a closed certificate leaves open and is asked for all the same: a gap of 0, the one-standard-error rule."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from sparsecv_mio.search import one_se
+from sparsecv_mio.search.methods.parts.run import CellMethod
+from sparsecv_mio.search.state.cells import BoolArray
+
+
+def decide_rest(method: CellMethod, one_standard_error: bool) -> None:
+    """Work on the pairs that are still asked for until none is, or no more work may be done."""
+    while not method.exhausted:
+        if method.context.gap == 0.0:
+            pairs = np.asarray(method.open.any(axis=2))
+        elif one_standard_error:
+            pairs = pairs_for_rule(method)
+        else:
+            return
+        if not pairs.any():
+            return
+        method.work_on(pairs)
+
+
+def pairs_for_rule(method: CellMethod) -> BoolArray:
+    """(G, T): the pairs to decide next for the one-standard-error rule to be sure of its pair."""
+    asked, now = method.context, method.run.state.bounds()
+    rule = one_se.apply(now, now.best, asked.grid.gammas, asked.grid.taus, asked.folds.sizes, asked.data.y_unit**2)
+    return one_se.next_to_decide(rule.missing & method.open.any(axis=2), now)

@@ -1,0 +1,60 @@
+"""Where a search stands at a moment: all that its record is made of."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+
+from sparsecv_mio.certificate.parts import OracleWork
+from sparsecv_mio.certificate.record import DescentStep
+from sparsecv_mio.formulation.backends.native.cell import PathResult
+from sparsecv_mio.search.state.cells import CellTable
+from sparsecv_mio.search.state.context import Context
+
+
+@dataclass(frozen=True, eq=False)
+class Standing:
+    """Where a run stands: all that its record is made of, in copies that nobody writes any more.
+
+    Attributes
+    ----------
+    context : Context
+    cells : CellTable
+    best : tuple of PathResult
+        By gamma, what is known of all rows; empty before anything is.
+    mios, nodes : int
+    engine : str
+        Who solved the cells, in words.
+    oracles : tuple of OracleWork
+    complete : bool
+        False where something beside these cells may hold a better answer.
+    steps : tuple of DescentStep
+        Moves of a descent.
+    notes : tuple of str
+        Warnings for the record.
+    """
+
+    context: Context
+    cells: CellTable
+    best: tuple[PathResult, ...] = ()
+    mios: int = 0
+    nodes: int = 0
+    engine: str = "forward selection"
+    oracles: tuple[OracleWork, ...] = ()
+    complete: bool = True
+    steps: tuple[DescentStep, ...] = ()
+    notes: tuple[str, ...] = ()
+
+    @property
+    def scored(self) -> bool:
+        """Whether some pair is scored in every fold, and something is known of all rows."""
+        return bool(self.best) and bool(np.isfinite(self.cells.nominal).all(axis=2).any())
+
+
+class HasStanding(Protocol):
+    """A search that can say at any moment, to any thread, where it stands."""
+
+    def standing(self) -> Standing | None:
+        """Return where it stands; None before it stands anywhere."""

@@ -1,0 +1,88 @@
+"""The state of a search: the question, what is known of every cell and of all rows, and the work done so far."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from sparsecv_mio.search.state.cells import BoolArray, CellTable
+from sparsecv_mio.search.state.context import AllRows, Context
+from sparsecv_mio.search.state.pairs import PairBounds, pair_bounds
+
+
+@dataclass(eq=False)
+class Counts:
+    """Work done so far.
+
+    Attributes
+    ----------
+    nodes : int
+        Nodes of all branch-and-bound trees.
+    by_engine : dict of str to int
+        Cells decided for all folds at once, by the engine that did it.
+    """
+
+    nodes: int = 0
+    by_engine: dict[str, int] = field(default_factory=dict)
+
+    def add(self, nodes: int, decided: Mapping[str, int] | None = None) -> None:
+        """Add nodes, and cells decided by engine."""
+        self.nodes += nodes
+        for name, count in (decided or {}).items():
+            self.by_engine[name] = self.by_engine.get(name, 0) + count
+
+
+@dataclass(frozen=True, eq=False)
+class SearchState:
+    """What a search knows. Every moment of it is a valid certificate.
+
+    Attributes
+    ----------
+    context : Context
+        The question.
+    cells : CellTable
+        The interval of every (gamma, tau, fold).
+    all_rows : AllRows
+        Moments, normal forms and best supports of all rows.
+    counts : Counts
+    """
+
+    context: Context
+    cells: CellTable
+    all_rows: AllRows
+    counts: Counts
+
+    @classmethod
+    def new(cls, context: Context) -> SearchState:
+        """Return the state in which nothing is known."""
+        return cls(context, CellTable.empty(*context.shape), AllRows(context), Counts())
+
+    def bounds(self) -> PairBounds:
+        """Sum the cells over folds. O(G T K)."""
+        return pair_bounds(self.cells, self.context.grid.gammas, self.context.grid.taus)
+
+    @property
+    def open(self) -> BoolArray:
+        """(G, T, K): cells that more work could decide."""
+        return ~self.cells.final
+
+    def worth_work(self) -> BoolArray:
+        """(G, T, K): open cells, but for pairs whose lower bound exceeds the best upper bound by the gap.
+
+        With a gap of 0 all open cells.
+        """
+        found = self.open
+        gap = self.context.gap
+        if gap > 0.0:
+            now = self.bounds()
+            if np.isfinite(now.ceiling):
+                hopeless = now.lower >= now.ceiling * (1.0 - gap)
+                hopeless[now.best] = False
+                found &= ~hopeless[:, :, None]
+        return found
+
+    def proved(self) -> bool:
+        """Whether the certificate is closed to the gap."""
+        return self.bounds().proved(self.context.gap)

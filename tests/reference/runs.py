@@ -1,0 +1,43 @@
+"""Methods of a search, made and driven step by step as the loop does it."""
+
+from __future__ import annotations
+
+import threading
+from typing import Any
+
+from sparsecv_mio.certificate.record import Record
+from sparsecv_mio.data.folds import FoldPlan
+from sparsecv_mio.data.standard import StandardData
+from sparsecv_mio.search.loop import run_to_end
+from sparsecv_mio.search.methods.parts.run import Strategy
+from sparsecv_mio.search.observers.signals import Signals
+from sparsecv_mio.search.options import Grid, SearchOptions
+from sparsecv_mio.search.registry import context_of, new_method
+from sparsecv_mio.search.result import build_record
+from sparsecv_mio.search.state.deadline import Deadline
+
+
+def new_run(
+    data: StandardData, folds: FoldPlan, grid: Grid, seconds: float | None = None, signals: Signals | None = None,
+    **words: Any,
+) -> Any:  # fmt: skip
+    """A method that has not begun: rounds at gap 0 on one thread, unless `words` say otherwise."""
+    options = SearchOptions.of(**{"method": "rounds", "gap": 0.0, "threads": 1, **words})
+    context = context_of(data, folds, grid, options, Deadline(seconds, threading.Event() if seconds else None))
+    return new_method(context, options, signals or Signals())
+
+
+def to_end(run: Strategy) -> Any:
+    """The same run, begun and finished."""
+    run.begin()
+    run_to_end(run)
+    return run
+
+
+def record_of(run: Any) -> Record:
+    """The record of a run, in whatever state it is."""
+    run.score_reported_pair()
+    standing = run.standing()
+    assert standing is not None
+    source = run.reported
+    return build_record(standing, SearchOptions(threads=1), source.best_on_all_rows, source.run.state.all_rows)
