@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from sparsecv_mio.version import __version__ as __version__
+
 if TYPE_CHECKING:
     from sparsecv_mio.certificate.reading import read_record
     from sparsecv_mio.certificate.verify import verify
@@ -14,7 +16,6 @@ if TYPE_CHECKING:
     from sparsecv_mio.fits.best_subsets import best_subsets
     from sparsecv_mio.search.api import cross_validate
 
-__version__ = "0.1.0"
 __all__ = [
     "Dataset",
     "SparseCVError",

@@ -156,6 +156,6 @@ def versions() -> dict[str, str]:
 
 
 def _own_version() -> str:
-    from sparsecv_mio import __version__
+    from sparsecv_mio.version import __version__
 
     return __version__

@@ -16,10 +16,10 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
-from sparsecv_mio import __version__
 from sparsecv_mio.cli.ending import put, take_streams, tell
 from sparsecv_mio.errors import BadInput, SparseCVError, did_you_mean
 from sparsecv_mio.files import reason
+from sparsecv_mio.version import __version__
 
 LOADED = time.monotonic()
 LONGEST_START = 3.0  # seconds a process may have run before this package was loaded: more is a wrapper's doing

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from sparsecv_mio import words
+import sparsecv_mio.words as words
 from sparsecv_mio.cli import parse
 
 DataFile = Annotated[

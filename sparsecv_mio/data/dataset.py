@@ -176,9 +176,9 @@ class Dataset:
         >>> Dataset.from_frame(frame, "t", aux=["g"]).names
         ('a',)
         """
-        from sparsecv_mio.data.frame import dataset_from_frame
+        from sparsecv_mio.data.frame import frame_columns
 
-        return dataset_from_frame(frame, target, features, drop, aux)
+        return assemble(*frame_columns(frame, target, features, drop, aux))
 
 
 def assemble(

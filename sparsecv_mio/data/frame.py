@@ -5,27 +5,38 @@ from __future__ import annotations
 import numbers
 from collections.abc import Sequence
 from decimal import Decimal
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from sparsecv_mio.data.cells import bad_cell
-from sparsecv_mio.data.dataset import Dataset, FloatArray, assemble
 from sparsecv_mio.data.select import select_columns
 
 if TYPE_CHECKING:
     import pandas as pd
 
+FloatArray = NDArray[np.float64]
 
-def dataset_from_frame(
+
+class FrameColumns(NamedTuple):
+    """Columns of a frame in fresh arrays: features (n, p), target (n,), their names, and others by name."""
+
+    X: FloatArray
+    y: FloatArray
+    names: tuple[str, ...]
+    target: str
+    aux: dict[str, NDArray[Any]]
+
+
+def frame_columns(
     frame: pd.DataFrame,
     target: str | int,
     features: Sequence[str] | None,
     drop: Sequence[str] | None,
     aux: Sequence[str],
-) -> Dataset:
-    """Copy a frame's columns one by one into a fresh array.
+) -> FrameColumns:
+    """Copy a frame's columns one by one into fresh arrays.
 
     Parameters
     ----------
@@ -33,7 +44,7 @@ def dataset_from_frame(
     target : str or int
     features, drop : sequence of str or None
     aux : sequence of str
-        All as in :meth:`Dataset.from_frame`.
+        All as in :meth:`sparsecv_mio.data.dataset.Dataset.from_frame`.
     """
     chosen = select_columns([str(name) for name in frame.columns], target, features, drop, aux)
     X = np.empty((len(frame), len(chosen.features)))
@@ -41,7 +52,7 @@ def dataset_from_frame(
         X[:, k] = _series_numbers(frame.iloc[:, j], chosen.header[j])
     y = _series_numbers(frame.iloc[:, chosen.target], chosen.header[chosen.target])
     extra = {chosen.header[j]: _series_ids(frame.iloc[:, j]) for j in chosen.aux}
-    return assemble(X, y, chosen.names, chosen.header[chosen.target], extra)
+    return FrameColumns(X, y, chosen.names, chosen.header[chosen.target], extra)
 
 
 def _series_numbers(series: pd.Series[Any], name: str) -> FloatArray:

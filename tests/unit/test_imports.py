@@ -15,7 +15,7 @@ import sparsecv_mio
 PACKAGE = "sparsecv_mio"
 ROOT = Path(__file__).resolve().parents[2] / PACKAGE
 
-GROUND = {"errors", "units", "files", "words"}
+GROUND = {"errors", "units", "files", "words", "version"}
 DATA = GROUND | {"data"}
 PROBLEM = DATA | {"problem"}
 FORMULATION = PROBLEM | {"formulation"}
@@ -29,6 +29,7 @@ RECORDS = ("codec", "parts", "chosen_folds", "record", "path_record", "fit_recor
 MAY_IMPORT: dict[str, set[str]] = {
     "errors": set(),
     "units": {"errors"},
+    "version": set(),
     "words": {"errors"},
     "files": {"errors"},
     "kernels": set(),
@@ -48,6 +49,23 @@ MAY_IMPORT: dict[str, set[str]] = {
     "estimator": REPORT,
     "cli": REPORT,
 }
+
+# Folders and files of search/ from the ground up: each may import those before it, and its own.
+SEARCH_LAYERS: tuple[set[str], ...] = (
+    {"options", "parallel"},
+    {"state"},
+    {"one_se", "observers", "supervise"},
+    {"hooks"},
+    {"subproblem"},
+    {"shared_tree"},
+    {"heuristics"},
+    {"result"},
+    {"accelerators", "rescue"},
+    {"methods"},
+    {"registry"},
+    {"loop"},
+    {"api"},
+)
 
 # Outside libraries that only these rooms may import. No room: nothing of the package.
 ONLY_IN: dict[str, set[str]] = {
@@ -121,6 +139,53 @@ def test_every_module_keeps_the_table() -> None:
     assert len(found) > 10
     broken = [line for name, path in found for line in breaches(path.read_text(), name, path.name == "__init__.py")]
     assert not broken, "\n".join(broken)
+
+
+def graph() -> dict[str, set[str]]:
+    """The modules that each module imports, inside functions and under TYPE_CHECKING too."""
+    found = modules()
+    names = {name for name, _ in found}
+    edges: dict[str, set[str]] = {name: set() for name in names}
+    for name, path in found:
+        for wanted in imports_of(path.read_text(), name, path.name == "__init__.py"):
+            while wanted and wanted not in names:
+                wanted = wanted.rpartition(".")[0]
+            if wanted not in ("", name):
+                edges[name].add(wanted)
+    return edges
+
+
+def circles(edges: dict[str, set[str]]) -> set[str]:
+    """The modules that lead back to themselves, by taking away those that import nothing that is left."""
+    left = {name: set(wanted) for name, wanted in edges.items()}
+    for turned in (False, True):  # then those that nothing that is left imports
+        while True:
+            imported = set().union(*left.values()) if left else set()
+            out = {name for name, wanted in left.items() if (name not in imported if turned else not wanted)}
+            if not out:
+                break
+            left = {name: wanted - out for name, wanted in left.items() if name not in out}
+    return set(left)
+
+
+def test_no_circle_of_imports() -> None:
+    assert circles(graph()) == set()
+
+
+def test_a_circle_is_seen() -> None:
+    assert circles({"a": {"b"}, "b": {"c"}, "c": {"b"}, "d": {"a"}, "e": set()}) == {"b", "c"}
+
+
+def test_search_is_built_in_layers() -> None:
+    """Every folder of `search/` stands above those it imports."""
+    level = {part: floor for floor, parts in enumerate(SEARCH_LAYERS) for part in parts}
+    rooms = {name.split(".")[2] for name, _ in modules() if name.startswith(f"{PACKAGE}.search.")}
+    assert rooms == set(level)
+    for name, wanted in graph().items():
+        for other in wanted:
+            ours, theirs = ([*one.split("."), "", ""][1:3] for one in (name, other))
+            if ours[0] == theirs[0] == "search" and ours[1] and theirs[1] and ours[1] != theirs[1]:
+                assert level[theirs[1]] < level[ours[1]], f"{name} imports {other}"
 
 
 @pytest.mark.parametrize(

@@ -10,11 +10,11 @@ from typing import ClassVar
 
 import numpy as np
 
-from sparsecv_mio import __version__
 from sparsecv_mio.formulation.backends.base import Answer, Availability, Backend, Capabilities
 from sparsecv_mio.formulation.outcome import Limits, Stop
 from sparsecv_mio.formulation.task import Task
 from sparsecv_mio.problem.problem import SparseProblem
+from sparsecv_mio.version import __version__
 
 
 class NativeBackend(Backend):
