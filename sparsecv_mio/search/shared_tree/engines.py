@@ -16,7 +16,7 @@ import numpy as np
 
 from sparsecv_mio.search.shared_tree.identities import WIDEST_LEVERAGE
 from sparsecv_mio.search.shared_tree.leave_out import LeaveOut
-from sparsecv_mio.search.shared_tree.loo_tree import fits, run_alive_folds
+from sparsecv_mio.search.shared_tree.loo_tree import is_applicable, run_alive_folds
 from sparsecv_mio.search.shared_tree.near_optimal import MOST_COLUMNS, WIDEST_KEEP
 from sparsecv_mio.search.shared_tree.root_node import RootNode
 from sparsecv_mio.search.shared_tree.thresholds import EVERY_FOLD, FEWER_FOLDS, enumerate_below_thresholds
@@ -115,7 +115,7 @@ def solve_from(root: RootNode, wanted: Sequence[int], tree: int, engine: Engine)
     folds, final = leave_out.folds, leave_out.cells.final[root.g]
     one_tree = tree + FOLD_OVERHEAD
     nodes, decided = 0, {"enumerate": 0, "shared": 0}
-    shared = engine is not Engine.ENUMERATE and fits(leave_out, root.form.m)
+    shared = engine is not Engine.ENUMERATE and is_applicable(leave_out, root.form.m)
     if engine in (Engine.AUTO, Engine.ENUMERATE):
         budget = one_tree * _listing_trees(folds.k, shared)
         spent, decided["enumerate"] = enumerate_below_thresholds(root, wanted, budget, EVERY_FOLD)

@@ -52,14 +52,14 @@ def first_intervals(root: RootNode) -> None:
     leave_out.over_chunks(write)
 
 
-def offer_supports(root: RootNode, supports: Sequence[IntArray], place: Sequence[int]) -> None:
+def offer_supports(root: RootNode, supports: Sequence[IntArray], tau_row: Sequence[int]) -> None:
     """Show more supports in every open cell of a gamma where they have the least objective so far.
 
     Parameters
     ----------
     root : RootNode
     supports : sequence of int arrays
-    place : sequence of int
+    tau_row : sequence of int
         Row of tau that each is for.
 
     Notes
@@ -67,7 +67,7 @@ def offer_supports(root: RootNode, supports: Sequence[IntArray], place: Sequence
     O(n s^2) a support.
     """
     leave_out = root.leave_out
-    candidates = Candidates(root, supports, place)
+    candidates = Candidates(root, supports, tau_row)
 
     def write(lo: int, hi: int) -> None:
         scores = candidates.scores(lo, hi)

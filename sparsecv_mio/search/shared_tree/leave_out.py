@@ -111,14 +111,14 @@ class LeaveOut:
             self._kept[lo] = found
         return found
 
-    def leverages(self, problem: SparseProblem, blur: float) -> tuple[FloatArray, FloatArray]:
+    def leverages(self, problem: SparseProblem, rounding: float) -> tuple[FloatArray, FloatArray]:
         """Leverage and residual length of every fold in the fit on all columns.
 
         Parameters
         ----------
         problem : SparseProblem
             All rows at one gamma.
-        blur : float
+        rounding : float
             Relative and absolute rounding error of the leverages, added to them.
 
         Returns
@@ -143,7 +143,7 @@ class LeaveOut:
             for k in np.flatnonzero((np.diff(starts) > 1) & (trace > EIGENVALUE_TRACE)):
                 block = Z[starts[k] : starts[k + 1]]
                 trace[k] = np.linalg.eigvalsh(block @ block.T + self.intercept_leverage)[-1]
-            leverage[lo:hi] = trace * (1.0 + blur) + blur
+            leverage[lo:hi] = trace * (1.0 + rounding) + rounding
 
         self.over_chunks(measure)
         return leverage, norm
@@ -199,9 +199,10 @@ class LeaveOut:
         if limit is None:
             limit = np.full((len(self.taus), folds), np.inf)
         listed = (
-            listing.supports, listing.sizes, listing.place, listing.value, listing.beta, listing.spread, listing.level,
-            listing.half, listing.blur, np.ascontiguousarray(limit, dtype=float), most, first, scores.value,
-            scores.second, scores.held_out, scores.error, scores.which,
+            listing.supports, listing.sizes, listing.tau_row, listing.value, listing.beta, listing.beta_error,
+            listing.residual_error, listing.half_inverse, listing.leverage_error,
+            np.ascontiguousarray(limit, dtype=float), most, first, scores.value, scores.second, scores.held_out,
+            scores.error, scores.which,
         )  # fmt: skip
         if folds == len(r):
             leave_out.score_supports_by_row(V, r, self.intercept_leverage, *listed)

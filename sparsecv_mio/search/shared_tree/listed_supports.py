@@ -26,30 +26,30 @@ class ListedSupports:
     ----------
     supports, sizes : (L, s), (L,) int arrays
         Columns; of row a the first `sizes[a]` count.
-    place : (L,) int array
+    tau_row : (L,) int array
         Row of tau that each support is for.
     value, value_error : (L,) arrays
         Training objective on all rows, and a bound on its rounding error.
-    beta, spread : (L, s) arrays
+    beta, beta_error : (L, s) arrays
         Coefficients, and bounds on their rounding errors.
-    level : (L,) array
-        Bound on the rounding error that the means leave in a residual.
-    half : (L, s, s) array
+    residual_error : (L,) array
+        Bound on the rounding error that the means of columns and target leave in a residual.
+    half_inverse : (L, s, s) array
         Lower-triangular C with `C'C = M_S^{-1}`.
-    blur : (L,) array
+    leverage_error : (L,) array
         Relative rounding error of the leverages.
     """
 
     supports: IntArray
     sizes: IntArray
-    place: IntArray
+    tau_row: IntArray
     value: FloatArray
     value_error: FloatArray
     beta: FloatArray
-    spread: FloatArray
-    level: FloatArray
-    half: FloatArray
-    blur: FloatArray
+    beta_error: FloatArray
+    residual_error: FloatArray
+    half_inverse: FloatArray
+    leverage_error: FloatArray
 
     def __len__(self) -> int:
         """Return the number of supports."""
@@ -61,7 +61,7 @@ class ListedSupports:
         Leaving rows out divides by `1 - leverage`; asked for where the leverage is below one half.
         """
         worst = np.zeros(taus)
-        np.maximum.at(worst, self.place, self.value_error)
+        np.maximum.at(worst, self.tau_row, self.value_error)
         return 4.0 * worst
 
     def after(self, first: int) -> ListedSupports:
@@ -69,7 +69,7 @@ class ListedSupports:
         return ListedSupports(*(getattr(self, f.name)[first:] for f in fields(self)))
 
     @classmethod
-    def of(cls, problem: SparseProblem, supports: Sequence[IntArray], place: Sequence[int]) -> ListedSupports:
+    def of(cls, problem: SparseProblem, supports: Sequence[IntArray], tau_row: Sequence[int]) -> ListedSupports:
         """Fit supports on the moments of all rows.
 
         Parameters
@@ -77,7 +77,7 @@ class ListedSupports:
         problem : SparseProblem
             All rows.
         supports : sequence of int arrays
-        place : sequence of int
+        tau_row : sequence of int
             Row of tau that each is for.
 
         Notes
@@ -90,20 +90,20 @@ class ListedSupports:
         made = cls(
             supports=table,
             sizes=sizes,
-            place=np.array(place, dtype=np.int64),
+            tau_row=np.array(tau_row, dtype=np.int64),
             value=fits.value,
             value_error=fits.value_error,
             beta=fits.beta,
-            spread=fits.spread,
-            level=np.zeros(k),
-            half=np.zeros((k, top, top)),
-            blur=np.zeros(k),
+            beta_error=fits.spread,
+            residual_error=np.zeros(k),
+            half_inverse=np.zeros((k, top, top)),
+            leverage_error=np.zeros(k),
         )
         # rows are centred on rounded means
         lengths = np.sqrt(np.maximum(np.diag(problem.Q), 0.0) / problem.n)
         load = np.sqrt(problem.yy / problem.n) + (lengths[table] * np.abs(made.beta)).sum(axis=1)
-        made.level[:] = 4.0 * np.finfo(float).eps * load
-        leave_out.half_inverses(problem.Q, problem.penalty, table, sizes, made.half, made.blur)
+        made.residual_error[:] = 4.0 * np.finfo(float).eps * load
+        leave_out.half_inverses(problem.Q, problem.penalty, table, sizes, made.half_inverse, made.leverage_error)
         return made
 
 

@@ -29,7 +29,7 @@ SLICE = 2_000  # nodes between two looks at the clock
 KEPT_SUPPORTS = 1024  # that a tree has room for at first
 
 
-def fits(leave_out: LeaveOut, columns: int) -> bool:
+def is_applicable(leave_out: LeaveOut, columns: int) -> bool:
     """Whether every fold is one row and the tree stays within its memory."""
     folds = leave_out.folds
     return bool(folds.sizes.max() == 1) and leave_out.one_chunk and alive_folds.memory(columns, folds.k) <= MEMORY
@@ -116,7 +116,7 @@ class _Winners:
         self.which = np.full(shape, -1, dtype=np.int64)
         self.best, self.second = np.full(shape, np.inf), np.full(shape, np.inf)
         self.supports: list[IntArray] = []
-        self.place: list[int] = []
+        self.tau_row: list[int] = []
         self._numbers: dict[tuple[int, bytes], int] = {}
 
     def add(self, tree: Tree, t: int, size: int) -> None:
@@ -136,7 +136,7 @@ class _Winners:
         if key not in self._numbers:
             self._numbers[key] = len(self.supports)
             self.supports.append(self.root.form.columns[mask])
-            self.place.append(t)
+            self.tau_row.append(t)
         return self._numbers[key]
 
 
@@ -148,7 +148,7 @@ def _decide(root: RootNode, trees: Sequence[Tree], sizes: dict[int, int]) -> int
         for t, size in sizes.items():
             winners.add(tree, t, size)
     which, best = winners.which, winners.best
-    listing = ListedSupports.of(root.problem, winners.supports, winners.place)
+    listing = ListedSupports.of(root.problem, winners.supports, winners.tau_row)
     limit = np.where(which >= 0, listing.value[np.maximum(which, 0)], -np.inf)
     folds = slice(0, leave_out.folds.k)
     scores = leave_out.score(listing, leave_out.rows(0, leave_out.folds.k), limit, root.leverage)

@@ -35,7 +35,7 @@ class RootNode:
         At most that objective, rounding included.
     leverage, residual : (K,) arrays
         At least the largest eigenvalue of `H_NN`, and the length of the held-out residuals, by fold.
-    supports, place : lists
+    supports, tau_row : lists
         Supports scored in every fold as incumbents, and the row of tau each is for.
     incumbents : ListedSupports
         The same, fitted.
@@ -48,8 +48,8 @@ class RootNode:
         self.V, self.beta, self.value = all_rows.solved(g)
         self.lower = self.value - self.form.slack
         self.leverage, self.residual = leave_out.leverages(self.problem, MEASURED_TO + self.form.keep)
-        self.supports, self.place = leave_out.supports_on_all_rows(g, wanted)
-        self.incumbents = ListedSupports.of(self.problem, self.supports, self.place)
+        self.supports, self.tau_row = leave_out.supports_on_all_rows(g, wanted)
+        self.incumbents = ListedSupports.of(self.problem, self.supports, self.tau_row)
         self._keep = len(leave_out.taus) * leave_out.folds.k <= KEPT_NUMBERS
         self._kept: dict[int, Scores] = {}
 
@@ -81,7 +81,7 @@ class Candidates:
     root : RootNode
     supports : sequence of int arrays
         The further ones.
-    place : sequence of int
+    tau_row : sequence of int
         Row of tau that each is for.
 
     Attributes
@@ -92,10 +92,10 @@ class Candidates:
         Their numbers in the pool of the cells.
     """
 
-    def __init__(self, root: RootNode, supports: Sequence[IntArray], place: Sequence[int]) -> None:
+    def __init__(self, root: RootNode, supports: Sequence[IntArray], tau_row: Sequence[int]) -> None:
         leave_out = root.leave_out
         self.root, self.first = root, len(root.supports)
-        self.listing = ListedSupports.of(root.problem, [*root.supports, *supports], [*root.place, *place])
+        self.listing = ListedSupports.of(root.problem, [*root.supports, *supports], [*root.tau_row, *tau_row])
         self.numbers: NDArray[np.int32] = leave_out.pool_numbers(self.listing)
 
     def scores(

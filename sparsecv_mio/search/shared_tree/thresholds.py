@@ -94,15 +94,15 @@ def _cover(limit: FloatArray, wanted: Sequence[int], level: float, folds: int) -
 
 def _candidates(root: RootNode, found: dict[int, list[NDArray[np.bool_]]], sizes: dict[int, int]) -> Candidates:
     """Return the incumbents, then what else the tree found."""
-    supports, place = [], []
-    known = {(t, np.sort(support).tobytes()) for support, t in zip(root.supports, root.place, strict=True)}
+    supports, tau_row = [], []
+    known = {(t, np.sort(support).tobytes()) for support, t in zip(root.supports, root.tau_row, strict=True)}
     for t, size in sizes.items():
         for mask in found.get(size, []):
             support = root.form.columns[mask]
             if (t, np.sort(support).tobytes()) not in known:
                 supports.append(support)
-                place.append(t)
-    return Candidates(root, supports, place)
+                tau_row.append(t)
+    return Candidates(root, supports, tau_row)
 
 
 def _decide(root: RootNode, candidates: Candidates, limit: FloatArray, cover: FloatArray) -> int:

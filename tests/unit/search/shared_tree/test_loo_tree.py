@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from sparsecv_mio.search.shared_tree import loo_tree as module
-from sparsecv_mio.search.shared_tree.loo_tree import fits, run_alive_folds
+from sparsecv_mio.search.shared_tree.loo_tree import is_applicable, run_alive_folds
 from sparsecv_mio.search.shared_tree.root_node import RootNode
 
 from .enumerated import Enumerated
@@ -45,5 +45,5 @@ def test_folds_that_are_decided_are_left_alone() -> None:
 
 
 def test_which_folds_fit() -> None:
-    assert fits(Enumerated().leave_out, 4) and not fits(Enumerated(spec="blocks:2").leave_out, 4)
-    assert not fits(Enumerated().leave_out, np.iinfo(np.int32).max)
+    assert is_applicable(Enumerated().leave_out, 4) and not is_applicable(Enumerated(spec="blocks:2").leave_out, 4)
+    assert not is_applicable(Enumerated().leave_out, np.iinfo(np.int32).max)
