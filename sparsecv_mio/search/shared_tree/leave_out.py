@@ -16,10 +16,10 @@ from sparsecv_mio.search.shared_tree.listed_supports import BoolArray, IntArray,
 from sparsecv_mio.search.state.cells import CellTable
 from sparsecv_mio.search.state.context import AllRows, Context
 
-CHUNK_ROWS = 1 << 15
+CHUNK_ROWS = 1 << 15  # of the folds that are worked on at once
 MOST_TIED = 8  # tied supports of all rows that are scored in every fold
 KEPT_NUMBERS = 1 << 23  # of rows or scores that are kept from one pass to the next
-LARGEST_DIVISOR = 0.9999  # leverage that rounding errors divided by `1 - leverage` are bounded with, at most
+CLIPPED_LEVERAGE = 0.9999  # what a larger leverage counts as where rounding errors are divided by `1 - leverage`
 NEGLIGIBLE_ERROR = 2e-8, 1e-12  # of a held-out error, and of the mean square of the target: no cell is known better
 EIGENVALUE_TRACE = 1e-3  # up to here the trace of a fold's leverages stands for their largest eigenvalue
 
@@ -33,7 +33,7 @@ class HeldOutRows(NamedTuple):
 
 
 class LeaveOut:
-    """Scores supports in every fold from their fit on all rows, and writes what that decides.
+    """Scores supports in every fold from their fit on all rows, and writes the cells that this decides.
 
     Parameters
     ----------
@@ -171,13 +171,13 @@ class LeaveOut:
         first: int = 0,
         scores: Scores | None = None,
     ) -> Scores:
-        """Leave every fold of a chunk out of every listed support, and keep the best of each (tau, fold).
+        """Score every listed support in every fold of a chunk, and keep the best of each (tau, fold).
 
         Parameters
         ----------
         listing : ListedSupports
         rows : HeldOutRows
-            Of the folds of the chunk.
+            Of the K folds of the chunk.
         limit : (T, K) array, optional
             A support with an objective on all rows above it cannot win; no limit by default.
         leverage : (K,) array, optional
@@ -195,7 +195,7 @@ class LeaveOut:
         folds = len(starts) - 1
         if scores is None:
             scores = Scores.empty(len(self.taus), folds)
-        most = np.full(folds, LARGEST_DIVISOR) if leverage is None else np.minimum(leverage, LARGEST_DIVISOR)
+        most = np.full(folds, CLIPPED_LEVERAGE) if leverage is None else np.minimum(leverage, CLIPPED_LEVERAGE)
         if limit is None:
             limit = np.full((len(self.taus), folds), np.inf)
         listed = (

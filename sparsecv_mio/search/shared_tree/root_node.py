@@ -11,7 +11,7 @@ from sparsecv_mio.problem.problem import FloatArray
 from sparsecv_mio.search.shared_tree.leave_out import KEPT_NUMBERS, LeaveOut
 from sparsecv_mio.search.shared_tree.listed_supports import BoolArray, IntArray, ListedSupports, Scores
 
-MEASURED_TO = 1e-9  # relative rounding error of leverages, beside that of the trees
+LEVERAGE_ROUNDING = 1e-9  # relative rounding error of leverages, beside that of the trees
 
 
 class RootNode:
@@ -32,7 +32,7 @@ class RootNode:
     V, beta, value : (m, m), (m,) arrays, float
         `M^{-1}`, coefficients and objective of the fit on all columns, in the coordinates of `form`.
     lower : float
-        At most that objective, rounding included.
+        That objective less what rounding may have added to it.
     leverage, residual : (K,) arrays
         At least the largest eigenvalue of `H_NN`, and the length of the held-out residuals, by fold.
     supports, tau_row : lists
@@ -47,7 +47,7 @@ class RootNode:
         self.problem, self.form = all_rows.problem(g), all_rows.form(g)
         self.V, self.beta, self.value = all_rows.solved(g)
         self.lower = self.value - self.form.slack
-        self.leverage, self.residual = leave_out.leverages(self.problem, MEASURED_TO + self.form.keep)
+        self.leverage, self.residual = leave_out.leverages(self.problem, LEVERAGE_ROUNDING + self.form.keep)
         self.supports, self.tau_row = leave_out.supports_on_all_rows(g, wanted)
         self.incumbents = ListedSupports.of(self.problem, self.supports, self.tau_row)
         self._keep = len(leave_out.taus) * leave_out.folds.k <= KEPT_NUMBERS
