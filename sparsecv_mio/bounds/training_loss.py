@@ -14,8 +14,19 @@ an intercept being the fold's own on the right, which all rows may improve on. L
 Both are `training_loss_bound`, v being the T of a list without supports.
 
 **Rounding.** The function subtracts and rounds nothing itself. Its caller sees to it that v (or T) is at most, and u at
-least, what the theorem speaks of, rounding included; what is not in v and u already goes into `allowances`. `u` must
-also cover tied optima: add `TIE_RTOL` of it where ties count as optimal.
+least, what the theorem speaks of, rounding included, and that u covers tied optima where ties count as optimal; what is
+in neither goes into `allowances`.
+
+======================= ==================================== ==============================================
+where                   v or T is lowered by                 u is raised by
+======================= ==================================== ==============================================
+`bounds.cv_error`       the rounding of the fold bounds      the tolerance of ties and that rounding
+`subproblem`            the margin of the trees              the error of a refit, and `TIE_RTOL` of it
+first intervals         that margin, and `slack` of the form `keep` and `slack` of the form
+lists, in closed form   `keep`, `slack`, 1e-10 of y'y        `keep`, `slack`, the error of the closed form
+lists, by refits        `keep`, `slack`, 1e-10 of y'y        the error of a refit, and `TIE_RTOL` of it
+saddle point            1e-10 of y'y                         nothing: refit error and 1e-10 of y'y are passed
+======================= ==================================== ==============================================
 """
 
 from __future__ import annotations
