@@ -1,8 +1,8 @@
-"""Files: what is read is a regular file, what is written is complete or untouched.
+"""Reading of regular files only, and writing of files that are complete or unchanged.
 
-A file is written under a temporary folder beside its place and renamed into it, so that the place holds the old content
-or all of the new at every moment. A link is followed, and stays: the file it names is replaced. Pipes, devices, sockets
-and folders are never replaced; text may be written through a pipe or a device where the caller allows it.
+A file is written in a temporary folder beside its place and then renamed: at every moment the place holds all of the
+old content or all of the new. A link is followed: the file it names is replaced. Pipes, devices, sockets and folders
+are never replaced; text may be written to a pipe or a device where the caller allows it.
 """
 
 from __future__ import annotations
@@ -131,9 +131,9 @@ def _is_standard_stream(path: Place) -> bool:
 
 @contextmanager
 def replacing(path: Place, what: str = "file") -> Iterator[Path]:
-    """Yield a path to write to; what is written takes the place of `path` when the block ends well, else it never was.
+    """Yield a temporary path; the file written there replaces `path` when the block ends without an error.
 
-    Files that the block puts beside that path (the names of a model's columns, say) go beside `path` too.
+    Other files that the block writes beside the temporary path (the names of a model's columns, say) go beside `path`.
 
     Parameters
     ----------
@@ -172,7 +172,7 @@ def _free(path: Place) -> Path:
 
 
 def _move(made: Path, place: Path) -> None:
-    """Force a new file to the disk, give it the old one's permissions and its name."""
+    """Force a new file to the disk, and give it the old one's permissions and name."""
     with open(made, "rb") as stream:
         os.fsync(stream.fileno())
     if place.exists():
@@ -195,7 +195,7 @@ def write_bytes(path: Place, payload: Iterable[bytes], what: str = "file", throu
     Raises
     ------
     BadInput
-        It cannot be written; what stood there is untouched.
+        It cannot be written; an old file there is unchanged.
     """
     try:
         found = special(path) if through else None

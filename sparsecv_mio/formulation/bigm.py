@@ -1,4 +1,4 @@
-"""Valid bounds on every coefficient from a level set, so that no big-M is ever guessed.
+"""Valid bounds on every coefficient from a level set of the objective: the big-M values of the models.
 
 For every b with `f(b) <= ubar` (any support) and the ridge fit b_r on all columns,
 
@@ -27,10 +27,11 @@ def level_set_interval(
     Parameters
     ----------
     scaled : ScaledProblem
+        The problem in scaled units.
     upper : float
-        A phi, that of the start.
+        phi of the start.
     margin : float, optional
-        Widening of the level.
+        Added to the level.
 
     Returns
     -------
@@ -38,7 +39,7 @@ def level_set_interval(
         Infinite where the matrix is singular to working precision.
     """
     level = max(upper - scaled.floor, 0.0) + margin
-    # a centre u_0 that solves the ridge equations but for a residual: rho^2 <= level + 2 doubt rho
+    # the centre solves the ridge equations up to a residual, hence rho^2 <= level + 2 doubt rho
     rho = scaled.doubt + np.sqrt(scaled.doubt**2 + level)
     with np.errstate(invalid="ignore"):
         radius = rho * np.sqrt(scaled.inverse) * (1 + 1e-6) + 1e-9
@@ -48,20 +49,22 @@ def level_set_interval(
 def link_bounds(
     scaled: ScaledProblem, upper: float, box: tuple[FloatArray, FloatArray]
 ) -> tuple[FloatArray, FloatArray]:
-    """Return (lo, hi) of the links `lo_j z_j <= u_j <= hi_j z_j`.
+    """Return the bounds (lo, hi) of the rows `lo_j z_j <= u_j <= hi_j z_j`.
 
     Parameters
     ----------
     scaled : ScaledProblem
+        The problem in scaled units.
     upper : float
         phi of the start.
     box : pair of (q,) arrays
-        The user's, standard coordinates. It binds as it is; the interval of the level set is widened to hold zero, the
-        value of a column that is not chosen.
+        The user's bounds in standard coordinates, taken as they are. The interval of the level set is widened to
+        contain zero, the value of a column that is not chosen.
 
     Returns
     -------
-    lo, hi : (q,) arrays, infinite where nothing is known.
+    lo, hi : (q,) arrays
+        Infinite where nothing is known.
     """
     lo, hi = level_set_interval(scaled, upper)
     lo, hi = np.minimum(lo, 0.0), np.maximum(hi, 0.0)
@@ -69,7 +72,20 @@ def link_bounds(
 
 
 def require_finite(lo: FloatArray, hi: FloatArray, backend: str) -> None:
-    """Raise `BadInput` where a model that cannot do without a big-M has none."""
+    """Check that every coefficient has a finite bound, for models that need big-M values.
+
+    Parameters
+    ----------
+    lo, hi : (q,) arrays
+        Bounds of the coefficients.
+    backend : str
+        Its name, for the message.
+
+    Raises
+    ------
+    BadInput
+        If a bound is infinite.
+    """
     if not (np.isfinite(lo).all() and np.isfinite(hi).all()):
         raise BadInput(
             f"gamma is so small that the columns are collinear to rounding and {backend} has no valid big-M; "

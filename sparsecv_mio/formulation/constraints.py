@@ -1,4 +1,4 @@
-"""Side constraints a user may ask for: what the chosen support and its coefficients must satisfy."""
+"""Side constraints: what a user may demand of the chosen support and its coefficients."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ class SideConstraints:
 
     @property
     def rows(self) -> tuple[tuple[tuple[int, tuple[int, ...]], ...], tuple[tuple[int, int], ...]]:
-        """`(at_most, equal)`: what a model adds as rows on z, the groups as pairs of equal columns."""
+        """`(at_most, equal)`: the rows on z that a model adds; a group becomes pairs of equal columns."""
         pairs = tuple((group[0], j) for group in self.together for j in group[1:])
         return self.at_most, pairs
 
@@ -98,7 +98,7 @@ class SideConstraints:
         return self.interval(q) if self.box else None
 
     def allows(self, support: Iterable[int], tau: int) -> bool:
-        """Whether a support meets everything but the boxes."""
+        """Whether a support meets all constraints, the boxes aside."""
         chosen = set(support)
         return (
             len(chosen) <= tau
@@ -121,16 +121,20 @@ def side_constraints(
     at_most: Sequence[tuple[int, Sequence[str]]] = (),
     box: Mapping[str, tuple[float, float]] | None = None,
 ) -> SideConstraints:
-    """Translate constraints on named features, coefficients in the units of the file.
+    """Translate constraints on named features, with coefficients in the units of the file.
 
     Parameters
     ----------
     data : StandardData
-        Its `divisor` and `y_unit` carry a coefficient b of the file to `b * divisor_j / y_unit`.
-    force_in, force_out : sequences of feature names
-    together : sequence of groups of names
-    at_most : sequence of (count, names)
-    box : mapping of name to (lo, hi), optional
+        Its `divisor` and `y_unit` turn a coefficient b of the file into `b * divisor_j / y_unit`.
+    force_in, force_out : sequences of str
+        Features in every, or in no, support.
+    together : sequence of sequences of str
+        Groups that are chosen all or none.
+    at_most : sequence of (int, sequence of str)
+        At most so many of these features.
+    box : mapping of str to (float, float), optional
+        Bounds of the coefficient of a chosen feature.
 
     Returns
     -------

@@ -1,4 +1,4 @@
-"""Write the perspective model of one problem for somebody else's solver."""
+"""Write the perspective model of one problem to a file that other solvers read."""
 
 from __future__ import annotations
 
@@ -31,12 +31,15 @@ def export_model(
     Parameters
     ----------
     problem : SparseProblem
+        In standard coordinates.
     tau : int
+        Largest support size.
     path : str
         Ends with .mps, .lp, .nl (quadratic, by Pyomo) or .cbf, .ptf (conic, by Mosek, no licence needed).
     labels : sequence of str, optional
         Names of the columns; they appear in the names of the variables where the format has names.
     constraints : SideConstraints, optional
+        Side constraints.
 
     Returns
     -------

@@ -18,12 +18,29 @@ FloatArray = NDArray[np.float64]
 def feasible_start(problem: SparseProblem, tau: int, constraints: SideConstraints) -> Fit | None:
     """Return a feasible fit, good but not optimal; None when the side constraints exclude every support.
 
+    Parameters
+    ----------
+    problem : SparseProblem
+        In standard coordinates.
+    tau : int
+        Largest support size.
+    constraints : SideConstraints
+        Side constraints.
+
+    Returns
+    -------
+    Fit or None
+
+    Raises
+    ------
+    BackendFailed
+        If the 0/1 program below could not be decided.
+
     Notes
     -----
-    Feasibility is a question about z alone (a box binds chosen columns only), so it is decided by a pure 0/1 program
-    with unit coefficients before any backend is asked; the support found is checked. Without side constraints: forward
-    selection, O(tau q^2), then swaps. With them: the 0/1 program maximises the marginal scores of the chosen columns,
-    then the moves that stay feasible.
+    Feasibility depends on z alone (a box binds chosen columns only). Without side constraints: forward selection,
+    O(tau q^2), then exchanges of columns. With them: a 0/1 program with unit coefficients that maximises the marginal
+    scores of the chosen columns, a check of its support, then the exchanges that stay feasible.
     """
     if not constraints.needs - {"box"}:
         support = _forward(problem, min(tau, problem.q))
@@ -99,7 +116,7 @@ def _feasible(problem: SparseProblem, tau: int, constraints: SideConstraints) ->
 
 
 def _improve(problem: SparseProblem, support: tuple[int, ...], tau: int, constraints: SideConstraints) -> Fit:
-    """Exchange one column (or drop one) while that helps; at most 20 rounds of O(tau) refits of the best candidates."""
+    """Exchange or drop one column while that improves the fit; at most 20 rounds of O(tau) refits each."""
     best = refit_moments(problem, support, constraints.boxes(problem.q))
     for _ in range(20):
         trial = _best_move(problem, best, lambda s: constraints.allows(s, tau), constraints)

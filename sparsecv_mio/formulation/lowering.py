@@ -1,4 +1,4 @@
-"""A Pyomo model as plain arrays, which every vendor takes without going through a file or a global state."""
+"""A Pyomo model as plain arrays, which every solver takes directly: no files, no global state."""
 
 from __future__ import annotations
 
@@ -36,12 +36,19 @@ class Lowered:
     position : dict
         Column of each Pyomo variable by its `id`.
     binary : (m,) bool array
+        Which variables are binary.
     lower, upper, cost : (m,) arrays
+        Bounds of the variables and their cost.
     constant : float
-    terms : row, column and value of the objective's quadratic terms
+        Of the objective.
+    terms : three arrays
+        Row, column and value of the quadratic terms of the objective.
     rows : (k, m) sparse array
+        Linear rows.
     row_lower, row_upper : (k,) arrays
+        Their bounds.
     cones : tuple of QuadraticRow
+        Quadratic rows.
     """
 
     position: dict[int, int]

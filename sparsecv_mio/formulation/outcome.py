@@ -1,4 +1,4 @@
-"""What a backend is given and what it gives back, whatever the solver.
+"""What every backend is given and what it returns.
 
 ============================  ==================  ==============================================
 situation                     stop                what is held
@@ -13,12 +13,12 @@ not usable here               raises              BackendUnavailable
 
 An unknown bound is -inf / +inf, never None or NaN.
 
-`Stop.OPTIMAL` means `upper - lower <= gap * upper + allowance`. A solver works in floating point with tolerances of its
-own, so its dual bound is trusted to 2e-6 of the objective's scale only (theory section 9): `lower` is the dual bound
-less that much, and `allowance` states what was taken off, plus 5e-7 of the scale for the rows its incumbents may
-violate; of both no more counts than a thousandth of the answer. A bound from our own arithmetic has an allowance for
-rounding only. `Stop.GAP` is a solver that met its own criterion while the exact refit of its support did not, or whose
-bound is not trusted.
+`Stop.OPTIMAL` means `upper - lower <= gap * upper + allowance`. A vendor's solver works in floating point with
+tolerances of its own, so its dual bound is trusted to 2e-6 of the objective's scale only (theory section 9): `lower` is
+the dual bound less that much. `allowance` states this amount plus 5e-7 of the scale, by which incumbents of a solver
+may violate their rows; in the test above it counts at most as a thousandth of the answer. A bound computed by this
+package has an allowance for rounding only. `Stop.GAP` means that a solver met its own criterion, but that the exact
+refit of its support leaves a larger gap, or that its bound is not trusted.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ class Start:
 
 
 class Cancel(Protocol):
-    """Anything that can be asked whether to stop, a `threading.Event` for one."""
+    """Anything that can be asked whether to stop, such as a `threading.Event`."""
 
     def is_set(self) -> bool:
         """Whether to stop."""
@@ -80,14 +80,14 @@ class Limits:
 
 @dataclass(frozen=True, eq=False)
 class Advice:
-    """What other layers know about one problem and tau, passed in as data.
+    """What is known beforehand about one problem and tau.
 
     Attributes
     ----------
     lower : float
         A certified lower bound on the optimum, in the units of `f`.
     points : tuple of (q,) arrays
-        Coefficients whose dual cut is worth having (a relaxation's solution).
+        Coefficients at which dual cuts are made first, for instance the solution of a relaxation.
     """
 
     lower: float = -math.inf
@@ -111,17 +111,17 @@ class Outcome:
     seconds : float
         Time inside the solver.
     raw_status : str
-        The solver's own word.
+        The solver's own name for how it ended.
     beta : tuple of float
         Coefficients of the incumbent's refit, in the order of `incumbent` (standard coordinates).
     allowance : float
-        What was taken off the solver's dual bound, see above.
+        See the text of the module.
     setup_seconds : float
-        Everything else: start, scaling, model, refits.
+        Time outside of the solver: start, scaling, model, refits.
     formulation : str
         The model that was solved.
     log_tail : str
-        The end of the solver's log, when something is worth telling.
+        The end of the solver's log, where it explains a failure.
     """
 
     stop: Stop

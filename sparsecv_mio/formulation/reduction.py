@@ -1,11 +1,11 @@
-"""Columns that every good enough support holds, eliminated: fewer columns, and a scale near that of the answer.
+"""Elimination of columns that belong to every support at least as good as the start.
 
-A solver's tolerances are worth a share of the objective's scale, `yy`. Where the columns F explain nearly all of the
-response, that share may be more than the whole answer. Eliminating them exactly,
+A solver's tolerances are relative to the scale of the objective, `yy`. Where the columns F explain nearly all of the
+response, they may be larger than the whole optimum. Eliminating these columns exactly,
 
     f(F and S) = min_b yy' - 2 c''b + b'M'b,    yy' = f(F),  c' = c_R - B'A^{-1} c_F,  M' = M_RR - B'A^{-1}B,
 
-with `A = M_FF`, `B = M_FR` and R the rest, leaves the same problem with the scale `yy' = f(F)`.
+with `A = M_FF`, `B = M_FR` and R the other columns, leaves the same problem on R, whose scale is `yy' = f(F)`.
 """
 
 from __future__ import annotations
@@ -24,23 +24,23 @@ from sparsecv_mio.problem.moment_refit import Fit, refit_moments
 from sparsecv_mio.problem.problem import SparseProblem
 
 IntArray = NDArray[np.intp]
-WIDEST = 1e4  # condition of A, columns of unit length: its inverse then costs 1e-12 of yy at most
-THINNEST = 1e-5  # share of a column that F may leave: below, M' is rounding
-PROVEN = 1e-11  # widening of the level set when a column is to be proven in, and 1e-14 of yy for what float64 did to it
+WIDEST = 1e4  # condition of A, columns of unit length, up to which the rounding of its inverse is below 1e-12 of yy
+THINNEST = 1e-5  # share of a column that F may leave unexplained; with less, M' would be mostly rounding error
+PROVEN = 1e-11  # widening of the level set before a column is proven in; 1e-14 of yy is added for rounding
 
 
 @dataclass(frozen=True, eq=False)
 class Reduction:
-    """A task without some of its columns.
+    """A task on some of the columns of a whole problem.
 
     Attributes
     ----------
     task : Task
-        What is to be solved.
+        The problem on the other columns.
     eliminated : tuple of int
-        Columns of the whole problem in every support worth finding.
+        Columns of the whole problem that are in every support at least as good as the start.
     kept : tuple of int
-        Columns of the whole problem that the task's columns are.
+        Column of the whole problem for each column of the task.
     """
 
     task: Task
@@ -48,14 +48,14 @@ class Reduction:
     kept: tuple[int, ...]
 
     def whole(self, support: tuple[int, ...]) -> tuple[int, ...]:
-        """Return the support of the whole problem that a support of the task stands for."""
+        """Return the support of the whole problem for a support of the task."""
         return tuple(sorted((*self.eliminated, *(self.kept[j] for j in support))))
 
 
 def reduce_task(task: Task, advice: Advice) -> Reduction:
-    """Eliminate the columns that are held in, or that the level set of the start proves in.
+    """Eliminate the columns that are fixed in, or that the level set of the start proves in.
 
-    Columns with a box stay, and nothing is eliminated where rounding would cost more than a solver's tolerances.
+    Columns with a box are not eliminated, nor any column where that would lose more digits than a solver's tolerances.
     """
     whole = Reduction(task, (), tuple(range(task.q)))
     boxed = {j for j, _, _ in task.constraints.box}
@@ -83,7 +83,7 @@ def reduce_task(task: Task, advice: Advice) -> Reduction:
 
 
 def proven_in(task: Task) -> NDArray[np.bool_]:
-    """(q,) columns that are not zero in any b at least as good as the start."""
+    """Return a (q,) mask of the columns that are nonzero in every b at least as good as the start."""
     margin = PROVEN + 1e-14 * task.scaled.yy / task.scaled.unit**2
     lo, hi = level_set_interval(task.scaled, task.scaled.value(task.start.objective), margin)
     return np.asarray((lo > 0) | (hi < 0))
@@ -116,7 +116,7 @@ def _eliminate(problem: SparseProblem, out: IntArray) -> SparseProblem | None:
 
 
 def _constraints(constraints: SideConstraints, out: tuple[int, ...], kept: tuple[int, ...]) -> SideConstraints:
-    """Return what the constraints ask of the other columns once those of `out` are chosen."""
+    """Return the constraints on the other columns when all of `out` are chosen."""
     gone, place = set(out), {j: k for k, j in enumerate(kept)}
     pulled = {j for group in constraints.together if gone & set(group) for j in group}
     forced = (set(constraints.forced_in) | pulled) - gone
@@ -133,6 +133,6 @@ def _constraints(constraints: SideConstraints, out: tuple[int, ...], kept: tuple
 
 
 def _advice(advice: Advice, kept: tuple[int, ...]) -> Advice:
-    """Return what is known about the other columns."""
+    """Return the advice restricted to the other columns."""
     at = np.array(kept, dtype=np.intp)
     return replace(advice, points=tuple(point[at] for point in advice.points))

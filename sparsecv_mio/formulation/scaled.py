@@ -1,12 +1,12 @@
-"""One inner problem in the units a solver likes: every model is built from this, so the mathematics stands once.
+"""One inner problem scaled to numbers near 1, as solvers need them; every model is built from this.
 
 With `m_j = sqrt(M_jj)`, the ridge value `f_r = f(all columns)` and `u_j = m_j b_j / sqrt(yy - f_r)`,
 
     (f(b) - yy) / (yy - f_r)  =  u'Gu + sum_j w_j u_j^2 - 2 g'u  =:  phi(u),      -1 <= min phi <= 0,
 
-where `G + diag(w)` is M with unit diagonal. The split is free as long as G stays positive semidefinite: w is the scaled
-penalty plus lambda_min of the rest, the largest multiple of the identity that may move under the perspective (theory
-section 4). The perspective relaxation replaces `w_j u_j^2` by `w_j u_j^2 / z_j`.
+where `G + diag(w)` is M with unit diagonal. Any split with a positive semidefinite G is valid: w is the scaled penalty
+plus lambda_min of the rest, the largest multiple of the identity that can be moved into the perspective (theory section
+4). The perspective relaxation replaces `w_j u_j^2` by `w_j u_j^2 / z_j`.
 """
 
 from __future__ import annotations
@@ -26,26 +26,29 @@ ROUNDING = 1e-11  # allowance, in units of yy, for what float64 may do to a boun
 
 @dataclass(frozen=True, eq=False)
 class ScaledProblem:
-    """`min phi(u)` and the way back.
+    """`min phi(u)`, with the conversions between u and standard coefficients.
 
     Attributes
     ----------
     G : (q, q) array
         Positive semidefinite part that stays outside of the perspective.
     w : (q,) array
-        Diagonal under the perspective, all > 0 when gamma > 0.
+        Diagonal in the perspective, all > 0 when gamma > 0.
     g : (q,) array
+        Linear part.
     ridge : (q,) array
         Minimiser of phi with every column in.
     inverse : (q,) array
         Upper bounds on the diagonal of `(G + diag(w))^{-1}`; inf where the matrix is singular to working precision.
     floor : float
-        Certified lower bound on min phi, the computed ridge value less what rounding may have done to it (about -1).
+        Certified lower bound on min phi: the computed ridge value, about -1, less its rounding error.
     doubt : float
         Bound on `||residual of the ridge solve||` in the norm of the inverse.
-    column, unit : (q,) array, float
+    column : (q,) array
+    unit : float
         `b = u * unit / column`; `unit^2 = yy - f_r` (1 when that is zero).
     yy : float
+        `y'y`, as in the problem.
     """
 
     G: FloatArray
@@ -103,10 +106,10 @@ class ScaledProblem:
         return max(self.floor, best) - ROUNDING * self.yy / self.unit**2
 
     def clipped_cut(self, u: FloatArray, floor: float) -> tuple[float, FloatArray]:
-        """Return the dual cut with its slopes cut at `a - floor`, for a valid `phi >= floor`.
+        """Return the dual cut with its slopes clipped at `a - floor`, for a valid `phi >= floor`.
 
-        Where a clipped column is chosen the cut falls to the floor, which holds anyway; elsewhere nothing changed. So
-        it is valid at every 0/1 point and stronger between them, and its coefficients stay of order one.
+        At a 0/1 point that chooses a clipped column the cut is at most the floor, which is valid; at all others it is
+        unchanged. So it is valid at every 0/1 point and stronger between them, with coefficients of order one.
         """
         a, s = self.dual_cut(u)
         return a, np.minimum(s, max(a - floor, 0.0))
@@ -137,6 +140,7 @@ def scaled_problem(problem: SparseProblem) -> ScaledProblem:
     Parameters
     ----------
     problem : SparseProblem
+        In standard coordinates.
 
     Returns
     -------
@@ -168,7 +172,7 @@ def scaled_problem(problem: SparseProblem) -> ScaledProblem:
 
 
 def _rounding(G: FloatArray, w: FloatArray, g: FloatArray, u: FloatArray) -> float:
-    """Bound what float64 does to `u'Gu + w'u^2 - 2g'u`."""
+    """Bound the rounding error of `u'Gu + w'u^2 - 2g'u` in float64."""
     size = np.abs(u)
     return float(2e-15 * (size @ (np.abs(G) @ size) + w @ size**2 + 2.0 * np.abs(g) @ size))
 
@@ -176,8 +180,8 @@ def _rounding(G: FloatArray, w: FloatArray, g: FloatArray, u: FloatArray) -> flo
 def _ridge(A: FloatArray, g: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Solve `A u = g` and bound the diagonal of `A^{-1}` from above.
 
-    The inverse is that of `A - delta I` with a delta well above the rounding of a Cholesky factorisation, which
-    dominates the exact one; where that is not positive definite nothing is claimed.
+    The bound is the inverse of `A - delta I`, delta well above the rounding of a Cholesky factorisation; where that
+    matrix is not positive definite the bound is infinite.
     """
     q = len(g)
     if q == 0:

@@ -1,4 +1,4 @@
-"""Everything a model is built from: one problem, scaled, with its bounds, links and start."""
+"""What every model is built from: one problem, scaled, with bounds on its coefficients and a start."""
 
 from __future__ import annotations
 
@@ -23,15 +23,20 @@ class Task:
 
     Attributes
     ----------
-    problem, scaled : SparseProblem, ScaledProblem
+    problem : SparseProblem
+        In standard coordinates.
+    scaled : ScaledProblem
+        The same in scaled units.
     tau : int
+        Largest support size.
     constraints : SideConstraints
+        Side constraints.
     start : Fit
-        A feasible support with its exact refit; the links are valid for everything at least as good.
+        A feasible support with its exact refit.
     lo, hi : (q,) arrays
-        `lo_j z_j <= u_j <= hi_j z_j`; infinite where no valid bound is known.
+        `lo_j z_j <= u_j <= hi_j z_j` for every u at least as good as the start; infinite where no bound is known.
     z_lo, z_hi : (q,) arrays of 0 / 1
-        Columns held in or out, by the user or because their box is out of reach.
+        Columns fixed in or out, by the user or because no value in their box can beat the start.
     floor : float
         Certified lower bound on phi.
     points : tuple of (q,) arrays
@@ -87,23 +92,41 @@ class Task:
 
 
 def make_task(problem: SparseProblem, tau: int, constraints: SideConstraints, start: Fit, advice: Advice) -> Task:
-    """Scale a problem and gather what is known about it; O(q^3)."""
+    """Scale a problem and bound its coefficients; O(q^3).
+
+    Parameters
+    ----------
+    problem : SparseProblem
+        In standard coordinates.
+    tau : int
+        Largest support size.
+    constraints : SideConstraints
+        Side constraints.
+    start : Fit
+        A feasible support with its exact refit.
+    advice : Advice
+        What is known beforehand.
+
+    Returns
+    -------
+    Task
+    """
     scaled = scaled_problem(problem)
     q = problem.q
     level = scaled.value(start.objective) - scaled.floor
-    if level > 2.0:  # boxes that force a fit worse than none: the scale is then that of the answer
+    if level > 2.0:  # boxes force a fit worse than that of no column: scale by the answer instead
         scaled = scaled.magnified(level**-0.5)
     upper = scaled.value(start.objective)
     lo, hi = link_bounds(scaled, upper, constraints.interval(q))
     beta = np.zeros(q)
     beta[list(start.support)] = start.beta
     start_u = scaled.to_u(beta)
-    # the start satisfies every valid bound; where rounding says otherwise the bound gives way
+    # the start satisfies every valid bound; a bound that rounding put inside of it is widened
     lo, hi = np.minimum(lo, np.where(start_u < 0, start_u, lo)), np.maximum(hi, np.where(start_u > 0, start_u, hi))
     z_lo, z_hi = np.zeros(q), np.ones(q)
     z_lo[list(constraints.forced_in)] = 1.0
     z_hi[list(constraints.forced_out)] = 0.0
-    # a box out of reach of the level set: choosing the column cannot beat the start
+    # a box that does not meet the level set: choosing the column cannot beat the start
     unreachable = lo > hi
     z_hi[unreachable] = 0.0
     lo, hi = np.where(unreachable, 0.0, lo), np.where(unreachable, 0.0, hi)

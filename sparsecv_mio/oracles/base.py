@@ -1,11 +1,14 @@
-"""What every oracle answers: the prediction of the same fit for rows that it was not given.
+"""Oracles: what a model predicts for rows that are left out, without training it again for each of them.
 
 | kind | answer | may prune | oracles |
 |---|---|---|---|
 | certified | :class:`Bracket`, proved to contain the prediction | yes | GLRU |
 | estimate | :class:`Guess`, near the prediction | no, it may only order the work | IACV, TreeCV |
 
-The two answers are different types on purpose: code that prunes takes a `Bracket`, and a `Guess` cannot become one.
+The two answers are of different types: code that prunes takes a `Bracket`, and a `Guess` cannot become one.
+
+What `solve --oracles` switches in the search are not these objects but accelerators that use the same results; see
+:mod:`sparsecv_mio.search.accelerators` and the notation page.
 """
 
 from __future__ import annotations
@@ -25,7 +28,7 @@ ProgressHook = Callable[[int, int], None]
 
 
 class Guarantee(StrEnum):
-    """What an oracle's numbers are worth."""
+    """Whether an oracle's numbers are proved."""
 
     CERTIFIED = "certified"
     ESTIMATE = "estimate"
@@ -71,6 +74,7 @@ class Guess:
     Parameters
     ----------
     value : (m,) array
+        For the m left-out rows.
     """
 
     value: FloatArray
@@ -78,7 +82,7 @@ class Guess:
 
 @runtime_checkable
 class CertifiedOracle(Protocol):
-    """Leaves rows out and proves where the predictions lie."""
+    """Leaves rows out and proves in which intervals the predictions lie."""
 
     @property
     def guarantee(self) -> Guarantee:
@@ -86,13 +90,13 @@ class CertifiedOracle(Protocol):
         ...
 
     def leave_out(self, rows: IntArray) -> Bracket:
-        """Intervals for the predictions at `rows` (m,) of the fit to all other rows."""
+        """Return intervals for the predictions at `rows` (m,) of the fit to all other rows."""
         ...
 
 
 @runtime_checkable
 class EstimateOracle(Protocol):
-    """Leaves rows out and says about where the predictions lie."""
+    """Leaves rows out and estimates the predictions."""
 
     @property
     def guarantee(self) -> Guarantee:
@@ -100,5 +104,5 @@ class EstimateOracle(Protocol):
         ...
 
     def leave_out(self, rows: IntArray) -> Guess:
-        """Estimates of the predictions at `rows` (m,) of the fit to all other rows."""
+        """Return estimates of the predictions at `rows` (m,) of the fit to all other rows."""
         ...

@@ -1,4 +1,4 @@
-"""From a data set to what the oracles fit: the columns as in the file unless asked otherwise, labels -1 / +1."""
+"""The arrays that the oracles fit: the columns of a data set, scaled and centred where asked, and labels -1 / +1."""
 
 from __future__ import annotations
 
@@ -16,8 +16,10 @@ def binary_labels(dataset: Dataset) -> tuple[FloatArray, tuple[float, float]]:
 
     Returns
     -------
-    labels : (n,) array of -1.0 and 1.0
-    values : the two values of the target, (that of -1, that of +1)
+    labels : (n,) array
+        -1.0 and 1.0.
+    values : (float, float)
+        The values of the target that became -1 and +1.
 
     Raises
     ------
@@ -37,11 +39,12 @@ def binary_labels(dataset: Dataset) -> tuple[FloatArray, tuple[float, float]]:
 
 
 def design_matrix(dataset: Dataset, scale: str = "none", intercept: str = "none") -> FloatArray:
-    """Columns divided by their scale and, for `intercept="global"`, centred once on all rows.
+    """Return the columns divided by their scale and, for `intercept="global"`, centred once on all rows.
 
     Parameters
     ----------
     dataset : Dataset
+        Its columns.
     scale : {"none", "length", "variance"}
         `length` divides by the centred l2 norm, `variance` by that over sqrt(n) (theory section 0); constant columns
         keep their values.
@@ -50,7 +53,8 @@ def design_matrix(dataset: Dataset, scale: str = "none", intercept: str = "none"
 
     Returns
     -------
-    (n, p) array, C-contiguous; the data set's own array where nothing changes.
+    (n, p) array
+        C-contiguous; the data set's own array where nothing changes.
 
     Raises
     ------
@@ -82,7 +86,21 @@ def _center_and_divisor(dataset: Dataset, scale: str, intercept: str) -> tuple[F
 
 
 def holdout_split(dataset: Dataset, share: float, seed: int = 0) -> tuple[IntArray, IntArray]:
-    """Rows to train on and rows held out, by the fold plan `holdout:share`.
+    """Return the rows to train on and the rows held out, by the fold plan `holdout:share`.
+
+    Parameters
+    ----------
+    dataset : Dataset
+        Its rows are dealt.
+    share : float
+        Share of the rows held out.
+    seed : int
+        Seed of the shuffle.
+
+    Returns
+    -------
+    train, test : int arrays
+        Positions of rows.
 
     Raises
     ------
@@ -102,7 +120,25 @@ def holdout_split(dataset: Dataset, share: float, seed: int = 0) -> tuple[IntArr
 def validation_rows(
     dataset: Dataset, extra: Dataset, scale: str = "none", intercept: str = "none"
 ) -> tuple[FloatArray, FloatArray]:
-    """Rows of a second data set, scaled and centred as the first, and their labels by the first one's values.
+    """Return the rows of a second data set, scaled, centred and labelled as those of the first.
+
+    Parameters
+    ----------
+    dataset : Dataset
+        The first: it gives scales, centres and the two values of the target.
+    extra : Dataset
+        The second.
+    scale : {"none", "length", "variance"}
+        As for :func:`design_matrix`.
+    intercept : {"none", "global", "fold"}
+        As for :func:`design_matrix`.
+
+    Returns
+    -------
+    X : (m, p) array
+        Rows of the second data set.
+    labels : (m,) array
+        -1.0 and 1.0.
 
     Raises
     ------

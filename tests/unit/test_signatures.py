@@ -16,15 +16,27 @@ EXPLAINED_FROM = 3  # a public function of so many parameters explains each
 MANY_PARAMETERS = ("cli", "kernels")
 # Modules that are still to follow.
 TO_SHORTEN: tuple[str, ...] = (
-    "bounds.cv_error", "oracles", "search.methods", "search.one_se", "search.result",
+    "bounds.cv_error",
+    "search.methods",
+    "search.one_se",
+    "search.result",
     "search.state",
-)  # fmt: skip
+)
 TO_EXPLAIN: tuple[str, ...] = (
-    "bounds", "formulation", "kernels", "oracles",
-    "search.accelerators", "search.heuristics.estimates", "search.heuristics.last_pair", "search.loop",
-    "search.methods", "search.observers", "search.one_se", "search.rescue",
-    "search.result", "search.state", "search.supervise",
-)  # fmt: skip
+    "bounds",
+    "kernels",
+    "search.accelerators",
+    "search.heuristics.estimates",
+    "search.heuristics.last_pair",
+    "search.loop",
+    "search.methods",
+    "search.observers",
+    "search.one_se",
+    "search.rescue",
+    "search.result",
+    "search.state",
+    "search.supervise",
+)
 
 
 @dataclass(frozen=True)

@@ -1,8 +1,8 @@
-"""The contract of every backend: what it declares, what it is asked, what it answers.
+"""The contract of every backend: what it declares, what it is given, what it returns.
 
-A backend writes two methods: `available()` and `_run(task, formulation, limits)`. Everything that decides whether an
-answer is right happens here, once: feasibility of the side constraints, the start, the exact refit of every support a
-solver names, the bounds with their allowance, and the status.
+A backend implements two methods: `available()` and `_run(task, formulation, limits)`. Whatever decides whether an
+answer is right is done here for all of them: feasibility of the side constraints, the start, the exact refit of every
+support a solver returns, the bounds with their allowance, and the status.
 """
 
 from __future__ import annotations
@@ -30,11 +30,11 @@ if TYPE_CHECKING:
     from sparsecv_mio.formulation.lowering import Lowered
     from sparsecv_mio.formulation.models.common import SparseModel
 
-TRUST = 2e-6  # a vendor's dual bound is trusted to this much of the objective's scale (theory section 9)
-PRIMAL = 5e-7  # and its incumbents meet their rows to about this much: both stand in the allowance
-WORTH = 1e-3  # of the answer: what is not trusted beyond that proves nothing
+TRUST = 2e-6  # share of the objective's scale to which a vendor's dual bound is trusted (theory section 9)
+PRIMAL = 5e-7  # share of that scale by which its incumbents may violate their rows; the allowance is the sum of both
+WORTH = 1e-3  # share of the answer above which an allowance is too large to call the answer proved
 MOST_PASSES = 3
-REACH = 2e3  # range of a scaled coefficient past which a vendor's bound is not trusted: wrong ones begin at 1e4
+REACH = 2e3  # range of a scaled coefficient above which a vendor's bound is not trusted: wrong ones begin at 1e4
 KEPT_MODELS = 4
 LOG_TAIL = 2000
 
@@ -50,10 +50,11 @@ class Capabilities:
     limits : frozenset of str
         Which of `seconds`, `nodes`, `gap`, `threads`, `log` are honoured.
     warm_start : bool
+        Whether a start is handed to the solver.
     concurrent : bool
         Whether several threads of a process may solve at once.
     licence_free : bool
-        Whether it must run on every machine that has the package (continuous integration insists).
+        Whether it runs without a licence wherever the package is installed; tests then require it.
     """
 
     formulations: dict[str, frozenset[str]]
@@ -65,7 +66,7 @@ class Capabilities:
 
 @dataclass(frozen=True)
 class Availability:
-    """Whether a backend can be used here, and what to do if not; `version` and `licence` are for people to read."""
+    """Whether a backend can be used here, and what to do if not; `version` and `licence` are texts to show."""
 
     usable: bool
     why: str = ""
@@ -81,22 +82,28 @@ class Availability:
 
 @dataclass(frozen=True)
 class Answer:
-    """What a solver said, unjudged, in the units of phi.
+    """What a solver returned, before any check, in the units of phi.
 
     Attributes
     ----------
     stop : Stop
-        Its own reason; OPTIMAL for its own gap criterion.
+        Why it ended; OPTIMAL by its own gap criterion.
     bound : float
         Its dual bound, -inf when it has none.
     supports : tuple of tuples of int
         Candidates; each is checked and refitted.
+    nodes, cuts : int
+        Work done.
+    raw_status : str
+        Its own name for how it ended.
+    log_tail : str
+        The end of its log.
     seconds : float
-        Time inside the solver; building the model is not in it.
+        Time inside the solver, without building the model.
     certified : bool
-        Whether the bound comes from our own arithmetic and needs no trust.
+        Whether the bound is computed by this package, with rounding already subtracted.
     margin : float
-        What rounding took off a certified bound already, in the units of f.
+        What was subtracted from a certified bound for rounding, in the units of f.
     """
 
     stop: Stop
@@ -118,14 +125,14 @@ class _Kept:
 
 @dataclass(frozen=True, eq=False)
 class _Pass:
-    """One call of a solver: what it was asked, what it said, the best refit by then."""
+    """One call of a solver: the problem it was given, its answer, and the best refit so far."""
 
     part: Reduction
     answer: Answer
     best: Fit
 
     def bound(self, boxed: float) -> tuple[float, str]:
-        """Return the solver's dual bound, in the units of f, less what it is not trusted for, and its own word."""
+        """Return the solver's dual bound, in the units of f and less what it is not trusted for, and its status."""
         task, answer = self.part.task, self.answer
         dual = task.scaled.objective(answer.bound)
         if answer.certified:
@@ -140,7 +147,7 @@ class Backend(ABC):
 
     name: ClassVar[str]
     capabilities: ClassVar[Capabilities]
-    reduces: ClassVar[bool] = True  # whether it gains by columns being eliminated that are proven in
+    reduces: ClassVar[bool] = True  # whether its tolerances make it worth to eliminate columns that are proven in
 
     def __init__(self) -> None:
         self._local = threading.local()  # Pyomo models are not thread-safe
@@ -169,21 +176,24 @@ class Backend(ABC):
         Parameters
         ----------
         problem : SparseProblem
+            In standard coordinates.
         tau : int
             Largest support size, 0..q.
         start : Start, optional
             Warm start; ignored when the side constraints exclude it.
         limits : Limits, optional
+            When to stop; only the relative gap of 1e-7 by default.
         constraints : SideConstraints, optional
+            Side constraints; none by default.
         advice : Advice, optional
-            Bounds, intervals, screening and cut points from other layers.
+            A lower bound and points for cuts, where known.
         formulation : str, optional
             One of `capabilities.formulations`; the first by default.
 
         Returns
         -------
         Outcome
-            Limits are outcomes. `lower <= optimum <= upper` always.
+            Also where a limit was reached; `lower <= optimum <= upper` always holds.
 
         Raises
         ------
@@ -213,9 +223,9 @@ class Backend(ABC):
         return replace(outcome, setup_seconds=time.perf_counter() - begin - outcome.seconds, formulation=form)
 
     def _passes(self, task: Task, form: str, limits: Limits, advice: Advice) -> list[_Pass]:
-        """Solve; where the answer is small beside the objective's scale, eliminate what it proves and solve the rest.
+        """Solve; where the answer is small relative to the objective's scale, eliminate proven columns and solve again.
 
-        A start far above the optimum proves few columns in, the support that the solver found may prove more.
+        A start far above the optimum proves few columns in; the support that the solver found may prove more.
         """
         passes: list[_Pass] = []
         while True:
@@ -266,7 +276,7 @@ class Backend(ABC):
         return form
 
     def _trivial(self, task: Task, limits: Limits) -> Answer | None:
-        """Answer without a solver where our own bound closes the gap (tau 0, nothing to explain, a huge gamma)."""
+        """Answer without a solver where the ridge bound closes the gap (tau 0, nothing to explain, a huge gamma)."""
         lower, upper = task.scaled.objective(task.floor), task.start.objective
         if upper - lower <= limits.gap * upper or (task.tau == 0 and not task.constraints.forced_in):
             bound = max(task.floor, task.scaled.value(upper)) if task.tau == 0 else task.floor
@@ -274,7 +284,7 @@ class Backend(ABC):
         return None
 
     def _judge(self, task: Task, passes: list[_Pass], limits: Limits, advice: Advice) -> Outcome:
-        """Round the bounds outwards, and say what was proved about the best refit."""
+        """Round the bounds outwards, and state what is proved about the best refit."""
         best, answer, inner = passes[-1].best, passes[-1].answer, passes[-1].part.task
         boxed = best.objective if task.constraints.on_coefficients else 0.0
         rounding = ROUNDING * max(task.problem.yy, boxed)
@@ -297,7 +307,7 @@ class Backend(ABC):
         elif stop is Stop.OPTIMAL:
             stop = Stop.GAP
             if doubt > WORTH * best.objective:
-                raw += f"; vouched for to {doubt / best.objective:.1e} of the answer"
+                raw += f"; the solver's tolerances are {doubt / best.objective:.1e} of the answer"
         return Outcome(
             stop=stop,
             incumbent=best.support,
@@ -323,7 +333,7 @@ class Backend(ABC):
         return best
 
     def _lowered(self, kind: type[SparseModel], task: Task) -> tuple[SparseModel, Lowered]:
-        """Return the Pyomo model of a task, retargeted in place when one of that shape is at hand, and its arrays."""
+        """Return the Pyomo model of a task and its arrays; a kept model of the same shape is rewritten in place."""
         from sparsecv_mio.formulation.lowering import lower_model
 
         kept: _Kept = self._local.__dict__.setdefault("kept", _Kept())

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from sparsecv_mio.formulation.lowering import Lowered
     from sparsecv_mio.formulation.models.common import SparseModel
 
-GRAM_COLUMNS = 100  # above, the Gram objective has more terms than the factor's rows are worth
+GRAM_COLUMNS = 100  # with more columns, the model on the factor is smaller than the quadratic form on the Gram matrix
 ROOT_ROUNDS = 60
 _ENV = threading.local()  # one environment a thread: an environment must not be used by two at once
 
@@ -37,7 +37,7 @@ class GurobiBackend(Backend):
     )
 
     def available(self) -> Availability:
-        """Say whether gurobipy and a licence are here; the pip licence counts, its limits are told."""
+        """Say whether gurobipy and a licence are here; the size-limited licence of pip counts as one."""
         return probe("gurobipy", self.name, _describe)
 
     def _run(self, task: Task, formulation: str, limits: Limits) -> Answer:
@@ -145,7 +145,7 @@ def _options(solver: Any, task: Task, limits: Limits) -> None:
 
 
 class _Watch(Poll):
-    """The callback: polls the cancel event, hands over to the cuts, and lets no exception drown in the solver."""
+    """The callback: checks the cancel event, adds the lazy cuts, and stores exceptions, which gurobipy would drop."""
 
     cuts: _Benders | None = None
 
@@ -156,11 +156,11 @@ class _Watch(Poll):
 
     @property
     def supports(self) -> tuple[tuple[int, ...], ...]:
-        """Supports the cuts came across."""
+        """Supports of the integer points at which cuts were made."""
         return () if self.cuts is None else tuple(self.cuts.supports)
 
     def callback(self, solver: Any, where: int) -> None:
-        """Do what gurobipy calls for; it prints and drops an exception, so none leaves here."""
+        """Handle one callback of gurobipy; no exception leaves here."""
         if self():
             solver.terminate()
         elif self.cuts is not None:

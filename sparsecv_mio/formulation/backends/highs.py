@@ -1,4 +1,4 @@
-"""HiGHS: disaggregated outer approximation, one integer program a round.
+"""HiGHS: disaggregated outer approximation, one integer program in each round.
 
 HiGHS has neither cones nor lazy cuts, so every parabola is approximated by tangents from outside: first on the linear
 relaxation until it is as good as the perspective relaxation, then on integer programs until the cuts close the gap.
@@ -61,9 +61,9 @@ class HighsBackend(Backend):
 
 
 class _Scheduler:
-    """The one pool of threads that HiGHS has in a process: a solve that asks for another size fails.
+    """Guards the one pool of threads that HiGHS has in a process; a solve with another number of threads would fail.
 
-    Solves of one size run side by side; one of another size waits for them, and makes the pool anew.
+    Solves with the same number run side by side; one with another number waits for them and resets the pool.
     """
 
     def __init__(self) -> None:
@@ -73,7 +73,7 @@ class _Scheduler:
 
     @contextmanager
     def using(self, threads: int) -> Iterator[None]:
-        """Hold the pool at a size."""
+        """Keep the pool at a number of threads for the length of a block."""
         import highspy
 
         with self.free:
@@ -110,7 +110,7 @@ class _Columns:
 
 @dataclass
 class _Run:
-    """State of one outer approximation: step after step, a linear phase and an integer phase."""
+    """State of one outer approximation: a linear phase, then an integer phase."""
 
     task: Task
     limits: Limits
@@ -148,9 +148,9 @@ class _Run:
         )
 
     def _seed(self) -> None:
-        """Lay tangents over all of the level set, where every answer is: integer rounds are dear, rows are cheap.
+        """Add tangents all over the level set, which contains the optimum: rows cost less than integer rounds.
 
-        Everything as good as the start has `|r_i - (R u_ridge)_i| <= sqrt(upper - floor)` in every direction i.
+        Every u at least as good as the start has `|r_i - (R u_ridge)_i| <= sqrt(upper - floor)` in every direction i.
         """
         scaled, q = self.task.scaled, self.task.q
         middle = scaled.factor @ scaled.ridge
@@ -172,7 +172,7 @@ class _Run:
         return Stop.NODES if self.nodes >= self.limits.nodes else None
 
     def _optimise(self) -> FloatArray | None:
-        """Run HiGHS once within what is left; return the point it holds, None when it has none."""
+        """Run HiGHS once within the time that is left; return its point, None when it has none."""
         remaining = self._remaining()
         self.solver.setOptionValue("time_limit", max(remaining, 0.0) if math.isfinite(remaining) else 1e30)
         self.solver.run()
@@ -213,7 +213,7 @@ class _Run:
             stop = self._stopped()
             if stop is not None:
                 return stop
-            # early rounds only have to be good enough to cut: a small part of the gap that is left
+            # an early round has to find cuts, not the optimum: a small part of the remaining gap is enough
             wanted = max(EARLY * (self.upper - self.bound), 0.5 * target) if math.isfinite(self.bound) else 0.5 * target
             self.solver.setOptionValue("mip_abs_gap", wanted)
             if math.isfinite(self.limits.nodes):
@@ -234,7 +234,7 @@ class _Run:
             if unfinished is not None:
                 return unfinished
             if added == 0 and wanted <= 0.5 * target:
-                return Stop.OPTIMAL  # the point meets every parabola to the tolerance of the cuts
+                return Stop.OPTIMAL  # the point satisfies every parabola up to the tolerance of the cuts
 
     def _completed(self) -> Any:
         import highspy
@@ -284,7 +284,7 @@ class _Run:
         return self._tangents(r, np.ones_like(r), u / z, np.where(u != 0.0, 1.0, 0.0))
 
     def _tangents(self, r: FloatArray, r_short: FloatArray, slope: FloatArray, u_short: FloatArray) -> int:
-        """Add `s_i >= 2 r r_i - r^2` and `t_j >= 2 a u_j - a^2 z_j` where the shortfall pays for the row."""
+        """Add `s_i >= 2 r r_i - r^2` and `t_j >= 2 a u_j - a^2 z_j` where they are violated by enough."""
         w = self.task.scaled.w
         reach = np.maximum(np.abs(self.task.lo), np.abs(self.task.hi))
         slope = np.clip(slope, -reach, reach)
@@ -345,7 +345,7 @@ def _load(arrays: Lowered, limits: Limits, poll: Poll) -> Any:
 
 
 def _include_cancel(solver: Any, poll: Poll) -> None:
-    """Ask for the cancel event from inside the branch-and-bound and the simplex."""
+    """Check the cancel event from inside the branch-and-bound and the simplex."""
 
     def ask(event: Any) -> None:
         if poll():

@@ -151,7 +151,30 @@ def _optimise(
 
 
 def read_answer(solver: Any, reason: Any, z: NDArray[np.int64], seconds: float, limits: Limits) -> Answer:
-    """Return what the task holds after `optimize` gave `reason`; needs no licence."""
+    """Read the answer from a Mosek task after `optimize`; needs no licence.
+
+    Parameters
+    ----------
+    solver : mosek.Task
+        After `optimize`.
+    reason : mosek.rescode
+        What `optimize` returned.
+    z : (q,) int array
+        Positions of the indicators among the variables.
+    seconds : float
+        Time inside the solver.
+    limits : Limits
+        Names the log, whose end explains a failure.
+
+    Returns
+    -------
+    Answer
+
+    Raises
+    ------
+    BackendFailed
+        If the task is in a state it should not reach.
+    """
     import mosek
 
     kind = mosek.soltype.itg

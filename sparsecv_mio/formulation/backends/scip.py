@@ -1,8 +1,8 @@
-"""SCIP: perspective MISOCP with a big-M link, the quadratic form split into one parabola a direction.
+"""SCIP: perspective MISOCP with big-M rows, the quadratic form split into one parabola for each direction.
 
-Without the link SCIP lets a coefficient that is not chosen leak to about 3e-5 through its cone tolerance; with
-`lo_j z_j <= u_j <= hi_j z_j` it cannot. SCIP drops cuts that are violated by less than 1e-4 and then branches on the
-coefficients without end; magnified ten times, the objective's scale is 100 and 1e-4 is fine enough.
+SCIP's cone tolerance lets a coefficient that is not chosen reach about 3e-5; the rows `lo_j z_j <= u_j <= hi_j z_j`
+prevent that. SCIP drops cuts that are violated by less than 1e-4 and then branches on the coefficients without end;
+with coefficients magnified ten times the objective's scale is 100, for which 1e-4 is small enough.
 """
 
 from __future__ import annotations
@@ -164,7 +164,7 @@ def _options(solver: Any, task: Task, limits: Limits) -> None:
 
 
 def _include_cancel(solver: Any, poll: Poll) -> None:
-    """Poll the cancel event at every node and every linear program."""
+    """Check the cancel event at every node and every linear program."""
     import pyscipopt
 
     moments = pyscipopt.SCIP_EVENTTYPE.NODESOLVED | pyscipopt.SCIP_EVENTTYPE.LPSOLVED

@@ -1,4 +1,4 @@
-"""What the backends that wrap somebody's solver share: whether it is here, a safe callback, gap, log, the one error."""
+"""What the backends of vendors' solvers share: availability, a safe callback, the gap, the log, the error."""
 
 from __future__ import annotations
 
@@ -17,7 +17,21 @@ EVERY_KIND = frozenset({"force", "together", "at_most", "box"})  # of side const
 
 @cache
 def probe(package: str, extra: str, describe: Callable[[Any], Availability]) -> Availability:
-    """Import a package and let `describe` say what it is; never raises, a damaged installation is an answer too."""
+    """Import a solver's package and find out whether it can be used; a damaged installation raises no error.
+
+    Parameters
+    ----------
+    package : str
+        To import.
+    extra : str
+        Name of the optional dependency that installs it, for the hint.
+    describe : callable
+        Takes the module and returns its `Availability`.
+
+    Returns
+    -------
+    Availability
+    """
     try:
         module = import_module(package)
     except ImportError:
@@ -29,10 +43,10 @@ def probe(package: str, extra: str, describe: Callable[[Any], Availability]) -> 
 
 
 class Poll:
-    """Asks for the cancel event from inside a solver's callback.
+    """Checks the cancel event from inside a solver's callback.
 
     An exception must not pass through a solver's C code, where it is printed and lost or corrupts the solve: it is
-    kept, the solver is asked to stop, and `raise_stored` raises it once the solver has returned.
+    stored, the solver is told to stop, and `raise_stored` raises it once the solver has returned.
     """
 
     def __init__(self, limits: Limits) -> None:
@@ -49,15 +63,15 @@ class Poll:
         return True
 
     def raise_stored(self) -> None:
-        """Raise what a callback could not."""
+        """Raise the exception that a callback stored, if any."""
         if self.error is not None:
             raise self.error
 
 
 def gap_target(task: Task, limits: Limits) -> float:
-    """Return the absolute gap, in units of phi, that closes the relative gap on the full objective, with some room.
+    """Return an absolute gap, in units of phi, that is half the relative gap on the full objective.
 
-    Below 1e-9 no floating-point branch-and-bound can tell; the allowance covers the difference.
+    At least 1e-9, below which a floating-point branch-and-bound is not reliable; the allowance covers the difference.
     """
     least = max(task.scaled.objective(task.floor), 0.0)
     return max(0.5 * limits.gap * least / task.scaled.unit**2, 1e-9)
@@ -75,5 +89,19 @@ def read_tail(path: str | None) -> str:
 
 
 def failed(name: str, raw_status: str, log_tail: str = "") -> BackendFailed:
-    """Return the one error for a solver that stopped in a state it should not reach."""
+    """Return the error for a solver that stopped in a state it should not reach.
+
+    Parameters
+    ----------
+    name : str
+        Of the backend.
+    raw_status : str
+        The solver's own name for how it ended.
+    log_tail : str
+        The end of its log.
+
+    Returns
+    -------
+    BackendFailed
+    """
     return BackendFailed(f"backend {name} failed: {raw_status}", raw_status, log_tail)

@@ -1,4 +1,4 @@
-"""What the Pyomo models share: the choice variables, the budget, the side constraints, the links."""
+"""What the Pyomo models share: the indicators, the row `sum z <= tau`, the side constraints, the big-M rows."""
 
 from __future__ import annotations
 
@@ -26,21 +26,22 @@ def linear(coefficients: Sequence[float] | FloatArray, variables: Sequence[Any])
 
 
 class SparseModel(ABC):
-    """A Pyomo model of `min phi(u), |support of u| <= tau`, retargetable in place.
+    """A Pyomo model of `min phi(u), |support of u| <= tau` that can be rewritten for another problem of the same shape.
 
     Variables are created once, for a number of columns and a rank; `retarget` rewrites bounds, rows and objective for
-    another fold, tau or gamma. A change of shape needs a rebuild, since variables would come or go.
+    another fold, tau or gamma. Another shape needs a new model, since it has other variables.
 
     Parameters
     ----------
     task : Task
+        The problem with its bounds and its start.
     labels : sequence of str, optional
         Names of the columns, for exported files.
 
     Attributes
     ----------
     pyomo : ConcreteModel
-        `z` (binary, chosen or not) and, but for the cutting-plane master, `u` (scaled coefficients).
+        With `z` (binary, chosen or not) and, except in the cutting-plane master, `u` (scaled coefficients).
     """
 
     def __init__(self, task: Task, labels: Sequence[str] | None = None) -> None:
@@ -56,11 +57,17 @@ class SparseModel(ABC):
 
     @classmethod
     def shape_of(cls, task: Task) -> tuple[int, ...]:
-        """Return what may not change without a rebuild."""
+        """Return what a task must share with this model for `retarget`: the number of columns."""
         return (task.q,)
 
     def retarget(self, task: Task) -> None:
-        """Rewrite the model for another task of the same shape; `ValueError` for another shape."""
+        """Rewrite the model for another task.
+
+        Raises
+        ------
+        ValueError
+            If the task has another shape.
+        """
         if self.shape_of(task) != self.shape:
             raise ValueError(f"a model of shape {self.shape} cannot be retargeted to {self.shape_of(task)}: rebuild it")
         self.pyomo.rows.clear()
@@ -104,4 +111,19 @@ class SparseModel(ABC):
 
     @abstractmethod
     def point(self, task: Task, u: FloatArray, z: FloatArray) -> dict[int, float]:
-        """Return `{id(variable): value}` of every variable at a feasible (u, z): a full warm start."""
+        """Return the value of every variable at a feasible point: a full warm start.
+
+        Parameters
+        ----------
+        task : Task
+            What the model was built from.
+        u : (q,) array
+            Scaled coefficients.
+        z : (q,) array
+            Indicator of the chosen columns.
+
+        Returns
+        -------
+        dict of int to float
+            By `id(variable)`.
+        """

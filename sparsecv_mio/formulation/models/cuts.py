@@ -34,7 +34,6 @@ class CutMaster(SparseModel):
             self.pyomo.rows["cut", i] = linear([*s, 1.0], [*self.z, self.pyomo.eta]) >= a
 
     def point(self, task: Task, u: FloatArray, z: FloatArray) -> dict[int, float]:
-        """Return the values of z and eta."""
         values = {id(v): float(x) for v, x in zip(self.z, z, strict=True)}
         full = u @ (task.scaled.G @ u) + task.scaled.w @ u**2 - 2.0 * task.scaled.g @ u
         return values | {id(self.pyomo.eta): max(float(full), task.floor)}

@@ -22,7 +22,7 @@ FloatArray = NDArray[np.float64]
 
 
 def quadratic_form(Q: FloatArray, u: Sequence[Any]) -> Any:
-    """Return `u'Qu` as a Pyomo expression, one term a pair."""
+    """Return `u'Qu` as a Pyomo expression, one term for each pair of columns."""
     q = len(u)
     terms = [float(Q[i, i]) * u[i] ** 2 for i in range(q) if Q[i, i] != 0.0]
     terms += [2.0 * float(Q[i, j]) * u[i] * u[j] for i in range(q) for j in range(i) if Q[i, j] != 0.0]
@@ -53,7 +53,6 @@ class PerspectiveModel(SparseModel):
         return linear(task.scaled.w, self.t) + linear(-2.0 * task.scaled.g, self.u)
 
     def point(self, task: Task, u: FloatArray, z: FloatArray) -> dict[int, float]:
-        """Return the values of z, u, t."""
         values = {id(v): float(x) for v, x in zip(self.z, z, strict=True)}
         values |= {id(v): float(x) for v, x in zip(self.u, u, strict=True)}
         return values | {id(v): float(x) ** 2 for v, x in zip(self.t, u, strict=True)}
@@ -67,7 +66,7 @@ class FactorModel(PerspectiveModel):
 
     @classmethod
     def shape_of(cls, task: Task) -> tuple[int, ...]:
-        """Columns and rank: the rank decides how many squares there are."""
+        """Return the number of columns and the rank, which is the number of squares."""
         return (task.q, task.scaled.factor.shape[0])
 
     def _variables(self, task: Task) -> None:
@@ -90,7 +89,6 @@ class FactorModel(PerspectiveModel):
         self.pyomo.rows["square", i] = self.r[i] ** 2 - self.s[i] <= 0
 
     def point(self, task: Task, u: FloatArray, z: FloatArray) -> dict[int, float]:
-        """Return the values of z, u, t, r, s."""
         residual = task.scaled.factor @ u
         values = super().point(task, u, z)
         values |= {id(v): float(x) for v, x in zip(self.r, residual, strict=True)}
@@ -110,6 +108,5 @@ class BigMModel(SparseModel):
         self.pyomo.phi.set_value(quadratic_form(full, self.u) + linear(-2.0 * task.scaled.g, self.u))
 
     def point(self, task: Task, u: FloatArray, z: FloatArray) -> dict[int, float]:
-        """Return the values of z, u."""
         values = {id(v): float(x) for v, x in zip(self.z, z, strict=True)}
         return values | {id(v): float(x) for v, x in zip(self.u, u, strict=True)}

@@ -19,7 +19,7 @@ PROXIMAL_TOLERANCE = 1e-13  # relative size of the last proximal step of a left-
 
 
 def newton_step(erm: Erm, theta: FloatArray, *, proximal: bool = False) -> FloatArray:
-    """Newton step on every left-out problem (the paper's (3)), or proximal Newton step (17).
+    """Take a Newton step on every left-out problem (the paper's (3)), or a proximal Newton step (17).
 
     `theta - H_i^{-1} grad F(Z_-i; theta)`, `H_i` the left-out Hessian; proximal: the minimiser of
     `grad g(Z_-i)'z + 1/2 z' H_i z + h(theta + z)`, added to theta.
@@ -51,7 +51,7 @@ def newton_step(erm: Erm, theta: FloatArray, *, proximal: bool = False) -> Float
 
 
 def infinitesimal_jackknife(erm: Erm, theta: FloatArray, *, proximal: bool = False) -> FloatArray:
-    """Infinitesimal jackknife (4): the Newton step with the full Hessian in place of the left-out one.
+    """Take the step of the infinitesimal jackknife (4): a Newton step with the full Hessian for every left-out one.
 
     Its proximal version (19) takes the full Hessian inside and the left-out Hessian as the metric of the proximal map;
     this is as printed (theory, Errata).

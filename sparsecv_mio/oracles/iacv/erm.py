@@ -29,8 +29,10 @@ class Erm:
         Columns as the loss uses them; append a column of ones for an intercept.
     y : (n,) array
         Responses.
-    loss, penalty : SmoothLoss, Penalty
-        See :mod:`sparsecv_mio.oracles.iacv.losses` and :mod:`~sparsecv_mio.oracles.iacv.penalties`.
+    loss : SmoothLoss
+        See :mod:`sparsecv_mio.oracles.iacv.losses`.
+    penalty : Penalty
+        See :mod:`sparsecv_mio.oracles.iacv.penalties`.
     lam : float
         Weight of the penalty, >= 0.
     labels : (n,) int array, optional
@@ -102,7 +104,7 @@ class Erm:
         return float(self.loss.values(self.X[rows], self.y[rows], Theta[self.labels[rows]]).mean())
 
     def batch(self, rows: IntArray | None) -> tuple[FloatArray, FloatArray, IntArray | None]:
-        """`(X, y, labels)` of a batch; labels stay None when every row is there and fit i leaves out row i."""
+        """Return `(X, y, labels)` of a batch; labels are None for all rows when fit i leaves out row i."""
         if rows is None:
             return self.X, self.y, self.labels
         return self.X[rows], self.y[rows], rows if self.labels is None else self.labels[rows]
@@ -135,7 +137,7 @@ class Erm:
 
 
 def own_rows(D: FloatArray, labels: IntArray | None) -> FloatArray:
-    """(m, p) row of D (k, p) that leaves out each of the m rows; rows never left out get zeros."""
+    """Return for each of m rows the row of D (k, p) of the fit that leaves it out; zeros for rows never left out."""
     if labels is None:
         return D
     own = D[labels]
@@ -144,7 +146,7 @@ def own_rows(D: FloatArray, labels: IntArray | None) -> FloatArray:
 
 
 def fold_indicator(labels: IntArray, k: int) -> csr_array:
-    """(k, m) sparse matrix with a one where row i is left out by fit j; `indicator @ M` sums rows by fold."""
+    """Return the (k, m) sparse matrix with a one where fit j leaves out row i; `indicator @ M` sums rows by fold."""
     from scipy.sparse import csr_array
 
     held = np.flatnonzero(labels >= 0)

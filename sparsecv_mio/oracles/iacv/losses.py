@@ -1,4 +1,4 @@
-"""Twice-differentiable losses: what iterative approximate cross-validation asks of one, and the three given."""
+"""Twice-differentiable losses: the interface that iterative approximate cross-validation needs, and three losses."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from sparsecv_mio.errors import BadInput
 class Expansion(ABC):
     """Second-order Taylor data of `sum_i l(Z_i; .)` at one base point shared by every left-out iterate.
 
-    The whole saving of the method lies here: gradients and Hessians are taken at one point instead of n
-    (the paper's (10)).
+    This is where the method saves its time: gradients and Hessians are taken at one point instead of n (the paper's
+    (10)).
     """
 
     @abstractmethod
@@ -50,46 +50,139 @@ class SmoothLoss(ABC):
 
     @abstractmethod
     def values(self, X: FloatArray, y: FloatArray, theta: FloatArray) -> FloatArray:
-        """(n,) losses; `theta` is (p,), or (n, p) with one parameter per row."""
+        """Return the losses of the rows.
+
+        Parameters
+        ----------
+        X, y : (n, p), (n,) arrays
+            Rows.
+        theta : (p,) or (n, p) array
+            One parameter, or one for each row.
+
+        Returns
+        -------
+        (n,) array
+        """
 
     @abstractmethod
     def gradients(self, X: FloatArray, y: FloatArray, theta: FloatArray) -> FloatArray:
-        """(n, p) gradients at one theta (p,)."""
+        """Return the gradients of the rows' losses.
+
+        Parameters
+        ----------
+        X, y : (n, p), (n,) arrays
+            Rows.
+        theta : (p,) array
+            Parameter.
+
+        Returns
+        -------
+        (n, p) array
+        """
 
     @abstractmethod
     def hessian(self, X: FloatArray, y: FloatArray, theta: FloatArray) -> FloatArray:
-        """(p, p) sum of the rows' Hessians at one theta (p,)."""
+        """Return the sum of the Hessians of the rows' losses.
+
+        Parameters
+        ----------
+        X, y : (n, p), (n,) arrays
+            Rows.
+        theta : (p,) array
+            Parameter.
+
+        Returns
+        -------
+        (p, p) array
+        """
 
     @abstractmethod
     def hessian_times(self, X: FloatArray, y: FloatArray, theta: FloatArray, D: FloatArray) -> FloatArray:
-        """(n, p) each row's Hessian at one theta (p,) times that row of D (n, p)."""
+        """Multiply each row's Hessian by a vector of its own.
+
+        Parameters
+        ----------
+        X, y : (n, p), (n,) arrays
+            Rows.
+        theta : (p,) array
+            Parameter.
+        D : (n, p) array
+            One vector for each row.
+
+        Returns
+        -------
+        (n, p) array
+        """
 
     def check(self, y: FloatArray) -> None:  # noqa: B027 - most losses take every response
         """Raise :class:`BadInput` when a response is outside the loss's domain."""
 
     def bound(self, X: FloatArray, y: FloatArray, rows: int | None = None) -> float | None:
-        """Bound on the largest eigenvalue of the Hessian summed over any `rows` rows, or None when there is none."""
+        """Bound the largest eigenvalue of the Hessian summed over a batch of rows, at any parameter.
+
+        Parameters
+        ----------
+        X, y : (n, p), (n,) arrays
+            Rows.
+        rows : int, optional
+            Size of the batch; all rows by default.
+
+        Returns
+        -------
+        float or None
+            None when there is no bound.
+        """
         return None
 
     def row_hessians(self, X: FloatArray, y: FloatArray, theta: FloatArray) -> FloatArray:
-        """(n, p, p) Hessian of every row at one theta (p,)."""
+        """Return the Hessian of every row's loss.
+
+        Parameters
+        ----------
+        X, y : (n, p), (n,) arrays
+            Rows.
+        theta : (p,) array
+            Parameter.
+
+        Returns
+        -------
+        (n, p, p) array
+        """
         return np.stack([self.hessian(X[i : i + 1], y[i : i + 1], theta) for i in range(X.shape[0])])
 
     def expand(self, X: FloatArray, y: FloatArray, theta: FloatArray) -> Expansion:
-        """Taylor data at one theta (p,)."""
+        """Return the Taylor expansion of the summed losses.
+
+        Parameters
+        ----------
+        X, y : (n, p), (n,) arrays
+            Rows.
+        theta : (p,) array
+            Where to expand.
+
+        Returns
+        -------
+        Expansion
+        """
         return _GeneralExpansion(self, X, y, theta)
 
     def gradient_sums(
         self, X: FloatArray, y: FloatArray, Theta: FloatArray, skip: tuple[IntArray, IntArray]
     ) -> FloatArray:
-        """(b, p) gradients summed over the rows, each at its own parameter.
+        """Return gradients summed over the rows, for several fits that leave some rows out.
 
         Parameters
         ----------
+        X, y : (n, p), (n,) arrays
+            Rows.
         Theta : (b, p) array
-            One parameter per left-out fit.
+            One parameter for each fit.
         skip : pair of (s,) int arrays
             Fit `skip[0][j]` leaves out row `skip[1][j]`.
+
+        Returns
+        -------
+        (b, p) array
         """
         out = np.empty_like(Theta)
         for i, theta in enumerate(Theta):

@@ -1,4 +1,4 @@
-"""Iterative approximate cross-validation behind the oracles' one question: predictions for rows not learned."""
+"""Iterative approximate cross-validation as an oracle: predictions for rows that were left out."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class IacvOracle:
 
     def __post_init__(self) -> None:
         if self.erm.labels is not None:
-            raise BadInput("the oracle leaves out what it is asked to: give a problem without labels")
+            raise BadInput("an oracle leaves out the rows named in each call: give a problem without labels")
         self.solver.check(self.erm)
 
     @property

@@ -107,7 +107,8 @@ class KSupport(Penalty):
 
     With the squared loss and lam it is the perspective relaxation (P) of theory section 1. With s the prox weight, its
     prox is `b_j = v_j z_j / (z_j + 2 s w_j)`, `z_j = clip(sqrt(w_j) |v_j| t - 2 s w_j, 0, 1)`, t such that the z add up
-    to k: the root of a piecewise linear equation, found exactly from its 2p sorted break points. O(p log p) a row.
+    to k: the root of a piecewise linear equation, found exactly from its 2p sorted break points. O(p log p) per row.
+    `kernels.perspective.proximal_step` is the same map for one row and weights 1; a test holds the two equal.
 
     Examples
     --------
@@ -142,7 +143,7 @@ def _fill(a: FloatArray, b: FloatArray, k: int) -> FloatArray:
     """(m, p) `z = clip(a t - b, 0, 1)` with `sum_j z_j = min(k, number of a_j > 0)`, one t per row of a; a, b >= 0.
 
     The sum is piecewise linear in t: bisection over the sorted break points finds the piece, whose line is then summed
-    afresh (running sums would carry rounding errors from large entries to small ones).
+    anew (running sums would carry rounding errors from large entries to small ones).
     """
     z = (a > 0.0).astype(np.float64)
     rows = np.flatnonzero(z.sum(axis=1) > k)

@@ -1,4 +1,4 @@
-"""From a data set and words to a problem and a method."""
+"""The problem and the method for a data set and the words of the command line."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ DEFAULT_BATCH = 100  # the smaller of the paper's two
 def make_erm(
     dataset: Dataset, loss: str, penalty: str, lam: float, *, scale: str = "none", intercept: str = "none"
 ) -> Erm:
-    """Leave-one-out problem on a data set's columns as they are, unless asked otherwise.
+    """Return the leave-one-out problem on a data set's columns, as they are unless asked otherwise.
 
     Parameters
     ----------
@@ -37,8 +37,8 @@ def make_erm(
         Column scale.
     intercept : {"none", "global", "fold"}
         `global` centres the columns once on all rows, and the target too for the squared loss; `fold` appends a column
-        of ones with no penalty to the centred columns: beside it centring changes no minimiser, but the steps it allows
-        are longer.
+        of ones with no penalty to the centred columns: centring does not change the minimiser then, but allows longer
+        steps.
 
     Returns
     -------
@@ -83,7 +83,7 @@ def make_solver(
     seed: int = 0,
     scale_penalty: bool = False,
 ) -> Solver:
-    """Return a method with its default step, one over the Lipschitz constant of what it descends.
+    """Return a method with its default step, one over the Lipschitz constant of the gradient.
 
     Parameters
     ----------

@@ -60,7 +60,7 @@ class EpochDoubling:
 
 @dataclass(frozen=True)
 class Solver:
-    """A first-order method: its steps, its batches and whether the penalty is met by a proximal step.
+    """A first-order method: step lengths, batches, and whether the penalty is handled by a proximal step.
 
     Use :func:`gd`, :func:`sgd` or :func:`proxgd`.
 
@@ -71,12 +71,12 @@ class Solver:
     proximal : bool
         Proximal step on `lam * pi` instead of its gradient.
     batch : int, optional
-        Rows drawn per step without replacement, afresh at each step; all rows without it.
+        Rows drawn for each step, without replacement; all rows unless given.
     seed : int
         Seed of the batches; the batch of step t depends on (seed, t) only.
     scale_penalty : bool
-        Weigh the penalty of a batch of K rows by K / n. The paper's (7) takes it whole, so that its batches follow
-        `(K/n) sum l + lam pi` on average; scaled, they follow the objective itself.
+        Weigh the penalty of a batch of K rows by K / n. The paper's (7) takes the whole penalty, so that its steps
+        minimise `(K/n) sum l + lam pi` on average; with the weight they minimise the objective itself.
     """
 
     schedule: Schedule
@@ -91,14 +91,14 @@ class Solver:
         return "sgd" if self.batch is not None else "proxgd" if self.proximal else "gd"
 
     def rows(self, t: int, n: int) -> IntArray | None:
-        """Rows of the batch of step t, ascending, or None for all."""
+        """Return the rows of the batch of step t, ascending, or None for all."""
         if self.batch is None or self.batch >= n:
             return None
         rng = np.random.Generator(np.random.Philox(key=self.seed, counter=t))
         return np.sort(rng.choice(n, size=self.batch, replace=False, shuffle=False)).astype(np.int64)
 
     def weight(self, erm: Erm) -> float:
-        """Weight of the penalty in one step."""
+        """Return the weight of the penalty in one step."""
         if self.scale_penalty and self.batch is not None:
             return erm.lam * min(self.batch, erm.n) / erm.n
         return erm.lam
@@ -170,13 +170,13 @@ class State:
 
 
 def start(erm: Erm, theta: FloatArray | None = None) -> State:
-    """State 0: every fit begins at the same point, the origin unless given."""
+    """Return state 0: every fit begins at the same point, the origin unless given."""
     first = np.zeros(erm.p) if theta is None else np.array(theta, dtype=np.float64)
     return State(0, first, np.zeros((erm.k, erm.p)))
 
 
 def iacv_step(erm: Erm, solver: Solver, state: State) -> State:
-    """One step of the full fit (5) and of all approximated left-out fits (11).
+    """Take one step of the full fit (5) and of all approximated left-out fits (11).
 
     With g_i, H_i the gradient and Hessian of row i at theta, `D_i` the offset, G, H their sums over the batch,
 
@@ -219,11 +219,12 @@ def iacv_step(erm: Erm, solver: Solver, state: State) -> State:
 
 
 def full_step(erm: Erm, solver: Solver, t: int, theta: FloatArray) -> FloatArray:
-    """Step t + 1 of the full fit alone (5). O(m p).
+    """Take step t + 1 of the full fit alone (5). O(m p).
 
     Parameters
     ----------
     erm : Erm
+        Problem.
     solver : Solver
         Method; fixes the batch and the length of step t + 1.
     t : int
@@ -241,14 +242,16 @@ def full_step(erm: Erm, solver: Solver, t: int, theta: FloatArray) -> FloatArray
 
 
 def exact_step(erm: Erm, solver: Solver, t: int, Theta: FloatArray) -> FloatArray:
-    """Step t + 1 of every left-out fit, exactly (9): the truth the approximation is measured against.
+    """Take step t + 1 of every left-out fit, exactly (9): the approximation is compared with these.
 
     All k fits advance together: their predictors are matrix products, formed in blocks that stay in the cache.
 
     Parameters
     ----------
-    erm, solver : Erm, Solver
-        Problem and method, with the same batches as :func:`iacv_step`.
+    erm : Erm
+        Problem.
+    solver : Solver
+        Method, with the same batches as in :func:`iacv_step`.
     t : int
         Steps already taken.
     Theta : (k, p) array
@@ -284,7 +287,7 @@ def _descend(erm: Erm, solver: Solver, t: int, Theta: FloatArray, gradient: Floa
 
 
 def default_step(erm: Erm, *, proximal: bool = False, batch: int | None = None, iterations: int = 100) -> float:
-    """Step `1 / L`, L a bound on the curvature of g over any batch.
+    """Return the step length `1 / L`, L a bound on the curvature of g over any batch.
 
     Without such a bound (the Poisson loss) the step begins at the inverse of the curvature at the origin and is halved
     until `iterations` full steps lower the objective each time.

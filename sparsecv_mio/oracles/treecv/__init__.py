@@ -1,6 +1,7 @@
 """TreeCV (Joulani, Gyorgy, Szepesvari 2015): k-fold cross-validation of incremental learners in O(log k) passes.
 
-Estimates, never certificates, save for learners that do not mind the order of the rows (theory section 8).
+Estimates, never certificates; for learners on which the order of rows has no effect they equal those of standard
+cross-validation (theory section 8).
 """
 
 from sparsecv_mio.oracles.treecv.learners.linear import LeastSquaresSgd, PegasosLearner

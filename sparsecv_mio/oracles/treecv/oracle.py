@@ -50,8 +50,10 @@ def held_out_predictions(
     ----------
     learner : Predictor
         The untrained model; it is copied, not changed.
-    X, y : (n, p), (n,) array
+    X : (n, p) array
         Rows.
+    y : (n,) array
+        Their targets.
     folds : FoldPlan
         Folds.
     shuffle_seed : int, optional
@@ -86,8 +88,10 @@ class TreeCvOracle:
     ----------
     learner : Predictor
         Untrained model.
-    X, y : (n, p), (n,) array
+    X : (n, p) array
         Rows.
+    y : (n,) array
+        Their targets.
     folds : FoldPlan
         What can be left out.
     """
@@ -107,7 +111,7 @@ class TreeCvOracle:
         return held_out_predictions(self.learner, self.X, self.y, self.folds)
 
     def leave_out(self, rows: IntArray) -> Guess:
-        """Predictions of the rows (m,) of one fold; all folds are answered by the first call.
+        """Return predictions of the rows (m,) of one fold; the first call computes those of all folds.
 
         Raises
         ------

@@ -1,4 +1,4 @@
-"""What TreeCV asks of a learner, and the rows in the order it reads them."""
+"""What a learner must provide for TreeCV, and the rows in the order in which they are fed."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from sparsecv_mio.errors import BadInput
 class Learner(Protocol):
     """An incremental learner: a model that can be fed more rows, copied, and scored.
 
-    A fresh instance is the untrained model. `update` may treat its rows one by one, in the order given, or all at once.
+    A new instance is the untrained model. `update` may use its rows one by one, in the order given, or all at once.
     """
 
     def update(self, X: FloatArray, y: FloatArray) -> None:
@@ -34,10 +34,7 @@ class Learner(Protocol):
 
 @runtime_checkable
 class Revertible(Learner, Protocol):
-    """A learner that can undo its last update: the save/revert strategy of the paper's section 4.1.
-
-    Reverts come last in, first out.
-    """
+    """A learner that can undo its updates, the last one first: the save/revert strategy of the paper's section 4.1."""
 
     def update_saving(self, X: FloatArray, y: FloatArray) -> Any:
         """As `update`; return what `revert` needs."""
@@ -78,11 +75,12 @@ class Recursive(Learner, Protocol):
 
 @dataclass(frozen=True, eq=False)
 class FoldRows:
-    """Rows sorted by fold, so that every run of folds is one slice.
+    """Rows sorted by fold, so that consecutive folds are one slice.
 
     Attributes
     ----------
-    X, y : (n, p), (n,) array
+    X : (n, p) array
+    y : (n,) array
         Rows of fold 0, fold 1, ..., then those never held out.
     starts : (k + 1,) int array
         Fold j is `X[starts[j]:starts[j + 1]]`.
@@ -106,10 +104,23 @@ class FoldRows:
     def of(cls, X: FloatArray, y: FloatArray, folds: FoldPlan) -> FoldRows:
         """Sort rows by fold; nothing is copied where they are sorted already.
 
+        Parameters
+        ----------
+        X : (n, p) array
+            Rows.
+        y : (n,) array
+            Their targets.
+        folds : FoldPlan
+            Of the same rows.
+
+        Returns
+        -------
+        FoldRows
+
         Raises
         ------
         BadInput
-            The plan is of another number of rows.
+            The plan has another number of rows.
         """
         if X.shape[0] != folds.n or y.shape != (folds.n,):
             raise BadInput(f"the folds are of {folds.n} rows, the data has {X.shape[0]} and the target {y.shape[0]}")
@@ -129,9 +140,9 @@ class CvResult:
     sizes : (k,) int array
         Rows of every fold.
     updates : int
-        Rows fed to learners in all.
+        Rows fed to learners, each counted every time.
     seconds : float
-        Time.
+        Wall time, without loading compiled code.
     """
 
     scores: FloatArray

@@ -1,4 +1,4 @@
-"""From a data set and the name of a learner to rows and an untrained model."""
+"""The rows and the untrained model for a data set and the name of a learner."""
 
 from __future__ import annotations
 
@@ -24,13 +24,14 @@ SIGNS = np.array([-1.0, 1.0])
 
 @dataclass(frozen=True, eq=False)
 class Task:
-    """What is cross-validated.
+    """A learner with the rows to cross-validate it on.
 
     Attributes
     ----------
     learner : Learner
         Untrained model.
-    X, y : (n, p), (n,) array
+    X : (n, p) array
+    y : (n,) array
         Rows as the learner takes them.
     loss : str
         `misclassification` or `squared error`.

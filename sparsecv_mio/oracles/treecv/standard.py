@@ -1,4 +1,4 @@
-"""Standard cross-validation, one training per fold: what TreeCV is compared with."""
+"""Standard cross-validation of incremental learners, one training for each fold."""
 
 from __future__ import annotations
 
@@ -28,8 +28,10 @@ def standard_cv(
     ----------
     learner : Learner
         The untrained model; it is copied, not changed.
-    X, y : (n, p), (n,) array
+    X : (n, p) array
         Rows.
+    y : (n,) array
+        Their targets.
     folds : FoldPlan
         Folds.
     shuffle_seed : int, optional

@@ -57,8 +57,10 @@ def tree_cv(
     ----------
     learner : Learner
         The untrained model; it is copied, not changed.
-    X, y : (n, p), (n,) array
+    X : (n, p) array
         Rows; those never held out are learned first.
+    y : (n,) array
+        Their targets.
     folds : FoldPlan
         Up to k = n folds.
     shuffle_seed : int, optional
@@ -76,7 +78,7 @@ def tree_cv(
     -------
     CvResult
         `updates <= n ceil(log2 k)` beyond the rows never held out, so at most `n (1 + log2 k)`; O(log k) models in
-        memory on one job. The estimate equals standard cross-validation where the learner does not mind the order.
+        memory on one job. The estimate equals standard cross-validation where the order of rows has no effect.
 
     Raises
     ------
@@ -234,7 +236,7 @@ class _Walk:
 def _run_subtree(
     model: Learner, rows: FoldRows, first: int, last: int, feeding: Feeding, progress: ProgressHook | None = None
 ) -> tuple[FloatArray, int]:
-    """Scores of folds first .. last-1 and the rows fed, from a model of all other rows; the model is used up."""
+    """Return the scores of folds first .. last-1 and the rows fed, from a model of all others, which is used up."""
     done = 0
 
     def tick(count: int) -> None:

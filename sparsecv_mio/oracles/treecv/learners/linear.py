@@ -14,7 +14,7 @@ from sparsecv_mio.oracles.treecv.protocol import FoldRows
 
 @dataclass(eq=False)
 class _LinearSgd:
-    """Shared machinery: the model is one array, fed by :mod:`sparsecv_mio.kernels.treecv_linear`."""
+    """What both learners share: the model is one array, fed by :mod:`sparsecv_mio.kernels.treecv_linear`."""
 
     p: int
     model: FloatArray
@@ -33,7 +33,7 @@ class _LinearSgd:
         learn_rows(self.kind, self.model, np.ascontiguousarray(X), y, self.rate)
 
     def update_saving(self, X: FloatArray, y: FloatArray) -> FloatArray:
-        """As `update`; the change is the former model: every row may move every coefficient."""
+        """Update and return the former model: every row may change every coefficient."""
         before = self.model.copy()
         self.update(X, y)
         return before

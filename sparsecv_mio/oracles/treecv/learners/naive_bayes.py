@@ -1,4 +1,4 @@
-"""Naive Bayes classifiers by accumulation: order-free."""
+"""Naive Bayes classifiers by accumulation; the order of rows has no effect."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ class GaussianNaiveBayes:
         self.stats = counts, means, squares
 
     def update_saving(self, X: FloatArray, y: FloatArray) -> Stats:
-        """As `update`; the change is the former moments."""
+        """Update and return the former moments."""
         before = self.stats
         self.update(X, y)
         return before
@@ -135,7 +135,7 @@ class BernoulliNaiveBayes:
         self.update_saving(X, y)
 
     def update_saving(self, X: FloatArray, y: FloatArray) -> IntArray:
-        """As `update`; the change is what was added."""
+        """Update and return the counts that were added."""
         added = np.empty_like(self.counts)
         for c, value in enumerate(self.classes):
             rows = X[y == value]

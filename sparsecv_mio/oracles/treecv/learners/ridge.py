@@ -1,4 +1,4 @@
-"""Ridge regression by accumulation of moments: order-free, exact, additions only."""
+"""Ridge regression by accumulation of moments: exact, by additions only; the order of rows has no effect."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class RidgeLearner:
         self.moments = new if self.moments is None else self.moments + new
 
     def update_saving(self, X: FloatArray, y: FloatArray) -> Moments | None:
-        """As `update`; the change is the former moments."""
+        """Update and return the former moments."""
         before = self.moments
         self.update(X, y)
         return before

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from sparsecv_mio.kernels.perspective import proximal_step
 from sparsecv_mio.oracles.iacv import L1, KSupport, Ridge
 from sparsecv_mio.oracles.iacv.proximal import accelerated
 
@@ -90,3 +91,14 @@ def test_accelerated_solves_rows_of_unlike_conditioning():
     z, taken = accelerated(lambda v: scale[:, None] * (v - target), lambda v: v, np.zeros((3, 4)), 1.0, 20_000, 1e-14)
     assert np.abs(z - target).max() < 1e-9
     assert taken < 20_000
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_k_support_is_the_map_of_the_compiled_relaxation(seed):
+    """One row, weights 1: `||b - v||^2 / (2 step) + Omega_k(b) / 2` has the prox weight step / 2."""
+    rng = np.random.default_rng(seed)
+    v, step = rng.standard_normal(9) * 10.0 ** rng.uniform(-3, 3), 10.0 ** rng.uniform(-2, 1)
+    k = int(rng.integers(1, 9))
+    everything, nothing, b = np.arange(9), np.empty(0, dtype=np.int64), np.zeros(9)
+    proximal_step(v, np.zeros(9), step, nothing, 0, everything, 9, k, np.empty(9), b)
+    assert b == pytest.approx(KSupport(k).prox(v, step / 2.0), rel=1e-9, abs=1e-12 * np.abs(v).max())
