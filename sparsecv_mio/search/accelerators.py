@@ -75,7 +75,7 @@ class Ledger:
                 self.seconds[oracle] += time.perf_counter() - begun
 
     def work(self, oracle: Oracle) -> OracleWork:
-        """What an oracle did so far."""
+        """Return what an oracle did so far."""
         counts = self.counts[oracle]
         nodes = round(counts["mios"] * self.nodes / self.trees) if self.trees else 0
         return OracleWork(str(oracle), nodes=nodes, seconds=self.seconds[oracle], **counts)
@@ -136,7 +136,7 @@ class Accelerators:
     # -- glru -------------------------------------------------------------------------------------------------------
 
     def points(self, g: int) -> Points | None:
-        """The relaxations on all rows at a gamma; solved when first asked for."""
+        """Return the relaxations on all rows at a gamma; solved when first asked for."""
         if Oracle.GLRU not in self.on or self.context.data.q > GLRU_COLUMNS:
             return None
         with self._lock:
@@ -159,6 +159,20 @@ class Accelerators:
 
         By default only a vendor's solver is spared: our own trees are done before the test is. Columns that are in no
         optimum of a single tau are removed, but for a vendor's solver, whose cells fix their own.
+
+        Parameters
+        ----------
+        problem : SparseProblem
+            Training rows of the fold at the gamma.
+        g : int
+            Row of gamma.
+        taus : sequence of int
+        starts : sequence of int arrays
+            Supports to try first.
+        solver : callable
+            `(problem, taus, starts) -> PathResult`.
+        by_vendor : bool
+            Whether `solver` is a vendor's.
         """
         points = self.points(g) if by_vendor or self.eager else None
         if points is None:
@@ -184,7 +198,14 @@ class Accelerators:
         return Oracle.GLRU in self.on and self.eager
 
     def told_bounds(self, asked: int, relaxations: int, seconds: float) -> None:
-        """What the bounds layer did with the points."""
+        """Take note of what the bounds layer did with the points.
+
+        Parameters
+        ----------
+        asked, relaxations : int
+            Cells tested, and relaxations of folds that this spared.
+        seconds : float
+        """
         self.ledger.add(Oracle.GLRU, asked=asked, relaxations=relaxations)
         with self.ledger.lock:
             self.ledger.seconds[Oracle.GLRU] += seconds
@@ -217,12 +238,18 @@ class Accelerators:
             return self._proposals
 
     def named(self, g: int, tau: int, fold: int) -> list[IntArray]:
-        """The support that iacv names for a cell, if any."""
+        """Return the support that iacv names for a cell, if any.
+
+        Parameters
+        ----------
+        g, tau, fold : int
+            Row of gamma, size, fold.
+        """
         proposals = self.proposals
         return [] if proposals is None else proposals.support(g, tau, fold)
 
     def named_in_any_fold(self, g: int, tau: int) -> list[IntArray]:
-        """The supports that iacv names most often for a pair."""
+        """Return the supports that iacv names most often for a pair."""
         proposals = self.proposals
         return [] if proposals is None else proposals.often(g, tau)
 

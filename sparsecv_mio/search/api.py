@@ -88,7 +88,7 @@ def cross_validate(
 
 
 def _search(course: Course) -> Record:
-    """Standard coordinates first: from there on there is an answer, even while the engine is being loaded."""
+    """Bring the data to standard coordinates, from where on there is an answer, and search."""
     data = course.begin()
     from sparsecv_mio.search.loop import conduct
 

@@ -87,7 +87,21 @@ def _fit_quickly(data: StandardData, gamma: float, support: IntArray) -> _AllRow
 def all_rows_fit(
     data: StandardData, gamma: float, problem: SparseProblem | None, cell: PathCell, gap: float, quick: bool = False
 ) -> tuple[Refit, tuple[str, ...], dict[str, float], float]:
-    """Refit the best of a cell's supports on all rows, in units of the file; `quick` where there is no time."""
+    """Refit the best of a cell's supports on all rows, in units of the file; `quick` where there is no time.
+
+    Parameters
+    ----------
+    data : StandardData
+    gamma : float
+    problem : SparseProblem or None
+        All rows at gamma, where their moments are at hand.
+    cell : PathCell
+        Supports of one size, with their bounds.
+    gap : float
+        At which the fit counts as proved.
+    quick : bool
+        One fit in double precision.
+    """
     unit = data.y_unit**2
     known = list(cell.candidates)[:MOST_REFITS] if cell.complete else [cell.support]
     tried = [np.asarray(support, dtype=np.int64) for support in known or [cell.support]]
@@ -139,7 +153,7 @@ class _Answer:
         check_cells(self.cells)
 
     def one_se(self) -> tuple[OneSe, tuple[int, int]]:
-        """The pair of the one-standard-error rule."""
+        """Return the pair of the one-standard-error rule."""
         grid, sizes = self.grid, self.folds.sizes
         rule = one_standard_error.apply(self.bounds, self.pair, grid.gammas, grid.taus, sizes, self.unit)
         a, b = rule.pair

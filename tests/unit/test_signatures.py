@@ -17,26 +17,8 @@ MANY_PARAMETERS = ("cli", "kernels")
 # Modules that are still to follow.
 TO_SHORTEN: tuple[str, ...] = (
     "bounds.cv_error",
-    "search.methods",
-    "search.one_se",
-    "search.result",
-    "search.state",
 )
-TO_EXPLAIN: tuple[str, ...] = (
-    "bounds",
-    "kernels",
-    "search.accelerators",
-    "search.heuristics.estimates",
-    "search.heuristics.last_pair",
-    "search.loop",
-    "search.methods",
-    "search.observers",
-    "search.one_se",
-    "search.rescue",
-    "search.result",
-    "search.state",
-    "search.supervise",
-)
+TO_EXPLAIN: tuple[str, ...] = ("bounds", "kernels")
 
 
 @dataclass(frozen=True)

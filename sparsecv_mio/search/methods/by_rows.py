@@ -170,7 +170,7 @@ class ByRows:
     # -- one fold at one gamma ---------------------------------------------------------------------------------------
 
     def _rows_of(self, fold: int | None, g: int) -> WideFold:
-        """The rows of a fold (of all, for None) at a gamma. O(n q), and O(n^2 q) the first time."""
+        """Return the rows of a fold (of all, for None) at a gamma. O(n q), and O(n^2 q) the first time."""
         data, folds = self.context.data, self.context.folds
         gamma, key = float(self.context.grid.gammas[g]), -1 if fold is None else fold
         rows = np.arange(data.n) if fold is None else folds.train_rows(fold)

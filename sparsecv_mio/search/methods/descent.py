@@ -162,7 +162,7 @@ class Descent:
             journal.proposed = [gamma]
 
     def _value(self, now: PairBounds) -> float:
-        """What a move has to lower: the certified upper bound, or the estimate."""
+        """Return what a move has to lower: the certified upper bound, or the estimate."""
         return float(now.nominal[now.best]) if self.rows.saddle else now.ceiling
 
     def _proposals(self, row: CellMethod) -> list[GammaPoint]:

@@ -24,7 +24,7 @@ FLAT = 1e-12  # relative width in log gamma at which a root is found
 
 
 def log_uniform(least: float, most: float) -> list[float]:
-    """The ends of an interval and the seven points that divide it evenly in log gamma."""
+    """Return the ends of an interval and the seven points that divide it evenly in log gamma."""
     return [least, *np.geomspace(least, most, STARTS + 2)[1:-1].tolist(), most]
 
 

@@ -35,7 +35,15 @@ class RowMaker:
         self.ledger = Ledger()
 
     def make(self, gammas: Sequence[float], taus: Sequence[int], signals: Signals | None = None) -> CellMethod:
-        """Return a run over some pairs, not begun."""
+        """Return a run over some pairs, not begun.
+
+        Parameters
+        ----------
+        gammas, taus : sequences
+            The grid of the run.
+        signals : Signals, optional
+            Where it says that it has come further; nobody listens by default.
+        """
         data, folds = self.context.data, self.context.folds
         wide = by_rows(data, folds.k)
         threads = threads_for(data, self.context.threads) if wide or self.saddle else self.context.threads

@@ -87,7 +87,20 @@ def guess(
     start: FloatArray | None,
     expired: Callable[[], bool] | None = None,
 ) -> Guess:
-    """Solve the saddle-point problem of one tau."""
+    """Solve the saddle-point problem of one tau.
+
+    Parameters
+    ----------
+    rows : Rows
+        Training rows.
+    lam : float
+        gamma / 2.
+    tau, iterations : int
+    start : (n,) array or None
+        Dual point to start from.
+    expired : callable, optional
+        True ends it with the point it has.
+    """
     q = rows.X.shape[1]
     if tau == 0:
         none = np.zeros(0, dtype=np.int64)
@@ -103,7 +116,17 @@ def guess(
 
 
 def supports_of(rows: Rows, lam: float, guesses: dict[int, Guess]) -> dict[int, IntArray]:
-    """The best support found for every tau among the favourites of all of them. O(C^2 n + taus C tau^2 rounds)."""
+    """Return the best support found for every tau among the favourites of all. O(C^2 n + taus C tau^2 rounds).
+
+    Parameters
+    ----------
+    rows : Rows
+        Training rows.
+    lam : float
+        gamma / 2.
+    guesses : dict of int to Guess
+        By tau.
+    """
     q = rows.X.shape[1]
     must = [one.rounded for tau, one in guesses.items() if tau < q]
     liked = np.concatenate([np.zeros(0, dtype=np.int64), *(one.favourites for one in guesses.values() if len(one.r))])

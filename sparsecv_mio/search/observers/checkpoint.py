@@ -130,7 +130,7 @@ class Checkpoint:
 
 
 def read_checkpoint(path: str | os.PathLike[str]) -> tuple[Mapping[str, Any], State]:
-    """The key and the arrays of a checkpoint.
+    """Return the key and the arrays of a checkpoint.
 
     Raises
     ------

@@ -117,7 +117,7 @@ class Reports:
         self.progress(state)
 
     def compiling(self) -> None:
-        """A kernel is not in the cache."""
+        """Say that a kernel is not in the cache and is being compiled."""
         self.progress(replace(self.last, seconds=self.deadline.seconds, stage=COMPILING))
 
 
@@ -125,7 +125,7 @@ class Reports:
 def reports(
     progress: Callable[[Progress], None] | None, deadline: Deadline
 ) -> Iterator[Callable[[Progress], None] | None]:
-    """Reports to `progress`, word of compilation among them while in here."""
+    """Hand reports on to `progress`, word of compilation among them while in here."""
     if progress is None:
         yield None
         return

@@ -141,7 +141,7 @@ class Trace:
 
 
 def read_trace(path: str | os.PathLike[str]) -> tuple[dict[str, Any], list[dict[str, Any]]]:
-    """The first line and the moments of a trace; a last line that was cut off is left out.
+    """Return the first line and the moments of a trace; a last line that was cut off is left out.
 
     Raises
     ------

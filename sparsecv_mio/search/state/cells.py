@@ -85,7 +85,13 @@ class CellTable:
 
     @classmethod
     def empty(cls, gammas: int, taus: int, folds: int) -> CellTable:
-        """Return a table in which nothing is known."""
+        """Return a table in which nothing is known.
+
+        Parameters
+        ----------
+        gammas, taus, folds : int
+            How many there are.
+        """
         shape = (gammas, taus, folds)
         return cls(
             lower=np.zeros(shape),
@@ -101,7 +107,7 @@ class CellTable:
         )
 
     def copy(self) -> CellTable:
-        """What is known now, from any thread; the pool, to which supports are only added, is shared."""
+        """Return what is known now, for any thread; the pool, to which supports are only added, is shared."""
         with self.lock:
             arrays = {name: getattr(self, name).copy() for name in STORED}
             return CellTable(**arrays, ties=dict(self.ties), pool=self.pool)
@@ -171,6 +177,16 @@ class CellTable:
         """As `settle`, without ties, for the cells of a part of the table that are `sure` and not decided yet.
 
         Arrays have the shape of the part. Returns how many were decided.
+
+        Parameters
+        ----------
+        part : index
+            Of numpy.
+        sure : bool array
+        support : int array or int
+            Numbers in the pool.
+        nominal, lower, upper, value : arrays
+        branched : bool array or bool
         """
         with self.lock:
             sure = sure & ~self.decided[part]
@@ -200,6 +216,15 @@ class CellTable:
         """Show a support in the undecided cells of a part where its training objective is the least so far.
 
         A value or held-out sum that is no number is no offer.
+
+        Parameters
+        ----------
+        part : index
+            Of numpy.
+        support : int array or int
+            Numbers in the pool.
+        nominal, value : arrays or floats
+            Held-out sums of squares and training objectives.
         """
         with self.lock:
             better = ~self.decided[part] & np.isfinite(nominal)
@@ -211,13 +236,26 @@ class CellTable:
             self.value[part] = np.where(better, value, self.value[part])
 
     def rescore(self, where: Where, nominal: float, value: float) -> None:
-        """Replace the numbers of the support that an undecided cell shows by more accurate ones."""
+        """Replace the numbers of the support that an undecided cell shows by more accurate ones.
+
+        Parameters
+        ----------
+        where : gamma, tau, fold
+        nominal, value : float
+        """
         with self.lock:
             if not self.decided[where] and np.isfinite(nominal + value):
                 self.nominal[where], self.value[where] = nominal, value
 
     def narrow(self, part: Index, lower: Floats, upper: Floats) -> None:
         """Tighten intervals; bounds only ever tighten, and those of a decided cell go on holding its `nominal`.
+
+        Parameters
+        ----------
+        part : index
+            Of numpy.
+        lower, upper : arrays or floats
+            Around the held-out sums of all optima.
 
         Raises
         ------
@@ -233,7 +271,14 @@ class CellTable:
             self.upper[part] = np.where(decided, np.maximum(high, nominal), high)
 
     def finish(self, part: Index, branched: bool = False, final: bool = True) -> None:
-        """Note of cells that are not decided whether a tree was grown and whether more work can change them."""
+        """Note of cells that are not decided whether a tree was grown and whether more work can change them.
+
+        Parameters
+        ----------
+        part : index
+            Of numpy.
+        branched, final : bool
+        """
         with self.lock:
             self.branched[part] |= branched
             self.final[part] |= final
@@ -269,7 +314,7 @@ class CellTable:
         return tie, max(float(width.sum()) - tie, 0.0)
 
     def archive(self) -> State:
-        """What is known, as arrays."""
+        """Return what is known, as arrays."""
         with self.lock:
             where = sorted(self.ties)
             return {name: getattr(self, name).copy() for name in STORED} | {
@@ -280,7 +325,7 @@ class CellTable:
             }
 
     def fill(self, state: State) -> None:
-        """The inverse of `archive`, for an empty table of the same shape."""
+        """Fill an empty table of the same shape with what `archive` returned."""
         with self.lock:
             for name in STORED:
                 getattr(self, name)[...] = state[name]

@@ -118,7 +118,7 @@ class AllRows:
         return self.base.with_gamma(float(self.context.grid.gammas[g]))
 
     def form(self, g: int) -> NormalForm:
-        """Normal form of `problem(g)`; O(q^3) the first time."""
+        """Return the normal form of `problem(g)`; O(q^3) the first time."""
         with self._lock:
             if g not in self._forms:
                 self._forms[g] = normal_form(self.problem(g))
@@ -133,7 +133,7 @@ class AllRows:
 
 
 def _unproved(result: PathResult) -> PathResult:
-    """The supports of a result, of which nothing is proved at another gamma or in a fold."""
+    """Return the supports of a result, of which nothing is proved at another gamma or in a fold."""
     return PathResult({tau: unproved(tau, cell.support) for tau, cell in result.cells.items()}, 0, False)
 
 

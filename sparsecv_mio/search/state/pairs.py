@@ -71,9 +71,15 @@ class PairBounds:
         return bool(np.isfinite(self.ceiling)) and self.ceiling - self.floor <= gap * self.ceiling + tie + allowance
 
     def answer(self, gap: float, gammas: FloatArray, taus: NDArray[np.int64]) -> tuple[int, int]:
-        """The pair to report: `best` where it is proved, else the one with the least CV error found.
+        """Return the pair to report: `best` where it is proved, else the one with the least CV error found.
 
         Of pairs whose CV errors agree to `TIE_RTOL`, the smallest tau, then the largest gamma.
+
+        Parameters
+        ----------
+        gap : float
+        gammas, taus : arrays
+            The grid.
         """
         if self.proved(gap):
             return self.best
@@ -84,14 +90,28 @@ class PairBounds:
 
 
 def simplest(among: BoolArray, gammas: FloatArray, taus: NDArray[np.int64]) -> tuple[int, int]:
-    """Of some pairs (G, T) the one with the smallest tau, then the largest gamma."""
+    """Of some pairs (G, T) the one with the smallest tau, then the largest gamma.
+
+    Parameters
+    ----------
+    among : (G, T) bool array
+    gammas, taus : arrays
+        The grid.
+    """
     rows, cols = np.nonzero(among)
     pick = np.lexsort((-gammas[rows], taus[cols]))[0]
     return int(rows[pick]), int(cols[pick])
 
 
 def pair_bounds(cells: CellTable, gammas: FloatArray, taus: NDArray[np.int64]) -> PairBounds:
-    """Sum the cells over folds. O(G T K)."""
+    """Sum the cells over folds. O(G T K).
+
+    Parameters
+    ----------
+    cells : CellTable
+    gammas, taus : arrays
+        The grid.
+    """
     lower, upper, nominal = (array.sum(axis=2) for array in (cells.lower, cells.upper, cells.nominal))
     least = upper.min()
     if not np.isfinite(least):

@@ -17,6 +17,11 @@ def check_like(state: Arrays, like: Arrays, free: Sequence[str] = ()) -> None:
     """Raise `CorruptStore` unless the arrays of `like` are all there, of its types and shapes.
 
     Those in `free` may be of any length, with the dimensions of `like`.
+
+    Parameters
+    ----------
+    state, like : mappings of str to array
+    free : sequence of str
     """
     for name, model in like.items():
         if name not in state:
@@ -29,13 +34,20 @@ def check_like(state: Arrays, like: Arrays, free: Sequence[str] = ()) -> None:
 
 
 def within(state: Arrays, name: str, low: float, high: float) -> None:
-    """Raise `CorruptStore` unless every number of an array is in [low, high]; NaN never is."""
+    """Raise `CorruptStore` unless every number of an array is in [low, high]; NaN never is.
+
+    Parameters
+    ----------
+    state : mapping of str to array
+    name : str
+    low, high : float
+    """
     if not bool(((state[name] >= low) & (state[name] <= high)).all()):
         raise CorruptStore(f"its array {name} holds numbers outside of {low:g} .. {high:g}")
 
 
 def counts_of(text: NDArray[Any]) -> dict[str, int]:
-    """Counts by name, stored as JSON; raises `CorruptStore` for anything else."""
+    """Return counts by name, stored as JSON; raises `CorruptStore` for anything else."""
     found = parsed(text)
     if not isinstance(found, dict) or any(type(count) is not int for count in found.values()):
         raise CorruptStore("it holds no counts where counts belong")
@@ -56,5 +68,5 @@ def prefixed(name: str, state: Arrays) -> dict[str, NDArray[Any]]:
 
 
 def below(name: str, state: Arrays) -> dict[str, NDArray[Any]]:
-    """The inverse of `prefixed`; empty where nothing is below the name."""
+    """Return what is below a name, the inverse of `prefixed`; empty where nothing is."""
     return {key[len(name) + 1 :]: value for key, value in state.items() if key.startswith(f"{name}.")}

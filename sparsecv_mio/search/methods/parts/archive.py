@@ -47,6 +47,15 @@ def _own(run: Run, parts: Sequence[Stored]) -> State:
 def restore(run: Run, parts: Sequence[Stored], stored: State, prepare: Callable[[], None]) -> None:
     """Go to where `stored` was archived, after `prepare` has computed what a checkpoint does not hold.
 
+    Parameters
+    ----------
+    run : Run
+    parts : sequence of Stored
+        Of its method.
+    stored : dict of str to array
+    prepare : callable
+        Computes again what a checkpoint does not hold.
+
     Raises
     ------
     CorruptStore

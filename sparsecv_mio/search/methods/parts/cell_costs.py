@@ -50,7 +50,14 @@ class CellCosts:
         return float(self.expected(np.arange(len(self.spent))).mean())
 
     def growth(self, g: int, t: int, folds: NDArray[np.int64]) -> FloatArray:
-        """Return the factor by which earlier tries in vain raise the cost of cells."""
+        """Return the factor by which earlier tries in vain raise the cost of cells.
+
+        Parameters
+        ----------
+        g, t : int
+            Row of gamma and of tau.
+        folds : int array
+        """
         return np.asarray(float(EFFORT_GROWTH) ** self.tries[g, t, folds])
 
     def effort(self, where: Where) -> int:

@@ -110,7 +110,7 @@ class OpenCellEstimates:
             self._offer(gammas, taus, found[fold])
 
     def _in_closed_form(self, gammas: IntArray, grid: Grid, expired: Expired) -> IntArray:
-        """Some folds search, closed-form scores judge in all folds what they found; the gammas left without.
+        """Let some folds search and judge in closed form, in all folds, what they found; the gammas left without.
 
         Those that search are the ones whose rows pull the fit most, and some others.
         """
@@ -154,7 +154,7 @@ class OpenCellEstimates:
         return first_supports(asked.data, asked.folds, grid, asked.threads, expired, list(seeds.values()))
 
     def _many(self, grid: Grid, folds: list[int], expired: Expired) -> Iterator[FoldPaths]:
-        """Some folds search at every gamma; every other one judges what they found and searches at a few gammas."""
+        """Let some folds search at every gamma; the others judge what these found, and search at a few gammas."""
         asked = self.run.context
         lams, top = grid.gammas / 2.0, max(int(min(grid.taus.max(), asked.data.q)), 1)
         taus = np.minimum(grid.taus, asked.data.q)

@@ -34,7 +34,7 @@ class SharedTrees:
         return self._leave_out
 
     def root(self, g: int) -> RootNode | None:
-        """The fit on all rows that trees for all folds start from; None where they are no use."""
+        """Return the fit on all rows that trees for all folds start from; None where they are no use."""
         if g not in self._roots:
             self._roots[g] = root_node(self.leave_out, g, self.engine)
         return self._roots[g]
@@ -45,7 +45,17 @@ class SharedTrees:
         self.run.state.counts.add(nodes, decided)
 
     def decide_rows(self, g: int, rows: Sequence[int], tree: int) -> int:
-        """Decide what can be decided of some rows of tau, given the nodes of one `tree`; returns the nodes spent."""
+        """Decide what can be decided of some rows of tau, given the nodes of one `tree`; returns the nodes spent.
+
+        Parameters
+        ----------
+        g : int
+            Row of gamma.
+        rows : sequence of int
+            Rows of tau with open cells.
+        tree : int
+            Nodes that one tree on all rows costs.
+        """
         root = self.root(g)
         if root is None:
             return 0
