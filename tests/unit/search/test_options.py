@@ -18,7 +18,6 @@ from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.folds import make_folds
 from sparsecv_mio.errors import BadInput
 from sparsecv_mio.search.api import cross_validate
-from sparsecv_mio.search.hooks import Hooks, HookWords, Words, settled
 from sparsecv_mio.search.options import (
     COUNT_MIOS,
     DEFAULTS,
@@ -28,6 +27,7 @@ from sparsecv_mio.search.options import (
     SearchOptions,
     oracles_of,
     shown,
+    with_words,
 )
 from sparsecv_mio.search.registry import ORDERS, method_for
 from sparsecv_mio.words import Engine, Intercept, Method, Oracle, Scale, TauStep
@@ -244,19 +244,17 @@ def test_the_command_line_has_every_option() -> None:
 
 def test_keywords_are_the_fields() -> None:
     assert list(typing.get_type_hints(OptionWords)) == [field.name for field in fields(SearchOptions)]
-    assert list(typing.get_type_hints(HookWords)) == [field.name for field in fields(Hooks)]
-    assert Words.__required_keys__ == frozenset()
-    assert set(Words.__optional_keys__) == {field.name for kind in (SearchOptions, Hooks) for field in fields(kind)}
+    assert OptionWords.__required_keys__ == frozenset()
 
 
-def test_keywords_go_before_objects() -> None:
-    base, watch = SearchOptions.of(method="grid", gap=0.5), Hooks(began=3.0)
-    options, hooks = settled(base, watch, {"gap": 0.25, "trace": "here"}, "search")
-    assert (options.method, options.gap, base.gap) == (Method.GRID, 0.25, 0.5)
-    assert (hooks.began, hooks.trace, watch.trace) == (3.0, "here", None)
-    assert settled(None, None, {}, "search") == (SearchOptions(), Hooks())
+def test_keywords_are_checked_as_options_are() -> None:
+    base = SearchOptions.of(method="grid", gap=0.5)
+    made = with_words(base, {"gap": 0.25, "oracles": "none"}, "search")
+    assert (made.method, made.gap, made.oracles, base.gap) == (Method.GRID, 0.25, (), 0.5)
     with pytest.raises(TypeError, match=r"search\(\) got an unexpected keyword argument 'gapp'"):
-        settled(None, None, {"gapp": 0.1}, "search")  # type: ignore[typeddict-unknown-key]
+        with_words(base, {"gapp": 0.1}, "search")
+    with pytest.raises(BadInput, match="^engine shared: goes with method"):
+        with_words(base, {"engine": "shared"}, "search")
 
 
 def test_every_method_has_its_class() -> None:
