@@ -13,6 +13,9 @@ TIE_RTOL = 1e-9
 KEEP_RTOL = 1e-8
 """A node is pruned only above the best objective times `1 + KEEP_RTOL`: updated inverses drift (theory 9)."""
 
+MOST_THREADS = 4096
+"""Threads that may be asked for: more is never meant."""
+
 
 @dataclass(frozen=True)
 class Interval:

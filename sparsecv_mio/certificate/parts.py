@@ -88,6 +88,24 @@ class Request:
 
 
 @dataclass(frozen=True)
+class SearchRequest(Request):
+    """What was asked of a search besides, word for word; None in records from before these fields, too.
+
+    `method_used` is the method that `auto` stands for, `oracles` None where the choice was left to the search.
+    """
+
+    method: str | None = None
+    method_used: str | None = None
+    backend: str | None = None
+    formulation: str | None = None
+    engine: str | None = None
+    mio_budget: Count | None = None
+    refine: bool | None = None
+    tau_step: str | None = None
+    oracles: tuple[str, ...] | None = None
+
+
+@dataclass(frozen=True)
 class Head:
     """The field that says which record a text is."""
 

@@ -11,7 +11,7 @@ from typing import ClassVar
 
 from sparsecv_mio.certificate.chosen_folds import ChosenFolds
 from sparsecv_mio.certificate.codec import Bound, Coefficients, Count, Gamma, Number
-from sparsecv_mio.certificate.parts import DataInfo, Request, Stored, Work
+from sparsecv_mio.certificate.parts import DataInfo, SearchRequest, Stored, Work
 
 SCHEMA = "sparsecv/1"
 
@@ -153,7 +153,7 @@ class Record(Stored):
     work: Work
     data: DataInfo
     folds: FoldInfo
-    request: Request
+    request: SearchRequest
     warnings: tuple[str, ...]
     versions: Mapping[str, str]
     refined: Refined | None = None

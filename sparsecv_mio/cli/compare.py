@@ -67,7 +67,7 @@ def compare(
         from sparsecv_mio.comparison.compare import compare as run
         from sparsecv_mio.data.folds import fold_columns
         from sparsecv_mio.formulation.outcome import Limits
-        from sparsecv_mio.search.options import check_limits
+        from sparsecv_mio.search.checks import check_limits
 
         seconds = math.inf if time_limit is None else time_limit
         limits = Limits(gap=gap, seconds=seconds, threads=threads, cancel=stop)

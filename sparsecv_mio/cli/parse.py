@@ -7,13 +7,13 @@ import math
 from collections.abc import Callable, Iterable, Sequence
 
 from sparsecv_mio.errors import BadInput
+from sparsecv_mio.units import MOST_THREADS
 from sparsecv_mio.words import one_of
 
 DEFAULT_GAMMAS = "1e-3:10:15"
 MAX_TAU = 30
 MAX_COUNT = 10_000
 MOST_DIGITS = 18  # of a whole number: more is never meant
-MOST_THREADS = 4096
 
 
 def number(text: str, option: str) -> float:

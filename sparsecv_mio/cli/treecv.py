@@ -67,7 +67,7 @@ def treecv(
     intercept is added, unless --scale and --intercept ask for it; classifiers map the target's two values to -1 and
     +1. The estimate is the mean of the folds' mean losses: squared error, or the share of wrong classes.
     """
-    parse.count(jobs, "--jobs", most=parse.MOST_THREADS)
+    parse.count(jobs, "--jobs", most=MOST_THREADS)
     parse.positive(lam, "--lam", zero=True)
     parse.positive(step, "--step")
     session.check_outputs({"--json": json}, [data])

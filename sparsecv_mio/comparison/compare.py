@@ -20,7 +20,8 @@ from sparsecv_mio.formulation.backends.base import Backend
 from sparsecv_mio.formulation.outcome import Limits, Outcome, Start
 from sparsecv_mio.problem.accumulate import Moments, row_moments, training_moments
 from sparsecv_mio.problem.problem import SparseProblem
-from sparsecv_mio.search.options import Grid, check_formulation, check_limits, check_whole
+from sparsecv_mio.search.checks import check_formulation, check_limits, check_whole
+from sparsecv_mio.search.options import Grid
 
 TIED = 1e-9  # supports whose objectives agree to this are tied, not in disagreement
 

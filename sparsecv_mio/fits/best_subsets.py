@@ -15,7 +15,8 @@ from sparsecv_mio.errors import OutOfTime
 from sparsecv_mio.fits.known import KnownSubsets
 from sparsecv_mio.fits.options import PathOptions, PathWords
 from sparsecv_mio.problem.accumulate import row_moments
-from sparsecv_mio.search.options import Grid, with_words
+from sparsecv_mio.search.checks import with_words
+from sparsecv_mio.search.options import Grid
 from sparsecv_mio.search.state.deadline import Deadline
 from sparsecv_mio.search.supervise import attended
 

@@ -9,8 +9,9 @@ from dataclasses import dataclass, fields
 from typing import TypedDict
 
 from sparsecv_mio.errors import SparseCVError
+from sparsecv_mio.search.checks import with_words
 from sparsecv_mio.search.observers.progress import Progress
-from sparsecv_mio.search.options import OptionWords, SearchOptions, with_words
+from sparsecv_mio.search.options import OptionWords, SearchOptions
 
 File = str | os.PathLike[str]
 

@@ -1,16 +1,14 @@
 """What is asked of a search: the grid and the options, checked once for the command line and Python alike.
 
-Everything that does not need the data is checked where a `SearchOptions` is made; `check_data` holds the rest. Messages
-call an option by its name on the command line without the dashes: `mio-budget` is the field `mio_budget`.
+Everything that does not need the data is checked where a `SearchOptions` is made; `check_data` holds the rest.
 """
 
 from __future__ import annotations
 
-import math
 import os
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, fields, replace
-from typing import TYPE_CHECKING, Any, TypedDict, TypeVar, Unpack
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, fields
+from typing import Any, TypedDict, Unpack
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,20 +16,14 @@ from numpy.typing import NDArray
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.folds import FoldPlan
 from sparsecv_mio.errors import BadInput
-from sparsecv_mio.formulation.backends import BACKENDS, get_backend
-from sparsecv_mio.formulation.outcome import Limits
+from sparsecv_mio.formulation.backends import BACKENDS
 from sparsecv_mio.problem.problem import FloatArray
+from sparsecv_mio.search.checks import check_effort, check_formulation, check_whole, shown
 from sparsecv_mio.words import Engine, Intercept, Method, Oracle, Scale, TauStep, one_of, word_of
-
-if TYPE_CHECKING:
-    from _typeshed import DataclassInstance
-
-    Made = TypeVar("Made", bound=DataclassInstance)
 
 NATIVE = "native"
 VENDORS = tuple(name for name in BACKENDS if name != NATIVE)
 COUNT_MIOS = (Method.JOINT, Method.ALGORITHM1, Method.GRID)  # one MIO at a time, by any backend
-MOST_THREADS = 4096
 
 
 @dataclass(frozen=True, eq=False)
@@ -255,102 +247,6 @@ class SearchOptions:
 
 
 DEFAULTS = {field.name: field.default for field in fields(SearchOptions)}
-
-
-def shown(field: str) -> str:
-    """Return the name of an option as messages have it."""
-    return field.replace("_", "-")
-
-
-def with_words(made: Made, words: Mapping[str, object], function: str) -> Made:
-    """Return options with some fields that were given by keyword, checked anew.
-
-    Parameters
-    ----------
-    made : dataclass
-        Frozen options.
-    words : mapping of str to object
-    function : str
-        Who was called, for the error.
-
-    Returns
-    -------
-    dataclass
-        Of the same class.
-
-    Raises
-    ------
-    TypeError
-        For a keyword that is no field, as Python does.
-    BadInput
-        For what the options refuse.
-    """
-    known = {field.name for field in fields(made)}
-    for name in words:
-        if name not in known:
-            raise TypeError(f"{function}() got an unexpected keyword argument {name!r}")
-    return replace(made, **words)
-
-
-def check_formulation(backend: str, formulation: str | None) -> str | None:
-    """Return a model of a backend by its name; None, its first, passes."""
-    if formulation is None:
-        return None
-    return one_of(formulation, get_backend(backend).capabilities.formulations, f"formulation of {backend}")
-
-
-def check_effort(gap: float, time_limit: float | None, threads: int | None) -> None:
-    """Check how long a run may take.
-
-    Parameters
-    ----------
-    gap : float
-        Relative gap, in [0, 1).
-    time_limit : float or None
-        Seconds, positive and finite.
-    threads : int or None
-        1 to 4096.
-
-    Raises
-    ------
-    BadInput
-        The message names the option.
-    """
-    if not 0.0 <= gap < 1.0:
-        raise BadInput(f"gap: {gap:g} is out of range, a relative gap is at least 0 and below 1")
-    if time_limit is not None and not 0.0 < time_limit < math.inf:
-        raise BadInput(f"time-limit: {time_limit:g} is out of range, give a positive number of seconds")
-    check_whole("threads", threads, 1, MOST_THREADS)
-
-
-def check_limits(limits: Limits) -> None:
-    """Raise `BadInput` for limits of one MIO out of range; infinite seconds and nodes are none."""
-    check_effort(limits.gap, None if limits.seconds == math.inf else limits.seconds, limits.threads)
-    check_whole("node_limit", None if limits.nodes == math.inf else limits.nodes, 1)
-
-
-def check_whole(field: str, value: float | None, least: int, most: int = 10**18) -> None:
-    """Check a whole number.
-
-    Parameters
-    ----------
-    field : str
-        Name of the option.
-    value : float or None
-        None, the option left out, passes.
-    least, most : int
-        The range, both ends included.
-
-    Raises
-    ------
-    BadInput
-        The message names the option.
-    """
-    if value is None:
-        return
-    if not least <= value <= most or value != int(value):
-        room = f"at most {most:,}" if value > most else f"a whole number of at least {least}"
-        raise BadInput(f"{shown(field)}: {value} is out of range, give {room}")
 
 
 def oracles_of(words: str | Iterable[str] | None) -> tuple[Oracle, ...] | None:

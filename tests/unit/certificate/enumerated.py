@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from sparsecv_mio.certificate.chosen_folds import ChosenFolds
-from sparsecv_mio.certificate.parts import DataInfo, Request, Work, relative_gap, versions
+from sparsecv_mio.certificate.parts import DataInfo, SearchRequest, Work, relative_gap, versions
 from sparsecv_mio.certificate.record import FoldInfo, OneSe, Record, Refit, TableRow
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.folds import FoldPlan
@@ -77,7 +77,7 @@ def truth(
         work=Work(0, 0, 0.0, "brute force"),
         data=DataInfo(data.n, data.p, data.target, data.fingerprint, how["scale"], how["intercept"], data.names),
         folds=FoldInfo(plan.spec, plan.seed, k, plan.digest),
-        request=Request(tuple(gammas), tuple(taus), 0.0, one_se=one_se),
+        request=SearchRequest(tuple(gammas), tuple(taus), 0.0, one_se=one_se),
         warnings=(),
         versions=versions(),
     )

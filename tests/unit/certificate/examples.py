@@ -6,13 +6,13 @@ import dataclasses
 import math
 
 from sparsecv_mio.certificate.chosen_folds import ChosenFolds
-from sparsecv_mio.certificate.parts import DataInfo, Request, Work, versions
+from sparsecv_mio.certificate.parts import DataInfo, SearchRequest, Work, versions
 from sparsecv_mio.certificate.record import FoldInfo, OneSe, Record, Refit, TableRow
 
 DATA = DataInfo(3, 2, "y", "sha256:00", "length", "fold", ("a b", 'quote"d'))
 WORK = Work(4, 17, 0.25, "per-fold")
 ONE_SE = OneSe(1.0, 1, 2.5, 2.4, 2.6, 0.5)
-REQUEST = Request((0.1, 1.0), (1, 2), 1e-4, one_se=True, time_limit=None, threads=2)
+REQUEST = SearchRequest((0.1, 1.0), (1, 2), 1e-4, one_se=True, time_limit=None, threads=2)
 
 
 def example(**changes: object) -> Record:

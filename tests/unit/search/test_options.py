@@ -18,6 +18,7 @@ from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.folds import make_folds
 from sparsecv_mio.errors import BadInput
 from sparsecv_mio.search.api import cross_validate
+from sparsecv_mio.search.checks import shown
 from sparsecv_mio.search.options import (
     COUNT_MIOS,
     DEFAULTS,
@@ -26,8 +27,6 @@ from sparsecv_mio.search.options import (
     OptionWords,
     SearchOptions,
     oracles_of,
-    shown,
-    with_words,
 )
 from sparsecv_mio.search.registry import ORDERS, method_for
 from sparsecv_mio.words import Engine, Intercept, Method, Oracle, Scale, TauStep
@@ -245,16 +244,6 @@ def test_the_command_line_has_every_option() -> None:
 def test_keywords_are_the_fields() -> None:
     assert list(typing.get_type_hints(OptionWords)) == [field.name for field in fields(SearchOptions)]
     assert OptionWords.__required_keys__ == frozenset()
-
-
-def test_keywords_are_checked_as_options_are() -> None:
-    base = SearchOptions.of(method="grid", gap=0.5)
-    made = with_words(base, {"gap": 0.25, "oracles": "none"}, "search")
-    assert (made.method, made.gap, made.oracles, base.gap) == (Method.GRID, 0.25, (), 0.5)
-    with pytest.raises(TypeError, match=r"search\(\) got an unexpected keyword argument 'gapp'"):
-        with_words(base, {"gapp": 0.1}, "search")
-    with pytest.raises(BadInput, match="^engine shared: goes with method"):
-        with_words(base, {"engine": "shared"}, "search")
 
 
 def test_every_method_has_its_class() -> None:
