@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from sparsecv_mio.cli import ending, options, oracles, parse, session
+from sparsecv_mio.units import MOST_THREADS
 
 if TYPE_CHECKING:
     from rich.console import Console

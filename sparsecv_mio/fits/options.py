@@ -7,11 +7,10 @@ from dataclasses import dataclass, field
 from typing import Any, TypedDict, Unpack
 
 from sparsecv_mio.data.standard import StandardData
-from sparsecv_mio.formulation.backends import BACKENDS
+from sparsecv_mio.formulation.backends import BACKENDS, NATIVE
 from sparsecv_mio.formulation.constraints import SideConstraints, side_constraints
 from sparsecv_mio.formulation.outcome import Limits
 from sparsecv_mio.search.checks import check_effort, check_formulation, check_limits
-from sparsecv_mio.search.options import NATIVE
 from sparsecv_mio.words import Intercept, Scale, one_of, word_of
 
 

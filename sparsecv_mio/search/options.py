@@ -16,14 +16,15 @@ from numpy.typing import NDArray
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.folds import FoldPlan
 from sparsecv_mio.errors import BadInput
-from sparsecv_mio.formulation.backends import BACKENDS
+from sparsecv_mio.formulation.backends import BACKENDS, NATIVE
 from sparsecv_mio.problem.problem import FloatArray
 from sparsecv_mio.search.checks import check_effort, check_formulation, check_whole, shown
 from sparsecv_mio.words import Engine, Intercept, Method, Oracle, Scale, TauStep, one_of, word_of
 
-NATIVE = "native"
 VENDORS = tuple(name for name in BACKENDS if name != NATIVE)
 COUNT_MIOS = (Method.JOINT, Method.ALGORITHM1, Method.GRID)  # one MIO at a time, by any backend
+PATH_TREE_COLUMNS = 128  # beyond, the path tree rarely closes without the perspective relaxation
+MANY_FOLDS = 10_000  # beyond, what `joint` keeps of every gamma takes too much memory
 
 
 @dataclass(frozen=True, eq=False)
@@ -152,7 +153,7 @@ class SearchOptions:
         lifts all other pairs over it (:mod:`sparsecv_mio.search.methods.joint`); `algorithm1` is the paper's, one MIO
         at a time; `grid` is the baseline; `bounds` brackets every cell and solves no MIO; `descent` leaves the grid of
         gammas (:mod:`sparsecv_mio.search.methods.descent`). `auto`: see
-        :func:`sparsecv_mio.search.registry.method_for`.
+        :func:`method_for`.
     backend : str
         Who solves the MIOs of `joint`, `algorithm1` and `grid`, see :data:`sparsecv_mio.formulation.backends.BACKENDS`.
     formulation : str, optional
@@ -271,3 +272,37 @@ def oracles_of(words: str | Iterable[str] | None) -> tuple[Oracle, ...] | None:
     if "none" in chosen:
         raise BadInput("oracles: none goes with no other word")
     return tuple(oracle for oracle in Oracle if oracle in chosen)
+
+
+def method_for(options: SearchOptions, gammas: int, columns: int, folds: int) -> Method:
+    """Return the method that is asked for, or what `auto` means.
+
+    `auto` is `joint` for several gammas or another solver than the native one, `rounds` where all cells are asked for:
+    a gap of 0 decides every cell, the one-standard-error rule looks at every pair, an engine is a choice within
+    `rounds`; beyond `PATH_TREE_COLUMNS` columns lists on all rows help little, and beyond `MANY_FOLDS` folds what is
+    kept of every gamma is too much.
+
+    Parameters
+    ----------
+    options : SearchOptions
+        What is asked for.
+    gammas, columns, folds : int
+        How many there are; columns that vary.
+
+    Returns
+    -------
+    Method
+        Any but `auto`.
+
+    Examples
+    --------
+    >>> str(method_for(SearchOptions(), 7, 25, 10)), str(method_for(SearchOptions(), 1, 25, 10))
+    ('joint', 'rounds')
+    """
+    if options.method is not Method.AUTO:
+        return options.method
+    if options.backend != NATIVE:
+        return Method.JOINT
+    lists = gammas > 1 and columns <= PATH_TREE_COLUMNS and folds <= MANY_FOLDS
+    few_cells = options.gap > 0.0 and not options.one_se and options.engine is Engine.AUTO
+    return Method.JOINT if lists and few_cells else Method.ROUNDS

@@ -1,4 +1,4 @@
-"""The class behind every method that solves cells one by one, and the method that is taken where none is named."""
+"""From what is asked for to the method that searches, not begun."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from sparsecv_mio.data.folds import FoldPlan
 from sparsecv_mio.data.standard import StandardData
-from sparsecv_mio.formulation.backends import NATIVE, get_backend
+from sparsecv_mio.formulation.backends import get_backend
 from sparsecv_mio.search.accelerators import Accelerators
 from sparsecv_mio.search.methods.algorithm1 import Algorithm1
 from sparsecv_mio.search.methods.bounds_only import BoundsOnly
@@ -20,54 +20,18 @@ from sparsecv_mio.search.methods.parts.run import Run, Strategy
 from sparsecv_mio.search.methods.rounds import Rounds
 from sparsecv_mio.search.methods.rows import RowMaker
 from sparsecv_mio.search.observers.signals import Signals
-from sparsecv_mio.search.options import Grid, SearchOptions
-from sparsecv_mio.search.shared_tree.near_optimal import MOST_COLUMNS
+from sparsecv_mio.search.options import Grid, SearchOptions, method_for
 from sparsecv_mio.search.state.context import Context
 from sparsecv_mio.search.state.deadline import Deadline
 from sparsecv_mio.search.state.state import SearchState
-from sparsecv_mio.words import Engine, Method, TauStep
+from sparsecv_mio.words import Method, TauStep
 
 ORDERS: dict[Method, type[Order]] = {
     Method.ALGORITHM1: Algorithm1,
     Method.GRID: GridOrder,
     Method.BOUNDS: BoundsOnly,
 }
-MANY_FOLDS = 10_000  # beyond, what `joint` keeps of every gamma takes too much memory
 MANY_COLUMNS = 500  # beyond, a descent estimates its rows: folds are seldom solved to optimality in reasonable time
-
-
-def method_for(options: SearchOptions, gammas: int, columns: int, folds: int) -> Method:
-    """Return the method that is asked for, or what `auto` means.
-
-    `auto` is `joint` for several gammas or another solver than the native one, `rounds` where all cells are asked for:
-    a gap of 0 decides every cell, the one-standard-error rule looks at every pair, an engine is a choice within
-    `rounds`; beyond `MOST_COLUMNS` columns lists on all rows help little, and beyond `MANY_FOLDS` folds what is kept of
-    every gamma is too much.
-
-    Parameters
-    ----------
-    options : SearchOptions
-        What is asked for.
-    gammas, columns, folds : int
-        How many there are; columns that vary.
-
-    Returns
-    -------
-    Method
-        Any but `auto`.
-
-    Examples
-    --------
-    >>> str(method_for(SearchOptions(), 7, 25, 10)), str(method_for(SearchOptions(), 1, 25, 10))
-    ('joint', 'rounds')
-    """
-    if options.method is not Method.AUTO:
-        return options.method
-    if options.backend != NATIVE:
-        return Method.JOINT
-    lists = gammas > 1 and columns <= MOST_COLUMNS and folds <= MANY_FOLDS
-    few_cells = options.gap > 0.0 and not options.one_se and options.engine is Engine.AUTO
-    return Method.JOINT if lists and few_cells else Method.ROUNDS
 
 
 def context_of(

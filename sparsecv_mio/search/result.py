@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sparsecv_mio.certificate.chosen_folds import ChosenFolds
-from sparsecv_mio.certificate.parts import DataInfo, Request, Work, relative_gap, versions
+from sparsecv_mio.certificate.parts import DataInfo, SearchRequest, Work, relative_gap, versions
 from sparsecv_mio.certificate.record import SCHEMA, FoldInfo, OneSe, Record, Refit, TableRow
 from sparsecv_mio.data.standard import Intercept, StandardData
 from sparsecv_mio.errors import Inconsistent
@@ -18,9 +18,9 @@ from sparsecv_mio.problem.objective import r_squared
 from sparsecv_mio.problem.problem import LARGEST_PENALTY, FloatArray, SparseProblem
 from sparsecv_mio.problem.refit import refit_rows
 from sparsecv_mio.search import one_se as one_standard_error
-from sparsecv_mio.search.options import SearchOptions
+from sparsecv_mio.search.options import SearchOptions, method_for
 from sparsecv_mio.search.state.cells import CellTable
-from sparsecv_mio.search.state.context import AllRows
+from sparsecv_mio.search.state.context import AllRows, Context
 from sparsecv_mio.search.state.pairs import PairBounds, pair_bounds
 from sparsecv_mio.search.state.standing import Standing
 
@@ -262,14 +262,7 @@ def build_record(
         ),
         data=data_info(data),
         folds=FoldInfo(answer.folds.spec, answer.folds.seed, answer.folds.k, answer.folds.digest),
-        request=Request(
-            gammas=tuple(grid.gammas.tolist()),
-            taus=tuple(grid.taus.tolist()),
-            gap=asked.gap,
-            one_se=options.one_se,
-            time_limit=options.time_limit,
-            threads=options.threads,
-        ),
+        request=_request(asked, options),
         warnings=(*data.warnings, *standing.notes),
         versions=versions(),
         descent=standing.steps,
@@ -277,6 +270,27 @@ def build_record(
     )
     check_intervals(record)
     return record
+
+
+def _request(asked: Context, options: SearchOptions) -> SearchRequest:
+    gammas, _, folds = asked.shape
+    return SearchRequest(
+        gammas=tuple(asked.grid.gammas.tolist()),
+        taus=tuple(asked.grid.taus.tolist()),
+        gap=asked.gap,
+        one_se=options.one_se,
+        time_limit=options.time_limit,
+        threads=options.threads,
+        method=str(options.method),
+        method_used=str(method_for(options, gammas, asked.data.q, folds)),
+        backend=options.backend,
+        formulation=options.formulation,
+        engine=str(options.engine),
+        mio_budget=options.mio_budget,
+        refine=options.refine,
+        tau_step=str(options.tau_step),
+        oracles=None if options.oracles is None else tuple(str(oracle) for oracle in options.oracles),
+    )
 
 
 def check_cells(cells: CellTable) -> None:

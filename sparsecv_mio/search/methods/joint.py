@@ -39,8 +39,8 @@ from sparsecv_mio.search.methods.parts.standing import standing_of
 from sparsecv_mio.search.methods.rounds import best_on_all_rows
 from sparsecv_mio.search.observers.progress import Progress, progress_of
 from sparsecv_mio.search.observers.trace import moment_of
+from sparsecv_mio.search.options import PATH_TREE_COLUMNS
 from sparsecv_mio.search.shared_tree.first_intervals import first_intervals
-from sparsecv_mio.search.shared_tree.near_optimal import MOST_COLUMNS
 from sparsecv_mio.search.state.cells import BoolArray, State, Where
 from sparsecv_mio.search.state.context import Context, unproved
 from sparsecv_mio.search.state.pairs import PairBounds
@@ -89,7 +89,7 @@ class JointSearch:
     def begin(self) -> None:
         """Refit the best supports on all rows in every fold: something to report, and to start from."""
         self._prepare()
-        if self.context.data.q > MOST_COLUMNS:
+        if self.context.data.q > PATH_TREE_COLUMNS:
             self.estimates.before_proof()
             self.by_cell.bound_every_cell()
         else:

@@ -14,10 +14,11 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from sparsecv_mio.search.options import PATH_TREE_COLUMNS
 from sparsecv_mio.search.shared_tree.identities import WIDEST_LEVERAGE
 from sparsecv_mio.search.shared_tree.leave_out import LeaveOut
 from sparsecv_mio.search.shared_tree.loo_tree import is_applicable, run_alive_folds
-from sparsecv_mio.search.shared_tree.near_optimal import MOST_COLUMNS, WIDEST_KEEP
+from sparsecv_mio.search.shared_tree.near_optimal import WIDEST_KEEP
 from sparsecv_mio.search.shared_tree.root_node import RootNode
 from sparsecv_mio.search.shared_tree.thresholds import EVERY_FOLD, FEWER_FOLDS, enumerate_below_thresholds
 from sparsecv_mio.words import Engine
@@ -51,7 +52,7 @@ def root_node(leave_out: LeaveOut, g: int, engine: Engine) -> RootNode | None:
     """
     wanted = _open_rows(leave_out, g)
     folds, q = leave_out.folds, leave_out.data.q
-    usable = engine is not Engine.PER_FOLD and folds.sizes.max() <= LARGEST_FOLD and q <= MOST_COLUMNS
+    usable = engine is not Engine.PER_FOLD and folds.sizes.max() <= LARGEST_FOLD and q <= PATH_TREE_COLUMNS
     if engine is Engine.AUTO:
         usable = usable and folds.k >= SMALLEST_PLAN
     if not usable or not wanted:

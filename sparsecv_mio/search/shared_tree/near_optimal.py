@@ -11,13 +11,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sparsecv_mio.formulation.backends.native.listing import supports_below
+from sparsecv_mio.search.options import PATH_TREE_COLUMNS
 from sparsecv_mio.search.state.context import AllRows
 
 IntArray = NDArray[np.int64]
 
 MOST_LISTED = 1024  # supports worth refitting in every fold
 WIDEST_KEEP = 1e-6  # relative rounding of the trees beyond which a threshold on all rows means little in a fold
-MOST_COLUMNS = 128  # beyond, the path tree rarely closes without the perspective
 ROUNDING = 1e-10  # of y'y: what moments, refits and centring may leave between the rows of a fold and all rows
 THRESHOLD_MARGIN = 4.0  # times the rounding that a list's threshold loses
 
@@ -58,7 +58,7 @@ class NearOptimal:
         self._all_rows, self._g = all_rows, g
         self.problem, self.form = all_rows.problem(g), all_rows.form(g)
         self.allowance = ROUNDING * self.problem.yy
-        self.usable = self.form.keep <= WIDEST_KEEP and 0 < self.form.m <= MOST_COLUMNS
+        self.usable = self.form.keep <= WIDEST_KEEP and 0 < self.form.m <= PATH_TREE_COLUMNS
 
     def margin(self, threshold: float) -> float:
         """How far a threshold must be raised for rounding not to spoil what it is to prove."""

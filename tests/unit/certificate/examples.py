@@ -12,7 +12,10 @@ from sparsecv_mio.certificate.record import FoldInfo, OneSe, Record, Refit, Tabl
 DATA = DataInfo(3, 2, "y", "sha256:00", "length", "fold", ("a b", 'quote"d'))
 WORK = Work(4, 17, 0.25, "per-fold")
 ONE_SE = OneSe(1.0, 1, 2.5, 2.4, 2.6, 0.5)
-REQUEST = SearchRequest((0.1, 1.0), (1, 2), 1e-4, one_se=True, time_limit=None, threads=2)
+REQUEST = SearchRequest(
+    (0.1, 1.0), (1, 2), 1e-4, one_se=True, time_limit=None, threads=2, method="auto", method_used="rounds",
+    backend="native", engine="per-fold", refine=False, tau_step="auto", oracles=("glru", "treecv"),
+)  # fmt: skip
 
 
 def example(**changes: object) -> Record:

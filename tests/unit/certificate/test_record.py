@@ -54,7 +54,9 @@ false},
   "data": {"n": 3, "p": 2, "target": "y", "fingerprint": "sha256:00", "scale": "length", "intercept": "fold", \
 "names": ["a b", "quote\\"d"]},
   "folds": {"spec": "loo", "seed": null, "k": 3, "digest": "sha256:11"},
-  "request": {"gammas": [0.1, 1.0], "taus": [1, 2], "gap": 0.0001, "one_se": true, "time_limit": null, "threads": 2},
+  "request": {"gammas": [0.1, 1.0], "taus": [1, 2], "gap": 0.0001, "one_se": true, "time_limit": null, "threads": 2, \
+"method": "auto", "method_used": "rounds", "backend": "native", "formulation": null, "engine": "per-fold", "mio_budget": \
+null, "refine": false, "tau_step": "auto", "oracles": ["glru", "treecv"]},
   "warnings": ["column é is constant"],
   "versions": {"numpy": "2.4.6"},
   "refined": null,
@@ -68,6 +70,14 @@ def test_the_text_stays_what_it_was() -> None:
     record = example(upper=math.inf, versions={"numpy": "2.4.6"})
     assert record.to_json() == TEXT
     assert Record.from_json(TEXT) == record and Record.from_json(TEXT).to_json() == TEXT
+
+
+def test_a_record_from_before_the_options_still_reads() -> None:
+    start = TEXT.index(', "method": "auto"')
+    old = TEXT[:start] + TEXT[TEXT.index("},", start) :]
+    record, request = Record.from_json(old), Record.from_json(old).request
+    assert (request.gap, request.threads) == (1e-4, 2) and request.method is request.oracles is request.refine is None
+    assert dataclasses.replace(record, request=example().request) == Record.from_json(TEXT)
 
 
 def test_a_whole_number_in_the_place_of_a_float_is_written_as_one() -> None:

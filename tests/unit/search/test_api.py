@@ -62,6 +62,21 @@ def test_objects_and_keywords_ask_for_the_same(asked: tuple[Dataset, FoldPlan]) 
     assert cross_validate(data, folds, gammas=[0.1], taus=[1], options=options, gap=0.5).request.gap == 0.5
 
 
+def test_the_record_holds_what_was_asked(asked: tuple[Dataset, FoldPlan]) -> None:
+    request = cross_validate(*asked, gammas=[0.1, 1.0], taus=[1, 2]).request
+    assert (request.method, request.method_used, request.backend) == ("auto", "joint", "native")
+    assert (request.engine, request.tau_step, request.refine) == ("auto", "auto", False)
+    assert request.formulation is request.mio_budget is request.oracles is None
+    one = {"method": "joint", "backend": "highs", "formulation": "OUTER", "mio_budget": 0, "oracles": "none"}
+    request = cross_validate(*asked, gammas=[0.1], taus=[1], **one).request  # type: ignore[arg-type]
+    assert (request.method, request.method_used, request.backend) == ("joint", "joint", "highs")
+    assert (request.formulation, request.mio_budget, request.oracles) == ("outer", 0, ())
+    request = cross_validate(*asked, gammas=[0.1], taus=[1], method="descent", tau_step="saddle").request
+    assert (request.method, request.method_used, request.tau_step) == ("descent", "descent", "saddle")
+    cut = cross_validate(*asked, gammas=[0.1], taus=[1], engine="shared", time_limit=1e-9, refine=True).request
+    assert (cut.method, cut.method_used, cut.engine, cut.refine) == ("auto", "rounds", "shared", True)
+
+
 def test_what_is_refused(asked: tuple[Dataset, FoldPlan]) -> None:
     data, folds = asked
     with pytest.raises(TypeError, match=r"cross_validate\(\) got an unexpected keyword argument 'metod'"):

@@ -26,9 +26,10 @@ from sparsecv_mio.search.options import (
     Grid,
     OptionWords,
     SearchOptions,
+    method_for,
     oracles_of,
 )
-from sparsecv_mio.search.registry import ORDERS, method_for
+from sparsecv_mio.search.registry import ORDERS
 from sparsecv_mio.words import Engine, Intercept, Method, Oracle, Scale, TauStep
 
 # a value of every option that differs from its default and can be asked of any machine

@@ -34,7 +34,7 @@ def test_where_one_tree_for_all_folds_is_no_use(monkeypatch: pytest.MonkeyPatch)
     assert root_node(few.leave_out, 0, Engine.AUTO) is None  # few folds
     assert root_node(few.leave_out, 0, Engine.ENUMERATE) is not None
     assert root_node(Enumerated(n=140, spec="2").leave_out, 0, Engine.ENUMERATE) is None  # large ones
-    monkeypatch.setattr(module, "MOST_COLUMNS", 3)
+    monkeypatch.setattr(module, "PATH_TREE_COLUMNS", 3)
     assert root_node(case.leave_out, 0, Engine.AUTO) is None
 
 
