@@ -55,8 +55,8 @@ false},
 "names": ["a b", "quote\\"d"]},
   "folds": {"spec": "loo", "seed": null, "k": 3, "digest": "sha256:11"},
   "request": {"gammas": [0.1, 1.0], "taus": [1, 2], "gap": 0.0001, "one_se": true, "time_limit": null, "threads": 2, \
-"method": "auto", "method_used": "rounds", "backend": "native", "formulation": null, "engine": "per-fold", "mio_budget": \
-null, "refine": false, "tau_step": "auto", "oracles": ["glru", "treecv"]},
+"method": "auto", "method_used": "rounds", "backend": "native", "formulation": null, "engine": "per-fold", \
+"mio_budget": null, "refine": false, "tau_step": "auto", "oracles": ["glru", "treecv"]},
   "warnings": ["column é is constant"],
   "versions": {"numpy": "2.4.6"},
   "refined": null,
