@@ -52,7 +52,8 @@ MAY_IMPORT: dict[str, set[str]] = {
 
 # Folders and files of search/ from the ground up: each may import those before it, and its own.
 SEARCH_LAYERS: tuple[set[str], ...] = (
-    {"options", "parallel"},
+    {"checks", "parallel"},
+    {"options"},
     {"state"},
     {"one_se", "observers", "supervise"},
     {"hooks"},
