@@ -136,9 +136,10 @@ def solve(
         typer.Option(
             "--oracles",
             metavar="LIST|none",
-            help="What helps the search, some of glru,iacv,treecv; the answer is the same. glru: relaxations of all "
-            "rows tested in every fold first; iacv: supports named by the relaxations of all folds run at once; "
-            "treecv: moments of the folds along a tree. [treecv, and glru before MIOs of --backend]",
+            help="Accelerators of the search, some of glru,iacv,treecv, each named after the oracle (the command of "
+            "that name) whose idea it uses; the answer is the same. glru: dual points of all rows tested in every fold "
+            "first; iacv: supports proposed by the relaxations of all folds run at once; treecv: moments of the folds "
+            "along a tree. [treecv, and glru before MIOs of --backend]",
             show_default=False,
         ),
     ] = None,

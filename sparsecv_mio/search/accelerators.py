@@ -1,4 +1,4 @@
-"""The oracles of a search: which are on, what they are asked, and what each of them saved.
+"""The accelerators that `--oracles` switches: which are on, and what each of them saved. Named after the oracles they use.
 
 * `glru`: the relaxation on all rows tested in every fold before a tree or a relaxation of the fold's own
   (:mod:`sparsecv_mio.bounds.reused`). Certified: it decides cells and drops columns.
@@ -82,7 +82,7 @@ class Ledger:
 
 
 class Accelerators:
-    """The oracles of one run, and what each of them saved.
+    """The accelerators of one run, and what each of them saved.
 
     Parameters
     ----------
