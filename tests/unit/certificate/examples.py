@@ -6,13 +6,14 @@ import dataclasses
 import math
 
 from sparsecv_mio.certificate.chosen_folds import ChosenFolds
-from sparsecv_mio.certificate.parts import DataInfo, SearchRequest, Work, versions
+from sparsecv_mio.certificate.parts import DataInfo, Request, SearchRequest, Work, versions
 from sparsecv_mio.certificate.record import FoldInfo, OneSe, Record, Refit, TableRow
 
 DATA = DataInfo(3, 2, "y", "sha256:00", "length", "fold", ("a b", 'quote"d'))
 WORK = Work(4, 17, 0.25, "per-fold")
 ONE_SE = OneSe(1.0, 1, 2.5, 2.4, 2.6, 0.5)
-REQUEST = SearchRequest(
+REQUEST = Request((0.1, 1.0), (1, 2), 1e-4, one_se=True, time_limit=None, threads=2)
+SEARCH_REQUEST = SearchRequest(
     (0.1, 1.0), (1, 2), 1e-4, one_se=True, time_limit=None, threads=2, method="auto", method_used="rounds",
     backend="native", engine="per-fold", refine=False, tau_step="auto", oracles=("glru", "treecv"),
 )  # fmt: skip
@@ -41,7 +42,7 @@ def example(**changes: object) -> Record:
         work=WORK,
         data=DATA,
         folds=FoldInfo("loo", None, 3, "sha256:11"),
-        request=REQUEST,
+        request=SEARCH_REQUEST,
         warnings=("column é is constant",),
         versions=versions(),
     )
