@@ -69,10 +69,10 @@ class CellIntervals:
         listed = [list(cell.candidates) if cell.complete else [cell.support] for cell in found]
         supports = [support for some in listed for support in some]
         ends = np.cumsum([len(some) for some in listed]).tolist()
-        fits = here.refit(supports)
+        fits, fold = here.refit(supports), here.fold
         undecided: dict[int, Incumbent] = {}
         for t, cell, some, end in zip(which.tolist(), found, listed, ends, strict=True):
-            mine, where = fits.at(slice(end - len(some), end)), (g, t, here.fold)
+            mine, where = fits.at(slice(end - len(some), end)), (g, t, fold)
             if cell.complete and _agree(mine, cell):
                 self.decide(here, where, some, mine, cell.branched)
             else:

@@ -62,7 +62,8 @@ class FoldProblem:
         -------
         FoldProblem
         """
-        return cls(moments.problem(data, 1.0), HeldOutFold(data, folds, fold, moments), columns)
+        problem = moments.problem(data, 1.0)
+        return cls(problem, HeldOutFold(data, folds, fold, problem), columns)
 
     @property
     def fold(self) -> int:

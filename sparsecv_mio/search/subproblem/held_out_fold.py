@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from sparsecv_mio.data.folds import FoldPlan
 from sparsecv_mio.data.standard import Intercept, StandardData
 from sparsecv_mio.kernels import held_out as kernel
-from sparsecv_mio.problem.accumulate import Moments, row_moments
+from sparsecv_mio.problem.accumulate import row_moments
 from sparsecv_mio.problem.problem import FloatArray, SparseProblem
 from sparsecv_mio.problem.refit import refit_rows
 from sparsecv_mio.search.subproblem.moment_fits import fit_from_moments
@@ -53,8 +53,8 @@ class HeldOutFold:
     data : StandardData
     folds : FoldPlan
     fold : int
-    training : Moments
-        Of the training rows: what their means take off the rows left out.
+    training : SparseProblem
+        Training rows, at any gamma: their means are taken off the rows left out.
 
     Attributes
     ----------
@@ -69,20 +69,19 @@ class HeldOutFold:
         and `yy`. Else `V` (count, q) and `r` (count,) are the rows themselves, less these means.
     """
 
-    def __init__(self, data: StandardData, folds: FoldPlan, fold: int, training: Moments) -> None:
+    def __init__(self, data: StandardData, folds: FoldPlan, fold: int, training: SparseProblem) -> None:
         self.data, self.folds, self.fold = data, folds, fold
         rows = folds.test_rows(fold)
-        mean = training.problem(data, 1.0)
-        self.unit = mean.rounding
+        self.unit = training.rounding
         self.count = len(rows)
         self.level = np.zeros(data.q + 1)
         if data.intercept is Intercept.FOLD:
-            size = np.sqrt(np.append(np.diag(mean.Q), mean.yy) / mean.n)
-            self.level = size + np.abs(np.append(mean.v_mean, mean.r_mean))
+            size = np.sqrt(np.append(np.diag(training.Q), training.yy) / training.n)
+            self.level = size + np.abs(np.append(training.v_mean, training.r_mean))
         self.by_moments = len(rows) > MOMENTS_FACTOR * data.q + 64
         if self.by_moments:
             test = row_moments(data, rows)
-            about = np.append(mean.v_mean, mean.r_mean)
+            about = np.append(training.v_mean, training.r_mean)
             step = test.mean - about
             full = test.scatter + test.n * np.outer(step, step)
             self.Q = np.ascontiguousarray(full[:-1, :-1])
@@ -90,8 +89,8 @@ class HeldOutFold:
             self.yy = float(full[-1, -1])
         else:
             V, r = data.rows(rows)
-            self.V = np.ascontiguousarray(V - mean.v_mean)
-            self.r = np.asarray(r - mean.r_mean, dtype=float)
+            self.V = np.ascontiguousarray(V - training.v_mean)
+            self.r = np.asarray(r - training.r_mean, dtype=float)
 
     def refit(self, problem: SparseProblem, supports: Sequence[IntArray]) -> Refits:
         """Fit each support on the training rows and score it on the rows left out.

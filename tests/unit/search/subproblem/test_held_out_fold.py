@@ -23,9 +23,10 @@ def test_errors_are_those_of_the_definition(rows: int, intercept: str, noise: fl
     data, folds = standardize(raw, "length", intercept), make_folds("3", raw)
     supports = [np.arange(0), np.array([1]), np.array([0, 3])]
     for fold, moments in training_moments(data, folds):
-        held_out = HeldOutFold(data, folds, fold, moments)
+        problem = moments.problem(data, 0.05)
+        held_out = HeldOutFold(data, folds, fold, problem)
         assert held_out.by_moments == (rows == 400) and held_out.count == len(folds.test_rows(fold))
-        fits = held_out.refit(moments.problem(data, 0.05), supports)
+        fits = held_out.refit(problem, supports)
         for i, support in enumerate(supports):
             columns, train = data.columns[support].tolist(), folds.train_rows(fold)
             fit = objective.fit(X, raw.y, columns, 0.05, intercept=intercept, rows=train)
@@ -40,6 +41,7 @@ def test_some_of_the_refits() -> None:
     raw = Dataset.from_arrays(np.random.default_rng(0).normal(size=(12, 3)), np.arange(12.0))
     data, folds = standardize(raw), make_folds("3", raw)
     fold, moments = next(training_moments(data, folds))
-    fits = HeldOutFold(data, folds, fold, moments).refit(moments.problem(data, 1.0), [np.array([j]) for j in range(3)])
+    problem = moments.problem(data, 1.0)
+    fits = HeldOutFold(data, folds, fold, problem).refit(problem, [np.array([j]) for j in range(3)])
     assert fits.at(slice(1, 2)).value.tolist() == [fits.value[1]]
     assert fits.at(np.array([2, 0])).held_out.tolist() == [fits.held_out[2], fits.held_out[0]]
