@@ -1,4 +1,6 @@
-"""The accelerators that `--oracles` switches: which are on, and what each of them saved. Named after the oracles they use.
+"""The accelerators that `--oracles` switches: which are on, and what each of them saved.
+
+They are named after the oracles they use.
 
 * `glru`: the relaxation on all rows tested in every fold before a tree or a relaxation of the fold's own
   (:mod:`sparsecv_mio.bounds.reused`). Certified: it decides cells and drops columns.
