@@ -12,7 +12,7 @@ from sparsecv_mio.search.state.context import AllRows, Context
 from sparsecv_mio.search.state.pairs import PairBounds, pair_bounds
 
 
-@dataclass(eq=False)
+@dataclass
 class Counts:
     """Work done so far.
 

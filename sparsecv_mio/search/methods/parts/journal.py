@@ -9,7 +9,7 @@ from sparsecv_mio.certificate.codec import plain, read
 from sparsecv_mio.certificate.record import DescentStep
 
 
-@dataclass(eq=False)
+@dataclass
 class Journal:
     """The moves of a descent.
 

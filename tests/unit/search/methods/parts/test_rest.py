@@ -1,0 +1,26 @@
+"""What a proof leaves over: all cells at gap 0, what the one-standard-error rule needs."""
+
+from __future__ import annotations
+
+from drawn_search import drawn_run
+from runs import to_end
+
+from sparsecv_mio.search import one_se
+from sparsecv_mio.search.methods.parts.rest import decide_rest, pairs_for_rule
+
+
+def test_the_rule_is_sure_of_its_pair() -> None:
+    run = to_end(drawn_run("joint", gap=0.05, one_se=True))
+    now, asked = run.run.state.bounds(), run.context
+    sizes, unit = asked.folds.sizes, asked.data.y_unit**2
+    rule = one_se.apply(now, now.best, asked.grid.gammas, asked.grid.taus, sizes, unit)
+    assert not rule.missing.any() and not pairs_for_rule(run).any()
+
+
+def test_a_wider_gap_without_the_rule_asks_for_nothing() -> None:
+    run = drawn_run("rounds", gap=0.5)
+    run.begin()
+    decide_rest(run, False)
+    assert not run.run.state.cells.decided.any()
+    decide_rest(run, True)
+    assert run.run.state.cells.decided.any()
