@@ -38,7 +38,7 @@ def test_every_cell_gets_a_support_and_bounds() -> None:
 
 def test_a_backend_that_cannot_be_used(monkeypatch: pytest.MonkeyPatch) -> None:
     check_available("native")
-    gone = Availability(False, "", "no solver here", "install it")
+    gone = Availability(False, "no solver here", hint="install it")
     monkeypatch.setattr(type(get_backend("highs")), "available", lambda self: gone)
     with pytest.raises(BackendUnavailable, match="no solver here; install it"):
         check_available("highs")

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 from drawn_search import drawn_run
-from runs import to_end
+
+from sparsecv_mio.search.loop import run_to_end
 
 
 def test_copies_stay_as_they_were() -> None:
@@ -12,7 +13,7 @@ def test_copies_stay_as_they_were() -> None:
     run.begin()
     standing = run.standing()
     decided = standing.cells.decided.copy()
-    to_end(run)
+    run_to_end(run)
     assert np.array_equal(standing.cells.decided, decided) and not decided.all()
     assert run.standing().cells.decided.all() and run.standing().scored
     assert len(standing.best) == 2 and standing.best[0] is run.run.state.all_rows.best[0]
