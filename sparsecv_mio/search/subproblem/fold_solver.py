@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sparsecv_mio.formulation.backends.native.path import SMALL, PathResult, solve_path
-from sparsecv_mio.problem.accumulate import Moments, training_moments
+from sparsecv_mio.problem.accumulate import Moments
 from sparsecv_mio.problem.problem import SparseProblem
 from sparsecv_mio.search.state.cells import CellTable
 from sparsecv_mio.search.state.context import AllRows, Context
@@ -73,33 +73,6 @@ class FoldAccelerators(Protocol):
         """
 
 
-class _NoAccelerators:
-    """Nothing is known beforehand: every question goes to the solver."""
-
-    def __init__(self, context: Context) -> None:
-        self.context = context
-
-    def training_moments(self, wanted: Sequence[int] | None = None) -> Iterator[tuple[int, Moments]]:
-        """Training moments of some folds, of all by default."""
-        return training_moments(self.context.data, self.context.folds, wanted)
-
-    def named(self, g: int, tau: int, fold: int) -> list[IntArray]:
-        """No support."""
-        return []
-
-    def solve(
-        self,
-        problem: SparseProblem,
-        g: int,
-        taus: Sequence[int],
-        starts: Sequence[IntArray],
-        solver: Solver,
-        by_vendor: bool,
-    ) -> PathResult:
-        """Ask the solver."""
-        return solver(problem, list(taus), list(starts))
-
-
 class FoldSolver:
     """Solves cells of one fold after the other. Safe to use from several threads, each at a fold of its own.
 
@@ -110,15 +83,13 @@ class FoldSolver:
         Read for what is known, written for the fold at hand.
     all_rows : AllRows
         Best supports on all rows: the first to try, and the training-loss bound.
-    accelerators : FoldAccelerators, optional
-        None by default.
+    accelerators : FoldAccelerators
     """
 
     def __init__(
-        self, context: Context, cells: CellTable, all_rows: AllRows, accelerators: FoldAccelerators | None = None
+        self, context: Context, cells: CellTable, all_rows: AllRows, accelerators: FoldAccelerators
     ) -> None:
-        self.context, self.cells, self.all_rows = context, cells, all_rows
-        self.accelerators = accelerators if accelerators is not None else _NoAccelerators(context)
+        self.context, self.cells, self.all_rows, self.accelerators = context, cells, all_rows, accelerators
         self.intervals = CellIntervals(context, cells, all_rows)
 
     def run(self, fold: int, moments: Moments, wanted: NDArray[np.bool_], effort: int) -> int:

@@ -60,7 +60,7 @@ def _visit(run: Run, pair: tuple[int, int], which: NDArray[np.int64]) -> None:
     asked, cells = run.context, run.state.cells
     wanted = np.zeros(cells.nominal.shape[:2], dtype=bool)
     wanted[pair] = True
-    solver = FoldSolver(asked, cells, run.state.all_rows)
+    solver = FoldSolver(asked, cells, run.state.all_rows, run.accelerators)
     for fold, moments in run.accelerators.training_moments(which.tolist()):
         if asked.deadline.abandoned.is_set():
             break

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from sparsecv_mio.search.accelerators import Accelerators
 from sparsecv_mio.search.shared_tree.first_intervals import first_intervals
 from sparsecv_mio.search.shared_tree.list_bounds import (
     apply_by_refits,
@@ -33,7 +34,8 @@ def listed(case: Enumerated, t: int, above: bool = True) -> SupportList:
 
 
 def solver_of(case: Enumerated) -> CellSolver:
-    return CellSolver(FoldSolver(case.context, case.cells, case.all_rows))
+    accelerators = Accelerators(case.context, case.all_rows, ())
+    return CellSolver(FoldSolver(case.context, case.cells, case.all_rows, accelerators))
 
 
 @pytest.mark.parametrize(("seed", "spec", "intercept"), CASES)

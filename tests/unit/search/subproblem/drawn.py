@@ -13,11 +13,13 @@ from sparsecv_mio.data.standard import standardize
 from sparsecv_mio.formulation.backends.native.path import solve_path
 from sparsecv_mio.problem import objective
 from sparsecv_mio.problem.accumulate import Moments, training_moments
+from sparsecv_mio.search.accelerators import Accelerators
 from sparsecv_mio.search.options import Grid
 from sparsecv_mio.search.state.cells import CellTable
 from sparsecv_mio.search.state.context import AllRows, Context
 from sparsecv_mio.search.state.deadline import Deadline
 from sparsecv_mio.search.subproblem.fold_problem import FoldProblem
+from sparsecv_mio.search.subproblem.fold_solver import FoldSolver
 
 GAMMAS, TAUS = (0.1, 2.0), (0, 1, 2, 3)
 
@@ -36,6 +38,12 @@ def all_rows_of(context: Context) -> AllRows:
     made = AllRows(context)
     made.best = [solve_path(made.problem(g), list(TAUS)) for g in range(len(GAMMAS))]
     return made
+
+
+def solver_of(context: Context, cells: CellTable) -> FoldSolver:
+    """Without accelerators."""
+    all_rows = all_rows_of(context)
+    return FoldSolver(context, cells, all_rows, Accelerators(context, all_rows, ()))
 
 
 def cells_of(context: Context) -> CellTable:

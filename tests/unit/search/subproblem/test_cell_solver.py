@@ -13,15 +13,15 @@ from sparsecv_mio.formulation.backends.native.path import solve_path
 from sparsecv_mio.problem.problem import SparseProblem
 from sparsecv_mio.search.state.context import Context
 from sparsecv_mio.search.subproblem.cell_solver import CellSolver
-from sparsecv_mio.search.subproblem.fold_solver import FoldSolver
 from sparsecv_mio.search.subproblem.supports import IntArray
 from sparsecv_mio.search.subproblem.vendor_listing import VendorListing
 
-from .drawn import TAUS, all_rows_of, assert_true, best_support, cells_of, context_of
+from .drawn import TAUS, assert_true, best_support, cells_of, context_of
+from .drawn import solver_of as fold_solver_of
 
 
 def solver_of(context: Context, vendor: VendorListing | None = None) -> CellSolver:
-    return CellSolver(FoldSolver(context, cells_of(context), all_rows_of(context)), vendor)
+    return CellSolver(fold_solver_of(context, cells_of(context)), vendor)
 
 
 def test_each_cell_is_decided_and_true_and_solved_once() -> None:

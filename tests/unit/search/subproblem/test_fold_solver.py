@@ -15,14 +15,14 @@ from sparsecv_mio.search.subproblem.fold_solver import FoldSolver
 from sparsecv_mio.search.subproblem.presolve import Solver
 from sparsecv_mio.search.subproblem.supports import IntArray
 
-from .drawn import all_rows_of, assert_true, cells_of, context_of, moments_of
+from .drawn import all_rows_of, assert_true, cells_of, context_of, moments_of, solver_of
 
 
 @pytest.mark.parametrize("seed", range(3))
 def test_every_cell_is_decided_and_true(seed: int) -> None:
     context = context_of(seed)
     cells = cells_of(context)
-    solver = FoldSolver(context, cells, all_rows_of(context))
+    solver = solver_of(context, cells)
     every = np.ones(context.shape[:2], dtype=bool)
     nodes = [
         solver.run(fold, moments, every, UNLIMITED) for fold, moments in training_moments(context.data, context.folds)
@@ -36,7 +36,7 @@ def test_only_what_is_wanted_is_worked_on() -> None:
     cells = cells_of(context)
     wanted = np.zeros(context.shape[:2], dtype=bool)
     wanted[1, 2] = True
-    FoldSolver(context, cells, all_rows_of(context)).run(3, moments_of(context, 3), wanted, UNLIMITED)
+    solver_of(context, cells).run(3, moments_of(context, 3), wanted, UNLIMITED)
     assert np.argwhere(cells.decided).tolist() == [[1, 2, 3]] and np.argwhere(np.isfinite(cells.nominal)).tolist() == [
         [1, 2, 3]
     ]  # fmt: skip
@@ -45,7 +45,7 @@ def test_only_what_is_wanted_is_worked_on() -> None:
 def test_after_the_limit_cells_are_bounded_and_no_tree_is_grown() -> None:
     context = context_of(late=True)
     cells = cells_of(context)
-    solver = FoldSolver(context, cells, all_rows_of(context))
+    solver = solver_of(context, cells)
     wanted = np.zeros(context.shape[:2], dtype=bool)
     wanted[0, 3] = True
     assert solver.run(0, moments_of(context, 0), wanted, UNLIMITED) == 0 and not np.isfinite(cells.nominal).any()
