@@ -20,7 +20,7 @@ from sparsecv_mio.problem.objective import fit, held_out_error
 from sparsecv_mio.problem.problem import SparseProblem
 from sparsecv_mio.problem.refit import refit_rows
 from sparsecv_mio.search.api import cross_validate
-from sparsecv_mio.search.heuristics import last_pair as last_answer
+from sparsecv_mio.search.methods.parts import reported_pair
 
 Matrix = NDArray[np.float64]
 
@@ -152,7 +152,7 @@ def test_refit_bounds_its_error() -> None:
         X = rng.integers(-50, 50, size=(12, 3)).astype(float) + offset
         y = rng.integers(-9, 9, size=12).astype(float)
         problem = case(X, y, "3", (1e-3,), "none", "none")
-        data = prepared(problem).data
+        data = prepared(problem).context.data
         fit = refit_rows(data, np.arange(12), np.arange(3), 1e-3)
         exact = _exact_objective(X, y, 1e-3) / data.y_unit**2
         assert abs(fit.objective - exact) <= fit.objective_error + 1e-15 * exact
@@ -186,7 +186,7 @@ def test_an_answer_comes_with_any_limit() -> None:
         assert again.lower <= again.cv_error <= again.upper
 
 
-def test_the_last_answer_of_many_small_folds_is_the_full_data_support_left_out_of(
+def test_many_small_folds_are_scored_by_the_support_of_all_rows(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     rng = np.random.default_rng(11)
@@ -194,14 +194,15 @@ def test_the_last_answer_of_many_small_folds_is_the_full_data_support_left_out_o
     problem = case(X, X[:, 0] + rng.normal(size=40), "loo", taus=[1, 2])
     run = prepared(problem, seconds=1e-9)
     run.begin()
-    monkeypatch.setattr(last_answer, "FEW_FOLDS", 5)
-    last_answer.score_one_pair(run)
-    numbers = np.unique(run.cells.support[0, 0])
-    support = run.cells.pool.supports[int(numbers[0])].tolist()
+    monkeypatch.setattr(reported_pair, "FEW_FOLDS", 5)
+    run.score_reported_pair()
+    cells = run.run.state.cells
+    numbers = np.unique(cells.support[0, 0])
+    support = cells.pool.supports[int(numbers[0])].tolist()
     y, rows = problem.data.y, np.arange(40)
     errors = [held_out_error(fit(X, y, support, 0.1, rows=rows[rows != i]), X, y, rows[i : i + 1]) for i in rows]
     assert len(numbers) == 1
-    np.testing.assert_allclose(run.cells.nominal[0, 0] * run.data.y_unit**2, errors, rtol=1e-9)
+    np.testing.assert_allclose(cells.nominal[0, 0] * run.context.data.y_unit**2, errors, rtol=1e-9)
 
 
 @pytest.mark.parametrize("gamma", [0.0, -1.0, np.nan, np.inf, 5e-324, 1e301])
@@ -212,6 +213,6 @@ def test_gammas_out_of_range_are_refused(gamma: float) -> None:
 
 
 def test_constant_training_target_has_no_moments_left() -> None:
-    data = prepared(case(np.arange(16.0).reshape(8, 2) ** 1.5, np.eye(1, 8)[0] + 0.1)).data
+    data = prepared(case(np.arange(16.0).reshape(8, 2) ** 1.5, np.eye(1, 8)[0] + 0.1)).context.data
     problem = row_moments(data, np.arange(1, 8)).problem(data, 1.0)
     assert problem.yy == 0.0 and not problem.c.any()

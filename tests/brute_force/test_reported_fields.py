@@ -14,7 +14,7 @@ from sparsecv_mio.data.folds import make_folds
 from sparsecv_mio.errors import Inconsistent
 from sparsecv_mio.formulation.backends import get_backend
 from sparsecv_mio.search.api import cross_validate
-from sparsecv_mio.search.state.cells import PairBounds
+from sparsecv_mio.search.state.pairs import PairBounds
 
 H_RTOL = 1e-7
 H_FLOOR = 1e-9  # of the mean square of the target: a held-out error far below it is rounding
