@@ -14,6 +14,8 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
+from sparsecv_mio.report.tables import shown
+
 if TYPE_CHECKING:
     from sparsecv_mio.cli.session import Stop
     from sparsecv_mio.search.observers.progress import Progress, TauProgress
@@ -23,18 +25,12 @@ LINE_SECONDS = 10.0  # between two plain lines
 BAR, LEAST_BAR = 28, 6
 BESIDE_BAR = 50  # characters that a row of the table takes beside its bar
 OTHER_LINES = 7  # of the view, beside the rows of its table
-UNKNOWN = "?"
-
-
-def shown(value: float, digits: int = 6) -> str:
-    """Format a number; a question mark where it is not known."""
-    return f"{value:.{digits}g}" if math.isfinite(value) else UNKNOWN
 
 
 def gap_of(state: Progress) -> str:
     """Format the relative gap, as `0.012`; a question mark before there is an upper bound."""
     if not 0.0 < state.upper < math.inf:
-        return UNKNOWN
+        return shown(math.inf)
     return f"{max(state.upper - state.lower, 0.0) / state.upper:.2g}"
 
 
