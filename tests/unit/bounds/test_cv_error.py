@@ -1,10 +1,8 @@
-"""compute_bounds, its tables, the command and its figure."""
+"""compute_bounds and its tables."""
 
 from __future__ import annotations
 
-import json
 import threading
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -12,7 +10,6 @@ import pytest
 from sparsecv_mio.bounds.cv_error import compute_bounds
 from sparsecv_mio.bounds.fold import FoldBounds, Origin, Which
 from sparsecv_mio.bounds.table import BoundsTable, PrintedTable
-from sparsecv_mio.cli import run
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.folds import make_folds
 from sparsecv_mio.data.standard import standardize
@@ -116,30 +113,6 @@ def test_misuse_is_one_line(gammas: list[float], taus: list[int], which: str, wo
     with pytest.raises(BadInput, match=word) as error:
         compute_bounds(standardize(data), make_folds("5", data), gammas, taus, which)  # type: ignore[call-overload]
     assert "\n" not in str(error.value)
-
-
-def test_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    data = problem(6)
-    path, out, plot = tmp_path / "d.csv", tmp_path / "b.json", tmp_path / "b.png"
-    rows = np.column_stack([data.X, data.y])
-    np.savetxt(path, rows, delimiter=",", header=",".join([*data.names, "y"]), comments="")
-    words = [str(path), "--target", "y", "--folds", "5", "--gamma", "0.1,1", "--tau", "1:3"]
-    assert run(["bounds", *words, "--json", str(out), "--plot", str(plot)]) == 0
-    shown = capsys.readouterr().out
-    assert "certified" in shown and "folds decided" in shown and "gamma = 0.1" in shown
-    record = json.loads(out.read_text())
-    assert record["schema"] == "sparsecv-bounds/1" and record["bounds"] == "safe" and record["certified"]
-    assert len(record["table"]) == 6 and len(record["folds"]) == 30
-    assert {"gamma", "tau", "fold", "lower", "upper", "estimate", "bound"} <= set(record["folds"][0])
-    for row in record["table"]:
-        mine = [x for x in record["folds"] if (x["gamma"], x["tau"]) == (row["gamma"], row["tau"])]
-        assert np.isclose(sum(x["upper"] for x in mine) / data.n, row["upper"])
-    assert plot.stat().st_size > 5000
-    assert run(["bounds", *words, "--bounds", "as-printed", "-q"]) == 0
-    assert "not valid" in capsys.readouterr().out
-    assert run(["bounds", *words, "--bounds", "best"]) == 2
-    assert run(["bounds", *words, "--plot", str(tmp_path / "b.txt")]) == 2
-    assert capsys.readouterr().err.count("\n") == 2
 
 
 def test_solve_by_bounds_alone() -> None:

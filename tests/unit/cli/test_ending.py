@@ -119,21 +119,3 @@ def test_a_linked_checkpoint_stays_a_link(tmp_path: Path) -> None:
     assert run([*SOLVE, "--checkpoint", str(link)]) == 0
     assert link.is_symlink() and (tmp_path / "run.ck").is_file()
     assert run([*SOLVE, "--resume", str(link)]) == 0 and link.is_symlink()
-
-
-@pytest.mark.parametrize(
-    ("words", "named"),
-    [
-        (["--json", "data.csv"], "the data"),
-        (["--json", "a", "--trace", "a"], "the file of --json"),
-        (["--checkpoint", "a", "--trace", "./a"], "the file of --checkpoint"),
-    ],
-)
-def test_no_output_goes_over_another_file(
-    words: list[str], named: str, tmp_path: Path, capsys: Said, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    data = tmp_path / "data.csv"
-    data.write_text(Path(PROSTATE).read_text())
-    assert run(["solve", "data.csv", *SOLVE[2:], *words]) == 2
-    assert named in capsys.readouterr().err and data.read_text() == Path(PROSTATE).read_text()

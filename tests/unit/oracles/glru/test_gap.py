@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-import scipy.sparse as sp
 
 from sparsecv_mio.errors import BadInput
 from sparsecv_mio.oracles.glru import (
@@ -13,14 +12,12 @@ from sparsecv_mio.oracles.glru import (
     Method,
     Regularizer,
     Squared,
-    assess,
     change_columns,
     change_rows,
     coefficient_intervals,
     make_problem,
     prediction_intervals,
     region_of,
-    train,
 )
 from sparsecv_mio.oracles.glru import gap as gap_module
 
@@ -53,49 +50,6 @@ def test_equations_18_to_21(loss: Loss, regularizer: Regularizer) -> None:
     w = np.concatenate([fit.w, regularizer.minimizer(columns.T @ fit.alpha / 14)])
     expected = gap(loss, regularizer, np.hstack([X, columns]), y, w, fit.alpha)
     assert change_columns(fit, add=columns).gap == pytest.approx(expected, rel=1e-9, abs=1e-13)
-
-
-@pytest.mark.parametrize("loss", LOSSES, ids=lambda loss: loss.name)
-@pytest.mark.parametrize(
-    "regularizer",
-    [*RIDGES, Regularizer(0.3, intercept=True), Regularizer(0.0, 0.05, True), Regularizer(0.0, 0.05)],
-    ids=str,
-)
-def test_sparse_and_dense_agree(loss: Loss, regularizer: Regularizer) -> None:
-    dense, other = (fitted(loss, regularizer, sparse=sparse) for sparse in (False, True))
-    other = assess(other.problem, dense.w)
-    x = np.random.default_rng(2).normal(size=(3, 6))
-    pairs = [
-        (change_rows(dense, [2]), change_rows(other, [2]), x),
-        (change_rows(dense, add=(x, np.ones(3))), change_rows(other, add=(sp.csr_array(x), np.ones(3))), x),
-        (change_columns(dense, [1]), change_columns(other, [1]), x[:, 1:]),
-    ]
-    for one, two, test in pairs:
-        assert one.gap == pytest.approx(two.gap, rel=1e-9, abs=1e-13)
-        for method in Method:
-            a, b = prediction_intervals(one, test, method), prediction_intervals(two, test, method)
-            assert np.allclose(a.lower, b.lower) and np.allclose(a.upper, b.upper)
-
-
-@pytest.mark.parametrize("loss", LOSSES, ids=lambda loss: loss.name)
-@pytest.mark.parametrize("regularizer", [*RIDGES, Regularizer(0.3, intercept=True)], ids=str)
-def test_a_masked_problem_is_the_smaller_problem(loss: Loss, regularizer: Regularizer) -> None:
-    whole = fitted(loss, regularizer).problem
-    rows, columns = np.delete(np.arange(14), [1, 5]), np.delete(np.arange(6), [2])
-    masked = train(whole.without_rows([1, 5]).without_columns([2]), tol=1e-12)
-    X = whole.design.X[np.ix_(rows, columns)]
-    small = train(make_problem(X, whole.y[rows], loss, regularizer), tol=1e-12)
-    tail = [6] if regularizer.intercept else []
-    assert np.allclose(masked.w[[*columns, *tail]], small.w, atol=1e-5) and masked.w[2] == 0.0
-    position, x = 3, np.ones((1, 5))
-    one = change_rows(assess(masked.problem, masked.w), [rows[position]])
-    two = change_rows(assess(small.problem, masked.w[[*columns, *tail]]), [position])
-    assert one.gap == pytest.approx(two.gap, rel=1e-6)
-    for method in Method:
-        a, b = prediction_intervals(one, x, method), prediction_intervals(two, x, method)
-        assert np.allclose(a.lower, b.lower, rtol=1e-5) and np.allclose(a.upper, b.upper, rtol=1e-5)
-    a, b = (prediction_intervals(change_columns(f, [c]), x[:, 1:]) for f, c in ((masked, 0), (small, 0)))
-    assert np.allclose(a.lower, b.lower, atol=1e-4) and np.allclose(a.upper, b.upper, atol=1e-4)
 
 
 def test_a_dual_point_that_cannot_be_repaired_gives_no_bound(monkeypatch: pytest.MonkeyPatch) -> None:

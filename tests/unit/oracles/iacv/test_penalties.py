@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 
 from sparsecv_mio.kernels.perspective import proximal_step
 from sparsecv_mio.oracles.iacv import L1, KSupport, Ridge
-from sparsecv_mio.oracles.iacv.proximal import accelerated
 
 
 def brute_k_support(theta, k, weights):
@@ -82,15 +81,6 @@ def test_ridge_derivatives():
     bend = [(penalty.gradient(theta + h * e) - penalty.gradient(theta - h * e)) / (2 * h) for e in np.eye(3)]
     assert penalty.hessian_times(theta, np.eye(3)) == pytest.approx(np.array(bend), abs=1e-8)
     assert penalty.bound() == 4.0
-
-
-def test_accelerated_solves_rows_of_unlike_conditioning():
-    rng = np.random.default_rng(2)
-    scale = np.array([1.0, 0.1, 1e-3])
-    target = rng.standard_normal((3, 4))
-    z, taken = accelerated(lambda v: scale[:, None] * (v - target), lambda v: v, np.zeros((3, 4)), 1.0, 20_000, 1e-14)
-    assert np.abs(z - target).max() < 1e-9
-    assert taken < 20_000
 
 
 @pytest.mark.parametrize("seed", range(10))

@@ -1,4 +1,4 @@
-"""The trace of a run and its drawings."""
+"""The trace of a run."""
 
 from __future__ import annotations
 
@@ -54,27 +54,6 @@ def test_a_descent_traces_the_row_it_solves(tmp_path: Path) -> None:
     assert (last["upper"], last["gamma"], last["steps"]) == (
         record["upper"], record["gamma"], len(record["descent"])
     )  # fmt: skip
-
-
-@pytest.mark.parametrize("extra", [["--method", "descent"], ["--method", "descent", "--tau-step", "saddle"]])
-def test_drawings_of_a_descent(extra: list[str], tmp_path: Path) -> None:
-    trace = tmp_path / "run.jsonl"
-    assert main([*ASK, *extra, "--folds", "4", "--tau", "1:3", "--trace", str(trace), "-q"]) in (0, 3)
-    for name in ("a.png", "a.gif"):
-        assert main(["plot", str(trace), "--out", str(tmp_path / name)]) == 0
-        assert (tmp_path / name).stat().st_size > 5000
-
-
-def test_drawings(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    trace = tmp_path / "run.jsonl"
-    assert main([*ASK, "--method", "algorithm1", "--trace", str(trace), "-q"]) == 0
-    for name, magic in (("a.png", b"\x89PNG"), ("a.gif", b"GIF8"), ("a.svg", b"<?xml")):
-        assert main(["plot", str(trace), "--out", str(tmp_path / name)]) == 0
-        assert (tmp_path / name).read_bytes().startswith(magic)
-    assert main(["plot", str(trace), "--out", str(tmp_path / "a.txt")]) == 2
-    assert "--out" in capsys.readouterr().err
-    assert main(["plot", SERVO, "--out", str(tmp_path / "b.png")]) == 2
-    assert "not a trace" in capsys.readouterr().err
 
 
 @pytest.mark.usefixtures("a_line_at_every_safe_point")

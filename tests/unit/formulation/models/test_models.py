@@ -16,7 +16,7 @@ from sparsecv_mio.formulation.models.perspective import BigMModel, FactorModel, 
 from sparsecv_mio.formulation.task import Task
 from sparsecv_mio.problem.moment_refit import refit_moments
 
-from .problems import task_of
+from ..problems import task_of
 
 KINDS = (PerspectiveModel, FactorModel, BigMModel, CutMaster, OuterModel)
 SIDE = SideConstraints(forced_in=(1,), forced_out=(4,), together=((0, 2),), at_most=((2, (0, 1, 3)),))

@@ -1,0 +1,80 @@
+"""What commands share: reading data, dealing folds, Ctrl-C, time limits, and places of output files."""
+
+from __future__ import annotations
+
+import signal
+import threading
+import time
+from pathlib import Path
+
+import pytest
+from repository import INSTANCES
+
+from sparsecv_mio.cli import Began, run
+from sparsecv_mio.cli.session import in_time, interruptible, make_plan, raise_if_interrupted, read_data
+from sparsecv_mio.data.dataset import Dataset
+from sparsecv_mio.errors import BadInput, OutOfTime
+
+PROSTATE = str(INSTANCES / "prostate.csv")
+SOLVE = ["solve", PROSTATE, "--target", "lpsa", "--folds", "3", "--gamma", "0.1", "--tau", "1:2", "--threads", "1"]
+Said = pytest.CaptureFixture[str]
+
+
+@pytest.mark.parametrize(
+    ("words", "named"),
+    [
+        (["--json", "data.csv"], "the data"),
+        (["--json", "a", "--trace", "a"], "the file of --json"),
+        (["--checkpoint", "a", "--trace", "./a"], "the file of --checkpoint"),
+    ],
+)
+def test_no_output_goes_over_another_file(
+    words: list[str], named: str, tmp_path: Path, capsys: Said, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    data = tmp_path / "data.csv"
+    data.write_text(Path(PROSTATE).read_text())
+    assert run(["solve", "data.csv", *SOLVE[2:], *words]) == 2
+    assert named in capsys.readouterr().err and data.read_text() == Path(PROSTATE).read_text()
+
+
+def test_data_are_described_by_their_options(tmp_path: Path) -> None:
+    file = tmp_path / "d.csv"
+    file.write_text('a,"b,c",y,g\n1,2,3,0\n4,5,7,1\n')
+    assert read_data(str(file), "y", '"b,c",a', None, ["g"]).names == ("a", "b,c")
+    assert read_data(str(file), "y", None, "a", ["g"]).names == ("b,c",)
+    with pytest.raises(BadInput, match="exclude each other"):
+        read_data(str(file), "y", "a", "g", [])
+    with pytest.raises(BadInput, match="--target is missing"):
+        read_data(str(file), None, None, None, [])
+
+
+@pytest.mark.parametrize(("quiet", "lines"), [(False, 1), (True, 0)])
+def test_a_seed_that_changes_nothing_is_told(quiet: bool, lines: int, capsys: Said) -> None:
+    data = Dataset.from_arrays([[1.0], [2.0], [3.0], [4.0]], [1.0, 0.0, 2.0, 5.0])
+    assert make_plan("loo", data, 3, quiet).k == 4
+    assert capsys.readouterr().err.count("--seed 3 changes nothing") == lines
+    assert make_plan("2", data, 3, False).seed == 3 and capsys.readouterr().err == ""
+
+
+def test_the_first_interrupt_sets_the_event_and_the_second_quits(capfd: pytest.CaptureFixture[str]) -> None:
+    with interruptible() as stop:
+        assert not stop.is_set()
+        signal.raise_signal(signal.SIGINT)
+        assert stop.is_set() and "stopping" in capfd.readouterr().err
+        with pytest.raises(KeyboardInterrupt):
+            signal.raise_signal(signal.SIGINT)
+        with pytest.raises(KeyboardInterrupt):
+            raise_if_interrupted(stop)
+        with pytest.raises(KeyboardInterrupt):
+            in_time(lambda: None, stop, None)
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+
+
+def test_work_before_the_search_counts_in_the_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert in_time(lambda: 3, threading.Event(), 600.0) == 3
+    monkeypatch.setattr(Began, "moment", time.monotonic() - 700.0)
+    ended = threading.Event()
+    with pytest.raises(OutOfTime, match="600 seconds were over"):
+        in_time(ended.wait, threading.Event(), 600.0)
+    ended.set()

@@ -1,0 +1,61 @@
+"""Points of a problem: the gap is `P - D`, sums of tables are those of their rows, the box is that of the domain."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from sparsecv_mio.oracles.glru import Loss, Regularizer, assess
+from sparsecv_mio.oracles.glru.fit import RESIDUAL, box_table, row_table, shift
+
+from .fits import LOSSES, fitted
+
+EVERY = [Regularizer(0.3), Regularizer(0.3, 0.1), Regularizer(0.0, 0.05), Regularizer(0.3, intercept=True)]
+
+
+@pytest.mark.parametrize("loss", LOSSES, ids=lambda loss: loss.name)
+@pytest.mark.parametrize("regularizer", EVERY, ids=str)
+def test_the_gap_is_primal_less_dual(loss: Loss, regularizer: Regularizer) -> None:
+    problem = fitted(loss, regularizer).problem
+    rng = np.random.default_rng(0)
+    for size in (0.0, 0.1, 1.0):
+        fit = assess(problem, size * rng.standard_normal(problem.design.d))
+        dual = -loss.conjugate(-fit.alpha, problem.y).sum() / problem.n - regularizer.conjugate(fit.score)
+        assert fit.gap == pytest.approx(fit.primal - dual, rel=1e-9, abs=1e-12)
+        assert fit.gap >= 0.0 and fit.table_sum[RESIDUAL] == pytest.approx(fit.row_residual.sum())
+        if regularizer.intercept:
+            assert abs(fit.alpha.sum()) <= 1e-12 * np.abs(fit.alpha).sum() + 1e-15
+
+
+@pytest.mark.parametrize("loss", LOSSES, ids=lambda loss: loss.name)
+def test_tables_of_rows(loss: Loss) -> None:
+    rng = np.random.default_rng(1)
+    t, y = rng.standard_normal(6), np.where(rng.random(6) < 0.5, 1.0, -1.0)
+    alpha = -loss.derivative(t + 0.1, y)
+    table, off = row_table(t, alpha, y, loss), alpha + loss.derivative(t, y)
+    assert table[:, RESIDUAL] == pytest.approx(loss.residual(t, alpha, y))
+    assert table[:, 1] == pytest.approx(off**2) and table[:, 4] == pytest.approx(alpha * off)
+    s = 1e-6
+    along = (loss.residual(t, alpha, y) - loss.residual(t, (1 - s) * alpha, y)) / s
+    assert table[:, 2] == pytest.approx(along, abs=1e-4)
+
+
+@pytest.mark.parametrize("loss", LOSSES, ids=lambda loss: loss.name)
+def test_the_box_holds_every_score(loss: Loss) -> None:
+    rng = np.random.default_rng(2)
+    X, y = rng.standard_normal((7, 3)), np.where(rng.random(7) < 0.5, 1.0, -1.0)
+    table, (low, high) = box_table(X, y, loss), loss.dual_range(y)
+    ends = np.where(table[1] > 0.5, -np.inf, table[0]), np.where(table[3] > 0.5, np.inf, table[2])
+    for _ in range(200):
+        alpha = rng.uniform(np.maximum(low, -5.0), np.minimum(high, 5.0))
+        assert np.all(ends[0] <= X.T @ alpha + 1e-12) and np.all(X.T @ alpha <= ends[1] + 1e-12)
+
+
+def test_shift_stays_in_the_box_or_says_no() -> None:
+    low, high, weight = np.array([-1.0, -1.0, 0.0]), np.array([1.0, 0.1, 0.0]), np.array([1.0, 1.0, 5.0])
+    moved = shift(np.zeros(3), weight, low, high, 0.8)
+    assert moved is not None and moved.sum() == pytest.approx(0.8)
+    assert np.all(low <= moved) and np.all(moved <= high)
+    assert shift(np.zeros(3), weight, low, high, 1.2) is None
+    back = shift(np.zeros(3), weight, low, high, -1.5)
+    assert back is not None and back.sum() == pytest.approx(-1.5)

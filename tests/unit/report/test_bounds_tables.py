@@ -1,0 +1,40 @@
+"""Bounds of the CV error on the screen and as a figure: certified ones and the paper's as printed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from sparsecv_mio.bounds.cv_error import compute_bounds
+from sparsecv_mio.bounds.table import BoundsTable
+from sparsecv_mio.data.folds import make_folds
+from sparsecv_mio.data.standard import standardize
+from sparsecv_mio.report.bounds_tables import print_bounds
+
+from .printing import data, printed
+
+
+@pytest.fixture(scope="module")
+def table() -> BoundsTable:
+    return compute_bounds(standardize(data()), make_folds("5", data()), (0.1, 1.0), (1, 2, 3), threads=1)
+
+
+def test_the_least_interval_comes_first(table: BoundsTable) -> None:
+    least = table.minimum()
+    text = printed(lambda console: print_bounds(console, table, seconds=1.5), 200)
+    assert text.startswith(f"certified: the least CV error of the grid is in [{least.lower:.6g}, {least.upper:.6g}]")
+    assert "0 MIOs in 1.50 s" in text and "--full or --json" in text and "gamma = 0.1 (" not in text.split("\n", 2)[2]
+    brief = printed(lambda console: print_bounds(console, table, brief=True), 200)
+    assert len(brief.splitlines()) == 2
+
+
+def test_full_has_every_gamma(table: BoundsTable) -> None:
+    text = printed(lambda console: print_bounds(console, table, full=True), 200)
+    assert "gamma = 0.1 (ridge weight)" in text and "gamma = 1 (ridge weight)" in text
+
+
+def test_printed_bounds_are_called_estimates(tmp_path: Path) -> None:
+    table = compute_bounds(standardize(data()), make_folds("5", data()), (0.1,), (1, 2), "as-printed", threads=1)
+    text = printed(lambda console: print_bounds(console, table), 200)
+    assert "not valid, estimates only" in text and "lower (estimate)" in text and "certified" not in text

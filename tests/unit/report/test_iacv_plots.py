@@ -1,0 +1,32 @@
+"""Figures of iterative approximate cross-validation."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from sparsecv_mio.oracles.iacv import Erm, Logistic, Ridge, default_step, gd, run
+from sparsecv_mio.report.figures import panels
+from sparsecv_mio.report.iacv_plots import draw, plot_report
+
+
+@pytest.mark.parametrize("methods", [("iacv",), ("ns", "baseline", "exact")])
+def test_a_run_is_drawn(methods: tuple[str, ...], tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((20, 3))
+    erm = Erm(X, np.sign(X[:, 0] + rng.standard_normal(20)), Logistic(), Ridge(), 0.5)
+    report = run(erm, gd(default_step(erm)), 20, methods=methods)
+    plot_report(report, tmp_path / "run.png", "a run")
+    assert (tmp_path / "run.png").stat().st_size > 5000
+
+
+def test_repeats_are_a_median_and_a_band_and_rounding_is_left_out() -> None:
+    _, axes = panels(1, 2, (6, 3))
+    steps, values = np.array([1, 2, 3]), np.array([[1e-17, 1.0, 2.0], [1e-17, 3.0, 4.0], [1e-17, 5.0, 9.0]])
+    draw(axes[0, 0], steps, {"iacv": values}, "error")
+    assert np.array_equal(axes[0, 0].lines[0].get_ydata(), [np.nan, 3.0, 4.0], equal_nan=True)
+    assert len(axes[0, 0].collections) == 1 and axes[0, 0].get_yscale() == "log"
+    draw(axes[0, 1], steps, {"iacv": values[0]}, "seconds", log=False)
+    assert axes[0, 1].lines[0].get_ydata().tolist() == [1e-17, 1.0, 2.0] and axes[0, 1].get_yscale() == "linear"

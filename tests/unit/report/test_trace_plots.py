@@ -1,0 +1,35 @@
+"""Drawings of a trace: figures and animations, of every method."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from repository import INSTANCES
+
+from sparsecv_mio.cli import run as main
+
+SERVO = str(INSTANCES / "servo.csv")
+ASK = ["solve", SERVO, "--target", "class", "--folds", "blocks:20", "--gamma", "0.1,1", "--tau", "1:5"]
+ASK += ["--threads", "1"]
+
+
+@pytest.mark.parametrize("extra", [["--method", "descent"], ["--method", "descent", "--tau-step", "saddle"]])
+def test_drawings_of_a_descent(extra: list[str], tmp_path: Path) -> None:
+    trace = tmp_path / "run.jsonl"
+    assert main([*ASK, *extra, "--folds", "4", "--tau", "1:3", "--trace", str(trace), "-q"]) in (0, 3)
+    for name in ("a.png", "a.gif"):
+        assert main(["plot", str(trace), "--out", str(tmp_path / name)]) == 0
+        assert (tmp_path / name).stat().st_size > 5000
+
+
+def test_drawings(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    trace = tmp_path / "run.jsonl"
+    assert main([*ASK, "--method", "algorithm1", "--trace", str(trace), "-q"]) == 0
+    for name, magic in (("a.png", b"\x89PNG"), ("a.gif", b"GIF8"), ("a.svg", b"<?xml")):
+        assert main(["plot", str(trace), "--out", str(tmp_path / name)]) == 0
+        assert (tmp_path / name).read_bytes().startswith(magic)
+    assert main(["plot", str(trace), "--out", str(tmp_path / "a.txt")]) == 2
+    assert "--out" in capsys.readouterr().err
+    assert main(["plot", SERVO, "--out", str(tmp_path / "b.png")]) == 2
+    assert "not a trace" in capsys.readouterr().err
