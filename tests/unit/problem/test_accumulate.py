@@ -1,0 +1,81 @@
+"""Moments by additions: of any rows, of every training set, and the problem they make, against plain sums."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from sparsecv_mio.data.dataset import Dataset
+from sparsecv_mio.data.folds import FoldPlan, folds_from_labels
+from sparsecv_mio.data.standard import StandardData, standardize
+from sparsecv_mio.problem import accumulate
+from sparsecv_mio.problem.accumulate import Moments, direct_moments, full_problem, row_moments, training_moments
+
+
+def sample(intercept: str = "fold", n: int = 23) -> tuple[StandardData, FoldPlan]:
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(n, 4)) * [1.0, 5.0, 0.1, 1.0] + 3.0
+    data = Dataset.from_arrays(X, X[:, 0] + rng.normal(size=n) + 100.0)
+    return standardize(data, "length", intercept), folds_from_labels(np.r_[np.arange(n - 3) % 5, -1, -1, -1])
+
+
+def plain(data: StandardData, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    v, r = data.rows(rows)
+    block = np.column_stack([v, r])
+    mean = block.mean(axis=0)
+    return mean, (block - mean).T @ (block - mean)
+
+
+def same(found: Moments, data: StandardData, rows: np.ndarray) -> None:
+    mean, scatter = plain(data, rows)
+    assert found.n == len(rows)
+    assert found.mean == pytest.approx(mean, abs=1e-13) and found.scatter == pytest.approx(scatter, abs=1e-12)
+
+
+@pytest.mark.parametrize("elements", [1, 12, 1 << 21])
+def test_chunks_change_nothing(elements: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(accumulate, "CHUNK_ELEMENTS", elements)
+    data, _ = sample()
+    same(row_moments(data, slice(2, 20)), data, np.arange(2, 20))
+    same(row_moments(data, np.array([5, 1, 7])), data, np.array([5, 1, 7]))
+    assert row_moments(data, slice(4, 4)).n == 0
+
+
+@pytest.mark.parametrize("wanted", [None, [3], [0, 4], []])
+def test_every_training_set(wanted: list[int] | None) -> None:
+    data, folds = sample()
+    read = {"tree": 0, "direct": 0}
+    for name, way in (("tree", training_moments), ("direct", direct_moments)):
+
+        def count(rows: int, name: str = name) -> None:
+            read[name] += rows
+
+        found = dict(way(data, folds, wanted, count))
+        assert list(found) == (list(range(5)) if wanted is None else wanted)
+        for fold, moments in found.items():
+            same(moments, data, folds.train_rows(fold))
+    assert read["direct"] == sum(len(folds.train_rows(fold)) for fold in (range(5) if wanted is None else wanted))
+    if wanted is None:
+        assert read["tree"] <= 3 + 20 * np.ceil(np.log2(5)) < read["direct"]
+
+
+@pytest.mark.parametrize("intercept", ["fold", "global", "none"])
+def test_the_problem_is_that_of_the_rows(intercept: str) -> None:
+    data, _ = sample(intercept)
+    v, r = data.rows(slice(0, data.n))
+    problem = full_problem(data, 0.5)
+    if intercept == "fold":
+        assert problem.v_mean == pytest.approx(v.mean(axis=0)) and problem.r_mean == pytest.approx(r.mean())
+        v, r = v - v.mean(axis=0), r - r.mean()
+    else:
+        assert not problem.v_mean.any() and problem.r_mean == 0.0
+    assert pytest.approx(v.T @ v) == problem.Q and problem.c == pytest.approx(v.T @ r, abs=1e-12)
+    assert problem.yy == pytest.approx(r @ r) and problem.lam == 0.25 and problem.n == data.n
+
+
+def test_a_target_that_is_constant_in_training_leaves_nothing_to_explain() -> None:
+    y = np.full(10, 1e6 + 0.1)
+    y[9] += 1.0
+    data = standardize(Dataset.from_arrays(np.random.default_rng(0).normal(size=(10, 2)), y))
+    problem = row_moments(data, slice(0, 9)).problem(data, 1.0)
+    assert problem.yy == 0.0 and not problem.c.any()

@@ -1,0 +1,39 @@
+"""Coordinates of one fit: powers of two and training centres, exact to twice the precision."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from sparsecv_mio.problem.coordinates import Coordinates, power_of_two
+
+
+def test_units_are_powers_of_two_above_each_size() -> None:
+    sizes = np.array([0.0, 1e-300, 0.3, 1.0, 7.0, 1e300])
+    units = power_of_two(sizes)
+    assert np.array_equal(units, 2.0 ** np.round(np.log2(units))) and units[0] == 1.0
+    assert np.all(units[1:] >= sizes[1:]) and np.all(units[1:] <= 2.0 * sizes[1:])
+
+
+@pytest.mark.parametrize("offset", [0.0, 1e6, -1e12])
+@pytest.mark.parametrize("centred", [True, False])
+def test_rows_return_to_the_numbers_of_the_file(offset: float, centred: bool) -> None:
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(9, 3)) * [1.0, 1e-3, 1e3] + offset, rng.normal(size=9) + offset
+    about = np.array([0, 2, 3, 5, 8]) if centred else None
+    plain = Coordinates.of(X, y, (2, 0), about)
+    fine = plain.doubled(X, y, about)
+    rows = np.arange(9)
+    Z, t = plain.rows(X, y, rows)
+    Z2, t2 = fine.doubled_rows(X, y, rows)
+    assert np.abs(Z - Z2.high).max() <= 1e-15 * (1.0 + np.abs(Z).max()) and np.abs(t - t2.high).max() <= 1e-14
+    center = [sum(Fraction(float(X[i, 2])) for i in about) / len(about) if centred else Fraction(0)]
+    for i in range(9):
+        exact = (Fraction(float(X[i, 2])) - center[0]) / Fraction(float(fine.x_unit[0]))
+        found = Fraction(float(Z2.high[i, 0])) + Fraction(float(Z2.low[i, 0]))
+        assert abs(found - exact) <= Fraction(1, 2**95)
+    x_center, y_center = fine.centers
+    assert x_center[0] == pytest.approx(float(center[0]), rel=1e-15, abs=1e-12)
+    assert y_center == pytest.approx(y[about].mean() if centred else 0.0, rel=1e-15)

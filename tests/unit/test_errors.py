@@ -1,0 +1,30 @@
+"""The errors: one family, an exit code each, and suggestions for words that are nearly right."""
+
+from __future__ import annotations
+
+import inspect
+
+import pytest
+
+from sparsecv_mio import errors
+from sparsecv_mio.errors import BackendFailed, SparseCVError, VerificationFailed, did_you_mean
+
+
+def test_every_error_belongs_to_the_family_and_has_a_documented_exit_code() -> None:
+    found = [kind for _, kind in inspect.getmembers(errors, inspect.isclass) if issubclass(kind, Exception)]
+    assert len(found) > 7 and all(issubclass(kind, SparseCVError) for kind in found)
+    assert {kind.exit_code for kind in found} <= {1, 2, 3, 4}
+
+
+def test_what_errors_carry() -> None:
+    failed = BackendFailed("it failed", "status 7", "last line")
+    assert (str(failed), failed.raw_status, failed.log_tail) == ("it failed", "status 7", "last line")
+    assert VerificationFailed("no", "upper").field == "upper"
+
+
+@pytest.mark.parametrize(
+    ("word", "said"),
+    [("LENGHT", " (did you mean 'length'?)"), ("Fold", " (did you mean 'fold'?)"), ("zzz", ""), ("l" * 5000, "")],
+)
+def test_suggestions(word: str, said: str) -> None:
+    assert did_you_mean(word, ("length", "fold")) == said
