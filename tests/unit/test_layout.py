@@ -15,7 +15,7 @@ MODULES = sorted(
     if path.stem not in ("__init__", "__main__")
 )
 
-# Modules, or folders of them, whose tests are elsewhere: one suite for all backends, or the test of the module they serve.
+# Modules, or folders of them, tested elsewhere: by one suite for all backends, or with the module that they serve.
 ELSEWHERE = {
     "bounds": "brute_force/test_bounds.py",
     "certificate/checks": "unit/certificate/test_verify.py",
