@@ -159,12 +159,12 @@ def _say(message: str, code: int) -> int:
 
 
 def process_start() -> float:
-    """Moment of `time.monotonic` at which the process began, as nearly as the system tells.
+    """Return the moment of `time.monotonic` at which the process began, as nearly as the system tells.
 
     A process that was another program first (`exec` in a script) is older than this program: no more than
     `LONGEST_START` before the package was loaded is counted.
     """
-    age = time.process_time()  # where the system does not tell: what has been computed took at least that long
+    age = time.process_time()  # used where the system does not tell: the process is at least as old
     try:
         with open("/proc/self/stat", encoding="ascii", errors="replace") as stat:
             ticks = int(stat.read().rpartition(")")[2].split()[19])

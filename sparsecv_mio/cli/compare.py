@@ -48,7 +48,7 @@ def compare(
     time_limit: options.TimeLimit = None,
     threads: Annotated[int, typer.Option("--threads", metavar="N", help="Threads of each solver.")] = 1,
     warm: Annotated[
-        bool, typer.Option("--warm", help="From the second repeat on, everybody starts from the best support found.")
+        bool, typer.Option("--warm", help="From the second repeat on, every backend starts from the best support.")
     ] = False,
     quiet: options.Quiet = False,
 ) -> int:

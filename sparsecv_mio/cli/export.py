@@ -31,7 +31,7 @@ def export(
     at_most: extra.AtMost = None,
     box: extra.Box = None,
 ) -> int:
-    """Write the perspective model of one MIO on all rows for somebody else's solver."""
+    """Write the perspective model of one MIO on all rows to a file that other solvers read."""
     weight = extra.one_gamma(gamma)
     parse.count(tau, "--tau", least=0)
     session.check_outputs({"--to": to}, [data])

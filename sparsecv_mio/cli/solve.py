@@ -78,12 +78,12 @@ def solve(
             "--method",
             metavar="|".join(Method),
             help="rounds: every cell in rounds of growing effort, work shared between taus and folds; joint: "
-            "best-first over all pairs, the winner decided, the others lifted over it; algorithm1: bounds, then one "
-            "MIO at a time (the paper's); grid: every cell an MIO (the baseline); bounds: certified bounds alone, no "
-            "branching, a limit unless they prove it; descent: gamma and tau in turn, "
-            "gamma free between the least and the largest one given; proved means that no single move improves the "
-            "end. [auto: joint for several gammas or with another --backend than native; rounds with one gamma, "
-            "--gap 0, --one-se or --engine]",
+            "best-first over all pairs, the likely best one solved, the lower bounds of the others raised above it; "
+            "algorithm1: bounds, then one MIO at a time (the paper's); grid: every cell an MIO (the baseline); bounds: "
+            "certified bounds alone, no branching (exit code 3 unless they prove the pair); descent: gamma and tau in "
+            "turn, gamma free between the least and the largest one given; proved then means that no single change of "
+            "gamma or tau improves the pair. [auto: joint for several gammas or with another --backend than native; "
+            "rounds with one gamma, --gap 0, --one-se or --engine]",
             show_default=False,
         ),
     ] = "auto",
@@ -92,8 +92,8 @@ def solve(
         typer.Option(
             "--backend",
             metavar="B",
-            help="Who solves each MIO of joint, algorithm1 and grid; see `sparsecv backends`. Any but native without "
-            "--method means joint. [native]",
+            help="The solver of each MIO of joint, algorithm1 and grid; see `sparsecv backends`. Any but native "
+            "without --method means joint. [native]",
             show_default=False,
         ),
     ] = "native",
@@ -107,14 +107,14 @@ def solve(
     ] = None,
     refine: Annotated[
         bool,
-        typer.Option("--refine", help="Improve gamma around the answer too; the record holds it apart, as `refined`."),
+        typer.Option("--refine", help="Improve gamma around the answer too; stored separately, as `refined`."),
     ] = False,
     tau_step: Annotated[
         str,
         typer.Option(
             "--tau-step",
             metavar="|".join(TauStep),
-            help="Of --method descent: mio certifies every tau at every gamma met; saddle estimates them by the "
+            help="Of --method descent: mio certifies every tau at every gamma tried; saddle estimates them by the "
             "saddle-point problem, no MIO, for many columns (never proved). [auto: saddle beyond 500 columns]",
             show_default=False,
         ),

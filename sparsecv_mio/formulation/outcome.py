@@ -5,7 +5,7 @@ situation                     stop                what is held
 ============================  ==================  ==============================================
 gap closed                    Stop.OPTIMAL        incumbent, lower ~ upper
 time, node or gap limit       TIME, NODES, GAP    incumbent (or None), lower <= optimum <= upper
-asked to stop                 INTERRUPTED         the same
+cancelled                     INTERRUPTED         the same
 side constraints exclude all  INFEASIBLE          no incumbent, lower = upper = inf
 solver broke down             raises              BackendFailed(raw_status, log_tail)
 not usable here               raises              BackendUnavailable
@@ -62,7 +62,7 @@ class Cancel(Protocol):
 class Limits:
     """When to stop: relative gap `(upper - lower) / upper` on the full objective, seconds, nodes, threads, log file.
 
-    `cancel`, when given, is asked now and then whether to stop: an event that another thread may set.
+    `cancel`, when given, is checked from time to time: an event that another thread may set.
     """
 
     gap: float = 1e-7
@@ -74,7 +74,7 @@ class Limits:
 
     @property
     def cancelled(self) -> bool:
-        """Whether somebody asked to stop."""
+        """Whether the solve was cancelled."""
         return self.cancel is not None and self.cancel.is_set()
 
 

@@ -40,9 +40,9 @@ def _gamma_hint(record: Record) -> str:
     if least == most:
         return ""
     if record.gamma >= most:
-        return f"the best gamma is the largest asked: try --gamma {most / 100:.4g}:{most * 10:.4g}:{count}"
+        return f"the best gamma is the largest given: try --gamma {most / 100:.4g}:{most * 10:.4g}:{count}"
     if record.gamma <= least and least > NO_RIDGE:
-        return f"the best gamma is the smallest asked: try --gamma {least / 10:.4g}:{least * 100:.4g}:{count}"
+        return f"the best gamma is the smallest given: try --gamma {least / 10:.4g}:{least * 100:.4g}:{count}"
     return ""
 
 
@@ -54,9 +54,9 @@ def _tau_hint(record: Record) -> str:
     held_out = -(-record.data.n // max(record.folds.k, 2))
     natural = max(1, min(record.data.p, record.data.n - held_out - 1))
     if record.tau == most < natural:
-        return f"the best tau is the largest asked: try --tau {max(least, most // 2)}:{min(2 * most, natural)}"
+        return f"the best tau is the largest given: try --tau {max(least, most // 2)}:{min(2 * most, natural)}"
     if record.tau == least == 1:
-        return f"the best tau is the smallest asked: --tau 0:{most} has the intercept alone too"
+        return f"the best tau is the smallest given: --tau 0:{most} has the intercept alone too"
     if record.tau == least > 0:
-        return f"the best tau is the smallest asked: try --tau {max(0, least // 2)}:{most}"
+        return f"the best tau is the smallest given: try --tau {max(0, least // 2)}:{most}"
     return ""

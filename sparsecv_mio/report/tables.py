@@ -1,4 +1,4 @@
-"""The answer on the screen: first what was asked for, then the evidence, then the work."""
+"""The answer on the screen: first the pair and its model, then the table by tau, then the work."""
 
 from __future__ import annotations
 

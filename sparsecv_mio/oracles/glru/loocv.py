@@ -106,7 +106,7 @@ def loocv(
     progress : callable, optional
         Called with (rows done, rows).
     stop : threading.Event, optional
-        Set from outside, it ends the run after the training at hand.
+        Once set, the run ends after the current training.
 
     Returns
     -------
@@ -119,8 +119,8 @@ def loocv(
 
     Notes
     -----
-    A training that reaches `tol` with its sign still open goes on, to a relative gap of 1e-12 at most: the naive way
-    gives the sign of an unfinished fit. `certain` tells the rows where even that did not decide it.
+    A training that reaches `tol` before its sign is decided continues, down to a relative gap of 1e-12; the naive way
+    takes the sign of the unfinished fit. `certain` marks the rows whose sign is proved.
 
     Examples
     --------
