@@ -40,7 +40,11 @@ def conduct(course: Course, data: StandardData) -> Record:
         standing, reported = method.standing(), method.reported
         if standing is None or reported is None or not standing.scored:  # a limit within the first steps
             return course.answer()
-        record = build_record(standing, options, reported.best_on_all_rows, reported.run.state.all_rows)
+        state = reported.run.state
+        nodes = state.counts.nodes
+        record = build_record(standing, options, reported.best_on_all_rows, state.all_rows)
+        spent = state.counts.nodes - nodes  # on all rows at the reported pair
+        record = replace(record, work=replace(record.work, nodes=record.work.nodes + spent))
         return _refine(record, reported) if options.refine else record
 
 
