@@ -78,7 +78,7 @@ def test_every_array_is_checked(method: str, change: str, tmp_path: Path) -> Non
         except (CorruptStore, BadInput) as error:
             assert "checkpoint" in str(error) and "\n" not in str(error)
         else:  # a longer list that means the same
-            assert change == "longer" and name.endswith(("rest", "in_round", "ties", "tie_width")), name
+            assert change == "longer" and name.endswith(("round_rest", "round_cells", "ties", "tie_width")), name
 
 
 @pytest.mark.parametrize(
@@ -96,11 +96,11 @@ def test_every_array_is_checked(method: str, change: str, tmp_path: Path) -> Non
         ("cells.pool_sizes", lambda a: a - 1, "pool_sizes"),
         ("cells.pool_sizes", lambda a: a[:0], "support"),
         ("cells.ties", lambda a: np.array([[9, 0, 0]]), "ties"),
-        ("run.rest", lambda a: np.array([99]), "rest"),
+        ("run.round_rest", lambda a: np.array([99]), "rest"),
         ("run.effort", lambda a: np.array(-1), "effort"),
-        ("run.in_round", lambda a: np.ones((1, 1, 1), dtype=bool), "in_round"),
-        ("run.decided_by", lambda a: np.array('{"x": "y"}'), "counts"),
-        ("run.decided_by", lambda a: np.array("["), "JSON"),
+        ("run.round_cells", lambda a: np.ones((1, 1, 1), dtype=bool), "round_cells"),
+        ("run.by_engine", lambda a: np.array('{"x": "y"}'), "counts"),
+        ("run.by_engine", lambda a: np.array("["), "JSON"),
     ],
 )
 def test_numbers_out_of_range_are_named(

@@ -23,7 +23,7 @@ def test_the_simplest_pair_within_one_standard_error() -> None:
 
 
 def test_open_pairs_are_missing_until_decided() -> None:
-    run = drawn_run()
+    run = drawn_run("joint", gap=1e-4)
     run.begin()
     now, asked = run.run.state.bounds(), run.context
     rule = one_se.apply(now, now.best, asked.grid.gammas, asked.grid.taus, asked.folds.sizes, 1.0)
