@@ -13,6 +13,7 @@ from sparsecv_mio.bounds.form import FoldForm, IntArray, fold_form
 from sparsecv_mio.errors import Contradiction
 from sparsecv_mio.kernels import fold_bounds, starts
 from sparsecv_mio.kernels.fold_start import eliminate
+from sparsecv_mio.kernels.status import DROPPED, INSIDE
 from sparsecv_mio.problem.problem import FloatArray, SparseProblem
 from sparsecv_mio.units import TIE_RTOL, Interval
 
@@ -231,7 +232,7 @@ class FoldBounds:
         """No column, or all of them: nothing to choose."""
         form = self.form
         assert form is not None
-        status = np.full(self.m, fold_bounds.INSIDE if tau > 0 else fold_bounds.DROPPED, dtype=np.int8)
+        status = np.full(self.m, INSIDE if tau > 0 else DROPPED, dtype=np.int8)
         lo, hi = np.empty(len(self.u)), np.empty(len(self.u))
         work, x, index = np.empty((self.m, self.m)), np.empty(self.m), np.empty(self.m, dtype=np.int64)
         prior = float(np.sqrt(form.yy) * (1.0 + 2.0 * np.sqrt((1.0 / form.w).sum())))

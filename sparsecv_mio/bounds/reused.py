@@ -17,7 +17,8 @@ from numpy.typing import NDArray
 from sparsecv_mio.bounds.fold import FIELDS, OUTWARD, FoldBounds
 from sparsecv_mio.bounds.form import FoldForm, IntArray
 from sparsecv_mio.bounds.relaxation import relax_form
-from sparsecv_mio.kernels.reused_dual import FREE, reused_duals
+from sparsecv_mio.kernels.reused_dual import reused_duals
+from sparsecv_mio.kernels.status import FREE
 from sparsecv_mio.problem.problem import FloatArray
 
 ACCURACY = 1e-6  # of the relaxations on all rows

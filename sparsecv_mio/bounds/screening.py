@@ -8,6 +8,8 @@ import numpy as np
 
 from sparsecv_mio.bounds.form import IntArray
 from sparsecv_mio.bounds.relaxation import Relaxation
+from sparsecv_mio.kernels import screening as kernel
+from sparsecv_mio.kernels.status import DROPPED, FREE, INSIDE
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,9 +50,7 @@ def screen(relaxation: Relaxation, ubar: float) -> Screened:
         return Screened(tau, empty, columns, empty)
     if tau >= len(columns):
         return Screened(tau, columns, empty, empty)
-    d = relaxation.slope**2 / relaxation.w
-    falling = np.sort(d)[::-1]
-    gap = max(ubar - relaxation.dual, 0.0)
-    out = falling[tau - 1] - d > gap
-    inside = d - falling[tau] > gap
-    return Screened(tau, columns[inside], columns[out], columns[~(inside | out)])
+    status = np.full(len(columns), FREE, dtype=np.int8)
+    room = max(ubar - relaxation.dual, 0.0)
+    kernel.screen(relaxation.slope**2 / relaxation.w, len(columns), columns, tau, room, status)
+    return Screened(tau, *(columns[status == kind] for kind in (INSIDE, DROPPED, FREE)))

@@ -17,6 +17,8 @@ from sparsecv_mio.errors import Contradiction
 from sparsecv_mio.kernels import fold_bounds, starts
 from sparsecv_mio.kernels.perspective import relax
 from sparsecv_mio.kernels.relaxation_rows import farthest_rows, relax_rows
+from sparsecv_mio.kernels.screening import screen
+from sparsecv_mio.kernels.status import DROPPED, FREE, INSIDE
 from sparsecv_mio.problem.accumulate import CONSTANT
 
 WIDE_COLUMNS = 600  # fewer columns than this go by moments in any case
@@ -225,8 +227,8 @@ class WideFold:
         if dual - slip > level:
             raise Contradiction("a certified lower bound exceeds the value of a known support")
         status = np.zeros(self.q, dtype=np.int8)
-        fold_bounds.screen(self.g, everything, tau, level + slip - dual, status)
-        return Look(max(dual - slip, 0.0), level, np.flatnonzero(status != fold_bounds.DROPPED))
+        screen(self.g**2, self.q, everything, tau, level + slip - dual, status)
+        return Look(max(dual - slip, 0.0), level, np.flatnonzero(status != DROPPED))
 
     def _cell(self, tau: int, which: Which) -> FoldCell:
         if tau == 0 or not self.yy > 0.0:
@@ -246,8 +248,8 @@ class WideFold:
         goal = level + slip
         status = np.zeros(self.q, dtype=np.int8)
         if which is Which.SAFE:
-            fold_bounds.screen(self.g, np.arange(self.q), tau, goal - dual, status)
-        survivors = np.flatnonzero(status != fold_bounds.DROPPED)
+            screen(self.g**2, self.q, np.arange(self.q), tau, goal - dual, status)
+        survivors = np.flatnonzero(status != DROPPED)
         if self.best[tau] - lower > SPLIT_GAP * self.best[tau] and 1 < tau < len(survivors) <= SPLIT_COLUMNS:
             lower = max(lower, self._split(tau, survivors) - slip)
         estimate = float(np.sum((self.u - self.X_test @ self.b) ** 2))
@@ -261,7 +263,7 @@ class WideFold:
         if np.isnan(ends.estimate):
             ends.estimate = estimate
         level = min(level, self.best[tau] * (1.0 + TIE) + slip)
-        return self._finish(tau, min(lower, self.best[tau]), level, ends, int((status == fold_bounds.FREE).sum()))
+        return self._finish(tau, min(lower, self.best[tau]), level, ends, int((status == FREE).sum()))
 
     def _relax(
         self,
@@ -372,7 +374,7 @@ class WideFold:
     def _one(self, M: FloatArray, c: FloatArray, X: FloatArray) -> _Ends:
         """Return the held-out error of the only support left."""
         m, N = len(c), len(self.u)
-        status = np.full(m, fold_bounds.INSIDE, dtype=np.int8)
+        status = np.full(m, INSIDE, dtype=np.int8)
         lo, hi, work, x, index = np.empty(N), np.empty(N), np.empty((m, m)), np.empty(m), np.empty(m, dtype=np.int64)
         prior = float(np.sqrt(self.yy) * (1.0 + 2.0 * np.sqrt(np.sort(self.square)[::-1][:m].sum())))
         if not fold_bounds.one_support(M, c, status, m, X, self.u, prior, self.rounding, lo, hi, work, x, index):

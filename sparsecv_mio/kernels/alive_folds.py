@@ -18,8 +18,9 @@ from typing import NamedTuple
 import numpy as np
 from numba import njit
 
+from sparsecv_mio.kernels.status import DROPPED, FREE, INSIDE
+
 LEVEL, NODES, KEPT, WORK = 0, 1, 2, 3
-FREE, INSIDE, DROPPED = 0, 1, 2
 FINISHED, BUDGET, FULL = 0, 1, 2
 
 

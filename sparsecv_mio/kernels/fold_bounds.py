@@ -21,9 +21,12 @@ from sparsecv_mio.kernels.conic import (
 from sparsecv_mio.kernels.curvature import dominated, sharpen
 from sparsecv_mio.kernels.dense import cholesky_in_place, cholesky_solve, put, support_value, times
 from sparsecv_mio.kernels.fold_rows import bound_rows
-from sparsecv_mio.kernels.perspective import DROPPED, FREE, INSIDE, largest, relax
+from sparsecv_mio.kernels.k_support import top_sum
+from sparsecv_mio.kernels.perspective import relax
 from sparsecv_mio.kernels.perspective_newton import NONE
 from sparsecv_mio.kernels.reduction import normalise, reduce_problem
+from sparsecv_mio.kernels.screening import screen
+from sparsecv_mio.kernels.status import FREE, INSIDE, list_columns
 
 SHARPNESS = 20.0
 FEW_STEPS = np.int64(3)  # of sharpening
@@ -35,13 +38,6 @@ WORTH = 1.0
 NOTHING, ROWS, TOGETHER, EXACT = 0.0, 1.0, 2.0, 3.0  # which bound an end comes from; floats, as where they are kept
 DO_REDUCE, DO_ROWS, DO_TOGETHER, DO_ENDS = 1, 2, 4, 8
 SHARES = np.array([0.5, 0.7, 0.3, 0.85, 0.15, 0.95])
-
-
-@njit(cache=True, nogil=True)
-def top_sum(values, k):
-    """Sum of the k largest entries. O(q + k * moves)."""
-    k = min(k, values.shape[0])
-    return largest(values, values.shape[0], k, np.empty(k))
 
 
 @njit(cache=True, nogil=True)
@@ -71,49 +67,6 @@ def take_support(M, c, yy, status, free, b, k, best, supports, work, x, index):
         supports[k, :] = False
         for a in range(size):
             supports[k, index[a]] = True
-
-
-@njit(cache=True, nogil=True)
-def screen(g, free, k, gap, status):
-    """Fix free columns by the dual point g (w = 1); returns how many (docs/theory/bounds.md 3). O(f log f)."""
-    f = free.shape[0]
-    d = np.empty(f)
-    for a in range(f):
-        d[a] = g[a] * g[a]
-    heap = np.empty(k + 1)
-    largest(d, f, k + 1, heap)
-    inner = heap[k - 1]
-    outer = heap[k]
-    fixed = 0
-    for a in range(f):
-        if inner - d[a] > gap:
-            status[free[a]] = DROPPED
-            fixed += 1
-        elif d[a] - outer > gap:
-            status[free[a]] = INSIDE
-            fixed += 1
-    return fixed
-
-
-@njit(cache=True, nogil=True)
-def members(status):
-    """The free columns and those inside, ascending."""
-    f, i = 0, 0
-    for j in range(status.shape[0]):
-        if status[j] == FREE:
-            f += 1
-        elif status[j] == INSIDE:
-            i += 1
-    free, inside = np.empty(f, dtype=np.int64), np.empty(i, dtype=np.int64)
-    f, i = 0, 0
-    for j in range(status.shape[0]):
-        if status[j] == FREE:
-            free[f] = j
-            f += 1
-        elif status[j] == INSIDE:
-            inside[i] = j
-            i += 1
-    return free, inside
 
 
 @njit(cache=True, nogil=True)
@@ -279,11 +232,14 @@ def narrow(
     now_M, now_c, now_yy, now_X, now_u, now_w = M, c, yy, X, u, w
     sharpened = q
     for _ in range(passes):
-        if not np.isfinite(level) or screen(g, free, k, level + slip - dual, status) == 0:
+        if not np.isfinite(level) or screen(
+            times(g, g), free.shape[0], free, k, level + slip - dual, status
+        ) == 0:
             break
-        left, inside = members(status)
-        k = size - inside.shape[0]
-        f = left.shape[0]
+        inside, left = np.empty(q, dtype=np.int64), np.empty(q, dtype=np.int64)
+        i, f = list_columns(status, inside, left)
+        inside, left = inside[:i], left[:f]
+        k = size - i
         if k <= 0 or k >= f:
             if k < 0 or k > f:
                 lower = np.inf  # more columns must be in, or out, than can be: a bug

@@ -16,7 +16,8 @@ from numba import njit
 
 from sparsecv_mio.kernels.conic import NEAR, absolute, allowance, gershgorin
 from sparsecv_mio.kernels.dense import cholesky_in_place, cholesky_solve, put
-from sparsecv_mio.kernels.perspective import gradient, largest, partition_matrix, prox_scale, relax, support_norm
+from sparsecv_mio.kernels.k_support import largest, prox_scale, support_norm
+from sparsecv_mio.kernels.perspective import gradient, partition_matrix, relax
 from sparsecv_mio.kernels.perspective_newton import NONE
 
 DONE = 0.03  # relative error of F(b) - min F from which nothing is left to gain: second order in the bound

@@ -17,10 +17,11 @@ from typing import NamedTuple
 import numpy as np
 from numba import njit
 
+from sparsecv_mio.kernels.status import DROPPED, FREE, INSIDE
+
 LEVEL, NODES, KEPT, OVERFLOW = 0, 1, 2, 3
 COUNT, INCLUDED, CHILD, LOW, HIGH, START, LEFT_OUT = 0, 1, 2, 3, 4, 5, 6
 BEST, BAR, MOST = 0, 1, 2
-FREE, INSIDE, DROPPED = 0, 1, 2
 
 
 class PathState(NamedTuple):

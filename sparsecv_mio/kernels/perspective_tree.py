@@ -15,8 +15,9 @@ from numba import njit
 
 from sparsecv_mio.kernels.dense import support_value
 from sparsecv_mio.kernels.perspective import relax
+from sparsecv_mio.kernels.screening import screen
+from sparsecv_mio.kernels.status import DROPPED, INSIDE, list_columns
 
-FREE, INSIDE, DROPPED = 0, 1, 2
 OPEN, NODES, KEPT, OVERFLOW, STEPS, SPARE, REUSED = 0, 1, 2, 3, 4, 5, 6
 FINISHED, BUDGET, FULL = 0, 1, 2
 NEAR, NODE_STEPS = 0.3, np.int64(80)  # of the relaxation of a node; a plain 80 is a type of its own
@@ -162,54 +163,6 @@ def _canonical(inside, size, status, copy_prev):
 
 
 @njit(cache=True, nogil=True)
-def screen(s_status, g, free, count_free, k, dual, bar):
-    """Fix free columns by the safe rules at a dual point; the number fixed. O(count_free k)."""
-    top = np.zeros(k + 1)
-    held = 0
-    for a in range(count_free):
-        x = g[free[a]] * g[free[a]]
-        if held < k + 1:
-            i = held
-            held += 1
-        elif x > top[k]:
-            i = k
-        else:
-            continue
-        while i > 0 and top[i - 1] < x:
-            top[i] = top[i - 1]
-            i -= 1
-        top[i] = x
-    fixed = 0
-    room = bar - dual
-    for a in range(count_free):
-        j = free[a]
-        x = g[j] * g[j]
-        if x >= top[k - 1]:
-            if x - top[k] > room:
-                s_status[j] = INSIDE
-                fixed += 1
-        elif top[k - 1] - x > room:
-            s_status[j] = DROPPED
-            fixed += 1
-    return fixed
-
-
-@njit(cache=True, nogil=True)
-def _split(status, inside, free):
-    """List the columns inside and free; return both counts."""
-    ni = 0
-    nf = 0
-    for j in range(status.shape[0]):
-        if status[j] == INSIDE:
-            inside[ni] = j
-            ni += 1
-        elif status[j] == FREE:
-            free[nf] = j
-            nf += 1
-    return ni, nf
-
-
-@njit(cache=True, nogil=True)
 def _branch_column(b, g, free, nf):
     """Fractional z = b / g nearest 3/4 (measured better than 1/2 where branching is long), else the largest z."""
     pick = free[0]
@@ -285,7 +238,7 @@ def run(s, G, c, yy, lipschitz, tau, copy_prev, copy_next, keep, slack, max_node
         closed = False
         dual = bound
         for sweep in range(3):
-            ni, nf = _split(status, inside, free)
+            ni, nf = list_columns(status, inside, free)
             k = tau - ni
             if k < 0 or nf < k:
                 closed = True
@@ -325,19 +278,21 @@ def run(s, G, c, yy, lipschitz, tau, copy_prev, copy_next, keep, slack, max_node
                 s.best_mask[:] = False
                 for a in range(tau):
                     s.best_mask[inside[a]] = True
-            fixed = screen(status, best_g, free, nf, k, d, s.best[1])
+            for a in range(nf):
+                x[a] = best_g[free[a]] * best_g[free[a]]
+            fixed = screen(x, nf, free, k, s.best[1] - d, status)
             for j in range(q):
                 b[j] = best_b[j] if status[j] != DROPPED else 0.0
             if fixed == 0 or (10 * fixed < nf and nf - fixed > 8):
                 if fixed > 0:
-                    ni, nf = _split(status, inside, free)
+                    ni, nf = list_columns(status, inside, free)
                     k = tau - ni
                     if k <= 0 or nf <= k:
                         continue
                 break
         if closed:
             continue
-        ni, nf = _split(status, inside, free)
+        ni, nf = list_columns(status, inside, free)
         if tau - ni < 0 or nf < tau - ni:
             continue
         if tau == ni or nf == tau - ni:

@@ -11,8 +11,9 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from sparsecv_mio.kernels.dense import put
-from sparsecv_mio.kernels.perspective import largest, relax
+from sparsecv_mio.kernels.dense import put, times
+from sparsecv_mio.kernels.k_support import top_sum
+from sparsecv_mio.kernels.perspective import relax
 from sparsecv_mio.kernels.perspective_newton import NONE
 
 
@@ -53,16 +54,6 @@ def largest_outside(g, inside, count, take, found):
     for a in range(take):
         found[a] = order[a]
     return take
-
-
-@njit(cache=True, nogil=True)
-def top_squares(g, k):
-    """Sum of the k largest `g_j^2`. O(q + k * moves)."""
-    d = np.empty(g.shape[0])
-    for j in range(g.shape[0]):
-        d[j] = g[j] * g[j]
-    k = min(k, g.shape[0])
-    return largest(d, g.shape[0], k, np.empty(k))
 
 
 @njit(cache=True, nogil=True)
@@ -152,7 +143,7 @@ def relax_rows(Xt, y, shift, k, lipschitz, accuracy, max_steps, chosen, inside, 
         quad = 0.0
         for i in range(n):
             quad += (y[i] - residual[i]) ** 2
-        d = yy - quad - top_squares(trial, k)
+        d = yy - quad - top_sum(times(trial, trial), k)
         for a in range(count):
             best_b[chosen[a]] = best_point[a]
         if d > dual:

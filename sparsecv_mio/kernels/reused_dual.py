@@ -6,9 +6,9 @@ import numpy as np
 from numba import njit
 
 from sparsecv_mio.kernels.fold_bounds import EXACT, blurred, distances, one_support
-from sparsecv_mio.kernels.perspective import largest
-
-FREE, INSIDE, DROPPED = 0, 1, 2
+from sparsecv_mio.kernels.k_support import largest
+from sparsecv_mio.kernels.screening import fix_columns
+from sparsecv_mio.kernels.status import DROPPED, FREE, INSIDE
 
 
 @njit(cache=True, nogil=True)
@@ -68,6 +68,7 @@ def reused_duals(
     x = np.empty(q)
     index = np.empty(q, dtype=np.int64)
     widest, heap = np.empty(q), np.empty(q)
+    columns = np.arange(q)
     for j in range(q):
         widest[j] = 1.0 / w[j]
     for t in range(sizes.shape[0]):
@@ -94,16 +95,13 @@ def reused_duals(
         value = yy - quad - top
         dual[t] = max(value - slip, 0.0)
         gap = best[k] * (1.0 + tie) + 2.0 * slip - value
-        inner = heap[k - 1]
-        outer = heap[k]
         usable = quad <= wildest * yy and gap >= 0.0 and gap < np.inf
         decided[t] = usable
         for j in range(q):
             status[t, j] = FREE
-            if usable and inner - d[j] > gap:
-                status[t, j] = DROPPED
-            elif usable and d[j] - outer > gap:
-                status[t, j] = INSIDE
+        if usable:
+            fix_columns(d, q, columns, heap[k - 1], heap[k], gap, status[t])
+        for j in range(q):
             if status[t, j] != (INSIDE if supports[k, j] else DROPPED):
                 decided[t] = False
         if not (decided[t] and exact):

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from sparsecv_mio.bounds.reused import WILDEST, Points
 from sparsecv_mio.data.standard import Intercept
+from sparsecv_mio.kernels.screening import leaves_only
 from sparsecv_mio.problem.problem import FloatArray, SparseProblem
 from sparsecv_mio.search.shared_tree.identities import WIDEST_LEVERAGE
 from sparsecv_mio.search.shared_tree.leave_out import HeldOutRows
@@ -96,16 +97,13 @@ def only_support(
     (K,) bool array
     """
     problem, (points, at) = root.problem, point
-    size, b, q = int(points.sizes[at]), points.beta[at], problem.q
+    size, b = int(points.sizes[at]), points.beta[at]
     # a fold of leverage one has no diagonal: its numbers are no numbers, and compare as false
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         diagonal = ((1.0 - leverage) * (1.0 - MARGIN))[:, None] * points.diagonal
         quad, dual, d = fold_duals(root, b, size, rows, diagonal)
         gap = cutoffs + ROUNDING * problem.yy - dual
-        part = np.partition(d, (q - size - 1, q - size), axis=1)
-        inner, outer = part[:, q - size, None], part[:, q - size - 1, None]
-        fixed = np.where(mask, d - outer > gap[:, None], inner - d > gap[:, None])
-        return np.asarray(fixed.all(axis=1) & (gap >= 0.0) & (quad <= WILDEST * problem.yy))
+        return np.asarray(leaves_only(d, size, gap, mask) & (gap >= 0.0) & (quad <= WILDEST * problem.yy))
 
 
 def fold_duals(

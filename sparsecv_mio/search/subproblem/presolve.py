@@ -19,7 +19,7 @@ from sparsecv_mio.bounds.fold import FoldBounds
 from sparsecv_mio.bounds.reused import Points, Tested, reuse
 from sparsecv_mio.formulation.backends.native.cell import PathCell, PathResult
 from sparsecv_mio.formulation.backends.native.path import SMALL
-from sparsecv_mio.kernels.reused_dual import DROPPED
+from sparsecv_mio.kernels.status import DROPPED
 from sparsecv_mio.problem.problem import SparseProblem
 from sparsecv_mio.search.subproblem.moment_fits import near_tie_margin
 from sparsecv_mio.search.subproblem.supports import places_in

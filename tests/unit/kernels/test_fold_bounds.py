@@ -9,24 +9,12 @@ import pytest
 
 from sparsecv_mio.kernels import fold_bounds as kernel
 from sparsecv_mio.kernels.reduction import normalise
+from sparsecv_mio.kernels.status import DROPPED, FREE, INSIDE
 
-from . import plain
 from .plain import KINDS, Small, small
 from .test_conic import centre_of
 
 SEVERAL = [k for k in range(2 * len(KINDS)) if KINDS[k % len(KINDS)] != "one column"]
-
-
-def test_top_sum_and_members() -> None:
-    values = np.array([2.0, -1.0, 5.0, 5.0])
-    for k in range(6):
-        assert kernel.top_sum(values, k) == pytest.approx(plain.largest(values, k))
-    assert kernel.top_sum(np.zeros(0), 2) == 0.0
-    status = np.array([0, 2, 1, 0, 2], dtype=np.int8)
-    free, inside = kernel.members(status)
-    assert np.array_equal(free, np.flatnonzero(status == kernel.FREE))
-    assert np.array_equal(inside, np.flatnonzero(status == kernel.INSIDE))
-    assert [found.tolist() for found in kernel.members(status[1:2])] == [[], []]
 
 
 @pytest.mark.parametrize("seed", range(2 * len(KINDS)))
@@ -35,7 +23,7 @@ def test_rounded_support(seed: int) -> None:
     problem, rng = small(seed), np.random.default_rng(seed)
     q = problem.q
     status = np.zeros(q, dtype=np.int8)
-    status[: q // 3] = kernel.INSIDE
+    status[: q // 3] = INSIDE
     free, k = np.arange(q // 3, q), q // 3 + (q - q // 3) // 2
     b = rng.standard_normal(len(free))
     best, supports = np.full(q + 1, np.inf), np.zeros((q + 1, q), dtype=np.bool_)
@@ -47,22 +35,6 @@ def test_rounded_support(seed: int) -> None:
     best[k], supports[:] = -1.0, False
     kernel.take_support(problem.M, problem.c, problem.yy, status, free, b, k, best, supports, *work)
     assert best[k] == -1.0 and not supports.any()
-
-
-@pytest.mark.parametrize("seed", SEVERAL)
-def test_screening_is_its_rule(seed: int) -> None:
-    problem, rng = small(seed), np.random.default_rng(seed)
-    q = problem.q
-    free = np.sort(rng.permutation(q)[: max(q - 1, 2)])
-    g = rng.standard_normal(len(free)) if seed % 2 else np.ones(len(free))
-    k, gap, d = int(rng.integers(1, len(free))), float(rng.uniform(0.0, 1.0)), None
-    d = g**2
-    falling = np.sort(d)[::-1]
-    status = np.zeros(q, dtype=np.int8)
-    fixed = kernel.screen(g, free, k, gap, status)
-    assert np.array_equal(status[free] == kernel.DROPPED, falling[k - 1] - d > gap)
-    assert np.array_equal(status[free] == kernel.INSIDE, (d - falling[k] > gap) & ~(falling[k - 1] - d > gap))
-    assert fixed == np.count_nonzero(status)
 
 
 @pytest.mark.parametrize("seed", range(len(KINDS)))
@@ -83,15 +55,15 @@ def test_the_only_support_left(seed: int) -> None:
     q = problem.q
     X, lo, hi = rng.standard_normal((3, q)), np.empty(3), np.empty(3)
     work = np.empty((q, q)), np.empty(q), np.empty(q, dtype=np.int64)
-    status = np.full(q, kernel.DROPPED, dtype=np.int8)
-    status[: q // 2] = kernel.INSIDE
-    status[q // 2 : q // 2 + 2] = kernel.FREE
+    status = np.full(q, DROPPED, dtype=np.int8)
+    status[: q // 2] = INSIDE
+    status[q // 2 : q // 2 + 2] = FREE
     for k in (q // 2, q // 2 + 2):
-        held = np.flatnonzero((status == kernel.INSIDE) | ((status == kernel.FREE) & (k > q // 2)))
+        held = np.flatnonzero((status == INSIDE) | ((status == FREE) & (k > q // 2)))
         assert kernel.one_support(problem.M, problem.c, status, k, X, np.zeros(3), 1.0, 1e-9, lo, hi, *work)
         exact = X @ problem.beta(held)
         assert np.all(lo <= exact) and np.all(exact <= hi) and np.all(hi - lo < 1e-5)
-    status[:] = kernel.INSIDE
+    status[:] = INSIDE
     singular = np.ones((q, q))
     if q > 1:
         assert not kernel.one_support(singular, problem.c, status, q, X, np.zeros(3), 1.0, 0.0, lo, hi, *work)
@@ -156,12 +128,12 @@ def test_narrowing_keeps_every_optimum(seed: int, sharp: int) -> None:
         for s in combinations(range(q), k):
             if problem.value(s) <= value * (1.0 + 1e-9):
                 held = np.isin(np.arange(q), s)
-                assert np.all(held[status == kernel.INSIDE]) and not held[status == kernel.DROPPED].any()
+                assert np.all(held[status == INSIDE]) and not held[status == DROPPED].any()
         if not 0 < left < len(free):
             continue
-        assert np.array_equal(free, np.flatnonzero(status == kernel.FREE))
+        assert np.array_equal(free, np.flatnonzero(status == FREE))
         assert np.linalg.eigvalsh(M_f - np.diag(w_f))[0] > -1e-9 and np.all(w_f > 0.0)
-        inside = np.flatnonzero(status == kernel.INSIDE)
+        inside = np.flatnonzero(status == INSIDE)
         assert left == k - len(inside)
         z = rng.standard_normal(len(free))
         full = np.zeros(q)

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from sparsecv_mio.kernels import perspective_tree as kernel
+from sparsecv_mio.kernels.status import DROPPED, INSIDE
 
 from .plain import KINDS, Small, copies_of, no_copies, small
 
@@ -64,7 +65,7 @@ def test_portions_and_growth_change_nothing(seed: int) -> None:
 def test_columns_fixed_from_the_start_stay() -> None:
     problem = small(0)
     status = np.zeros(problem.q, dtype=np.int8)
-    status[0], status[4] = kernel.INSIDE, kernel.DROPPED
+    status[0], status[4] = INSIDE, DROPPED
     pool, _ = solve(problem, 3, 1e-9, status=status)
     allowed = [s for s in combinations(range(problem.q), 3) if 0 in s and 4 not in s]
     assert pool.best[0] == pytest.approx(min(problem.value(s) for s in allowed), rel=1e-9)
@@ -88,24 +89,3 @@ def test_more_supports_than_can_be_kept_are_reported() -> None:
         kernel.run(pool, problem.G, problem.c, problem.yy, 1.0, 3, *no_copies(7), 1e-9, 0.0, 10**6) == kernel.FINISHED
     )
     assert pool.ctrl[kernel.OVERFLOW] == 1 and pool.ctrl[kernel.KEPT] == 5, "35 supports tie"
-
-
-@pytest.mark.parametrize("seed", range(3 * len(KINDS)))
-def test_screening_loses_no_support_within_the_bar(seed: int) -> None:
-    problem, rng = small(seed), np.random.default_rng(seed)
-    q = problem.q
-    for k in range(1, q):
-        b = problem.beta(problem.best(k)[1]) + 0.01 * rng.standard_normal(q)
-        g = problem.c - problem.G @ b
-        d = np.sort(g**2)[::-1]
-        dual, bar = problem.yy - b @ problem.G @ b - d[:k].sum(), problem.best(k)[0] * (1.0 + 1e-9)
-        status = np.zeros(q, dtype=np.int8)
-        fixed = kernel.screen(status, g, np.arange(q), q, k, dual, bar)
-        assert fixed == np.count_nonzero(status)
-        room = bar - dual
-        assert np.array_equal(status == kernel.DROPPED, (d[k - 1] - g**2 > room) & (g**2 < d[k - 1]))
-        assert np.array_equal(status == kernel.INSIDE, (g**2 - d[k] > room) & (g**2 >= d[k - 1]))
-        for support in combinations(range(q), k):
-            if problem.value(support) <= bar:
-                held = np.isin(np.arange(q), support)
-                assert np.all(held[status == kernel.INSIDE]) and not held[status == kernel.DROPPED].any()

@@ -37,14 +37,12 @@ def test_slope_is_its_formula() -> None:
     assert np.allclose(g, problem.X.T @ residual + shift)
 
 
-def test_largest_outside_and_top_squares() -> None:
+def test_largest_outside() -> None:
     g, inside = np.array([1.0, -5.0, 4.0, -4.5, 0.5]), np.array([False, True, False, False, False])
     found = np.empty(5, dtype=np.int64)
     assert kernel.largest_outside(g, inside, 1, 2, found) == 2 and found[:2].tolist() == [3, 2]
     assert kernel.largest_outside(g, inside, 1, 9, found) == 4 and 1 not in found[:4]
     assert kernel.largest_outside(g, np.ones(5, dtype=np.bool_), 5, 2, found) == 0
-    for k in range(7):
-        assert kernel.top_squares(g, k) == pytest.approx(plain.largest(g**2, k))
 
 
 @pytest.mark.parametrize("seed", range(2 * len(KINDS)))

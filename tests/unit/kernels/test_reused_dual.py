@@ -7,7 +7,8 @@ from itertools import combinations
 import numpy as np
 import pytest
 
-from sparsecv_mio.kernels.reused_dual import DROPPED, INSIDE, reused_duals
+from sparsecv_mio.kernels.reused_dual import reused_duals
+from sparsecv_mio.kernels.status import DROPPED, INSIDE
 
 from . import plain
 from .plain import KINDS, Small, small

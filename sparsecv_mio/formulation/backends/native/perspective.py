@@ -10,6 +10,8 @@ from numpy.typing import NDArray
 from sparsecv_mio.formulation.backends.native.normal_form import NormalForm
 from sparsecv_mio.kernels import perspective_tree
 from sparsecv_mio.kernels.perspective import relax
+from sparsecv_mio.kernels.screening import screen
+from sparsecv_mio.kernels.status import DROPPED
 
 PERSPECTIVE_SLICE = 400  # nodes between two looks at the clock
 
@@ -26,7 +28,7 @@ class PerspectiveTree:
         status = np.zeros(m, dtype=np.int8)
         self.bar = upper * (1.0 + form.keep) + form.slack
         self.root = self._screen(status)
-        self.columns = np.flatnonzero(status != perspective_tree.DROPPED)
+        self.columns = np.flatnonzero(status != DROPPED)
         if len(self.columns) > 0.7 * m:
             self.columns = np.arange(m)
         part = slice(None) if len(self.columns) == m else np.ix_(self.columns, self.columns)
@@ -52,9 +54,7 @@ class PerspectiveTree:
             b, g, best_b, best_g,
         )  # fmt: skip
         if dual < self.bar:
-            perspective_tree.screen(status, best_g, free, m, size, dual, self.bar)
-            if np.any((form.copy_prev >= 0) & (status == perspective_tree.DROPPED)):
-                status[(form.copy_prev >= 0) & (status == perspective_tree.FREE)] = perspective_tree.FREE
+            screen(best_g**2, m, free, size, self.bar - dual, status)
         return float(dual)
 
     def advance(self, nodes: int, expired: Callable[[], bool]) -> bool:
