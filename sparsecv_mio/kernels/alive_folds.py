@@ -169,7 +169,7 @@ def _mark_alive(drop, bar, columns, count, need, tally, hit):
 
 @njit(cache=True, nogil=True)
 def _take(s, row, fold, value, number, keep, slack):
-    """A support of the row's size reaches `value` in a fold: keep the two best values, lower the bar."""
+    """Take in that a support of the row's size reaches `value` in a fold: keep the two best values, lower the bar."""
     if value < s.best[row, fold]:
         s.second[row, fold] = s.best[row, fold]
         s.best[row, fold] = value

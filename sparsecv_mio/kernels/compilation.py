@@ -13,11 +13,11 @@ class _Listener(event.Listener):
         self.begun = begun
 
     def on_start(self, event: event.Event) -> None:
-        """A kernel is not in the cache."""
+        """Tell that a kernel is not in the cache."""
         self.begun()
 
     def on_end(self, event: event.Event) -> None:
-        """It is compiled."""
+        """Nothing: it is compiled."""
 
 
 @contextmanager

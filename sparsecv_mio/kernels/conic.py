@@ -36,7 +36,7 @@ def absolute(yy, accuracy):
 
 @njit(cache=True, nogil=True)
 def gershgorin(G):
-    """An upper bound of the largest eigenvalue: the smaller of the largest row sum and the trace. O(f^2)."""
+    """Bound the largest eigenvalue from above: by the smaller of the largest row sum and the trace. O(f^2)."""
     f = G.shape[0]
     top = 0.0
     trace = 0.0
@@ -51,7 +51,7 @@ def gershgorin(G):
 
 @njit(cache=True, nogil=True)
 def allowance(rounding, prior, length, b):
-    """Rounding allowance of a comparison between D at b and f at any candidate (docs/theory/bounds.md 7). O(f).
+    """Return the rounding allowance of a comparison of D at b with f of any candidate (docs/theory/bounds.md 7). O(f).
 
     `rounding (prior + sum_j length_j |b_j|)^2`: `length_j = sqrt(M_jj)` in b's units, `prior` at least `||y|| + sum_S
     length_j |b*_j|` for every candidate b*.

@@ -12,7 +12,7 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from sparsecv_mio.kernels.dense import cholesky_in_place, cholesky_solve
+from sparsecv_mio.kernels.dense import cholesky_in_place, cholesky_solve, gram_of_lower
 
 
 @njit(cache=True, nogil=True)
@@ -28,7 +28,7 @@ def factor_difference(M, w, L):
 
 @njit(cache=True, nogil=True)
 def inverse_of_factor(L, T, V):
-    """Inverse of `L L'` into V; T is work. O(q^3)."""
+    """Inverse of `L L'` into V; T is work. The inverse of L is filled row by row, for SIMD. O(q^3)."""
     q = L.shape[0]
     for i in range(q):
         for j in range(i + 1):
@@ -41,17 +41,7 @@ def inverse_of_factor(L, T, V):
         d = 1.0 / L[i, i]
         for j in range(i + 1):
             T[i, j] *= d
-    for i in range(q):
-        for j in range(i + 1):
-            V[i, j] = 0.0
-    for k in range(q):
-        for i in range(k + 1):
-            a = T[k, i]
-            for j in range(i + 1):
-                V[i, j] += a * T[k, j]
-    for i in range(q):
-        for j in range(i):
-            V[j, i] = V[i, j]
+    gram_of_lower(T, V)
 
 
 @njit(cache=True, nogil=True)

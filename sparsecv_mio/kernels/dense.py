@@ -42,13 +42,18 @@ def cholesky_in_place(A, size):
 
 
 @njit(cache=True, nogil=True)
-def cholesky_solve(L, b, size):
-    """Overwrite `b[:size]` by the solution of `L L' x = b`. O(size^2)."""
+def solve_lower(L, b, size):
+    """Overwrite `b[:size]` by the solution of `L x = b`, L lower triangular. O(size^2)."""
     for i in range(size):
         s = b[i]
         for k in range(i):
             s -= L[i, k] * b[k]
         b[i] = s / L[i, i]
+
+
+@njit(cache=True, nogil=True)
+def solve_upper(L, b, size):
+    """Overwrite `b[:size]` by the solution of `L' x = b`, L lower triangular. O(size^2)."""
     for i in range(size - 1, -1, -1):
         s = b[i]
         for k in range(i + 1, size):
@@ -57,16 +62,59 @@ def cholesky_solve(L, b, size):
 
 
 @njit(cache=True, nogil=True)
+def cholesky_solve(L, b, size):
+    """Overwrite `b[:size]` by the solution of `L L' x = b`. O(size^2)."""
+    solve_lower(L, b, size)
+    solve_upper(L, b, size)
+
+
+@njit(cache=True, nogil=True)
+def invert_lower(L, out, size):
+    """Fill the lower triangle of `out[:size, :size]` with the inverse of L, column by column. O(size^3 / 6)."""
+    for j in range(size):
+        out[j, j] = 1.0 / L[j, j]
+        for i in range(j + 1, size):
+            s = 0.0
+            for k in range(j, i):
+                s -= L[i, k] * out[k, j]
+            out[i, j] = s / L[i, i]
+
+
+@njit(cache=True, nogil=True)
+def gram_of_lower(T, out):
+    """Fill `out` with `T'T`, T lower triangular: the inverse of `L L'` where T is that of L. O(q^3 / 3)."""
+    q = T.shape[0]
+    for i in range(q):
+        for j in range(i + 1):
+            out[i, j] = 0.0
+    for k in range(q):
+        for i in range(k + 1):
+            a = T[k, i]
+            for j in range(i + 1):
+                out[i, j] += a * T[k, j]
+    for i in range(q):
+        for j in range(i):
+            out[j, i] = out[i, j]
+
+
+@njit(cache=True, nogil=True)
+def gather(M, support, size, out):
+    """Fill the lower triangle of `out[:size, :size]` with `M_SS`. O(size^2)."""
+    for a in range(size):
+        i = support[a]
+        for b in range(a + 1):
+            out[a, b] = M[i, support[b]]
+
+
+@njit(cache=True, nogil=True)
 def support_value(M, shift, c, yy, support, size, work, x):
     """Return `yy - c_S' A^{-1} c_S`, `A = M_S + shift I`, and leave `A^{-1} c_S` in `x`; inf if A is not positive.
 
     O(size^3 / 3).
     """
+    gather(M, support, size, work)
     for a in range(size):
-        i = support[a]
-        x[a] = c[i]
-        for b in range(a + 1):
-            work[a, b] = M[i, support[b]]
+        x[a] = c[support[a]]
         work[a, a] += shift
     if not cholesky_in_place(work, size):
         return np.inf
@@ -85,21 +133,7 @@ def invert(M):
     out = np.zeros((q, q))
     if not cholesky_in_place(L, q):
         return out, False
-    # rows of L^{-1} first, then L^{-T} L^{-1}
-    inv = np.zeros((q, q))
-    for j in range(q):
-        inv[j, j] = 1.0 / L[j, j]
-        for i in range(j + 1, q):
-            s = 0.0
-            for k in range(j, i):
-                s -= L[i, k] * inv[k, j]
-            inv[i, j] = s / L[i, i]
-    for k in range(q):
-        for i in range(k + 1):
-            a = inv[k, i]
-            for j in range(i + 1):
-                out[i, j] += a * inv[k, j]
-    for i in range(q):
-        for j in range(i):
-            out[j, i] = out[i, j]
+    T = np.zeros((q, q))
+    invert_lower(L, T, q)
+    gram_of_lower(T, out)
     return out, True

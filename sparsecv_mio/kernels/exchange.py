@@ -24,8 +24,10 @@ MOST_EXCHANGES = 60  # of one support
 
 
 class Tableau(NamedTuple):
-    """Scratch of one search: `members[:s]` are the columns of S, `now` is (f(S),), `size` is (s,), `work` counts
-    multiplications."""
+    """Scratch of one search.
+
+    `members[:s]` are the columns of S, `now` is (f(S),), `size` is (s,), `work` counts multiplications.
+    """
 
     T: np.ndarray
     V: np.ndarray

@@ -19,7 +19,7 @@ from sparsecv_mio.kernels.conic import (
     squares_over_ball,
 )
 from sparsecv_mio.kernels.curvature import dominated, sharpen
-from sparsecv_mio.kernels.dense import cholesky_in_place, cholesky_solve, put, support_value, times
+from sparsecv_mio.kernels.dense import cholesky_in_place, cholesky_solve, put, solve_lower, support_value, times
 from sparsecv_mio.kernels.fold_rows import bound_rows
 from sparsecv_mio.kernels.k_support import top_sum
 from sparsecv_mio.kernels.perspective import relax
@@ -82,11 +82,7 @@ def leverages(M, c, X):
         return K, beta, False
     cholesky_solve(L, beta, f)
     for e in range(N):
-        for i in range(f):
-            s = Z[e, i]
-            for j in range(i):
-                s -= L[i, j] * Z[e, j]
-            Z[e, i] = s / L[i, i]
+        solve_lower(L, Z[e], f)
     for e in range(N):
         for a in range(e + 1):
             s = 0.0
@@ -119,15 +115,9 @@ def one_support(M, c, status, k, X, u, prior, rounding, lo, hi, work, x, index):
         part = np.empty(size)
         for a in range(size):
             pred += X[e, index[a]] * x[a]
-            s = X[e, index[a]]
-            for i in range(a):
-                s -= work[a, i] * part[i]
-            part[a] = s / work[a, a]
+            part[a] = X[e, index[a]]
+        cholesky_solve(work, part, size)
         for a in range(size - 1, -1, -1):
-            s = part[a]
-            for i in range(a + 1, size):
-                s -= work[i, a] * part[i]
-            part[a] = s / work[a, a]
             lever += abs(part[a])
         error = abs(pred) * rounding
         for a in range(size):
@@ -165,7 +155,7 @@ def blurred(low, high, N, rounding, prior):
 
 @njit(cache=True, nogil=True)
 def nothing(cell, ends, lower):
-    """A cell about whose predictions nothing is known."""
+    """Write a cell about whose predictions nothing is known."""
     cell[0] = lower
     cell[1] = np.inf
     cell[2] = 0.0

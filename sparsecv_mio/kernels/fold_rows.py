@@ -178,7 +178,7 @@ def joint_newton(
 def bound_rows(
     G, c, yy, X, shift, u, k, level, dual, b, root, free, prior, norm, rounding, rounds, max_steps, moved, ends
 ):
-    """Ends of `shift_i + x_i'b*` for every row, for every candidate b* with `f(b*) <= level`.
+    """Fill the ends of `shift_i + x_i'b*` for every row, for every candidate b* with `f(b*) <= level`.
 
     Parameters
     ----------

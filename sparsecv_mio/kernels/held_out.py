@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from sparsecv_mio.kernels.dense import cholesky_in_place, cholesky_solve
+from sparsecv_mio.kernels.dense import cholesky_in_place, cholesky_solve, gather
 
 
 @njit(cache=True, nogil=True)
@@ -33,12 +33,10 @@ def refit_supports(Q, c, yy, penalty, supports, sizes, unit, beta, spread, value
     load = np.empty(top)
     for r in range(supports.shape[0]):
         n = sizes[r]
+        gather(Q, supports[r], n, L)
         for a in range(n):
-            i = supports[r, a]
-            for b in range(a + 1):
-                L[a, b] = Q[i, supports[r, b]]
-            L[a, a] += penalty[i]
-            x[a] = c[i]
+            L[a, a] += penalty[supports[r, a]]
+            x[a] = c[supports[r, a]]
         if not cholesky_in_place(L, n):
             value[r] = np.inf
             value_error[r] = np.inf
@@ -112,7 +110,7 @@ def held_out_rows(V, r_test, level, supports, sizes, beta, spread, error, roundi
 
 @njit(cache=True, nogil=True)
 def held_out_moments(Q, c, yy, rows, level, supports, sizes, beta, spread, unit, error, rounding):
-    """The same from the moments of that many test rows about the training means. O(size^2) a support."""
+    """Do the same from the moments of that many test rows about the training means. O(size^2) a support."""
     for s in range(supports.shape[0]):
         n = sizes[s]
         total = yy

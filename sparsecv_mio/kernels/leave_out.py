@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from sparsecv_mio.kernels.dense import cholesky_in_place, cholesky_solve
+from sparsecv_mio.kernels.dense import cholesky_in_place, cholesky_solve, gather, invert_lower
 
 EPS = 2.220446049250313e-16
 
@@ -229,24 +229,16 @@ def half_inverses(Q, penalty, supports, sizes, half, blur):
     L = np.empty((top, top))
     for a in range(supports.shape[0]):
         n = sizes[a]
-        for i in range(n):
-            for j in range(i + 1):
-                L[i, j] = Q[supports[a, i], supports[a, j]]
-            L[i, i] += penalty[supports[a, i]]
+        gather(Q, supports[a], n, L)
         norm = 0.0
         for i in range(n):
+            L[i, i] += penalty[supports[a, i]]
             norm += L[i, i]
         if not cholesky_in_place(L, n):
             blur[a] = np.inf
             continue
         inverse = 0.0
-        for j in range(n):
-            half[a, j, j] = 1.0 / L[j, j]
-            for i in range(j + 1, n):
-                s = 0.0
-                for k in range(j, i):
-                    s -= L[i, k] * half[a, k, j]
-                half[a, i, j] = s / L[i, i]
+        invert_lower(L, half[a], n)
         for i in range(n):
             for j in range(i + 1):
                 inverse += half[a, i, j] * half[a, i, j]

@@ -142,7 +142,7 @@ def propose_partition(b, g, inside, count_inside, free, count_free, k, kind, sig
 
 @njit(cache=True, nogil=True)
 def partition_of(z, b, inside, count_inside, free, count_free, k, kind, sign):
-    """The partition that z shows; return k less the number with z = 1, and the number of fractional columns."""
+    """Split the columns as z does; return k less the number with z = 1, and the number of fractional columns."""
     kappa = float(k)
     fractional = 0
     for a in range(count_free):

@@ -11,7 +11,7 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from sparsecv_mio.kernels.dense import cholesky_in_place, cholesky_solve
+from sparsecv_mio.kernels.dense import cholesky_in_place, cholesky_solve, solve_lower, solve_upper
 
 ENTER = 10  # columns at z = 0 that may join a step
 ZERO = 1e-12
@@ -42,7 +42,7 @@ def spread_evenly(v, size, total, low):
 
 @njit(cache=True, nogil=True)
 def weights_of(b, g, free, count_free, k, z, buffer):
-    """The z that suits b: `clip(|b_j| t, 0, 1)` with sum k; where b has too few entries, the largest |g| fill it up."""
+    """Fill z with what suits b: `clip(|b_j| t, 0, 1)` with sum k; too few entries are filled up by the largest |g|."""
     top = 0.0
     held = 0
     for a in range(count_free):
@@ -110,12 +110,9 @@ def fit(G, c, yy, z, members, count, work, x, index, root):
         work[a, a] += 1.0
     if not cholesky_in_place(work, s):
         return np.inf, 0
+    solve_lower(work, x, s)
     phi = yy
     for a in range(s):
-        t = x[a]
-        for e in range(a):
-            t -= work[a, e] * x[e]
-        x[a] = t / work[a, a]
         phi -= x[a] * x[a]
     return phi, s
 
@@ -125,11 +122,7 @@ def point_of(work, x, index, root, s, members, count, b):
     """b(z) from what `fit` left."""
     for a in range(count):
         b[members[a]] = 0.0
-    for a in range(s - 1, -1, -1):
-        t = x[a]
-        for e in range(a + 1, s):
-            t -= work[e, a] * x[e]
-        x[a] = t / work[a, a]
+    solve_upper(work, x, s)
     for a in range(s):
         b[index[a]] = root[a] * x[a]
 
@@ -194,10 +187,8 @@ def direction(G, g, work, index, root, s, chosen, count, H, A, d, ones):
     for f in range(count):
         j = chosen[f]
         for a in range(s):
-            t = G[index[a], j] * root[a]
-            for e in range(a):
-                t -= work[a, e] * A[f, e]
-            A[f, a] = t / work[a, a]
+            A[f, a] = G[index[a], j] * root[a]
+        solve_lower(work, A[f], s)
     trace = 0.0
     for f in range(count):
         for h in range(f + 1):
