@@ -12,7 +12,11 @@ from numpy.typing import NDArray
 from sparsecv_mio.bounds.form import FoldForm, IntArray, fold_form
 from sparsecv_mio.errors import Contradiction
 from sparsecv_mio.kernels import fold_bounds, starts
+from sparsecv_mio.kernels import held_out_interval as kernel
+from sparsecv_mio.kernels.curvature import SHARP_COLUMNS
 from sparsecv_mio.kernels.fold_start import eliminate
+from sparsecv_mio.kernels.forms import Incumbents, Rounding
+from sparsecv_mio.kernels.perspective_newton import new_factor
 from sparsecv_mio.kernels.status import DROPPED, INSIDE
 from sparsecv_mio.problem.problem import FloatArray, SparseProblem
 from sparsecv_mio.units import TIE_RTOL, Interval
@@ -43,10 +47,10 @@ MODES = {
 class Origin(IntEnum):
     """Which bound an end of an interval comes from."""
 
-    TRIVIAL = fold_bounds.NOTHING
-    CONIC = fold_bounds.ROWS
-    AGGREGATED = fold_bounds.TOGETHER
-    EXACT = fold_bounds.EXACT
+    TRIVIAL = kernel.NOTHING
+    CONIC = kernel.ROWS
+    AGGREGATED = kernel.TOGETHER
+    EXACT = kernel.EXACT
     TRAINING = 4
 
 
@@ -221,8 +225,8 @@ class FoldBounds:
         out = np.zeros((len(sizes), FIELDS))
         ends = np.empty((len(sizes), len(self.u), 2))
         broken = fold_bounds.run(
-            form.M, form.c, form.yy, self.X, self.u, form.w, sizes, mode, ROUNDS, fold_bounds.SHARP_COLUMNS, TIE,
-            form.rounding, self.best, self.supports, out, ends,
+            form.fold(self.X, self.u), sizes, fold_bounds.Asked(mode, ROUNDS, SHARP_COLUMNS, TIE, form.rounding),
+            Incumbents(self.best, self.supports), out, ends,
         )  # fmt: skip
         if broken:
             raise Contradiction(f"{broken} certified lower bounds exceed the value of a known support")
@@ -234,19 +238,18 @@ class FoldBounds:
         assert form is not None
         status = np.full(self.m, INSIDE if tau > 0 else DROPPED, dtype=np.int8)
         lo, hi = np.empty(len(self.u)), np.empty(len(self.u))
-        work, x, index = np.empty((self.m, self.m)), np.empty(self.m), np.empty(self.m, dtype=np.int64)
+        factor = new_factor(self.m, self.m)
         prior = float(np.sqrt(form.yy) * (1.0 + 2.0 * np.sqrt((1.0 / form.w).sum())))
         size = self.m if tau > 0 else 0
-        if not fold_bounds.one_support(
-            form.M, form.c, status, size, self.X, self.u, prior, form.rounding, lo, hi, work, x, index
-        ):
+        rounding = Rounding(form.rounding, prior, 0.0, form.w)
+        if not kernel.one_support(form.fold(self.X, self.u), status, size, rounding, lo, hi, factor):
             return np.array([*_UNKNOWN[:7], self.problem.q])
-        value = form.yy - float(form.c @ x[:size]) if size else form.yy
+        value = form.yy - float(form.c @ factor.x[:size]) if size else form.yy
         slip = form.rounding * prior * prior
-        low, high = fold_bounds.distances(self.u, lo, hi)
+        low, high = kernel.distances(self.u, lo, hi)
         middle, exact = 0.5 * (low + high), Origin.EXACT
         prior += float(np.sqrt(self.problem.n)) * abs(self.problem.r_mean) if not form.yy > 0.0 else 0.0
-        low, high = fold_bounds.blurred(low, high, self.N, form.rounding, prior)
+        low, high = kernel.blurred(low, high, self.N, rounding._replace(prior=prior))
         return np.array([value - slip, value + slip, low, high, exact, exact, middle, 0.0])
 
 

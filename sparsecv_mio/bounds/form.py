@@ -10,8 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sparsecv_mio.kernels import curvature
-from sparsecv_mio.kernels.fold_bounds import SHARP_COLUMNS, SHARPNESS
+from sparsecv_mio.kernels.curvature import SHARP_COLUMNS, SHARPNESS
 from sparsecv_mio.kernels.fold_start import unit_form
+from sparsecv_mio.kernels.forms import Fold
 from sparsecv_mio.problem.problem import FloatArray, SparseProblem
 
 IntArray = NDArray[np.int64]
@@ -65,6 +66,10 @@ class FoldForm:
     def diagonal(self) -> FloatArray:
         """(m,) w in the units of the problem: `Q + diag(penalty) - diag(diagonal)` is semidefinite."""
         return np.asarray(self.w / self.scale**2)
+
+    def fold(self, X: FloatArray, u: FloatArray) -> Fold:
+        """Return what the kernels are given, with held-out rows in these units."""
+        return Fold(self.M, self.c, self.yy, self.w, X, u)
 
     def rows(self, problem: SparseProblem, V: FloatArray, r: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Held-out rows `(V, r)` (N, q), (N,) as `(X, u)`: the residual of b is `u - X b`."""

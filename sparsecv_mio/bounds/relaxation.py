@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from sparsecv_mio.bounds.form import Diagonal, FoldForm, fold_form
-from sparsecv_mio.kernels.conic import gershgorin
-from sparsecv_mio.kernels.relaxation_sizes import relax_sizes
+from sparsecv_mio.kernels.reduction import normalise
+from sparsecv_mio.kernels.relaxation_sizes import Solved, relax_sizes
 from sparsecv_mio.problem.problem import FloatArray, SparseProblem
 
 MAX_STEPS = 20_000
@@ -96,25 +96,23 @@ def relax_form(
 ) -> list[Relaxation]:
     """As `relax_problem`, for a form at hand."""
     inner = np.array([tau for tau in taus if 0 < tau < form.m], dtype=np.int64)
-    root = 1.0 / np.sqrt(form.w)
-    G = form.M * root[:, None] * root
-    G.flat[:: form.m + 1] -= 1.0
-    points, slopes = np.zeros((len(inner), form.m)), np.zeros((len(inner), form.m))
-    dual, primal = np.zeros(len(inner)), np.zeros(len(inner))
-    steps = np.zeros(len(inner), dtype=np.int64)
+    normal = normalise(form.fold(np.zeros((0, form.m)), np.zeros(0)))
+    root = normal.root
+    T = len(inner)
+    found = Solved(
+        np.zeros((T, form.m)), np.zeros((T, form.m)), np.zeros(T), np.zeros(T), np.zeros(T, dtype=np.int64)
+    )
     first = np.zeros(form.m) if start is None else start / form.scale / root
     if len(inner):
-        relax_sizes(
-            G, form.c * root, form.yy, gershgorin(G), inner, accuracy, MAX_STEPS, first, points, slopes, dual, primal,
-            steps,
-        )  # fmt: skip
+        relax_sizes(normal.form, inner, accuracy, MAX_STEPS, first, found)
     unit, diagonal = form.scale * root, form.diagonal
-    beta, slope = points * unit, slopes / unit
-    slips = form.rounding * (prior_by_size(form)[inner] + np.abs(points * root).sum(axis=1)) ** 2
+    beta, slope = found.points * unit, found.slopes / unit
+    slips = form.rounding * (prior_by_size(form)[inner] + np.abs(found.points * root).sum(axis=1)) ** 2
     solved = {
         int(tau): Relaxation(int(tau), b, g, diagonal, low, high, count)
         for tau, b, g, low, high, count in zip(
-            inner.tolist(), beta, slope, (dual - slips).tolist(), primal.tolist(), steps.tolist(), strict=True
+            inner.tolist(), beta, slope, (found.dual - slips).tolist(), found.primal.tolist(), found.steps.tolist(),
+            strict=True,
         )
     }
     return [solved[tau] if tau in solved else _ridge(form, tau) for tau in taus]

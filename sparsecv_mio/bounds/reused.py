@@ -17,7 +17,8 @@ from numpy.typing import NDArray
 from sparsecv_mio.bounds.fold import FIELDS, OUTWARD, FoldBounds
 from sparsecv_mio.bounds.form import FoldForm, IntArray
 from sparsecv_mio.bounds.relaxation import relax_form
-from sparsecv_mio.kernels.reused_dual import reused_duals
+from sparsecv_mio.kernels.forms import Incumbents
+from sparsecv_mio.kernels.reused_dual import Asked, Found, reused_duals
 from sparsecv_mio.kernels.status import FREE
 from sparsecv_mio.problem.problem import FloatArray
 
@@ -135,8 +136,9 @@ def reuse(
         sizes, np.empty(T), np.empty((T, form.m), dtype=np.int8), np.empty(T, dtype=np.bool_), np.empty((T, FIELDS))
     )
     reused_duals(
-        form.M, form.c, form.yy, form.w, form.scale, points.beta[rows], sizes, tie, form.rounding, fold.best,
-        fold.supports, WILDEST, exact, fold.X, fold.u, fold.N, found.dual, found.status, found.decided, found.numbers,
+        form.fold(fold.X, fold.u), form.scale, points.beta[rows], sizes,
+        Asked(tie, form.rounding, WILDEST, fold.N, exact), Incumbents(fold.best, fold.supports),
+        Found(found.dual, found.status, found.decided, found.numbers),
     )  # fmt: skip
     if exact:
         found.numbers[:, 2] *= 1.0 - OUTWARD

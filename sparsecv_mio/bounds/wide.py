@@ -15,8 +15,11 @@ from sparsecv_mio.data.dataset import FloatArray
 from sparsecv_mio.data.standard import Intercept, StandardData
 from sparsecv_mio.errors import Contradiction
 from sparsecv_mio.kernels import fold_bounds, starts
+from sparsecv_mio.kernels.forms import Candidates, Effort, Fold, Form, Incumbents, Node, Rounding, Stop
+from sparsecv_mio.kernels.held_out_interval import blurred, distances, one_support
 from sparsecv_mio.kernels.perspective import relax
-from sparsecv_mio.kernels.relaxation_rows import farthest_rows, relax_rows
+from sparsecv_mio.kernels.perspective_newton import new_factor
+from sparsecv_mio.kernels.relaxation_rows import Wide, WorkingSet, farthest_rows, relax_rows
 from sparsecv_mio.kernels.screening import screen
 from sparsecv_mio.kernels.status import DROPPED, FREE, INSIDE
 from sparsecv_mio.problem.accumulate import CONSTANT
@@ -86,6 +89,7 @@ class WideFold:
         if largest is None:
             largest = float(np.linalg.eigvalsh(X @ X.T)[-1]) * (1.0 + 1e-9)
         self.largest = max(largest, 1e-12)
+        self.rows = Wide(self.Xt, self.y, self.largest)
         self.rounding = float(np.finfo(float).eps) * (3 * self.n + 4 * CAPACITY + 64) * loss
         self.best: dict[int, float] = {}
         self.support: dict[int, IntArray] = {}
@@ -218,7 +222,7 @@ class WideFold:
         if tau >= self.q:
             return Look(0.0, np.inf, everything)
         accuracy = ACCURACY * self.best.get(tau, self.yy)
-        dual, _ = self._relax(self.Xt, self.y, np.zeros(self.q), tau, self.largest, accuracy, self.near)
+        dual, _ = self._relax(self.rows, tau, accuracy, self.near)
         self._round(tau)
         slip, _ = self._allowance(tau, self.b)
         if tau not in self.best:
@@ -236,7 +240,7 @@ class WideFold:
         if tau >= self.q:
             return self._finish(tau, 0.0, np.inf, _Ends(), self.q)
         accuracy = ACCURACY * self.best.get(tau, self.yy)
-        dual, primal = self._relax(self.Xt, self.y, np.zeros(self.q), tau, self.largest, accuracy, self.near)
+        dual, primal = self._relax(self.rows, tau, accuracy, self.near)
         self._round(tau)
         slip, prior = self._allowance(tau, self.b)
         if tau not in self.best:
@@ -267,30 +271,13 @@ class WideFold:
 
     def _relax(
         self,
-        Xt: FloatArray,
-        y: FloatArray,
-        shift: FloatArray,
+        rows: Wide,
         k: int,
-        largest: float,
         accuracy: float,
         near: _WorkingSet,
     ) -> tuple[float, float]:
         near.make_room(k)
-        dual, primal = relax_rows(
-            Xt,
-            y,
-            shift,
-            k,
-            largest,
-            accuracy,
-            MAX_STEPS,
-            near.chosen,
-            near.inside,
-            near.count,
-            near.gram,
-            self.b,
-            self.g,
-        )
+        dual, primal = relax_rows(rows, np.zeros(self.q), k, accuracy, MAX_STEPS, near.arrays, self.b, self.g)
         return float(dual), float(primal)
 
     def _round(self, tau: int) -> None:
@@ -311,7 +298,7 @@ class WideFold:
         """One disjunction: the lesser of the relaxations with and without a column, for the column that gives most."""
         A, b = self.Xt[survivors], self.b[survivors]
         m = len(survivors)
-        G, c, work = A @ A.T, self.c[survivors], np.empty((3, m))
+        form, work = Form(A @ A.T, self.c[survivors], self.yy, self.largest), np.empty((3, m))
         z = np.divide(b, self.g[survivors], out=np.zeros(m), where=self.g[survivors] != 0.0)
         z[z > 0.999] = 0.0
         found = -np.inf
@@ -321,10 +308,8 @@ class WideFold:
             for inside in (np.zeros(0, dtype=np.int64), np.array([pick])):
                 start = b.copy()
                 start[pick] *= len(inside)
-                dual, _, _ = relax(
-                    G, c, self.yy, self.largest, inside, len(inside), rest, m - 1, tau - len(inside), 2.0 * self.yy,
-                    ACCURACY, MAX_STEPS, start, work[0], work[1], work[2],
-                )  # fmt: skip
+                node = Node(inside, len(inside), rest, m - 1, tau - len(inside))
+                dual, _, _ = relax(form, node, Stop(2.0 * self.yy, ACCURACY, MAX_STEPS), start, *work)
                 values.append(float(dual))
             found = max(found, min(values))
         return found
@@ -332,7 +317,7 @@ class WideFold:
     def printed(self, tau: int) -> tuple[float, float, FloatArray, FloatArray]:
         """Level, relaxation value, its predictions and `x'M^{-1}x` of the held-out rows: what `as_printed` needs."""
         ubar = self.best.get(tau, self.yy)
-        dual, _ = self._relax(self.Xt, self.y, np.zeros(self.q), tau, self.largest, ACCURACY * ubar, self.near)
+        dual, _ = self._relax(self.rows, tau, ACCURACY * ubar, self.near)
         self._round(tau)
         half = self.X_test @ self.Xt
         K = self.Xt.T @ self.Xt
@@ -361,8 +346,8 @@ class WideFold:
         out, rows = np.zeros((1, 8)), np.empty((1, len(self.u), 2))
         mode = fold_bounds.DO_REDUCE | fold_bounds.DO_ROWS | (fold_bounds.DO_TOGETHER if len(self.u) > 1 else 0)
         broken = fold_bounds.run(
-            M, self.c[survivors] * scale, self.yy, X, self.u, w,
-            np.array([tau]), mode, ROUNDS, self.n, TIE, self.rounding, best, masks, out, rows,
+            Fold(M, self.c[survivors] * scale, self.yy, w, X, self.u), np.array([tau]),
+            fold_bounds.Asked(mode, ROUNDS, self.n, TIE, self.rounding), Incumbents(best, masks), out, rows,
         )  # fmt: skip
         if broken:
             raise Contradiction("a certified lower bound exceeds the value of a known support")
@@ -375,11 +360,12 @@ class WideFold:
         """Return the held-out error of the only support left."""
         m, N = len(c), len(self.u)
         status = np.full(m, INSIDE, dtype=np.int8)
-        lo, hi, work, x, index = np.empty(N), np.empty(N), np.empty((m, m)), np.empty(m), np.empty(m, dtype=np.int64)
+        lo, hi = np.empty(N), np.empty(N)
         prior = float(np.sqrt(self.yy) * (1.0 + 2.0 * np.sqrt(np.sort(self.square)[::-1][:m].sum())))
-        if not fold_bounds.one_support(M, c, status, m, X, self.u, prior, self.rounding, lo, hi, work, x, index):
+        fold, rounding = Fold(M, c, self.yy, np.ones(m), X, self.u), Rounding(self.rounding, prior, 0.0, np.ones(m))
+        if not one_support(fold, status, m, rounding, lo, hi, new_factor(m, m)):
             return _Ends()
-        low, high = fold_bounds.distances(self.u, lo, hi)
+        low, high = distances(self.u, lo, hi)
         return _Ends(low, high, Origin.EXACT, Origin.EXACT, 0.5 * (low + high))
 
     def _from_rows(self, tau: int, goal: float, dual: float, primal: float, prior: float, which: Which) -> _Ends:
@@ -387,6 +373,8 @@ class WideFold:
         centre, near = self.b.copy(), self.near
         norm = float(np.sqrt(self.yy))
         gap = max(goal - dual, 1e-14 * self.yy)
+        candidates, effort = Candidates(tau, goal, primal), Effort(ROUNDS, MAX_STEPS)
+        rounding = Rounding(self.rounding, prior, norm, np.sqrt(self.square))
         lo, hi = np.full(len(self.u), -np.inf), np.full(len(self.u), np.inf)
         if which is not Which.AGGREGATED:
             for i, x in enumerate(self.X_test):
@@ -396,11 +384,10 @@ class WideFold:
                     break
                 for sign, side in ((1.0, hi), (-1.0, lo)):
                     bound, t = farthest_rows(
-                        self.Xt, self.y, sign * x, tau, self.largest, goal, primal, centre, t, ROUNDS, MAX_STEPS, prior,
-                        norm, self.rounding, near.chosen, near.inside, near.count, near.gram,
-                    )  # fmt: skip
+                        self.rows, sign * x, candidates, centre, t, effort, rounding, near.arrays
+                    )
                     side[i] = sign * bound
-        low, high = fold_bounds.distances(self.u, lo, hi)
+        low, high = distances(self.u, lo, hi)
         ends = _Ends(low, high, Origin.CONIC, Origin.CONIC if np.isfinite(high) else Origin.TRIVIAL)
         if which is not Which.CONIC and len(self.u) > 1:
             together = self._least_squares(tau, goal, primal, centre, prior)
@@ -422,7 +409,7 @@ class WideFold:
             Xt, y = np.hstack([self.Xt, root * self.X_test.T]), np.concatenate([self.y, root * self.u])
             near = _WorkingSet(self.q)
             near.take(np.flatnonzero(self.b), Xt)
-            dual, primal = self._relax(Xt, y, np.zeros(self.q), tau, self.largest + t * longest, 0.01 * gap, near)
+            dual, primal = self._relax(Wide(Xt, y, self.largest + t * longest), tau, 0.01 * gap, near)
             size = float(np.sqrt(self.square + t * np.einsum("ij,ij->j", self.X_test, self.X_test)) @ np.abs(self.b))
             slip = self.rounding * (prior * (1.0 + root * np.sqrt(longest)) + float(np.linalg.norm(y)) + size) ** 2
             bound = max(bound, (dual - goal - slip) / t)
@@ -443,7 +430,8 @@ class WideFold:
     def _finish(self, tau: int, lower: float, level: float, ends: _Ends, left: int) -> FoldCell:
         exact = ends.low_origin is Origin.EXACT
         prior = self._allowance(tau, self.b[:0])[1] if 0 < tau < self.q else float(np.linalg.norm(self.u))
-        low, high = fold_bounds.blurred(max(ends.lower, 0.0), ends.upper, len(self.u), self.rounding, prior)
+        rounding = Rounding(self.rounding, prior, 0.0, self.square)
+        low, high = blurred(max(ends.lower, 0.0), ends.upper, len(self.u), rounding)
         return FoldCell(
             tau=tau,
             objective_lower=float(max(lower, 0.0)),
@@ -471,6 +459,11 @@ class _WorkingSet:
         self.inside = np.zeros(q, dtype=np.bool_)
         self.count = np.zeros(1, dtype=np.int64)
         self.gram = np.empty((capacity, capacity))
+
+    @property
+    def arrays(self) -> WorkingSet:
+        """As the kernels take it."""
+        return WorkingSet(self.chosen, self.inside, self.count, self.gram)
 
     def make_room(self, k: int) -> None:
         """Hold at least what a relaxation of size k may take in two of its rounds."""

@@ -18,43 +18,82 @@ from typing import NamedTuple
 import numpy as np
 from numba import njit
 
-from sparsecv_mio.kernels.status import DROPPED, FREE, INSIDE
+from sparsecv_mio.kernels.copies import in_order, later_copy_inside
+from sparsecv_mio.kernels.elimination import (
+    CHILD,
+    COUNT,
+    HIGH,
+    INCLUDED,
+    LOW,
+    START,
+    Levels,
+    back_up,
+    child_costs,
+    finished,
+    new_child,
+    put_child,
+)
+from sparsecv_mio.kernels.status import DROPPED, INSIDE
 
 LEVEL, NODES, KEPT, WORK = 0, 1, 2, 3
 FINISHED, BUDGET, FULL = 0, 1, 2
 
 
-class AliveState(NamedTuple):
-    """Everything the tree knows between two calls; by level unless said otherwise.
+class Alive(NamedTuple):
+    """The folds alive at each level.
 
-    `alive` counts folds; `fold`, `e`, `p` (1 / (1 - h)), `value_i` (f_i) list them; `W` holds their columns, free
-    column by free column. By (tau row, fold): `bar`, `best`, `second`, `which` (number of a kept support).
+    Attributes
+    ----------
+    folds : (levels,) int array
+        How many.
+    fold : (levels, k) int array
+        Which they are.
+    e, p, value : (levels, k) arrays
+        Residual, `1 / (1 - h)` and f_i of each.
+    start : (levels,) int array
+        Where the columns W_i of a level start.
+    W : array
+        By level, free column by free column.
     """
 
-    ctrl: np.ndarray
-    free: np.ndarray
-    included: np.ndarray
-    child: np.ndarray
-    low: np.ndarray
-    high: np.ndarray
-    value: np.ndarray
-    column: np.ndarray
-    beta: np.ndarray
-    cost: np.ndarray
-    offset: np.ndarray
-    V: np.ndarray
-    status: np.ndarray
-    alive: np.ndarray
+    folds: np.ndarray
     fold: np.ndarray
     e: np.ndarray
     p: np.ndarray
-    value_i: np.ndarray
+    value: np.ndarray
+    start: np.ndarray
     W: np.ndarray
-    row_of: np.ndarray  # (q + 1,): row of bar for a size, -1 where the size is not asked for
+
+
+class Answers(NamedTuple):
+    """What is known of the folds, by (row of a size, fold).
+
+    Attributes
+    ----------
+    row_of : (q + 1,) int array
+        Row of a size, -1 where it is not asked for.
+    bar : (T, n) array
+        Pruning bars; lowered in place as better supports are found.
+    best, second : (T, n) arrays
+        The two least values found.
+    which : (T, n) int array
+        Number of the kept support that is best, -1 for none.
+    """
+
+    row_of: np.ndarray
     bar: np.ndarray
     best: np.ndarray
     second: np.ndarray
     which: np.ndarray
+
+
+class AliveState(NamedTuple):
+    """Everything the tree knows between two calls: `ctrl` = (level, nodes, kept supports, products)."""
+
+    ctrl: np.ndarray
+    levels: Levels
+    alive: Alive
+    answers: Answers
     kept_mask: np.ndarray
 
 
@@ -63,75 +102,53 @@ def memory(m, folds):
     return 8 * (m * (m + 1) // 2 * folds + m**3 // 3 + 4 * m * folds)
 
 
-def new_state(V, beta, value, W, e, h, folds, row_of, bar, low, high, capacity):
+def new_state(levels, W, e, h, folds, row_of, bar, capacity):
     """State with the root as its only node.
 
     Parameters
     ----------
-    V, beta, value : (m, m), (m,), float
-        Full-data inverse, ridge solution and f at all columns.
+    levels : Levels
+        The tree of the full data; its range of sizes is `1 <= low <= high < m`.
     W, e, h : (m, k), (k,), (k,)
         `V x_i`, residual and leverage of the k folds to be solved.
     folds : (k,) int array
         Their columns in `bar`.
-    row_of : (m + 1,) int array
-    bar : (T, n) array
-        Pruning bars; lowered in place as better supports are found.
-    low, high : int
-        Range of sizes, `1 <= low <= high < m`.
+    row_of, bar
+        As in `Answers`.
     capacity : int
         Supports that can be kept before the tree asks for room.
     """
-    m = beta.shape[0]
+    m = len(levels.status)
     k = len(folds)
-    cost = beta**2 / np.diag(V)
-    order = np.argsort(-cost, kind="stable")
-    levels = m + 1
-    sizes = np.maximum(m - np.arange(levels), 0)
-    offset = np.zeros((levels + 1, 2), dtype=np.int64)
-    offset[1:, 0] = np.cumsum(sizes**2)
-    offset[1:, 1] = np.cumsum(sizes * k)
-    state = AliveState(
+    start = np.concatenate(([0], np.cumsum((m - np.arange(m + 1)) * k)))
+    alive = Alive(
+        folds=np.zeros(m + 1, dtype=np.int64),
+        fold=np.zeros((m + 1, k), dtype=np.int64),
+        e=np.empty((m + 1, k)),
+        p=np.empty((m + 1, k)),
+        value=np.empty((m + 1, k)),
+        start=start[:-1],
+        W=np.empty(int(start[-1])),
+    )
+    alive.folds[0] = k
+    alive.fold[0] = folds
+    alive.e[0] = e
+    alive.p[0] = 1.0 / (1.0 - h)
+    alive.value[0] = levels.value[0] - e**2 * alive.p[0]
+    alive.W[: m * k] = W[levels.column[0]].ravel()
+    return AliveState(
         ctrl=np.zeros(4, dtype=np.int64),
-        free=np.zeros(levels, dtype=np.int64),
-        included=np.zeros(levels, dtype=np.int64),
-        child=np.zeros(levels, dtype=np.int64),
-        low=np.zeros(levels, dtype=np.int64),
-        high=np.zeros(levels, dtype=np.int64),
-        value=np.zeros(levels),
-        column=np.zeros((levels, m), dtype=np.int64),
-        beta=np.zeros((levels, m)),
-        cost=np.zeros((levels, m)),
-        offset=offset,
-        V=np.empty(int(offset[-1, 0])),
-        status=np.zeros(m, dtype=np.int8),
-        alive=np.zeros(levels, dtype=np.int64),
-        fold=np.zeros((levels, k), dtype=np.int64),
-        e=np.empty((levels, k)),
-        p=np.empty((levels, k)),
-        value_i=np.empty((levels, k)),
-        W=np.empty(int(offset[-1, 1])),
-        row_of=row_of,
-        bar=bar,
-        best=np.full(bar.shape, np.inf),
-        second=np.full(bar.shape, np.inf),
-        which=np.full(bar.shape, -1, dtype=np.int32),
+        levels=levels,
+        alive=alive,
+        answers=Answers(
+            row_of=row_of,
+            bar=bar,
+            best=np.full(bar.shape, np.inf),
+            second=np.full(bar.shape, np.inf),
+            which=np.full(bar.shape, -1, dtype=np.int32),
+        ),
         kept_mask=np.zeros((capacity, m), dtype=np.bool_),
     )
-    state.free[0] = m
-    state.low[0], state.high[0] = low, high
-    state.value[0] = value
-    state.column[0] = order
-    state.beta[0] = beta[order]
-    state.cost[0] = cost[order]
-    state.V[: m * m] = V[np.ix_(order, order)].ravel()
-    state.alive[0] = k
-    state.fold[0] = folds
-    state.e[0] = e
-    state.p[0] = 1.0 / (1.0 - h)
-    state.value_i[0] = value - e**2 * state.p[0]
-    state.W[: m * k] = W[order].ravel()
-    return state
 
 
 def grown(state):
@@ -168,21 +185,39 @@ def _mark_alive(drop, bar, columns, count, need, tally, hit):
 
 
 @njit(cache=True, nogil=True)
-def _take(s, row, fold, value, number, keep, slack):
+def _take(s, row, fold, value, number, margin):
     """Take in that a support of the row's size reaches `value` in a fold: keep the two best values, lower the bar."""
     if value < s.best[row, fold]:
         s.second[row, fold] = s.best[row, fold]
         s.best[row, fold] = value
         s.which[row, fold] = number
-        bar = value * (1.0 + keep) + slack
+        bar = value * (1.0 + margin.keep) + margin.slack
         if bar < s.bar[row, fold]:
             s.bar[row, fold] = bar
     elif value < s.second[row, fold]:
         s.second[row, fold] = value
 
 
+@njit(cache=True, nogil=True)
+def _record(s, row, level, values, copies, margin):
+    """Take in the support of the columns not dropped, with its value in every fold that is alive at the level."""
+    status, answers, alive = s.levels.status, s.answers, s.alive
+    number = -1
+    for a in range(alive.folds[level]):
+        i = alive.fold[level, a]
+        if values[a] <= answers.bar[row, i]:
+            if number < 0:
+                if not in_order(copies, status):
+                    return
+                number = s.ctrl[KEPT]
+                for c in range(status.shape[0]):
+                    s.kept_mask[number, c] = status[c] != DROPPED
+                s.ctrl[KEPT] = number + 1
+            _take(answers, row, i, values[a], number, margin)
+
+
 @njit(cache=True, nogil=True, error_model="numpy")
-def run(s, copy_prev, copy_next, keep, slack, max_nodes):
+def run(s, copies, margin, max_nodes):
     """Work on the tree for at most `max_nodes` nodes: FINISHED, BUDGET or FULL (grow the state, call again).
 
     Notes
@@ -190,11 +225,12 @@ def run(s, copy_prev, copy_next, keep, slack, max_nodes):
     A node costs O(alive) when the joint values close it, O(|F| alive + |F|^2) when it is expanded; `ctrl[WORK]` counts
     the products.
     """
-    q = s.status.shape[0]
-    k = s.fold.shape[1]
-    order = np.empty(q + 1, dtype=np.int64)
-    row_b = np.empty(q + 1)
-    row_c = np.empty(q + 1)
+    levels, alive, answers = s.levels, s.alive, s.answers
+    node, column, status, V = levels.node, levels.column, levels.status, levels.V
+    before, after = copies
+    q = status.shape[0]
+    k = alive.fold.shape[1]
+    child = new_child(q)
     bar = np.empty(k)
     tally = np.empty(k, dtype=np.int64)
     hit = np.empty(k, dtype=np.int64)
@@ -209,129 +245,84 @@ def run(s, copy_prev, copy_next, keep, slack, max_nodes):
         if s.ctrl[KEPT] == s.kept_mask.shape[0]:
             s.ctrl[LEVEL] = level
             return FULL
-        size = s.free[level]
-        t = s.child[level]
-        inside = s.included[level] + t
-        closed = t >= size or inside > s.high[level] or s.included[level] + size - 1 < s.low[level]
-        if t > 0 and not closed:
-            earlier = copy_prev[s.column[level, t - 1]]
-            closed = earlier >= 0 and s.status[earlier] == DROPPED
-        if closed:
-            for i in range(t):
-                s.status[s.column[level, i]] = FREE
-            level -= 1
-            if level >= 0:
-                s.status[s.column[level, s.child[level] - 1]] = INSIDE
+        if finished(node, column, status, level, before):
+            level = back_up(node, column, status, level)
             continue
-        j = s.column[level, t]
-        s.child[level] = t + 1
+        size = node[level, COUNT]
+        t = node[level, CHILD]
+        j = column[level, t]
+        node[level, CHILD] = t + 1
         left -= 1
         s.ctrl[NODES] += 1
-        low = max(s.low[level], inside)
-        top = s.included[level] + size - 1
-        orphan = False
-        later = copy_next[j]
-        while later >= 0:
-            if s.status[later] == INSIDE:
-                orphan = True
-            later = copy_next[later]
-        if orphan:
-            s.status[j] = INSIDE
+        low = max(node[level, LOW], node[level, INCLUDED] + t)
+        top = node[level, INCLUDED] + size - 1
+        if later_copy_inside(j, after, status):
+            status[j] = INSIDE
             continue
-        count = s.alive[level]
+        count = alive.folds[level]
         s.ctrl[WORK] += count
-        base = s.offset[level, 0]
-        wbase = s.offset[level, 1]
-        v_tt = s.V[base + t * size + t]
-        w = s.W[wbase + t * count : wbase + (t + 1) * count]
-        _drop_values(s.beta[level, t], v_tt, w, s.e[level], s.p[level], s.value_i[level], count, dropped_value)
+        base = node[level, START]
+        wbase = alive.start[level]
+        v_tt = V[base + t * size + t]
+        w = alive.W[wbase + t * count : wbase + (t + 1) * count]
+        _drop_values(
+            levels.beta[level, t], v_tt, w, alive.e[level], alive.p[level], alive.value[level], count, dropped_value
+        )
         # the support A' itself
-        row = s.row_of[top] if top <= s.high[level] else -1
-        s.status[j] = DROPPED
+        row = answers.row_of[top] if top <= node[level, HIGH] else -1
+        status[j] = DROPPED
         if row >= 0:
-            number = -1
-            for a in range(count):
-                i = s.fold[level, a]
-                if dropped_value[a] <= s.bar[row, i]:
-                    if number < 0:
-                        canonical = True
-                        for c in range(q):
-                            if s.status[c] == DROPPED:
-                                later = copy_next[c]
-                                if later >= 0 and s.status[later] != DROPPED:
-                                    canonical = False
-                                    break
-                        if not canonical:
-                            break
-                        number = s.ctrl[KEPT]
-                        for c in range(q):
-                            s.kept_mask[number, c] = s.status[c] != DROPPED
-                        s.ctrl[KEPT] = number + 1
-                    _take(s, row, i, dropped_value[a], number, keep, slack)
-        high = min(s.high[level], top - 1)
+            _record(s, row, level, dropped_value, copies, margin)
+        high = min(node[level, HIGH], top - 1)
         m = size - t - 1
         if low > high:
-            s.status[j] = INSIDE
+            status[j] = INSIDE
             continue
         # folds that may still win at the smallest size of the range
         new = level + 1
         kept = np.int64(0)  # a plain 0 is a type of its own: what is called with it would be compiled twice
         for a in range(count):
-            i = s.fold[level, a]
+            i = alive.fold[level, a]
             hope = False
             for tau in range(low, high + 1):
-                r = s.row_of[tau]
+                r = answers.row_of[tau]
                 if r >= 0:
-                    hope = dropped_value[a] < s.bar[r, i]
+                    hope = dropped_value[a] < answers.bar[r, i]
                     break
             if hope:
-                s.fold[new, kept] = a
+                alive.fold[new, kept] = a
                 kept += 1
         if kept == 0:
-            s.status[j] = INSIDE
+            status[j] = INSIDE
             continue
-        # full-data costs of the child, in falling order
         pivot = 1.0 / v_tt
-        bt = s.beta[level, t] * pivot
-        n = 0
-        for c in range(t + 1, size):
-            v = s.V[base + t * size + c]
-            b = s.beta[level, c] - v * bt
-            d = s.V[base + c * size + c] - v * v * pivot
-            x = b * b / d if d > 0.0 else 0.0
-            i = n
-            while i > 0 and row_c[i - 1] < x:
-                row_c[i] = row_c[i - 1]
-                order[i] = order[i - 1]
-                row_b[i] = row_b[i - 1]
-                i -= 1
-            row_c[i] = x
-            order[i] = c
-            row_b[i] = b
-            n += 1
+        bt = levels.beta[level, t] * pivot
+        child_costs(node, V, levels.beta, level, t, pivot, child)
         # residuals and leverages of the survivors
         for a in range(kept):
-            old = s.fold[new, a]
+            old = alive.fold[new, a]
             x = w[old]
-            s.e[new, a] = s.e[level, old] + x * bt
-            h = 1.0 - 1.0 / s.p[level, old] - x * x * pivot
-            s.p[new, a] = 1.0 / (1.0 - h)
-            s.value_i[new, a] = dropped_value[old]
-        wnew = s.offset[new, 1]
+            alive.e[new, a] = alive.e[level, old] + x * bt
+            h = 1.0 - 1.0 / alive.p[level, old] - x * x * pivot
+            alive.p[new, a] = 1.0 / (1.0 - h)
+            alive.value[new, a] = dropped_value[old]
+        wnew = alive.start[new]
         for c in range(m):
-            f = s.V[base + t * size + order[c]] * pivot
-            d = s.V[base + order[c] * size + order[c]] - f * s.V[base + t * size + order[c]]
-            old_row = wbase + order[c] * count
-            b = row_b[c]
+            place = child.place[c]
+            f = V[base + t * size + place] * pivot
+            d = V[base + place * size + place] - f * V[base + t * size + place]
+            old_row = wbase + place * count
             out = wnew + c * kept
             if kept == count:
                 for a in range(kept):
-                    s.W[out + a] = s.W[old_row + a] - f * w[a]
+                    alive.W[out + a] = alive.W[old_row + a] - f * w[a]
             else:
                 for a in range(kept):
-                    old = s.fold[new, a]
-                    s.W[out + a] = s.W[old_row + old] - f * w[old]
-            _drop_values(b, d, s.W[out : out + kept], s.e[new], s.p[new], s.value_i[new], kept, drop[c])
+                    old = alive.fold[new, a]
+                    alive.W[out + a] = alive.W[old_row + old] - f * w[old]
+            _drop_values(
+                child.beta[c], d, alive.W[out : out + kept], alive.e[new], alive.p[new], alive.value[new], kept, drop[c]
+            )
         s.ctrl[WORK] += m * kept
         # which folds have, for some tau, enough columns to drop under their bar
         least = q + 1
@@ -339,52 +330,36 @@ def run(s, copy_prev, copy_next, keep, slack, max_nodes):
         for a in range(kept):
             hit[a] = 0
         for tau in range(low, high + 1):
-            r = s.row_of[tau]
+            r = answers.row_of[tau]
             if r < 0:
                 continue
             for a in range(kept):
-                bar[a] = s.bar[r, s.fold[level, s.fold[new, a]]]
+                bar[a] = answers.bar[r, alive.fold[level, alive.fold[new, a]]]
             if _mark_alive(drop, bar, m, kept, top - tau, tally, hit):
                 least = min(least, tau)
                 most = max(most, tau)
-        alive = 0
+        still = np.int64(0)
         for a in range(kept):
             if hit[a] > 0:
-                i = s.fold[level, s.fold[new, a]]
-                if alive < a:
-                    s.e[new, alive] = s.e[new, a]
-                    s.p[new, alive] = s.p[new, a]
-                    s.value_i[new, alive] = s.value_i[new, a]
-                tally[alive] = a
-                s.fold[new, alive] = i
-                alive += 1
-        if alive == 0:
-            s.status[j] = INSIDE
+                i = alive.fold[level, alive.fold[new, a]]
+                if still < a:
+                    alive.e[new, still] = alive.e[new, a]
+                    alive.p[new, still] = alive.p[new, a]
+                    alive.value[new, still] = alive.value[new, a]
+                tally[still] = a
+                alive.fold[new, still] = i
+                still += 1
+        if still == 0:
+            status[j] = INSIDE
             continue
-        if alive < kept:
+        if still < kept:
             for c in range(m):
-                src = wnew + c * kept
-                dst = wnew + c * alive
-                for a in range(alive):
-                    s.W[dst + a] = s.W[src + tally[a]]
-        out = s.offset[new, 0]
-        for c in range(m):
-            s.column[new, c] = s.column[level, order[c]]
-            s.beta[new, c] = row_b[c]
-            s.cost[new, c] = row_c[c]
-            ra = base + order[c] * size
-            f = s.V[base + t * size + order[c]] * pivot
-            for i in range(c + 1):
-                x = s.V[ra + order[i]] - f * s.V[base + t * size + order[i]]
-                s.V[out + c * m + i] = x
-                s.V[out + i * m + c] = x
-        s.alive[new] = alive
-        s.free[new] = m
-        s.included[new] = inside
-        s.child[new] = 0
-        s.low[new] = least
-        s.high[new] = most
-        s.value[new] = s.value[level] + s.cost[level, t]
+                source = wnew + c * kept
+                target = wnew + c * still
+                for a in range(still):
+                    alive.W[target + a] = alive.W[source + tally[a]]
+        alive.folds[new] = still
+        put_child(levels, level, t, pivot, child, least, most)
         level = new
     s.ctrl[LEVEL] = -1
     return FINISHED

@@ -14,6 +14,9 @@ from numba import njit
 
 from sparsecv_mio.kernels.dense import cholesky_in_place, cholesky_solve, gram_of_lower
 
+SHARPNESS = 20.0
+SHARP_COLUMNS = 300  # more columns than this keep the w they come with: sharpening costs O(f^3)
+
 
 @njit(cache=True, nogil=True)
 def factor_difference(M, w, L):

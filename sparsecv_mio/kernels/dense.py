@@ -137,3 +137,18 @@ def invert(M):
     invert_lower(L, T, q)
     gram_of_lower(T, out)
     return out, True
+
+
+@njit(cache=True, nogil=True)
+def gershgorin(G):
+    """Bound the largest eigenvalue from above: by the smaller of the largest row sum and the trace. O(f^2)."""
+    f = G.shape[0]
+    top = 0.0
+    trace = 0.0
+    for i in range(f):
+        s = 0.0
+        for j in range(f):
+            s += abs(G[i, j])
+        top = max(top, s)
+        trace += G[i, i]
+    return max(min(top, trace), 1e-12)

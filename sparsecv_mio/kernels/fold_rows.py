@@ -11,13 +11,23 @@ its matrix K: `b = K^{-1} c + t K^{-1} x / 2`, `F(b) = yy - c'K^{-1} c + t^2 x'K
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 from numba import njit
 
-from sparsecv_mio.kernels.conic import NEAR, absolute, allowance, gershgorin
+from sparsecv_mio.kernels.conic import NEAR, absolute, allowance
 from sparsecv_mio.kernels.dense import cholesky_in_place, cholesky_solve, put
-from sparsecv_mio.kernels.k_support import largest, prox_scale, support_norm
-from sparsecv_mio.kernels.perspective import gradient, partition_matrix, relax
+from sparsecv_mio.kernels.forms import Form, Node
+from sparsecv_mio.kernels.k_support import largest, support_norm
+from sparsecv_mio.kernels.perspective import (
+    Partition,
+    gradient,
+    new_partition,
+    partition_matrix,
+    propose_partition,
+    relax,
+)
 from sparsecv_mio.kernels.perspective_newton import NONE
 
 DONE = 0.03  # relative error of F(b) - min F from which nothing is left to gain: second order in the bound
@@ -25,74 +35,119 @@ JOINT_STEPS = 12
 SHRINK, LEAST_STEP = 0.2, 0.03  # of the proximal step that proposes a partition
 
 
-@njit(cache=True, nogil=True)
-def propose(b, g, k, step, kind, sign, buffer):
-    """Split the columns as the proximal map of this step at `b + step g` does; k less the number with z = 1. O(f)."""
-    f = b.shape[0]
-    for j in range(f):
-        y = b[j] + step * g[j]
-        buffer[j] = abs(y)
-        sign[j] = 1.0 if y >= 0.0 else -1.0
-    t = prox_scale(buffer, f, k, step)
-    kappa = float(k)
-    for j in range(f):
-        z = buffer[j] * t - step
-        kind[j] = 1 if z >= 1.0 else (2 if z > 0.0 else 0)
-        if z >= 1.0:
-            kappa -= 1.0
-    return max(kappa, 1e-9)
+class Rows(NamedTuple):
+    """Predictions that are asked for.
+
+    Attributes
+    ----------
+    X, shift : (N, f), (N,) arrays
+        `shift_i + x_i'b`, rows in the units of the normal form.
+    u : (N,) array
+        Targets: `||u - X b||^2` is what the ends are for. An end that cannot tell about it is left loose. NaN: none.
+    free : (f,) int array
+        Places of the columns in `moved`.
+    moved : (N, 2, q) array
+        By row and side the move from the centre over t at the size before, in units that are the same at every size;
+        NaN where there is none. Filled for the next one.
+    """
+
+    X: np.ndarray
+    shift: np.ndarray
+    u: np.ndarray
+    free: np.ndarray
+    moved: np.ndarray
+
+
+class Goal(NamedTuple):
+    """One end of a prediction.
+
+    Attributes
+    ----------
+    x : (f,) array
+        Direction.
+    low : float
+        The centre's `x'b`.
+    inside, enough : float
+        Stop as soon as the bound is at most `enough` and a point with F at most ubar reaches `inside`.
+    most : float
+        `||x||` times a bound of `||b*||`.
+    """
+
+    x: np.ndarray
+    low: float
+    inside: float
+    enough: float
+    most: float
+
+
+class Scratch(NamedTuple):
+    """Work for f columns and k of them."""
+
+    partition: Partition
+    work: np.ndarray
+    columns: np.ndarray
+    v: np.ndarray
+    d: np.ndarray
+    g: np.ndarray
+    buffer: np.ndarray
+    heap: np.ndarray
+    last_b: np.ndarray
+    last_g: np.ndarray
 
 
 @njit(cache=True, nogil=True)
-def centre_factor(G, c, b, free, k, factor, columns):
+def new_scratch(f, k):
+    """Scratch of its size."""
+    return Scratch(
+        new_partition(f), np.empty((f, f)), np.empty(f, dtype=np.int64), np.empty(f), np.empty(f), np.empty(f),
+        np.empty(f), np.empty(max(k, 1)), np.empty(f), np.empty(f),
+    )  # fmt: skip
+
+
+@njit(cache=True, nogil=True)
+def centre_factor(form, node, b, factor, columns):
     """Factor K at the centre b into `factor`, its columns into `columns`; returns their number, 0 if K is singular.
 
     O(f^2 + s^3 / 3).
     """
-    f = c.shape[0]
+    f = form.c.shape[0]
     g = np.empty(f)
-    kind = np.zeros(f, dtype=np.int8)
-    sign = np.ones(f)
-    gradient(G, c, free, f, b, g)
-    kappa = propose(b, g, k, 1.0, kind, sign, np.empty(f))
-    size = partition_matrix(G, free, f, kind, sign, kappa, factor, columns)
+    partition = new_partition(f)
+    gradient(form.G, form.c, node.free, b, g)
+    kappa = propose_partition(b, g, node, 1.0, partition, np.empty(f))
+    size = partition_matrix(form.G, node.free, partition, kappa, factor, columns)
     return size if size > 0 and cholesky_in_place(factor, size) else 0
 
 
 @njit(cache=True, nogil=True)
-def value_along(G, c, x, t, b, free, k, g, buffer, heap):
+def value_along(form, node, x, t, b, scratch):
     """`F(b) - t x'b - yy`. O(f nnz(b) + f k)."""
+    c, buffer = form.c, scratch.buffer
     f = c.shape[0]
-    s = gradient(G, c, free, f, b, g)
+    s = gradient(form.G, c, node.free, b, scratch.g)
     for j in range(f):
         s -= b[j] * (2.0 * c[j] + t * x[j])
         buffer[j] = abs(b[j])
-    return s + support_norm(buffer, f, k, heap)
+    return s + support_norm(buffer, f, node.k, scratch.heap)
 
 
 @njit(cache=True, nogil=True)
-def joint_newton(
-    G, c, yy, k, x, ubar, gap, t, b, low, inside, enough, most, length, prior, rounding, free, kind, sign, work, index,
-    v, d, g, buffer, heap, last_b, last_g, best_b,
-):  # fmt: skip
+def joint_newton(form, node, candidates, goal, t, rounding, scratch, points):
     """Newton steps on b and t together; every iterate gives a bound.
 
     Parameters
     ----------
-    x : (f,) array
-        Direction.
-    ubar, gap : float
-        Level, and that less the minimum of F.
-    t, b : start; b is overwritten
-    low, inside, enough : float
-        The centre's `x'b`; stop as soon as the bound is at most `enough` and a point with F at most ubar reaches
-        `inside`.
-    most : float
-        `||x||` times a bound of `||b*||`.
-    length, prior, rounding : as in `allowance`
-    free : 0 .. f-1; kind .. last_g : work
-    best_b : (f,) array
-        On return the point of the bound.
+    form, node : Form, Node
+        All columns free.
+    candidates : Candidates
+    goal : Goal
+    t : float
+        Start.
+    rounding : Rounding
+        The bound gains the allowance of D against f over t, and that of `x'b`.
+    scratch : Scratch
+    points : pair of (f,) arrays
+        Start, overwritten; on return the point of the bound.
 
     Returns
     -------
@@ -106,15 +161,20 @@ def joint_newton(
     At most JOINT_STEPS steps of O(f^2 + s^3 / 3). A step that brings no better bound is taken back, and the next
     partition proposed by a shorter proximal step.
     """
+    G, c, yy = form.G, form.c, form.yy
+    x, ubar = goal.x, candidates.ubar
+    partition, work, index, v, d, g, buffer, heap, last_b, last_g = scratch
+    b, best_b = points
     f = c.shape[0]
+    gap = max(ubar - candidates.zeta, 1e-14 * yy)
     bound = np.inf
     best_t = last_t = t
     least = np.inf
     shrink = 1.0
     for step in range(JOINT_STEPS):
-        quad = gradient(G, c, free, f, b, g)
+        quad = gradient(G, c, node.free, b, g)
         reach = 0.0
-        error = most
+        error = goal.most
         primal = yy + quad
         for j in range(f):
             g[j] += 0.5 * t * x[j]
@@ -122,20 +182,20 @@ def joint_newton(
             error += abs(x[j] * b[j])
             primal -= 2.0 * c[j] * b[j]
             buffer[j] = abs(b[j])
-        primal += support_norm(buffer, f, k, heap)
+        primal += support_norm(buffer, f, node.k, heap)
         for j in range(f):
             buffer[j] = g[j] * g[j]
-        dual = yy - quad - largest(buffer, f, k, heap)
-        value = (ubar - dual + allowance(rounding, prior, length, b)) / t + rounding * error
+        dual = yy - quad - largest(buffer, f, node.k, heap)
+        value = (ubar - dual + allowance(rounding, b)) / t + rounding.unit * error
         better = value < bound
         if better:
             bound = value
             best_t = t
             put(b, best_b)
-        if bound <= enough:
+        if bound <= goal.enough:
             # F is convex: this share of the way from the centre it is below ubar
             share = min(1.0, gap / max(primal - ubar + gap, 1e-300))
-            if low + share * (reach - low) >= inside:
+            if goal.low + share * (reach - goal.low) >= goal.inside:
                 return bound, best_t, True
         apart = primal - t * reach - dual
         if apart <= NEAR * gap and abs(primal - ubar) <= DONE * gap:
@@ -151,8 +211,8 @@ def joint_newton(
                 break
         if step == JOINT_STEPS - 1:
             break
-        kappa = propose(last_b, last_g, k, shrink, kind, sign, buffer)
-        size = partition_matrix(G, free, f, kind, sign, kappa, work, index)
+        kappa = propose_partition(last_b, last_g, node, shrink, partition, buffer)
+        size = partition_matrix(G, node.free, partition, kappa, work, index)
         if size <= 0 or not cholesky_in_place(work, size):
             break
         for a in range(size):
@@ -175,28 +235,20 @@ def joint_newton(
 
 
 @njit(cache=True, nogil=True)
-def bound_rows(
-    G, c, yy, X, shift, u, k, level, dual, b, root, free, prior, norm, rounding, rounds, max_steps, moved, ends
-):
-    """Fill the ends of `shift_i + x_i'b*` for every row, for every candidate b* with `f(b*) <= level`.
+def bound_rows(form, candidates, rows, b, effort, rounding, ends):
+    """Fill the ends of `shift_i + x_i'b*` for every row, for every candidate b*.
 
     Parameters
     ----------
-    G, c, yy, X : normal form on the free columns
-    u : (N,) array
-        Targets: `||u - X b||^2` is what the ends are for. An end that cannot tell about it is left loose. NaN: none.
-    b, dual : about the minimiser of F, a lower bound of the minimum
-    root : (f,) array
-        `root_j b_j` is in units that are the same at every size, `root_j` the root of 1 / M_jj there.
-    free : (f,) int array
-        Places of the columns in `moved`.
-    prior, rounding : as in `allowance`
-    norm : float
-        At least `||b*||` in normal form.
-    rounds, max_steps : int
-        Relaxations an end may take, and steps of each.
-    moved : (N, 2, q) array
-        By row and side the move from the centre over t at the size before, in those units; NaN where there is none.
+    form : Form
+        On the free columns.
+    candidates : Candidates
+    rows : Rows
+    b : (f,) array
+        About the minimiser of F.
+    effort : Effort
+        Of an end.
+    rounding : Rounding
     ends : (N, 2) array
         Filled.
 
@@ -206,20 +258,19 @@ def bound_rows(
     and side at the size before where that is nearer. Where Newton steps on both stall, a relaxation at fixed t helps.
     O(s^3 / 3), then for every row and side some steps of `joint_newton` and up to `rounds` relaxations.
     """
+    G, c, yy = form.G, form.c, form.yy
+    X, shift, u, free, moved = rows
+    level, root, k = candidates.ubar, rounding.length, candidates.k
     f = c.shape[0]
     N = X.shape[0]
-    top = gershgorin(G)
-    gap = max(level - dual, 1e-14 * yy)
-    far_off, near_by = absolute(yy, NEAR * gap)
+    gap = max(level - candidates.zeta, 1e-14 * yy)
+    stop = absolute(yy, NEAR * gap, effort.steps)
     every = np.arange(f)
+    node = Node(every, NONE, every, f, k)
     direction, shifted, start, trial, x = np.empty(f), np.empty(f), np.empty(f), np.empty(f), np.empty(f)
-    g, buffer, v, d, last_b, last_g = np.empty(f), np.empty(f), np.empty(f), np.empty(f), np.empty(f), np.empty(f)
-    heap = np.empty(max(k, 1))
-    kind = np.zeros(f, dtype=np.int8)
-    signs = np.ones(f)
-    factor, work = np.empty((f, f)), np.empty((f, f))
-    columns, index = np.empty(f, dtype=np.int64), np.empty(f, dtype=np.int64)
-    size = centre_factor(G, c, b, every, k, factor, columns)
+    scratch = new_scratch(f, k)
+    factor, columns = np.empty((f, f)), np.empty(f, dtype=np.int64)
+    size = centre_factor(form, node, b, factor, columns)
     for e in range(N):
         bend = 0.0
         square = 0.0
@@ -236,7 +287,7 @@ def bound_rows(
             bend = 0.25 * square
             x[:] = 0.0
         first = np.sqrt(gap / max(bend, 1e-300))
-        most = np.sqrt(square) * norm
+        most = np.sqrt(square) * rounding.norm
         far = 1 if u[e] < centre else 0
         distance = np.inf
         for turn in range(2):
@@ -254,22 +305,22 @@ def bound_rows(
             if not np.isnan(moved[e, side, 0]):
                 for j in range(f):
                     trial[j] = b[j] + first * moved[e, side, free[j]] / root[j]
-                near = value_along(G, c, direction, first, start, every, k, g, buffer, heap)
-                if value_along(G, c, direction, first, trial, every, k, g, buffer, heap) < near:
+                near = value_along(form, node, direction, first, start, scratch)
+                if value_along(form, node, direction, first, trial, scratch) < near:
                     put(trial, start)
+            goal = Goal(direction, sign * centre, inside, enough, most)
             bound = np.inf
             t = first
             ratio = 1.0
-            for attempt in range(rounds):
+            for attempt in range(effort.rounds):
                 put(start, trial)
                 value, new, done = joint_newton(
-                    G, c, yy, k, direction, level, gap, t, trial, sign * centre, inside, enough, most, root, prior,
-                    rounding, every, kind, signs, work, index, v, d, g, buffer, heap, last_b, last_g, start,
-                )  # fmt: skip
+                    form, node, candidates, goal, t, rounding, scratch, (trial, start)
+                )
                 bound = min(bound, value)
                 stuck = attempt > 0 and new == t
                 t = new
-                if done or attempt == rounds - 1:
+                if done or attempt == effort.rounds - 1:
                     break
                 if stuck:
                     # along the ray from the centre F - min F is about a square
@@ -282,9 +333,8 @@ def bound_rows(
                 for j in range(f):
                     shifted[j] = c[j] + 0.5 * t * direction[j]
                 put(start, trial)
-                _, primal, _ = relax(
-                    G, shifted, yy, top, every, NONE, every, f, k, far_off, near_by, max_steps, trial, g, start, buffer
-                )
+                along = Form(G, shifted, yy, form.lipschitz)
+                _, primal, _ = relax(along, node, stop, trial, scratch.g, start, scratch.buffer)
                 for j in range(f):
                     primal += t * direction[j] * start[j]
                 ratio = gap / max(primal - level + gap, 1e-4 * gap)
@@ -292,4 +342,4 @@ def bound_rows(
             for j in range(f):
                 moved[e, side, free[j]] = (start[j] - b[j]) / t * root[j]
             distance = bound - sign * u[e]
-            ends[e, side] = shift[e] + sign * (bound + rounding * (abs(shift[e]) + 0.1 * prior))
+            ends[e, side] = shift[e] + sign * (bound + rounding.unit * (abs(shift[e]) + 0.1 * rounding.prior))

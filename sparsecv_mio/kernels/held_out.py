@@ -2,31 +2,78 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 from numba import njit
 
 from sparsecv_mio.kernels.dense import cholesky_in_place, cholesky_solve, gather
 
 
+class Supports(NamedTuple):
+    """Supports: the first `sizes[r]` entries of row r of `columns` (k, s) are used."""
+
+    columns: np.ndarray
+    sizes: np.ndarray
+
+
+class Fits(NamedTuple):
+    """Ridge fits of k supports, with bounds on their rounding.
+
+    Attributes
+    ----------
+    beta, spread : (k, s) arrays
+        Coefficients and a bound on the error of each: `|M_S^{-1}| unit (|M_S| |beta| + |c_S|)`.
+    value, value_error : (k,) arrays
+        f(S) and a bound on its error; inf where M_S is not positive definite.
+    """
+
+    beta: np.ndarray
+    spread: np.ndarray
+    value: np.ndarray
+    value_error: np.ndarray
+
+
+class Scores(NamedTuple):
+    """Held-out sums of squares of k supports and a bound on the rounding of each: (k,) arrays."""
+
+    error: np.ndarray
+    rounding: np.ndarray
+
+
+class HeldOutMoments(NamedTuple):
+    """Moments of that many test rows about the training means."""
+
+    Q: np.ndarray
+    c: np.ndarray
+    yy: float
+    rows: int
+
+
+def new_scores(k):
+    """Room for the scores of k supports."""
+    return Scores(np.empty(k), np.empty(k))
+
+
 @njit(cache=True, nogil=True)
-def refit_supports(Q, c, yy, penalty, supports, sizes, unit, beta, spread, value, value_error):
+def refit_supports(Q, c, yy, penalty, listed, unit, fits):
     """Ridge fit of every support, once refined, with bounds on its rounding error.
 
     Parameters
     ----------
     Q, c, yy, penalty : moments of the training rows
-    supports : (k, s) int array, the first `sizes[r]` entries of row r are used
+    listed : Supports
     unit : float
         Relative error of the moments (a few ulp).
-    beta, spread : (k, s) arrays, filled
-        Coefficients and a bound on the error of each: `|M_S^{-1}| unit (|M_S| |beta| + |c_S|)`.
-    value, value_error : (k,) arrays, filled
-        f(S) and a bound on its error; inf where M_S is not positive definite.
+    fits : Fits
+        Filled.
 
     Notes
     -----
     O(size^3) a support.
     """
+    supports, sizes = listed
+    beta, spread, value, value_error = fits
     top = supports.shape[1]
     L = np.empty((top, top))
     x = np.empty(top)
@@ -79,12 +126,27 @@ def refit_supports(Q, c, yy, penalty, supports, sizes, unit, beta, spread, value
 
 
 @njit(cache=True, nogil=True)
-def held_out_rows(V, r_test, level, supports, sizes, beta, spread, error, rounding):
-    """Held-out sum of squares from the test rows (centred on the training means) and a bound on its rounding.
+def held_out_rows(V, r_test, level, listed, fits, scores):
+    """Held-out sum of squares from the test rows and a bound on its rounding.
 
-    `level` (q + 1,): what the means of the columns and, last, of the response are accurate to, in ulps. O(rows size) a
-    support.
+    Parameters
+    ----------
+    V, r_test : (m, q), (m,) arrays
+        Centred on the training means.
+    level : (q + 1,) array
+        What the means of the columns and, last, of the response are accurate to, in ulps.
+    listed : Supports
+    fits : Fits
+    scores : Scores
+        Filled.
+
+    Notes
+    -----
+    O(rows size) a support.
     """
+    supports, sizes = listed
+    beta, spread = fits.beta, fits.spread
+    error, rounding = scores
     eps = 4.0e-16
     for s in range(supports.shape[0]):
         total = 0.0
@@ -109,8 +171,25 @@ def held_out_rows(V, r_test, level, supports, sizes, beta, spread, error, roundi
 
 
 @njit(cache=True, nogil=True)
-def held_out_moments(Q, c, yy, rows, level, supports, sizes, beta, spread, unit, error, rounding):
-    """Do the same from the moments of that many test rows about the training means. O(size^2) a support."""
+def held_out_moments(moments, level, listed, unit, fits, scores):
+    """Do the same from the moments of the test rows.
+
+    Parameters
+    ----------
+    moments : HeldOutMoments
+    level, listed, fits, scores
+        As for `held_out_rows`.
+    unit : float
+        Relative error of the moments.
+
+    Notes
+    -----
+    O(size^2) a support.
+    """
+    Q, c, yy, rows = moments
+    supports, sizes = listed
+    beta, spread = fits.beta, fits.spread
+    error, rounding = scores
     for s in range(supports.shape[0]):
         n = sizes[s]
         total = yy

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 from numba import njit
 
@@ -10,15 +12,72 @@ from sparsecv_mio.kernels.dense import cholesky_in_place, cholesky_solve, gather
 EPS = 2.220446049250313e-16
 
 
+class Listed(NamedTuple):
+    """Supports, refitted on all rows.
+
+    Attributes
+    ----------
+    supports, sizes, place : (L, s), (L,), (L,) int arrays
+        Columns, how many, and the row of `limit` and of the scores (the tau) each belongs to.
+    value, beta, spread, level : (L,), (L, s), (L, s), (L,)
+        f, coefficients, bounds on their rounding, on that of the means in a residual.
+    half, blur : (L, s, s), (L,)
+        Lower-triangular C with `C' C = M_S^{-1}`, and the relative rounding of the leverages.
+    """
+
+    supports: np.ndarray
+    sizes: np.ndarray
+    place: np.ndarray
+    value: np.ndarray
+    beta: np.ndarray
+    spread: np.ndarray
+    level: np.ndarray
+    half: np.ndarray
+    blur: np.ndarray
+
+
+class Limits(NamedTuple):
+    """What can win a fold.
+
+    Attributes
+    ----------
+    limit : (T, k) array
+        A support with f above `limit[place, fold]` cannot win the fold.
+    eta : (k,) array
+        At least the largest eigenvalue of every H of the fold; < 1.
+    """
+
+    limit: np.ndarray
+    eta: np.ndarray
+
+
+class Best(NamedTuple):
+    """Best two values by (tau, fold); updated in place.
+
+    Attributes
+    ----------
+    best, second : (T, k) arrays
+        Smallest and second smallest f^(-N).
+    held, error : (T, k) arrays
+        Held-out sum of squares of the best with a bound on its rounding.
+    which : (T, k) int array
+        Its number.
+    """
+
+    best: np.ndarray
+    second: np.ndarray
+    held: np.ndarray
+    error: np.ndarray
+    which: np.ndarray
+
+
 @njit(cache=True, nogil=True)
-def score_supports(
-    V, r, starts, base, supports, sizes, place, value, beta, spread, level, half, blur, limit, eta, first,
-    best, second, held, error, which,
-):  # fmt: skip
+def score_supports(V, r, starts, base, listed, limits, first, scores):
     """Leave every fold out of every listed support; keep the best two values per (tau, fold).
 
     With `e = r - V_S beta`, `H = V_S (M_S)^{-1} V_S' + base` on the fold's rows: `f^(-N) = f - e' (I - H)^{-1} e` and
-    the held-out residual is `(I - H)^{-1} e`.
+    the held-out residual is `(I - H)^{-1} e` (theory section 5, exactly). Rounding: that of e and of H, through
+    `(I - H)^{-1}`, is in `error`; that of `best` is for whoever compares it.
 
     Parameters
     ----------
@@ -28,25 +87,19 @@ def score_supports(
         Rows of each fold of the chunk.
     base : float
         1 / n where an intercept is profiled out, else 0.
-    supports, sizes, place : (L, s), (L,), (L,) int arrays
-        Columns, how many, and the row of `limit` and of the outputs (the tau) each support belongs to.
-    value, beta, spread, level, half, blur : (L,), (L, s), (L, s), (L,), (L, s, s), (L,)
-        f, coefficients, bounds on their rounding, on that of the means in a residual, lower-triangular C with
-        `C' C = M_S^{-1}`, and the relative rounding of the leverages.
-    limit : (T, k) array
-        A support with f above `limit[place, fold]` cannot win the fold.
-    eta : (k,) array
-        At least the largest eigenvalue of every H of the fold; < 1.
+    listed : Listed
+    limits : Limits
     first : int
         Number of the first listed support.
-    best, second, held, error : (T, k) arrays, which : (T, k) int array
-        Updated in place: smallest and second smallest f^(-N), held-out sum of squares of the best with a bound on its
-        rounding, and its number.
+    scores : Best
 
     Notes
     -----
     O(rows s) a support for e, O(rows s^2 / 2) for the leverages of the folds that e alone does not rule out.
     """
+    supports, sizes, place, value, beta, spread, level, half, blur = listed
+    limit, eta = limits
+    best, second, held, error, which = scores
     top = 1
     for k in range(starts.shape[0] - 1):
         top = max(top, starts[k + 1] - starts[k])
@@ -146,14 +199,14 @@ def _leverages_of_block(X, half, size, count, z, h):
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def score_supports_by_row(
-    V, r, base, supports, sizes, place, value, beta, spread, level, half, blur, limit, eta, first,
-    best, second, held, error, which,
-):  # fmt: skip
+def score_supports_by_row(V, r, base, listed, limits, first, scores):
     """`score_supports` where every fold is one row: the same numbers, rows gathered 64 at a time for SIMD.
 
     O(rows s) a support for e, O(rows s^2 / 2) for the leverages of the rows that e alone does not rule out.
     """
+    supports, sizes, place, value, beta, spread, level, half, blur = listed
+    limit, eta = limits
+    best, second, held, error, which = scores
     block = 64
     top = supports.shape[1]
     X = np.empty((top, block))

@@ -12,19 +12,35 @@ gradient should both stall.
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 from numba import njit
 
 from sparsecv_mio.kernels.dense import cholesky_in_place, cholesky_solve
 from sparsecv_mio.kernels.k_support import largest, prox_scale, support_norm
-from sparsecv_mio.kernels.perspective_newton import NONE, fit, newton_step, point_of, weights_of
+from sparsecv_mio.kernels.perspective_newton import NONE, fit, new_factor, newton_step, point_of, weights_of
 
 SMOOTH_STEPS = 60  # of projected Newton in one call
 
 
+class Partition(NamedTuple):
+    """Columns by their z: `kind` is 1 (z = 1), 2 (fractional) or 0 (out), `sign` that of their coefficient."""
+
+    kind: np.ndarray
+    sign: np.ndarray
+
+
 @njit(cache=True, nogil=True)
-def gradient(G, c, members, count, b, g):
-    """Fill `g = c - G b` on the members; return `b'G b`. O(count nnz(b))."""
+def new_partition(q):
+    """Partition in which every column is out."""
+    return Partition(np.zeros(q, dtype=np.int8), np.ones(q))
+
+
+@njit(cache=True, nogil=True)
+def gradient(G, c, members, b, g):
+    """Fill `g = c - G b` on the members; return `b'G b`. O(members nnz(b))."""
+    count = members.shape[0]
     for a in range(count):
         g[members[a]] = c[members[a]]
     for a in range(count):
@@ -43,13 +59,14 @@ def gradient(G, c, members, count, b, g):
 
 
 @njit(cache=True, nogil=True)
-def partition_matrix(G, members, count, kind, sign, kappa, work, index):
+def partition_matrix(G, members, partition, kappa, work, index):
     """Fill the lower triangle of `work` with the matrix of `newton_point`, `index` with its columns; return its size.
 
     -1 if `work` is too small. O(s^2).
     """
+    kind, sign = partition.kind, partition.sign
     s = 0
-    for a in range(count):
+    for a in range(members.shape[0]):
         j = members[a]
         if kind[j] != 0:
             index[s] = j
@@ -72,81 +89,92 @@ def partition_matrix(G, members, count, kind, sign, kappa, work, index):
 
 
 @njit(cache=True, nogil=True)
-def newton_point(G, c, members, count, kind, sign, kappa, work, x, index, b):
+def newton_point(form, members, partition, kappa, factor, b):
     """Solve the stationarity system of a partition; False if it is singular.
 
-    `kind` by column: 1 (z = 1), 2 (fractional), 0 (out). On z = 1: `(G b)_j + b_j = c_j`; on the fractional set
-    `(G b)_j + sign_j mu = c_j` with `mu = sum sign_j b_j / kappa`. O(s^3 / 3), s the columns not out.
+    On z = 1: `(G b)_j + b_j = c_j`; on the fractional set `(G b)_j + sign_j mu = c_j` with `mu = sum sign_j b_j /
+    kappa`. O(s^3 / 3), s the columns not out.
     """
-    s = partition_matrix(G, members, count, kind, sign, kappa, work, index)
-    if s < 0 or not cholesky_in_place(work, s):
+    x, index = factor.x, factor.columns
+    s = partition_matrix(form.G, members, partition, kappa, factor.work, index)
+    if s < 0 or not cholesky_in_place(factor.work, s):
         return False
-    for a in range(count):
+    for a in range(members.shape[0]):
         b[members[a]] = 0.0
     for a in range(s):
-        x[a] = c[index[a]]
-    cholesky_solve(work, x, s)
+        x[a] = form.c[index[a]]
+    cholesky_solve(factor.work, x, s)
     for a in range(s):
         b[index[a]] = x[a]
     return True
 
 
 @njit(cache=True, nogil=True)
-def dual_value(yy, quad, g, inside, count_inside, free, count_free, k, buffer, heap):
-    """`D` of the module's head from `quad = b'G b` and g; `heap[:k]` holds the k largest g^2 over F."""
+def dual_value(yy, quad, g, node, buffer, heap):
+    """`D` of the module's head from `quad = b'G b` and g; `heap[:k]` holds the k largest g^2 over F.
+
+    Rounding: none is taken off; whoever compares D with an f takes its allowance (`conic.allowance`, or `keep` and
+    `slack` of a tree).
+    """
     s = yy - quad
-    for a in range(count_inside):
-        s -= g[inside[a]] * g[inside[a]]
-    for a in range(count_free):
-        buffer[a] = g[free[a]] * g[free[a]]
-    return s - largest(buffer, count_free, k, heap)
+    for a in range(node.count_inside):
+        s -= g[node.inside[a]] * g[node.inside[a]]
+    for a in range(node.count_free):
+        buffer[a] = g[node.free[a]] * g[node.free[a]]
+    return s - largest(buffer, node.count_free, node.k, heap)
 
 
 @njit(cache=True, nogil=True)
-def primal_value(c, yy, quad, b, inside, count_inside, free, count_free, k, buffer, heap):
+def primal_value(form, quad, b, node, buffer, heap):
     """Value of the relaxation at b; an upper bound on what any dual step can reach."""
-    s = yy + quad
-    for a in range(count_inside):
-        j = inside[a]
+    c = form.c
+    s = form.yy + quad
+    for a in range(node.count_inside):
+        j = node.inside[a]
         s += b[j] * b[j] - 2.0 * c[j] * b[j]
-    for a in range(count_free):
-        j = free[a]
+    for a in range(node.count_free):
+        j = node.free[a]
         s -= 2.0 * c[j] * b[j]
         buffer[a] = abs(b[j])
-    return s + support_norm(buffer, count_free, k, heap)
+    return s + support_norm(buffer, node.count_free, node.k, heap)
 
 
 @njit(cache=True, nogil=True)
-def propose_partition(b, g, inside, count_inside, free, count_free, k, kind, sign, buffer):
-    """Split the columns as the proximal map at `b + g` does; return k less the number with z = 1. O(count)."""
-    for a in range(count_free):
-        j = free[a]
-        y = b[j] + g[j]
+def propose_partition(b, g, node, step, partition, buffer):
+    """Split the columns as the proximal map of this step at `b + step g`; return k less the number with z = 1.
+
+    O(count).
+    """
+    kind, sign = partition.kind, partition.sign
+    for a in range(node.count_free):
+        j = node.free[a]
+        y = b[j] + step * g[j]
         buffer[a] = abs(y)
         sign[j] = 1.0 if y >= 0.0 else -1.0
-    t = prox_scale(buffer, count_free, k, 1.0)
-    kappa = float(k)
-    for a in range(count_free):
-        z = buffer[a] * t - 1.0
+    t = prox_scale(buffer, node.count_free, node.k, step)
+    kappa = float(node.k)
+    for a in range(node.count_free):
+        z = buffer[a] * t - step
         if z >= 1.0:
-            kind[free[a]] = 1
+            kind[node.free[a]] = 1
             kappa -= 1.0
         elif z > 0.0:
-            kind[free[a]] = 2
+            kind[node.free[a]] = 2
         else:
-            kind[free[a]] = 0
-    for a in range(count_inside):
-        kind[inside[a]] = 1
+            kind[node.free[a]] = 0
+    for a in range(node.count_inside):
+        kind[node.inside[a]] = 1
     return max(kappa, 1e-9)
 
 
 @njit(cache=True, nogil=True)
-def partition_of(z, b, inside, count_inside, free, count_free, k, kind, sign):
+def partition_of(z, b, node, partition):
     """Split the columns as z does; return k less the number with z = 1, and the number of fractional columns."""
-    kappa = float(k)
+    kind, sign = partition.kind, partition.sign
+    kappa = float(node.k)
     fractional = 0
-    for a in range(count_free):
-        j = free[a]
+    for a in range(node.count_free):
+        j = node.free[a]
         sign[j] = 1.0 if b[j] >= 0.0 else -1.0
         if z[j] >= 1.0:
             kind[j] = 1
@@ -156,39 +184,36 @@ def partition_of(z, b, inside, count_inside, free, count_free, k, kind, sign):
             fractional += 1
         else:
             kind[j] = 0
-    for a in range(count_inside):
-        kind[inside[a]] = 1
+    for a in range(node.count_inside):
+        kind[node.inside[a]] = 1
     return max(kappa, 1e-9), fractional
 
 
 @njit(cache=True, nogil=True)
-def proximal_step(y, g, step, inside, count_inside, free, count_free, k, buffer, b):
+def proximal_step(y, g, step, node, buffer, b):
     """One proximal gradient step from y with gradient g into b. O(count)."""
-    for a in range(count_free):
-        buffer[a] = abs(y[free[a]] + step * g[free[a]])
-    t = prox_scale(buffer, count_free, k, step)
-    for a in range(count_free):
-        j = free[a]
+    for a in range(node.count_free):
+        buffer[a] = abs(y[node.free[a]] + step * g[node.free[a]])
+    t = prox_scale(buffer, node.count_free, node.k, step)
+    for a in range(node.count_free):
+        j = node.free[a]
         z = min(max(buffer[a] * t - step, 0.0), 1.0) if buffer[a] > 0.0 else 0.0
         b[j] = (y[j] + step * g[j]) * z / (z + step)
-    for a in range(count_inside):
-        j = inside[a]
+    for a in range(node.count_inside):
+        j = node.inside[a]
         b[j] = (y[j] + step * g[j]) / (1.0 + step)
 
 
 @njit(cache=True, nogil=True)
-def relax(G, c, yy, lipschitz, inside, count_inside, free, count_free, k, bar, rel, max_steps, b, g, best_b, best_g):
+def relax(form, node, stop, b, g, best_b, best_g):
     """Maximise the dual of a node until it passes `bar` or cannot any more.
 
     Parameters
     ----------
-    G, c, yy : normal form; lipschitz >= largest eigenvalue of G
-    inside, free : column lists with their counts; k = tau - |I|, 0 < k < count_free
-    bar : float
-        Stop once D >= bar (the node is closed).
-    rel : float
-        Stop once primal - dual <= rel * max(bar - dual, 0): the node will not close.
-    max_steps : int
+    form : Form
+    node : Node
+        Of the supports of tau columns; k = tau - |I|.
+    stop : Stop
     b : (q,) array
         Warm start, zero outside the node; overwritten.
     g, best_b, best_g : (q,) arrays
@@ -206,21 +231,19 @@ def relax(G, c, yy, lipschitz, inside, count_inside, free, count_free, k, bar, r
     -----
     A step costs O(|A| nnz(b)) plus, for Newton, O(s^3 / 3) with s about tau plus the fractional columns.
     """
+    G, c, yy = form.G, form.c, form.yy
+    bar, k = stop.bar, node.k
     q = c.shape[0]
-    count = count_inside + count_free
+    count = node.count_inside + node.count_free
     members = np.empty(count, dtype=np.int64)
-    for a in range(count_inside):
-        members[a] = inside[a]
-    for a in range(count_free):
-        members[count_inside + a] = free[a]
+    for a in range(node.count_inside):
+        members[a] = node.inside[a]
+    for a in range(node.count_free):
+        members[node.count_inside + a] = node.free[a]
     buffer = np.empty(max(count, 1))
     heap = np.empty(max(k, 1))
-    cap = min(count, 4 * (count_inside + k) + 60)
-    work = np.empty((cap, cap))
-    x = np.empty(count)
-    index = np.empty(count, dtype=np.int64)
-    kind = np.zeros(q, dtype=np.int8)
-    sign = np.ones(q)
+    factor = new_factor(count, min(count, 4 * (node.count_inside + k) + 60))
+    partition = new_partition(q)
     low_b = np.zeros(q)  # point of the smallest primal value
     low_g = np.zeros(q)
     momentum = np.zeros(q)
@@ -237,16 +260,15 @@ def relax(G, c, yy, lipschitz, inside, count_inside, free, count_free, k, bar, r
     phi = np.inf
     size = NONE
     z = np.empty(0)
-    root = np.empty(0)
     burst = 10
     left = 0
     theta = 1.0
-    step = 1.0 / lipschitz
+    step = 1.0 / form.lipschitz
     steps = 0
     while True:
-        quad = gradient(G, c, members, count, b, g)
-        d = dual_value(yy, quad, g, inside, count_inside, free, count_free, k, buffer, heap)
-        v = primal_value(c, yy, quad, b, inside, count_inside, free, count_free, k, buffer, heap)
+        quad = gradient(G, c, members, b, g)
+        d = dual_value(yy, quad, g, node, buffer, heap)
+        v = primal_value(form, quad, b, node, buffer, heap)
         # beyond 2 yy (0 has value yy) b carries a part that G does not see: its D may be good, but no start is
         if d > dual and (v <= 2.0 * yy or dual == -np.inf):
             dual = d
@@ -260,27 +282,25 @@ def relax(G, c, yy, lipschitz, inside, count_inside, free, count_free, k, bar, r
                 low_b[members[a]] = b[members[a]]
                 low_g[members[a]] = g[members[a]]
         gap = primal - dual
-        if dual >= bar or steps >= max_steps or gap <= rel * max(bar - dual, 0.0) + 1e-13 * yy:
+        if dual >= bar or steps >= stop.steps or gap <= stop.near * max(bar - dual, 0.0) + 1e-13 * yy:
             break
         steps += 1
         if mode == smooth:
             if probed:
                 # the partition of z was not the right one yet: back to z, whose factor is gone
                 probed = False
-                phi, size = fit(G, c, yy, z, members, count, work, x, index, root)
-                point_of(work, x, index, root, size, members, count, b)
+                phi, size = fit(form, z, members, factor)
+                point_of(factor, size, members, b)
                 continue
             smooth_left -= 1
-            phi, size = newton_step(
-                G, c, yy, phi, z, g, members, count, free, count_free, work, x, index, root, size, b
-            )
+            phi, size = newton_step(form, node, members, factor, (phi, size), z, g, b)
             if size > 0 and smooth_left > 0:
-                kappa, fractional = partition_of(z, b, inside, count_inside, free, count_free, k, kind, sign)
+                kappa, fractional = partition_of(z, b, node, partition)
                 if fractional == last_fractional and kappa == last_kappa:
                     # twice the same: its own stationary point, exact if the partition is right
                     last_fractional = -1
                     probed = True
-                    if not newton_point(G, c, members, count, kind, sign, kappa, work, x, index, b):
+                    if not newton_point(form, members, partition, kappa, factor, b):
                         for a in range(count):
                             b[members[a]] = low_b[members[a]]
                 else:
@@ -304,13 +324,12 @@ def relax(G, c, yy, lipschitz, inside, count_inside, free, count_free, k, bar, r
                 if smooth_left > 0:
                     if z.shape[0] == 0:
                         z = np.zeros(q)
-                        root = np.empty(cap)
-                        for a in range(count_inside):
-                            z[inside[a]] = 1.0
-                    weights_of(low_b, low_g, free, count_free, k, z, buffer)
-                    phi, size = fit(G, c, yy, z, members, count, work, x, index, root)
+                        for a in range(node.count_inside):
+                            z[node.inside[a]] = 1.0
+                    weights_of(low_b, low_g, node, z, buffer)
+                    phi, size = fit(form, z, members, factor)
                     if size > 0:
-                        point_of(work, x, index, root, size, members, count, b)
+                        point_of(factor, size, members, b)
                         mode = smooth
                         continue
                     smooth_left = 0
@@ -342,11 +361,11 @@ def relax(G, c, yy, lipschitz, inside, count_inside, free, count_free, k, bar, r
                     momentum[j] = b[j] + w * (b[j] - previous[j])
                     previous[j] = b[j]
                 if w != 0.0:
-                    gradient(G, c, members, count, momentum, g)
-                proximal_step(momentum, g, step, inside, count_inside, free, count_free, k, buffer, b)
+                    gradient(G, c, members, momentum, g)
+                proximal_step(momentum, g, step, node, buffer, b)
                 continue
-        kappa = propose_partition(low_b, low_g, inside, count_inside, free, count_free, k, kind, sign, buffer)
-        if not newton_point(G, c, members, count, kind, sign, kappa, work, x, index, b):
+        kappa = propose_partition(low_b, low_g, node, 1.0, partition, buffer)
+        if not newton_point(form, members, partition, kappa, factor, b):
             mode = search
             alpha = 0.0
             for a in range(count):

@@ -8,6 +8,8 @@ With b(z) its ridge fit and `g = c - G b`: `b = Z g`, the gradient is `-g_j^2`, 
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 from numba import njit
 
@@ -16,6 +18,42 @@ from sparsecv_mio.kernels.dense import cholesky_in_place, cholesky_solve, solve_
 ENTER = 10  # columns at z = 0 that may join a step
 ZERO = 1e-12
 NONE = np.int64(0)  # a plain 0 is a type of its own: what is called with it would be compiled twice
+
+
+class Factor(NamedTuple):
+    """A symmetric system on some columns.
+
+    Attributes
+    ----------
+    work : (cap, cap) array
+        Its matrix, then the Cholesky factor.
+    x : (q,) array
+        Right side, then solution.
+    columns : (q,) int array
+        The columns.
+    root : (cap,) array
+        Their `sqrt(z)`.
+    """
+
+    work: np.ndarray
+    x: np.ndarray
+    columns: np.ndarray
+    root: np.ndarray
+
+
+@njit(cache=True, nogil=True)
+def new_factor(q, cap):
+    """Room for a system of up to `cap` of q columns."""
+    return Factor(np.empty((cap, cap)), np.empty(q), np.empty(q, dtype=np.int64), np.empty(cap))
+
+
+class System(NamedTuple):
+    """Scratch of a Newton direction on m columns with a factor of size s: (m, m), (m, s), (m,), (m,)."""
+
+    H: np.ndarray
+    A: np.ndarray
+    d: np.ndarray
+    ones: np.ndarray
 
 
 @njit(cache=True, nogil=True)
@@ -41,8 +79,9 @@ def spread_evenly(v, size, total, low):
 
 
 @njit(cache=True, nogil=True)
-def weights_of(b, g, free, count_free, k, z, buffer):
+def weights_of(b, g, node, z, buffer):
     """Fill z with what suits b: `clip(|b_j| t, 0, 1)` with sum k; too few entries are filled up by the largest |g|."""
+    free, count_free, k = node.free, node.count_free, node.k
     top = 0.0
     held = 0
     for a in range(count_free):
@@ -88,13 +127,15 @@ def weights_of(b, g, free, count_free, k, z, buffer):
 
 
 @njit(cache=True, nogil=True)
-def fit(G, c, yy, z, members, count, work, x, index, root):
+def fit(form, z, members, factor):
     """phi(z); leaves the support in `index`, `sqrt(z)` in `root`, the factor in `work` and `L^{-1} Z^1/2 c` in x.
 
     Returns phi and the size of the support; inf if there is no room. O(s^3 / 3).
     """
+    G, c = form.G, form.c
+    work, x, index, root = factor.work, factor.x, factor.columns, factor.root
     s = NONE
-    for a in range(count):
+    for a in range(members.shape[0]):
         j = members[a]
         if z[j] > 0.0:
             if s == work.shape[0]:
@@ -111,28 +152,30 @@ def fit(G, c, yy, z, members, count, work, x, index, root):
     if not cholesky_in_place(work, s):
         return np.inf, 0
     solve_lower(work, x, s)
-    phi = yy
+    phi = form.yy
     for a in range(s):
         phi -= x[a] * x[a]
     return phi, s
 
 
 @njit(cache=True, nogil=True)
-def point_of(work, x, index, root, s, members, count, b):
+def point_of(factor, s, members, b):
     """b(z) from what `fit` left."""
-    for a in range(count):
+    x, index, root = factor.x, factor.columns, factor.root
+    for a in range(members.shape[0]):
         b[members[a]] = 0.0
-    solve_upper(work, x, s)
+    solve_upper(factor.work, x, s)
     for a in range(s):
         b[index[a]] = root[a] * x[a]
 
 
 @njit(cache=True, nogil=True)
-def moving(z, g, free, count_free, chosen, enter):
+def moving(z, g, node, chosen, enter):
     """Columns a step may move: fractional ones, those at 1 that want to fall, the ENTER most pressing at 0.
 
     Returns their number. O(count (1 + ENTER)).
     """
+    free, count_free = node.free, node.count_free
     level = 0.0
     fractional = 0
     least_in = np.inf
@@ -182,8 +225,10 @@ def moving(z, g, free, count_free, chosen, enter):
 
 
 @njit(cache=True, nogil=True)
-def direction(G, g, work, index, root, s, chosen, count, H, A, d, ones):
+def direction(G, g, factor, s, chosen, count, system):
     """Newton direction of phi on the chosen columns with sum 0 into d; False if singular. O(s^2 f + s f^2 + f^3)."""
+    work, index, root = factor.work, factor.columns, factor.root
+    H, A, d, ones = system.H, system.A, system.d, system.ones
     for f in range(count):
         j = chosen[f]
         for a in range(s):
@@ -216,8 +261,18 @@ def direction(G, g, work, index, root, s, chosen, count, H, A, d, ones):
 
 
 @njit(cache=True, nogil=True)
-def newton_step(G, c, yy, phi, z, g, members, count, free, count_free, work, x, index, root, s, b):
-    """One projected Newton step from z with the factor of `fit` in work; z, the factor and b follow.
+def newton_step(form, node, members, factor, at, z, g, b):
+    """One projected Newton step from z with what `fit` left in the factor; z, the factor and b follow.
+
+    Parameters
+    ----------
+    form, node : Form, Node
+    members : int array
+        The node's columns.
+    factor : Factor
+    at : (float, int)
+        What `fit` returned.
+    z, g, b : (q,) arrays
 
     Returns
     -------
@@ -226,21 +281,19 @@ def newton_step(G, c, yy, phi, z, g, members, count, free, count_free, work, x, 
     s : int
         Size of the new support, 0 if there was no step.
     """
-    cap = work.shape[0]
-    chosen = np.empty(count_free, dtype=np.int64)
+    phi, s = at
+    chosen = np.empty(node.count_free, dtype=np.int64)
     enter = np.empty(ENTER, dtype=np.int64)
-    moved = moving(z, g, free, count_free, chosen, enter)
-    if moved < 2 or moved > cap:
+    moved = moving(z, g, node, chosen, enter)
+    if moved < 2 or moved > factor.work.shape[0]:
         return phi, 0
-    H = np.empty((moved, moved))
-    A = np.empty((moved, s))
-    d = np.empty(moved)
-    ones = np.empty(moved)
+    system = System(np.empty((moved, moved)), np.empty((moved, s)), np.empty(moved), np.empty(moved))
+    d, ones = system.d, system.ones
     old = np.empty(moved)
     new = np.empty(moved)
     # columns at a bound that the direction would push out of it leave, so that short steps stay inside and lower phi
     while True:
-        if moved < 2 or not direction(G, g, work, index, root, s, chosen, moved, H, A, d, ones):
+        if moved < 2 or not direction(form.G, g, factor, s, chosen, moved, system):
             return phi, 0
         kept = 0
         for f in range(moved):
@@ -279,9 +332,9 @@ def newton_step(G, c, yy, phi, z, g, members, count, free, count_free, work, x, 
             j = chosen[f]
             slope += g[j] * g[j] * (new[f] - old[f])
             z[j] = new[f]
-        value, s_new = fit(G, c, yy, z, members, count, work, x, index, root)
+        value, s_new = fit(form, z, members, factor)
         if value <= phi - 1e-4 * slope and (value < phi or last):
-            point_of(work, x, index, root, s_new, members, count, b)
+            point_of(factor, s_new, members, b)
             return value, s_new
         if last:
             limit *= 0.25

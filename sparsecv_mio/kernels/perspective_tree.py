@@ -13,10 +13,13 @@ from typing import NamedTuple
 import numpy as np
 from numba import njit
 
+from sparsecv_mio.kernels.copies import in_order
 from sparsecv_mio.kernels.dense import support_value
+from sparsecv_mio.kernels.forms import Node, Stop
+from sparsecv_mio.kernels.kept import Kept, keep_support, new_kept
 from sparsecv_mio.kernels.perspective import relax
 from sparsecv_mio.kernels.screening import screen
-from sparsecv_mio.kernels.status import DROPPED, INSIDE, list_columns
+from sparsecv_mio.kernels.status import DROPPED, FREE, INSIDE, list_columns
 
 OPEN, NODES, KEPT, OVERFLOW, STEPS, SPARE, REUSED = 0, 1, 2, 3, 4, 5, 6
 FINISHED, BUDGET, FULL = 0, 1, 2
@@ -34,8 +37,7 @@ class NodePool(NamedTuple):
     spare: np.ndarray
     best: np.ndarray  # (2,): incumbent value, pruning bar
     best_mask: np.ndarray
-    kept_mask: np.ndarray
-    kept_value: np.ndarray
+    kept: Kept
 
 
 def new_pool(status, best, bar, best_mask, capacity=64, keep_capacity=256):
@@ -50,8 +52,7 @@ def new_pool(status, best, bar, best_mask, capacity=64, keep_capacity=256):
         spare=np.arange(capacity - 1, -1, -1, dtype=np.int64),
         best=np.array([best, bar]),
         best_mask=best_mask.copy(),
-        kept_mask=np.zeros((keep_capacity, q), dtype=np.bool_),
-        kept_value=np.zeros(keep_capacity),
+        kept=new_kept(keep_capacity, q),
     )
     pool.status[0] = status
     pool.ctrl[SPARE] = capacity - 1
@@ -115,51 +116,75 @@ def _pop(s):
     return bound, row
 
 
+class Scratch(NamedTuple):
+    """Work of one call, for q columns: those inside and those free, a point and its slope, the best ones, a value's."""
+
+    inside: np.ndarray
+    free: np.ndarray
+    status: np.ndarray
+    b: np.ndarray
+    g: np.ndarray
+    best_b: np.ndarray
+    best_g: np.ndarray
+    x: np.ndarray
+    factor: np.ndarray
+
+
 @njit(cache=True, nogil=True)
-def _record(s, index, size, value, keep, slack):
-    """Take in a leaf: improve the incumbent, keep the support if within the bar."""
+def _new_scratch(q, tau):
+    return Scratch(
+        np.empty(q, dtype=np.int64), np.empty(q, dtype=np.int64), np.empty(q, dtype=np.int8), np.zeros(q), np.zeros(q),
+        np.zeros(q), np.zeros(q), np.empty(q), np.empty((tau, tau)),
+    )  # fmt: skip
+
+
+@njit(cache=True, nogil=True)
+def _improve(s, support, size, value, margin):
+    """Make a support the incumbent if it is better."""
     if value < s.best[0]:
         s.best[0] = value
-        s.best[1] = value * (1.0 + keep) + slack
+        s.best[1] = value * (1.0 + margin.keep) + margin.slack
         s.best_mask[:] = False
         for a in range(size):
-            s.best_mask[index[a]] = True
-    if value > s.best[1]:
-        return
-    if s.ctrl[KEPT] == s.kept_value.shape[0]:
-        w = 0
-        for r in range(s.ctrl[KEPT]):
-            if s.kept_value[r] <= s.best[1]:
-                if w < r:
-                    for j in range(s.kept_mask.shape[1]):
-                        s.kept_mask[w, j] = s.kept_mask[r, j]
-                    s.kept_value[w] = s.kept_value[r]
-                w += 1
-        s.ctrl[KEPT] = w
-        if w == s.kept_value.shape[0]:
-            s.ctrl[OVERFLOW] = 1
-            return
-    r = s.ctrl[KEPT]
-    s.kept_mask[r, :] = False
-    for a in range(size):
-        s.kept_mask[r, index[a]] = True
-    s.kept_value[r] = value
-    s.ctrl[KEPT] = r + 1
+            s.best_mask[support[a]] = True
 
 
 @njit(cache=True, nogil=True)
-def _canonical(inside, size, status, copy_prev):
-    """Whether a support holds copies in index order."""
-    for a in range(size):
-        j = copy_prev[inside[a]]
-        if j >= 0:
-            found = False
-            for b in range(size):
-                if inside[b] == j:
-                    found = True
-            if not found:
-                return False
-    return True
+def _close(s, form, tau, count, scratch, copies, margin):
+    """Take in the only support left of a node: all its free columns if it has fewer than tau inside, else none."""
+    inside, status = scratch.inside, scratch.status
+    size = count
+    for j in range(status.shape[0]):
+        if status[j] == FREE:
+            if count < tau:
+                inside[size] = j
+                size += 1
+            else:
+                status[j] = DROPPED
+    if not in_order(copies, status):
+        return
+    value = support_value(form.G, 1.0, form.c, form.yy, inside, size, scratch.factor, scratch.x)
+    _improve(s, inside, size, value, margin)
+    if value <= s.best[1]:
+        kept = keep_support(s.kept, s.ctrl[KEPT], status, 0, value, s.best[1:])
+        if kept < 0:
+            s.ctrl[OVERFLOW] = 1
+        else:
+            s.ctrl[KEPT] = kept
+
+
+@njit(cache=True, nogil=True)
+def _round(s, form, node, scratch, margin):
+    """Try the columns inside and the k largest |g| of the best point as a support."""
+    support, x = scratch.inside, scratch.x
+    for a in range(node.count_free):
+        x[a] = -abs(scratch.best_g[node.free[a]])
+    order = np.argsort(x[: node.count_free])
+    for a in range(node.k):
+        support[node.count_inside + a] = node.free[order[a]]
+    size = node.count_inside + node.k
+    value = support_value(form.G, 1.0, form.c, form.yy, support, size, scratch.factor, x)
+    _improve(s, support, size, value, margin)
 
 
 @njit(cache=True, nogil=True)
@@ -183,21 +208,51 @@ def _branch_column(b, g, free, nf):
 
 
 @njit(cache=True, nogil=True)
-def run(s, G, c, yy, lipschitz, tau, copy_prev, copy_next, keep, slack, max_nodes):
+def _branch(s, dual, j, scratch, copies):
+    """Open the two nodes with and without column j and its copies."""
+    status = scratch.status
+    q = status.shape[0]
+    for side in range(2):
+        s.ctrl[SPARE] -= 1
+        new = s.spare[s.ctrl[SPARE]]
+        for i in range(q):
+            s.status[new, i] = status[i]
+        ok = True
+        if side == 0:
+            s.status[new, j] = INSIDE
+            other = copies.before[j]
+            while other >= 0:
+                ok = ok and status[other] != DROPPED
+                s.status[new, other] = INSIDE
+                other = copies.before[other]
+        else:
+            s.status[new, j] = DROPPED
+            other = copies.after[j]
+            while other >= 0:
+                ok = ok and status[other] != INSIDE
+                s.status[new, other] = DROPPED
+                other = copies.after[other]
+        if not ok:
+            s.spare[s.ctrl[SPARE]] = new
+            s.ctrl[SPARE] += 1
+            continue
+        for i in range(q):
+            s.point[new, i] = scratch.b[i]
+        _push(s, dual, new)
+
+
+@njit(cache=True, nogil=True)
+def run(s, form, tau, copies, margin, max_nodes):
     """Work on the tree for at most `max_nodes` nodes.
 
     Parameters
     ----------
     s : NodePool
-    G, c, yy : normal form, M = G + I
-    lipschitz : float
-        At least the largest eigenvalue of G.
+    form : Form
     tau : int
         1 <= tau < q.
-    copy_prev, copy_next : (q,) int arrays
-        Neighbouring copies or -1; supports hold copies in index order.
-    keep, slack : float
-        Supports within `best (1 + keep) + slack` are kept.
+    copies : Copies
+    margin : Margin
 
     Returns
     -------
@@ -208,16 +263,10 @@ def run(s, G, c, yy, lipschitz, tau, copy_prev, copy_next, keep, slack, max_node
     -----
     A node costs a few relaxation steps of O(|A| nnz + s^3) each.
     """
-    q = c.shape[0]
-    inside = np.empty(q, dtype=np.int64)
-    free = np.empty(q, dtype=np.int64)
-    status = np.empty(q, dtype=np.int8)
-    b = np.zeros(q)
-    g = np.zeros(q)
-    best_b = np.zeros(q)
-    best_g = np.zeros(q)
-    x = np.empty(q)
-    work = np.empty((tau, tau))
+    q = form.c.shape[0]
+    scratch = _new_scratch(q, tau)
+    inside, free, status, x = scratch.inside, scratch.free, scratch.status, scratch.x
+    b, best_b, best_g = scratch.b, scratch.best_b, scratch.best_g
     left = max_nodes
     while s.ctrl[OPEN] > 0:
         if s.bound[0] >= s.best[1]:
@@ -240,24 +289,13 @@ def run(s, G, c, yy, lipschitz, tau, copy_prev, copy_next, keep, slack, max_node
         for sweep in range(3):
             ni, nf = list_columns(status, inside, free)
             k = tau - ni
-            if k < 0 or nf < k:
-                closed = True
-                break
-            if k == 0 or nf == k:
-                for a in range(nf if k > 0 else 0):
-                    inside[ni] = free[a]
-                    ni += 1
-                if _canonical(inside, ni, status, copy_prev):
-                    value = support_value(G, 1.0, c, yy, inside, ni, work, x)
-                    _record(s, inside, ni, value, keep, slack)
-                closed = True
+            if k <= 0 or nf <= k:
                 break
             for j in range(q):
                 if status[j] == DROPPED:
                     b[j] = 0.0
-            d, v, steps = relax(
-                G, c, yy, lipschitz, inside, ni, free, nf, k, s.best[1], NEAR, NODE_STEPS, b, g, best_b, best_g
-            )
+            node = Node(inside, ni, free, nf, k)
+            d, v, steps = relax(form, node, Stop(s.best[1], NEAR, NODE_STEPS), b, scratch.g, best_b, best_g)
             s.ctrl[STEPS] += steps
             dual = max(dual, d)
             if dual >= s.best[1]:
@@ -265,70 +303,23 @@ def run(s, G, c, yy, lipschitz, tau, copy_prev, copy_next, keep, slack, max_node
                     s.ctrl[REUSED] += 1
                 closed = True
                 break
-            # round: the k largest |g| beside the columns inside
-            for a in range(nf):
-                x[a] = -abs(best_g[free[a]])
-            order = np.argsort(x[:nf])
-            for a in range(k):
-                inside[ni + a] = free[order[a]]
-            value = support_value(G, 1.0, c, yy, inside, tau, work, x)
-            if value < s.best[0]:
-                s.best[0] = value
-                s.best[1] = value * (1.0 + keep) + slack
-                s.best_mask[:] = False
-                for a in range(tau):
-                    s.best_mask[inside[a]] = True
+            _round(s, form, node, scratch, margin)
             for a in range(nf):
                 x[a] = best_g[free[a]] * best_g[free[a]]
             fixed = screen(x, nf, free, k, s.best[1] - d, status)
             for j in range(q):
                 b[j] = best_b[j] if status[j] != DROPPED else 0.0
+            # few columns fixed: what is left is not worth another relaxation, unless it is one support
             if fixed == 0 or (10 * fixed < nf and nf - fixed > 8):
-                if fixed > 0:
-                    ni, nf = list_columns(status, inside, free)
-                    k = tau - ni
-                    if k <= 0 or nf <= k:
-                        continue
                 break
         if closed:
             continue
         ni, nf = list_columns(status, inside, free)
-        if tau - ni < 0 or nf < tau - ni:
+        k = tau - ni
+        if k < 0 or nf < k:
             continue
-        if tau == ni or nf == tau - ni:
-            for a in range(nf if tau > ni else 0):
-                inside[ni] = free[a]
-                ni += 1
-            if _canonical(inside, ni, status, copy_prev):
-                value = support_value(G, 1.0, c, yy, inside, ni, work, x)
-                _record(s, inside, ni, value, keep, slack)
+        if k == 0 or nf == k:
+            _close(s, form, tau, ni, scratch, copies, margin)
             continue
-        j = _branch_column(best_b, best_g, free, nf)
-        for side in range(2):
-            s.ctrl[SPARE] -= 1
-            new = s.spare[s.ctrl[SPARE]]
-            for i in range(q):
-                s.status[new, i] = status[i]
-            ok = True
-            if side == 0:
-                s.status[new, j] = INSIDE
-                other = copy_prev[j]
-                while other >= 0:
-                    ok = ok and status[other] != DROPPED
-                    s.status[new, other] = INSIDE
-                    other = copy_prev[other]
-            else:
-                s.status[new, j] = DROPPED
-                other = copy_next[j]
-                while other >= 0:
-                    ok = ok and status[other] != INSIDE
-                    s.status[new, other] = DROPPED
-                    other = copy_next[other]
-            if not ok:
-                s.spare[s.ctrl[SPARE]] = new
-                s.ctrl[SPARE] += 1
-                continue
-            for i in range(q):
-                s.point[new, i] = b[i]
-            _push(s, dual, new)
+        _branch(s, dual, _branch_column(best_b, best_g, free, nf), scratch, copies)
     return FINISHED

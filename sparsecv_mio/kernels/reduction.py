@@ -2,26 +2,37 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 from numba import njit
 
-from sparsecv_mio.kernels.dense import cholesky_in_place
+from sparsecv_mio.kernels.dense import cholesky_in_place, gershgorin
+from sparsecv_mio.kernels.forms import Fold, Form
+
+
+class Normal(NamedTuple):
+    """A fold in normal form: its problem, its held-out rows in the same units, and `root_j = 1 / sqrt(w_j)`."""
+
+    form: Form
+    X: np.ndarray
+    root: np.ndarray
 
 
 @njit(cache=True, nogil=True)
-def reduce_problem(M, c, yy, X, u, inside, free):
+def reduce_problem(fold, inside, free, w):
     """Eliminate the columns `inside` and drop all columns in neither list.
 
     Parameters
     ----------
-    M, c, yy : (q, q), (q,), float
-    X, u : (N, q), (N,)
-        Rows and their targets: the residual of b is `u - X b`.
+    fold : Fold
     inside, free : int arrays
+    w : (f,) array
+        A diagonal for what is left; that of the fold stays valid on it.
 
     Returns
     -------
-    M_F, c_F, yy_F, X_F, u_F
+    left : Fold
         The same objective and residuals as functions of `b_F`, `b_I = M_II^{-1}(c_I - M_IF b_F)` put in.
     ok : bool
         False if `M_II` is not positive definite.
@@ -30,6 +41,7 @@ def reduce_problem(M, c, yy, X, u, inside, free):
     -----
     O(i^3 / 3 + i^2 (f + N) + i f (f + N)).
     """
+    M, c, yy, X, u = fold.M, fold.c, fold.yy, fold.X, fold.u
     i = inside.shape[0]
     f = free.shape[0]
     N = X.shape[0]
@@ -50,7 +62,7 @@ def reduce_problem(M, c, yy, X, u, inside, free):
     out_X = np.empty((N, f))
     out_u = u.copy()
     if not ok:
-        return out_M, out_c, yy, out_X, out_u, False
+        return Fold(out_M, out_c, yy, w, out_X, out_u), False
     for a in range(i):
         for e in range(a):
             s = L[a, e]
@@ -77,12 +89,13 @@ def reduce_problem(M, c, yy, X, u, inside, free):
                 out_X[e, j] -= s * A[a, f + 1 + e]
         for e in range(N):
             out_u[e] -= z * A[a, f + 1 + e]
-    return out_M, out_c, yy, out_X, out_u, True
+    return Fold(out_M, out_c, yy, w, out_X, out_u), True
 
 
 @njit(cache=True, nogil=True)
-def normalise(M, c, X, w):
-    """Columns divided by `sqrt(w)`: returns `G = M - I`, c, X and the divisors' inverses. O(q^2 + N q)."""
+def normalise(fold):
+    """Bring a fold to normal form: columns divided by `sqrt(w)`, `G = M - I`. O(q^2 + N q)."""
+    M, c, X, w = fold.M, fold.c, fold.X, fold.w
     q = c.shape[0]
     root = np.empty(q)
     for j in range(q):
@@ -97,4 +110,4 @@ def normalise(M, c, X, w):
         out_c[i] = c[i] * root[i]
         for e in range(X.shape[0]):
             out_X[e, i] = X[e, i] * root[i]
-    return G, out_c, out_X, root
+    return Normal(Form(G, out_c, fold.yy, gershgorin(G)), out_X, root)

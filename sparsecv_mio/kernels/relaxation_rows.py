@@ -8,13 +8,51 @@ Columns come divided by the root of their penalty: `f(b) = ||y - X b||^2 + ||b||
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 from numba import njit
 
+from sparsecv_mio.kernels.conic import allowance
 from sparsecv_mio.kernels.dense import put, times
+from sparsecv_mio.kernels.forms import Form, Node, Stop
 from sparsecv_mio.kernels.k_support import top_sum
 from sparsecv_mio.kernels.perspective import relax
 from sparsecv_mio.kernels.perspective_newton import NONE
+
+
+class Wide(NamedTuple):
+    """Training rows, columns as rows.
+
+    Attributes
+    ----------
+    Xt, y : (q, n), (n,) arrays
+    lipschitz : float
+        At least the largest eigenvalue of X'X.
+    """
+
+    Xt: np.ndarray
+    y: np.ndarray
+    lipschitz: float
+
+
+class WorkingSet(NamedTuple):
+    """Columns that are solved for, kept between calls.
+
+    Attributes
+    ----------
+    chosen : (cap,) int array
+    inside : (q,) bool array
+    held : (1,) int array
+        How many.
+    gram : (cap, cap) array
+        Their Gram matrix.
+    """
+
+    chosen: np.ndarray
+    inside: np.ndarray
+    held: np.ndarray
+    gram: np.ndarray
 
 
 @njit(cache=True, nogil=True)
@@ -57,22 +95,19 @@ def largest_outside(g, inside, count, take, found):
 
 
 @njit(cache=True, nogil=True)
-def relax_rows(Xt, y, shift, k, lipschitz, accuracy, max_steps, chosen, inside, ctrl, gram, b, g):
+def relax_rows(wide, shift, k, accuracy, max_steps, near, b, g):
     """Solve to `primal - dual <= accuracy`, as far as it goes.
 
     Parameters
     ----------
-    Xt : (q, n) array
-        Columns of X as rows.
-    y, shift : (n,), (q,)
+    wide : Wide
+    shift : (q,) array
     k : int
         0 < k < q.
-    lipschitz : float
-        At least the largest eigenvalue of X'X.
     accuracy : float
         Absolute.
-    chosen, inside, ctrl, gram : working set
-        Columns, membership (q,), `ctrl[0]` their number, Gram matrix (cap, cap); kept between calls.
+    max_steps : int
+    near : WorkingSet
     b, g : (q,) arrays
         Start; on return the point of the best dual value and its `g = X'(y - X b) + s`.
 
@@ -84,6 +119,8 @@ def relax_rows(Xt, y, shift, k, lipschitz, accuracy, max_steps, chosen, inside, 
     -----
     A round costs a relaxation on the working set and O(n q) for g.
     """
+    Xt, y = wide.Xt, wide.y
+    chosen, inside, ctrl, gram = near
     q, n = Xt.shape
     cap = gram.shape[0]
     yy = 0.0
@@ -129,10 +166,9 @@ def relax_rows(Xt, y, shift, k, lipschitz, accuracy, max_steps, chosen, inside, 
             c[a] = s
             point[a] = best_b[j]
         free = np.arange(count)
-        _, p, _ = relax(
-            gram, c[:count], yy, lipschitz, free, NONE, free, count, k, far, 0.3 * accuracy / far, max_steps,
-            point[:count], slope[:count], best_point[:count], best_slope[:count],
-        )  # fmt: skip
+        form, stop = Form(gram, c[:count], yy, wide.lipschitz), Stop(far, 0.3 * accuracy / far, max_steps)
+        node = Node(free, NONE, free, count, k)
+        _, p, _ = relax(form, node, stop, point[:count], slope[:count], best_point[:count], best_slope[:count])
         primal = min(primal, p)
         put(y, residual)
         for a in range(count):
@@ -177,37 +213,45 @@ def relax_rows(Xt, y, shift, k, lipschitz, accuracy, max_steps, chosen, inside, 
 
 
 @njit(cache=True, nogil=True)
-def farthest_rows(
-    Xt, y, x, k, lipschitz, ubar, zeta, centre, t, rounds, max_steps, prior, norm, rounding, chosen, inside, ctrl, gram
-):
+def farthest_rows(wide, x, candidates, centre, t, effort, rounding, near):
     """Upper bound of `x'b*` and its t: the conic spread of :mod:`sparsecv_mio.kernels.fold_rows` on rows.
 
-    t moves by the root of `(ubar - zeta) / (F(b_t) - zeta)`. O(rounds) relaxations.
+    Parameters
+    ----------
+    wide : Wide
+    x : (q,) array
+    candidates : Candidates
+    centre : (q,) array
+        About the minimiser of F.
+    t : float
+        Start; it moves by the root of `(ubar - zeta) / (F(b_t) - zeta)`.
+    effort : Effort
+    rounding : Rounding
+        `length_j = sqrt(M_jj)`.
+    near : WorkingSet
+
+    Notes
+    -----
+    O(rounds) relaxations.
     """
-    q, n = Xt.shape
+    ubar, zeta = candidates.ubar, candidates.zeta
+    q = x.shape[0]
     b = np.empty(q)
     put(centre, b)
     g = np.empty(q)
     gap = max(ubar - zeta, 1e-14 * ubar)
-    most = np.sqrt(np.dot(x, x)) * norm
+    most = np.sqrt(np.dot(x, x)) * rounding.norm
     bound = np.inf
     best_t = t
-    for _ in range(rounds):
-        d, p = relax_rows(
-            Xt, y, 0.5 * t * x, k, lipschitz, 0.01 * gap, max_steps, chosen, inside, ctrl, gram, b, g
-        )  # fmt: skip
+    for _ in range(effort.rounds):
+        d, p = relax_rows(wide, 0.5 * t * x, candidates.k, 0.01 * gap, effort.steps, near, b, g)
         reach = 0.0
         error = most
-        size = prior
         for j in range(q):
             if b[j] != 0.0:
                 reach += x[j] * b[j]
                 error += abs(x[j] * b[j])
-                s = 1.0
-                for i in range(n):
-                    s += Xt[j, i] * Xt[j, i]
-                size += np.sqrt(s) * abs(b[j])
-        value = (ubar - d + rounding * size * size) / t + rounding * error
+        value = (ubar - d + allowance(rounding, b)) / t + rounding.unit * error
         if value < bound:
             bound = value
             best_t = t

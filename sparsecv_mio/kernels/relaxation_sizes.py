@@ -2,38 +2,59 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 from numba import njit
 
 from sparsecv_mio.kernels.dense import put
+from sparsecv_mio.kernels.forms import Node, Stop
 from sparsecv_mio.kernels.perspective import relax
 from sparsecv_mio.kernels.perspective_newton import NONE
 
 
+class Solved(NamedTuple):
+    """Relaxations of T sizes.
+
+    Attributes
+    ----------
+    points, slopes : (T, q) arrays
+        b and `g = c - G b` of the best dual value.
+    dual, primal : (T,) arrays
+        That value and the smallest primal one seen.
+    steps : (T,) int array
+    """
+
+    points: np.ndarray
+    slopes: np.ndarray
+    dual: np.ndarray
+    primal: np.ndarray
+    steps: np.ndarray
+
+
 @njit(cache=True, nogil=True)
-def relax_sizes(G, c, yy, lipschitz, sizes, accuracy, max_steps, start, points, slopes, dual, primal, steps):
+def relax_sizes(form, sizes, accuracy, max_steps, start, solved):
     """Solve each size to `primal - dual <= accuracy * primal`.
 
     Parameters
     ----------
-    G, c, yy, lipschitz : normal form and a bound of G's largest eigenvalue
+    form : Form
     sizes : int array
         In 1..q-1; rising sizes start best from each other.
     accuracy : float
     max_steps : int
     start : (q,) array
         Start of the first size; overwritten.
-    points, slopes : (len(sizes), q) arrays
-        Filled with b and `g = c - G b` of the best dual value.
-    dual, primal : (len(sizes),) arrays
-        Certified lower bound and the smallest value seen.
-    steps : (len(sizes),) int array
+    solved : Solved
+        Filled.
 
     Notes
     -----
     The stopping test of `relax` is relative to a bar; one far above turns it into an absolute one.
     """
-    q = c.shape[0]
+    points, slopes, dual, primal, steps = solved
+    yy = form.yy
+    q = form.c.shape[0]
     free = np.arange(q)
     g = np.empty(q)
     far = 1e6 * max(yy, 1e-300)
@@ -44,10 +65,8 @@ def relax_sizes(G, c, yy, lipschitz, sizes, accuracy, max_steps, start, points, 
         p = np.inf
         done = 0
         while done < max_steps:
-            d_new, p_new, s = relax(
-                G, c, yy, lipschitz, free, NONE, free, q, sizes[a], far, goal / far, max_steps - done, start, g,
-                points[a], slopes[a],
-            )  # fmt: skip
+            node, stop = Node(free, NONE, free, q, sizes[a]), Stop(far, goal / far, max_steps - done)
+            d_new, p_new, s = relax(form, node, stop, start, g, points[a], slopes[a])
             d = max(d, d_new)
             p = min(p, p_new)
             done += max(s, 1)

@@ -2,20 +2,64 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 from numba import njit
 
-from sparsecv_mio.kernels.fold_bounds import EXACT, blurred, distances, one_support
+from sparsecv_mio.kernels.forms import Rounding
+from sparsecv_mio.kernels.held_out_interval import EXACT, blurred, distances, one_support
 from sparsecv_mio.kernels.k_support import largest
+from sparsecv_mio.kernels.perspective_newton import new_factor
 from sparsecv_mio.kernels.screening import fix_columns
 from sparsecv_mio.kernels.status import DROPPED, FREE, INSIDE
 
 
+class Asked(NamedTuple):
+    """What is asked of the points.
+
+    Attributes
+    ----------
+    tie, unit : float
+        Supports up to `best (1 + tie)` survive; unit of the rounding allowance (docs/theory/bounds.md 7).
+    wildest : float
+        `b'G b` over yy beyond which D is a difference of large numbers and fixes nothing.
+    rows : int
+        Held-out rows that `X, u` stand for.
+    exact : bool
+        Fill `numbers`.
+    """
+
+    tie: float
+    unit: float
+    wildest: float
+    rows: int
+    exact: bool
+
+
+class Found(NamedTuple):
+    """What the points of T sizes say.
+
+    Attributes
+    ----------
+    dual : (T,) array
+        D less the allowance, at least 0.
+    status : (T, q) int8 array
+        INSIDE, DROPPED or FREE.
+    decided : (T,) bool array
+        Whether the incumbent is the only support left.
+    numbers : (T, 8) array
+        Where decided: as `fold_bounds.run` writes.
+    """
+
+    dual: np.ndarray
+    status: np.ndarray
+    decided: np.ndarray
+    numbers: np.ndarray
+
+
 @njit(cache=True, nogil=True)
-def reused_duals(
-    M, c, yy, w, scale, points, sizes, tie, rounding, best, supports, wildest, exact, X, u, N, dual, status, decided,
-    rows,
-):
+def reused_duals(fold, scale, points, sizes, asked, incumbents, found):
     """Screen every size of a fold by a given point; where one support is left, say what it predicts.
 
         D(b) = yy - b'G b - (sum of the k largest d_j),   G = M - diag(w),  g = c - G b,  d_j = g_j^2 / w_j
@@ -25,48 +69,32 @@ def reused_duals(
 
     Parameters
     ----------
-    M, c, yy : (q, q), (q,), float
-        The problem; M symmetric.
-    w : (q,) array
-        `M - diag(w)` positive semidefinite, w > 0.
+    fold : Fold
     scale : (q,) array
         What the points are divided by to be in the units of M.
     points : (T, q) array
         Any points: the closer to the relaxation's solution the more they fix.
     sizes : (T,) int array
         k, 0 < k < q.
-    tie, rounding : float
-        Supports up to `best (1 + tie)` survive; unit of the rounding allowance (docs/theory/bounds.md 7).
-    best, supports : (q + 1,), (q + 1, q) bool
-        Incumbents by size.
-    wildest : float
-        `b'G b` over yy beyond which D is a difference of large numbers and fixes nothing.
-    exact : bool
-        Fill `rows`.
-    X, u, N : (N', q), (N',), int
-        Held-out rows, perhaps compressed from N.
-    dual : (T,) array
-        Written: D less the allowance, at least 0.
-    status : (T, q) int8 array
-        Written: INSIDE, DROPPED or FREE.
-    decided : (T,) bool array
-        Written: whether the incumbent is the only support left.
-    rows : (T, 8) array
-        Written where decided: as `fold_bounds.run` writes.
+    asked : Asked
+    incumbents : Incumbents
+    found : Found
+        Filled.
 
     Notes
     -----
     O(T (q (nonzeros of a point + log q) + k^3)), the last for decided sizes.
     """
+    M, c, yy, w, u = fold.M, fold.c, fold.yy, fold.w, fold.u
+    dual, status, decided, rows = found
+    best, supports = incumbents
     q = c.shape[0]
     b = np.empty(q)
     g = np.empty(q)
     d = np.empty(q)
     lo = np.empty(u.shape[0])
     hi = np.empty(u.shape[0])
-    work = np.empty((q, q))
-    x = np.empty(q)
-    index = np.empty(q, dtype=np.int64)
+    factor = new_factor(q, q)
     widest, heap = np.empty(q), np.empty(q)
     columns = np.arange(q)
     for j in range(q):
@@ -91,11 +119,11 @@ def reused_duals(
         top = 0.0
         for a in range(k):
             top += heap[a]
-        slip = rounding * (prior + total) ** 2
+        slip = asked.unit * (prior + total) ** 2
         value = yy - quad - top
         dual[t] = max(value - slip, 0.0)
-        gap = best[k] * (1.0 + tie) + 2.0 * slip - value
-        usable = quad <= wildest * yy and gap >= 0.0 and gap < np.inf
+        gap = best[k] * (1.0 + asked.tie) + 2.0 * slip - value
+        usable = quad <= asked.wildest * yy and gap >= 0.0 and gap < np.inf
         decided[t] = usable
         for j in range(q):
             status[t, j] = FREE
@@ -104,16 +132,17 @@ def reused_duals(
         for j in range(q):
             if status[t, j] != (INSIDE if supports[k, j] else DROPPED):
                 decided[t] = False
-        if not (decided[t] and exact):
+        if not (decided[t] and asked.exact):
             continue
-        if not one_support(M, c, status[t], k, X, u, prior, rounding, lo, hi, work, x, index):
+        rounding = Rounding(asked.unit, prior, 0.0, scale)
+        if not one_support(fold, status[t], k, rounding, lo, hi, factor):
             decided[t] = False
             continue
         low, high = distances(u, lo, hi)
         rows[t, 6] = 0.5 * (low + high)
-        low, high = blurred(low, high, N, rounding, prior)
-        rows[t, 0] = max(min(dual[t], best[k]), best[k] - rounding * prior * prior, 0.0)
-        rows[t, 1] = best[k] * (1.0 + tie) + rounding * prior * prior
+        low, high = blurred(low, high, asked.rows, rounding)
+        rows[t, 0] = max(min(dual[t], best[k]), best[k] - asked.unit * prior * prior, 0.0)
+        rows[t, 1] = best[k] * (1.0 + asked.tie) + asked.unit * prior * prior
         rows[t, 2] = low
         rows[t, 3] = high
         rows[t, 4] = EXACT

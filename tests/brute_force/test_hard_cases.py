@@ -15,6 +15,8 @@ from sparsecv_mio.data.folds import folds_from_labels, make_folds
 from sparsecv_mio.errors import BadInput
 from sparsecv_mio.formulation.backends.native.normal_form import normal_form
 from sparsecv_mio.kernels import path_tree
+from sparsecv_mio.kernels.elimination import new_levels
+from sparsecv_mio.kernels.kept import Margin
 from sparsecv_mio.problem.accumulate import row_moments
 from sparsecv_mio.problem.objective import fit, held_out_error
 from sparsecv_mio.problem.problem import SparseProblem
@@ -69,11 +71,11 @@ def test_the_tree_drifts_by_the_condition_not_by_its_square() -> None:
         V, beta, value = form.solved()
         best = np.full(q + 1, -np.inf)
         best[1:q] = 1e9
-        state = path_tree.new_state(V, beta, value, best, 1, q - 1, 0.0, 0.0, 1024)
-        path_tree.run(state, form.copy_prev, form.copy_next, form.w, 1e9, 0.0, 10**6)
+        state = path_tree.new_state(new_levels(V, beta, value, 1, q - 1), best, Margin(0.0, 0.0), 1024)
+        path_tree.run(state, form.copies, form.w, Margin(1e9, 0.0), 10**6)
         for r in range(int(state.ctrl[path_tree.KEPT])):
-            exact = ridge(problem, np.flatnonzero(state.kept_mask[r]))[1]
-            worst = max(worst, abs(exact - state.kept_value[r]) / form.slack)
+            exact = ridge(problem, np.flatnonzero(state.kept.mask[r]))[1]
+            worst = max(worst, abs(exact - state.kept.value[r]) / form.slack)
     assert worst < 0.5
 
 

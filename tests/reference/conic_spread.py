@@ -7,6 +7,8 @@ import numpy as np
 from sparsecv_mio.bounds.fold import ROUNDS, TIE, FoldBounds
 from sparsecv_mio.bounds.form import FoldForm
 from sparsecv_mio.kernels import fold_bounds
+from sparsecv_mio.kernels.curvature import SHARP_COLUMNS
+from sparsecv_mio.kernels.forms import Incumbents
 from sparsecv_mio.problem.problem import FloatArray, SparseProblem
 
 
@@ -75,8 +77,7 @@ def conic_spread(
     fold.best[tau] = ubar
     mode = fold_bounds.DO_ROWS | fold_bounds.DO_ENDS | (fold_bounds.DO_REDUCE if screened else 0)
     out, ends = np.zeros((1, 8)), np.empty((1, len(V), 2))
-    fold_bounds.run(
-        form.M, form.c, form.yy, X, u, form.w, np.array([tau], dtype=np.int64), mode, ROUNDS, fold_bounds.SHARP_COLUMNS,
-        TIE, form.rounding, fold.best, fold.supports, out, ends,
-    )  # fmt: skip
+    asked = fold_bounds.Asked(mode, ROUNDS, SHARP_COLUMNS, TIE, form.rounding)
+    incumbents = Incumbents(fold.best, fold.supports)
+    fold_bounds.run(form.fold(X, u), np.array([tau], dtype=np.int64), asked, incumbents, out, ends)
     return problem.r_mean + ends[0, :, 0], problem.r_mean + ends[0, :, 1]

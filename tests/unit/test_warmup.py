@@ -28,6 +28,8 @@ warm_up()
 for name in (f"sparsecv_mio.kernels.{module.name}" for module in iter_modules(kernels.__path__)):
     for function in vars(import_module(name)).values():
         if isinstance(function, Dispatcher) and function.py_func.__module__ == name:
+            if function.targetoptions.get("inline") == "always":  # compiled where it is called
+                continue
             print(len(function.signatures), f"{name}.{function.py_func.__name__}", *function.signatures)
 """
 TWICE = {"put"}  # one line, for numbers and for masks

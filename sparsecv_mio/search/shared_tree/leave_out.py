@@ -198,16 +198,16 @@ class LeaveOut:
         most = np.full(folds, CLIPPED_LEVERAGE) if leverage is None else np.minimum(leverage, CLIPPED_LEVERAGE)
         if limit is None:
             limit = np.full((len(self.taus), folds), np.inf)
-        listed = (
+        listed = leave_out.Listed(
             listing.supports, listing.sizes, listing.tau_row, listing.value, listing.beta, listing.beta_error,
             listing.residual_error, listing.half_inverse, listing.leverage_error,
-            np.ascontiguousarray(limit, dtype=float), most, first, scores.value, scores.second, scores.held_out,
-            scores.error, scores.which,
         )  # fmt: skip
+        limits = leave_out.Limits(np.ascontiguousarray(limit, dtype=float), most)
+        best = leave_out.Best(scores.value, scores.second, scores.held_out, scores.error, scores.which)
         if folds == len(r):
-            leave_out.score_supports_by_row(V, r, self.intercept_leverage, *listed)
+            leave_out.score_supports_by_row(V, r, self.intercept_leverage, listed, limits, first, best)
         else:
-            leave_out.score_supports(V, r, starts, self.intercept_leverage, *listed)
+            leave_out.score_supports(V, r, starts, self.intercept_leverage, listed, limits, first, best)
         return scores
 
     def pool_numbers(self, listing: ListedSupports) -> NDArray[np.int32]:

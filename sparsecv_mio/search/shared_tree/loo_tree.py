@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sparsecv_mio.kernels import alive_folds
+from sparsecv_mio.kernels.elimination import new_levels
 from sparsecv_mio.problem.problem import FloatArray
 from sparsecv_mio.search.shared_tree.identities import LARGEST_LEVERAGE, largest_decrease
 from sparsecv_mio.search.shared_tree.leave_out import HeldOutRows, LeaveOut
@@ -85,22 +86,18 @@ def _grow(
     X = rows.V[group][:, form.columns] * form.scale
     W = root.V @ X.T
     state = alive_folds.new_state(
-        root.V,
-        root.beta,
-        root.value,
+        new_levels(root.V, root.beta, root.value, inner[0], inner[-1]),
         W,
         rows.r[group] - X @ root.beta,
         np.einsum("ij,ji->i", X, W) + leave_out.intercept_leverage,
         np.arange(len(group)),
         row_of,
         np.ascontiguousarray(cutoffs[:, group]),
-        inner[0],
-        inner[-1],
         KEPT_SUPPORTS,
     )
     code = alive_folds.BUDGET
     while code != alive_folds.FINISHED and state.ctrl[alive_folds.NODES] < budget and not leave_out.expired():
-        code = alive_folds.run(state, form.copy_prev, form.copy_next, form.keep, form.slack, SLICE)
+        code = alive_folds.run(state, form.copies, form.margin, SLICE)
         if code == alive_folds.FULL:
             state = alive_folds.grown(state)
     return int(state.ctrl[alive_folds.NODES]), state if code == alive_folds.FINISHED else None
@@ -126,10 +123,10 @@ class _Winners:
         if size in (0, m):
             self.which[t, group] = self._number(t, np.full(m, size > 0))
             return
-        found, index = np.unique(state.which[t], return_inverse=True)
+        found, index = np.unique(state.answers.which[t], return_inverse=True)
         ours = np.array([self._number(t, state.kept_mask[n]) if n >= 0 else -1 for n in found])
         self.which[t, group] = ours[index.reshape(-1)]
-        self.best[t, group], self.second[t, group] = state.best[t], state.second[t]
+        self.best[t, group], self.second[t, group] = state.answers.best[t], state.answers.second[t]
 
     def _number(self, t: int, mask: NDArray[np.bool_]) -> int:
         key = (t, mask.tobytes())

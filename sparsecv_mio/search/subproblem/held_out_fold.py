@@ -107,16 +107,13 @@ class HeldOutFold:
         -------
         Refits
         """
-        k, made = len(supports), fit_from_moments(problem, supports)
-        held_out, error = np.empty(k), np.empty(k)
-        fitted = made.table, made.sizes, made.beta, made.spread
+        made, scores = fit_from_moments(problem, supports), kernel.new_scores(len(supports))
         if self.by_moments:
-            kernel.held_out_moments(
-                self.Q, self.c, self.yy, self.count, self.level, *fitted, self.unit, held_out, error
-            )
+            moments = kernel.HeldOutMoments(self.Q, self.c, self.yy, self.count)
+            kernel.held_out_moments(moments, self.level, made.listed, self.unit, made.fits, scores)
         else:
-            kernel.held_out_rows(self.V, self.r, self.level, *fitted, held_out, error)
-        fits = Refits(made.value, made.value_error, held_out, error)
+            kernel.held_out_rows(self.V, self.r, self.level, made.listed, made.fits, scores)
+        fits = Refits(made.value, made.value_error, scores.error, scores.rounding)
         poor = ~(fits.value_error <= VALUE_RTOL * fits.value) | ~(fits.held_out_error <= ERROR_RTOL * fits.held_out)
         for place in np.flatnonzero(poor).tolist():
             self._from_rows(fits, place, np.asarray(supports[place], dtype=np.int64), 2.0 * problem.lam)

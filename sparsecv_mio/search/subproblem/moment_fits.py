@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from sparsecv_mio.kernels.held_out import refit_supports
+from sparsecv_mio.kernels.held_out import Fits, Supports, refit_supports
 from sparsecv_mio.problem.problem import FloatArray, SparseProblem
 from sparsecv_mio.search.subproblem.supports import table_of
 from sparsecv_mio.units import KEEP_RTOL
@@ -40,6 +40,16 @@ class MomentFits:
     value: FloatArray
     value_error: FloatArray
 
+    @property
+    def listed(self) -> Supports:
+        """The supports as the kernels take them."""
+        return Supports(self.table, self.sizes)
+
+    @property
+    def fits(self) -> Fits:
+        """Coefficients and objectives as the kernels take them."""
+        return Fits(self.beta, self.spread, self.value, self.value_error)
+
     def coefficients(self, row: int) -> FloatArray:
         """Coefficients of one support, in its order."""
         return self.beta[row, : self.sizes[row]].copy()
@@ -51,10 +61,7 @@ def fit_from_moments(problem: SparseProblem, supports: Sequence[IntArray]) -> Mo
     sizes = np.array([len(support) for support in supports], dtype=np.int64)
     table = np.maximum(table_of(supports, max(int(sizes.max(initial=0)), 1)), 0)
     made = MomentFits(table, sizes, np.zeros(table.shape), np.zeros(table.shape), np.empty(k), np.empty(k))
-    refit_supports(
-        problem.Q, problem.c, problem.yy, problem.penalty, table, sizes, problem.rounding, made.beta, made.spread,
-        made.value, made.value_error,
-    )  # fmt: skip
+    refit_supports(problem.Q, problem.c, problem.yy, problem.penalty, made.listed, problem.rounding, made.fits)
     return made
 
 

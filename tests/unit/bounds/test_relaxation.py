@@ -61,7 +61,7 @@ def test_rows_equal_moments_and_the_saddle_point() -> None:
     wide = WideFold(X / np.sqrt(lam), y, np.zeros((0, 60)), np.zeros(0))
     for tau in (1, 2, 5):
         point = relax_problem(problem, [tau], diagonal=Diagonal.PENALTY, accuracy=1e-9)[0]
-        dual, primal = wide._relax(wide.Xt, y, np.zeros(60), tau, wide.largest, 1e-9, wide.near)
+        dual, primal = wide._relax(wide.rows, tau, 1e-9, wide.near)
         assert dual <= primal and abs(dual - point.dual) <= 1e-7 * problem.yy
         saddle = saddle_point(X, y, lam, tau, iterations=3000)
         assert saddle.dual <= point.primal + 1e-12 and saddle.dual >= point.dual - 0.02 * problem.yy

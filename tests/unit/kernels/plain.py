@@ -8,6 +8,9 @@ from itertools import combinations
 import numpy as np
 from numpy.typing import NDArray
 
+from sparsecv_mio.kernels.copies import Copies
+from sparsecv_mio.kernels.forms import Fold, Form, Node
+
 Floats = NDArray[np.float64]
 
 KINDS = ("tall", "correlated", "wide", "one column", "copies", "zero column", "tied", "orthogonal")
@@ -43,6 +46,10 @@ class Small:
     @property
     def lipschitz(self) -> float:
         return float(np.linalg.norm(self.X, 2) ** 2) * (1.0 + 1e-12) + 1e-12
+
+    @property
+    def form(self) -> Form:
+        return Form(self.G, self.c, self.yy, self.lipschitz)
 
     def value(self, support) -> float:
         """f(S) as a sum of squares, never a difference."""
@@ -108,6 +115,21 @@ def support_norm(b: Floats, k: int) -> float:
     return float(np.sum(b**2 / np.minimum(1.0, high * b)))
 
 
+def fold_of(problem: Small, X: Floats, u: Floats) -> Fold:
+    """A problem with some rows held out, w = 1."""
+    return Fold(problem.M, problem.c, problem.yy, np.ones(problem.q), X, u)
+
+
+def node_of(inside, free, k: int) -> Node:
+    """Supports with `inside` and k of `free`."""
+    return Node(inside, len(inside), free, len(free), k)
+
+
+def all_free(q: int, k: int) -> Node:
+    """Supports of k of q columns."""
+    return Node(np.arange(q), 0, np.arange(q), q, k)
+
+
 def dual(problem: Small, inside, free, k: int, b: Floats, c: Floats | None = None) -> float:
     """D(b) of a node, at most f of every support of it."""
     g = (problem.c if c is None else c) - problem.G @ b
@@ -137,21 +159,21 @@ def proximal(v: Floats, k: int, step: float) -> tuple[Floats, Floats]:
     return v * z / (z + step), z
 
 
-def no_copies(q: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """(previous, next) copy of each column: none."""
-    return np.full(q, -1, dtype=np.int64), np.full(q, -1, dtype=np.int64)
+def no_copies(q: int) -> Copies:
+    """Copies of each column: none."""
+    return Copies(np.full(q, -1, dtype=np.int64), np.full(q, -1, dtype=np.int64))
 
 
-def copies_of(X: Floats) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """(previous, next) equal or negated column of each."""
-    before, after = no_copies(X.shape[1])
+def copies_of(X: Floats) -> Copies:
+    """Equal or negated columns."""
+    before, after = found = no_copies(X.shape[1])
     for j in range(X.shape[1]):
         for i in range(j):
             if np.array_equal(X[:, i], X[:, j]) or np.array_equal(X[:, i], -X[:, j]):
                 before[j] = i
         if before[j] >= 0:
             after[before[j]] = j
-    return before, after
+    return found
 
 
 def candidates(problem: Small, k: int, ubar: float, rng: np.random.Generator, each: int = 8) -> list[Floats]:

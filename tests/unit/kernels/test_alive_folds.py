@@ -8,6 +8,8 @@ import numpy as np
 import pytest
 
 from sparsecv_mio.kernels import alive_folds as kernel
+from sparsecv_mio.kernels.elimination import new_levels
+from sparsecv_mio.kernels.kept import Margin
 
 from .plain import KINDS, Small, copies_of, small
 
@@ -23,15 +25,16 @@ def state_of(problem: Small, folds: np.ndarray, low: int, high: int, capacity: i
     bar = np.full((len(asked), len(problem.y)), np.inf)
     e, h = problem.y[folds] - A @ beta, np.einsum("ij,ji->i", A, W)
     state = kernel.new_state(
-        V, beta, problem.yy - problem.c @ beta, W, e, h, folds.astype(np.int64), row_of, bar, low, high, capacity
-    )
+        new_levels(V, beta, problem.yy - problem.c @ beta, low, high), W, e, h, folds.astype(np.int64), row_of, bar,
+        capacity,
+    )  # fmt: skip
     return state, asked
 
 
 def finish(state, problem: Small, keep: float, budget: int):
     answers = set()
     while True:
-        answer = kernel.run(state, *copies_of(problem.X), keep, 0.0, budget)
+        answer = kernel.run(state, copies_of(problem.X), Margin(keep, 0.0), budget)
         answers.add(answer)
         if answer == kernel.FINISHED:
             return state, answers
@@ -50,12 +53,12 @@ def test_every_size_of_every_fold(seed: int) -> None:
         rest = problem.without([i])
         for row, tau in enumerate(sizes):
             value = rest.best(int(tau))[0]
-            assert state.best[row, i] == pytest.approx(value, rel=1e-7)
-            support = np.flatnonzero(state.kept_mask[state.which[row, i]])
+            assert state.answers.best[row, i] == pytest.approx(value, rel=1e-7)
+            support = np.flatnonzero(state.kept_mask[state.answers.which[row, i]])
             assert len(support) == tau and rest.value(support) == pytest.approx(value, rel=1e-7)
-            assert state.bar[row, i] == pytest.approx(value * (1 + 1e-9), rel=1e-7)
+            assert state.answers.bar[row, i] == pytest.approx(value * (1 + 1e-9), rel=1e-7)
     others = np.setdiff1d(np.arange(n), folds)
-    assert np.all(np.isinf(state.best[:, others])) and np.all(state.which[:, others] == -1)
+    assert np.all(np.isinf(state.answers.best[:, others])) and np.all(state.answers.which[:, others] == -1)
 
 
 @pytest.mark.parametrize("seed", [0, 1, 7])
@@ -69,8 +72,8 @@ def test_second_best_is_never_below_the_truth(seed: int) -> None:
         rest = problem.without([i])
         for row, tau in enumerate(sizes):
             values = sorted(rest.value(s) for s in combinations(range(problem.q), int(tau)))
-            assert state.best[row, i] == pytest.approx(values[0], rel=1e-7)
-            assert state.second[row, i] == pytest.approx(values[1], rel=1e-7)
+            assert state.answers.best[row, i] == pytest.approx(values[0], rel=1e-7)
+            assert state.answers.second[row, i] == pytest.approx(values[1], rel=1e-7)
 
 
 def test_sizes_not_asked_for_are_skipped() -> None:
@@ -78,15 +81,15 @@ def test_sizes_not_asked_for_are_skipped() -> None:
     state, _ = state_of(problem, np.array([1]), 2, 5, 64, sizes=[2, 5])
     state, _ = finish(state, problem, 1e-9, 10**6)
     rest = problem.without([1])
-    assert state.best[:, 1] == pytest.approx([rest.best(2)[0], rest.best(5)[0]], rel=1e-7)
+    assert state.answers.best[:, 1] == pytest.approx([rest.best(2)[0], rest.best(5)[0]], rel=1e-7)
 
 
 def test_memory_and_growth() -> None:
     problem = Small(np.random.default_rng(0).standard_normal((60, 40)), np.ones(60))
     state, _ = state_of(problem, np.arange(60), 1, 5, 16)
-    large = state.W.nbytes + state.V.nbytes + state.e.nbytes + state.p.nbytes + state.value_i.nbytes + state.fold.nbytes
+    large = state.levels.V.nbytes + sum(array.nbytes for array in state.alive)
     assert kernel.memory(40, 60) == pytest.approx(large, rel=0.1)
     state.kept_mask[3, 7] = True
     larger = kernel.grown(state)
     assert larger.kept_mask.shape == (32, 40) and larger.kept_mask[3, 7] and larger.kept_mask.sum() == 1
-    assert larger.W is state.W
+    assert larger.alive.W is state.alive.W

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from ellipsoids import Ellipsoid
 
 from sparsecv_mio.kernels import conic as kernel
+from sparsecv_mio.kernels.forms import Candidates, Effort, Fold, Rounding
 from sparsecv_mio.kernels.perspective import relax
 
 from . import plain
-from .plain import KINDS, Small, small
+from .plain import KINDS, Small, all_free, small
 
 pytest.importorskip("clarabel")
 from conic_program import conic_minimum  # noqa: E402
@@ -20,13 +20,9 @@ SEVERAL = [k for k in range(16) if KINDS[k % len(KINDS)] != "one column"]
 
 def centre_of(problem: Small, k: int) -> tuple[np.ndarray, float, float]:
     """Solution of the relaxation, dual and primal value."""
-    q, every = problem.q, np.arange(problem.q)
-    b, g, best_b, best_g = (np.zeros(q) for _ in range(4))
-    bar, near = kernel.absolute(problem.yy, 1e-10 * problem.yy)
-    dual, primal, _ = relax(
-        problem.G, problem.c, problem.yy, problem.lipschitz, every, 0, every, q, k, bar, near, 5000, b, g, best_b,
-        best_g,
-    )  # fmt: skip
+    b, g, best_b, best_g = (np.zeros(problem.q) for _ in range(4))
+    stop = kernel.absolute(problem.yy, 1e-10 * problem.yy, 5000)
+    dual, primal, _ = relax(problem.form, all_free(problem.q, k), stop, b, g, best_b, best_g)
     return best_b, dual, primal
 
 
@@ -46,11 +42,8 @@ def test_formulas(seed: int) -> None:
     problem, rng = small(seed), np.random.default_rng(seed)
     q = problem.q
     b, length, t = rng.standard_normal(q), rng.uniform(0.5, 2.0, q), float(rng.uniform(-0.5, 2.0))
-    bound = kernel.gershgorin(problem.G)
-    assert bound >= np.linalg.eigvalsh(problem.G)[-1] * (1.0 - 1e-12)
-    assert bound == pytest.approx(min(np.abs(problem.G).sum(axis=1).max(), np.trace(problem.G)))
-    assert kernel.gershgorin(np.zeros((2, 2))) > 0.0
-    assert kernel.allowance(1e-3, 2.0, length, b) == pytest.approx(1e-3 * (2.0 + length @ np.abs(b)) ** 2)
+    rounding = Rounding(1e-3, 2.0, 0.0, length)
+    assert kernel.allowance(rounding, b) == pytest.approx(1e-3 * (2.0 + length @ np.abs(b)) ** 2)
     for rows in (0, 1, 4):
         X, u = rng.standard_normal((rows, q)), rng.standard_normal(rows)
         G, c = np.empty((q, q)), np.empty(q)
@@ -74,11 +67,12 @@ def test_least_and_most_squares(seed: int, room: float) -> None:
     X, u = rng.standard_normal((rows, q)), 2.0 * rng.standard_normal(rows)
     b, dual, primal = centre_of(problem, k)
     norm, ones = float(np.sqrt(problem.yy)), np.ones(q)
-    common = 3000, ones, norm, norm, 1e-15
-    low = kernel.least_squares(problem.G, problem.c, problem.yy, k, X, u, ubar, primal, b, 25, *common)
+    candidates, rounding = Candidates(k, ubar, primal), Rounding(1e-15, norm, norm, ones)
+    low = kernel.least_squares(problem.form, candidates, X, u, b, Effort(25, 3000), rounding)
     reach = float(np.linalg.eigvalsh(X @ np.linalg.solve(problem.M, X.T))[-1]) * (1.0 + 1e-9)
     shares = np.linspace(0.1, 0.9, 9)
-    high = kernel.most_squares(problem.M, ones, problem.c, problem.yy, k, X, u, ubar, primal, reach, b, shares, *common)
+    fold = Fold(problem.M, problem.c, problem.yy, ones, X, u)
+    high = kernel.most_squares(fold, candidates, reach, b, shares, 3000, rounding)
     for point in plain.candidates(problem, k, ubar, rng):
         held = float(np.sum((u - X @ point) ** 2))
         assert low <= held * (1.0 + 1e-9) + 1e-9 and held <= high * (1.0 + 1e-9) + 1e-9
@@ -98,28 +92,3 @@ def test_least_and_most_squares(seed: int, room: float) -> None:
     assert low >= max(lower(float(t)) for t in np.geomspace(0.01, 100.0, 9)) - 0.05 * size
     exact = [upper(float(s)) for s in shares]
     assert min(exact) - 1e-6 * size <= high <= min(exact[4], exact[0]) + 0.05 * size
-
-
-@pytest.mark.parametrize("seed", range(8))
-def test_squares_over_a_ball(seed: int) -> None:
-    rng = np.random.default_rng(seed)
-    m, rows = 5, (1, 2, 5, 8)[seed % 4]
-    A = rng.standard_normal((9, m))
-    M, rho = A.T @ A + 0.1 * np.eye(m), float(rng.uniform(0.1, 4.0))
-    X, e = rng.standard_normal((rows, m)), 3.0 * rng.standard_normal(rows) * (seed != 2)
-    low, high = kernel.squares_over_ball(X @ np.linalg.solve(M, X.T), e, rho)
-    steps = rng.standard_normal((100_000, m))
-    steps *= np.sqrt(rho) / np.linalg.norm(steps, axis=1)[:, None]
-    inside = steps[:20_000] * rng.random((20_000, 1))
-    half = np.linalg.inv(np.linalg.cholesky(M)).T
-    values = np.sum((e - np.vstack([steps, inside]) @ half.T @ X.T) ** 2, axis=1)
-    assert low <= values.min() and values.max() <= high
-    body = Ellipsoid(np.zeros(m), M, rho).together(X, e)  # the same by a root finder
-    assert low == pytest.approx(body.lower, rel=1e-6, abs=1e-6) and high == pytest.approx(body.upper, rel=1e-6)
-    assert high <= 1.03 * values.max() and low >= 0.8 * values.min() - 0.05 * float(e @ e) - 0.05 * rho
-
-
-def test_a_ball_without_extent_is_a_point() -> None:
-    for K, rho in ((np.eye(2), 0.0), (np.zeros((2, 2)), 1.0)):
-        low, high = kernel.squares_over_ball(K, np.array([3.0, 4.0]), rho)
-        assert low <= 25.0 <= high and high - low < 1e-6

@@ -5,7 +5,20 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from sparsecv_mio.kernels.dense import cholesky_in_place, cholesky_solve, invert, put, support_value, times
+from sparsecv_mio.kernels.dense import (
+    cholesky_in_place,
+    cholesky_solve,
+    gather,
+    gershgorin,
+    gram_of_lower,
+    invert,
+    invert_lower,
+    put,
+    solve_lower,
+    solve_upper,
+    support_value,
+    times,
+)
 
 from .plain import KINDS, small
 
@@ -57,3 +70,32 @@ def test_inverse(seed: int) -> None:
     M = small(seed).M
     V, ok = invert(M)
     assert ok and np.allclose(V @ M, np.eye(len(M)), atol=1e-9) and np.array_equal(V, V.T)
+
+
+@pytest.mark.parametrize("seed", range(len(KINDS)))
+def test_triangular_solves_and_inverses(seed: int) -> None:
+    rng, M = np.random.default_rng(seed), small(seed).M
+    q, x = len(M), np.random.default_rng(seed).standard_normal(len(M))
+    L, low, up = np.linalg.cholesky(M), x.copy(), x.copy()
+    solve_lower(L, low, q)
+    solve_upper(L, up, q)
+    assert np.allclose(L @ low, x) and np.allclose(L.T @ up, x)
+    T, gram = np.zeros((q, q)), np.empty((q, q))
+    invert_lower(L, T, q)
+    gram_of_lower(T, gram)
+    assert np.allclose(T @ L, np.eye(q)) and np.allclose(gram, np.linalg.inv(M)) and np.array_equal(gram, gram.T)
+    support, part = rng.permutation(q), np.full((q, q), 7.0)
+    size = max(q - 1, 1)
+    gather(M, support, size, part)
+    held = support[:size]
+    assert np.array_equal(np.tril(part[:size, :size]), np.tril(M[np.ix_(held, held)]))
+    assert np.all(part[size:] == 7.0)
+
+
+@pytest.mark.parametrize("seed", range(len(KINDS)))
+def test_bound_of_the_largest_eigenvalue(seed: int) -> None:
+    G = small(seed).G
+    bound = gershgorin(G)
+    assert bound >= np.linalg.eigvalsh(G)[-1] * (1.0 - 1e-12)
+    assert bound == pytest.approx(min(np.abs(G).sum(axis=1).max(), np.trace(G)))
+    assert gershgorin(np.zeros((2, 2))) > 0.0

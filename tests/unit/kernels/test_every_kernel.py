@@ -10,12 +10,13 @@ import pytest
 import sparsecv_mio.kernels
 
 HERE = Path(__file__).parent
-MODULES = sorted(path for path in Path(sparsecv_mio.kernels.__path__[0]).glob("*.py") if path.stem != "__init__")
-
-
 def public_functions(path: Path) -> set[str]:
     tree = ast.parse(path.read_text(encoding="utf-8"))
     return {node.name for node in tree.body if isinstance(node, ast.FunctionDef) and not node.name.startswith("_")}
+
+
+FILES = Path(sparsecv_mio.kernels.__path__[0]).glob("*.py")
+MODULES = sorted(path for path in FILES if public_functions(path))  # a file of named tuples computes nothing
 
 
 def names_used(path: Path) -> set[str]:

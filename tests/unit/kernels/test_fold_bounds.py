@@ -8,10 +8,14 @@ import numpy as np
 import pytest
 
 from sparsecv_mio.kernels import fold_bounds as kernel
+from sparsecv_mio.kernels.forms import Fold, Incumbents, Rounding
+from sparsecv_mio.kernels.held_out_interval import EXACT, NOTHING, TOGETHER
+from sparsecv_mio.kernels.perspective_newton import new_factor
 from sparsecv_mio.kernels.reduction import normalise
 from sparsecv_mio.kernels.status import DROPPED, FREE, INSIDE
 
-from .plain import KINDS, Small, small
+from . import plain
+from .plain import KINDS, Small, fold_of, small
 from .test_conic import centre_of
 
 SEVERAL = [k for k in range(2 * len(KINDS)) if KINDS[k % len(KINDS)] != "one column"]
@@ -27,77 +31,15 @@ def test_rounded_support(seed: int) -> None:
     free, k = np.arange(q // 3, q), q // 3 + (q - q // 3) // 2
     b = rng.standard_normal(len(free))
     best, supports = np.full(q + 1, np.inf), np.zeros((q + 1, q), dtype=np.bool_)
-    work = np.empty((q, q)), np.empty(q), np.empty(q, dtype=np.int64)
-    kernel.take_support(problem.M, problem.c, problem.yy, status, free, b, k, best, supports, *work)
+    fold = fold_of(problem, np.zeros((0, q)), np.zeros(0))
+    args = fold, status, free, b, k, Incumbents(best, supports), new_factor(q, q)
+    kernel.take_support(*args)
     expected = sorted([*range(q // 3), *free[np.argsort(-np.abs(b))[: k - q // 3]]])
     assert np.flatnonzero(supports[k]).tolist() == expected
     assert best[k] == pytest.approx(problem.value(expected), rel=1e-9)
     best[k], supports[:] = -1.0, False
-    kernel.take_support(problem.M, problem.c, problem.yy, status, free, b, k, best, supports, *work)
+    kernel.take_support(*args)
     assert best[k] == -1.0 and not supports.any()
-
-
-@pytest.mark.parametrize("seed", range(len(KINDS)))
-def test_leverages(seed: int) -> None:
-    problem, rng = small(seed), np.random.default_rng(seed)
-    for rows in (0, 1, 4):
-        X = rng.standard_normal((rows, problem.q))
-        K, beta, ok = kernel.leverages(problem.M, problem.c, X)
-        assert ok and np.allclose(K, X @ np.linalg.solve(problem.M, X.T)) and np.array_equal(K, K.T)
-        assert np.allclose(beta, problem.beta(range(problem.q)))
-    assert not kernel.leverages(np.ones((2, 2)), np.ones(2), np.ones((1, 2)))[2]
-
-
-@pytest.mark.parametrize("seed", range(len(KINDS)))
-def test_the_only_support_left(seed: int) -> None:
-    """Columns inside; all free ones too while the inside ones are fewer than k."""
-    problem, rng = small(seed), np.random.default_rng(seed)
-    q = problem.q
-    X, lo, hi = rng.standard_normal((3, q)), np.empty(3), np.empty(3)
-    work = np.empty((q, q)), np.empty(q), np.empty(q, dtype=np.int64)
-    status = np.full(q, DROPPED, dtype=np.int8)
-    status[: q // 2] = INSIDE
-    status[q // 2 : q // 2 + 2] = FREE
-    for k in (q // 2, q // 2 + 2):
-        held = np.flatnonzero((status == INSIDE) | ((status == FREE) & (k > q // 2)))
-        assert kernel.one_support(problem.M, problem.c, status, k, X, np.zeros(3), 1.0, 1e-9, lo, hi, *work)
-        exact = X @ problem.beta(held)
-        assert np.all(lo <= exact) and np.all(exact <= hi) and np.all(hi - lo < 1e-5)
-    status[:] = INSIDE
-    singular = np.ones((q, q))
-    if q > 1:
-        assert not kernel.one_support(singular, problem.c, status, q, X, np.zeros(3), 1.0, 0.0, lo, hi, *work)
-
-
-@pytest.mark.parametrize("seed", range(8))
-def test_distances_and_blur(seed: int) -> None:
-    rng = np.random.default_rng(seed)
-    u, lo = rng.standard_normal(4), rng.standard_normal(4)
-    hi = lo + rng.random(4) * (rng.random(4) < 0.7)
-    low, high = kernel.distances(u, lo, hi)
-    near = np.clip(u, lo, hi)
-    assert low == pytest.approx(np.sum((u - near) ** 2))
-    assert high == pytest.approx(np.sum(np.maximum(np.abs(u - lo), np.abs(u - hi)) ** 2))
-    assert kernel.distances(np.zeros(0), np.zeros(0), np.zeros(0)) == (0.0, 0.0)
-    N, rounding, prior = 4, 1e-3, 5.0
-    wide = kernel.blurred(low, high, N, rounding, prior)
-    for _ in range(50):  # every residual off by up to a tenth of rounding times prior
-        e = np.sqrt(high / N) + 0.1 * rounding * prior * rng.uniform(-1.0, 1.0, N)
-        assert np.sum(e**2) <= wide[1]
-        e = np.sqrt(low / N) + 0.1 * rounding * prior * rng.uniform(-1.0, 1.0, N)
-        assert np.sum(e**2) >= wide[0]
-    assert wide == pytest.approx(
-        (max(low**0.5 - 0.1 * rounding * prior * 2.0, 0.0) ** 2, (high**0.5 + 0.1 * rounding * prior * 2.0) ** 2)
-    )
-
-
-def test_cells_written() -> None:
-    cell, ends = np.full(8, 5.0), np.zeros((2, 2))
-    kernel.nothing(cell, ends, 3.0)
-    assert cell[:6].tolist() == [3.0, np.inf, 0.0, np.inf, kernel.NOTHING, kernel.NOTHING] and np.isnan(cell[6])
-    assert ends.tolist() == [[-np.inf, np.inf]] * 2 and cell[7] == 5.0
-    kernel.settle(cell, 1.0, 2.0, kernel.ROWS, kernel.EXACT)
-    assert cell[:6].tolist() == [3.0, np.inf, 1.0, 2.0, kernel.ROWS, kernel.EXACT]
 
 
 def test_values_carried_to_the_columns_left() -> None:
@@ -112,18 +54,21 @@ def test_values_carried_to_the_columns_left() -> None:
 def test_narrowing_keeps_every_optimum(seed: int, sharp: int) -> None:
     problem, rng = small(seed), np.random.default_rng(seed)
     q = problem.q
-    X, u, ones = rng.standard_normal((2, q)), rng.standard_normal(2), np.ones(q)
-    G, cn, Xn, root = normalise(problem.M, problem.c, X, ones)
+    X, u = rng.standard_normal((2, q)), rng.standard_normal(2)
+    fold = fold_of(problem, X, u)
+    asked = kernel.Asked(kernel.DO_REDUCE, 5, sharp, 2e-9, 1e-15)
     for k in range(1, q):
         b, dual, primal = centre_of(problem, k)
         best, supports = np.full(q + 1, np.inf), np.zeros((q + 1, q), dtype=np.bool_)
         value, support = problem.best(k)
         best[k] = value
         supports[k, list(support)] = True
-        status, free, left, M_f, c_f, yy_f, X_f, u_f, w_f, *_, lower, level, slip = kernel.narrow(
-            problem.M, problem.c, problem.yy, X, u, ones, G, cn, Xn, root, b, problem.c - problem.G @ b, dual, primal,
-            k, 5, sharp, 2e-9, 1e-15, float(np.sqrt(problem.yy)), best, supports,
+        relaxed = kernel.Relaxed(b, problem.c - problem.G @ b, dual, primal)
+        status, free, left, part, _, _, lower, level, slip = kernel.narrow(
+            fold, normalise(fold), relaxed, k, asked, float(np.sqrt(problem.yy)), Incumbents(best, supports),
+            new_factor(q, q),
         )  # fmt: skip
+        M_f, c_f, yy_f, w_f, X_f, u_f = part
         assert lower <= value * (1.0 + 1e-9) and level >= value and slip >= 0.0
         for s in combinations(range(q), k):
             if problem.value(s) <= value * (1.0 + 1e-9):
@@ -175,8 +120,9 @@ def test_intervals_contain_every_optimum(seed: int, mode: str) -> None:
     best, supports = np.full(q + 1, np.inf), np.zeros((q + 1, q), dtype=np.bool_)
     out, ends = np.zeros((len(sizes), 8)), np.empty((len(sizes), N, 2))
     flags = MODES[mode] & (kernel.DO_REDUCE | kernel.DO_ROWS | kernel.DO_ENDS) if N == 0 else MODES[mode]
-    args = M, c, yy, X, u, penalty / 2.0 * (1.0 - 1e-9), sizes, flags, 5, 300, 2e-9, 1e-15, best, supports, out, ends
-    assert kernel.run(*args) == 0
+    fold = Fold(M, c, yy, penalty / 2.0 * (1.0 - 1e-9), X, u)
+    asked = kernel.Asked(flags, 5, 300, 2e-9, 1e-15)
+    assert kernel.run(fold, sizes, asked, Incumbents(best, supports), out, ends) == 0
     for t, k in enumerate(sizes):
         values = {}
         for s in combinations(range(q), int(k)):
@@ -191,8 +137,30 @@ def test_intervals_contain_every_optimum(seed: int, mode: str) -> None:
                 held_out = float(np.sum((u - predicted) ** 2))
                 assert out[t, 2] <= held_out + 1e-9 and held_out <= out[t, 3] + 1e-9
                 assert np.all(ends[t, :, 0] <= predicted + 1e-9) and np.all(predicted <= ends[t, :, 1] + 1e-9)
-        if out[t, 4] == kernel.EXACT:
+        if out[t, 4] == EXACT:
             assert out[t, 7] == 0.0 and out[t, 3] - out[t, 2] <= 1e-9 * (1.0 + out[t, 3])
+
+
+@pytest.mark.parametrize("seed", SEVERAL)
+def test_all_rows_together(seed: int) -> None:
+    """Every candidate's sum of squares lies in the interval; a better end that is known already stays."""
+    problem, rng = small(seed), np.random.default_rng(seed)
+    q, norm = problem.q, float(np.sqrt(problem.yy))
+    k = int(rng.integers(1, q))
+    ubar, X, u = problem.best(k)[0] * 1.02, rng.standard_normal((3, q)), rng.standard_normal(3)
+    fold, (b, dual, primal) = fold_of(problem, X, u), centre_of(problem, k)
+    normal = normalise(fold)
+    relaxed = kernel.Relaxed(b, problem.c - problem.G @ b, dual, primal)
+    left = kernel.Narrowed(np.zeros(q, dtype=np.int8), np.arange(q), k, fold, normal, relaxed, dual, ubar, 0.0)
+    asked, rounding = kernel.Asked(kernel.DO_TOGETHER, 5, 0, 2e-9, 1e-15), Rounding(1e-15, norm, norm, normal.root)
+    (low, of_low), (high, of_high), ok = kernel.bound_together(
+        left, ubar, asked, rounding, (0.0, NOTHING), (np.inf, NOTHING)
+    )
+    held = [float(np.sum((u - X @ point) ** 2)) for point in plain.candidates(problem, k, ubar, rng)]
+    assert ok and low <= min(held) * (1.0 + 1e-9) + 1e-9 and max(held) <= high * (1.0 + 1e-9) + 1e-9
+    assert of_high == TOGETHER and of_low == (TOGETHER if low > 0.0 else NOTHING)
+    better = (low + 1.0, EXACT), (0.5 * high, EXACT)
+    assert kernel.bound_together(left, ubar, asked, rounding, *better) == (*better, True)
 
 
 def test_a_bound_above_its_incumbent_is_counted() -> None:
@@ -203,8 +171,7 @@ def test_a_bound_above_its_incumbent_is_counted() -> None:
     best, supports = np.full(q + 1, np.inf), np.zeros((q + 1, q), dtype=np.bool_)
     best[3] = 0.5 * problem.best(3)[0]
     out, ends = np.zeros((1, 8)), np.empty((1, 1, 2))
-    broken = kernel.run(
-        M, c, problem.yy, np.ones((1, q)), np.ones(1), np.full(q, 0.5), np.array([3]), kernel.DO_REDUCE, 5, 300, 2e-9,
-        1e-15, best, supports, out, ends,
-    )  # fmt: skip
+    fold = Fold(M, c, problem.yy, np.full(q, 0.5), np.ones((1, q)), np.ones(1))
+    asked = kernel.Asked(kernel.DO_REDUCE, 5, 300, 2e-9, 1e-15)
+    broken = kernel.run(fold, np.array([3]), asked, Incumbents(best, supports), out, ends)
     assert broken > 0

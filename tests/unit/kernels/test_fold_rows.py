@@ -7,10 +7,11 @@ import pytest
 from scipy.optimize import minimize_scalar
 
 from sparsecv_mio.kernels import fold_rows as kernel
-from sparsecv_mio.kernels.perspective import partition_matrix
+from sparsecv_mio.kernels.forms import Candidates, Effort, Rounding
+from sparsecv_mio.kernels.perspective import new_partition, partition_matrix, propose_partition
 
 from . import plain
-from .plain import KINDS, Small, small
+from .plain import KINDS, Small, all_free, small
 from .test_conic import centre_of
 
 pytest.importorskip("clarabel")
@@ -20,27 +21,17 @@ SEVERAL = [k for k in range(16) if KINDS[k % len(KINDS)] != "one column"]
 
 
 @pytest.mark.parametrize("seed", SEVERAL)
-@pytest.mark.parametrize("step", [1.0, 0.2])
-def test_proposed_partition_and_its_factor(seed: int, step: float) -> None:
+def test_factor_at_the_centre(seed: int) -> None:
     problem, rng = small(seed), np.random.default_rng(seed)
-    q, every = problem.q, np.arange(problem.q)
-    k = int(rng.integers(1, q))
+    q = problem.q
+    node = all_free(q, int(rng.integers(1, q)))
     b = rng.standard_normal(q) * (rng.random(q) < 0.7)
-    g = problem.c - problem.G @ b
-    kind, sign, buffer = np.zeros(q, dtype=np.int8), np.zeros(q), np.empty(q)
-    left = kernel.propose(b, g, k, step, kind, sign, buffer)
-    v = b + step * g
-    _, z = plain.proximal(v, k, step)
-    clear = np.abs(z - np.round(z)) > 1e-9
-    assert np.all(kind[clear] == 2) and np.all(kind[z == 0.0] == 0)
-    assert left == max(k - np.count_nonzero(kind == 1), 1e-9)
-    assert np.array_equal(sign, np.where(v >= 0.0, 1.0, -1.0))
-
     factor, columns = np.empty((q, q)), np.empty(q, dtype=np.int64)
-    size = kernel.centre_factor(problem.G, problem.c, b, every, k, factor, columns)
-    left = kernel.propose(b, g, k, 1.0, kind, sign, buffer)
+    size = kernel.centre_factor(problem.form, node, b, factor, columns)
+    partition = new_partition(q)
+    left = propose_partition(b, problem.c - problem.G @ b, node, 1.0, partition, np.empty(q))
     expected, index = np.empty((q, q)), np.empty(q, dtype=np.int64)
-    full = partition_matrix(problem.G, every, q, kind, sign, left, expected, index)
+    full = partition_matrix(problem.G, node.free, partition, left, expected, index)
     K = np.tril(expected[:full, :full]) + np.tril(expected[:full, :full], -1).T
     if np.linalg.eigvalsh(K)[0] > 1e-9:
         assert size == full and np.array_equal(columns[:size], index[:size])
@@ -54,7 +45,7 @@ def test_value_along_a_direction(seed: int) -> None:
     q, every = problem.q, np.arange(problem.q)
     k = int(rng.integers(1, q + 1))
     b, x, t = rng.standard_normal(q), rng.standard_normal(q), 0.7
-    value = kernel.value_along(problem.G, problem.c, x, t, b, every, k, np.empty(q), np.empty(q), np.empty(k))
+    value = kernel.value_along(problem.form, all_free(q, k), x, t, b, kernel.new_scratch(q, k))
     expected = plain.primal(problem, every[:0], every, k, b) - t * x @ b - problem.yy
     assert value == pytest.approx(expected)
 
@@ -68,11 +59,11 @@ def test_newton_on_point_and_multiplier(seed: int) -> None:
     ubar = problem.best(k)[0] * 1.02
     x = rng.standard_normal(q)
     centre, zeta, _ = centre_of(problem, k)
-    gap, best = ubar - zeta, np.zeros(q)
-    work = (np.empty((q, q)), np.empty(q, dtype=np.int64), *(np.empty(q) for _ in range(4)), np.empty(k))
+    best = np.zeros(q)
+    goal = kernel.Goal(x, float(x @ centre), np.inf, -np.inf, 0.0)
     bound, t, _ = kernel.joint_newton(
-        problem.G, problem.c, problem.yy, k, x, ubar, gap, 0.5, centre.copy(), float(x @ centre), np.inf, -np.inf, 0.0,
-        np.ones(q), 0.0, 0.0, every, np.zeros(q, dtype=np.int8), np.ones(q), *work, np.empty(q), np.empty(q), best,
+        problem.form, all_free(q, k), Candidates(k, ubar, zeta), goal, 0.5, Rounding(0.0, 0.0, 0.0, np.ones(q)),
+        kernel.new_scratch(q, k), (centre.copy(), best),
     )  # fmt: skip
     dual = plain.dual(problem, every[:0], every, k, best, problem.c + 0.5 * t * x)
     assert bound == pytest.approx((ubar - dual) / t, rel=1e-9)
@@ -85,10 +76,8 @@ def ends_of(problem: Small, k: int, ubar: float, X: np.ndarray, u: np.ndarray, s
     b, dual, _ = centre_of(problem, k)
     moved, ends = np.full((len(X), 2, q), np.nan), np.empty((len(X), 2))
     norm = float(np.sqrt(problem.yy))
-    kernel.bound_rows(
-        problem.G, problem.c, problem.yy, X, shift, u, k, ubar, dual, b, np.ones(q), np.arange(q), norm, norm, 1e-15,
-        6, 3000, moved, ends,
-    )  # fmt: skip
+    rows, rounding = kernel.Rows(X, shift, u, np.arange(q), moved), Rounding(1e-15, norm, norm, np.ones(q))
+    kernel.bound_rows(problem.form, Candidates(k, ubar, dual), rows, b, Effort(6, 3000), rounding, ends)
     return ends
 
 

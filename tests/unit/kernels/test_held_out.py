@@ -7,7 +7,15 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from sparsecv_mio.kernels.held_out import held_out_moments, held_out_rows, refit_supports
+from sparsecv_mio.kernels.held_out import (
+    Fits,
+    HeldOutMoments,
+    Supports,
+    held_out_moments,
+    held_out_rows,
+    new_scores,
+    refit_supports,
+)
 
 from .plain import KINDS, Small, small
 
@@ -36,10 +44,9 @@ def supports_of(problem: Small, rng: np.random.Generator) -> tuple[np.ndarray, n
 
 def refitted(problem: Small, penalty: np.ndarray, supports: np.ndarray, sizes: np.ndarray):
     shape = supports.shape
-    beta, spread = np.full(shape, np.nan), np.full(shape, np.nan)
-    value, error = np.empty(len(sizes)), np.empty(len(sizes))
-    refit_supports(problem.G, problem.c, problem.yy, penalty, supports, sizes, 4.0 * EPS, beta, spread, value, error)
-    return beta, spread, value, error
+    fits = Fits(np.full(shape, np.nan), np.full(shape, np.nan), np.empty(len(sizes)), np.empty(len(sizes)))
+    refit_supports(problem.G, problem.c, problem.yy, penalty, Supports(supports, sizes), 4.0 * EPS, fits)
+    return fits
 
 
 @pytest.mark.parametrize("seed", range(2 * len(KINDS)))
@@ -73,14 +80,15 @@ def test_a_singular_support_has_no_fit() -> None:
 def test_held_out_errors_by_rows_and_by_moments(seed: int) -> None:
     problem, rng = small(seed), np.random.default_rng(seed)
     supports, sizes = supports_of(problem, rng)
-    beta, spread, _, _ = refitted(problem, np.ones(problem.q), supports, sizes)
+    beta, spread, *_ = fits = refitted(problem, np.ones(problem.q), supports, sizes)
     spread *= 1e6  # so that coefficients somewhere in it make a difference
     V, r = rng.standard_normal((5, problem.q)), rng.standard_normal(5)
     level, T = np.zeros(problem.q + 1), len(sizes)
-    by_rows, row_bound, by_moments, moment_bound = (np.empty(T) for _ in range(4))
-    held_out_rows(V, r, level, supports, sizes, beta, spread, by_rows, row_bound)
-    Q, c, yy = V.T @ V, V.T @ r, float(r @ r)
-    held_out_moments(Q, c, yy, 5, level, supports, sizes, beta, spread, 8.0 * EPS, by_moments, moment_bound)
+    by_rows, row_bound = scores = new_scores(T)
+    held_out_rows(V, r, level, Supports(supports, sizes), fits, scores)
+    by_moments, moment_bound = scores = new_scores(T)
+    moments = HeldOutMoments(V.T @ V, V.T @ r, float(r @ r), 5)
+    held_out_moments(moments, level, Supports(supports, sizes), 8.0 * EPS, fits, scores)
     for s, size in enumerate(sizes):
         held = supports[s, :size]
         middle = float(np.sum((r - V[:, held] @ beta[s, :size]) ** 2))
@@ -97,10 +105,12 @@ def test_rounding_of_the_means_widens_both_bounds() -> None:
     rng = np.random.default_rng(0)
     V, r, beta = rng.standard_normal((6, 3)), rng.standard_normal(6), rng.standard_normal((1, 3))
     level = np.array([1e7, 3e7, 2e7, 5e7])
-    supports, sizes, spread = np.array([[0, 1, 2]]), np.array([3]), np.zeros((1, 3))
-    error, bound, moments, wide = (np.empty(1) for _ in range(4))
-    held_out_rows(V, r, level, supports, sizes, beta, spread, error, bound)
-    held_out_moments(V.T @ V, V.T @ r, float(r @ r), 6, level, supports, sizes, beta, spread, EPS, moments, wide)
+    listed = Supports(np.array([[0, 1, 2]]), np.array([3]))
+    fits = Fits(beta, np.zeros((1, 3)), np.zeros(1), np.zeros(1))
+    error, bound = scores = new_scores(1)
+    held_out_rows(V, r, level, listed, fits, scores)
+    moments, wide = scores = new_scores(1)
+    held_out_moments(HeldOutMoments(V.T @ V, V.T @ r, float(r @ r), 6), level, listed, EPS, fits, scores)
     for _ in range(50):
         side = rng.choice([-1.0, 1.0], 4) * level * EPS
         truth = float(np.sum((r + side[3] - (V + side[:3]) @ beta[0]) ** 2))

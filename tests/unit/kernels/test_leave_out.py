@@ -7,7 +7,7 @@ from itertools import combinations
 import numpy as np
 import pytest
 
-from sparsecv_mio.kernels.leave_out import half_inverses, score_supports, score_supports_by_row
+from sparsecv_mio.kernels.leave_out import Best, Limits, Listed, half_inverses, score_supports, score_supports_by_row
 
 from .plain import KINDS, Small, small
 
@@ -45,7 +45,7 @@ def listed(problem: Small, sizes=(1, 2)):
     half, blur = np.zeros((len(every), top, top)), np.empty(len(every))
     half_inverses(problem.G, np.ones(problem.q), supports, count, half, blur)
     value, level = np.array([problem.value(s) for s in every]), np.full(len(every), 1e-12)
-    return every, (supports, count, place, value, beta, spread, level, half, blur)
+    return every, Listed(supports, count, place, value, beta, spread, level, half, blur)
 
 
 def eta_of(problem: Small, folds: list[np.ndarray]) -> np.ndarray:
@@ -54,9 +54,9 @@ def eta_of(problem: Small, folds: list[np.ndarray]) -> np.ndarray:
     return np.array([np.linalg.eigvalsh(H[np.ix_(N, N)])[-1] for N in folds]) * (1.0 + 1e-12)
 
 
-def outputs(T: int, k: int):
+def outputs(T: int, k: int) -> Best:
     best, second, held, error = (np.full((T, k), np.inf) for _ in range(4))
-    return best, second, held, error, np.full((T, k), -1, dtype=np.int64)
+    return Best(best, second, held, error, np.full((T, k), -1, dtype=np.int64))
 
 
 @pytest.mark.parametrize("seed", UNTIED)
@@ -67,22 +67,20 @@ def test_best_two_supports_of_every_fold(seed: int, length: int) -> None:
     folds = np.array_split(np.arange(n), max(n // length, 1))
     every, given = listed(problem)
     starts = np.concatenate([[0], np.cumsum([len(N) for N in folds])]).astype(np.int64)
-    T = int(given[2].max()) + 1
-    limit = np.full((T, len(folds)), np.inf)
-    best, second, held, error, which = outputs(T, len(folds))
-    score_supports(
-        problem.X, problem.y, starts, 0.0, *given, limit, eta_of(problem, folds), 100, best, second, held, error, which
-    )
+    T = int(given.place.max()) + 1
+    limits = Limits(np.full((T, len(folds)), np.inf), eta_of(problem, folds))
+    best, second, held, error, which = scores = outputs(T, len(folds))
+    score_supports(problem.X, problem.y, starts, 0.0, given, limits, 100, scores)
     if length == 1:
         again = outputs(T, len(folds))
-        score_supports_by_row(problem.X, problem.y, 0.0, *given, limit, eta_of(problem, folds), 100, *again)
+        score_supports_by_row(problem.X, problem.y, 0.0, given, limits, 100, again)
         for mine, other in zip((best, second, held, error), again, strict=False):
             assert np.allclose(mine, other, rtol=1e-9)
         assert np.array_equal(which, again[4])
     for k, N in enumerate(folds):
         rest = problem.without(N)
         for t in range(T):
-            here = [i for i in range(len(every)) if given[2][i] == t]
+            here = [i for i in range(len(every)) if given.place[i] == t]
             values = sorted((rest.value(every[i]), i) for i in here)
             assert best[t, k] == pytest.approx(values[0][0], rel=1e-8)
             if len(here) > 1:
@@ -101,13 +99,13 @@ def test_an_intercept_and_a_limit(seed: int, by_row: bool) -> None:
     problem = Small(raw.X - raw.X.mean(0), raw.y - raw.y.mean())
     every, given = listed(problem, sizes=(2,))
     limit = np.full((1, n), np.inf)
-    limit[0, 3] = given[3].min() * 0.5  # nothing can win fold 3
+    limit[0, 3] = given.value.min() * 0.5  # nothing can win fold 3
     eta = np.clip(eta_of(problem, [np.array([i]) for i in range(n)]) + 1.0 / n, 0.0, 1.0 - 1e-12)
     out = outputs(1, n)
     if by_row:
-        score_supports_by_row(problem.X, problem.y, 1.0 / n, *given, limit, eta, 0, *out)
+        score_supports_by_row(problem.X, problem.y, 1.0 / n, given, Limits(limit, eta), 0, out)
     else:
-        score_supports(problem.X, problem.y, np.arange(n + 1), 1.0 / n, *given, limit, eta, 0, *out)
+        score_supports(problem.X, problem.y, np.arange(n + 1), 1.0 / n, given, Limits(limit, eta), 0, out)
     best, _, held, _, which = out
     assert np.isinf(best[0, 3]) and which[0, 3] == -1
     for i in set(range(n)) - {3}:

@@ -6,9 +6,11 @@ import numpy as np
 import pytest
 
 from sparsecv_mio.kernels import perspective as kernel
+from sparsecv_mio.kernels.forms import Stop
+from sparsecv_mio.kernels.perspective_newton import new_factor
 
 from . import plain
-from .plain import KINDS, Small, small
+from .plain import KINDS, Small, node_of, small
 
 
 def node(seed: int) -> tuple[Small, np.ndarray, np.ndarray, int]:
@@ -35,14 +37,15 @@ def test_values_of_a_node(seed: int) -> None:
     rng = np.random.default_rng(seed)
     b, g, buffer, heap = on_node(problem, inside, free, rng), np.full(problem.q, 7.0), np.empty(problem.q), np.empty(k)
     members = np.concatenate([inside, free])
-    quad = kernel.gradient(problem.G, problem.c, members, len(members), b, g)
+    quad = kernel.gradient(problem.G, problem.c, members, b, g)
     assert quad == pytest.approx(b @ problem.G @ b)
     assert np.allclose(g[members], (problem.c - problem.G @ b)[members])
     outside = np.setdiff1d(np.arange(problem.q), members)
     assert np.all(g[outside] == 7.0)
-    lists = inside, len(inside), free, len(free), k, buffer, heap
-    assert kernel.dual_value(problem.yy, quad, g, *lists) == pytest.approx(plain.dual(problem, inside, free, k, b))
-    value = kernel.primal_value(problem.c, problem.yy, quad, b, *lists)
+    at = node_of(inside, free, k)
+    value = kernel.dual_value(problem.yy, quad, g, at, buffer, heap)
+    assert value == pytest.approx(plain.dual(problem, inside, free, k, b))
+    value = kernel.primal_value(problem.form, quad, b, at, buffer, heap)
     assert value == pytest.approx(plain.primal(problem, inside, free, k, b))
 
 
@@ -52,18 +55,21 @@ def test_proximal_step_and_the_partition_it_proposes(seed: int) -> None:
     rng = np.random.default_rng(seed)
     y, g = on_node(problem, inside, free, rng), rng.standard_normal(problem.q)
     b, buffer, step = np.zeros(problem.q), np.empty(problem.q), 0.3
-    kernel.proximal_step(y, g, step, inside, len(inside), free, len(free), k, buffer, b)
+    kernel.proximal_step(y, g, step, node_of(inside, free, k), buffer, b)
     expected, _ = plain.proximal(y[free] + step * g[free], k, step)
     assert np.allclose(b[free], expected, atol=1e-9) and np.allclose(b[inside], (y + step * g)[inside] / (1 + step))
 
-    kind, sign = np.zeros(problem.q, dtype=np.int8), np.zeros(problem.q)
-    left = kernel.propose_partition(y, g, inside, len(inside), free, len(free), k, kind, sign, buffer)
-    _, z = plain.proximal(y[free] + g[free], k, 1.0)
-    clear = np.abs(z - np.round(z)) > 1e-9
-    assert np.all(kind[inside] == 1) and np.array_equal(kind[free][clear], np.full(clear.sum(), 2))
-    assert np.all(kind[free][z == 0.0] == 0)
-    assert left == max(k - np.count_nonzero(kind[free] == 1), 1e-9)
-    assert np.array_equal(sign[free], np.where((y + g)[free] >= 0.0, 1.0, -1.0))
+    for step in (1.0, 0.2):
+        kind, sign = partition = kernel.new_partition(problem.q)
+        assert not kind.any() and np.all(sign == 1.0)
+        left = kernel.propose_partition(y, g, node_of(inside, free, k), step, partition, buffer)
+        moved = y + step * g
+        _, z = plain.proximal(moved[free], k, step)
+        clear = np.abs(z - np.round(z)) > 1e-9
+        assert np.all(kind[inside] == 1) and np.array_equal(kind[free][clear], np.full(clear.sum(), 2))
+        assert np.all(kind[free][z == 0.0] == 0)
+        assert left == max(k - np.count_nonzero(kind[free] == 1), 1e-9)
+        assert np.array_equal(sign[free], np.where(moved[free] >= 0.0, 1.0, -1.0))
 
 
 @pytest.mark.parametrize("seed", range(2 * len(KINDS)))
@@ -75,22 +81,20 @@ def test_stationary_point_of_a_partition(seed: int) -> None:
     kind[inside] = 1
     kind[free] = rng.integers(0, 3, len(free))
     kappa = max(k - np.count_nonzero(kind[free] == 1), 0.5)
-    work, x, index, b = np.empty((q, q)), np.empty(q), np.empty(q, dtype=np.int64), np.full(q, 3.0)
+    partition, factor, b = kernel.Partition(kind, sign), new_factor(q, q), np.full(q, 3.0)
     held = members[kind[members] != 0]
     one, fractional = kind[held] == 1, kind[held] == 2
     matrix = problem.G[np.ix_(held, held)] + np.diag(np.where(one, 1.0, 1e-10))
     s = np.where(fractional, sign[held], 0.0)
     matrix += np.outer(s, s) / kappa
-    size = kernel.partition_matrix(problem.G, members, len(members), kind, sign, kappa, work, index)
-    assert size == len(held) and np.array_equal(index[:size], held)
-    assert np.allclose(np.tril(work[:size, :size]), np.tril(matrix))
+    size = kernel.partition_matrix(problem.G, members, partition, kappa, factor.work, factor.columns)
+    assert size == len(held) and np.array_equal(factor.columns[:size], held)
+    assert np.allclose(np.tril(factor.work[:size, :size]), np.tril(matrix))
     too_small = np.empty((max(len(held) - 1, 0), max(len(held) - 1, 0)))
     if len(held):
-        args = problem.G, members, len(members), kind, sign, kappa, too_small, index
-        assert kernel.partition_matrix(*args) == -1
+        assert kernel.partition_matrix(problem.G, members, partition, kappa, too_small, factor.columns) == -1
     if np.linalg.cond(matrix) < 1e6 if len(held) else True:
-        args = problem.G, problem.c, members, len(members), kind, sign, kappa, work, x, index, b
-        assert kernel.newton_point(*args)
+        assert kernel.newton_point(problem.form, members, partition, kappa, factor, b)
         assert np.allclose(b[held], np.linalg.solve(matrix, problem.c[held]))
         assert not b[np.setdiff1d(members, held)].any()
 
@@ -99,7 +103,7 @@ def test_partition_that_z_shows() -> None:
     z, b = np.array([1.0, 0.4, 0.0, 1.0, 0.6]), np.array([-1.0, 2.0, 0.0, 1.0, -3.0])
     inside, free = np.array([3]), np.array([0, 1, 2, 4])
     kind, sign = np.full(5, 9, dtype=np.int8), np.zeros(5)
-    left, fractional = kernel.partition_of(z, b, inside, 1, free, 4, 2, kind, sign)
+    left, fractional = kernel.partition_of(z, b, node_of(inside, free, 2), kernel.Partition(kind, sign))
     assert (left, fractional, kind.tolist()) == (1.0, 2, [1, 2, 0, 1, 2])
     assert sign[free].tolist() == [-1.0, 1.0, 1.0, -1.0]
 
@@ -107,10 +111,7 @@ def test_partition_that_z_shows() -> None:
 def relaxed(problem: Small, inside, free, k, bar=np.inf, rel=1e-9, steps=2000):
     q = problem.q
     b, g, best_b, best_g = (np.zeros(q) for _ in range(4))
-    found = kernel.relax(
-        problem.G, problem.c, problem.yy, problem.lipschitz, inside, len(inside), free, len(free), k, bar, rel, steps,
-        b, g, best_b, best_g,
-    )  # fmt: skip
+    found = kernel.relax(problem.form, node_of(inside, free, k), Stop(bar, rel, steps), b, g, best_b, best_g)
     return *found, best_b, best_g
 
 

@@ -7,7 +7,7 @@ import pytest
 
 from sparsecv_mio.kernels import perspective_newton as kernel
 
-from .plain import KINDS, Small, small
+from .plain import KINDS, Small, all_free, node_of, small
 
 
 def phi(problem: Small, z: np.ndarray) -> float:
@@ -48,11 +48,12 @@ def test_weights_that_suit_a_point() -> None:
     g = np.array([0.1, 9.0, -3.0, 2.0, 1.0])
     b = np.array([4.0, 5.0, -2.0, 1.0, 0.5])
     z = np.zeros(5)
-    kernel.weights_of(b, g, free, 4, 2, z, buffer)
+    none = np.zeros(0, dtype=np.int64)
+    kernel.weights_of(b, g, node_of(none, free, 2), z, buffer)
     t = 1.0 / 3.5  # min(4t, 1) + 2t + t + t / 2 = 2
     assert np.allclose(z[free], np.minimum(np.abs(b[free]) * t, 1.0)) and z[1] == 0.0
     b[:] = [0.0, 5.0, -2.0, 0.0, 0.0]
-    kernel.weights_of(b, g, free, 4, 3, z, buffer)
+    kernel.weights_of(b, g, node_of(none, free, 3), z, buffer)
     assert z.tolist() == [0.0, 0.0, 1.0, 1.0, 1.0], "the nonzero entry, then the largest |g|"
 
 
@@ -61,28 +62,29 @@ def test_value_and_point(seed: int) -> None:
     problem, rng = small(seed), np.random.default_rng(seed)
     q, members = problem.q, np.arange(problem.q)
     z = weights(problem, max(q // 2, 1), rng) if q > 1 else np.ones(1)
-    work, x, index, root, b = np.empty((q, q)), np.empty(q), np.empty(q, np.int64), np.empty(q), np.full(q, 5.0)
-    value, size = kernel.fit(problem.G, problem.c, problem.yy, z, members, q, work, x, index, root)
+    factor, b = kernel.new_factor(q, q), np.full(q, 5.0)
+    value, size = kernel.fit(problem.form, z, members, factor)
     held = z > 0
-    assert value == pytest.approx(phi(problem, z), rel=1e-9) and np.array_equal(index[:size], np.flatnonzero(held))
-    kernel.point_of(work, x, index, root, size, members, q, b)
+    assert value == pytest.approx(phi(problem, z), rel=1e-9)
+    assert np.array_equal(factor.columns[:size], np.flatnonzero(held))
+    kernel.point_of(factor, size, members, b)
     expected = np.linalg.solve(problem.G[np.ix_(held, held)] + np.diag(1.0 / z[held]), problem.c[held])
     assert np.allclose(b[held], expected) and not b[~held].any()
     assert np.allclose(b, z * (problem.c - problem.G @ b)), "b = Z g"
-    assert kernel.fit(problem.G, problem.c, problem.yy, z, members, q, work[:0, :0], x, index, root) == (np.inf, 0)
+    assert kernel.fit(problem.form, z, members, kernel.new_factor(q, 0)) == (np.inf, 0)
 
 
 def test_columns_a_step_may_move() -> None:
     z = np.array([1.0, 1.0, 0.5, 0.5, 0.0, 0.0])
     g = np.array([0.1, 9.0, 1.0, 2.0, 5.0, 0.2])  # the level is (1 + 4) / 2
     chosen, enter = np.empty(6, dtype=np.int64), np.empty(kernel.ENTER, dtype=np.int64)
-    count = kernel.moving(z, g, np.arange(6), 6, chosen, enter)
+    count = kernel.moving(z, g, all_free(6, 3), chosen, enter)
     assert sorted(chosen[:count].tolist()) == [0, 2, 3, 4]
     z = np.zeros(40)
     z[0] = 1.0
     g = np.arange(40.0)
     chosen = np.empty(40, dtype=np.int64)
-    count = kernel.moving(z, g, np.arange(40), 40, chosen, enter)
+    count = kernel.moving(z, g, all_free(40, 1), chosen, enter)
     pressing = list(range(39, 39 - kernel.ENTER, -1))
     assert chosen[:count].tolist() == [0, *pressing], "the falling one and the most pressing"
 
@@ -105,14 +107,14 @@ def test_direction_is_newton_s(seed: int) -> None:
     block = hessian[np.ix_(chosen, chosen)]
     if not np.linalg.cond(block) < 1e4:  # tied, zero and copied columns: no curvature to divide by
         return
-    work, x, index, root = np.empty((q, q)), np.empty(q), np.empty(q, np.int64), np.empty(q)
-    _, size = kernel.fit(problem.G, problem.c, problem.yy, z, np.arange(q), q, work, x, index, root)
+    factor = kernel.new_factor(q, q)
+    _, size = kernel.fit(problem.form, z, np.arange(q), factor)
     g = np.sqrt(-slope(z)) * np.sign(problem.c - problem.G @ np.linalg.solve(problem.G + np.diag(1.0 / z), problem.c))
-    H, A, d, ones = np.empty((3, 3)), np.empty((3, size)), np.empty(3), np.empty(3)
-    assert kernel.direction(problem.G, g, work, index, root, size, chosen, 3, H, A, d, ones)
+    scratch = kernel.System(np.empty((3, 3)), np.empty((3, size)), np.empty(3), np.empty(3))
+    assert kernel.direction(problem.G, g, factor, size, chosen, 3, scratch)
     system = np.block([[block, np.ones((3, 1))], [np.ones((1, 3)), np.zeros((1, 1))]])
     expected = np.linalg.solve(system, np.append(-slope(z)[chosen], 0.0))[:3]
-    assert np.allclose(d, expected, rtol=1e-4, atol=1e-5 * np.abs(expected).max())
+    assert np.allclose(scratch.d, expected, rtol=1e-4, atol=1e-5 * np.abs(expected).max())
 
 
 @pytest.mark.parametrize("seed", range(3 * len(KINDS)))
@@ -123,15 +125,13 @@ def test_steps_lower_the_value_to_the_optimum(seed: int) -> None:
         return
     k = int(rng.integers(1, q - 1))
     z = weights(problem, k, rng)
-    work, x, index, root, b = np.empty((q, q)), np.empty(q), np.empty(q, np.int64), np.empty(q), np.zeros(q)
-    value, size = kernel.fit(problem.G, problem.c, problem.yy, z, members, q, work, x, index, root)
-    kernel.point_of(work, x, index, root, size, members, q, b)
+    factor, b = kernel.new_factor(q, q), np.zeros(q)
+    value, size = kernel.fit(problem.form, z, members, factor)
+    kernel.point_of(factor, size, members, b)
     for _ in range(60):
         g = problem.c - problem.G @ b
         before = value
-        value, size = kernel.newton_step(
-            problem.G, problem.c, problem.yy, value, z, g, members, q, members, q, work, x, index, root, size, b
-        )
+        value, size = kernel.newton_step(problem.form, all_free(q, k), members, factor, (value, size), z, g, b)
         if size == 0:
             break
         assert value <= before and abs(z.sum() - k) < 1e-9 and z.min() >= 0.0 and z.max() <= 1.0

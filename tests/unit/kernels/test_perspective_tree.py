@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from sparsecv_mio.kernels import perspective_tree as kernel
+from sparsecv_mio.kernels.kept import Margin
 from sparsecv_mio.kernels.status import DROPPED, INSIDE
 
 from .plain import KINDS, Small, copies_of, no_copies, small
@@ -17,13 +18,10 @@ def solve(problem: Small, tau: int, keep: float, budget: int = 10**6, capacity: 
     """Run to the end in portions of `budget` nodes, growing where asked."""
     status = np.zeros(problem.q, dtype=np.int8) if status is None else status
     pool = kernel.new_pool(status, np.inf, np.inf, np.zeros(problem.q, dtype=np.bool_), capacity)
-    before, after = copies_of(problem.X)
     truth = problem.best(tau)[0] if not status.any() else np.inf
     answers = []
     while True:
-        answer = kernel.run(
-            pool, problem.G, problem.c, problem.yy, problem.lipschitz, tau, before, after, keep, 0.0, budget
-        )
+        answer = kernel.run(pool, problem.form, tau, copies_of(problem.X), Margin(keep, 0.0), budget)
         answers.append(answer)
         if answer == kernel.FINISHED:
             return pool, answers
@@ -44,7 +42,7 @@ def test_optimum_and_every_support_within_the_bar(seed: int) -> None:
             assert pool.best[0] == pytest.approx(value, rel=1e-8)
             assert problem.value(np.flatnonzero(pool.best_mask)) == pytest.approx(value, rel=1e-8)
             count = pool.ctrl[kernel.KEPT]
-            kept = {tuple(np.flatnonzero(mask).tolist()) for mask in pool.kept_mask[:count]}
+            kept = {tuple(np.flatnonzero(mask).tolist()) for mask in pool.kept.mask[:count]}
             assert len(kept) == count and not pool.ctrl[kernel.OVERFLOW]
             for support in combinations(range(problem.q), tau):
                 ordered = all(before[j] < 0 or before[j] in support for j in support)
@@ -85,7 +83,5 @@ def test_pool_and_its_growth() -> None:
 def test_more_supports_than_can_be_kept_are_reported() -> None:
     problem = Small(np.eye(7), np.ones(7))
     pool = kernel.new_pool(np.zeros(7, dtype=np.int8), np.inf, np.inf, np.zeros(7, dtype=np.bool_), 256, 5)
-    assert (
-        kernel.run(pool, problem.G, problem.c, problem.yy, 1.0, 3, *no_copies(7), 1e-9, 0.0, 10**6) == kernel.FINISHED
-    )
+    assert kernel.run(pool, problem.form, 3, no_copies(7), Margin(1e-9, 0.0), 10**6) == kernel.FINISHED
     assert pool.ctrl[kernel.OVERFLOW] == 1 and pool.ctrl[kernel.KEPT] == 5, "35 supports tie"

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from sparsecv_mio.kernels import relaxation_rows as kernel
+from sparsecv_mio.kernels.forms import Candidates, Effort, Rounding
 
 from . import plain
 from .plain import KINDS, Small, small
@@ -17,8 +18,14 @@ def wide(seed: int, n: int = 8, q: int = 120) -> Small:
     return Small(X, X[:, 0] - X[:, 1] + 0.2 * rng.standard_normal(n))
 
 
-def working_set(q: int, cap: int):
-    return np.zeros(cap, dtype=np.int64), np.zeros(q, dtype=np.bool_), np.zeros(1, dtype=np.int64), np.zeros((cap, cap))
+def working_set(q: int, cap: int) -> kernel.WorkingSet:
+    return kernel.WorkingSet(
+        np.zeros(cap, dtype=np.int64), np.zeros(q, dtype=np.bool_), np.zeros(1, dtype=np.int64), np.zeros((cap, cap))
+    )
+
+
+def rows_of(problem: Small) -> kernel.Wide:
+    return kernel.Wide(np.ascontiguousarray(problem.X.T), problem.y, problem.lipschitz)
 
 
 def test_gram_of_the_working_set() -> None:
@@ -53,13 +60,11 @@ def test_relaxation_is_closed_from_both_sides(seed: int, cap: int) -> None:
     q, every = problem.q, np.arange(problem.q)
     if q == 1:
         return
-    Xt, shift = np.ascontiguousarray(problem.X.T), 0.1 * rng.standard_normal(q) * (seed % 3 == 0)
+    shift = 0.1 * rng.standard_normal(q) * (seed % 3 == 0)
     sets = working_set(q, min(q, cap))
     for k in (1, min(3, q - 1)):
         b, g = np.zeros(q), np.zeros(q)
-        dual, primal = kernel.relax_rows(
-            Xt, problem.y, shift, k, problem.lipschitz, 1e-8 * problem.yy, 5000, *sets, b, g
-        )
+        dual, primal = kernel.relax_rows(rows_of(problem), shift, k, 1e-8 * problem.yy, 5000, sets, b, g)
         assert np.allclose(g, problem.c + shift - problem.G @ b)
         exact = plain.dual(problem, every[:0], every, k, b, problem.c + shift)
         assert dual == pytest.approx(exact, abs=1e-9 * problem.yy)
@@ -77,14 +82,11 @@ def test_relaxation_is_closed_from_both_sides(seed: int, cap: int) -> None:
 @pytest.mark.parametrize("k", [20, 35])
 def test_a_full_working_set_is_never_exceeded(k: int) -> None:
     problem = wide(1)
-    Xt, guard = np.ascontiguousarray(problem.X.T), 8
-    chosen, inside, ctrl, gram = working_set(problem.q, 40 + guard)
+    chosen, inside, ctrl, _ = working_set(problem.q, 48)
     chosen[40:] = -1
     b, g = np.zeros((2, problem.q))
-    kernel.relax_rows(
-        Xt, problem.y, np.zeros(problem.q), k, problem.lipschitz, 0.0, 200, chosen[:40], inside, ctrl,
-        gram[:40, :40].copy(), b, g,
-    )  # fmt: skip
+    near = kernel.WorkingSet(chosen[:40], inside, ctrl, np.zeros((40, 40)))
+    kernel.relax_rows(rows_of(problem), np.zeros(problem.q), k, 0.0, 200, near, b, g)
     assert ctrl[0] <= 40 and inside.sum() == ctrl[0] and (chosen[40:] == -1).all()
 
 
@@ -95,24 +97,20 @@ def test_spread_covers_the_best_support(seed: int) -> None:
     q, k = problem.q, 1 + seed % 3
     value, support = problem.best(k)
     ubar, beta = value * (1.0 + 1e-9), problem.beta(support)
-    Xt, sets = np.ascontiguousarray(problem.X.T), working_set(q, q)
+    wide_rows, sets = rows_of(problem), working_set(q, q)
     b, g = np.zeros(q), np.zeros(q)
-    zeta, _ = kernel.relax_rows(Xt, problem.y, np.zeros(q), k, problem.lipschitz, 1e-9 * problem.yy, 5000, *sets, b, g)
+    zeta, _ = kernel.relax_rows(wide_rows, np.zeros(q), k, 1e-9 * problem.yy, 5000, sets, b, g)
     x = rng.standard_normal(q)
     norm = float(np.sqrt(problem.yy))
-    loose, _ = kernel.farthest_rows(
-        Xt, problem.y, x, k, problem.lipschitz, ubar, zeta, b, 1.0, 1, 5000, norm, norm, 1e-15, *sets
-    )
-    bound, t = kernel.farthest_rows(
-        Xt, problem.y, x, k, problem.lipschitz, ubar, zeta, b, 1.0, 12, 5000, norm, norm, 1e-15, *sets
-    )
+    candidates = Candidates(k, ubar, zeta)
+    rounding = Rounding(1e-15, norm, norm, np.sqrt(np.diag(problem.M)))
+    loose, _ = kernel.farthest_rows(wide_rows, x, candidates, b, 1.0, Effort(1, 5000), rounding, sets)
+    bound, t = kernel.farthest_rows(wide_rows, x, candidates, b, 1.0, Effort(12, 5000), rounding, sets)
     assert x @ beta <= bound <= loose and t > 0.0
     every = np.arange(q)
     for other in np.geomspace(t / 30.0, 30.0 * t, 13):  # no t does much better
         moved = np.zeros(q)
-        dual, primal = kernel.relax_rows(
-            Xt, problem.y, 0.5 * other * x, k, problem.lipschitz, 1e-9 * problem.yy, 5000, *sets, moved, g
-        )
+        dual, primal = kernel.relax_rows(wide_rows, 0.5 * other * x, k, 1e-9 * problem.yy, 5000, sets, moved, g)
         assert dual == pytest.approx(
             plain.dual(problem, every[:0], every, k, moved, problem.c + 0.5 * other * x), abs=1e-8 * problem.yy
         )

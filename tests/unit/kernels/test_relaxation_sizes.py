@@ -5,10 +5,14 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from sparsecv_mio.kernels.relaxation_sizes import relax_sizes
+from sparsecv_mio.kernels.relaxation_sizes import Solved, relax_sizes
 
 from . import plain
 from .plain import KINDS, small
+
+
+def room(T: int, q: int) -> Solved:
+    return Solved(np.zeros((T, q)), np.zeros((T, q)), np.zeros(T), np.zeros(T), np.zeros(T, dtype=np.int64))
 
 
 @pytest.mark.parametrize("seed", range(3 * len(KINDS)))
@@ -18,12 +22,8 @@ def test_every_size(seed: int, accuracy: float) -> None:
     q, every = problem.q, np.arange(problem.q)
     sizes = np.arange(1, q, dtype=np.int64)[:: 1 if seed % 2 else -1].copy()  # rising, or the hard way round
     T = len(sizes)
-    points, slopes = np.zeros((T, q)), np.zeros((T, q))
-    dual, primal, steps, start = np.zeros(T), np.zeros(T), np.zeros(T, dtype=np.int64), np.zeros(q)
-    relax_sizes(
-        problem.G, problem.c, problem.yy, problem.lipschitz, sizes, accuracy, 20_000, start, points, slopes, dual,
-        primal, steps,
-    )  # fmt: skip
+    points, slopes, dual, primal, steps = solved = room(T, q)
+    relax_sizes(problem.form, sizes, accuracy, 20_000, np.zeros(q), solved)
     for t, k in enumerate(sizes):
         assert np.allclose(slopes[t], problem.c - problem.G @ points[t])
         value = plain.dual(problem, every[:0], every, int(k), points[t])
@@ -36,7 +36,4 @@ def test_every_size(seed: int, accuracy: float) -> None:
 def test_no_size_at_all() -> None:
     problem = small(0)
     none, q = np.zeros(0, dtype=np.int64), problem.q
-    relax_sizes(
-        problem.G, problem.c, problem.yy, problem.lipschitz, none, 1e-6, 100, np.zeros(q), np.zeros((0, q)),
-        np.zeros((0, q)), np.zeros(0), np.zeros(0), none.copy(),
-    )  # fmt: skip
+    relax_sizes(problem.form, none, 1e-6, 100, np.zeros(q), room(0, q))

@@ -7,11 +7,12 @@ from itertools import combinations
 import numpy as np
 import pytest
 
-from sparsecv_mio.kernels.reused_dual import reused_duals
+from sparsecv_mio.kernels.forms import Incumbents
+from sparsecv_mio.kernels.reused_dual import Asked, Found, reused_duals
 from sparsecv_mio.kernels.status import DROPPED, INSIDE
 
 from . import plain
-from .plain import KINDS, Small, small
+from .plain import KINDS, Small, fold_of, small
 from .test_conic import centre_of
 
 SEVERAL = [k for k in range(3 * len(KINDS)) if KINDS[k % len(KINDS)] != "one column"]
@@ -40,8 +41,8 @@ def test_value_screening_and_decision(seed: int, how: str) -> None:
     dual, status = np.empty(T), np.empty((T, q), dtype=np.int8)
     decided, rows = np.empty(T, dtype=np.bool_), np.full((T, 8), np.nan)
     reused_duals(
-        problem.M, problem.c, problem.yy, np.ones(q), scale, points * scale, sizes, tie, 1e-15, best, supports, 4.0,
-        True, X, u, 2, dual, status, decided, rows,
+        fold_of(problem, X, u), scale, points * scale, sizes, Asked(tie, 1e-15, 4.0, 2, True),
+        Incumbents(best, supports), Found(dual, status, decided, rows),
     )  # fmt: skip
     every = np.arange(q)
     for t, k in enumerate(sizes):
@@ -84,8 +85,8 @@ def test_the_point_of_orthogonal_columns_decides() -> None:
     for exact in (False, True):
         rows = np.full((1, 8), np.nan)
         reused_duals(
-            problem.M, problem.c, problem.yy, np.ones(q), np.ones(q), point, np.array([k]), 2e-9, 1e-15, best, supports,
-            4.0, exact, X, u, 1, dual, status, decided, rows,
+            fold_of(problem, X, u), np.ones(q), point, np.array([k]), Asked(2e-9, 1e-15, 4.0, 1, exact),
+            Incumbents(best, supports), Found(dual, status, decided, rows),
         )  # fmt: skip
         assert decided[0] and dual[0] == pytest.approx(value, rel=1e-6)
         assert np.isnan(rows).all() != exact

@@ -20,7 +20,7 @@ from sparsecv_mio.cli import run as main
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.folds import FoldPlan, make_folds
 from sparsecv_mio.data.standard import StandardData, standardize
-from sparsecv_mio.kernels.reused_dual import DROPPED, INSIDE
+from sparsecv_mio.kernels.status import DROPPED, INSIDE
 from sparsecv_mio.problem.accumulate import direct_moments, full_problem, training_moments
 from sparsecv_mio.problem.problem import SparseProblem
 from sparsecv_mio.search import accelerators as room

@@ -9,6 +9,8 @@ from numpy.typing import NDArray
 
 from sparsecv_mio.formulation.backends.native.normal_form import NormalForm
 from sparsecv_mio.kernels import path_tree
+from sparsecv_mio.kernels.elimination import new_levels
+from sparsecv_mio.kernels.kept import Margin
 from sparsecv_mio.problem.problem import FloatArray
 
 Masks = list[NDArray[np.bool_]]
@@ -57,13 +59,14 @@ def supports_below(
     sizes = sizes[(sizes > 0) & (sizes < m)]
     if len(sizes) == 0:
         return found, 0
-    inner = np.full(m + 1, -np.inf)
-    state = path_tree.new_state(V, beta, value, inner, int(sizes[0]), int(sizes[-1]), 0.0, 0.0, most)
+    margin = Margin(0.0, 0.0)
+    root = new_levels(V, beta, value, int(sizes[0]), int(sizes[-1]))
+    state = path_tree.new_state(root, np.full(m + 1, -np.inf), margin, most)
     state.set_bars(sizes, -np.inf, bars[sizes])
     done = False
     while not done and budget > state.ctrl[path_tree.NODES] and not expired():
         step = min(STEP, budget - int(state.ctrl[path_tree.NODES]))
-        done = path_tree.run(state, form.copy_prev, form.copy_next, form.w, 0.0, 0.0, step)
+        done = path_tree.run(state, form.copies, form.w, margin, step)
         if state.ctrl[path_tree.OVERFLOW]:
             done = False
             break
@@ -71,5 +74,5 @@ def supports_below(
     if not done:
         return None, spent
     for a in range(int(state.ctrl[path_tree.KEPT])):
-        found.setdefault(int(state.kept_size[a]), []).append(state.kept_mask[a])
+        found.setdefault(int(state.kept.row[a]), []).append(state.kept.mask[a])
     return found, spent

@@ -7,6 +7,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from sparsecv_mio.kernels.copies import Copies
+from sparsecv_mio.kernels.forms import Form
+from sparsecv_mio.kernels.kept import Margin
 from sparsecv_mio.problem.problem import FloatArray, SparseProblem
 from sparsecv_mio.units import KEEP_RTOL
 
@@ -67,6 +70,21 @@ class NormalForm:
     def w(self) -> float:
         """The w of `M = G + w I`."""
         return 1.0 if self.curved else 0.0
+
+    @property
+    def quadratic(self) -> Form:
+        """The problem as the kernels take it; where curved."""
+        return Form(self.G, self.c, self.yy, max(self.largest, 1e-12))
+
+    @property
+    def copies(self) -> Copies:
+        """Neighbouring copies as the kernels take them."""
+        return Copies(self.copy_prev, self.copy_next)
+
+    @property
+    def margin(self) -> Margin:
+        """How far above the best a support is kept."""
+        return Margin(self.keep, self.slack)
 
     def matrix(self) -> FloatArray:
         """(m, m) matrix M."""

@@ -18,6 +18,7 @@ from sparsecv_mio.formulation.backends.native.cell import PathResult as PathResu
 from sparsecv_mio.formulation.backends.native.normal_form import IntArray, NormalForm, normal_form
 from sparsecv_mio.formulation.backends.native.perspective import BoolArray, Candidates, PerspectiveTree
 from sparsecv_mio.kernels import path_tree, starts
+from sparsecv_mio.kernels.elimination import new_levels
 from sparsecv_mio.problem.problem import FloatArray, SparseProblem
 
 PATH_COLUMNS = 400  # the path tree's memory grows as m^3 / 3
@@ -185,16 +186,15 @@ class _PathSolver:
         V, beta, value = self._inverse
         best = np.full(self.form.m + 1, -np.inf)
         best[sizes] = self.best[sizes]
-        return path_tree.new_state(
-            V, beta, value, best, sizes[0], sizes[-1], self.form.keep, self.form.slack, 256 + 16 * len(sizes)
-        )
+        root = new_levels(V, beta, value, sizes[0], sizes[-1])
+        return path_tree.new_state(root, best, self.form.margin, 256 + 16 * len(sizes))
 
     def _advance_path(self, state: path_tree.PathState, nodes: int) -> bool:
         """Run the path tree for some nodes, or until it cannot keep what it finds; True when it is finished."""
         form = self.form
         while nodes > 0 and not self.expired() and not state.ctrl[path_tree.OVERFLOW]:
             step = min(nodes, PATH_SLICE)
-            if path_tree.run(state, form.copy_prev, form.copy_next, form.w, form.keep, form.slack, step):
+            if path_tree.run(state, form.copies, form.w, form.margin, step):
                 return True
             nodes -= step
         return False
@@ -206,7 +206,7 @@ class _PathSolver:
         bounds = np.full(self.form.m + 1, np.inf)
         if not finished or state.ctrl[path_tree.OVERFLOW]:
             path_tree.open_bounds(state, bounds)
-        kept_size, kept_value, kept_mask = state.kept_size[:found], state.kept_value[:found], state.kept_mask[:found]
+        kept_mask, kept_size, kept_value = (array[:found] for array in state.kept)
         overflow = bool(state.ctrl[path_tree.OVERFLOW])
         finished = finished and not overflow
         for size in sizes:

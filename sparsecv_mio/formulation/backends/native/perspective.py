@@ -9,11 +9,14 @@ from numpy.typing import NDArray
 
 from sparsecv_mio.formulation.backends.native.normal_form import NormalForm
 from sparsecv_mio.kernels import perspective_tree
+from sparsecv_mio.kernels.copies import Copies
+from sparsecv_mio.kernels.forms import Node, Stop
 from sparsecv_mio.kernels.perspective import relax
 from sparsecv_mio.kernels.screening import screen
 from sparsecv_mio.kernels.status import DROPPED
 
 PERSPECTIVE_SLICE = 400  # nodes between two looks at the clock
+ROOT_NEAR, ROOT_STEPS = 0.1, 300  # of the relaxation of the root
 
 BoolArray = NDArray[np.bool_]
 Candidates = list[tuple[BoolArray, float]]
@@ -32,11 +35,12 @@ class PerspectiveTree:
         if len(self.columns) > 0.7 * m:
             self.columns = np.arange(m)
         part = slice(None) if len(self.columns) == m else np.ix_(self.columns, self.columns)
-        self.G = np.ascontiguousarray(form.G[part])
-        self.c = np.ascontiguousarray(form.c[self.columns])
+        self.part = form.quadratic._replace(
+            G=np.ascontiguousarray(form.G[part]), c=np.ascontiguousarray(form.c[self.columns])
+        )
         prev = np.full(m + 1, -1, dtype=np.int64)
         prev[self.columns] = np.arange(len(self.columns))
-        self.copy_prev, self.copy_next = prev[form.copy_prev[self.columns]], prev[form.copy_next[self.columns]]
+        self.copies = Copies(prev[form.copy_prev[self.columns]], prev[form.copy_next[self.columns]])
         self.pool = perspective_tree.new_pool(
             status[self.columns], upper, self.bar, np.asarray(support[self.columns], dtype=np.bool_)
         )
@@ -48,33 +52,18 @@ class PerspectiveTree:
         form, m, size = self.form, self.form.m, self.size
         free = np.arange(m)
         b, g, best_b, best_g = (np.zeros(m) for _ in range(4))
-        inside = np.zeros(1, dtype=np.int64)
-        dual, _, _ = relax(
-            form.G, form.c, form.yy, max(form.largest, 1e-12), inside, 0, free, m, size, self.bar, 0.1, 300,
-            b, g, best_b, best_g,
-        )  # fmt: skip
+        node, stop = Node(free, 0, free, m, size), Stop(self.bar, ROOT_NEAR, ROOT_STEPS)
+        dual, _, _ = relax(form.quadratic, node, stop, b, g, best_b, best_g)
         if dual < self.bar:
             screen(best_g**2, m, free, size, self.bar - dual, status)
         return float(dual)
 
     def advance(self, nodes: int, expired: Callable[[], bool]) -> bool:
         """Run for some nodes; True when the tree is finished."""
-        form = self.form
         goal = self.nodes + nodes
         while not self.finished and self.nodes < goal and not expired() and not self.overflow:
-            code = perspective_tree.run(
-                self.pool,
-                self.G,
-                self.c,
-                form.yy,
-                max(form.largest, 1e-12),
-                self.size,
-                self.copy_prev,
-                self.copy_next,
-                form.keep,
-                form.slack,
-                min(goal - self.nodes, PERSPECTIVE_SLICE),
-            )
+            step = min(goal - self.nodes, PERSPECTIVE_SLICE)
+            code = perspective_tree.run(self.pool, self.part, self.size, self.copies, self.form.margin, step)
             if code == perspective_tree.FULL:
                 self.pool = perspective_tree.grown(self.pool)
             self.finished = code == perspective_tree.FINISHED
@@ -117,5 +106,6 @@ class PerspectiveTree:
     def candidates(self) -> Candidates:
         """Every support kept within the bar, with its value."""
         kept = int(self.pool.ctrl[perspective_tree.KEPT])
-        rows = [r for r in range(kept) if self.pool.kept_value[r] <= self.pool.best[1]]
-        return [(self._mask(self.pool.kept_mask[r]), float(self.pool.kept_value[r])) for r in rows]
+        mask, _, value = self.pool.kept
+        rows = [r for r in range(kept) if value[r] <= self.pool.best[1]]
+        return [(self._mask(mask[r]), float(value[r])) for r in rows]
