@@ -184,14 +184,14 @@ def in_time(work: Callable[[], T], stop: threading.Event, seconds: float | None)
         If the limit was over before.
     """
     from sparsecv_mio.search.state.deadline import Deadline
-    from sparsecv_mio.search.supervise import attended
+    from sparsecv_mio.search.time_limit import run_within_limit
 
     def too_early() -> T:
         if stop.is_set():
             raise KeyboardInterrupt
         raise OutOfTime(f"--time-limit: {seconds:g} seconds were over before the data were read: give more")
 
-    found = attended(work, Deadline(seconds, stop, Began.moment), too_early, grace=LOADING_GRACE)
+    found = run_within_limit(work, Deadline(seconds, stop, Began.moment), too_early, grace=LOADING_GRACE)
     if stop.is_set():
         raise KeyboardInterrupt
     return found

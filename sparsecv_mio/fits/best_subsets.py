@@ -18,7 +18,7 @@ from sparsecv_mio.problem.accumulate import row_moments
 from sparsecv_mio.search.checks import with_words
 from sparsecv_mio.search.options import Grid
 from sparsecv_mio.search.state.deadline import Deadline
-from sparsecv_mio.search.supervise import attended
+from sparsecv_mio.search.time_limit import run_within_limit
 
 if TYPE_CHECKING:
     from sparsecv_mio.problem.problem import SparseProblem
@@ -83,11 +83,11 @@ def best_subsets(
     grid = Grid.of(gammas, taus, dataset.p)
     clock = Deadline(options.time_limit, stop, began)
     search = PathSearch(dataset, grid, options, clock, progress)
-    return attended(search.solve, clock, search.record, search.prepare)
+    return run_within_limit(search.solve, clock, search.record, search.prepare)
 
 
 class PathSearch:
-    """A search for the best subset of every (gamma, tau), which is an answer as soon as the data are read.
+    """A search for the best subset of every (gamma, tau), of which a record can be made once the data are read.
 
     Parameters
     ----------
@@ -123,7 +123,7 @@ class PathSearch:
         return known.record(problem)
 
     def prepare(self, until: float) -> None:
-        """See to it that there will be an answer; see :func:`sparsecv_mio.search.supervise.attended`."""
+        """Find supports by forward selection; see :func:`sparsecv_mio.search.time_limit.run_within_limit`."""
         if self.known is not None:
             self.known.prepare(until)
 

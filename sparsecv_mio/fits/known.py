@@ -11,7 +11,7 @@ from sparsecv_mio.data.dataset import IntArray
 from sparsecv_mio.data.standard import StandardData
 from sparsecv_mio.fits.options import PathOptions
 from sparsecv_mio.formulation.backends.native.cell import PathCell
-from sparsecv_mio.search.heuristics.plain import plain_supports
+from sparsecv_mio.search.heuristics.fallback import supports_on_all_rows
 from sparsecv_mio.search.options import Grid
 from sparsecv_mio.search.result import all_rows_fit, data_info
 from sparsecv_mio.search.state.deadline import Deadline
@@ -42,7 +42,7 @@ class KnownSubsets:
         self.data, self.grid, self.options, self.clock = data, grid, options, clock
         self.cells: dict[tuple[int, int], PathCell] = {}
         self.nodes = 0
-        self._plain: list[dict[int, tuple[IntArray, float]]] = []  # by forward selection, once it was needed
+        self._fallback: list[dict[int, tuple[IntArray, float]]] = []  # by forward selection, once it was needed
         self._rows: dict[tuple[int, int], tuple[PathCell, PathRow]] = {}  # rows of the record made ahead
 
     @property
@@ -58,8 +58,8 @@ class KnownSubsets:
         until : float
             Moment of `time.monotonic` after which no row is made any more.
         """
-        if not self._plain:
-            self._plain = plain_supports(self.data, self.grid.gammas.tolist(), self.grid.taus.tolist())
+        if not self._fallback:
+            self._fallback = supports_on_all_rows(self.data, self.grid.gammas.tolist(), self.grid.taus.tolist())
         for (g, tau), cell in self._of_every_pair().items():
             if time.monotonic() > until:
                 break
@@ -94,7 +94,7 @@ class KnownSubsets:
     def _of_every_pair(self) -> dict[tuple[int, int], PathCell]:
         """Return what was found, and a support by forward selection where nothing was."""
         known = dict(self.cells)
-        for g, found in enumerate(self._plain):
+        for g, found in enumerate(self._fallback):
             for tau, (support, value) in found.items():
                 if (g, tau) not in known:
                     at_hand = self._rows.get((g, tau))

@@ -18,9 +18,9 @@ from sparsecv_mio.data.folds import FoldPlan
 from sparsecv_mio.errors import SparseCVError
 from sparsecv_mio.search.hooks import Hooks, Words, settled
 from sparsecv_mio.search.options import Grid, SearchOptions
-from sparsecv_mio.search.rescue import Course, Question
+from sparsecv_mio.search.running import Arguments, RunningSearch
 from sparsecv_mio.search.state.deadline import Deadline
-from sparsecv_mio.search.supervise import attended
+from sparsecv_mio.search.time_limit import run_within_limit
 
 
 def cross_validate(
@@ -82,17 +82,16 @@ def cross_validate(
     options.check_data(dataset, folds)
     grid = Grid.of(gammas, taus, dataset.p)
     deadline = Deadline(options.time_limit, hooks.stop, hooks.began)
-    question = Question(dataset, folds, grid, options, replace(hooks, lost=hooks.lost or _warn))
-    course = Course(deadline, question)
-    return attended(partial(_search, course), deadline, course.answer, course.prepare)
+    arguments = Arguments(dataset, folds, grid, options, replace(hooks, lost=hooks.lost or _warn))
+    running = RunningSearch(deadline, arguments)
+    return run_within_limit(partial(_search, running), deadline, running.record, running.prepare_fallback)
 
 
-def _search(course: Course) -> Record:
-    """Bring the data to standard coordinates, from where on there is an answer, and search."""
-    data = course.begin()
-    from sparsecv_mio.search.loop import conduct
+def _search(running: RunningSearch) -> Record:
+    data = running.standardize()
+    from sparsecv_mio.search.loop import search
 
-    return conduct(course, data)
+    return search(running, data)
 
 
 def _warn(error: SparseCVError) -> None:

@@ -1,4 +1,4 @@
-"""The one loop that drives every method, from the data in standard coordinates to the record."""
+"""From the data in standard coordinates to the record: the method is driven to its end while observers look on."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from sparsecv_mio.certificate.record import Record
 from sparsecv_mio.data.standard import StandardData
 from sparsecv_mio.errors import SparseCVError
 from sparsecv_mio.search.hooks import Hooks
-from sparsecv_mio.search.methods.parts.run import CellMethod, Strategy
+from sparsecv_mio.search.methods.parts.run import CellMethod, Strategy, run_to_end
 from sparsecv_mio.search.methods.refine import refined
 from sparsecv_mio.search.methods.rows import RowMaker
 from sparsecv_mio.search.observers.checkpoint import Checkpoint, resume
@@ -16,30 +16,36 @@ from sparsecv_mio.search.observers.progress import Reporter, reports
 from sparsecv_mio.search.observers.signals import Signals
 from sparsecv_mio.search.observers.trace import Trace
 from sparsecv_mio.search.registry import context_of, new_method
-from sparsecv_mio.search.rescue import Course
 from sparsecv_mio.search.result import build_record, check_intervals
+from sparsecv_mio.search.running import RunningSearch
 
 
-def conduct(course: Course, data: StandardData) -> Record:
-    """Search, leaving in `course` what is known so far, and make the record.
+def search(running: RunningSearch, data: StandardData) -> Record:
+    """Search by the method that is asked for, and make the record.
+
+    Parameters
+    ----------
+    running : RunningSearch
+        Is given the method, from which the thread that waits can make a record meanwhile.
+    data : StandardData
 
     Raises
     ------
     BadInput
         For options that do not go together, or a checkpoint of another run.
     """
-    asked, options = course.question, course.question.options
-    context = context_of(data, asked.folds, asked.grid, options, course.deadline)
-    with reports(asked.hooks.progress, course.deadline) as progress:
+    given, options = running.arguments, running.arguments.options
+    context = context_of(data, given.folds, given.grid, options, running.deadline)
+    with reports(given.hooks.progress, running.deadline) as progress:
         signals = Signals()
         method = new_method(context, options, signals)
-        course.method = method
-        carry_out(method, signals, replace(asked.hooks, progress=progress))
+        running.method = method
+        drive(method, signals, replace(given.hooks, progress=progress))
         method.score_reported_pair()
-        course.deadline.check_wanted()
+        running.deadline.check_wanted()
         standing, reported = method.standing(), method.reported
         if standing is None or reported is None or not standing.scored:  # a limit within the first steps
-            return course.answer()
+            return running.record()
         state = reported.run.state
         nodes = state.counts.nodes
         record = build_record(standing, options, reported.best_on_all_rows, state.all_rows)
@@ -48,14 +54,7 @@ def conduct(course: Course, data: StandardData) -> Record:
         return _refine(record, reported) if options.refine else record
 
 
-def run_to_end(method: Strategy) -> None:
-    """Step until the method is finished, and let it finish."""
-    while not method.finished:
-        method.step()
-    method.finish()
-
-
-def carry_out(method: Strategy, signals: Signals, hooks: Hooks) -> None:
+def drive(method: Strategy, signals: Signals, hooks: Hooks) -> None:
     """Run a method from the start, or from a checkpoint, to the end; observers look on.
 
     Parameters

@@ -145,7 +145,7 @@ class SearchOptions:
         Apply the one-standard-error rule and refit at its pair.
     time_limit : float, optional
         Seconds; the best answer so far is returned with valid bounds, a second later at most, whatever the search is
-        at (:mod:`sparsecv_mio.search.supervise`).
+        at (:mod:`sparsecv_mio.search.time_limit`).
     threads : int, optional
         Folds solved at once; all cores by default.
     method : {"auto", "rounds", "joint", "algorithm1", "grid", "bounds", "descent"}

@@ -23,7 +23,8 @@ from sparsecv_mio.data.standard import standardize
 from sparsecv_mio.errors import BadInput, CorruptStore
 from sparsecv_mio.formulation.backends.native.path import SMALL
 from sparsecv_mio.search.hooks import Hooks
-from sparsecv_mio.search.loop import carry_out, run_to_end
+from sparsecv_mio.search.loop import drive
+from sparsecv_mio.search.methods.parts.run import run_to_end
 from sparsecv_mio.search.methods.rounds import Rounds
 from sparsecv_mio.search.observers import checkpoint
 from sparsecv_mio.search.observers.signals import Signals
@@ -174,7 +175,7 @@ def test_a_limit_within_the_first_steps(method: str, tmp_path: Path) -> None:
     whole = begun(prepared(method)[0])
     (limited, signals), store = prepared(method, seconds=1e-9), tmp_path / "run.ck"
     limited.estimates.done = True  # else the folds' own searches score every pair
-    carry_out(limited, signals, Hooks(checkpoint=store))
+    drive(limited, signals, Hooks(checkpoint=store))
     limited.score_reported_pair()
     scored, now = np.isfinite(limited.run.state.cells.nominal), limited.run.state.bounds()
     assert scored.all(axis=2).any() and (method == "joint" or not scored.all())

@@ -8,8 +8,7 @@ from typing import Any
 from sparsecv_mio.certificate.record import Record
 from sparsecv_mio.data.folds import FoldPlan
 from sparsecv_mio.data.standard import StandardData
-from sparsecv_mio.search.loop import run_to_end
-from sparsecv_mio.search.methods.parts.run import Strategy
+from sparsecv_mio.search.methods.parts.run import Strategy, run_to_end
 from sparsecv_mio.search.observers.signals import Signals
 from sparsecv_mio.search.options import Grid, SearchOptions
 from sparsecv_mio.search.registry import context_of, new_method

@@ -24,7 +24,7 @@ from sparsecv_mio.errors import BadInput, CorruptStore
 from sparsecv_mio.search.methods.gamma_step import LEAST, MOST, PROGRESS, GammaPoint, log_uniform, proposals
 from sparsecv_mio.search.methods.parts.journal import Journal
 from sparsecv_mio.search.methods.parts.rest import decide_rest
-from sparsecv_mio.search.methods.parts.run import CellMethod
+from sparsecv_mio.search.methods.parts.run import CellMethod, run_to_end
 from sparsecv_mio.search.methods.rows import RowMaker
 from sparsecv_mio.search.observers.progress import Progress
 from sparsecv_mio.search.observers.signals import Signals
@@ -111,9 +111,7 @@ class Descent:
         if not self.trial.begun:
             self.trial.row.begin()
             self.trial.begun = True
-        while not self.trial.row.finished:
-            self.trial.row.step()
-        self.trial.row.finish()
+        run_to_end(self.trial.row)
         self._judge(self.trial)
         self.trial = None
         self.signals.safe_point()

@@ -6,6 +6,7 @@ import numpy as np
 
 from sparsecv_mio.certificate.record import Record, Refined
 from sparsecv_mio.search.methods.gamma_step import LEAST, MOST, PROGRESS, proposals
+from sparsecv_mio.search.methods.parts.run import run_to_end
 from sparsecv_mio.search.methods.rows import RowMaker
 from sparsecv_mio.search.state.state import SearchState
 
@@ -30,9 +31,7 @@ def refined(record: Record, state: SearchState, rows: RowMaker) -> Refined:
     while points and not asked.deadline.expired():
         row = rows.make([points.pop(0).gamma], [record.tau])
         row.begin()
-        while not row.finished:
-            row.step()
-        row.finish()
+        run_to_end(row)
         now = row.run.state.bounds()
         if now.ceiling * unit < here.upper * (1.0 - PROGRESS):
             h, open_folds = float(now.shown[now.best]) * unit, int(now.decided[now.best]) < asked.folds.k

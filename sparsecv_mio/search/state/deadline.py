@@ -50,9 +50,9 @@ class Deadline:
         return self.expired() or time.monotonic() > self.began + share * (self.at - self.began)
 
     def check_wanted(self) -> None:
-        """Raise `OutOfTime` where nobody waits any more: the calling thread makes the answer, undisturbed."""
+        """Raise `OutOfTime` where nobody waits any more: the calling thread makes the record, undisturbed."""
         if self.abandoned.is_set():
-            raise OutOfTime("the answer was made without this search")
+            raise OutOfTime("the record was made without this search")
 
     @property
     def left(self) -> float:

@@ -10,7 +10,7 @@ from runs import new_run
 
 from sparsecv_mio.errors import SparseCVError
 from sparsecv_mio.search.hooks import Hooks
-from sparsecv_mio.search.loop import carry_out
+from sparsecv_mio.search.loop import drive
 from sparsecv_mio.search.observers.checkpoint import Checkpoint, read_checkpoint
 from sparsecv_mio.search.observers.progress import Progress
 from sparsecv_mio.search.observers.signals import Signals
@@ -21,13 +21,13 @@ def test_observers_see_the_whole_run(tmp_path: Path) -> None:
     signals, seen = Signals(), list[Progress]()
     run = new_run(*drawn(), signals=signals)
     hooks = Hooks(progress=seen.append, checkpoint=tmp_path / "run.ck", trace=tmp_path / "run.jsonl")
-    carry_out(run, signals, hooks)
+    drive(run, signals, hooks)
     head, moments = read_trace(tmp_path / "run.jsonl")
     assert head["method"] == "rounds" and moments[-1]["done"] == 30 and seen[0].total == 30
     key, state = read_checkpoint(tmp_path / "run.ck")
     assert key["method"] == "rounds" and bool(state["cells.decided"].all())
     again = new_run(*drawn())
-    carry_out(again, Signals(), Hooks(resume=tmp_path / "run.ck"))
+    drive(again, Signals(), Hooks(resume=tmp_path / "run.ck"))
     assert again.run.state.cells.decided.all() and again.run.state.counts == run.run.state.counts
 
 
@@ -39,5 +39,5 @@ def test_a_checkpoint_that_cannot_be_written_is_told(tmp_path: Path, monkeypatch
 
     monkeypatch.setattr(Checkpoint, "write", fail)
     run, signals = new_run(*drawn()), Signals()
-    carry_out(run, signals, Hooks(checkpoint=tmp_path / "run.ck", lost=lost.append))
+    drive(run, signals, Hooks(checkpoint=tmp_path / "run.ck", lost=lost.append))
     assert [str(error) for error in lost] == ["disk full"] and run.run.state.proved()

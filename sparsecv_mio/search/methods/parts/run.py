@@ -1,4 +1,4 @@
-"""What every method works with, and the contract that every method keeps."""
+"""What every method works with, the contract that every method keeps, and the loop that drives it."""
 
 from __future__ import annotations
 
@@ -109,3 +109,10 @@ class CellMethod(Strategy, Protocol):
 
     def best_on_all_rows(self, g: int, tau: int) -> PathCell:
         """Return the best subset on all rows at a pair, solved on where it is not proved and there is time."""
+
+
+def run_to_end(method: Strategy) -> None:
+    """Step until the method is finished, and let it finish: the loop of every search, and of those within one."""
+    while not method.finished:
+        method.step()
+    method.finish()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from drawn_search import drawn_run
 
-from sparsecv_mio.search.loop import run_to_end
+from sparsecv_mio.search.methods.parts.run import run_to_end
 
 
 def test_copies_stay_as_they_were() -> None:

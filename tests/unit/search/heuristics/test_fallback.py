@@ -10,8 +10,8 @@ import pytest
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.folds import make_folds
 from sparsecv_mio.data.standard import standardize
-from sparsecv_mio.search.heuristics import plain
-from sparsecv_mio.search.heuristics.plain import plain_answer, plain_supports
+from sparsecv_mio.search.heuristics import fallback
+from sparsecv_mio.search.heuristics.fallback import fallback_supports, supports_on_all_rows
 from sparsecv_mio.search.options import Grid
 
 
@@ -23,14 +23,14 @@ def made(n: int, p: int, seed: int = 0, offset: float = 0.0) -> Dataset:
 
 @pytest.mark.parametrize("intercept", ["fold", "global", "none"])
 @pytest.mark.parametrize("late", [True, False])
-def test_answers_are_what_they_say(intercept: str, late: bool) -> None:
+def test_fits_are_what_they_say(intercept: str, late: bool) -> None:
     """Every value and held-out error is that of the support beside it, fitted without the rows it is scored on."""
     for seed in range(5):
         data = made(30, 12, seed, offset=3.0)
         folds = make_folds("holdout:0.3" if seed == 4 else "6", data, seed)
         std, grid = standardize(data, "length", intercept), Grid.of([0.5], [0, 1, 3, 12], 12)
         until = time.monotonic() + (0.0 if late else 60.0)
-        found = plain_answer(std, folds, grid, until)
+        found = fallback_supports(std, folds, grid, until)
         V, r = std.rows(slice(0, std.n))
         for fold in range(folds.k):
             train, test = folds.train_rows(fold), folds.test_rows(fold)
@@ -46,17 +46,17 @@ def test_answers_are_what_they_say(intercept: str, late: bool) -> None:
 
 
 def test_supports_fall_in_value() -> None:
-    low, high = plain_supports(standardize(made(30, 12)), [0.5, 2.0], [1, 2, 5])
+    low, high = supports_on_all_rows(standardize(made(30, 12)), [0.5, 2.0], [1, 2, 5])
     assert list(low) == [1, 2, 5] and low[1][1] > low[2][1] > low[5][1]
     assert all(high[tau][1] > low[tau][1] for tau in low)
 
 
-def test_many_folds_get_an_answer_whatever_the_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(plain, "FIRST_WORK", 50)
+def test_many_folds_get_supports_whatever_the_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(fallback, "FIRST_WORK", 50)
     data = made(40, 12)
     folds = make_folds("loo", data)
     std = standardize(data)
-    found = plain_answer(std, folds, Grid.of([0.5], [1, 2], 12), 0.0)
+    found = fallback_supports(std, folds, Grid.of([0.5], [1, 2], 12), 0.0)
     r = std.rows(slice(0, 40))[1]
     for fold in range(40):
         rest, test = r[folds.train_rows(fold)], r[folds.test_rows(fold)]

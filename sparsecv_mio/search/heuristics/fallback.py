@@ -1,4 +1,4 @@
-"""An answer where nothing else is known when the time is over: forward selection in every fold, in plain NumPy.
+"""Supports where nothing else is known when the time is over: forward selection in every fold, in plain NumPy.
 
 It runs while kernels are still being compiled or a long set-up goes on, so it calls no kernel and forms nothing larger
 than a few columns by a few columns. First comes the best single column of every fold, from sums over rows (with many
@@ -32,7 +32,7 @@ NULL = 1e-12  # of a column's own curvature: what is left of it beside the chose
 
 
 @dataclass(frozen=True, eq=False)
-class PlainAnswer:
+class FallbackSupports:
     """Supports of one gamma by (tau, fold) with their scores, and supports of all rows.
 
     Attributes
@@ -79,8 +79,8 @@ class _Sums:
         )  # fmt: skip
 
 
-def plain_answer(data: StandardData, folds: FoldPlan, grid: Grid, until: float) -> PlainAnswer:
-    """Score one gamma, the middle one, at every tau.
+def fallback_supports(data: StandardData, folds: FoldPlan, grid: Grid, until: float) -> FallbackSupports:
+    """Find and score supports at one gamma, the middle one, for every tau and fold.
 
     Parameters
     ----------
@@ -92,14 +92,14 @@ def plain_answer(data: StandardData, folds: FoldPlan, grid: Grid, until: float) 
 
     Returns
     -------
-    PlainAnswer
+    FallbackSupports
 
     Notes
     -----
-    O(n q + K q) for the first answer, then O(n m^2) a fold with m = max(64, 2 tau).
+    O(n q + K q) for the best single columns, then O(n m^2) a fold with m = max(64, 2 tau).
     """
     gamma, taus = float(grid.gammas[len(grid.gammas) // 2]), grid.taus.tolist()
-    made = PlainAnswer(
+    made = FallbackSupports(
         gamma, [[np.zeros(0, dtype=np.int64)] * folds.k for _ in taus], np.full((len(taus), folds.k), np.inf),
         np.full((len(taus), folds.k), np.inf), [np.zeros(0, dtype=np.int64)] * len(taus), np.full(len(taus), np.inf),
     )  # fmt: skip
@@ -117,10 +117,10 @@ def plain_answer(data: StandardData, folds: FoldPlan, grid: Grid, until: float) 
     return made
 
 
-def plain_supports(
+def supports_on_all_rows(
     data: StandardData, gammas: Sequence[float], taus: Sequence[int]
 ) -> list[dict[int, tuple[IntArray, float]]]:
-    """Run forward selection on all rows.
+    """Find supports of all rows by forward selection.
 
     Parameters
     ----------
@@ -157,7 +157,7 @@ class _Fit:
     held_out: float
 
 
-def _write(made: PlainAnswer, fold: int, taus: list[int], fits: list[_Fit]) -> None:
+def _write(made: FallbackSupports, fold: int, taus: list[int], fits: list[_Fit]) -> None:
     """Keep, for every tau, the largest support that is not larger; `fits` by size, from none on."""
     for t, tau in enumerate(taus):
         fit = fits[min(tau, len(fits) - 1)]

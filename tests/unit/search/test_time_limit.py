@@ -1,4 +1,4 @@
-"""A limit holds whatever the search is at, and leaves an answer that the checker accepts."""
+"""A limit holds whatever the search is at, and leaves a record that the checker accepts."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from sparsecv_mio.data.standard import standardize
 from sparsecv_mio.fits.best_subsets import best_subsets
 from sparsecv_mio.search.api import cross_validate
 from sparsecv_mio.search.state.deadline import Deadline
-from sparsecv_mio.search.supervise import GRACE, attended
+from sparsecv_mio.search.time_limit import GRACE, run_within_limit
 
 LATE = 2.0  # seconds after a limit that a loaded machine is allowed here
 
@@ -42,27 +42,27 @@ def held(monkeypatch: pytest.MonkeyPatch) -> threading.Event:
     return release
 
 
-def test_work_that_does_not_come_back_is_left_behind() -> None:
+def test_work_that_does_not_return_is_left_behind() -> None:
     release, clock = threading.Event(), Deadline(0.05, None)
     begun = time.monotonic()
     try:
-        assert attended(lambda: release.wait(60.0), clock, lambda: "held") == "held"
+        assert run_within_limit(lambda: release.wait(60.0), clock, lambda: "held") == "held"
         assert time.monotonic() - begun < 0.05 + GRACE + LATE and clock.expired()
     finally:
         release.set()
 
 
-def test_work_that_comes_back_within_the_grace_is_the_answer() -> None:
+def test_work_that_returns_within_the_grace_is_the_result() -> None:
     clock = Deadline(0.01, None)
-    assert attended(lambda: time.sleep(0.05) or "done", clock, lambda: "held") == "done"
+    assert run_within_limit(lambda: time.sleep(0.05) or "done", clock, lambda: "held") == "done"
 
 
 def test_an_error_of_the_work_is_raised() -> None:
     with pytest.raises(ZeroDivisionError):
-        attended(lambda: 1 // 0, Deadline(60.0, None), lambda: 0)
+        run_within_limit(lambda: 1 // 0, Deadline(60.0, None), lambda: 0)
 
 
-def test_work_that_notices_it_is_late_does_not_spoil_the_answer() -> None:
+def test_work_that_notices_it_is_late_does_not_spoil_the_result() -> None:
     clock, gone = Deadline(0.05, None), threading.Event()
 
     def work() -> str:
@@ -73,12 +73,12 @@ def test_work_that_notices_it_is_late_does_not_spoil_the_answer() -> None:
             gone.set()
         return "done"
 
-    def rescue() -> str:
+    def fallback() -> str:
         gone.wait(60.0)
         time.sleep(0.05)
         return "held"
 
-    assert attended(work, clock, rescue) == "held"
+    assert run_within_limit(work, clock, fallback) == "held"
 
 
 def test_a_stop_ends_the_wait() -> None:
@@ -87,7 +87,7 @@ def test_a_stop_ends_the_wait() -> None:
     threading.Timer(0.1, stop.set).start()
     try:
         begun = time.monotonic()
-        answer = attended(lambda: release.wait(60.0), Deadline(None, stop), lambda: "held", told.append)
+        answer = run_within_limit(lambda: release.wait(60.0), Deadline(None, stop), lambda: "held", told.append)
         assert answer == "held" and len(told) == 1 and time.monotonic() - begun < 0.1 + GRACE + LATE
     finally:
         release.set()

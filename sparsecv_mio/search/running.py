@@ -1,0 +1,157 @@
+"""A search while it runs, as two threads see it: the one that searches, and the one that waits for it.
+
+Under a time limit the search has a thread of its own (:mod:`sparsecv_mio.search.time_limit`). The calling thread must
+be able to return a record at any moment, whatever the search is doing then:
+
+==============================  =====================================================================================
+The limit comes                 The record is made of
+==============================  =====================================================================================
+before standard coordinates     nothing: `OutOfTime`
+before there is a method        the fallback supports alone, intervals [0, inf)
+before a pair is scored         the intervals of the method, with the fallback supports where it has none
+later                           what the method holds
+==============================  =====================================================================================
+
+No kernel is imported or called here: kernels may be being compiled just then.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from sparsecv_mio.certificate.record import Record
+from sparsecv_mio.data.dataset import Dataset
+from sparsecv_mio.data.folds import FoldPlan
+from sparsecv_mio.data.standard import StandardData, standardize
+from sparsecv_mio.errors import OutOfTime
+from sparsecv_mio.formulation.backends.native.cell import PathCell, PathResult
+from sparsecv_mio.search.heuristics.fallback import FallbackSupports, fallback_supports
+from sparsecv_mio.search.hooks import Hooks
+from sparsecv_mio.search.options import Grid, SearchOptions
+from sparsecv_mio.search.result import build_record
+from sparsecv_mio.search.state.cells import CellTable
+from sparsecv_mio.search.state.context import Context
+from sparsecv_mio.search.state.deadline import Deadline
+from sparsecv_mio.search.state.standing import HasStanding, Standing
+
+
+@dataclass(frozen=True, eq=False)
+class Arguments:
+    """What `cross_validate` was called with, checked."""
+
+    dataset: Dataset
+    folds: FoldPlan
+    grid: Grid
+    options: SearchOptions
+    hooks: Hooks
+
+
+@dataclass(eq=False)
+class RunningSearch:
+    """A search that a record can be made of while it runs.
+
+    `data` and `method` are written by the thread that searches, each once; `fallback` by the thread that waits.
+
+    Attributes
+    ----------
+    deadline : Deadline
+    arguments : Arguments
+    data : StandardData, optional
+        Once the data are in standard coordinates.
+    method : HasStanding, optional
+        The method that searches, once there is one.
+    fallback : FallbackSupports, optional
+        Supports for the pairs of one gamma, where the method has scored no pair in every fold.
+    """
+
+    deadline: Deadline
+    arguments: Arguments
+    data: StandardData | None = None
+    method: HasStanding | None = None
+    fallback: FallbackSupports | None = None
+
+    def standardize(self) -> StandardData:
+        """Bring the data to standard coordinates; from here on a record can be made."""
+        dataset, options = self.arguments.dataset, self.arguments.options
+        self.data = standardize(dataset, options.scale, options.intercept)
+        _ = dataset.fingerprint  # of the record: after the limit there is no time for it
+        return self.data
+
+    def prepare_fallback(self, until: float) -> None:
+        """Find fallback supports if no pair is scored in every fold yet; a little before the limit.
+
+        Parameters
+        ----------
+        until : float
+            Moment of `time.monotonic` to be done by.
+        """
+        if self.data is not None:
+            standing = self._standing(self.data)
+            if not standing.scored:
+                self._find_fallback(standing.context, until)
+
+    def _find_fallback(self, context: Context, until: float) -> None:
+        self.fallback = fallback_supports(context.data, context.folds, context.grid, until)
+
+    def record(self) -> Record:
+        """Return the record of what is known now, from any thread.
+
+        Raises
+        ------
+        OutOfTime
+            If the data are not even in standard coordinates.
+        """
+        if self.data is None:
+            raise OutOfTime("no answer yet: the data were still being prepared; give more time")
+        standing = self._standing(self.data)
+        grid = standing.context.grid
+        if not standing.scored and (self.fallback is None or self.fallback.gamma not in grid.gammas):
+            self._find_fallback(standing.context, self.deadline.began)
+        return build_record(with_fallback(standing, self.fallback), self.arguments.options)
+
+    def _standing(self, data: StandardData) -> Standing:
+        """Where the method stands; where there is none yet, nothing is known."""
+        standing = self.method.standing() if self.method is not None else None
+        if standing is not None:
+            return standing
+        given, options = self.arguments, self.arguments.options
+        context = Context(data, given.folds, given.grid, options.gap, self.deadline, options.workers, options.one_se)
+        return Standing(context, CellTable.empty(*context.shape))
+
+
+def with_fallback(standing: Standing, fallback: FallbackSupports | None) -> Standing:
+    """Return where a run stands, with fallback supports where it has none.
+
+    Its intervals stay; no fallback changes nothing.
+
+    Parameters
+    ----------
+    standing : Standing
+        A copy of its own: its cells are written.
+    fallback : FallbackSupports or None
+
+    Returns
+    -------
+    Standing
+    """
+    if fallback is None:
+        return standing
+    cells, grid = standing.cells, standing.context.grid
+    place = np.flatnonzero(grid.gammas == fallback.gamma)
+    if len(place) and not np.isfinite(cells.nominal).all(axis=2).any():
+        numbers: dict[int, int] = {}  # sizes share supports: the same array then
+        for t, supports in enumerate(fallback.supports):
+            for support in supports:
+                if id(support) not in numbers:
+                    numbers[id(support)] = cells.pool.number(support)
+            named = np.array([numbers[id(support)] for support in supports], dtype=np.int32)
+            cells.offer((int(place[0]), t), named, fallback.nominal[t], fallback.value[t])
+    on_all_rows = zip(grid.taus.tolist(), fallback.on_all_rows, fallback.value_on_all_rows, strict=True)
+    found = {
+        tau: PathCell(tau, support, 0.0, float(value), (), (), 0.0, complete=False, branched=False)
+        for tau, support, value in on_all_rows
+    }
+    missing = len(grid.gammas) - len(standing.best)
+    return replace(standing, best=(*standing.best, *[PathResult(found, 0, False)] * missing))

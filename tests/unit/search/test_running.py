@@ -1,0 +1,56 @@
+"""A record of a running search at any moment, without a kernel."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from drawn_search import drawn, drawn_run
+
+from sparsecv_mio.certificate.verify import verify
+from sparsecv_mio.errors import OutOfTime
+from sparsecv_mio.search.heuristics.fallback import fallback_supports
+from sparsecv_mio.search.hooks import Hooks
+from sparsecv_mio.search.options import SearchOptions
+from sparsecv_mio.search.running import Arguments, RunningSearch, with_fallback
+from sparsecv_mio.search.state.deadline import Deadline
+
+
+def running() -> RunningSearch:
+    data, folds, grid = drawn()
+    return RunningSearch(Deadline(60.0, None), Arguments(data.dataset, folds, grid, SearchOptions(), Hooks()))
+
+
+def test_nothing_is_known_before_the_data_are_prepared() -> None:
+    with pytest.raises(OutOfTime):
+        running().record()
+
+
+def test_a_record_without_any_method() -> None:
+    made = running()
+    made.standardize()
+    made.prepare_fallback(made.deadline.at)
+    record = made.record()
+    assert record.estimate and record.status == "limit" and record.work.engine == "forward selection"
+    verify(record, made.arguments.dataset)
+
+
+def test_a_record_of_the_state_of_a_method() -> None:
+    made, run = running(), drawn_run()
+    made.standardize()
+    run.begin()
+    run.step()
+    made.method = run
+    record = made.record()
+    assert record.lower <= record.cv_error <= record.upper
+    verify(record, made.arguments.dataset)
+
+
+def test_what_is_scored_is_not_overwritten() -> None:
+    run = drawn_run()
+    run._fit_all_rows()
+    standing, (data, folds, grid) = run.standing(), drawn()
+    fallback = fallback_supports(data, folds, grid, float("inf"))
+    both = with_fallback(standing, fallback)
+    g = int(np.flatnonzero(grid.gammas == fallback.gamma)[0])
+    assert np.isfinite(both.cells.nominal[g]).all() and both.best[:2] == standing.best
+    assert with_fallback(both, None) is both
