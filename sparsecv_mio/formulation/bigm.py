@@ -4,7 +4,7 @@ For every b with `f(b) <= ubar` (any support) and the ridge fit b_r on all colum
 
     (b_r - b)' M (b_r - b) <= ubar - f(b_r)     =>     |b_j - b_r,j| <= sqrt((ubar - f(b_r)) (M^{-1})_jj)
 
-(theory section 2, the safe ellipsoid with eps = lam).
+(theory section 2, the safe ellipsoid with eps = lam; :mod:`sparsecv_mio.problem.level_set`).
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from sparsecv_mio.errors import BadInput
 from sparsecv_mio.formulation.scaled import ScaledProblem
+from sparsecv_mio.problem.level_set import level_set_radius
 
 FloatArray = NDArray[np.float64]
 MARGIN = 1e-6  # widening of the level, in units of yy - f_r: the start itself must stay feasible to solver tolerances
@@ -38,9 +39,7 @@ def level_set_interval(
     lo, hi : (q,) arrays
         Infinite where the matrix is singular to working precision.
     """
-    level = max(upper - scaled.floor, 0.0) + margin
-    # the centre solves the ridge equations up to a residual, hence rho^2 <= level + 2 doubt rho
-    rho = scaled.doubt + np.sqrt(scaled.doubt**2 + level)
+    rho = level_set_radius(max(upper - scaled.floor, 0.0) + margin, scaled.doubt)
     with np.errstate(invalid="ignore"):
         radius = rho * np.sqrt(scaled.inverse) * (1 + 1e-6) + 1e-9
     return scaled.ridge - radius, scaled.ridge + radius

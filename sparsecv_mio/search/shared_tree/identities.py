@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from sparsecv_mio.bounds.ridge_ball import ball_of_left_out
 from sparsecv_mio.problem.problem import FloatArray
 
 WIDEST_LEVERAGE = 0.45  # of a fold, beyond which `objective_threshold` says nothing: it diverges at one half
@@ -84,10 +85,8 @@ def objective_threshold(excess: FloatArray, residual: FloatArray, leverage: Floa
 def held_out_ceiling(cutoff: FloatArray, lower: float, residual: FloatArray, leverage: FloatArray) -> FloatArray:
     """Upper bound of the held-out error of every b with `f^(-N)(b) <= cutoff`: the fold's ridge ball, from all rows.
 
-    With b0 the fold's ridge fit on all columns, every such b lies in the ball `||b - b0||_M^2 <= cutoff - f^(-N)(b0)`
-    (section 3), M of the training rows. There `f^(-N)(b0) >= f(A) - largest_decrease`, the held-out residuals of b0 are
-    at most `residual / (1 - leverage)` long, and held-out predictions move by at most
-    `sqrt(leverage / (1 - leverage))` times the radius.
+    See :func:`sparsecv_mio.bounds.ridge_ball.ball_of_left_out`; with b0 the fold's ridge fit on all columns,
+    `f^(-N)(b0) >= f(A) - largest_decrease`.
 
     Parameters
     ----------
@@ -107,7 +106,7 @@ def held_out_ceiling(cutoff: FloatArray, lower: float, residual: FloatArray, lev
     >>> held_out_ceiling(np.array([5.0]), 1.0, np.array([1.0]), np.array([0.0])).round(6).tolist()
     [1.0]
     """
-    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-        radius = np.maximum(cutoff - (lower - largest_decrease(residual, leverage)), 0.0)
-        most = (residual / (1.0 - leverage) + np.sqrt(radius * leverage / (1.0 - leverage))) ** 2 * (1.0 + OUTWARD)
+    with np.errstate(invalid="ignore", over="ignore"):
+        room = cutoff - (lower - largest_decrease(residual, leverage))
+        most = ball_of_left_out(room, residual, leverage) * (1.0 + OUTWARD)
     return np.where(leverage < LARGEST_LEVERAGE, most, np.inf)
