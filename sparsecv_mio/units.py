@@ -13,6 +13,15 @@ TIE_RTOL = 1e-9
 KEEP_RTOL = 1e-8
 """A node is pruned only above the best objective times `1 + KEEP_RTOL`: updated inverses drift (theory 9)."""
 
+PROVED_RTOL = 1e-9
+"""Relative width of an interval up to which an optimum counts as proved, whatever gap was asked for."""
+
+TINY = 1e-300
+"""Stands for a zero that is divided by, or for an allowance of next to nothing."""
+
+GAMMA_RANGE = 1e-300, 1e300
+"""Least and largest gamma that may be asked for."""
+
 MOST_THREADS = 4096
 """Threads that may be asked for: more is never meant."""
 

@@ -19,8 +19,8 @@ from _common import INSTANCES, TARGETS, deliver, environment, table
 from scipy import sparse
 
 from sparsecv_mio.bounds.cv_error import compute_bounds
-from sparsecv_mio.bounds.form import Diagonal, fold_form
 from sparsecv_mio.bounds.relaxation import relax_form
+from sparsecv_mio.bounds.unit_diagonal import Diagonal, unit_diagonal
 from sparsecv_mio.data.folds import make_folds
 from sparsecv_mio.data.readers import read_dataset
 from sparsecv_mio.data.standard import StandardData, standardize
@@ -74,7 +74,7 @@ def ours(data: StandardData, problems: list[SparseProblem], taus: list[int]) -> 
     values = []
     for problem in problems:
         begin = time.perf_counter()
-        form = fold_form(problem, diagonal=Diagonal.PENALTY)
+        form = unit_diagonal(problem, diagonal=Diagonal.PENALTY)
         assert form is not None
         ready = time.perf_counter()
         points = relax_form(form, taus, accuracy=0.5 * GAP)

@@ -20,8 +20,8 @@ from _common import INSTANCES, TARGETS, deliver, environment, table
 
 from sparsecv_mio.bounds.cv_error import compute_bounds
 from sparsecv_mio.bounds.fold import FoldBounds, Which
-from sparsecv_mio.bounds.form import Diagonal, fold_form
 from sparsecv_mio.bounds.printed import printed_cells
+from sparsecv_mio.bounds.unit_diagonal import Diagonal, unit_diagonal
 from sparsecv_mio.data.folds import make_folds
 from sparsecv_mio.data.readers import read_dataset
 from sparsecv_mio.data.standard import StandardData, standardize
@@ -54,7 +54,7 @@ def family(which: Which) -> Method:
 
 
 def conic_at_penalty(fold: FoldBounds, taus: list[int]) -> list[tuple[float, float]]:
-    sharp, fold.form = fold.form, fold_form(fold.problem, diagonal=Diagonal.PENALTY)
+    sharp, fold.form = fold.form, unit_diagonal(fold.problem, diagonal=Diagonal.PENALTY)
     try:
         return [(cell.lower, cell.upper) for cell in fold.cells(taus, Which.CONIC)]
     finally:
@@ -63,7 +63,7 @@ def conic_at_penalty(fold: FoldBounds, taus: list[int]) -> list[tuple[float, flo
 
 def ellipsoids(shares: tuple[float, ...], diagonal: Diagonal, together: bool) -> Method:
     def run(fold: FoldBounds, taus: list[int]) -> list[tuple[float, float]]:
-        form = fold_form(fold.problem, diagonal=diagonal)
+        form = unit_diagonal(fold.problem, diagonal=diagonal)
         assert form is not None
         out = []
         for tau in taus:

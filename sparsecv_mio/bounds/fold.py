@@ -9,7 +9,7 @@ from enum import IntEnum, StrEnum
 import numpy as np
 from numpy.typing import NDArray
 
-from sparsecv_mio.bounds.form import FoldForm, IntArray, fold_form
+from sparsecv_mio.bounds.unit_diagonal import IntArray, UnitDiagonal, unit_diagonal
 from sparsecv_mio.errors import Contradiction
 from sparsecv_mio.kernels import fold_bounds, starts
 from sparsecv_mio.kernels import held_out_interval as kernel
@@ -97,7 +97,7 @@ class FoldBounds:
     V_test, r_test : (N, q), (N,) arrays
         Held-out rows in standard coordinates.
     near : (q,) array, optional
-        Diagonal of a similar problem, see `fold_form`.
+        Diagonal of a similar problem, see `unit_diagonal`.
 
     Attributes
     ----------
@@ -110,7 +110,7 @@ class FoldBounds:
     ) -> None:
         self.problem = problem
         self.rows: tuple[FloatArray, FloatArray] = (V_test, r_test)
-        self.form: FoldForm | None = fold_form(problem, near)
+        self.form: UnitDiagonal | None = unit_diagonal(problem, near)
         self.u = np.asarray(r_test - problem.r_mean, dtype=float)
         self.N = len(self.u)
         self.m = 0 if self.form is None else self.form.m

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from sparsecv_mio.bounds.form import Diagonal, FoldForm, fold_form
+from sparsecv_mio.bounds.unit_diagonal import Diagonal, UnitDiagonal, unit_diagonal
 from sparsecv_mio.kernels.reduction import normalise
 from sparsecv_mio.kernels.relaxation_sizes import Solved, relax_sizes
 from sparsecv_mio.problem.problem import FloatArray, SparseProblem
@@ -85,14 +85,14 @@ def relax_problem(
     >>> round(relax_problem(problem, [1], diagonal=Diagonal.PENALTY)[0].dual, 6)
     3.0
     """
-    form = fold_form(problem, diagonal=diagonal)
+    form = unit_diagonal(problem, diagonal=diagonal)
     if form is None:
         raise ValueError("the matrix of the problem is singular to rounding")
     return relax_form(form, taus, accuracy=accuracy, start=start)
 
 
 def relax_form(
-    form: FoldForm, taus: Sequence[int], *, accuracy: float = 1e-6, start: FloatArray | None = None
+    form: UnitDiagonal, taus: Sequence[int], *, accuracy: float = 1e-6, start: FloatArray | None = None
 ) -> list[Relaxation]:
     """As `relax_problem`, for a form at hand."""
     inner = np.array([tau for tau in taus if 0 < tau < form.m], dtype=np.int64)
@@ -118,7 +118,7 @@ def relax_form(
     return [solved[tau] if tau in solved else _ridge(form, tau) for tau in taus]
 
 
-def _ridge(form: FoldForm, tau: int) -> Relaxation:
+def _ridge(form: UnitDiagonal, tau: int) -> Relaxation:
     """No column or all of them: the ridge fit itself."""
     b = np.asarray(np.linalg.solve(form.M, form.c)) if tau else np.zeros(form.m)
     g = form.c - form.M @ b + form.w * b
@@ -127,12 +127,12 @@ def _ridge(form: FoldForm, tau: int) -> Relaxation:
     return Relaxation(tau, b * form.scale, g / form.scale, form.diagonal, lower, value, 0)
 
 
-def prior_by_size(form: FoldForm) -> FloatArray:
+def prior_by_size(form: UnitDiagonal) -> FloatArray:
     """At least `||y|| + 2 sum_S |b_j|` for every candidate, by size: (m + 1,)."""
     widest = np.concatenate([[0.0], np.cumsum(np.sort(1.0 / form.w)[::-1])])
     return np.asarray(np.sqrt(form.yy) * (1.0 + 2.0 * np.sqrt(widest)))
 
 
-def allowance(form: FoldForm, tau: int, b: FloatArray) -> float:
+def allowance(form: UnitDiagonal, tau: int, b: FloatArray) -> float:
     """Return the rounding allowance of a comparison of D at b (units of the form) with f (docs/theory/bounds.md 7)."""
     return float(form.rounding * (prior_by_size(form)[min(max(tau, 0), form.m)] + np.abs(b).sum()) ** 2)

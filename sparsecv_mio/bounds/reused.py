@@ -15,8 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sparsecv_mio.bounds.fold import FIELDS, OUTWARD, FoldBounds
-from sparsecv_mio.bounds.form import FoldForm, IntArray
 from sparsecv_mio.bounds.relaxation import relax_form
+from sparsecv_mio.bounds.unit_diagonal import IntArray, UnitDiagonal
 from sparsecv_mio.kernels.forms import Incumbents
 from sparsecv_mio.kernels.reused_dual import Asked, Found, reused_duals
 from sparsecv_mio.kernels.status import FREE
@@ -78,15 +78,15 @@ class Tested:
         return int((self.status != FREE).sum())
 
 
-def points_of(form: FoldForm | None, taus: Sequence[int]) -> Points | None:
+def points_of(form: UnitDiagonal | None, taus: Sequence[int]) -> Points | None:
     """Solve the relaxation on all rows; None where the form says nothing or no size is left to choose.
 
     Examples
     --------
-    >>> from sparsecv_mio.bounds.form import fold_form
+    >>> from sparsecv_mio.bounds.unit_diagonal import unit_diagonal
     >>> from sparsecv_mio.problem.problem import SparseProblem
     >>> problem = SparseProblem(np.eye(2), np.array([3.0, 0.1]), 9.01, np.ones(2), 1.0, 2, np.zeros(2), 0.0)
-    >>> points_of(fold_form(problem), [0, 1, 2]).beta.round(3).tolist()
+    >>> points_of(unit_diagonal(problem), [0, 1, 2]).beta.round(3).tolist()
     [[1.5, 0.0]]
     """
     if form is None or not form.yy > 0.0 or form.dead.any():

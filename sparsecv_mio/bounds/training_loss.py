@@ -23,9 +23,9 @@ where                   v or T is lowered by                 u is raised by
 `bounds.cv_error`       the rounding of the fold bounds      the tolerance of ties and that rounding
 `subproblem`            the margin of the trees              the error of a refit, and `TIE_RTOL` of it
 first intervals         that margin, and `slack` of the form `keep` and `slack` of the form
-lists, in closed form   `keep`, `slack`, 1e-10 of y'y        `keep`, `slack`, the error of the closed form
-lists, by refits        `keep`, `slack`, 1e-10 of y'y        the error of a refit, and `TIE_RTOL` of it
-saddle point            1e-10 of y'y                         nothing: refit error and 1e-10 of y'y are passed
+lists, in closed form   `keep`, `slack`, ROWS_ROUNDING       `keep`, `slack`, the error of the closed form
+lists, by refits        `keep`, `slack`, ROWS_ROUNDING       the error of a refit, and `TIE_RTOL` of it
+saddle point            ROWS_ROUNDING                        nothing: refit error and ROWS_ROUNDING are passed
 ======================= ==================================== ==============================================
 """
 
@@ -35,6 +35,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 FloatArray = NDArray[np.float64]
+
+ROWS_ROUNDING = 1e-10
+"""Of y'y: what moments, refits and centring may leave between the training rows of a fold and all rows."""
 
 
 def training_loss_bound(

@@ -10,9 +10,9 @@ from numpy.typing import NDArray
 from scipy.linalg import solve_triangular
 
 from sparsecv_mio.bounds.fold import OUTWARD, ROUNDS, TIE, FoldCell, Origin, Which
-from sparsecv_mio.bounds.form import CONSTANT_COLUMN, IntArray, centring_loss
+from sparsecv_mio.bounds.unit_diagonal import CONSTANT_COLUMN, DIAGONAL_MARGIN, IntArray, centring_loss
 from sparsecv_mio.data.dataset import FloatArray
-from sparsecv_mio.data.standard import Intercept, StandardData
+from sparsecv_mio.data.standard import StandardData
 from sparsecv_mio.errors import Contradiction
 from sparsecv_mio.kernels import fold_bounds, starts
 from sparsecv_mio.kernels.forms import Candidates, Effort, Fold, Form, Incumbents, Node, Rounding, Stop
@@ -23,6 +23,8 @@ from sparsecv_mio.kernels.relaxation_rows import Wide, WorkingSet, farthest_rows
 from sparsecv_mio.kernels.screening import screen
 from sparsecv_mio.kernels.status import DROPPED, FREE, INSIDE
 from sparsecv_mio.problem.accumulate import CONSTANT
+from sparsecv_mio.problem.centred_rows import CentredRows
+from sparsecv_mio.units import TINY
 
 WIDE_COLUMNS = 600  # fewer columns than this go by moments in any case
 CAPACITY = 1000  # columns of the working set
@@ -107,15 +109,12 @@ class WideFold:
         largest: float | None = None,
     ) -> WideFold:
         """Return the fold whose training rows are `rows`; two copies of these at most are held."""
-        V, r = data.rows(rows)  # a copy, as rows are numbered
-        fold = data.intercept is Intercept.FOLD
-        v_mean, r_mean = (V.mean(axis=0), float(r.mean())) if fold else (np.zeros(data.q), 0.0)
-        V -= v_mean
+        train = CentredRows.of(data, rows)
+        V, y, v_mean, r_mean = train.V, train.r, train.v_mean, train.r_mean
         squares = np.einsum("ij,ij->j", V, V)
         dead = squares <= CONSTANT_COLUMN * len(rows) * v_mean**2
         root = 1.0 / np.sqrt(gamma / 2.0 * data.weight)
         scale = np.where(dead, 0.0, root)
-        y = r - r_mean
         yy = float(y @ y)
         if yy <= CONSTANT * data.n:  # the rounding of a constant target's mean
             y, yy = np.zeros_like(y), 0.0
@@ -155,7 +154,7 @@ class WideFold:
         for step in range(top):
             if self.expired():
                 break
-            gain = np.where(diag > 1e-12 * self.square, left**2 / np.maximum(diag, 1e-300), 0.0)
+            gain = np.where(diag > 1e-12 * self.square, left**2 / np.maximum(diag, TINY), 0.0)
             gain[chosen] = -1.0
             pick = int(np.argmax(gain))
             chosen.append(pick)
@@ -340,7 +339,7 @@ class WideFold:
         X = np.ascontiguousarray(self.X_test[:, survivors] * scale)
         if m <= tau:
             return self._one(M, self.c[survivors] * scale, X), -np.inf
-        w = scale**2 * (1.0 - 1e-9)
+        w = scale**2 * (1.0 - DIAGONAL_MARGIN)
         best, masks = np.full(m + 1, np.inf), np.zeros((m + 1, m), dtype=np.bool_)
         best[tau] = self.best[tau]
         out, rows = np.zeros((1, 8)), np.empty((1, len(self.u), 2))
@@ -379,7 +378,7 @@ class WideFold:
         if which is not Which.AGGREGATED:
             for i, x in enumerate(self.X_test):
                 ridge = float(x @ x) - float(np.sum((self.Xt.T @ x) ** 2)) / (1.0 + self.largest)
-                t = 2.0 * np.sqrt(gap / max(ridge, 1e-300))
+                t = 2.0 * np.sqrt(gap / max(ridge, TINY))
                 if self.expired():
                     break
                 for sign, side in ((1.0, hi), (-1.0, lo)):

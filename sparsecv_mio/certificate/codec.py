@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 import msgspec
 
 from sparsecv_mio.errors import CorruptStore
+from sparsecv_mio.units import GAMMA_RANGE
 
 T = TypeVar("T")
 
@@ -23,7 +24,7 @@ AT = " - at `$"  # before the path in msgspec's messages
 
 LARGEST = sys.float_info.max
 Number = Annotated[float, msgspec.Meta(ge=-LARGEST, le=LARGEST)]
-Gamma = Annotated[float, msgspec.Meta(ge=1e-300, le=1e300)]
+Gamma = Annotated[float, msgspec.Meta(ge=GAMMA_RANGE[0], le=GAMMA_RANGE[1])]
 Seconds = Annotated[float, msgspec.Meta(ge=0.0, le=LARGEST)]
 Count = Annotated[int, msgspec.Meta(ge=0, le=10**18)]
 

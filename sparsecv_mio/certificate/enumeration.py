@@ -47,8 +47,8 @@ LOOSE_TIES = 16.0 * TIE_RTOL  # supports that a search with rounding of its own 
 
 
 @dataclass(frozen=True, eq=False)
-class Design:
-    """Some columns of a data set in coordinates of size one, and the way back.
+class UnitColumns:
+    """Some columns of a data set about their means over all rows and over powers of two, and the way back.
 
     Attributes
     ----------
@@ -76,7 +76,7 @@ class Design:
     y_unit: float
 
     @classmethod
-    def of(cls, dataset: Dataset, scale: str, intercept: str, columns: IntArray | None = None) -> Design:
+    def of(cls, dataset: Dataset, scale: str, intercept: str, columns: IntArray | None = None) -> UnitColumns:
         """Bring a data set to these coordinates.
 
         Parameters
@@ -216,13 +216,13 @@ def enumeration_cost(n: int, q: int, taus: list[int], gammas: int, k: int) -> fl
 
 
 def fold_optima(
-    design: Design, folds: FoldPlan, gamma: float, tau: int, reported: list[tuple[int, ...]] | None = None
+    design: UnitColumns, folds: FoldPlan, gamma: float, tau: int, reported: list[tuple[int, ...]] | None = None
 ) -> FoldOptima:
     """Find the optimum of every fold of one (gamma, tau) by trying all supports.
 
     Parameters
     ----------
-    design : Design
+    design : UnitColumns
         All columns that vary.
     folds : FoldPlan
     gamma : float
@@ -255,12 +255,12 @@ def fold_optima(
     return FoldOptima(low, high, loose_low, loose_high, good)
 
 
-def full_optimum(design: Design, gamma: float, tau: int) -> float:
+def full_optimum(design: UnitColumns, gamma: float, tau: int) -> float:
     """Return the least f of the supports of size tau on all rows, in the file's units.
 
     Parameters
     ----------
-    design : Design
+    design : UnitColumns
         All columns that vary.
     gamma : float
     tau : int
@@ -271,7 +271,7 @@ def full_optimum(design: Design, gamma: float, tau: int) -> float:
     return design.least(supports[_candidates(design, objective)], gamma, None)
 
 
-def _candidates(design: Design, objective: FloatArray) -> IntArray:
+def _candidates(design: UnitColumns, objective: FloatArray) -> IntArray:
     """Supports that may be optimal: close to the best objective that is known, or of one that is not (-inf)."""
     known = np.isfinite(objective)
     best = float(objective[known].min(initial=np.inf))
@@ -280,7 +280,7 @@ def _candidates(design: Design, objective: FloatArray) -> IntArray:
 
 
 def _all_objectives(
-    design: Design, folds: FoldPlan, gamma: float, supports: IntArray
+    design: UnitColumns, folds: FoldPlan, gamma: float, supports: IntArray
 ) -> Iterator[tuple[int, FloatArray, FloatArray | None]]:
     """(fold, objective of every support, held-out error of every support where the identity gave it)."""
     sizes = folds.sizes
@@ -295,7 +295,7 @@ def _all_objectives(
 
 
 def _by_identity(
-    design: Design, folds: FoldPlan, gamma: float, supports: IntArray, members: IntArray
+    design: UnitColumns, folds: FoldPlan, gamma: float, supports: IntArray, members: IntArray
 ) -> Iterator[tuple[int, FloatArray, FloatArray | None]]:
     rows = np.stack([folds.test_rows(fold) for fold in members.tolist()])
     objective, error = np.empty((2, len(supports), len(members)))
@@ -311,13 +311,13 @@ def _by_identity(
 
 
 def leave_out(
-    design: Design, support: IntArray, gamma: float, rows: IntArray
+    design: UnitColumns, support: IntArray, gamma: float, rows: IntArray
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Objective and held-out error of one support with each of some sets of rows left out, from one fit on all rows.
 
     Parameters
     ----------
-    design : Design
+    design : UnitColumns
     support : (s,) int array
         Positions in `design.columns`.
     gamma : float
@@ -355,7 +355,7 @@ def leave_out(
     return full - np.sum(e[rows] * held, axis=1), np.sum(held**2, axis=1), margin * rcond * share
 
 
-def _moments(design: Design, test: IntArray) -> tuple[FloatArray, FloatArray]:
+def _moments(design: UnitColumns, test: IntArray) -> tuple[FloatArray, FloatArray]:
     """Gram matrix (q, q) and cross moments (q + 1,), the last one t't, of the rows not in `test`."""
     keep = np.ones(design.dataset.n, dtype=bool)
     keep[test] = False
@@ -367,7 +367,7 @@ def _moments(design: Design, test: IntArray) -> tuple[FloatArray, FloatArray]:
 
 
 def _gram_objectives(
-    design: Design, gram: FloatArray, moment: FloatArray, gamma: float, supports: IntArray
+    design: UnitColumns, gram: FloatArray, moment: FloatArray, gamma: float, supports: IntArray
 ) -> Iterator[FloatArray]:
     """Objectives of blocks of supports from moments: t't - c'(G + penalty)^{-1} c."""
     full = gram + np.diag(gamma / 2.0 * design.weight)
@@ -388,13 +388,13 @@ def _gram_objectives(
 
 
 def held_out_errors(
-    whole: Design, folds: FoldPlan, supports: list[tuple[int, ...]], gamma: float
+    whole: UnitColumns, folds: FoldPlan, supports: list[tuple[int, ...]], gamma: float
 ) -> tuple[FloatArray, str]:
     """Held-out sum of squares of every fold at its given support.
 
     Parameters
     ----------
-    whole : Design
+    whole : UnitColumns
         All columns that vary.
     folds : FoldPlan
     supports : list of tuple of int
@@ -418,7 +418,7 @@ def held_out_errors(
             if size <= IDENTITY_ROWS:
                 groups.setdefault((support, size), []).append(fold)
         for (support, _), members in groups.items():
-            design = Design.of(dataset, scale, intercept, np.array(support, dtype=np.int64))
+            design = UnitColumns.of(dataset, scale, intercept, np.array(support, dtype=np.int64))
             rows = np.stack([folds.test_rows(fold) for fold in members])
             _, error, trust = leave_out(design, np.arange(len(support)), gamma, rows)
             errors[members] = error * design.y_unit * design.y_unit

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import NDArray
 
-from sparsecv_mio.certificate.enumeration import SINGULAR, Design
+from sparsecv_mio.certificate.enumeration import SINGULAR, UnitColumns
 from sparsecv_mio.data.folds import FoldPlan
 from sparsecv_mio.problem.objective import TIE_RTOL
 
@@ -29,12 +29,12 @@ class Exchanges:
 
     Parameters
     ----------
-    design : Design
+    design : UnitColumns
         All columns that vary.
     gamma : float
     """
 
-    def __init__(self, design: Design, gamma: float) -> None:
+    def __init__(self, design: UnitColumns, gamma: float) -> None:
         self.design, self.gamma = design, gamma
         self.penalty = gamma / 2.0 * design.weight
         Z, t = design.Z, design.t
@@ -98,7 +98,7 @@ class Exchanges:
 
 
 def improvable_folds(
-    design: Design,
+    design: UnitColumns,
     folds: FoldPlan,
     gamma: float,
     supports: list[tuple[int, ...]],
@@ -109,7 +109,7 @@ def improvable_folds(
 
     Parameters
     ----------
-    design : Design
+    design : UnitColumns
         All columns that vary.
     folds : FoldPlan
     gamma : float
@@ -142,7 +142,7 @@ def improvable_folds(
 
 
 def _least_others(
-    design: Design, folds: FoldPlan, gamma: float, others: list[tuple[int, ...]], wanted: list[int]
+    design: UnitColumns, folds: FoldPlan, gamma: float, others: list[tuple[int, ...]], wanted: list[int]
 ) -> dict[int, tuple[int, ...]]:
     """For every fold the one of some supports with the least training objective, by refits of the training rows."""
     if len(others) < 2:

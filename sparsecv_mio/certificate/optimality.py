@@ -11,7 +11,7 @@ import numpy as np
 
 from sparsecv_mio.certificate.checks import Checks
 from sparsecv_mio.certificate.claims import own_row, same
-from sparsecv_mio.certificate.enumeration import Design, FoldOptima, enumeration_cost, fold_optima
+from sparsecv_mio.certificate.enumeration import FoldOptima, UnitColumns, enumeration_cost, fold_optima
 from sparsecv_mio.certificate.exchange import EXCHANGE_LIMIT, Exchanges, improvable_folds
 from sparsecv_mio.certificate.record import Record, Refined, TableRow
 from sparsecv_mio.certificate.refits import check_optimum, positions
@@ -19,10 +19,10 @@ from sparsecv_mio.certificate.treatment import ENUMERATE_GRID, ENUMERATE_PAIR, L
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.folds import FoldPlan
 from sparsecv_mio.problem.objective import scored_rows, varying_columns
+from sparsecv_mio.units import TINY
 
 H_RTOL = 1e-7
 ALLOWANCE_RTOL = 1e-6
-TINY = 1e-300
 COST_LIMIT = 5e10
 
 Supports = list[tuple[int, ...]]
@@ -76,7 +76,7 @@ class Optimality:
         The reported support of every fold, as positions in the data set.
     """
 
-    def __init__(self, checks: Checks, record: Record, design: Design, plan: FoldPlan, supports: Supports) -> None:
+    def __init__(self, checks: Checks, record: Record, design: UnitColumns, plan: FoldPlan, supports: Supports) -> None:
         self.checks, self.record, self.design, self.plan = checks, record, design, plan
         place = {int(j): i for i, j in enumerate(self.design.columns)}
         self.supports = [tuple(place[j] for j in support) for support in supports]

@@ -9,16 +9,16 @@ from typing import Protocol
 import numpy as np
 
 from sparsecv_mio.certificate.checks import Checks
-from sparsecv_mio.certificate.enumeration import Design, full_optimum
+from sparsecv_mio.certificate.enumeration import UnitColumns, full_optimum
 from sparsecv_mio.certificate.exchange import Exchanges
 from sparsecv_mio.certificate.path_record import PathRow
 from sparsecv_mio.certificate.record import Refit
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.problem.objective import RidgeFit, fit
+from sparsecv_mio.units import PROVED_RTOL
 
 COEFFICIENT_RTOL = 1e-7
 F_RTOL = 1e-9
-PROVED_RTOL = 1e-9  # relative width at which a fit counts as proved whatever was asked for
 
 
 class Fitted(Protocol):
@@ -71,14 +71,14 @@ def objective_slack(objective: float, dataset: Dataset, intercept: str) -> float
 
 
 def check_fit(
-    checks: Checks, design: Design, said: Fitted, row: Refit | PathRow, path: str = ""
+    checks: Checks, design: UnitColumns, said: Fitted, row: Refit | PathRow, path: str = ""
 ) -> RidgeFit | None:
     """Refit a support on all rows and compare names, coefficients and intercept.
 
     Parameters
     ----------
     checks : Checks
-    design : Design
+    design : UnitColumns
         All columns that vary.
     said : object with support, coefficients and intercept
         What the record says; an objective stands in `row`.
@@ -118,14 +118,14 @@ def check_fit(
 
 
 def check_objective(
-    checks: Checks, design: Design, row: Refit | PathRow, model: RidgeFit, gap: float, path: str
+    checks: Checks, design: UnitColumns, row: Refit | PathRow, model: RidgeFit, gap: float, path: str
 ) -> None:
     """Compare the objective with its refit, the bounds around it, and `proved` with their width.
 
     Parameters
     ----------
     checks : Checks
-    design : Design
+    design : UnitColumns
     row : Refit or PathRow
     model : RidgeFit
         The refit of its support.
@@ -143,13 +143,13 @@ def check_objective(
     checks.that(closed or not row.proved, f"{path}proved", "upper - lower is wider than a proof leaves it")
 
 
-def check_neighbours(checks: Checks, design: Design, row: Refit | PathRow, model: RidgeFit, path: str) -> None:
+def check_neighbours(checks: Checks, design: UnitColumns, row: Refit | PathRow, model: RidgeFit, path: str) -> None:
     """Compare the lower bound of a fit on all rows with the best support one column away.
 
     Parameters
     ----------
     checks : Checks
-    design : Design
+    design : UnitColumns
         All columns that vary.
     row : Refit or PathRow
     model : RidgeFit
@@ -168,13 +168,13 @@ def check_neighbours(checks: Checks, design: Design, row: Refit | PathRow, model
     checks.that(row.lower <= value + slack, f"{path}lower", f"{row.lower!r} exceeds {value!r}, reached by {names}")
 
 
-def check_optimum(checks: Checks, design: Design, row: Refit | PathRow, path: str) -> None:
+def check_optimum(checks: Checks, design: UnitColumns, row: Refit | PathRow, path: str) -> None:
     """Compare the bounds of a fit on all rows with the enumerated minimum.
 
     Parameters
     ----------
     checks : Checks
-    design : Design
+    design : UnitColumns
         All columns that vary.
     row : Refit or PathRow
     path : str

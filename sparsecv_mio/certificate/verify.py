@@ -14,7 +14,7 @@ import numpy as np
 
 from sparsecv_mio.certificate.checks import Checks, VerifyReport
 from sparsecv_mio.certificate.claims import check_claims, own_row
-from sparsecv_mio.certificate.enumeration import Design, enumeration_cost, held_out_errors
+from sparsecv_mio.certificate.enumeration import UnitColumns, enumeration_cost, held_out_errors
 from sparsecv_mio.certificate.fit_record import FitRecord
 from sparsecv_mio.certificate.optimality import COST_LIMIT, H_RTOL, Optimality, Supports, check_refined, level_of
 from sparsecv_mio.certificate.parts import DataInfo, relative_gap
@@ -76,7 +76,7 @@ def verify(record: Record, dataset: Dataset, folds: FoldPlan | None = None) -> V
         return checks.report()
     check_claims(checks, record, dataset.y, plan)
     check_refined(checks, record)
-    design = Design.of(dataset, record.data.scale, record.data.intercept)
+    design = UnitColumns.of(dataset, record.data.scale, record.data.intercept)
     supports = _fold_supports(checks, record, design)
     if supports is None:
         return checks.report()
@@ -132,7 +132,7 @@ def _folds(checks: Checks, record: Record, plan: FoldPlan) -> bool:
     return len(checks.failures) == before
 
 
-def _fold_supports(checks: Checks, record: Record, design: Design) -> Supports | None:
+def _fold_supports(checks: Checks, record: Record, design: UnitColumns) -> Supports | None:
     size = min(record.tau, design.q)
     translated = [positions(names, design.index) for names in record.chosen_folds.supports]
     supports: Supports = []
@@ -145,7 +145,7 @@ def _fold_supports(checks: Checks, record: Record, design: Design) -> Supports |
     return supports
 
 
-def _errors(checks: Checks, record: Record, design: Design, plan: FoldPlan, supports: Supports) -> None:
+def _errors(checks: Checks, record: Record, design: UnitColumns, plan: FoldPlan, supports: Supports) -> None:
     before, gamma, tau = len(checks.failures), record.gamma, record.tau
     found, how = held_out_errors(design, plan, supports, gamma)
     said, rows = record.chosen_folds.error, scored_rows(plan.labels)
@@ -165,7 +165,7 @@ def _errors(checks: Checks, record: Record, design: Design, plan: FoldPlan, supp
     checks.part("cv_error", before)
 
 
-def _refit(checks: Checks, record: Record, design: Design) -> RidgeFit | None:
+def _refit(checks: Checks, record: Record, design: UnitColumns) -> RidgeFit | None:
     before, refit = len(checks.failures), record.refit
     one = record.one_se
     pair = (record.gamma, record.tau) if one is None else (one.gamma, one.tau)
@@ -204,7 +204,7 @@ def verify_path(record: PathRecord, dataset: Dataset) -> VerifyReport:
     checks.that(every == (record.status == "proved"), "status", f"is {record.status}, the rows say otherwise")
     checks.part("the requested grid, status", before)
     before = len(checks.failures)
-    design = Design.of(dataset, record.data.scale, record.data.intercept)
+    design = UnitColumns.of(dataset, record.data.scale, record.data.intercept)
     for i, row in enumerate(record.path):
         path = f"path[{i}]."
         model = check_fit(checks, design, row, row, path)

@@ -7,7 +7,7 @@ import math
 from collections.abc import Callable, Iterable, Sequence
 
 from sparsecv_mio.errors import BadInput
-from sparsecv_mio.units import MOST_THREADS
+from sparsecv_mio.units import GAMMA_RANGE, MOST_THREADS
 from sparsecv_mio.words import one_of
 
 DEFAULT_GAMMAS = "1e-3:10:15"
@@ -158,7 +158,7 @@ def gammas(text: str) -> tuple[float, ...]:
 
 def _positive(text: str, option: str) -> float:
     value = number(text, option)
-    if not 1e-300 <= value <= 1e300:
+    if not GAMMA_RANGE[0] <= value <= GAMMA_RANGE[1]:
         raise BadInput(f"{option}: {text.strip()!r} is out of range, a gamma is a positive number")
     return value
 

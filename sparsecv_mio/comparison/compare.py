@@ -22,8 +22,7 @@ from sparsecv_mio.problem.accumulate import Moments, row_moments, training_momen
 from sparsecv_mio.problem.problem import SparseProblem
 from sparsecv_mio.search.checks import check_formulation, check_limits, check_whole
 from sparsecv_mio.search.options import Grid
-
-TIED = 1e-9  # supports whose objectives agree to this are tied, not in disagreement
+from sparsecv_mio.units import TIE_RTOL
 
 
 @dataclass(frozen=True)
@@ -278,7 +277,7 @@ class _Runs:
             gap=worst.gap,
             allowance=worst.allowance * cell.unit,
             true_gap=(worst.upper - best) / best if best > 0 else 0.0,
-            same_support=worst.upper <= best * (1 + TIED),
+            same_support=worst.upper <= best * (1 + TIE_RTOL),
             support=tuple(cell.names[j] for j in worst.incumbent or ()),
         )
 

@@ -11,6 +11,7 @@ from sparsecv_mio.errors import BackendFailed
 from sparsecv_mio.formulation.constraints import SideConstraints
 from sparsecv_mio.problem.moment_refit import Fit, refit_moments
 from sparsecv_mio.problem.problem import SparseProblem
+from sparsecv_mio.units import TINY
 
 FloatArray = NDArray[np.float64]
 
@@ -53,13 +54,13 @@ def feasible_start(problem: SparseProblem, tau: int, constraints: SideConstraint
 
 
 def _scores(problem: SparseProblem) -> FloatArray:
-    return np.asarray(problem.c**2 / np.maximum(problem.M.diagonal(), 1e-300), dtype=np.float64)
+    return np.asarray(problem.c**2 / np.maximum(problem.M.diagonal(), TINY), dtype=np.float64)
 
 
 def _forward(problem: SparseProblem, size: int) -> tuple[int, ...]:
     """Forward selection by pivoted elimination on `[M c]`, O(size q^2)."""
     M, c = problem.M.copy(), problem.c.copy()
-    floor = 1e-13 * np.maximum(M.diagonal(), 1e-300)
+    floor = 1e-13 * np.maximum(M.diagonal(), TINY)
     chosen: list[int] = []
     for _ in range(size):
         pivot = M.diagonal()
@@ -100,7 +101,7 @@ def _feasible(problem: SparseProblem, tau: int, constraints: SideConstraints) ->
         rows.append(row)
         low.append(0.0)
         high.append(0.0)
-    gain = score / max(float(score.max(initial=0.0)), 1e-300)
+    gain = score / max(float(score.max(initial=0.0)), TINY)
     found = milp(
         -gain,
         constraints=LinearConstraint(np.array(rows), np.array(low), np.array(high)),
@@ -132,7 +133,7 @@ def _best_move(
     beta = np.zeros(problem.q)
     beta[list(fit.support)] = fit.beta
     slope = problem.c - problem.M @ beta
-    reach = slope**2 / np.maximum(problem.M.diagonal(), 1e-300)
+    reach = slope**2 / np.maximum(problem.M.diagonal(), TINY)
     reach[list(fit.support)] = -1.0
     enter = [int(j) for j in np.argsort(-reach)[:5] if reach[j] >= 0]
     best: Fit | None = None

@@ -22,6 +22,7 @@ from sparsecv_mio.formulation.outcome import Advice
 from sparsecv_mio.formulation.task import Task, make_task
 from sparsecv_mio.problem.moment_refit import Fit, refit_moments
 from sparsecv_mio.problem.problem import SparseProblem
+from sparsecv_mio.units import TINY
 
 IntArray = NDArray[np.intp]
 WIDEST = 1e4  # condition of A, columns of unit length, up to which the rounding of its inverse is below 1e-12 of yy
@@ -92,7 +93,7 @@ def proven_in(task: Task) -> NDArray[np.bool_]:
 def _eliminate(problem: SparseProblem, out: IntArray) -> SparseProblem | None:
     """Return the problem on the other columns; None where it would be too inaccurate. O(q^2 |F|)."""
     rest = np.setdiff1d(np.arange(problem.q), out)
-    unit = 1.0 / np.sqrt(np.maximum(problem.M.diagonal()[out], 1e-300))
+    unit = 1.0 / np.sqrt(np.maximum(problem.M.diagonal()[out], TINY))
     A = problem.M[np.ix_(out, out)] * np.outer(unit, unit)
     spectrum = eigvalsh(A)
     if not spectrum[0] * WIDEST >= spectrum[-1]:

@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from scipy.linalg import LinAlgError, cho_factor, cho_solve
 
 from sparsecv_mio.problem.problem import SparseProblem
+from sparsecv_mio.units import TINY
 
 FloatArray = NDArray[np.float64]
 ROUNDING = 1e-11  # allowance, in units of yy, for what float64 may do to a bound computed here
@@ -79,7 +80,7 @@ class ScaledProblem:
     def factor(self) -> FloatArray:
         """(r, q) array R with `R'R = G` to rounding, rows by falling weight; rank r <= q."""
         values, vectors = np.linalg.eigh(self.G)
-        keep = values > 1e-14 * max(float(values[-1]), 1e-300)
+        keep = values > 1e-14 * max(float(values[-1]), TINY)
         return np.ascontiguousarray((vectors[:, keep] * np.sqrt(values[keep])).T[::-1])
 
     def dual_cut(self, u: FloatArray) -> tuple[float, FloatArray]:

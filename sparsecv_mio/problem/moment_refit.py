@@ -13,6 +13,7 @@ from scipy.linalg import cho_factor, cho_solve, cholesky, eigvalsh, solve_triang
 from scipy.optimize import lsq_linear
 
 from sparsecv_mio.problem.problem import SparseProblem
+from sparsecv_mio.units import TINY
 
 FloatArray = NDArray[np.float64]
 
@@ -77,7 +78,7 @@ def refit_moments(
     if S.size == 0:
         return Fit((), np.zeros(0), float(problem.yy), 0.0)
     # power-of-two column units: a penalty weight may span hundreds of orders of magnitude (scale "none")
-    unit = 2.0 ** -np.rint(0.5 * np.log2(np.maximum(problem.M[S, S], 1e-300)))
+    unit = 2.0 ** -np.rint(0.5 * np.log2(np.maximum(problem.M[S, S], TINY)))
     M = problem.M[np.ix_(S, S)] * np.outer(unit, unit)
     c = problem.c[S] * unit
     if box is None:
@@ -132,7 +133,7 @@ def _box_solve(M: FloatArray, c: FloatArray, lo: FloatArray, hi: FloatArray) -> 
 
 
 def _shortfall(M: FloatArray, c: FloatArray, beta: FloatArray, lo: FloatArray, hi: FloatArray) -> float:
-    mu = max(float(eigvalsh(M, subset_by_index=(0, 0))[0]), 1e-300)
+    mu = max(float(eigvalsh(M, subset_by_index=(0, 0))[0]), TINY)
     slope = 2.0 * (M @ beta - c)
     step = np.clip(-slope / (2.0 * mu), lo - beta, hi - beta)
     return float(-np.sum(slope * step + mu * step * step))

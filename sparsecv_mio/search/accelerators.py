@@ -22,8 +22,8 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from sparsecv_mio.bounds.form import fold_form
 from sparsecv_mio.bounds.reused import Points, points_of
+from sparsecv_mio.bounds.unit_diagonal import unit_diagonal
 from sparsecv_mio.certificate.parts import OracleWork
 from sparsecv_mio.formulation.backends.native.path import PathResult
 from sparsecv_mio.problem.accumulate import Moments, direct_moments, training_moments
@@ -145,7 +145,7 @@ class Accelerators:
             if g not in self._points:
                 with self.ledger.clocked(Oracle.GLRU):
                     taus = self.context.grid.taus.tolist()
-                    self._points[g] = points_of(fold_form(self.all_rows.problem(g)), taus)
+                    self._points[g] = points_of(unit_diagonal(self.all_rows.problem(g)), taus)
             return self._points[g]
 
     def solve(

@@ -19,6 +19,7 @@ from sparsecv_mio.errors import BadInput
 from sparsecv_mio.formulation.backends import BACKENDS, NATIVE
 from sparsecv_mio.problem.problem import FloatArray
 from sparsecv_mio.search.checks import check_effort, check_formulation, check_whole, shown
+from sparsecv_mio.units import GAMMA_RANGE
 from sparsecv_mio.words import Engine, Intercept, Method, Oracle, Scale, TauStep, one_of, word_of
 
 VENDORS = tuple(name for name in BACKENDS if name != NATIVE)
@@ -53,7 +54,7 @@ class Grid:
         if len(gammas) == 0 or len(taus) == 0:
             raise BadInput("the grid is empty: give at least one gamma and one tau")
         for gamma in gammas:
-            if not 1e-300 <= gamma <= 1e300:
+            if not GAMMA_RANGE[0] <= gamma <= GAMMA_RANGE[1]:
                 raise BadInput(f"gamma {gamma:g} is out of range: it must be positive and finite (1e-300 to 1e300)")
         for tau in taus:
             if not 0 <= tau <= p or tau != int(tau):

@@ -11,9 +11,10 @@ from numpy.typing import NDArray
 from sparsecv_mio.certificate.chosen_folds import ChosenFolds
 from sparsecv_mio.certificate.parts import DataInfo, SearchRequest, Work, relative_gap, versions
 from sparsecv_mio.certificate.record import SCHEMA, FoldInfo, OneSe, Record, Refit, TableRow
-from sparsecv_mio.data.standard import Intercept, StandardData
+from sparsecv_mio.data.standard import StandardData
 from sparsecv_mio.errors import Inconsistent
 from sparsecv_mio.formulation.backends.native.cell import PathCell
+from sparsecv_mio.problem.centred_rows import CentredRows
 from sparsecv_mio.problem.objective import r_squared
 from sparsecv_mio.problem.problem import LARGEST_PENALTY, FloatArray, SparseProblem
 from sparsecv_mio.problem.refit import refit_rows
@@ -23,6 +24,7 @@ from sparsecv_mio.search.state.cells import CellTable
 from sparsecv_mio.search.state.context import AllRows, Context
 from sparsecv_mio.search.state.pairs import PairBounds, pair_bounds
 from sparsecv_mio.search.state.standing import Standing
+from sparsecv_mio.units import PROVED_RTOL
 
 IntArray = NDArray[np.int64]
 
@@ -69,19 +71,16 @@ def _fit_support(
 
 def _fit_quickly(data: StandardData, gamma: float, support: IntArray) -> _AllRows:
     """Fit in double precision: f of its coefficients is an upper bound of the optimum however exact they are."""
-    V, r = data.only(support).rows(slice(0, data.n))
-    mean, level = np.zeros(len(support)), 0.0
-    if data.intercept is Intercept.FOLD:
-        mean, level = V.mean(axis=0), float(r.mean())
-        V, r = V - mean, r - level
+    rows = CentredRows.of(data.only(support), slice(0, data.n))
+    V, r = rows.V, rows.r
     penalty = np.minimum(gamma / 2.0 * data.weight[support], LARGEST_PENALTY)
     M = V.T @ V + np.diag(penalty)
     beta = np.linalg.lstsq(M, r @ V, rcond=None)[0]
     rest = r - V @ beta
     v_mean = np.zeros(data.q)
-    v_mean[support] = mean
+    v_mean[support] = rows.v_mean
     objective = float(rest @ rest + penalty @ beta**2)
-    return _AllRows(support, beta, objective, QUICK_ERROR * float(r @ r), v_mean, level)
+    return _AllRows(support, beta, objective, QUICK_ERROR * float(r @ r), v_mean, rows.r_mean)
 
 
 def all_rows_fit(
@@ -116,7 +115,8 @@ def all_rows_fit(
     lower = min(one.objective - one.error for one in fits) if all_known and not quick else cell.lower
     lower = min(max(lower, 0.0), fit.objective)
     # that all candidates are known is no proof where one of them cannot be valued
-    proved = np.isfinite(upper) and upper - lower <= max(gap, 1e-9) * upper + (2.0 * fit.error if all_known else 0.0)
+    allowance = 2.0 * fit.error if all_known else 0.0
+    proved = np.isfinite(upper) and upper - lower <= max(gap, PROVED_RTOL) * upper + allowance
     refit = Refit(gamma, cell.tau, fit.objective * unit, lower * unit, upper * unit, bool(proved))
     return refit, names_of(data, fit.support), coefficients, intercept
 

@@ -9,9 +9,9 @@ from reused_points import reused_bounds
 
 from sparsecv_mio.bounds import wide
 from sparsecv_mio.bounds.fold import Which
-from sparsecv_mio.bounds.form import Diagonal, fold_form
 from sparsecv_mio.bounds.printed import printed_cells
 from sparsecv_mio.bounds.relaxation import relax_problem
+from sparsecv_mio.bounds.unit_diagonal import Diagonal, unit_diagonal
 
 QUICK, MANY = 250, 5000
 
@@ -101,7 +101,7 @@ def test_ellipsoids_relaxations_and_reused_points() -> None:
                     best, _, _ = truth(case, fold, point.tau, weight)
                     assert point.dual <= best * (1.0 + 1e-10) + 1e-13 * here.problem.yy
                     assert point.dual <= point.primal + 1e-10 * here.problem.yy
-            plain = fold_form(here.problem, diagonal=Diagonal.PENALTY)
+            plain = unit_diagonal(here.problem, diagonal=Diagonal.PENALTY)
             if before is not None and len(before) == here.problem.q:
                 for form in (here.form, plain):
                     for tau, bound in zip(inner, reused_bounds(form, before, inner), strict=True):

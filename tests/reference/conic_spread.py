@@ -5,21 +5,21 @@ from __future__ import annotations
 import numpy as np
 
 from sparsecv_mio.bounds.fold import ROUNDS, TIE, FoldBounds
-from sparsecv_mio.bounds.form import FoldForm
+from sparsecv_mio.bounds.unit_diagonal import UnitDiagonal
 from sparsecv_mio.kernels import fold_bounds
 from sparsecv_mio.kernels.curvature import SHARP_COLUMNS
 from sparsecv_mio.kernels.forms import Incumbents
 from sparsecv_mio.problem.problem import FloatArray, SparseProblem
 
 
-def spread_bound(form: FoldForm, x: FloatArray, tau: int, ubar: float, t: float, b: FloatArray) -> float:
+def spread_bound(form: UnitDiagonal, x: FloatArray, tau: int, ubar: float, t: float, b: FloatArray) -> float:
     """Upper bound of `x'b*`, for any t > 0 and any b: weak duality.
 
         x'b* <= (ubar - D_t(b)) / t,   D_t(b) = yy - b'G b - (tau largest g_j^2 / w_j),   g = c + t x / 2 - G b
 
     Parameters
     ----------
-    form : FoldForm
+    form : UnitDiagonal
     x, b : (m,) arrays
         In the units of the form.
     tau : int
@@ -33,9 +33,9 @@ def spread_bound(form: FoldForm, x: FloatArray, tau: int, ubar: float, t: float,
 
     Examples
     --------
-    >>> from sparsecv_mio.bounds.form import Diagonal, fold_form
+    >>> from sparsecv_mio.bounds.unit_diagonal import Diagonal, unit_diagonal
     >>> problem = SparseProblem(np.eye(2), np.full(2, 1.5), 4.5, np.ones(2), 1.0, 2, np.zeros(2), 0.0)
-    >>> form = fold_form(problem, diagonal=Diagonal.PENALTY)
+    >>> form = unit_diagonal(problem, diagonal=Diagonal.PENALTY)
     >>> unit = np.array([0.0, 1.0]) * form.scale                              # predicts beta_2, 0 or 3/4 at the optimum
     >>> bound = spread_bound(form, unit, 1, 3.375, 1.0, np.array([0.25, 0.75]) / form.scale)
     >>> bool(0.75 <= bound < 1.5)

@@ -10,8 +10,8 @@ import numpy as np
 from scipy.linalg import cho_factor, cho_solve
 from scipy.optimize import brentq
 
-from sparsecv_mio.bounds.form import FoldForm
 from sparsecv_mio.bounds.relaxation import allowance, relax_form
+from sparsecv_mio.bounds.unit_diagonal import UnitDiagonal
 from sparsecv_mio.problem.problem import FloatArray
 from sparsecv_mio.units import Interval
 
@@ -100,12 +100,12 @@ class Ellipsoid:
         return Interval(max(lower - slack, 0.0), upper + slack)
 
 
-def safe_ellipsoid(form: FoldForm, tau: int, ubar: float, share: float) -> Ellipsoid:
+def safe_ellipsoid(form: UnitDiagonal, tau: int, ubar: float, share: float) -> Ellipsoid:
     """Return the ellipsoid that keeps `share` of the diagonal w outside of the perspective.
 
     Parameters
     ----------
-    form : FoldForm
+    form : UnitDiagonal
     tau : int
         0 < tau < m.
     ubar : float
@@ -129,7 +129,7 @@ def safe_ellipsoid(form: FoldForm, tau: int, ubar: float, share: float) -> Ellip
 
 
 def ellipsoid_interval(
-    form: FoldForm, X: FloatArray, u: FloatArray, tau: int, ubar: float, shares: Sequence[float] = SHARES
+    form: UnitDiagonal, X: FloatArray, u: FloatArray, tau: int, ubar: float, shares: Sequence[float] = SHARES
 ) -> Interval:
     """Held-out sum of squares from several ellipsoids, row by row and together, intersected."""
     found = Interval(0.0, np.inf)

@@ -6,19 +6,19 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from sparsecv_mio.bounds.form import FoldForm
 from sparsecv_mio.bounds.relaxation import allowance
+from sparsecv_mio.bounds.unit_diagonal import UnitDiagonal
 from sparsecv_mio.problem.problem import FloatArray
 
 
-def reused_bounds(form: FoldForm, beta: FloatArray, taus: Sequence[int]) -> list[float]:
+def reused_bounds(form: UnitDiagonal, beta: FloatArray, taus: Sequence[int]) -> list[float]:
     """Lower bounds of f for every tau from one point of another problem (other rows, gamma or tau): no iteration.
 
         D_tau(b) = yy - b'G b - (tau largest g_j^2 / w_j),    one sort for all tau
 
     Parameters
     ----------
-    form : FoldForm
+    form : UnitDiagonal
         The fold.
     beta : (q,) array
         Any point, best the relaxation's on all rows: restricting its residual to the fold's rows and centring it there

@@ -13,6 +13,7 @@ from sparsecv_mio.errors import BadInput
 from sparsecv_mio.oracles.iacv.erm import Erm, own_rows
 from sparsecv_mio.oracles.iacv.losses import Expansion
 from sparsecv_mio.oracles.iacv.proximal import accelerated
+from sparsecv_mio.units import TINY
 
 MAX_PROXIMAL_STEPS = 20_000
 PROXIMAL_TOLERANCE = 1e-13  # relative size of the last proximal step of a left-out quadratic
@@ -133,7 +134,7 @@ def _solve_left_out(erm: Erm, taylor: Expansion, theta: FloatArray, right: Float
 
 def _proximal_quadratics(erm: Erm, taylor: Expansion, theta: FloatArray, linear: FloatArray) -> FloatArray:
     """(k, p) minimisers of `1/2 d' H_i d - linear_i' d + lam pi(theta + d)`, plus theta."""
-    step = 1.0 / max(float(np.linalg.eigvalsh(taylor.hessian())[-1]), 1e-300)
+    step = 1.0 / max(float(np.linalg.eigvalsh(taylor.hessian())[-1]), TINY)
     z, _ = accelerated(
         lambda z: _left_out_times(erm, taylor, z - theta) - linear,
         lambda v: erm.penalty.prox(v, step * erm.lam),

@@ -19,8 +19,11 @@ from numpy.typing import NDArray
 from sparsecv_mio.data.dataset import row_chunks
 from sparsecv_mio.data.folds import FoldPlan
 from sparsecv_mio.data.standard import Intercept, StandardData
+from sparsecv_mio.problem.centred_rows import CentredRows
 from sparsecv_mio.problem.problem import LARGEST_PENALTY, FloatArray
+from sparsecv_mio.search.heuristics.forward_selection import NULL
 from sparsecv_mio.search.options import Grid
+from sparsecv_mio.units import TINY
 
 IntArray = NDArray[np.int64]
 
@@ -28,7 +31,6 @@ PROMISING = 64  # columns of a fold that forward selection chooses from, at leas
 MOST_PROMISING = 512  # columns of a fold that are kept in order
 ALL_ROWS = -1  # in place of a fold: no row is left out
 FIRST_WORK = 1 << 19  # folds times columns for which the best single column is found even where the time is over
-NULL = 1e-12  # of a column's own curvature: what is left of it beside the chosen ones is rounding
 
 
 @dataclass(frozen=True, eq=False)
@@ -225,10 +227,11 @@ class _Folds:
         """Run forward selection among the promising columns; fits by size, from the empty support on."""
         among = np.sort(self.promising[fold][: max(PROMISING, 2 * most)])
         rows = np.setdiff1d(np.arange(self.data.n), self._test_rows(fold))
-        V, r, H, u = self._columns(rows, fold, among)
-        if self.centred:
-            mean, level = V.mean(axis=0), float(r.mean())
-            V, r, H, u = V - mean, r - level, H - mean, u - level
+        few = self.data.only(among)
+        train = CentredRows.of(few, rows)
+        V, r = train.V, train.r
+        H, u = few.rows(self._test_rows(fold))
+        H, u = H - train.v_mean, u - train.r_mean
         M, c = V.T @ V, r @ V
         M.flat[:: len(among) + 1] += self.penalty[among]
         chosen = _greedy(M, c, min(most, len(among), len(rows)))
@@ -244,13 +247,6 @@ class _Folds:
             fits.append(_Fit(np.sort(among[some]), max(yy - float(c[some] @ beta), 0.0), float(rest @ rest)))
         return fits
 
-    def _columns(
-        self, rows: IntArray, fold: int, among: IntArray
-    ) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
-        """Return some columns of the training rows and of the rows left out, without a copy of the rest."""
-        few = self.data.only(among)
-        return (*few.rows(rows), *few.rows(self._test_rows(fold)))
-
 
 def _greedy(M: FloatArray, c: FloatArray, most: int) -> IntArray:
     """Columns in the order in which they lower `yy - c_S' M_S^{-1} c_S` most. O(m^2 most)."""
@@ -259,7 +255,7 @@ def _greedy(M: FloatArray, c: FloatArray, most: int) -> IntArray:
     rows = np.zeros((most, len(c)))
     chosen: list[int] = []
     for step in range(most):
-        gain = np.where(own > least, left**2 / np.maximum(own, 1e-300), -1.0)
+        gain = np.where(own > least, left**2 / np.maximum(own, TINY), -1.0)
         gain[chosen] = -1.0
         pick = int(np.argmax(gain))
         if gain[pick] < 0.0:

@@ -8,13 +8,13 @@ import numpy as np
 
 from sparsecv_mio.data.folds import FoldPlan
 from sparsecv_mio.data.standard import StandardData
+from sparsecv_mio.kernels.exchange import BETTER
 from sparsecv_mio.search.heuristics.fold_search import FoldPaths, FoldSearch, IntArray
 from sparsecv_mio.search.heuristics.pool import pooled
 from sparsecv_mio.search.options import Grid
 from sparsecv_mio.search.parallel import run_folds
 
 TABLE_SIZE = 1 << 26  # columns of supports held in all
-BETTER = 1e-9  # relative; less is rounding
 SEARCHED_FOLDS = 20  # folds, spread evenly, in which columns are kept out in turn
 
 

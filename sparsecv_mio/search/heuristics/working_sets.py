@@ -24,6 +24,7 @@ from sparsecv_mio.search.heuristics.pool import pooled, seeds_of
 from sparsecv_mio.search.heuristics.training_rows import TrainingRows
 from sparsecv_mio.search.parallel import run_folds
 from sparsecv_mio.search.subproblem.supports import filled_up
+from sparsecv_mio.units import TINY
 
 FIRST_COLUMNS, MORE_COLUMNS = 240, 120  # of a working set, and by how many it may grow at a time
 NOMINATED = 3  # columns a residual nominates
@@ -184,7 +185,7 @@ def columns_to_add(search: FoldSearch, rows: TrainingRows, squares: NDArray[np.f
     inside = gain[:, search.among].max(axis=1, initial=0.0)
     gain[:, search.among] = -1.0
     best = np.argpartition(-gain, min(NOMINATED, gain.shape[1]) - 1, axis=1)[:, :NOMINATED]
-    share = np.take_along_axis(gain, best, axis=1) / np.maximum(inside, 1e-300)[:, None]
+    share = np.take_along_axis(gain, best, axis=1) / np.maximum(inside, TINY)[:, None]
     order = np.argsort(-share, axis=None, kind="stable")
     named = best.ravel()[order][share.ravel()[order] > 0.0]
     _, first = np.unique(named, return_index=True)

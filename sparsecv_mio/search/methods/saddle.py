@@ -22,10 +22,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sparsecv_mio.bounds.saddle import saddle_point
-from sparsecv_mio.bounds.training_loss import training_loss_bound
-from sparsecv_mio.data.standard import Intercept, StandardData
+from sparsecv_mio.bounds.training_loss import ROWS_ROUNDING, training_loss_bound
+from sparsecv_mio.data.standard import StandardData
 from sparsecv_mio.formulation.backends.native.path import PathCell, PathResult
 from sparsecv_mio.kernels import starts
+from sparsecv_mio.problem.centred_rows import CentredRows
 from sparsecv_mio.problem.problem import FloatArray
 from sparsecv_mio.problem.refit import refit_rows
 from sparsecv_mio.search.methods.parts import archive
@@ -44,7 +45,6 @@ FAVOURITES = 3  # candidate columns per column of the support, at least `FEWEST`
 FEWEST = 30
 MOST_CANDIDATES = 400
 SWAP_ROUNDS = 2
-ROUNDING = 1e-10  # of y'y: what centring and standard coordinates may leave between a dual value and a refit
 
 
 @dataclass(eq=False)
@@ -61,12 +61,10 @@ class Rows:
     @classmethod
     def of(cls, data: StandardData, rows: slice | IntArray) -> Rows:
         """Gather; O(n q)."""
-        V, r = data.rows(np.arange(data.n)[rows])  # numbered rows are copied, and changed in place
-        if data.intercept is Intercept.FOLD:
-            V -= V.mean(axis=0)
-            r = r - r.mean()
-        V /= np.sqrt(data.weight)
-        return cls(V, np.asarray(r))
+        centred = CentredRows.of(data, rows)
+        X = centred.V
+        X /= np.sqrt(data.weight)
+        return cls(X, centred.r)
 
 
 @dataclass(frozen=True, eq=False)
@@ -222,7 +220,7 @@ class SaddleRun:
     def _on_all_rows(self, gamma: float, tau: int, one: Guess, support: IntArray) -> PathCell:
         fit = refit_rows(self.context.data, slice(0, self.context.data.n), support, gamma)
         upper = fit.objective + fit.objective_error
-        lower = min(max(one.dual - ROUNDING * self._squares, 0.0), fit.objective)
+        lower = min(max(one.dual - ROWS_ROUNDING * self._squares, 0.0), fit.objective)
         return PathCell(tau, support, lower, upper, (), (), 0.0, complete=False, branched=False)
 
     @property
@@ -268,7 +266,7 @@ class SaddleRun:
         fit = refit_rows(asked.data, asked.folds.train_rows(fold), support, float(asked.grid.gammas[g]))
         held, _ = fit.held_out(asked.data, asked.folds.test_rows(fold))
         best = self.run.state.all_rows.best[g].cells[tau]
-        rounding = fit.objective_error, ROUNDING * self._squares
+        rounding = fit.objective_error, ROWS_ROUNDING * self._squares
         lower = training_loss_bound(best.lower, fit.objective, *rounding)
         cells.offer(where, cells.pool.number(support), held, fit.objective)
         cells.narrow(where, lower, np.inf)

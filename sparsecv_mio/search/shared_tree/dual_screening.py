@@ -14,15 +14,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sparsecv_mio.bounds.reused import WILDEST, Points
+from sparsecv_mio.bounds.training_loss import ROWS_ROUNDING
+from sparsecv_mio.bounds.unit_diagonal import DIAGONAL_MARGIN
 from sparsecv_mio.data.standard import Intercept
 from sparsecv_mio.kernels.screening import leaves_only
 from sparsecv_mio.problem.problem import FloatArray, SparseProblem
 from sparsecv_mio.search.shared_tree.identities import WIDEST_LEVERAGE
 from sparsecv_mio.search.shared_tree.leave_out import HeldOutRows
 from sparsecv_mio.search.shared_tree.root_node import RootNode
-
-ROUNDING = 1e-10  # of y'y: rows taken off the moments of all rows
-MARGIN = 1e-9  # of the diagonal
 
 
 def decide_by_reuse(root: RootNode, points: Points) -> tuple[int, int]:
@@ -100,9 +99,9 @@ def only_support(
     size, b = int(points.sizes[at]), points.beta[at]
     # a fold of leverage one has no diagonal: its numbers are no numbers, and compare as false
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-        diagonal = ((1.0 - leverage) * (1.0 - MARGIN))[:, None] * points.diagonal
+        diagonal = ((1.0 - leverage) * (1.0 - DIAGONAL_MARGIN))[:, None] * points.diagonal
         quad, dual, d = fold_duals(root, b, size, rows, diagonal)
-        gap = cutoffs + ROUNDING * problem.yy - dual
+        gap = cutoffs + ROWS_ROUNDING * problem.yy - dual
         return np.asarray(leaves_only(d, size, gap, mask) & (gap >= 0.0) & (quad <= WILDEST * problem.yy))
 
 

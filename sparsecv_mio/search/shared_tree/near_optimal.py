@@ -10,6 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from sparsecv_mio.bounds.training_loss import ROWS_ROUNDING
 from sparsecv_mio.formulation.backends.native.listing import supports_below
 from sparsecv_mio.search.options import PATH_TREE_COLUMNS
 from sparsecv_mio.search.state.context import AllRows
@@ -18,7 +19,6 @@ IntArray = NDArray[np.int64]
 
 MOST_LISTED = 1024  # supports worth refitting in every fold
 WIDEST_KEEP = 1e-6  # relative rounding of the trees beyond which a threshold on all rows means little in a fold
-ROUNDING = 1e-10  # of y'y: what moments, refits and centring may leave between the rows of a fold and all rows
 THRESHOLD_MARGIN = 4.0  # times the rounding that a list's threshold loses
 
 
@@ -57,7 +57,7 @@ class NearOptimal:
     def __init__(self, all_rows: AllRows, g: int) -> None:
         self._all_rows, self._g = all_rows, g
         self.problem, self.form = all_rows.problem(g), all_rows.form(g)
-        self.allowance = ROUNDING * self.problem.yy
+        self.allowance = ROWS_ROUNDING * self.problem.yy
         self.usable = self.form.keep <= WIDEST_KEEP and 0 < self.form.m <= PATH_TREE_COLUMNS
 
     def margin(self, threshold: float) -> float:

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from sparsecv_mio.errors import Contradiction, CorruptStore
 from sparsecv_mio.problem.problem import FloatArray
 from sparsecv_mio.search.state.stored import check_like, within
+from sparsecv_mio.units import TINY
 
 BoolArray = NDArray[np.bool_]
 Where = tuple[int, int, int]  # gamma, tau, fold
@@ -21,7 +22,6 @@ Index = Any  # of numpy: whatever picks cells of the table
 Floats = FloatArray | Sequence[float] | float
 Numbers = NDArray[np.int32] | int
 ROUNDING = 1e-7  # relative, of held-out sums that two bounds were computed from in different ways
-TINY = 1e-300
 STORED = ("lower", "upper", "nominal", "value", "decided", "final", "branched", "support")
 
 

@@ -13,10 +13,10 @@ from reused_points import reused_bounds
 from scipy.optimize import minimize_scalar
 
 from sparsecv_mio.bounds.fold import FoldBounds, Which
-from sparsecv_mio.bounds.form import Diagonal, fold_form
 from sparsecv_mio.bounds.relaxation import relax_problem
 from sparsecv_mio.bounds.saddle import saddle_point
 from sparsecv_mio.bounds.screening import screen
+from sparsecv_mio.bounds.unit_diagonal import Diagonal, unit_diagonal
 from sparsecv_mio.bounds.wide import WideFold
 from sparsecv_mio.kernels import curvature
 from sparsecv_mio.problem.problem import SparseProblem
@@ -45,7 +45,7 @@ def conic_value(problem: SparseProblem, tau: int, w: np.ndarray) -> float:
 @pytest.mark.parametrize("diagonal", [Diagonal.PENALTY, Diagonal.SHARP])
 def test_equals_the_conic_solver(seed: int, diagonal: Diagonal) -> None:
     problem, _ = random_problem(seed, n=(5, 30)[seed % 2], lam=(0.003, 0.1, 3.0)[seed % 3], rho=(0.0, 0.9)[seed % 2])
-    form = fold_form(problem, diagonal=diagonal)
+    form = unit_diagonal(problem, diagonal=diagonal)
     assert form is not None
     for point in relax_problem(problem, [1, 2, 4, 7], diagonal=diagonal, accuracy=1e-10):
         value = conic_value(problem, point.tau, form.diagonal)
@@ -71,12 +71,12 @@ def test_rows_equal_moments_and_the_saddle_point() -> None:
 @pytest.mark.parametrize("seed", range(6))
 def test_diagonal_is_valid_and_beats_the_penalty(seed: int) -> None:
     problem, _ = random_problem(seed, n=(6, 40)[seed % 2])
-    form = fold_form(problem)
+    form = unit_diagonal(problem)
     assert form is not None
     assert np.linalg.eigvalsh(form.M - np.diag(form.w))[0] > -1e-13
     if seed % 2:
         assert np.log(form.diagonal).sum() > np.log(problem.penalty).sum()
-    again = fold_form(problem, near=form.diagonal * 1.5)  # not valid as it is: must be shrunk
+    again = unit_diagonal(problem, near=form.diagonal * 1.5)  # not valid as it is: must be shrunk
     assert again is not None and np.linalg.eigvalsh(again.M - np.diag(again.w))[0] > -1e-13
     assert curvature.sharpen(form.M, 2.0 * np.ones(form.m), 20.0, 3) == -1
 
@@ -103,7 +103,7 @@ def test_screening_and_spreads_against_the_best_support(seed: int) -> None:
         for screened in (True, False):
             low, high = conic_spread(problem, V, tau, value, screened=screened)
             assert np.all(low <= V @ beta + 1e-9) and np.all(V @ beta <= high + 1e-9)
-        form = fold_form(problem, diagonal=Diagonal.PENALTY)
+        form = unit_diagonal(problem, diagonal=Diagonal.PENALTY)
         assert form is not None
         rng = np.random.default_rng(seed)
         for _ in range(20):  # any t, any b
@@ -116,7 +116,7 @@ def test_screening_and_spreads_against_the_best_support(seed: int) -> None:
 def test_conic_spread_is_the_exact_one(seed: int) -> None:
     """`max x'b` over the relaxation's level set by the conic solver, t by a scalar search."""
     problem, _ = random_problem(seed, n=(6, 12)[seed % 2], lam=0.01, rho=(0.0, 0.97)[seed % 2])
-    tau, form = 2 + seed % 4, fold_form(problem)
+    tau, form = 2 + seed % 4, unit_diagonal(problem)
     assert form is not None
     value, _ = best_support(problem, tau)
     ubar = value * (1.0 + 1e-9)

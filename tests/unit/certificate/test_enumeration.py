@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from sparsecv_mio.certificate.enumeration import Design, fold_optima, held_out_errors
+from sparsecv_mio.certificate.enumeration import UnitColumns, fold_optima, held_out_errors
 from sparsecv_mio.certificate.verify import verify
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.folds import make_folds
@@ -23,7 +23,7 @@ from .enumerated import small, truth
 def test_enumeration_equals_brute_force(spec: str, intercept: str) -> None:
     for seed in range(4):
         data = small(seed, n=29 if spec == "blocks:13" else 14)
-        plan, design = make_folds(spec, data, seed), Design.of(data, "length", intercept)
+        plan, design = make_folds(spec, data, seed), UnitColumns.of(data, "length", intercept)
         for gamma, tau in ((1e-4, 3), (0.3, 2), (1e4, 1)):
             optima = fold_optima(design, plan, gamma, tau)
             found = optima.low.sum() / plan.n, optima.high.sum() / plan.n
@@ -48,7 +48,7 @@ def test_held_out_errors_by_identity_and_by_refit_agree() -> None:
     data = Dataset.from_arrays(X, X[:, 0] + rng.normal(size=8000))
     plan = make_folds("loo", data)
     supports = [(0, 2) if j % 3 else (0, 1) for j in range(8000)]
-    errors, how = held_out_errors(Design.of(data, "length", "fold"), plan, supports, 0.5)
+    errors, how = held_out_errors(UnitColumns.of(data, "length", "fold"), plan, supports, 0.5)
     assert how == "leave-out identity"
     for fold in (0, 1, 777, 7999):
         model = fit(X, data.y, supports[fold], 0.5, rows=plan.train_rows(fold))

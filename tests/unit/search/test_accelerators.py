@@ -12,8 +12,8 @@ import pytest
 from plain_ridge import ridge
 
 from sparsecv_mio.bounds.fold import TIE, FoldBounds
-from sparsecv_mio.bounds.form import fold_form
 from sparsecv_mio.bounds.reused import points_of, reuse
+from sparsecv_mio.bounds.unit_diagonal import unit_diagonal
 from sparsecv_mio.certificate.reading import read_record
 from sparsecv_mio.certificate.record import Record
 from sparsecv_mio.cli import run as main
@@ -128,7 +128,7 @@ def values(problem: SparseProblem, size: int) -> dict[tuple[int, ...], float]:
 def test_reused_duals_are_below_every_support(gamma: float, intercept: str) -> None:
     dataset = drawn(n=25, seed=3)
     data = standardize(dataset, "length", intercept)
-    points = points_of(fold_form(full_problem(data, gamma)), range(7))
+    points = points_of(unit_diagonal(full_problem(data, gamma)), range(7))
     decided = 0
     for spec in ("loo", "blocks:5"):
         folds = make_folds(spec, dataset)
@@ -168,7 +168,7 @@ def plain_duals(fold: FoldBounds, beta: np.ndarray, sizes: list[int]) -> np.ndar
 def test_kernel_against_numpy() -> None:
     dataset = drawn(n=30, seed=9)
     data, sizes = standardize(dataset), [1, 2, 3, 4, 5]
-    points = points_of(fold_form(full_problem(data, 0.5)), sizes)
+    points = points_of(unit_diagonal(full_problem(data, 0.5)), sizes)
     assert points is not None
     folds = make_folds("6", dataset)
     for fold, moments in training_moments(data, folds):

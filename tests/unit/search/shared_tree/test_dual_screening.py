@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from sparsecv_mio.bounds.form import fold_form
 from sparsecv_mio.bounds.reused import points_of
+from sparsecv_mio.bounds.unit_diagonal import unit_diagonal
 from sparsecv_mio.problem.accumulate import training_moments
 from sparsecv_mio.search.shared_tree.dual_screening import (
     decide_by_reuse,
@@ -35,7 +35,7 @@ def test_residuals_of_the_training_rows(spec: str, intercept: str) -> None:
 def test_duals_of_all_folds(spec: str, intercept: str) -> None:
     """The dual value in the fold's own centred moments, by plain numpy."""
     case = Enumerated(5, n=60, p=6, spec=spec, intercept=intercept, gamma=2.0)
-    points = points_of(fold_form(case.all_rows.problem(0)), range(1, 7))
+    points = points_of(unit_diagonal(case.all_rows.problem(0)), range(1, 7))
     assert points is not None
     k, size, root = case.folds.k, 3, RootNode(case.leave_out, 0, range(5))
     b, w = points.beta[points.of(size)], 0.6 * points.diagonal
@@ -56,7 +56,7 @@ def test_every_other_support_is_above_the_cutoff(spec: str, intercept: str) -> N
     for seed in range(3):
         case = Enumerated(seed, spec=spec, intercept=intercept, gamma=2.0)
         root, k = RootNode(case.leave_out, 0, [0, 1, 2]), case.folds.k
-        points = points_of(fold_form(root.problem), case.taus.tolist())
+        points = points_of(unit_diagonal(root.problem), case.taus.tolist())
         assert points is not None
         for t, size in enumerate(case.taus.tolist()):
             best = case.best(size)
@@ -74,7 +74,7 @@ def test_every_other_support_is_above_the_cutoff(spec: str, intercept: str) -> N
 def test_cells_decided_without_branching(spec: str) -> None:
     case = Enumerated(spec=spec, gamma=2.0)
     root = RootNode(case.leave_out, 0, [0, 1, 2])
-    points = points_of(fold_form(root.problem), case.taus.tolist())
+    points = points_of(unit_diagonal(root.problem), case.taus.tolist())
     assert points is not None
     asked, decided = decide_by_reuse(root, points)
     assert 0 < decided == case.cells.decided.sum() <= asked <= case.cells.decided.size

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from plain_ridge import ridge
 
-from sparsecv_mio.bounds.form import fold_form
 from sparsecv_mio.bounds.reused import points_of
+from sparsecv_mio.bounds.unit_diagonal import unit_diagonal
 from sparsecv_mio.formulation.backends.native.cell import PathResult
 from sparsecv_mio.formulation.backends.native.path import solve_path
 from sparsecv_mio.problem.problem import SparseProblem
@@ -22,7 +22,7 @@ def test_answers_are_those_of_the_solver(taus: list[int]) -> None:
     done: list[PresolveWork] = []
     for seed in range(6):
         context = context_of(seed)
-        points = points_of(fold_form(all_rows_of(context).problem(1)), range(7))
+        points = points_of(unit_diagonal(all_rows_of(context).problem(1)), range(7))
         assert points is not None
         for fold in range(context.folds.k):
             problem = fold_of(context, fold, 1).problem
@@ -49,7 +49,7 @@ def test_answers_are_those_of_the_solver(taus: list[int]) -> None:
 
 def test_vendors_problems_keep_their_columns() -> None:
     context, done = context_of(), list[PresolveWork]()
-    points = points_of(fold_form(all_rows_of(context).problem(1)), range(7))
+    points = points_of(unit_diagonal(all_rows_of(context).problem(1)), range(7))
     assert points is not None
     for fold in range(context.folds.k):
         problem = fold_of(context, fold, 1).problem

@@ -1,4 +1,9 @@
-"""The form in which the bounds see one fold at one gamma: columns of unit curvature, and a valid diagonal under M."""
+"""One fold, or all rows, at one gamma, as the bounds see it: columns over the root of M_jj, a valid diagonal under M.
+
+The normal form of the trees (`formulation.backends.native.normal_form`) divides by the root of such a diagonal instead.
+The kernels of the bounds go from here to their own normal form, of the columns that are left: times `1 / sqrt(w)`. All
+coordinates are in docs/notation.md.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +25,7 @@ IntArray = NDArray[np.int64]
 CONSTANT_COLUMN = 1e-30  # spread over the squared mean, a row, that is the rounding of the mean: constant in training
 COLD_STEPS, WARM_STEPS = 15, 3
 SHRINK = (0.98, 0.9, 0.7)  # tried on the diagonal of a neighbouring problem
-MARGIN = 1e-9  # share of w given up for rounding where no factorisation has certified it
+DIAGONAL_MARGIN = 1e-9  # share of w given up for rounding where no factorisation has certified it
 
 
 class Diagonal(StrEnum):
@@ -32,7 +37,7 @@ class Diagonal(StrEnum):
 
 
 @dataclass(frozen=True, eq=False)
-class FoldForm:
+class UnitDiagonal:
     """`min yy - 2 c'b + b'M b` with every column divided by the root of its `M_jj`.
 
     Attributes
@@ -113,10 +118,10 @@ def centring_loss(n: int, longest: float, r_mean: float, yy: float) -> float:
     return 1.0 + math.sqrt(n) * ratio
 
 
-def fold_form(
+def unit_diagonal(
     problem: SparseProblem, near: FloatArray | None = None, diagonal: Diagonal = Diagonal.SHARP
-) -> FoldForm | None:
-    """Bring a problem to the form of the bounds.
+) -> UnitDiagonal | None:
+    """Divide the columns of a problem by the root of `M_jj` and find a valid diagonal.
 
     Parameters
     ----------
@@ -127,7 +132,7 @@ def fold_form(
 
     Returns
     -------
-    FoldForm or None
+    UnitDiagonal or None
         None if M is singular to rounding: then nothing is known.
 
     Notes
@@ -143,10 +148,10 @@ def fold_form(
         w = _sharp(M, None if near is None else near * scale**2)
     else:
         smallest = 0.0 if dead.any() or diagonal is Diagonal.PENALTY else problem.spectrum()[0]
-        w = (problem.penalty + smallest) * scale**2 * (1.0 - MARGIN)
+        w = (problem.penalty + smallest) * scale**2 * (1.0 - DIAGONAL_MARGIN)
     if w is None or (len(w) and not w.min() > 0.0):
         return None
-    return FoldForm(dead, scale, M, c, problem.yy, w, rounding_unit(problem) * loss)
+    return UnitDiagonal(dead, scale, M, c, problem.yy, w, rounding_unit(problem) * loss)
 
 
 def _sharp(M: FloatArray, near: FloatArray | None) -> FloatArray | None:
