@@ -180,13 +180,13 @@ class Accelerators:
         if points is None:
             result = solver(problem, list(taus), list(starts))
         else:
-            result = solve_presolved(problem, points, taus, starts, solver, self._tell, restrict=not by_vendor)
+            result = solve_presolved(problem, points, taus, starts, solver, self._note_presolve, restrict=not by_vendor)
         if Oracle.GLRU in self.on:
             self.ledger.add(Oracle.GLRU, relaxations=result.reused)
         self.ledger.grown(sum(cell.branched for cell in result.cells.values()), result.nodes)
         return result
 
-    def _tell(self, work: PresolveWork) -> None:
+    def _note_presolve(self, work: PresolveWork) -> None:
         self.ledger.add(Oracle.GLRU, asked=work.cells, mios=work.decided, columns=work.columns)
         with self.ledger.lock:
             self.ledger.seconds[Oracle.GLRU] += work.seconds
@@ -199,16 +199,16 @@ class Accelerators:
         """
         return Oracle.GLRU in self.on and self.eager
 
-    def told_bounds(self, asked: int, relaxations: int, seconds: float) -> None:
+    def note_bounds(self, tested: int, relaxations: int, seconds: float) -> None:
         """Take note of what the bounds layer did with the points.
 
         Parameters
         ----------
-        asked, relaxations : int
+        tested, relaxations : int
             Cells tested, and relaxations of folds that this spared.
         seconds : float
         """
-        self.ledger.add(Oracle.GLRU, asked=asked, relaxations=relaxations)
+        self.ledger.add(Oracle.GLRU, asked=tested, relaxations=relaxations)
         with self.ledger.lock:
             self.ledger.seconds[Oracle.GLRU] += seconds
 
@@ -221,8 +221,8 @@ class Accelerators:
         if points is None:
             return
         with self.ledger.clocked(Oracle.GLRU):
-            asked, decided = decide_by_reuse(root, points)
-        self.ledger.add(Oracle.GLRU, asked=asked, mios=decided)
+            tested, decided = decide_by_reuse(root, points)
+        self.ledger.add(Oracle.GLRU, asked=tested, mios=decided)
 
     # -- iacv -------------------------------------------------------------------------------------------------------
 
@@ -234,8 +234,8 @@ class Accelerators:
         with self._lock:
             if self._proposals is None:
                 with self.ledger.clocked(Oracle.IACV):
-                    asked = self.context
-                    self._proposals = propose(asked.data, asked.folds, asked.grid, asked.deadline.expired)
+                    context = self.context
+                    self._proposals = propose(context.data, context.folds, context.grid, context.deadline.expired)
                 self.ledger.add(Oracle.IACV, asked=self._proposals.fits)
             return self._proposals
 

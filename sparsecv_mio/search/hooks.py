@@ -90,6 +90,6 @@ def settled(
         See `SearchOptions`.
     """
     ours = {field.name for field in fields(Hooks)}
-    watched = {name: value for name, value in words.items() if name in ours}
-    asked = {name: value for name, value in words.items() if name not in ours}
-    return with_words(options or SearchOptions(), asked, function), with_words(hooks or Hooks(), watched, function)
+    of_hooks = {name: value for name, value in words.items() if name in ours}
+    others = {name: value for name, value in words.items() if name not in ours}
+    return with_words(options or SearchOptions(), others, function), with_words(hooks or Hooks(), of_hooks, function)

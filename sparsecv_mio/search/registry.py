@@ -1,4 +1,4 @@
-"""From what is asked for to the method that searches, not begun."""
+"""From the options to the method that searches, not begun."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from sparsecv_mio.search.methods.descent import Descent
 from sparsecv_mio.search.methods.grid import GridOrder
 from sparsecv_mio.search.methods.joint import JointSearch
 from sparsecv_mio.search.methods.one_by_one import OneByOne, Order
-from sparsecv_mio.search.methods.parts.cell_by_cell import MioSolver
+from sparsecv_mio.search.methods.parts.cell_by_cell import MioSettings
 from sparsecv_mio.search.methods.parts.run import Run, Strategy
 from sparsecv_mio.search.methods.rounds import Rounds
 from sparsecv_mio.search.methods.rows import RowMaker
@@ -37,7 +37,7 @@ MANY_COLUMNS = 500  # beyond, a descent estimates its rows: folds are seldom sol
 def context_of(
     data: StandardData, folds: FoldPlan, grid: Grid, options: SearchOptions, deadline: Deadline
 ) -> Context:
-    """Return the question of a search, with the threads that the data and the backend allow.
+    """Return the context of a search, with the threads that the data and the backend allow.
 
     Parameters
     ----------
@@ -73,14 +73,14 @@ def new_method(context: Context, options: SearchOptions, signals: Signals) -> St
         return _descent(context, options, signals)
     state = SearchState.new(context)
     run = Run(state, Accelerators(context, state.all_rows, options.oracles), signals)
-    solver = MioSolver(options.backend, options.formulation, options.mio_budget)
+    mio = MioSettings(options.backend, options.formulation, options.mio_budget)
     if by_rows(context.data, context.folds.k):
-        return ByRows(run, method, solver)
+        return ByRows(run, method, mio)
     if method is Method.ROUNDS:
         return Rounds(run, options.engine)
     if method is Method.JOINT:
-        return JointSearch(run, solver)
-    return OneByOne(run, ORDERS[method](), solver)
+        return JointSearch(run, mio)
+    return OneByOne(run, ORDERS[method](), mio)
 
 
 def _descent(context: Context, options: SearchOptions, signals: Signals) -> Descent:

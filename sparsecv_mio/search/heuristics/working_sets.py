@@ -147,16 +147,16 @@ def residuals(search: FoldSearch, rows: TrainingRows) -> FloatArray:
     """
     G, problem = len(search.lams), search.problem
     some = sorted({int(g) for g in np.linspace(0, G - 1, min(G, RESIDUAL_GAMMAS)).round()})
-    asked = [(g, search.columns[g, s, :s]) for g, s in product(some, range(search.top + 1)) if search.known(g, s)]
+    refits = [(g, search.columns[g, s, :s]) for g, s in product(some, range(search.top + 1)) if search.known(g, s)]
     dropped = 0
     for s in range(1, search.top + 1):
         if search.known(G // 2, s) and dropped + s <= MOST_DROPPED:
             S = search.columns[G // 2, s, :s]
-            asked += [(G // 2, np.delete(S, a)) for a in range(s)]
+            refits += [(G // 2, np.delete(S, a)) for a in range(s)]
             dropped += s
     V, r = rows.data.only(search.among).rows(slice(0, rows.data.n))
-    out = np.broadcast_to(r - problem.r_mean, (len(asked), len(r))).copy()
-    for row, (g, S) in zip(out, asked, strict=True):
+    out = np.broadcast_to(r - problem.r_mean, (len(refits), len(r))).copy()
+    for row, (g, S) in zip(out, refits, strict=True):
         M = problem.Q[np.ix_(S, S)] + np.diag(search.lams[g] * problem.weight[S])
         row -= (V[:, S] - problem.v_mean[S]) @ np.linalg.lstsq(M, problem.c[S], rcond=None)[0]
     return out * rows.inside([search.fold])

@@ -22,15 +22,15 @@ class Algorithm1:
 
     def pick(self, by_cell: CellByCell) -> list[Where]:
         """Return the next cells; none once the certificate is closed."""
-        state, asked = by_cell.run.state, by_cell.run.context
+        state, context = by_cell.run.state, by_cell.run.context
         now = state.bounds()
-        if now.proved(asked.gap):
+        if now.proved(context.gap):
             return []
         least = np.unravel_index(int(np.argmin(now.lower)), now.lower.shape)
         for g, t in ((int(least[0]), int(least[1])), now.best):
             folds = np.flatnonzero(by_cell.open[g, t])
             if len(folds):
                 width = state.cells.upper[g, t, folds] - state.cells.lower[g, t, folds]
-                order = np.argsort(-width, kind="stable")[: asked.threads]
+                order = np.argsort(-width, kind="stable")[: context.threads]
                 return [(g, t, int(folds[i])) for i in order]
         return []

@@ -22,7 +22,7 @@ from sparsecv_mio.problem.accumulate import row_moments
 from sparsecv_mio.problem.problem import SparseProblem
 from sparsecv_mio.problem.refit import refit_rows
 from sparsecv_mio.search.methods.parts import archive
-from sparsecv_mio.search.methods.parts.cell_by_cell import MioSolver, check_available
+from sparsecv_mio.search.methods.parts.cell_by_cell import MioSettings, check_available
 from sparsecv_mio.search.methods.parts.fold_rounds import EFFORT_GROWTH, FIRST_EFFORT
 from sparsecv_mio.search.methods.parts.rest import decide_rest
 from sparsecv_mio.search.methods.parts.run import Run
@@ -64,34 +64,34 @@ class ByRows:
     run : Run
     method : Method
         `grid` asks for every cell, `bounds` branches on none; all others leave out pairs that cannot win.
-    solver : MioSolver, optional
-        Who solves the cells that screening leaves small.
+    mio : MioSettings, optional
+        Which backend solves the cells that screening leaves small.
 
     Attributes
     ----------
     seen : (G, T, K) bool array
         Cells that have had their relaxation.
-    asked : (G, T, K) bool array
+    submitted : (G, T, K) bool array
         Cells handed to branch-and-bound.
     """
 
     name = "by rows"
 
-    def __init__(self, run: Run, method: Method = Method.ROUNDS, solver: MioSolver | None = None) -> None:
-        self.run, self.method, self.solver = run, method, solver or MioSolver()
-        asked = run.context
-        middle = len(asked.grid.gammas) // 2
-        self.order = sorted(range(len(asked.grid.gammas)), key=lambda g: (abs(g - middle), g))
-        self.seen, self.asked = np.zeros(asked.shape, dtype=bool), np.zeros(asked.shape, dtype=bool)
+    def __init__(self, run: Run, method: Method = Method.ROUNDS, mio: MioSettings | None = None) -> None:
+        self.run, self.method, self.mio = run, method, mio or MioSettings()
+        context = run.context
+        middle = len(context.grid.gammas) // 2
+        self.order = sorted(range(len(context.grid.gammas)), key=lambda g: (abs(g - middle), g))
+        self.seen, self.submitted = np.zeros(context.shape, dtype=bool), np.zeros(context.shape, dtype=bool)
         self.effort = FIRST_EFFORT
-        self._vendor = VendorListing(self.solver.backend, asked.deadline, self.solver.formulation)
+        self._vendor = VendorListing(self.mio.backend, context.deadline, self.mio.formulation)
         self._left: dict[Where, IntArray] = {}  # columns that screening left
         self._largest: dict[int, float] = {}  # largest eigenvalue of a fold's products of rows, times gamma
         self._counting = threading.Lock()
 
     @property
     def context(self) -> Context:
-        """The question."""
+        """What is searched, in which data, and by when."""
         return self.run.context
 
     @property
@@ -102,14 +102,14 @@ class ByRows:
     @property
     def exhausted(self) -> bool:
         """Whether the time or the budget of MIOs is spent."""
-        budget = self.solver.mio_budget
+        budget = self.mio.budget
         return self.context.deadline.expired() or (budget is not None and self.mios() >= budget)
 
     # -- its course --------------------------------------------------------------------------------------------------
 
     def begin(self) -> None:
         """Find supports on all rows and in every fold, at the middle gamma."""
-        check_available(self.solver.backend)
+        check_available(self.mio.backend)
         self._fit_all_rows()
         g = self.order[0]
         for _ in self._over(range(self.context.folds.k), lambda fold: self._first(fold, g)):
@@ -246,20 +246,20 @@ class ByRows:
         if self.exhausted or not self._exact(where):
             return
         g, t, fold = where
-        asked, cells = self.context, self.run.state.cells
-        columns, tau = self._left[where], int(asked.grid.taus[t])
-        small = asked.data.only(columns)
-        moments = row_moments(small, asked.folds.train_rows(fold))
-        here = FoldProblem.of(small, asked.folds, fold, moments, columns).with_gamma(float(asked.grid.gammas[g]))
+        context, cells = self.context, self.run.state.cells
+        columns, tau = self._left[where], int(context.grid.taus[t])
+        small = context.data.only(columns)
+        moments = row_moments(small, context.folds.train_rows(fold))
+        here = FoldProblem.of(small, context.folds, fold, moments, columns).with_gamma(float(context.grid.gammas[g]))
         starts = places_in(columns, [cells.pool.supports[cells.support[where]]])
         result = self._solve(here.problem, tau, starts)
-        CellIntervals(asked, cells, self.run.state.all_rows).settle(here, g, np.array([t]), result)
+        CellIntervals(context, cells, self.run.state.all_rows).settle(here, g, np.array([t]), result)
         with self._counting:
             self.run.state.counts.add(result.nodes)
-            self.asked[where] |= len(columns) > tau
+            self.submitted[where] |= len(columns) > tau
 
     def _solve(self, problem: SparseProblem, tau: int, starts: list[IntArray]) -> PathResult:
-        if not self.solver.native and problem.q > tau:
+        if not self.mio.native and problem.q > tau:
             return self._vendor.solve(problem, tau, starts)
         return solve_path(
             problem, [tau], starts=starts, effort=self.effort, expired=self.context.deadline.expired
@@ -288,11 +288,11 @@ class ByRows:
 
     def mios(self) -> int:
         """Return the number of cells handed to branch-and-bound so far."""
-        return int(self.asked.sum())
+        return int(self.submitted.sum())
 
     def standing(self) -> Standing:
         """Return where the run stands."""
-        return standing_of(self.run, self.mios(), f"by rows, {self.method} on {self.solver.backend}")
+        return standing_of(self.run, self.mios(), f"by rows, {self.method} on {self.mio.backend}")
 
     def progress(self) -> Progress:
         """Return how far the run is."""
@@ -318,13 +318,13 @@ class _Asked:
         self.method = method
 
     def archive(self) -> State:
-        return {"asked": self.method.asked, "effort": np.array(self.method.effort)}
+        return {"asked": self.method.submitted, "effort": np.array(self.method.effort)}
 
     def check(self, stored: State) -> None:
         within(stored, "effort", 0, np.iinfo(np.int64).max)
 
     def restore(self, stored: State) -> None:
-        self.method.asked[...] = stored["asked"]
+        self.method.submitted[...] = stored["asked"]
         self.method.effort = int(stored["effort"])
 
 

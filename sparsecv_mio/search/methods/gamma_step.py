@@ -164,8 +164,8 @@ def proposals(state: SearchState, at: tuple[int, int], interval: tuple[float, fl
     -------
     list of GammaPoint
     """
-    cells, asked = state.cells, state.context
+    cells, context = state.cells, state.context
     supports: list[NDArray[np.int64]] = [cells.pool.supports[number] for number in cells.support[at].tolist()]
-    curve, gamma = GammaCurve(asked.data, asked.folds, supports), float(asked.grid.gammas[at[0]])
+    curve, gamma = GammaCurve(context.data, context.folds, supports), float(context.grid.gammas[at[0]])
     bar = curve.at(gamma)[0] * (1.0 - PROGRESS)
     return [point for point in curve.minima(gamma, *interval) if point.total < bar]

@@ -17,6 +17,6 @@ class GridOrder:
 
     def pick(self, by_cell: CellByCell) -> list[Where]:
         """Return the next cells of one pair."""
-        left = np.flatnonzero(~by_cell.asked)[: by_cell.run.context.threads]
-        ahead = [tuple(int(i) for i in np.unravel_index(cell, by_cell.asked.shape)) for cell in left]
+        left = np.flatnonzero(~by_cell.submitted)[: by_cell.run.context.threads]
+        ahead = [tuple(int(i) for i in np.unravel_index(cell, by_cell.submitted.shape)) for cell in left]
         return [(g, t, fold) for g, t, fold in ahead if (g, t) == ahead[0][:2]]

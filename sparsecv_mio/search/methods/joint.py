@@ -1,20 +1,23 @@
-"""Joint search over all (gamma, tau): racing, one list for all folds of a pair, work where a node pays most.
+"""Joint search over all (gamma, tau): decide the likely winner, and prove of the others no more than that they lose.
 
-What changes against Algorithm 1:
+First supports. The best supports on all rows are refitted in every fold, and a ball around each fold's ridge solution
+bounds every cell. There is no phase one over the whole grid as in Algorithm 1.
 
-* There is no phase one over the whole grid: the best supports on all rows are refitted in every fold, and a ball around
-  each fold's ridge solution says something of every cell. The bounds layer is asked only about a gamma that lists
-  cannot help with.
-* The pair that is likely to win (least held-out error of the supports at hand: an estimate, it orders the work and
-  never prunes) is decided first: its upper sum is the bar. A pair whose lower sum is past the bar is out, in all its
-  remaining folds (racing).
-* Any other pair needs its lower sum raised over the bar, not its intervals closed. One branch-and-bound on *all* rows
-  does that for all its folds at once (:mod:`sparsecv_mio.search.shared_tree.list_bounds`); it is stopped at the
-  value that suffices.
-* The likely winner is decided by one tree for all folds where that pays
-  (:mod:`sparsecv_mio.search.shared_tree.engines`).
-* Folds that this leaves over are handed to branch-and-bound one by one, in the order of what each is expected to raise
-  the pair by, per node; where trees are dear, in rounds of growing effort that share work between taus.
+Which pair next (`aim`). The pair that is likely to win, by the held-out errors of the supports at hand, is decided:
+these are estimates, which order the search and never prune. Its upper bound, less the gap, is the *goal*: a pair whose
+lower bound reaches it cannot win and is left in all its remaining folds (racing). Of the pairs below the goal the one
+with the least lower bound is next.
+
+What is done for it (`step`), the first of these that may help:
+
+1. a list of near-optimal supports on all rows, which bounds all folds of the pair at once and is stopped at the value
+   that suffices for the goal (:mod:`sparsecv_mio.search.shared_tree.list_bounds`);
+2. one tree for all folds (:mod:`sparsecv_mio.search.shared_tree.engines`), of the likely winner before any list;
+3. bounds without branching for the whole gamma (:mod:`sparsecv_mio.bounds`), where trees are expensive;
+4. branch-and-bound in the folds that are left: where trees are expensive in rounds of growing effort that share work
+   between taus, else cell by cell, first the cells that promise to raise the pair most per node.
+
+A vendor's solver takes long for any cell: there bounds without branching come first, and no tree is shared.
 """
 
 from __future__ import annotations
@@ -26,7 +29,7 @@ import numpy as np
 from sparsecv_mio.formulation.backends.native.path import FEW, SMALL, PathCell, PathResult
 from sparsecv_mio.search.methods.parts import archive
 from sparsecv_mio.search.methods.parts.bracketing import bracket
-from sparsecv_mio.search.methods.parts.cell_by_cell import CellByCell, MioSolver
+from sparsecv_mio.search.methods.parts.cell_by_cell import CellByCell, MioSettings
 from sparsecv_mio.search.methods.parts.cell_costs import CellCosts
 from sparsecv_mio.search.methods.parts.estimates import OpenCellEstimates
 from sparsecv_mio.search.methods.parts.fold_rounds import FoldRounds
@@ -46,7 +49,7 @@ from sparsecv_mio.search.state.context import Context, unproved
 from sparsecv_mio.search.state.pairs import PairBounds
 from sparsecv_mio.search.state.standing import Standing
 
-DEAR_NODES = 4096  # nodes of a cell beyond which bounds without branching and rounds of shared trees are cheaper
+EXPENSIVE_NODES = 4096  # nodes of a cell beyond which bounds without branching and rounds over taus are cheaper
 
 
 class JointSearch:
@@ -55,14 +58,14 @@ class JointSearch:
     Parameters
     ----------
     run : Run
-    solver : MioSolver
+    mio : MioSettings
     """
 
     name = "joint"
 
-    def __init__(self, run: Run, solver: MioSolver) -> None:
+    def __init__(self, run: Run, mio: MioSettings) -> None:
         self.run = run
-        self.by_cell = CellByCell(run, solver)
+        self.by_cell = CellByCell(run, mio)
         self.trees = SharedTrees(run)
         self.rounds = FoldRounds(run)
         self.costs = CellCosts(self.by_cell)
@@ -71,12 +74,12 @@ class JointSearch:
 
     @property
     def context(self) -> Context:
-        """The question."""
+        """What is searched, in which data, and by when."""
         return self.run.context
 
     @property
     def open(self) -> BoolArray:
-        """(G, T, K): cells that are not decided, and branch-and-bound has not been asked about."""
+        """(G, T, K): cells that are not decided and were not handed to branch-and-bound."""
         return self.by_cell.open
 
     @property
@@ -135,25 +138,25 @@ class JointSearch:
     # -- what next ---------------------------------------------------------------------------------------------------
 
     def aim(self) -> Aim | None:
-        """Decide the likely winner, then raise the others over the bar; None when nothing is left to do."""
+        """Return the likely winner to be decided, then the others to be raised to the goal; None once all is proved."""
         now, gap = self.run.state.bounds(), self.context.gap
         if now.proved(gap):
             return None
         winner = likely_winner(now)
-        bar = now.upper[winner] * (1.0 - gap)
-        others = (now.lower < bar) & self.open.any(axis=2)
+        goal = now.upper[winner] * (1.0 - gap)
+        others = (now.lower < goal) & self.open.any(axis=2)
         others[winner] = False
-        settled = now.upper[winner] * (1.0 - 0.5 * gap) <= now.lower[winner] < np.inf
-        if self.open[winner].any() and not (settled and others.any()):
+        nearly_closed = now.upper[winner] * (1.0 - 0.5 * gap) <= now.lower[winner] < np.inf
+        if self.open[winner].any() and not (nearly_closed and others.any()):
             return Aim(winner, np.inf)
         if not others.any():
             return None
-        # the pair furthest below the bar holds the lower bound of the whole grid
+        # the pair furthest below the goal holds the lower bound of the whole grid
         g, t = np.unravel_index(int(np.argmin(np.where(others, now.lower, np.inf))), others.shape)
-        return Aim((int(g), int(t)), float(bar))
+        return Aim((int(g), int(t)), float(goal))
 
-    def pick(self) -> list[Where]:
-        """Open folds of the pair aimed at that promise most per node."""
+    def next_cells(self) -> list[Where]:
+        """Open folds of the pair aimed at that promise to raise its lower bound most per node."""
         aim = self.aim()
         if aim is None:
             return []
@@ -169,69 +172,76 @@ class JointSearch:
     @property
     def finished(self) -> bool:
         """Whether nothing is left to do, or the time or the budget is spent."""
-        return self.exhausted or not self.pick()
+        return self.exhausted or not self.next_cells()
 
     def step(self) -> None:
-        """Do the cheapest thing that helps: a list, a tree for all folds, bounds without branching, the next cells."""
+        """Do the first thing that may help the pair aimed at; the order is that of the module's docstring."""
         aim = self.aim()
-        native = self.by_cell.by.native
-        if self.rounds.rest:
+        if self.rounds.rest:  # of a round that a checkpoint was written in
             self.rounds.carry_out()
-        elif aim is not None and not native and self.may_bracket(aim.pair):  # cheaper than a vendor's MIO
-            self.bracket_gamma(aim.pair[0])
-        elif aim is not None and self.lists.may_list(aim, self.open):
-            self.lists.list_pair(aim, self.open)
-        elif aim is not None and self.lists.may_share(aim.pair):
-            self.lists.share(aim.pair[0], [aim.pair[1]])
-        elif aim is not None and self.may_bracket(aim.pair):
-            self.bracket_gamma(aim.pair[0])
-        elif native and self.hard:
+        elif aim is not None and self._serve_all_folds(aim):
+            pass
+        elif self.by_cell.mio.native and self.trees_are_expensive:
             wanted = self.run.state.worth_work()
             self.costs.try_again(wanted)
             self.rounds.round(wanted)
         else:
-            self._solve(self.pick())
+            self._solve(self.next_cells())
             return
         self.run.signals.progressed()
         self.run.signals.safe_point()
+
+    def _serve_all_folds(self, aim: Aim) -> bool:
+        """Work on all folds of a pair at once; False where nothing of the kind may help (any more)."""
+        g, t = aim.pair
+        if not self.by_cell.mio.native and self.may_bracket(aim.pair):  # cheaper than a vendor's MIO
+            self.bracket_gamma(g)
+        elif self.lists.may_list(aim, self.open):
+            self.lists.list_pair(aim, self.open)
+        elif self.lists.may_share(aim.pair):
+            self.lists.share(g, [t])
+        elif self.may_bracket(aim.pair):
+            self.bracket_gamma(g)
+        else:
+            return False
+        return True
 
     def _solve(self, cells: list[Where]) -> None:
         self.by_cell.solve(cells, self.mios(), self.costs.effort, self.costs.note)
 
     def work_on(self, pairs: BoolArray) -> None:
-        """Grow a tree for all folds of pairs that none has seen, or a round of trees that share work between taus."""
-        if not self.by_cell.by.native or self.by_cell.by.mio_budget is not None:
+        """Grow a tree for all folds where none was grown yet, else a round of trees that share work between taus."""
+        if not self.by_cell.mio.native or self.by_cell.mio.budget is not None:
             self._solve(self.by_cell.next_of(pairs))
             return
         unseen: list[Pair] = [(int(g), int(t)) for g, t in np.argwhere(pairs & ~self.lists.shared)]
         unseen = [pair for pair in unseen if self.lists.may_share(pair)]
         if unseen:
             g = unseen[0][0]
-            self.lists.share(g, [t for row, t in unseen if row == g])
+            self.lists.share(g, [t for other, t in unseen if other == g])
             return
         wanted = self.open & pairs[:, :, None]
         self.rounds.round(wanted.copy())
         self.costs.try_again(wanted & self.run.state.cells.branched)
 
     @property
-    def hard(self) -> bool:
-        """Whether trees are too dear to be handed out one tau at a time: they share work between taus then."""
-        return self.context.data.q > SMALL or self.costs.mean > DEAR_NODES
+    def trees_are_expensive(self) -> bool:
+        """Whether branch-and-bound in a fold should share its work between taus instead of taking one at a time."""
+        return self.context.data.q > SMALL or self.costs.mean > EXPENSIVE_NODES
 
     # -- bounds without branching ------------------------------------------------------------------------------------
 
     def may_bracket(self, pair: Pair) -> bool:
-        """Whether the bounds layer has yet to be asked about a gamma of which many cells are open."""
+        """Whether a gamma was not bounded without branching yet, and that may spare branch-and-bound in many folds."""
         if self.lists.bracketed[pair[0]]:
             return False
-        return not self.by_cell.by.native or (int(self.open[pair].sum()) > FEWEST_FOLDS and self.hard)
+        return not self.by_cell.mio.native or (int(self.open[pair].sum()) > FEWEST_FOLDS and self.trees_are_expensive)
 
     def bracket_gamma(self, g: int) -> None:
-        """Ask the bounds layer about the open taus of a gamma."""
-        taus = np.flatnonzero(self.open[g].any(axis=1))
-        bracket(self.by_cell, np.array([g]), taus)
-        self.lists.bracketed[g] = True
-        self.lists.attempts[g, taus] = 0  # what is known better now may be worth another list
+        """Bound the open cells of a gamma without branching."""
+        which = np.flatnonzero(self.open[g].any(axis=1))
+        bracket(self.by_cell, np.array([g]), which)
+        self.lists.note_bracketed(g, which)
 
     # -- the end -----------------------------------------------------------------------------------------------------
 
@@ -257,7 +267,7 @@ class JointSearch:
 
     def mios(self) -> int:
         """Return the number of cells handed to branch-and-bound so far, and of lists."""
-        return int(self.costs.tried.sum()) + self.lists.lists
+        return int(self.costs.tried.sum()) + self.lists.count
 
     def standing(self) -> Standing:
         """Return where the run stands."""

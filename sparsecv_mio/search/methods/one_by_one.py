@@ -9,7 +9,7 @@ import numpy as np
 from sparsecv_mio.formulation.backends.native.path import UNLIMITED, PathCell
 from sparsecv_mio.search.methods.parts import archive
 from sparsecv_mio.search.methods.parts.bracketing import bracket
-from sparsecv_mio.search.methods.parts.cell_by_cell import CellByCell, MioSolver
+from sparsecv_mio.search.methods.parts.cell_by_cell import CellByCell, MioSettings
 from sparsecv_mio.search.methods.parts.estimates import OpenCellEstimates
 from sparsecv_mio.search.methods.parts.reported_pair import score_reported_pair
 from sparsecv_mio.search.methods.parts.rest import decide_rest
@@ -50,13 +50,12 @@ class OneByOne:
     ----------
     run : Run
     order : Order
-    solver : MioSolver
-        Backend, formulation and budget of the MIOs.
+    mio : MioSettings
     """
 
-    def __init__(self, run: Run, order: Order, solver: MioSolver) -> None:
+    def __init__(self, run: Run, order: Order, mio: MioSettings) -> None:
         self.run, self.order = run, order
-        self.by_cell = CellByCell(run, solver)
+        self.by_cell = CellByCell(run, mio)
         self.trees = SharedTrees(run)
         self.estimates = OpenCellEstimates(run, self.trees)
 
@@ -67,12 +66,12 @@ class OneByOne:
 
     @property
     def context(self) -> Context:
-        """The question."""
+        """What is searched, in which data, and by when."""
         return self.run.context
 
     @property
     def open(self) -> BoolArray:
-        """(G, T, K): cells that are not decided, and branch-and-bound has not been asked about."""
+        """(G, T, K): cells that are not decided and were not handed to branch-and-bound."""
         return self.by_cell.open
 
     @property

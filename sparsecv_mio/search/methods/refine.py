@@ -22,19 +22,19 @@ def refined(record: Record, state: SearchState, rows: RowMaker) -> Refined:
     rows : RowMaker
         Makes the runs at other gammas.
     """
-    asked, unit = state.context, state.context.per_row
+    context, unit = state.context, state.context.per_row
     interval = (min(LEAST, *record.request.gammas), max(MOST, *record.request.gammas))
-    at = (int(np.searchsorted(asked.grid.gammas, record.gamma)), int(np.searchsorted(asked.grid.taus, record.tau)))
+    at = (int(np.searchsorted(context.grid.gammas, record.gamma)), int(np.searchsorted(context.grid.taus, record.tau)))
     lower = float(state.bounds().lower[at]) * unit
     here = Refined(record.gamma, record.tau, record.cv_error, lower, record.upper, record.estimate)
     points = proposals(state, at, interval)
-    while points and not asked.deadline.expired():
+    while points and not context.deadline.expired():
         row = rows.make([points.pop(0).gamma], [record.tau])
         row.begin()
         run_to_end(row)
         now = row.run.state.bounds()
         if now.ceiling * unit < here.upper * (1.0 - PROGRESS):
-            h, open_folds = float(now.shown[now.best]) * unit, int(now.decided[now.best]) < asked.folds.k
+            h, open_folds = float(now.shown[now.best]) * unit, int(now.decided[now.best]) < context.folds.k
             gamma = float(row.context.grid.gammas[0])
             here = Refined(gamma, record.tau, h, now.floor * unit, now.ceiling * unit, open_folds)
             points = proposals(row.run.state, now.best, interval)

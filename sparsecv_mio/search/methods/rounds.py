@@ -54,7 +54,7 @@ class Rounds:
 
     @property
     def context(self) -> Context:
-        """The question."""
+        """What is searched, in which data, and by when."""
         return self.run.context
 
     @property
@@ -74,18 +74,18 @@ class Rounds:
 
     def _fit_all_rows(self) -> None:
         """Solve all rows as far as the first effort goes; each gamma starts from the supports of the one before."""
-        state, asked = self.run.state, self.context
+        state, context = self.run.state, self.context
         starts: list[NDArray[np.int64]] = []
         found: dict[int, PathResult] = {}
 
         def first_pass_over() -> bool:
-            return asked.deadline.share_spent(ALL_ROWS_SHARE)
+            return context.deadline.share_spent(ALL_ROWS_SHARE)
 
-        for g in np.argsort(-asked.grid.gammas, kind="stable").tolist():
-            if found and asked.deadline.expired():
+        for g in np.argsort(-context.grid.gammas, kind="stable").tolist():
+            if found and context.deadline.expired():
                 break
             found[g] = solve_path(
-                state.all_rows.problem(g), asked.grid.taus.tolist(), starts=starts, effort=self.rounds.effort,
+                state.all_rows.problem(g), context.grid.taus.tolist(), starts=starts, effort=self.rounds.effort,
                 expired=first_pass_over,
             )  # fmt: skip
             starts = [cell.support for cell in found[g].cells.values()]

@@ -177,7 +177,7 @@ class SaddleRun:
 
     @property
     def context(self) -> Context:
-        """The question."""
+        """What is searched, in which data, and by when."""
         return self.run.context
 
     @property
@@ -260,11 +260,11 @@ class SaddleRun:
                 self._score(g, tau, fold, support)
 
     def _score(self, g: int, tau: int, fold: int, support: IntArray) -> None:
-        asked, cells = self.context, self.run.state.cells
-        t = int(np.searchsorted(asked.grid.taus, tau))
+        context, cells = self.context, self.run.state.cells
+        t = int(np.searchsorted(context.grid.taus, tau))
         where = (g, t, fold)
-        fit = refit_rows(asked.data, asked.folds.train_rows(fold), support, float(asked.grid.gammas[g]))
-        held, _ = fit.held_out(asked.data, asked.folds.test_rows(fold))
+        fit = refit_rows(context.data, context.folds.train_rows(fold), support, float(context.grid.gammas[g]))
+        held, _ = fit.held_out(context.data, context.folds.test_rows(fold))
         best = self.run.state.all_rows.best[g].cells[tau]
         rounding = fit.objective_error, ROWS_ROUNDING * self._squares
         lower = training_loss_bound(best.lower, fit.objective, *rounding)

@@ -1,8 +1,8 @@
 """A run on disk: what is known of every cell, written so that the file is complete at every moment.
 
 A checkpoint is a NumPy archive. It holds the table of cells and where the method stands; what is cheap or decides
-nothing (moments, the fit on all rows) is computed again. It carries a key of the data, folds, grid and method: only the
-same question is resumed, with any gap, limits and threads.
+nothing (moments, the fit on all rows) is computed again. It carries a key of the data, folds, grid and method: only a
+search of the same ones is resumed, with any gap, limits and threads.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class Storable(Protocol):
 
     @property
     def context(self) -> Context:
-        """The question."""
+        """What is searched, in which data, and by when."""
 
     def archive(self) -> State:
         """Return where it stands."""
@@ -57,15 +57,15 @@ class Storable(Protocol):
 
 
 def key_of(run: Storable) -> dict[str, Any]:
-    """Return the question: data, folds, grid and method; only the same question is carried on."""
-    asked = run.context
+    """Return what tells searches apart: data, folds, grid and method; only a search of the same ones is resumed."""
+    context = run.context
     return {
-        "data": asked.data.dataset.fingerprint,
-        "folds": asked.folds.digest,
-        "scale": str(asked.data.scale),
-        "intercept": str(asked.data.intercept),
-        "gamma": asked.grid.gammas.tolist(),
-        "tau": asked.grid.taus.tolist(),
+        "data": context.data.dataset.fingerprint,
+        "folds": context.folds.digest,
+        "scale": str(context.data.scale),
+        "intercept": str(context.data.intercept),
+        "gamma": context.grid.gammas.tolist(),
+        "tau": context.grid.taus.tolist(),
         "method": run.name,
     }
 
@@ -158,12 +158,12 @@ def read_checkpoint(path: str | os.PathLike[str]) -> tuple[Mapping[str, Any], St
 
 
 def resume(run: Storable, path: str | os.PathLike[str]) -> None:
-    """Put a run where a checkpoint of the same question left off; instead of `begin`.
+    """Put a run where a checkpoint of the same search left off; instead of `begin`.
 
     Raises
     ------
     BadInput
-        The checkpoint is of another question; the message says what differs.
+        The checkpoint is of another search; the message says what differs.
     CorruptStore
         See `read_checkpoint`.
     """

@@ -75,7 +75,7 @@ class Traced(Protocol):
 
     @property
     def context(self) -> Context:
-        """The question."""
+        """What is searched, in which data, and by when."""
 
     def moment(self) -> dict[str, Any]:
         """Return where it stands."""

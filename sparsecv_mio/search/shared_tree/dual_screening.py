@@ -35,7 +35,7 @@ def decide_by_reuse(root: RootNode, points: Points) -> tuple[int, int]:
 
     Returns
     -------
-    asked, decided : int
+    tested, decided : int
         Cells.
 
     Notes
@@ -56,14 +56,14 @@ def decide_by_reuse(root: RootNode, points: Points) -> tuple[int, int]:
         scores, cutoffs, rows = root.scores(lo, hi), root.cutoffs(lo, hi), leave_out.rows(lo, hi)
         leverage = np.minimum(root.leverage[lo:hi], 1.0)
         sure = np.zeros(cutoffs.shape, dtype=np.bool_)
-        asked = 0
+        tested = 0
         for t, at in taken:
             ask = ~leave_out.cells.final[g, t, lo:hi] & (scores.which[t] >= 0) & (leverage < WIDEST_LEVERAGE)
-            asked += int(ask.sum())
+            tested += int(ask.sum())
             if ask.any():
                 mask = masks[np.maximum(scores.which[t], 0)]
                 sure[t] = ask & only_support(root, (points, at), rows, leverage, cutoffs[t], mask)
-        counts.append((asked, leave_out.decide((g, slice(lo, hi)), scores, numbers, sure, branched=False)))
+        counts.append((tested, leave_out.decide((g, slice(lo, hi)), scores, numbers, sure, branched=False)))
 
     leave_out.over_chunks(decide)
     return sum(one for one, _ in counts), sum(two for _, two in counts)

@@ -1,4 +1,4 @@
-"""The question of a search, and what is computed once from all rows."""
+"""What is searched, in which data, and by when; and what is computed once from all rows."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ IntArray = NDArray[np.int64]
 
 @dataclass(frozen=True, eq=False)
 class Context:
-    """What is asked, of which data, and by when; nothing of it changes during a search.
+    """What is searched, in which data, and by when; the same for all of a search.
 
     Attributes
     ----------

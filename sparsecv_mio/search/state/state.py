@@ -1,4 +1,4 @@
-"""The state of a search: the question, what is known of every cell and of all rows, and the work done so far."""
+"""The state of a search: its context, what is known of every cell and of all rows, and the work done so far."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class SearchState:
     Attributes
     ----------
     context : Context
-        The question.
+        What is searched, in which data, and by when.
     cells : CellTable
         The interval of every (gamma, tau, fold).
     all_rows : AllRows

@@ -37,17 +37,18 @@ def bracket(by_cell: CellByCell, gammas: IntArray, taus: IntArray) -> None:
         Rows of the grid.
     """
     run = by_cell.run
-    asked, cells = run.context, run.state.cells
-    if asked.deadline.expired() or not len(gammas) or not len(taus):
+    context, cells = run.context, run.state.cells
+    if context.deadline.expired() or not len(gammas) or not len(taus):
         return
     supports = [cell.support for result in run.state.all_rows.best for cell in result.cells.values()]
-    part = np.ix_(gammas, taus, np.arange(asked.folds.k))
+    part = np.ix_(gammas, taus, np.arange(context.folds.k))
     wanted = ~cells.final[part]
     found: dict[tuple[int, int], list[IntArray | None]] = {}
+    grid, threads = context.grid, min(context.threads, os.cpu_count() or 1)
     table = compute_bounds(
-        asked.data, asked.folds, asked.grid.gammas[gammas].tolist(), asked.grid.taus[taus].tolist(), "safe", supports,
-        threads=min(asked.threads, os.cpu_count() or 1), stop=Expiry(asked.deadline), reusing=run.accelerators.reuses,
-        wanted=wanted, tell=run.accelerators.told_bounds, moments=run.accelerators.training_moments(),
+        context.data, context.folds, grid.gammas[gammas].tolist(), grid.taus[taus].tolist(), "safe", supports,
+        threads=threads, stop=Expiry(context.deadline), reusing=run.accelerators.reuses, wanted=wanted,
+        tell=run.accelerators.note_bounds, moments=run.accelerators.training_moments(),
         found=lambda g, fold, best: found.update({(g, fold): best}),
     )  # fmt: skip
     cells.narrow(part, np.where(wanted, table.lower, 0.0), np.where(wanted, table.upper, np.inf))

@@ -19,21 +19,21 @@ from sparsecv_mio.search.subproblem.vendor_listing import VendorListing
 
 
 @dataclass(frozen=True)
-class MioSolver:
-    """Who solves the mixed-integer problems of a method, and how many at most.
+class MioSettings:
+    """Which backend solves the mixed-integer problems of a method, and how many at most.
 
     Attributes
     ----------
     backend : str
     formulation : str, optional
         Which of the backend's models; its first by default.
-    mio_budget : int, optional
+    budget : int, optional
         Most MIOs to solve.
     """
 
     backend: str = NATIVE
     formulation: str | None = None
-    mio_budget: int | None = None
+    budget: int | None = None
 
     @property
     def native(self) -> bool:
@@ -57,35 +57,36 @@ class CellByCell:
     Parameters
     ----------
     run : Run
-    solver : MioSolver
-        Backend, formulation and budget of the MIOs.
+    mio : MioSettings
 
     Attributes
     ----------
-    asked : (G, T, K) bool array
-        Cells that branch-and-bound was asked about.
+    solver : CellSolver
+        Solves a cell and writes what it finds into the table of cells.
+    submitted : (G, T, K) bool array
+        Cells that were handed to branch-and-bound.
     begun : bool
         Whether the first steps came to their end; a run that was stored before is begun anew.
     """
 
-    def __init__(self, run: Run, solver: MioSolver) -> None:
-        self.run, self.by = run, solver
-        state, asked = run.state, run.context
-        self.asked = np.zeros(asked.shape, dtype=bool)
+    def __init__(self, run: Run, mio: MioSettings) -> None:
+        self.run, self.mio = run, mio
+        state, context = run.state, run.context
+        self.submitted = np.zeros(context.shape, dtype=bool)
         self.begun = False
-        vendor = None if solver.native else VendorListing(solver.backend, asked.deadline, solver.formulation)
-        self.solver = CellSolver(FoldSolver(asked, state.cells, state.all_rows, run.accelerators), vendor)
+        vendor = None if mio.native else VendorListing(mio.backend, context.deadline, mio.formulation)
+        self.solver = CellSolver(FoldSolver(context, state.cells, state.all_rows, run.accelerators), vendor)
 
     def prepare(self, effort: int = 0) -> None:
         """See that the backend can be used, and find supports on all rows at `effort` nodes a gamma."""
-        check_available(self.by.backend)
-        state, asked = self.run.state, self.run.context
+        check_available(self.mio.backend)
+        state, context = self.run.state, self.run.context
         found: dict[int, PathResult] = {}
-        for g in range(len(asked.grid.gammas)):
-            if found and asked.deadline.expired():
+        for g in range(len(context.grid.gammas)):
+            if found and context.deadline.expired():
                 break
             found[g] = solve_path(
-                state.all_rows.problem(g), asked.grid.taus.tolist(), effort=effort, expired=asked.deadline.expired
+                state.all_rows.problem(g), context.grid.taus.tolist(), effort=effort, expired=context.deadline.expired
             )
             state.counts.add(found[g].nodes)
         state.all_rows.keep(found)
@@ -104,17 +105,21 @@ class CellByCell:
 
     @property
     def open(self) -> BoolArray:
-        """(G, T, K): cells that are not decided, and branch-and-bound has not been asked about."""
-        return ~(self.run.state.cells.final | self.asked)
+        """(G, T, K): cells that are not decided and were not handed to branch-and-bound."""
+        return ~(self.run.state.cells.final | self.submitted)
+
+    def reopen(self, where: Where) -> None:
+        """Allow a cell that is not decided to be handed over once more, with more effort."""
+        self.submitted[where] = False
 
     @property
     def mios(self) -> int:
         """Cells handed to branch-and-bound so far."""
-        return int(self.asked.sum())
+        return int(self.submitted.sum())
 
     def exhausted(self, mios: int) -> bool:
         """Whether the time, or the budget after so many MIOs, is spent."""
-        return self.run.context.deadline.expired() or (self.by.mio_budget is not None and mios >= self.by.mio_budget)
+        return self.run.context.deadline.expired() or (self.mio.budget is not None and mios >= self.mio.budget)
 
     def next_of(self, pairs: BoolArray) -> list[Where]:
         """Return the next open cells of the first of some pairs (G, T)."""
@@ -140,8 +145,8 @@ class CellByCell:
         note : callable
             Called with a cell and the nodes it cost.
         """
-        if self.by.mio_budget is not None:
-            cells = cells[: self.by.mio_budget - mios]
+        if self.mio.budget is not None:
+            cells = cells[: self.mio.budget - mios]
         # what a cell starts from must not depend on which of its neighbours is done first
         work = [(where, self.solver.starts(where), effort(where)) for where in cells]
         if len(work) == 1:
@@ -150,7 +155,7 @@ class CellByCell:
             with ThreadPoolExecutor(len(work)) as pool:
                 spent = list(pool.map(self.solver.solve, *zip(*work, strict=True)))
         for where, nodes in zip(cells, spent, strict=True):
-            self.asked[where] = True
+            self.submitted[where] = True
             self.run.state.counts.add(nodes)
             note(where, nodes)
         self.run.signals.progressed()
@@ -158,18 +163,18 @@ class CellByCell:
 
     def words(self, name: str) -> str:
         """Return a method and its solver, in words."""
-        return f"{name} on {self.by.backend}" + (f", {self.by.formulation}" if self.by.formulation else "")
+        return f"{name} on {self.mio.backend}" + (f", {self.mio.formulation}" if self.mio.formulation else "")
 
     def archive(self) -> State:
         """Return where it stands."""
-        return {"asked": self.asked, "begun": np.array(self.begun)}
+        return {"asked": self.submitted, "begun": np.array(self.begun)}
 
     def check(self, stored: State) -> None:
         """Any mask of the cells is one."""
 
     def restore(self, stored: State) -> None:
         """Go to where `stored` was archived."""
-        self.asked[...] = stored["asked"]
+        self.submitted[...] = stored["asked"]
         self.begun = True
 
 

@@ -35,8 +35,8 @@ class CellCosts:
 
     @property
     def tried(self) -> BoolArray:
-        """(G, T, K): cells that branch-and-bound was asked about at least once."""
-        return np.asarray(self.by_cell.asked | (self.tries > 0))
+        """(G, T, K): cells that were handed to branch-and-bound at least once."""
+        return np.asarray(self.by_cell.submitted | (self.tries > 0))
 
     def expected(self, folds: NDArray[np.int64]) -> FloatArray:
         """Nodes a cell of each of some folds is expected to cost, from those of the fold that were solved."""
@@ -69,10 +69,10 @@ class CellCosts:
         self.tries[cells] = np.minimum(self.tries[cells] + 1, MOST_TRIES)
 
     def note(self, where: Where, nodes: int) -> None:
-        """Take note of what a cell cost; one that is not decided may be asked about again."""
+        """Take note of what a cell cost; one that is not decided may be handed over again."""
         self.spent[where[2]] += nodes
-        if self.by_cell.by.native and not self.by_cell.run.state.cells.final[where]:
-            self.by_cell.asked[where] = False
+        if self.by_cell.mio.native and not self.by_cell.run.state.cells.final[where]:
+            self.by_cell.reopen(where)
             self.tries[where] += 1
 
     def archive(self) -> State:

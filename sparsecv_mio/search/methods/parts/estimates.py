@@ -84,22 +84,22 @@ class OpenCellEstimates:
 
     def show(self, expired: Expired) -> None:
         """Have the folds search, and offer what they found to their open cells, until `expired`."""
-        asked, cells = self.run.context, self.run.state.cells
+        context, cells = self.run.context, self.run.state.cells
         with cells.lock:
             undecided = ~cells.decided
-        if asked.data.q == 0 or not undecided.any():
+        if context.data.q == 0 or not undecided.any():
             return
         gammas, taus = (np.flatnonzero(undecided.any(axis=axes)) for axes in ((1, 2), (0, 2)))
-        grid = Grid(asked.grid.gammas[gammas], asked.grid.taus[taus])
+        grid = Grid(context.grid.gammas[gammas], context.grid.taus[taus])
         if not grid.taus.max():
             return
-        if asked.folds.k > FEW_FOLDS:
+        if context.folds.k > FEW_FOLDS:
             gammas = self._in_closed_form(gammas, grid, expired)
-            grid = Grid(asked.grid.gammas[gammas], grid.taus)
+            grid = Grid(context.grid.gammas[gammas], grid.taus)
         if not len(gammas):
             return
         folds = np.flatnonzero(undecided[gammas].any(axis=(0, 1)))
-        few = asked.folds.k <= FEW_FOLDS
+        few = context.folds.k <= FEW_FOLDS
         source = self._few(grid, expired) if few else self._many(grid, folds.tolist(), expired)
         found: dict[int, FoldPaths] = {}
         for paths in source:
@@ -114,18 +114,18 @@ class OpenCellEstimates:
 
         Those that search are the ones whose rows pull the fit most, and some others.
         """
-        asked = self.run.context
+        context = self.run.context
         roots = {g: root for g in gammas.tolist() if (root := self.trees.root(g)) is not None}
         if not roots:
             return gammas
         some = next(iter(roots.values()))
         pull = largest_decrease(some.residual, some.leverage)
-        even = np.arange(0, asked.folds.k, -(-asked.folds.k // SAMPLED))
-        most = PULLING if asked.folds.k > PULLING + SAMPLED else asked.folds.k
+        even = np.arange(0, context.folds.k, -(-context.folds.k // SAMPLED))
+        most = PULLING if context.folds.k > PULLING + SAMPLED else context.folds.k
         sample = np.union1d(np.argsort(-pull, kind="stable")[:most], even)
-        seeds, at = pooled(self._searched(grid, sample.tolist(), expired), asked.data.q, len(sample))
+        seeds, at = pooled(self._searched(grid, sample.tolist(), expired), context.data.q, len(sample))
         sizes = (seeds >= 0).sum(axis=1)
-        capped = np.minimum(asked.grid.taus, asked.data.q)
+        capped = np.minimum(context.grid.taus, context.data.q)
         rows_of_size = [np.flatnonzero(capped == size).tolist() for size in sizes.tolist()]
         for g, root in roots.items():
             mine = np.flatnonzero(at == int(np.searchsorted(gammas, g))).tolist()
@@ -136,35 +136,35 @@ class OpenCellEstimates:
 
     def _searched(self, grid: Grid, folds: list[int], expired: Expired) -> list[FoldSearch]:
         """Return the searches of some folds, at every gamma."""
-        asked = self.run.context
-        lams, top = grid.gammas / 2.0, max(int(min(grid.taus.max(), asked.data.q)), 1)
+        context = self.run.context
+        lams, top = grid.gammas / 2.0, max(int(min(grid.taus.max(), context.data.q)), 1)
 
         def search_in(fold: int, moments: Moments) -> FoldSearch:
-            search = FoldSearch(fold, moments.problem(asked.data, 1.0), lams, top)
+            search = FoldSearch(fold, moments.problem(context.data, 1.0), lams, top)
             search.sweep(range(len(lams) - 1, -1, -1), expired)
             return search
 
-        return list(run_folds(self.run.accelerators.training_moments(folds), search_in, asked.threads))
+        return list(run_folds(self.run.accelerators.training_moments(folds), search_in, context.threads))
 
     def _few(self, grid: Grid, expired: Expired) -> Iterator[FoldPaths]:
         """All folds search thoroughly and learn from each other."""
-        asked = self.run.context
+        context = self.run.context
         known = [cell.support for result in self.run.state.all_rows.best for cell in result.cells.values()]
         seeds = {support.tobytes(): support for support in known}
-        return first_supports(asked.data, asked.folds, grid, asked.threads, expired, list(seeds.values()))
+        return first_supports(context.data, context.folds, grid, context.threads, expired, list(seeds.values()))
 
     def _many(self, grid: Grid, folds: list[int], expired: Expired) -> Iterator[FoldPaths]:
         """Let some folds search at every gamma; the others judge what these found, and search at a few gammas."""
-        asked = self.run.context
-        lams, top = grid.gammas / 2.0, max(int(min(grid.taus.max(), asked.data.q)), 1)
-        taus = np.minimum(grid.taus, asked.data.q)
+        context = self.run.context
+        lams, top = grid.gammas / 2.0, max(int(min(grid.taus.max(), context.data.q)), 1)
+        taus = np.minimum(grid.taus, context.data.q)
         sample = folds[:: max(len(folds) // SAMPLED, 1)]
-        walks = SEARCH_WORK / (WALK * asked.data.q * top**2 * len(folds))
-        seeds, at = pooled(self._searched(grid, sample, expired), asked.data.q)
+        walks = SEARCH_WORK / (WALK * context.data.q * top**2 * len(folds))
+        seeds, at = pooled(self._searched(grid, sample, expired), context.data.q)
         common = self._of_all_rows(grid, top)
 
         def judged(fold: int, moments: Moments) -> FoldPaths:
-            search = FoldSearch(fold, moments.problem(asked.data, 1.0), lams, top)
+            search = FoldSearch(fold, moments.problem(context.data, 1.0), lams, top)
             for supports, place in ((seeds, at), common):
                 search.learn(supports, place)
             mine = _visits(fold, len(lams), walks)
@@ -172,9 +172,9 @@ class OpenCellEstimates:
             for g in mine:
                 known = search.columns[g][np.isfinite(search.value[g])]
                 search.learn(known, np.full(len(known), -1))
-            return search.paths(taus, *asked.data.rows(asked.folds.test_rows(fold)))
+            return search.paths(taus, *context.data.rows(context.folds.test_rows(fold)))
 
-        yield from run_folds(self.run.accelerators.training_moments(folds), judged, asked.threads)
+        yield from run_folds(self.run.accelerators.training_moments(folds), judged, context.threads)
 
     def _of_all_rows(self, grid: Grid, top: int) -> tuple[IntArray, IntArray]:
         """Return the best supports known on all rows, and the row of gamma of each."""

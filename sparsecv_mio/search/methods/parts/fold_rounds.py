@@ -49,17 +49,17 @@ class FoldRounds:
 
     def carry_out(self) -> None:
         """Bring the round that is under way to its end, or as far as time allows."""
-        run, asked, wanted = self.run, self.run.context, self.cells
-        expired = asked.deadline.expired
-        solver = FoldSolver(asked, run.state.cells, run.state.all_rows, run.accelerators)
+        run, context, wanted = self.run, self.run.context, self.cells
+        expired = context.deadline.expired
+        solver = FoldSolver(context, run.state.cells, run.state.all_rows, run.accelerators)
         while self.rest:
             # moments are made per visit: parts only where somebody stores the state between them
-            size = max(8 * asked.threads, asked.folds.k // 16) if run.signals.stored else len(self.rest)
+            size = max(8 * context.threads, context.folds.k // 16) if run.signals.stored else len(self.rest)
             which = self.rest[:size]
             for nodes in run_folds(
                 run.accelerators.training_moments(which),
                 lambda fold, moments: solver.run(fold, moments, wanted[:, :, fold], self.effort),
-                min(asked.threads, len(which)),
+                min(context.threads, len(which)),
             ):
                 run.state.counts.add(nodes)
                 run.signals.progressed()
@@ -90,10 +90,10 @@ class FoldRounds:
 
     def check(self, stored: State) -> None:
         """Raise `CorruptStore` unless `stored` was archived by rounds over the same grid."""
-        asked = self.run.context
-        within(stored, "round_rest", 0, asked.folds.k - 1)
+        context = self.run.context
+        within(stored, "round_rest", 0, context.folds.k - 1)
         within(stored, "effort", 0, np.iinfo(np.int64).max)
-        if stored["round_cells"].size and stored["round_cells"].shape != asked.shape:
+        if stored["round_cells"].size and stored["round_cells"].shape != context.shape:
             raise CorruptStore("its array round_cells is not of the grid's shape")
 
     def restore(self, stored: State) -> None:

@@ -31,14 +31,14 @@ MOST_FOLDS, LOW_LEVERAGE = 0.95, 0.25  # share of larger folds whose leverage mu
 
 
 class Aim(NamedTuple):
-    """A pair to work on, and the lower sum it should reach; inf asks for a decision."""
+    """The pair to work on next, and the sum of lower bounds at which it is left; inf: when every fold is decided."""
 
     pair: Pair
     goal: float
 
 
 class PairLists:
-    """Lists on all rows, and trees for all folds, pair by pair.
+    """What serves all folds of a pair at once: lists of near-optimal supports on all rows, and trees for all folds.
 
     Parameters
     ----------
@@ -49,13 +49,13 @@ class PairLists:
     Attributes
     ----------
     attempts : (G, T) int array
-        Lists tried for a pair.
+        Lists tried for a pair since its gamma was last bounded without branching.
     shared : (G, T) bool array
-        Pairs that a tree for all folds has seen.
+        Pairs for which a tree for all folds was grown.
     bracketed : (G,) bool array
-        Gammas of which the bounds layer was asked.
-    lists : int
-        Lists and shared trees so far.
+        Gammas that were bounded without branching.
+    count : int
+        Lists and trees for all folds so far.
     """
 
     def __init__(self, by_cell: CellByCell, trees: SharedTrees, costs: CellCosts) -> None:
@@ -65,13 +65,13 @@ class PairLists:
         self.attempts = np.zeros(shape[:2], dtype=np.int64)
         self.shared = np.zeros(shape[:2], dtype=bool)
         self.bracketed = np.zeros(shape[0], dtype=bool)
-        self.lists = 0
+        self.count = 0
         self._near_optimal: dict[int, NearOptimal] = {}
 
     @property
     def native(self) -> bool:
         """Whether our own engine makes the lists."""
-        return self.by_cell.by.native
+        return self.by_cell.mio.native
 
     # -- trees for all folds -----------------------------------------------------------------------------------------
 
@@ -85,11 +85,11 @@ class PairLists:
         single_rows = bool(self.run.context.folds.sizes.max() == 1)
         return single_rows or float(np.quantile(root.leverage, MOST_FOLDS)) < LOW_LEVERAGE
 
-    def share(self, g: int, rows: list[int]) -> None:
-        """Decide what one tree for all folds can decide of some rows of tau."""
-        nodes = self.trees.decide_rows(g, rows, int(self.costs.expected(np.arange(1))[0]))
-        self.shared[g, rows] = True
-        self.lists += int(nodes > 0)
+    def share(self, g: int, which: list[int]) -> None:
+        """Decide what one tree for all folds can decide of some tau of a gamma."""
+        nodes = self.trees.decide_taus(g, which, int(self.costs.expected(np.arange(1))[0]))
+        self.shared[g, which] = True
+        self.count += int(nodes > 0)
 
     # -- lists -------------------------------------------------------------------------------------------------------
 
@@ -112,6 +112,11 @@ class PairLists:
             return False
         return not self.native or self.near_optimal(pair[0]).usable
 
+    def note_bracketed(self, g: int, which: NDArray[np.int64]) -> None:
+        """Take note that some tau of a gamma were bounded without branching: now another list may be worth it."""
+        self.bracketed[g] = True
+        self.attempts[g, which] = 0
+
     def near_optimal(self, g: int) -> NearOptimal:
         """All rows at one gamma, ready to be listed."""
         if g not in self._near_optimal:
@@ -126,21 +131,21 @@ class PairLists:
         aim : Aim
         open_cells : (G, T, K) bool array
         """
-        asked = self.run.context
-        (g, t), tau = aim.pair, int(asked.grid.taus[aim.pair[1]])
+        context = self.run.context
+        (g, t), tau = aim.pair, int(context.grid.taus[aim.pair[1]])
         folds = np.flatnonzero(open_cells[aim.pair])
         listed: SupportList | None
         if self.native:
-            bar, served = self._bar(aim, folds)
+            threshold, served = self._threshold(aim, folds)
             if not served:
                 self.attempts[aim.pair] = len(DECIDED_SHARES)
                 return
             budget = max(LIST_NODES, int(self.costs.expected(folds).mean() * served) // 2)
-            listed, nodes = self.near_optimal(g).below(tau, bar, budget)
+            listed, nodes = self.near_optimal(g).below(tau, threshold, budget)
         else:
             listed, nodes = self._by_vendor(g, tau)
         self.attempts[aim.pair] += 1 if listed is not None else len(DECIDED_SHARES)
-        self.lists += 1
+        self.count += 1
         self.run.state.counts.add(nodes)
         if listed is None:
             return
@@ -151,8 +156,8 @@ class PairLists:
                 return
         apply_by_refits(self.by_cell.solver, aim.pair, folds, listed, aim.goal)
 
-    def _bar(self, aim: Aim, folds: NDArray[np.int64]) -> tuple[float, int]:
-        """Value on all rows that a list should reach for the goal, and how many trees of folds it spares."""
+    def _threshold(self, aim: Aim, folds: NDArray[np.int64]) -> tuple[float, int]:
+        """Objective on all rows up to which a list should go for the goal, and how many trees of folds it spares."""
         g, t = aim.pair
         cells = self.run.state.cells
         root = self.trees.root(g) if np.isfinite(aim.goal) else None
@@ -167,9 +172,9 @@ class PairLists:
         if np.isfinite(aim.goal):
             closed = float(cells.lower[g, t].sum() - cells.lower[g, t, folds].sum())
             need = aim.goal * (1.0 + 1e-7) - closed
-            bar = least_threshold(cells.lower[g, t, folds], cells.nominal[g, t, folds], ubar, need)
-            if np.isfinite(bar):
-                return bar + self.near_optimal(g).margin(bar), len(folds)
+            least = least_threshold(cells.lower[g, t, folds], cells.nominal[g, t, folds], ubar, need)
+            if np.isfinite(least):
+                return least + self.near_optimal(g).margin(least), len(folds)
         # what a first list says of h in most folds is an estimate to go by
         needed, share = np.sort(ubar + cells.nominal[g, t, folds]), ESTIMATED_SHARE
         if self.bracketed[g]:
@@ -183,18 +188,18 @@ class PairLists:
 
     def _by_vendor(self, g: int, tau: int) -> tuple[SupportList, int]:
         """Solve all rows by a vendor: a list without supports, below its dual bound."""
-        full, by = self.near_optimal(g), self.by_cell.by
-        problem, limits = full.problem, limits_of(self.run.context.deadline)
-        outcome = get_backend(by.backend).solve(
-            problem, min(tau, problem.q), limits=limits, formulation=by.formulation
+        all_rows, mio = self.near_optimal(g), self.by_cell.mio
+        problem, limits = all_rows.problem, limits_of(self.run.context.deadline)
+        outcome = get_backend(mio.backend).solve(
+            problem, min(tau, problem.q), limits=limits, formulation=mio.formulation
         )
-        return SupportList((), max(outcome.lower, 0.0) - full.allowance), outcome.nodes
+        return SupportList((), max(outcome.lower, 0.0) - all_rows.allowance), outcome.nodes
 
     def archive(self) -> State:
         """Return where it stands."""
         return {
             "attempts": self.attempts, "shared": self.shared, "bracketed": self.bracketed,
-            "lists": np.array(self.lists),
+            "lists": np.array(self.count),
         }  # fmt: skip
 
     def check(self, stored: State) -> None:
@@ -205,4 +210,4 @@ class PairLists:
         self.attempts[...] = stored["attempts"]
         self.shared[...] = stored["shared"]
         self.bracketed[...] = stored["bracketed"]
-        self.lists = int(stored["lists"])
+        self.count = int(stored["lists"])

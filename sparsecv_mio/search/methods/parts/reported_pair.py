@@ -46,10 +46,10 @@ def _score_one_pair(run: Run, trees: SharedTrees) -> None:
 
 def _bound(run: Run) -> None:
     """See to an upper bound in every fold of the pair that will be reported, where time is over."""
-    asked = run.context
-    if not asked.deadline.expired():
+    context = run.context
+    if not context.deadline.expired():
         return
-    pair = run.state.bounds().answer(asked.gap, asked.grid.gammas, asked.grid.taus)
+    pair = run.state.bounds().answer(context.gap, context.grid.gammas, context.grid.taus)
     unknown = ~np.isfinite(run.state.cells.upper[pair])
     if int(unknown.sum()) <= FEW_FOLDS:
         _visit(run, pair, np.flatnonzero(unknown))
@@ -57,12 +57,12 @@ def _bound(run: Run) -> None:
 
 def _visit(run: Run, pair: tuple[int, int], which: NDArray[np.int64]) -> None:
     """Give some folds of a pair the best support at hand and the bounds that hold without a proof."""
-    asked, cells = run.context, run.state.cells
+    context, cells = run.context, run.state.cells
     wanted = np.zeros(cells.nominal.shape[:2], dtype=bool)
     wanted[pair] = True
-    solver = FoldSolver(asked, cells, run.state.all_rows, run.accelerators)
+    solver = FoldSolver(context, cells, run.state.all_rows, run.accelerators)
     for fold, moments in run.accelerators.training_moments(which.tolist()):
-        if asked.deadline.abandoned.is_set():
+        if context.deadline.abandoned.is_set():
             break
         solver.bound(fold, moments, wanted)
 
@@ -83,15 +83,15 @@ def _score_in_closed_form(run: Run, trees: SharedTrees, g: int, t: int) -> None:
 
 def _score_again(run: Run) -> None:
     """Score what the open cells of the pair to report show to the accuracy of decided ones. O(n q^2 log k)."""
-    asked, cells = run.context, run.state.cells
-    pair = run.state.bounds().answer(asked.gap, asked.grid.gammas, asked.grid.taus)
-    gamma = float(asked.grid.gammas[pair[0]])
+    context, cells = run.context, run.state.cells
+    pair = run.state.bounds().answer(context.gap, context.grid.gammas, context.grid.taus)
+    gamma = float(context.grid.gammas[pair[0]])
     folds = np.flatnonzero(~cells.decided[pair] & np.isfinite(cells.nominal[pair]))
-    if not len(folds) or asked.deadline.expired():
+    if not len(folds) or context.deadline.expired():
         return
     for fold, moments in run.accelerators.training_moments(folds.tolist()):
         support = cells.pool.supports[cells.support[(*pair, fold)]]
-        fits = FoldProblem.of(asked.data, asked.folds, fold, moments).with_gamma(gamma).refit([support])
+        fits = FoldProblem.of(context.data, context.folds, fold, moments).with_gamma(gamma).refit([support])
         cells.rescore((*pair, fold), float(fits.held_out[0]), float(fits.value[0]))
-        if asked.deadline.expired():
+        if context.deadline.expired():
             break

@@ -25,6 +25,7 @@ def decide_rest(method: CellMethod, one_standard_error: bool) -> None:
 
 def pairs_for_rule(method: CellMethod) -> BoolArray:
     """(G, T): the pairs to decide next for the one-standard-error rule to be sure of its pair."""
-    asked, now = method.context, method.run.state.bounds()
-    rule = one_se.apply(now, now.best, asked.grid.gammas, asked.grid.taus, asked.folds.sizes, asked.data.y_unit**2)
+    context, now = method.context, method.run.state.bounds()
+    grid, sizes, unit = context.grid, context.folds.sizes, context.data.y_unit**2
+    rule = one_se.apply(now, now.best, grid.gammas, grid.taus, sizes, unit)
     return one_se.next_to_decide(rule.missing & method.open.any(axis=2), now)

@@ -35,7 +35,7 @@ class Run:
 
     @property
     def context(self) -> Context:
-        """The question."""
+        """What is searched, in which data, and by when."""
         return self.state.context
 
 
@@ -48,7 +48,7 @@ class Strategy(Protocol):
 
     @property
     def context(self) -> Context:
-        """The question."""
+        """What is searched, in which data, and by when."""
 
     def begin(self) -> None:
         """Take the first steps: supports on all rows, and what they say of every cell."""

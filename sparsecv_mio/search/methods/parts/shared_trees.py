@@ -44,21 +44,21 @@ class SharedTrees:
         nodes, decided = solve_all_folds(self.leave_out, g, self.engine)
         self.run.state.counts.add(nodes, decided)
 
-    def decide_rows(self, g: int, rows: Sequence[int], tree: int) -> int:
-        """Decide what can be decided of some rows of tau, given the nodes of one `tree`; returns the nodes spent.
+    def decide_taus(self, g: int, which: Sequence[int], tree: int) -> int:
+        """Decide what can be decided of some tau, given the nodes of one `tree`; returns the nodes spent.
 
         Parameters
         ----------
         g : int
-            Row of gamma.
-        rows : sequence of int
-            Rows of tau with open cells.
+            Index of gamma.
+        which : sequence of int
+            Indices of tau with open cells.
         tree : int
             Nodes that one tree on all rows costs.
         """
         root = self.root(g)
         if root is None:
             return 0
-        nodes, decided = solve_from(root, rows, tree, self.engine)
+        nodes, decided = solve_from(root, which, tree, self.engine)
         self.run.state.counts.add(nodes, decided)
         return nodes

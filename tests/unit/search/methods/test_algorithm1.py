@@ -10,7 +10,7 @@ from sparsecv_mio.search.methods.algorithm1 import Algorithm1
 
 def test_the_widest_cells_of_the_lowest_pair() -> None:
     run = drawn_run("algorithm1", threads=2)
-    cells, asked = run.run.state.cells, run.by_cell.asked
+    cells, asked = run.run.state.cells, run.by_cell.submitted
     cells.narrow((slice(None), slice(None), slice(None)), 2.0, 9.0)
     cells.lower[1, 1] = 1.0
     cells.upper[1, 1] = [3.0, 8.0, 4.0, 7.0, 2.0]

@@ -1,4 +1,4 @@
-"""The joint search: decide the likely winner, raise the others over the bar."""
+"""The joint search: decide the likely winner, raise the others to the goal."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ def test_the_aim_is_the_likely_winner_first() -> None:
     aim = run.aim()
     assert aim is None or aim.pair == likely_winner(run.run.state.bounds()) and aim.goal == np.inf
     to_end(run)
-    assert run.aim() is None and run.pick() == []
+    assert run.aim() is None and run.next_cells() == []
 
 
-def test_rounds_where_trees_are_dear() -> None:
+def test_rounds_where_trees_are_expensive() -> None:
     data, folds, grid = drawn(p=40, n=60)
     run = new_run(data, folds, grid, method="joint", gap=1e-4)
-    assert run.hard
+    assert run.trees_are_expensive
     to_end(run)
     assert run.run.state.proved()
 

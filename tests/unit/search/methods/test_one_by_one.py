@@ -30,6 +30,6 @@ def test_work_on_takes_the_next_open_cells_of_a_pair() -> None:
     if not pairs.any():
         pytest.skip("the bounds decide every cell")
     g, t = np.argwhere(pairs)[0]
-    before = int(run.by_cell.asked.sum())
+    before = int(run.by_cell.submitted.sum())
     run.work_on(pairs)
-    assert before < int(run.by_cell.asked.sum()) <= before + 2 and run.by_cell.asked[g, t].any()
+    assert before < int(run.by_cell.submitted.sum()) <= before + 2 and run.by_cell.submitted[g, t].any()

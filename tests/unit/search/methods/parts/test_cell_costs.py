@@ -13,7 +13,7 @@ def test_a_fold_that_cost_more_is_expected_to() -> None:
     run = drawn_run("joint")
     costs, folds = run.costs, np.arange(5)
     assert (costs.expected(folds) == FIRST_NODES).all()
-    run.by_cell.asked[0, 0, :2] = True
+    run.by_cell.submitted[0, 0, :2] = True
     costs.note((0, 0, 1), 900)
     assert costs.expected(folds)[1] == costs.expected(folds).max() and costs.mean > 0.0
 
@@ -30,8 +30,8 @@ def test_tries_raise_effort_and_cost() -> None:
     assert costs.growth(1, 2, np.array([3]))[0] == float(EFFORT_GROWTH) ** MOST_TRIES
 
 
-def test_a_cell_that_is_not_decided_may_be_asked_again() -> None:
+def test_a_cell_that_is_not_decided_may_be_handed_over_again() -> None:
     run = drawn_run("joint")
-    run.by_cell.asked[0, 1, 0] = True
+    run.by_cell.submitted[0, 1, 0] = True
     run.costs.note((0, 1, 0), 10)
-    assert not run.by_cell.asked[0, 1, 0] and run.costs.tries[0, 1, 0] == 1
+    assert not run.by_cell.submitted[0, 1, 0] and run.costs.tries[0, 1, 0] == 1

@@ -19,7 +19,7 @@ def test_a_list_raises_bounds_that_stay_true() -> None:
     aim = Aim(pair, goal)
     assert run.lists.may_list(aim, run.open)
     run.lists.list_pair(aim, run.open)
-    assert run.lists.lists == 1 and run.lists.attempts[pair] >= 1
+    assert run.lists.count == 1 and run.lists.attempts[pair] >= 1
     assert before <= float(cells.lower[pair].sum()) <= float(truth[pair].sum()) * (1.0 + 1e-9)
     assert (cells.lower <= truth * (1.0 + 1e-9)).all() and (cells.upper >= truth * (1.0 - 1e-9)).all()
 
