@@ -18,6 +18,7 @@ from sparsecv_mio.kernels import curvature
 from sparsecv_mio.kernels.curvature import SHARP_COLUMNS, SHARPNESS
 from sparsecv_mio.kernels.fold_start import unit_form
 from sparsecv_mio.kernels.forms import Fold
+from sparsecv_mio.problem.diagonal import DIAGONAL_MARGIN, shifted
 from sparsecv_mio.problem.problem import FloatArray, SparseProblem
 
 IntArray = NDArray[np.int64]
@@ -25,11 +26,10 @@ IntArray = NDArray[np.int64]
 CONSTANT_COLUMN = 1e-30  # spread over the squared mean, a row, that is the rounding of the mean: constant in training
 COLD_STEPS, WARM_STEPS = 15, 3
 SHRINK = (0.98, 0.9, 0.7)  # tried on the diagonal of a neighbouring problem
-DIAGONAL_MARGIN = 1e-9  # share of w given up for rounding where no factorisation has certified it
 
 
 class Diagonal(StrEnum):
-    """Which valid diagonal w under M the perspective takes."""
+    """Which valid diagonal w under M the perspective takes, see :mod:`sparsecv_mio.problem.diagonal`."""
 
     PENALTY = "penalty"  # lam w_j, as in the papers
     SHIFTED = "shifted"  # that and the smallest eigenvalue of Q
@@ -148,7 +148,7 @@ def unit_diagonal(
         w = _sharp(M, None if near is None else near * scale**2)
     else:
         smallest = 0.0 if dead.any() or diagonal is Diagonal.PENALTY else problem.spectrum()[0]
-        w = (problem.penalty + smallest) * scale**2 * (1.0 - DIAGONAL_MARGIN)
+        w = shifted(problem.penalty, smallest) * scale**2 * (1.0 - DIAGONAL_MARGIN)
     if w is None or (len(w) and not w.min() > 0.0):
         return None
     return UnitDiagonal(dead, scale, M, c, problem.yy, w, rounding_unit(problem) * loss)

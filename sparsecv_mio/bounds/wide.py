@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from scipy.linalg import solve_triangular
 
 from sparsecv_mio.bounds.fold import OUTWARD, ROUNDS, TIE, FoldCell, Origin, Which
-from sparsecv_mio.bounds.unit_diagonal import CONSTANT_COLUMN, DIAGONAL_MARGIN, IntArray, centring_loss
+from sparsecv_mio.bounds.unit_diagonal import CONSTANT_COLUMN, IntArray, centring_loss
 from sparsecv_mio.data.dataset import FloatArray
 from sparsecv_mio.data.standard import StandardData
 from sparsecv_mio.errors import Contradiction
@@ -24,6 +24,7 @@ from sparsecv_mio.kernels.screening import screen
 from sparsecv_mio.kernels.status import DROPPED, FREE, INSIDE
 from sparsecv_mio.problem.accumulate import CONSTANT
 from sparsecv_mio.problem.centred_rows import CentredRows
+from sparsecv_mio.problem.diagonal import DIAGONAL_MARGIN
 from sparsecv_mio.units import TINY
 
 WIDE_COLUMNS = 600  # fewer columns than this go by moments in any case

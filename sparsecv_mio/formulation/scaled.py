@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import LinAlgError, cho_factor, cho_solve
 
+from sparsecv_mio.problem.diagonal import shifted
 from sparsecv_mio.problem.problem import SparseProblem
 from sparsecv_mio.units import TINY
 
@@ -158,7 +159,7 @@ def scaled_problem(problem: SparseProblem) -> ScaledProblem:
     G = problem.Q / column[:, None] / column
     spare = float(np.linalg.eigvalsh(G)[0]) - 1e-12 * q if q else 0.0
     if spare > 0:
-        w = w + spare
+        w = shifted(w, spare)
         G = G - spare * np.eye(q)
     ridge, inverse = _ridge(A, g)
     drop = float(g @ ridge)

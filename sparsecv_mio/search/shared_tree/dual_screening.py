@@ -15,9 +15,9 @@ from numpy.typing import NDArray
 
 from sparsecv_mio.bounds.reused import WILDEST, Points
 from sparsecv_mio.bounds.training_loss import ROWS_ROUNDING
-from sparsecv_mio.bounds.unit_diagonal import DIAGONAL_MARGIN
 from sparsecv_mio.data.standard import Intercept
 from sparsecv_mio.kernels.screening import leaves_only
+from sparsecv_mio.problem.diagonal import without_rows
 from sparsecv_mio.problem.problem import FloatArray, SparseProblem
 from sparsecv_mio.search.shared_tree.identities import WIDEST_LEVERAGE
 from sparsecv_mio.search.shared_tree.leave_out import HeldOutRows
@@ -99,7 +99,7 @@ def only_support(
     size, b = int(points.sizes[at]), points.beta[at]
     # a fold of leverage one has no diagonal: its numbers are no numbers, and compare as false
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-        diagonal = ((1.0 - leverage) * (1.0 - DIAGONAL_MARGIN))[:, None] * points.diagonal
+        diagonal = without_rows(points.diagonal, leverage)
         quad, dual, d = fold_duals(root, b, size, rows, diagonal)
         gap = cutoffs + ROWS_ROUNDING * problem.yy - dual
         return np.asarray(leaves_only(d, size, gap, mask) & (gap >= 0.0) & (quad <= WILDEST * problem.yy))
