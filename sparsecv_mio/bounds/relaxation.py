@@ -53,7 +53,6 @@ def relax_problem(
     *,
     diagonal: Diagonal = Diagonal.SHARP,
     accuracy: float = 1e-6,
-    start: FloatArray | None = None,
 ) -> list[Relaxation]:
     """Solve the relaxation for every tau, in the order given; rising orders are the fastest.
 
@@ -65,8 +64,6 @@ def relax_problem(
         What the perspective takes from M; all are valid, `sharp` is the tightest.
     accuracy : float
         Relative gap between primal and dual to stop at.
-    start : (q,) array, optional
-        A point of a neighbouring problem (another fold, gamma or tau).
 
     Returns
     -------
@@ -88,12 +85,10 @@ def relax_problem(
     form = unit_diagonal(problem, diagonal=diagonal)
     if form is None:
         raise ValueError("the matrix of the problem is singular to rounding")
-    return relax_form(form, taus, accuracy=accuracy, start=start)
+    return relax_form(form, taus, accuracy=accuracy)
 
 
-def relax_form(
-    form: UnitDiagonal, taus: Sequence[int], *, accuracy: float = 1e-6, start: FloatArray | None = None
-) -> list[Relaxation]:
+def relax_form(form: UnitDiagonal, taus: Sequence[int], *, accuracy: float = 1e-6) -> list[Relaxation]:
     """As `relax_problem`, for a form at hand."""
     inner = np.array([tau for tau in taus if 0 < tau < form.m], dtype=np.int64)
     normal = normalise(form.fold(np.zeros((0, form.m)), np.zeros(0)))
@@ -102,9 +97,8 @@ def relax_form(
     found = Solved(
         np.zeros((T, form.m)), np.zeros((T, form.m)), np.zeros(T), np.zeros(T), np.zeros(T, dtype=np.int64)
     )
-    first = np.zeros(form.m) if start is None else start / form.scale / root
     if len(inner):
-        relax_sizes(normal.form, inner, accuracy, MAX_STEPS, first, found)
+        relax_sizes(normal.form, inner, accuracy, MAX_STEPS, np.zeros(form.m), found)
     unit, diagonal = form.scale * root, form.diagonal
     beta, slope = found.points * unit, found.slopes / unit
     slips = form.rounding * (prior_by_size(form)[inner] + np.abs(found.points * root).sum(axis=1)) ** 2

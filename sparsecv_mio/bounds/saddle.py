@@ -38,11 +38,12 @@ def saddle_point(
     tau: int,
     *,
     iterations: int = 500,
-    level: float | None = None,
     start: FloatArray | None = None,
     expired: Callable[[], bool] | None = None,
 ) -> SaddlePoint:
     """Ascend the concave `D_tau(r) = 2 r'y - ||r||^2 - (tau largest (x_j'r)^2) / lam` by supergradients.
+
+    Steps are Polyak's, towards a target above the best value so far.
 
     Parameters
     ----------
@@ -53,8 +54,6 @@ def saddle_point(
     tau : int
         0 < tau < p.
     iterations : int
-    level : float, optional
-        f of a known support: steps are Polyak's towards it; without, towards a target above the best value so far.
     start : (n,) array, optional
         Dual point of a neighbouring problem (another tau, all rows); any is valid.
     expired : callable, optional
@@ -88,11 +87,10 @@ def saddle_point(
         elif i % 20 == 19:
             stall *= 0.7
         slope = 2.0 * (y - r - X[:, top] @ score[top] / lam)
-        target = best + stall if level is None else max(level, best + 1e-12 * abs(best))
         square = float(slope @ slope)
         if square <= 1e-30 * float(y @ y) or (expired is not None and expired()):
             break
-        r = r + slope * ((target - value) / square)
+        r = r + slope * ((best + stall - value) / square)
     size = float(np.linalg.norm(best_r)) * (float(np.linalg.norm(y)) + float(np.linalg.norm(best_r)))
     size += tau * float(np.max(squares) * (best_r @ best_r)) / lam
     allowance = np.finfo(float).eps * (n + tau + 16) * size

@@ -23,14 +23,8 @@ from numpy.typing import NDArray
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.folds import FoldPlan
 from sparsecv_mio.problem.coordinates import Coordinates
-from sparsecv_mio.problem.objective import (
-    TIE_RTOL,
-    RidgeFit,
-    fit,
-    held_out_error,
-    scales,
-    varying_columns,
-)
+from sparsecv_mio.problem.objective import RidgeFit, fit, held_out_error, scales, varying_columns
+from sparsecv_mio.units import TIE_RTOL
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]

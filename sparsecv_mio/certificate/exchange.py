@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from sparsecv_mio.certificate.enumeration import SINGULAR, UnitColumns
 from sparsecv_mio.data.folds import FoldPlan
-from sparsecv_mio.problem.objective import TIE_RTOL
+from sparsecv_mio.units import TIE_RTOL
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]

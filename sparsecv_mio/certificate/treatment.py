@@ -304,16 +304,3 @@ def grouped(
             groups.setdefault(words, []).append(path)
     order = {"recomputed": 0, "read": 2}
     return sorted(groups.items(), key=lambda item: order.get(item[0], 1))
-
-
-def markdown(table: Mapping[str, Treatment]) -> str:
-    """Return the table as it stands in docs/cli.md: fields of the same treatment in one row."""
-    groups: dict[Treatment, list[str]] = {}
-    for path, treatment in table.items():
-        groups.setdefault(treatment, []).append(f"`{path}`")
-    lines = [f"| fields | p <= {ENUMERATE_GRID} | p <= {ENUMERATE_PAIR} | beyond |", "|---|---|---|---|"]
-    for treatment, paths in groups.items():
-        words = [treatment.at(level).removeprefix("bounded: ") for level in Level]
-        cells = words if len(set(words)) > 1 else [words[0], "same", "same"]
-        lines.append(f"| {', '.join(paths)} | {' | '.join(cells)} |")
-    return "\n".join(lines)

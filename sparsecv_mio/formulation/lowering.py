@@ -84,17 +84,6 @@ class Lowered:
         i, j, v = self.terms
         return float(self.constant + self.cost @ x + np.sum(v * x[i] * x[j]))
 
-    def violation(self, x: FloatArray) -> float:
-        """Return the largest violation of a bound, a row or a cone at a point."""
-        worst = [0.0, float(np.max(self.lower - x, initial=0.0)), float(np.max(x - self.upper, initial=0.0))]
-        activity = self.rows @ x
-        worst.append(float(np.max(self.row_lower - activity, initial=0.0)))
-        worst.append(float(np.max(activity - self.row_upper, initial=0.0)))
-        for cone in self.cones:
-            i, j, v = cone.terms
-            worst.append(float(cone.linear @ x[cone.index] + np.sum(v * x[i] * x[j]) - cone.upper))
-        return max(worst)
-
 
 def lower_model(model: SparseModel) -> Lowered:
     """Compile a model; O(terms).

@@ -127,10 +127,6 @@ class ScaledProblem:
             unit=self.unit / factor,
         )
 
-    def to_beta(self, u: FloatArray) -> FloatArray:
-        """Return standard coefficients."""
-        return u * self.unit / self.column
-
     def to_u(self, beta: FloatArray) -> FloatArray:
         """Return scaled coefficients."""
         return beta * self.column / self.unit

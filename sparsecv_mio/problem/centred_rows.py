@@ -46,7 +46,7 @@ class CentredRows:
         >>> from sparsecv_mio.data.dataset import Dataset
         >>> from sparsecv_mio.data.standard import standardize
         >>> data = standardize(Dataset.from_arrays([[0.0], [3.0], [6.0]], [1.0, 2.0, 4.0]))
-        >>> CentredRows.of(data, slice(0, 2)).V.sum()
+        >>> float(CentredRows.of(data, slice(0, 2)).V.sum())
         0.0
         """
         V, r = data.rows(rows)

@@ -7,13 +7,13 @@ from dataclasses import dataclass, field
 
 import numpy as np
 import pytest
+from every_support import brute_force_cell
 from random_problems import RandomProblem, random_problem
 from reference import Enumeration, Optima
 from runs import new_run, record_of
 
 from sparsecv_mio.certificate.record import Record
 from sparsecv_mio.data.standard import standardize
-from sparsecv_mio.problem.objective import brute_force_cell
 from sparsecv_mio.search.methods.rounds import Rounds
 from sparsecv_mio.search.options import Grid
 

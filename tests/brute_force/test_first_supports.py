@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 import pytest
+from every_support import brute_force_cell
 
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.folds import FoldPlan, folds_from_labels
@@ -64,7 +65,7 @@ def test_values_are_plain_refits_and_optima_are_found(seed: int, scale: str, int
                 error = objective.held_out_error(plain, dataset.X, dataset.y, test)
                 assert paths.objective[g, t] * data.y_unit**2 == pytest.approx(plain.objective, rel=1e-7)
                 assert paths.held_out[g, t] * data.y_unit**2 == pytest.approx(error, rel=1e-5)
-                best = objective.brute_force_cell(
+                best = brute_force_cell(
                     dataset.X, dataset.y, tau, gamma, scale=scale, intercept=intercept, rows=train
                 )
                 missed += plain.objective > best.objective * (1.0 + 1e-7)

@@ -5,14 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
 from sparsecv_mio.data.dataset import row_chunks
 from sparsecv_mio.data.folds import FoldPlan
 from sparsecv_mio.data.standard import Intercept, StandardData
 from sparsecv_mio.problem.problem import FloatArray
-
-IntArray = NDArray[np.int64]
 
 
 class TrainingRows:

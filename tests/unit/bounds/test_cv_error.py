@@ -6,6 +6,7 @@ import threading
 
 import numpy as np
 import pytest
+from every_support import brute_force_cv_error
 
 from sparsecv_mio.bounds.cv_error import compute_bounds
 from sparsecv_mio.bounds.fold import FoldBounds, Origin, Which
@@ -15,7 +16,6 @@ from sparsecv_mio.data.folds import make_folds
 from sparsecv_mio.data.standard import standardize
 from sparsecv_mio.errors import BadInput
 from sparsecv_mio.problem.accumulate import training_moments
-from sparsecv_mio.problem.objective import brute_force_cv_error
 
 
 def problem(seed: int = 0, n: int = 40, p: int = 6) -> Dataset:

@@ -4,16 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from every_support import brute_force_cv_error
 
 from sparsecv_mio.certificate.enumeration import UnitColumns, fold_optima, held_out_errors
 from sparsecv_mio.certificate.verify import verify
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.folds import make_folds
-from sparsecv_mio.problem.objective import (
-    brute_force_cv_error,
-    fit,
-    held_out_error,
-)
+from sparsecv_mio.problem.objective import fit, held_out_error
 
 from .enumerated import small, truth
 

@@ -2,13 +2,39 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import pytest
 from repository import DOCS
 
 from sparsecv_mio.certificate.fit_record import FitRecord
 from sparsecv_mio.certificate.path_record import PathRecord
 from sparsecv_mio.certificate.record import Record
-from sparsecv_mio.certificate.treatment import FIT, PATH, RECORD, Level, field_paths, grouped, markdown, part_of
+from sparsecv_mio.certificate.treatment import (
+    ENUMERATE_GRID,
+    ENUMERATE_PAIR,
+    FIT,
+    PATH,
+    RECORD,
+    Level,
+    Treatment,
+    field_paths,
+    grouped,
+    part_of,
+)
+
+
+def markdown(table: Mapping[str, Treatment]) -> str:
+    """The table as it stands in docs/cli.md: fields of the same treatment in one row."""
+    groups: dict[Treatment, list[str]] = {}
+    for path, treatment in table.items():
+        groups.setdefault(treatment, []).append(f"`{path}`")
+    lines = [f"| fields | p <= {ENUMERATE_GRID} | p <= {ENUMERATE_PAIR} | beyond |", "|---|---|---|---|"]
+    for treatment, paths in groups.items():
+        words = [treatment.at(level).removeprefix("bounded: ") for level in Level]
+        cells = words if len(set(words)) > 1 else [words[0], "same", "same"]
+        lines.append(f"| {', '.join(paths)} | {' | '.join(cells)} |")
+    return "\n".join(lines)
 
 
 @pytest.mark.parametrize(("schema", "table"), [(Record, RECORD), (PathRecord, PATH), (FitRecord, FIT)])

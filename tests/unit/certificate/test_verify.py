@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from every_support import brute_force_cell
 
 from sparsecv_mio.certificate.chosen_folds import ChosenFolds
 from sparsecv_mio.certificate.parts import DataInfo, Request, Work, relative_gap, versions
@@ -16,13 +17,7 @@ from sparsecv_mio.certificate.verify import verify, verify_path
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.folds import folds_from_labels, make_folds
 from sparsecv_mio.errors import VerificationFailed
-from sparsecv_mio.problem.objective import (
-    brute_force_cell,
-    fit,
-    held_out_error,
-    r_squared,
-    scored_rows,
-)
+from sparsecv_mio.problem.objective import fit, held_out_error, r_squared, scored_rows
 from sparsecv_mio.search.api import cross_validate
 
 from .enumerated import small, truth

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from every_support import brute_force_cell
 
 from sparsecv_mio.certificate.chosen_folds import ChosenFolds
 from sparsecv_mio.certificate.fit_record import FitRecord
@@ -21,14 +22,7 @@ from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.folds import make_folds
 from sparsecv_mio.fits.best_subsets import best_subsets
 from sparsecv_mio.fits.one import fit_one
-from sparsecv_mio.problem.objective import (
-    brute_force_cell,
-    fit,
-    held_out_error,
-    r_squared,
-    scored_rows,
-    standard_error,
-)
+from sparsecv_mio.problem.objective import fit, held_out_error, r_squared, scored_rows, standard_error
 from sparsecv_mio.search.api import cross_validate
 
 

@@ -12,10 +12,11 @@ from typing import Any
 
 import numpy as np
 import pytest
+from every_support import brute_force_cv_error
 from repository import INSTANCES
 
 from sparsecv_mio.cli import run
-from sparsecv_mio.problem.objective import brute_force_cv_error, fit
+from sparsecv_mio.problem.objective import fit
 
 PROSTATE, DIABETES, SERVO = (str(INSTANCES / f"{name}.csv") for name in ("prostate", "diabetes", "servo"))
 SMALL = ["--gamma", "0.1,1", "--tau", "0:3", "--threads", "1"]

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from every_support import brute_force_cell, brute_force_cv_error
 
 from sparsecv_mio.problem.objective import (
-    brute_force_cell,
-    brute_force_cv_error,
-    brute_force_path,
     cv_error,
     fit,
     held_out_error,
@@ -89,8 +87,8 @@ def test_scaling_y_scales_f_by_the_square() -> None:
 
 def test_larger_tau_never_raises_f() -> None:
     X, y = instance(4)
-    path = brute_force_path(X, y, range(6), 0.4)
-    values = [path[tau].objective for tau in range(6)]
+    path = [brute_force_cell(X, y, tau, 0.4) for tau in range(6)]
+    values = [cell.objective for cell in path]
     assert values == sorted(values, reverse=True)
     assert path[0].supports == ((),) and path[0].objective == pytest.approx(np.sum((y - y.mean()) ** 2))
 
