@@ -1,44 +1,49 @@
-"""Estimates for open cells: the support with the least training objective in its fold, the fold's own search included.
+"""Estimates for open cells: in every fold the support with the least training objective that was found anywhere.
 
-A support chosen on all rows has seen the rows that a fold holds out, and its held-out error there is too small. So
-before anything is reported every fold with open cells searches by itself (:mod:`sparsecv_mio.search.heuristics`), and
-what it finds competes, by its training objective in the fold alone, with what is known from all rows, from other gammas
-and taus and from other folds. The held-out error of such a support is an estimate; it says nothing about the interval
-of the cell.
+The best support of all rows has seen the rows that a fold holds out: where it is not optimal in the fold, its held-out
+error tends to be too small. So before anything is reported the folds search by themselves, on their training rows alone
+(:mod:`sparsecv_mio.search.heuristics`), and what they find competes with what is known from all rows, from other gammas
+and taus and from other folds. The held-out error of the winner is an estimate; it says nothing about the interval of
+the cell.
+
+How many folds search depends on what that costs:
+
+============================  ================================  =====================================================
+Folds in all                  search                            and the others
+============================  ================================  =====================================================
+at most `FEW_FOLDS`           all, each also from what the
+                              others found
+more, where held-out errors   the most influential folds, and   are scored at what these found, all at once
+have a closed form            some more
+more, at other gammas         some                              try what these found, and search at a few gammas
+============================  ================================  =====================================================
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 import numpy as np
 from numpy.typing import NDArray
 
 from sparsecv_mio.formulation.backends.native.path import SMALL
-from sparsecv_mio.problem.accumulate import Moments
 from sparsecv_mio.problem.problem import FloatArray
 from sparsecv_mio.search.heuristics.first_supports import first_supports
-from sparsecv_mio.search.heuristics.fold_search import FoldPaths, FoldSearch
+from sparsecv_mio.search.heuristics.fold_search import FoldPaths
 from sparsecv_mio.search.heuristics.pool import pooled
 from sparsecv_mio.search.methods.parts.run import Run
+from sparsecv_mio.search.methods.parts.sampled_folds import Expired, SampledFolds, influential_folds
 from sparsecv_mio.search.methods.parts.shared_trees import SharedTrees
 from sparsecv_mio.search.options import Grid
-from sparsecv_mio.search.parallel import run_folds
 from sparsecv_mio.search.shared_tree.first_intervals import offer_supports
-from sparsecv_mio.search.shared_tree.identities import largest_decrease
 from sparsecv_mio.search.state.cells import Index
 
 IntArray = NDArray[np.int64]
-Expired = Callable[[], bool]
 
 EARLY_SHARE = 0.4  # of the time limit, until when the folds may search before any proof
 GRACE = 0.2  # seconds after the limit in which they may search at the end
-FEW_FOLDS = 50  # that all folds search thoroughly and learn from each other
-SAMPLED = 20  # of more folds those, spread evenly, that search at every gamma, for the others to learn from
-PULLING = 80  # folds beside them, those whose rows pull the fit of all rows most
-SEARCH_WORK = 3e8  # multiplications that the own searches of many folds may take
-WALK = 5.0  # multiplications of a walk over the sizes, by columns and squared largest size
+FEW_FOLDS = 50  # that all search
 ALIKE = 1e-9  # relative difference of training objectives below which a known support is kept
 
 
@@ -49,7 +54,7 @@ class OpenCellEstimates:
     ----------
     run : Run
     trees : SharedTrees
-        Whose closed-form scores judge a support in many small folds at once.
+        Whose closed-form scores evaluate a support in many small folds at once.
 
     Attributes
     ----------
@@ -62,10 +67,10 @@ class OpenCellEstimates:
         self.done = False
 
     def before_proof(self) -> None:
-        """Have the folds search first where trees are dear: an estimate of every cell, and a start for its tree."""
+        """Have the folds search first where trees are expensive: for estimates of the cells and starts of their trees."""
         if self.run.context.data.q > SMALL:
             self.done = True
-            self.show(lambda: self.run.context.deadline.share_spent(EARLY_SHARE))
+            self.search_folds(lambda: self.run.context.deadline.share_spent(EARLY_SHARE))
 
     def resume(self) -> None:
         """Take note that what `before_proof` found is among the cells of a stored run."""
@@ -75,15 +80,15 @@ class OpenCellEstimates:
         """Have the folds with open cells search, unless they did before."""
         until = time.monotonic() + GRACE
 
-        def over() -> bool:
+        def expired() -> bool:
             return self.run.context.deadline.expired() and time.monotonic() > until
 
         if not self.done:
             self.done = True
-            self.show(over)
+            self.search_folds(expired)
 
-    def show(self, expired: Expired) -> None:
-        """Have the folds search, and offer what they found to their open cells, until `expired`."""
+    def search_folds(self, expired: Expired) -> None:
+        """Have the folds search, and offer what they find to their open cells, until `expired`."""
         context, cells = self.run.context, self.run.state.cells
         with cells.lock:
             undecided = ~cells.decided
@@ -93,14 +98,51 @@ class OpenCellEstimates:
         grid = Grid(context.grid.gammas[gammas], context.grid.taus[taus])
         if not grid.taus.max():
             return
-        if context.folds.k > FEW_FOLDS:
-            gammas = self._in_closed_form(gammas, grid, expired)
-            grid = Grid(context.grid.gammas[gammas], grid.taus)
-        if not len(gammas):
+        if context.folds.k <= FEW_FOLDS:
+            self._offer_all(gammas, taus, self._every_fold(grid, expired), expired)
             return
-        folds = np.flatnonzero(undecided[gammas].any(axis=(0, 1)))
-        few = context.folds.k <= FEW_FOLDS
-        source = self._few(grid, expired) if few else self._many(grid, folds.tolist(), expired)
+        gammas = self._in_closed_form(gammas, SampledFolds(self.run, grid, expired))
+        if len(gammas):
+            sampled = SampledFolds(self.run, Grid(context.grid.gammas[gammas], grid.taus), expired)
+            folds = np.flatnonzero(undecided[gammas].any(axis=(0, 1)))
+            self._offer_all(gammas, taus, sampled.paths(folds.tolist()), expired)
+
+    def _every_fold(self, grid: Grid, expired: Expired) -> Iterator[FoldPaths]:
+        """Have all folds search, each from what is known on all rows and what the others found."""
+        context = self.run.context
+        known = [cell.support for result in self.run.state.all_rows.best for cell in result.cells.values()]
+        distinct = {support.tobytes(): support for support in known}
+        return first_supports(
+            context.data, context.folds, grid, context.threads, expired, list(distinct.values())
+        )
+
+    def _in_closed_form(self, gammas: IntArray, sampled: SampledFolds) -> IntArray:
+        """Score what a sample of folds finds in all folds, at gammas where closed-form scores serve; the other gammas.
+
+        Parameters
+        ----------
+        gammas : int array
+            Indices of the gammas of `sampled`.
+        sampled : SampledFolds
+        """
+        roots = {g: root for g in gammas.tolist() if (root := self.trees.root(g)) is not None}
+        if not roots:
+            return gammas
+        context = self.run.context
+        sample = influential_folds(next(iter(roots.values())))
+        supports, at = pooled(sampled.searches(sample.tolist()), context.data.q, len(sample))
+        sizes = (supports >= 0).sum(axis=1)
+        capped = np.minimum(context.grid.taus, context.data.q)
+        taus_of = [np.flatnonzero(capped == size).tolist() for size in sizes.tolist()]
+        for g, root in roots.items():
+            here = np.flatnonzero(at == int(np.searchsorted(gammas, g))).tolist()
+            offered = [(np.sort(supports[a, : sizes[a]]), t) for a in here for t in taus_of[a]]
+            if offered:
+                offer_supports(root, [support for support, _ in offered], [t for _, t in offered])
+        return np.array([g for g in gammas.tolist() if g not in roots], dtype=np.int64)
+
+    def _offer_all(self, gammas: IntArray, taus: IntArray, source: Iterator[FoldPaths], expired: Expired) -> None:
+        """Offer what the folds found, in the order of the folds: which cell gets which number in the pool repeats."""
         found: dict[int, FoldPaths] = {}
         for paths in source:
             found[paths.fold] = paths
@@ -108,87 +150,6 @@ class OpenCellEstimates:
                 break
         for fold in sorted(found):
             self._offer(gammas, taus, found[fold])
-
-    def _in_closed_form(self, gammas: IntArray, grid: Grid, expired: Expired) -> IntArray:
-        """Let some folds search and judge in closed form, in all folds, what they found; the gammas left without.
-
-        Those that search are the ones whose rows pull the fit most, and some others.
-        """
-        context = self.run.context
-        roots = {g: root for g in gammas.tolist() if (root := self.trees.root(g)) is not None}
-        if not roots:
-            return gammas
-        some = next(iter(roots.values()))
-        pull = largest_decrease(some.residual, some.leverage)
-        even = np.arange(0, context.folds.k, -(-context.folds.k // SAMPLED))
-        most = PULLING if context.folds.k > PULLING + SAMPLED else context.folds.k
-        sample = np.union1d(np.argsort(-pull, kind="stable")[:most], even)
-        seeds, at = pooled(self._searched(grid, sample.tolist(), expired), context.data.q, len(sample))
-        sizes = (seeds >= 0).sum(axis=1)
-        capped = np.minimum(context.grid.taus, context.data.q)
-        rows_of_size = [np.flatnonzero(capped == size).tolist() for size in sizes.tolist()]
-        for g, root in roots.items():
-            mine = np.flatnonzero(at == int(np.searchsorted(gammas, g))).tolist()
-            both = [(np.sort(seeds[a, : sizes[a]]), t) for a in mine for t in rows_of_size[a]]
-            if both:
-                offer_supports(root, [support for support, _ in both], [t for _, t in both])
-        return np.array([g for g in gammas.tolist() if g not in roots], dtype=np.int64)
-
-    def _searched(self, grid: Grid, folds: list[int], expired: Expired) -> list[FoldSearch]:
-        """Return the searches of some folds, at every gamma."""
-        context = self.run.context
-        lams, top = grid.gammas / 2.0, max(int(min(grid.taus.max(), context.data.q)), 1)
-
-        def search_in(fold: int, moments: Moments) -> FoldSearch:
-            search = FoldSearch(fold, moments.problem(context.data, 1.0), lams, top)
-            search.sweep(range(len(lams) - 1, -1, -1), expired)
-            return search
-
-        return list(run_folds(self.run.accelerators.training_moments(folds), search_in, context.threads))
-
-    def _few(self, grid: Grid, expired: Expired) -> Iterator[FoldPaths]:
-        """All folds search thoroughly and learn from each other."""
-        context = self.run.context
-        known = [cell.support for result in self.run.state.all_rows.best for cell in result.cells.values()]
-        seeds = {support.tobytes(): support for support in known}
-        return first_supports(context.data, context.folds, grid, context.threads, expired, list(seeds.values()))
-
-    def _many(self, grid: Grid, folds: list[int], expired: Expired) -> Iterator[FoldPaths]:
-        """Let some folds search at every gamma; the others judge what these found, and search at a few gammas."""
-        context = self.run.context
-        lams, top = grid.gammas / 2.0, max(int(min(grid.taus.max(), context.data.q)), 1)
-        taus = np.minimum(grid.taus, context.data.q)
-        sample = folds[:: max(len(folds) // SAMPLED, 1)]
-        walks = SEARCH_WORK / (WALK * context.data.q * top**2 * len(folds))
-        seeds, at = pooled(self._searched(grid, sample, expired), context.data.q)
-        common = self._of_all_rows(grid, top)
-
-        def judged(fold: int, moments: Moments) -> FoldPaths:
-            search = FoldSearch(fold, moments.problem(context.data, 1.0), lams, top)
-            for supports, place in ((seeds, at), common):
-                search.learn(supports, place)
-            mine = _visits(fold, len(lams), walks)
-            search.sweep(mine, expired)
-            for g in mine:
-                known = search.columns[g][np.isfinite(search.value[g])]
-                search.learn(known, np.full(len(known), -1))
-            return search.paths(taus, *context.data.rows(context.folds.test_rows(fold)))
-
-        yield from run_folds(self.run.accelerators.training_moments(folds), judged, context.threads)
-
-    def _of_all_rows(self, grid: Grid, top: int) -> tuple[IntArray, IntArray]:
-        """Return the best supports known on all rows, and the row of gamma of each."""
-        best, gammas = self.run.state.all_rows.best, self.run.context.grid.gammas
-        rows = [
-            (g, best[int(np.searchsorted(gammas, gamma))].cells[tau].support)
-            for g, gamma in enumerate(grid.gammas.tolist()) if best
-            for tau in grid.taus.tolist()
-        ]  # fmt: skip
-        rows = [(g, support) for g, support in rows if 0 < len(support) <= top]
-        table = np.full((len(rows), top), -1, dtype=np.int64)
-        for line, (_, support) in zip(table, rows, strict=True):
-            line[: len(support)] = support
-        return table, np.array([g for g, _ in rows], dtype=np.int64)
 
     def _offer(self, gammas: IntArray, taus: IntArray, paths: FoldPaths) -> None:
         """Offer the supports of a fold that beat those its open cells show."""
@@ -201,11 +162,3 @@ class OpenCellEstimates:
             numbers[g, t] = cells.pool.number(paths.support(g, t))
         value: FloatArray = np.where(better, paths.objective, np.nan)
         cells.offer(part, numbers, paths.held_out, value)
-
-
-def _visits(fold: int, gammas: int, walks: float) -> list[int]:
-    """Gammas at which a fold searches: `walks` of them on average, evenly spread, others in the next fold."""
-    if walks >= gammas:
-        return list(range(gammas - 1, -1, -1))
-    step = gammas / walks
-    return [g for g in range(gammas - 1, -1, -1) if int((g + fold) / step) != int((g + fold + 1) / step)]
