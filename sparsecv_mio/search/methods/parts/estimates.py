@@ -67,7 +67,7 @@ class OpenCellEstimates:
         self.done = False
 
     def before_proof(self) -> None:
-        """Have the folds search first where trees are expensive: for estimates of the cells and starts of their trees."""
+        """Have the folds search first where trees are expensive: estimates of the cells, and starts of their trees."""
         if self.run.context.data.q > SMALL:
             self.done = True
             self.search_folds(lambda: self.run.context.deadline.share_spent(EARLY_SHARE))
