@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import sys
+from dataclasses import fields
 from importlib import import_module
 from types import ModuleType
 
@@ -12,6 +13,14 @@ from repository import DOCS
 
 import sparsecv_mio
 from sparsecv_mio import cli
+from sparsecv_mio.bounds.relaxation import Relaxation
+from sparsecv_mio.bounds.unit_diagonal import UnitDiagonal
+from sparsecv_mio.certificate.parts import Work
+from sparsecv_mio.certificate.record import Record, TableRow
+from sparsecv_mio.data.standard import StandardData
+from sparsecv_mio.formulation.scaled import ScaledProblem
+from sparsecv_mio.search.options import SearchOptions
+from sparsecv_mio.search.state.cells import CellTable
 
 ROOMS = ("sparsecv_mio.oracles.glru", "sparsecv_mio.oracles.iacv", "sparsecv_mio.oracles.treecv")
 
@@ -60,3 +69,53 @@ def test_every_command_has_its_help_on_the_site(cli_help: ModuleType) -> None:
 def test_a_command_without_help_stops_the_build(cli_help: ModuleType) -> None:
     with pytest.raises(RuntimeError, match="sparsecv nothing --help"):
         cli_help.help_text(("nothing",))
+
+
+def resolved(name: str) -> object:
+    """What a dotted name below `sparsecv_mio` stands for."""
+    parts = name.split(".")
+    for cut in range(len(parts), 0, -1):
+        try:
+            found: object = import_module(".".join(("sparsecv_mio", *parts[:cut])))
+        except ModuleNotFoundError:
+            continue
+        for part in parts[cut:]:
+            found = getattr(found, part)
+        return found
+    raise AssertionError(f"there is no sparsecv_mio.{name}")
+
+
+OWNERS = (
+    Record, TableRow, Work, SearchOptions, CellTable, StandardData, ScaledProblem, Relaxation, UnitDiagonal,
+)  # fmt: skip
+CLASSES: dict[str, type] = {one.__name__: one for one in OWNERS}
+
+
+def test_every_name_in_the_notation_exists() -> None:
+    text = (DOCS / "notation.md").read_text()
+    modules = re.findall(r"`((?:[a-z_0-9]+\.)+[A-Za-z_]+)`", text)
+    assert len(modules) > 12
+    for name in modules:
+        if not name.startswith("sparsecv_mio."):
+            resolved(name)
+    members = re.findall(r"`([A-Z][A-Za-z]+)\.([a-z_]+)`", text)
+    assert len(members) > 10
+    for owner, member in members:
+        kind = CLASSES[owner]
+        known = {field.name for field in fields(kind)}
+        assert member in known or hasattr(kind, member), f"{owner}.{member}"
+    constants = re.findall(r"^\| (`[A-Z_`, ]+`) \| `([a-z_.]+)` \|", text, re.MULTILINE)
+    assert len(constants) > 5
+    for names, home in constants:
+        for name in re.findall(r"[A-Z_]+", names):
+            assert name in vars(import_module(f"sparsecv_mio.{home}")), f"{home}.{name}"
+
+
+def test_coordinates_are_all_in_the_notation() -> None:
+    table = (DOCS / "notation.md").read_text().partition("## Coordinates")[2].partition("## Constants")[0]
+    named = set(re.findall(r"^\| [^|]+ \| `([\w.]+)` \|", table, re.MULTILINE))
+    assert {name.rpartition(".")[2] for name in named} >= {
+        "StandardData", "CentredRows", "SparseProblem", "NormalForm", "UnitDiagonal", "ScaledProblem", "WideFold",
+        "Rows", "Coordinates", "UnitColumns",
+    }  # fmt: skip
+    assert all(resolved(name) for name in named)
