@@ -16,6 +16,9 @@ KEEP_RTOL = 1e-8
 PROVED_RTOL = 1e-9
 """Relative width of an interval up to which an optimum counts as proved, whatever gap was asked for."""
 
+CROSSING_RTOL = 1e-7
+"""Relative rounding between two ways to the same held-out sum: a lower end may exceed an upper one by that much."""
+
 TINY = 1e-300
 """Stands for a zero that is divided by, or for an allowance of next to nothing."""
 

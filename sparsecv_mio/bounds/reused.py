@@ -19,7 +19,6 @@ from sparsecv_mio.bounds.relaxation import relax_form
 from sparsecv_mio.bounds.unit_diagonal import IntArray, UnitDiagonal
 from sparsecv_mio.kernels.forms import Incumbents
 from sparsecv_mio.kernels.reused_dual import Asked, Found, reused_duals
-from sparsecv_mio.kernels.status import FREE
 from sparsecv_mio.problem.problem import FloatArray
 
 ACCURACY = 1e-6  # of the relaxations on all rows
@@ -71,11 +70,6 @@ class Tested:
     status: NDArray[np.int8]
     decided: NDArray[np.bool_]
     numbers: FloatArray
-
-    @property
-    def fixed(self) -> int:
-        """Columns fixed, over all sizes."""
-        return int((self.status != FREE).sum())
 
 
 def points_of(form: UnitDiagonal | None, taus: Sequence[int]) -> Points | None:

@@ -19,10 +19,9 @@ from sparsecv_mio.data.dataset import FloatArray
 from sparsecv_mio.data.folds import FoldPlan
 from sparsecv_mio.data.standard import StandardData
 from sparsecv_mio.errors import Contradiction
-from sparsecv_mio.units import Interval
+from sparsecv_mio.units import CROSSING_RTOL, Interval
 
 SCHEMA = "sparsecv-bounds/1"
-CROSSING = 1e-7  # relative, by which rounding may let a lower end exceed an upper one
 
 
 @dataclass(frozen=True, eq=False)
@@ -115,8 +114,8 @@ class BoundsTable(_Grid):
             If a floor exceeds an upper end by more than rounding.
         """
         upper = self.upper[g]
-        if np.any(floor > upper * (1.0 + CROSSING)):
-            t, fold = (int(i) for i in np.argwhere(floor > upper * (1.0 + CROSSING))[0])
+        if np.any(floor > upper * (1.0 + CROSSING_RTOL)):
+            t, fold = (int(i) for i in np.argwhere(floor > upper * (1.0 + CROSSING_RTOL))[0])
             raise Contradiction(
                 f"gamma {self.gammas[g]:g}, tau {self.taus[t]}, fold {fold}: "
                 f"lower bound {floor[t, fold]!r} exceeds upper bound {upper[t, fold]!r}"

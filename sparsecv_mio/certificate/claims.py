@@ -11,9 +11,9 @@ from sparsecv_mio.certificate.parts import relative_gap
 from sparsecv_mio.certificate.record import DescentStep, OneSe, Record, TableRow
 from sparsecv_mio.data.folds import FoldPlan
 from sparsecv_mio.problem.objective import r_squared, standard_error
+from sparsecv_mio.units import CROSSING_RTOL
 
 SAME = 1e-12  # relative: numbers of the record that were once one number
-ALIKE = 1e-7  # relative: upper bounds of one h by different engines; a simpler pair is preferred within
 PROGRESS = 1e-8  # relative fall below which a move of a descent is none
 CERTIFIED_DESCENT = "descent, certified rows"
 
@@ -114,8 +114,8 @@ def _headline(checks: Checks, record: Record) -> None:
     checks.that(decided == own.folds_decided, "chosen_folds.decided", words)
     lower, upper, error = (min(getattr(row, name) for row in record.table) for name in ("lower", "upper", "cv_error"))
     checks.that(same(record.lower, lower), "lower", f"is {record.lower!r}, the least of the table is {lower!r}")
-    least = own.upper == upper or own.upper <= upper * (1.0 + ALIKE)
-    found = record.status != "proved" and own.cv_error <= error * (1.0 + ALIKE)
+    least = own.upper == upper or own.upper <= upper * (1.0 + CROSSING_RTOL)
+    found = record.status != "proved" and own.cv_error <= error * (1.0 + CROSSING_RTOL)
     words = f"another pair has the upper bound {upper!r}, the reported one {own.upper!r}"
     checks.that(least or found, "gamma", words)
     checks.that(record.lower <= record.cv_error * (1.0 + SAME), "lower", f"{record.lower!r} exceeds cv_error")
@@ -127,7 +127,7 @@ def _headline(checks: Checks, record: Record) -> None:
 def _status(checks: Checks, record: Record) -> None:
     """`proved` and the ties and rounding it rests on: those of the pair with the least lower bound."""
     least = min(record.table, key=lambda row: row.lower, default=None)
-    room = math.inf if least is None else (least.upper - least.lower) + ALIKE * record.upper
+    room = math.inf if least is None else (least.upper - least.lower) + CROSSING_RTOL * record.upper
     for name in ("tie_width", "allowance"):
         said = getattr(record, name)
         checks.that(0.0 <= said < math.inf, name, f"{said!r} is not a width")

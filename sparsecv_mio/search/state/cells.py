@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from sparsecv_mio.errors import Contradiction, CorruptStore
 from sparsecv_mio.problem.problem import FloatArray
 from sparsecv_mio.search.state.stored import check_like, within
-from sparsecv_mio.units import TINY
+from sparsecv_mio.units import CROSSING_RTOL, TINY
 
 BoolArray = NDArray[np.bool_]
 Where = tuple[int, int, int]  # gamma, tau, fold
@@ -21,7 +21,6 @@ State = dict[str, NDArray[Any]]
 Index = Any  # of numpy: whatever picks cells of the table
 Floats = FloatArray | Sequence[float] | float
 Numbers = NDArray[np.int32] | int
-ROUNDING = 1e-7  # relative, of held-out sums that two bounds were computed from in different ways
 STORED = ("lower", "upper", "nominal", "value", "decided", "final", "branched", "support")
 
 
@@ -152,7 +151,7 @@ class CellTable:
             for low, high in (
                 (lower, nominal), (nominal, upper), (below, nominal + slip), (nominal - slip, above)
             ):  # fmt: skip
-                if not low <= high * (1.0 + ROUNDING) + TINY:
+                if not low <= high * (1.0 + CROSSING_RTOL) + TINY:
                     self._contradict(where, low, high)
             if self.decided[where]:
                 return
@@ -285,7 +284,7 @@ class CellTable:
 
     def _agree(self, part: Index, low: FloatArray, high: FloatArray, which: BoolArray | None = None) -> None:
         """Raise `Contradiction` where a lower end exceeds an upper one by more than rounding, or is no number."""
-        fine = np.less_equal(low, high * (1.0 + ROUNDING) + TINY)
+        fine = np.less_equal(low, high * (1.0 + CROSSING_RTOL) + TINY)
         if np.all(fine):
             return
         first = int(np.argmin(np.ravel(fine)))

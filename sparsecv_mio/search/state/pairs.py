@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sparsecv_mio.problem.problem import FloatArray
-from sparsecv_mio.search.state.cells import ROUNDING, BoolArray, CellTable
-from sparsecv_mio.units import TIE_RTOL
+from sparsecv_mio.search.state.cells import BoolArray, CellTable
+from sparsecv_mio.units import CROSSING_RTOL, TIE_RTOL
 
 
 @dataclass(frozen=True, eq=False)
@@ -118,7 +118,7 @@ def pair_bounds(cells: CellTable, gammas: FloatArray, taus: NDArray[np.int64]) -
         place = np.unravel_index(int(np.argmin(nominal)), nominal.shape)
         return PairBounds(lower, upper, nominal, (int(place[0]), int(place[1])), cells)
     alike = upper <= least * (1.0 + 1e-15)
-    near = np.argwhere(~alike & (upper <= least * (1.0 + ROUNDING)) & cells.decided.all(axis=2))
+    near = np.argwhere(~alike & (upper <= least * (1.0 + CROSSING_RTOL)) & cells.decided.all(axis=2))
     if len(near):
         # one h, computed by different engines: its upper ends differ by what their rounding allows
         bar = least + max(cells.allowances(int(g), int(t))[1] for g, t in np.argwhere(alike))

@@ -15,7 +15,7 @@ from sparsecv_mio.problem.problem import FloatArray
 
 Masks = list[NDArray[np.bool_]]
 
-STEP = 20_000  # nodes between two looks at the clock
+PATH_SLICE = 20_000  # nodes between two looks at the clock
 
 
 def supports_below(
@@ -65,7 +65,7 @@ def supports_below(
     state.set_bars(sizes, -np.inf, bars[sizes])
     done = False
     while not done and budget > state.ctrl[path_tree.NODES] and not expired():
-        step = min(STEP, budget - int(state.ctrl[path_tree.NODES]))
+        step = min(PATH_SLICE, budget - int(state.ctrl[path_tree.NODES]))
         done = path_tree.run(state, form.copies, form.w, margin, step)
         if state.ctrl[path_tree.OVERFLOW]:
             done = False

@@ -15,6 +15,7 @@ import numpy as np
 
 from sparsecv_mio.formulation.backends.native.cell import PathCell as PathCell
 from sparsecv_mio.formulation.backends.native.cell import PathResult as PathResult
+from sparsecv_mio.formulation.backends.native.listing import PATH_SLICE
 from sparsecv_mio.formulation.backends.native.normal_form import IntArray, NormalForm, normal_form
 from sparsecv_mio.formulation.backends.native.perspective import BoolArray, Candidates, PerspectiveTree
 from sparsecv_mio.kernels import path_tree, starts
@@ -24,7 +25,6 @@ from sparsecv_mio.problem.problem import FloatArray, SparseProblem
 PATH_COLUMNS = 400  # the path tree's memory grows as m^3 / 3
 FEW = 10  # up to here the path tree of all tau finishes within FIRST_LOOK nodes, one a subset: no perspective is needed
 SMALL = 36  # up to here the path tree of all tau nearly always finishes at once
-PATH_SLICE = 20_000  # nodes between two looks at the clock
 FIRST_LOOK = 1024  # effort of the first pass over the sizes of a large problem: the perspective alone
 NODE_RATIO = 16  # path nodes worth one perspective node
 SWAP_ROUNDS = 4

@@ -38,13 +38,13 @@ from sparsecv_mio.search.methods.parts.shared_trees import SharedTrees
 from sparsecv_mio.search.options import Grid
 from sparsecv_mio.search.shared_tree.first_intervals import offer_supports
 from sparsecv_mio.search.state.cells import Index
+from sparsecv_mio.units import TIE_RTOL
 
 IntArray = NDArray[np.int64]
 
 EARLY_SHARE = 0.4  # of the time limit, until when the folds may search before any proof
 GRACE = 0.2  # seconds after the limit in which they may search at the end
 FEW_FOLDS = 50  # that all search
-ALIKE = 1e-9  # relative difference of training objectives below which a known support is kept
 
 
 class OpenCellEstimates:
@@ -155,7 +155,7 @@ class OpenCellEstimates:
         """Offer the supports of a fold that beat those its open cells show."""
         cells, fold = self.run.state.cells, paths.fold
         part: Index = (*np.ix_(gammas, taus), fold)
-        better = ~cells.decided[part] & (paths.objective < cells.value[part] * (1.0 - ALIKE))
+        better = ~cells.decided[part] & (paths.objective < cells.value[part] * (1.0 - TIE_RTOL))
         better |= ~cells.decided[part] & ~np.isfinite(cells.nominal[part])
         numbers = np.zeros(better.shape, dtype=np.int32)
         for g, t in np.argwhere(better).tolist():
