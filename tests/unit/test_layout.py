@@ -28,6 +28,7 @@ ELSEWHERE = {
     "cli/warmup": "unit/test_warmup.py",
     "formulation/backends": "conformance/test_answers.py",
     "formulation/models": "unit/formulation/models/test_models.py",
+    "kernels/forms": "unit/kernels/test_perspective.py",
     "search/observers/checkpoint": "brute_force/test_checkpoint.py",
     "version": "unit/cli/test_main.py",
 }

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from sparsecv_mio.kernels.forms import Node
 from sparsecv_mio.kernels.perspective import proximal_step
 from sparsecv_mio.oracles.iacv import L1, KSupport, Ridge
 
@@ -89,6 +90,6 @@ def test_k_support_is_the_map_of_the_compiled_relaxation(seed):
     rng = np.random.default_rng(seed)
     v, step = rng.standard_normal(9) * 10.0 ** rng.uniform(-3, 3), 10.0 ** rng.uniform(-2, 1)
     k = int(rng.integers(1, 9))
-    everything, nothing, b = np.arange(9), np.empty(0, dtype=np.int64), np.zeros(9)
-    proximal_step(v, np.zeros(9), step, nothing, 0, everything, 9, k, np.empty(9), b)
+    node, b = Node(np.empty(0, dtype=np.int64), 0, np.arange(9), 9, k), np.zeros(9)
+    proximal_step(v, np.zeros(9), step, node, np.empty(9), b)
     assert b == pytest.approx(KSupport(k).prox(v, step / 2.0), rel=1e-9, abs=1e-12 * np.abs(v).max())
