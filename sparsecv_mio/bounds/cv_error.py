@@ -120,7 +120,7 @@ def compute_bounds(
     moments : iterable, optional
         `(fold, training moments)` of every fold, where somebody else makes them.
     found : callable, optional
-        Told `(row of gamma, fold, best support of every tau)`, from any thread.
+        Called with `(index of gamma, fold, best support of every tau)`, from any thread.
 
     Returns
     -------

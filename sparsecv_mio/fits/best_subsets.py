@@ -177,7 +177,7 @@ class PathSearch:
     def _round(
         self, known: KnownSubsets, problem: SparseProblem, left: dict[int, list[int]], effort: int, progress: Report
     ) -> None:
-        """Give every open (gamma, tau) some effort; what is closed leaves `left`, taus by row of gamma."""
+        """Give every open (gamma, tau) some effort; what is closed leaves `left`, taus by index of gamma."""
         from sparsecv_mio.formulation.backends.native.path import solve_path
 
         starts: list[IntArray] = []

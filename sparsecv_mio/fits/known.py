@@ -33,7 +33,7 @@ class KnownSubsets:
     Attributes
     ----------
     cells : dict of (int, int) to PathCell
-        What was found, by row of the grid of gammas and by tau.
+        What was found, by index of gamma and by tau.
     nodes : int
         Nodes of all trees.
     """

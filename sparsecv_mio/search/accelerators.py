@@ -91,7 +91,7 @@ class Accelerators:
     context : Context
     all_rows : AllRows
     named : collection of Oracle, optional
-        An oracle that is named is asked wherever it can be; None means those that pay, each where it does.
+        One that is named is used wherever it can be; None means `DEFAULT`, each only where it saves time.
     ledger : Ledger, optional
         Shared by the runs of a descent.
     """
@@ -167,7 +167,7 @@ class Accelerators:
         problem : SparseProblem
             Training rows of the fold at the gamma.
         g : int
-            Row of gamma.
+            Index of gamma.
         taus : sequence of int
         starts : sequence of int arrays
             Supports to try first.
@@ -215,7 +215,7 @@ class Accelerators:
     def everywhere(self, root: RootNode) -> None:
         """Decide cells of every fold at once, from the rows alone, where `glru` was named.
 
-        Best first search rarely asks for the cells that this decides: by default it is left out.
+        Best-first search rarely needs the cells that this decides: by default it is left out.
         """
         points = self.points(root.g) if self.eager else None
         if points is None:
@@ -245,7 +245,7 @@ class Accelerators:
         Parameters
         ----------
         g, tau, fold : int
-            Row of gamma, size, fold.
+            Index of gamma, size, fold.
         """
         proposals = self.proposals
         return [] if proposals is None else proposals.support(g, tau, fold)

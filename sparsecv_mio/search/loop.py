@@ -1,4 +1,4 @@
-"""From the data in standard coordinates to the record: the method is driven to its end while observers look on."""
+"""From the data in standard coordinates to the record: the method is driven to its end, observers attached."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def search(running: RunningSearch, data: StandardData) -> Record:
 
 
 def drive(method: Strategy, signals: Signals, hooks: Hooks) -> None:
-    """Run a method from the start, or from a checkpoint, to the end; observers look on.
+    """Run a method from the start, or from a checkpoint, to the end, observers attached.
 
     Parameters
     ----------

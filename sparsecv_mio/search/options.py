@@ -279,7 +279,7 @@ def method_for(options: SearchOptions, gammas: int, columns: int, folds: int) ->
     """Return the method that is asked for, or what `auto` means.
 
     `auto` is `joint` for several gammas or another solver than the native one, `rounds` where all cells are asked for:
-    a gap of 0 decides every cell, the one-standard-error rule looks at every pair, an engine is a choice within
+    a gap of 0 decides every cell, the one-standard-error rule needs every pair, an engine is a choice within
     `rounds`; beyond `PATH_TREE_COLUMNS` columns lists on all rows help little, and beyond `MANY_FOLDS` folds what is
     kept of every gamma is too much.
 

@@ -211,7 +211,7 @@ def build_record(
     standing : Standing
     options : SearchOptions
     best : callable, optional
-        Returns the best subset on all rows at a row of gamma and a size; what `standing` holds by default.
+        Returns the best subset on all rows at an index of gamma and a size; what `standing` holds by default.
     all_rows : AllRows, optional
         Whose moments, where at hand, serve the refit; without it no kernel is called.
 

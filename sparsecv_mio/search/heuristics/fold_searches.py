@@ -55,7 +55,7 @@ class FoldSearches:
 
     @property
     def middle(self) -> int:
-        """Number of the middle gamma."""
+        """Index of the middle gamma."""
         return len(self.lams) // 2
 
     def begin(self, search: FoldSearch, seeds: IntArray) -> FoldPaths:
@@ -117,7 +117,7 @@ class FoldSearches:
         yield from run_folds(waiting(), work, min(self.threads, self.folds.k))
 
     def gamma_order(self) -> list[int]:
-        """Return the numbers of the gammas in the order of a walk: from the middle up, down, and up again."""
+        """Return the indices of the gammas in the order of a walk: from the middle up, down, and up again."""
         last = len(self.lams) - 1
         return [*range(last // 2, last + 1), *range(last - 1, -1, -1), *range(1, last)]
 

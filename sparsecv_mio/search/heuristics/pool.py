@@ -35,7 +35,7 @@ def pooled(searches: Sequence[FoldSearch], q: int, most: int = MOST_POOLED) -> t
     supports : (m, top) int array
         Columns of the data, -1 beyond the size; none of a gamma and size at which all folds agree.
     gammas : (m,) int array
-        Number of the gamma of each.
+        Index of the gamma of each.
 
     Notes
     -----

@@ -57,7 +57,7 @@ class Proposals:
         Parameters
         ----------
         g : int
-            Number of the gamma in the grid.
+            Index of the gamma.
         tau : int
         fold : int
 

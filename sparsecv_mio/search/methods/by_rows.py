@@ -203,11 +203,11 @@ class ByRows:
         held, _ = fit.held_out(data, folds.test_rows(fold))
         cells.offer(where, cells.pool.number(support), held, fit.objective)
 
-    def _visit(self, fold: int, g: int, rows: list[int]) -> None:
-        """Work on some rows of tau: a relaxation each and, where it leaves few columns, the exact answer."""
+    def _visit(self, fold: int, g: int, which: list[int]) -> None:
+        """Work on some tau: a relaxation each and, where it leaves few columns, branch-and-bound on these."""
         final = self.run.state.cells.final
-        open_rows = [t for t in rows if not final[g, t, fold]]
-        fresh = [t for t in open_rows if not self.seen[g, t, fold]]
+        unsolved = [t for t in which if not final[g, t, fold]]
+        fresh = [t for t in unsolved if not self.seen[g, t, fold]]
         made = self._first(fold, g) if fresh else None
         for t in fresh:
             if self.exhausted or made is None:
@@ -218,10 +218,10 @@ class ByRows:
             self._left[where] = screened.left
             self.seen[where] = True
             self._decide(where)
-        stuck = [t for t in open_rows if not final[g, t, fold] and not self._exact((g, t, fold))]
-        for t in [t for t in open_rows if t not in fresh and t not in stuck]:
+        stuck = [t for t in unsolved if not final[g, t, fold] and not self._exact((g, t, fold))]
+        for t in [t for t in unsolved if t not in fresh and t not in stuck]:
             self._decide((g, t, fold))
-        if stuck and not fresh:  # the bounds layer is dear: once everything else is known
+        if stuck and not fresh:  # bounds without branching take long: once nothing else helps
             self._bracket(fold, g, stuck)
 
     def _exact(self, where: Where) -> bool:
@@ -229,10 +229,10 @@ class ByRows:
         left, tau = len(self._left[where]), int(self.context.grid.taus[where[1]])
         return left <= EXACT_COLUMNS and (self.method is not Method.BOUNDS or left <= tau)
 
-    def _bracket(self, fold: int, g: int, rows: list[int]) -> None:
+    def _bracket(self, fold: int, g: int, which: list[int]) -> None:
         """Bound the held-out error without branching; nothing more can be done for these cells."""
         made = self._first(fold, g)
-        for t in rows:
+        for t in which:
             if self.context.deadline.expired():
                 return
             tau = int(self.context.grid.taus[t])

@@ -156,7 +156,7 @@ def proposals(state: SearchState, at: tuple[int, int], interval: tuple[float, fl
     ----------
     state : SearchState
     at : tuple of int
-        Rows of gamma and tau of the pair.
+        Indices of gamma and tau.
     interval : tuple of float
         Least and largest gamma.
 

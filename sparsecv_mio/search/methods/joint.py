@@ -128,10 +128,10 @@ class JointSearch:
             for g in gammas:
                 if expired():
                     break
-                rows = np.flatnonzero(~np.isfinite(state.cells.nominal[g, :, fold]))
+                which = np.flatnonzero(~np.isfinite(state.cells.nominal[g, :, fold]))
                 best = state.all_rows.best[g].cells
                 known = PathResult({tau: unproved(cell.tau, cell.support) for tau, cell in best.items()}, 0, False)
-                solver.intervals.settle(solver.at(g, fold), g, rows, known, relax=False)
+                solver.intervals.settle(solver.at(g, fold), g, which, known, relax=False)
             if expired():
                 break
 
@@ -297,6 +297,6 @@ class JointSearch:
 
 def likely_winner(now: PairBounds) -> Pair:
     """Pair with the least estimate of h, among those that may still win."""
-    alive = now.lower <= now.ceiling
-    g, t = np.unravel_index(int(np.argmin(np.where(alive, now.nominal, np.inf))), now.lower.shape)
+    may_win = now.lower <= now.ceiling
+    g, t = np.unravel_index(int(np.argmin(np.where(may_win, now.nominal, np.inf))), now.lower.shape)
     return int(g), int(t)

@@ -221,7 +221,7 @@ def best_on_all_rows(run: Run, g: int, tau: int, effort: int) -> PathCell:
     ----------
     run : Run
     g, tau : int
-        Row of gamma and size.
+        Index of gamma, and size.
     effort : int
         Nodes that it may cost.
     """

@@ -25,7 +25,7 @@ class RowMaker:
     context : Context
         Of the search that they belong to.
     oracles : collection of Oracle, optional
-        Those they may ask, see :class:`sparsecv_mio.search.accelerators.Accelerators`.
+        Those they may use, see :class:`sparsecv_mio.search.accelerators.Accelerators`.
     saddle : bool
         Estimate every cell by the saddle point instead of certifying it.
     """

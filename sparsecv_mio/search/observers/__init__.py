@@ -1,1 +1,1 @@
-"""Who looks on while a search runs: progress reports, the trace, the checkpoint."""
+"""Observers of a running search: progress reports, the trace, the checkpoint."""

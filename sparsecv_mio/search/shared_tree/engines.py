@@ -38,7 +38,7 @@ def root_node(leave_out: LeaveOut, g: int, engine: Engine) -> RootNode | None:
     leave_out : LeaveOut
         With the best supports found on all rows.
     g : int
-        Row of gamma.
+        Index of gamma.
     engine : Engine
 
     Returns
@@ -50,7 +50,7 @@ def root_node(leave_out: LeaveOut, g: int, engine: Engine) -> RootNode | None:
     -----
     O(n q^2).
     """
-    wanted = _open_rows(leave_out, g)
+    wanted = _open_taus(leave_out, g)
     folds, q = leave_out.folds, leave_out.data.q
     usable = engine is not Engine.PER_FOLD and folds.sizes.max() <= LARGEST_FOLD and q <= PATH_TREE_COLUMNS
     if engine is Engine.AUTO:
@@ -66,8 +66,8 @@ def root_node(leave_out: LeaveOut, g: int, engine: Engine) -> RootNode | None:
     return root
 
 
-def _open_rows(leave_out: LeaveOut, g: int) -> list[int]:
-    """Rows of tau with open cells."""
+def _open_taus(leave_out: LeaveOut, g: int) -> list[int]:
+    """Return the indices of the taus with open cells."""
     return [t for t in range(len(leave_out.taus)) if not leave_out.cells.final[g, t].all()]
 
 
@@ -79,7 +79,7 @@ def solve_all_folds(leave_out: LeaveOut, g: int, engine: Engine) -> tuple[int, d
     leave_out : LeaveOut
         With the best supports found on all rows.
     g : int
-        Row of gamma.
+        Index of gamma.
     engine : Engine
 
     Returns
@@ -91,17 +91,17 @@ def solve_all_folds(leave_out: LeaveOut, g: int, engine: Engine) -> tuple[int, d
     root = None if leave_out.expired() else root_node(leave_out, g, engine)
     if root is None:
         return 0, {}
-    return solve_from(root, _open_rows(leave_out, g), leave_out.all_rows.best[g].nodes, engine)
+    return solve_from(root, _open_taus(leave_out, g), leave_out.all_rows.best[g].nodes, engine)
 
 
 def solve_from(root: RootNode, wanted: Sequence[int], tree: int, engine: Engine) -> tuple[int, dict[str, int]]:
-    """Decide what can be decided of some rows of tau.
+    """Decide what can be decided of some tau.
 
     Parameters
     ----------
     root : RootNode
     wanted : sequence of int
-        Rows of tau with open cells.
+        Indices of tau with open cells.
     tree : int
         Nodes of a tree on all rows for them.
     engine : Engine

@@ -25,7 +25,7 @@ def first_intervals(root: RootNode) -> None:
     Parameters
     ----------
     root : RootNode
-        With every row of tau among those wanted that has open cells.
+        Whose wanted taus are all that have open cells.
 
     Raises
     ------
@@ -52,22 +52,22 @@ def first_intervals(root: RootNode) -> None:
     leave_out.over_chunks(write)
 
 
-def offer_supports(root: RootNode, supports: Sequence[IntArray], tau_row: Sequence[int]) -> None:
+def offer_supports(root: RootNode, supports: Sequence[IntArray], tau_index: Sequence[int]) -> None:
     """Show more supports in every open cell of a gamma where they have the least objective so far.
 
     Parameters
     ----------
     root : RootNode
     supports : sequence of int arrays
-    tau_row : sequence of int
-        Row of tau that each is for.
+    tau_index : sequence of int
+        Index of the tau that each is for.
 
     Notes
     -----
     O(n s^2) a support.
     """
     leave_out = root.leave_out
-    candidates = Candidates(root, supports, tau_row)
+    candidates = Candidates(root, supports, tau_index)
 
     def write(lo: int, hi: int) -> None:
         scores = candidates.scores(lo, hi)

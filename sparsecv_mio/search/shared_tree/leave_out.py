@@ -151,7 +151,7 @@ class LeaveOut:
     # -- supports ---------------------------------------------------------------------------------------------------
 
     def supports_on_all_rows(self, g: int, wanted: Sequence[int]) -> tuple[list[IntArray], list[int]]:
-        """Return the best supports found on all rows and those named, for some rows of tau, and the row of each."""
+        """Return the best supports found on all rows and those named, for some tau, and the index of tau of each."""
         pairs = []
         for t in wanted:
             cell = self.all_rows.best[g].cells[int(self.taus[t])]
@@ -199,7 +199,7 @@ class LeaveOut:
         if limit is None:
             limit = np.full((len(self.taus), folds), np.inf)
         listed = leave_out.Listed(
-            listing.supports, listing.sizes, listing.tau_row, listing.value, listing.beta, listing.beta_error,
+            listing.supports, listing.sizes, listing.tau_index, listing.value, listing.beta, listing.beta_error,
             listing.residual_error, listing.half_inverse, listing.leverage_error,
         )  # fmt: skip
         limits = leave_out.Limits(np.ascontiguousarray(limit, dtype=float), most)
@@ -230,7 +230,7 @@ class LeaveOut:
         Parameters
         ----------
         part : int, slice
-            Row of gamma and consecutive folds.
+            Index of gamma and consecutive folds.
         scores : Scores
             Of these folds.
         numbers : int array

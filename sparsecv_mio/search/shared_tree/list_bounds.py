@@ -36,7 +36,7 @@ def apply_in_closed_form(root: RootNode, t: int, listed: SupportList) -> NDArray
     ----------
     root : RootNode
     t : int
-        Row of tau.
+        Index of tau.
     listed : SupportList
 
     Returns
@@ -76,7 +76,7 @@ def apply_by_refits(
     ----------
     solver : CellSolver
     pair : gamma, tau
-        Rows of the grid.
+        Indices in the grid.
     folds : int array
         Those with most to gain come first.
     listed : SupportList
@@ -124,7 +124,7 @@ def incumbent_values(solver: CellSolver, pair: tuple[int, int], folds: IntArray)
     ----------
     solver : CellSolver
     pair : gamma, tau
-        Rows of the grid.
+        Indices in the grid.
     folds : int array
 
     Returns

@@ -26,8 +26,8 @@ class ListedSupports:
     ----------
     supports, sizes : (L, s), (L,) int arrays
         Columns; of row a the first `sizes[a]` count.
-    tau_row : (L,) int array
-        Row of tau that each support is for.
+    tau_index : (L,) int array
+        Index of the tau that each support is for.
     value, value_error : (L,) arrays
         Training objective on all rows, and a bound on its rounding error.
     beta, beta_error : (L, s) arrays
@@ -42,7 +42,7 @@ class ListedSupports:
 
     supports: IntArray
     sizes: IntArray
-    tau_row: IntArray
+    tau_index: IntArray
     value: FloatArray
     value_error: FloatArray
     beta: FloatArray
@@ -56,12 +56,12 @@ class ListedSupports:
         return len(self.sizes)
 
     def left_out_error(self, taus: int) -> FloatArray:
-        """(taus,) rounding error of objectives with a fold left out, by row of tau: of its own supports alone.
+        """(taus,) rounding error of objectives with a fold left out, by tau: of its own supports alone.
 
         Leaving rows out divides by `1 - leverage`; asked for where the leverage is below one half.
         """
         worst = np.zeros(taus)
-        np.maximum.at(worst, self.tau_row, self.value_error)
+        np.maximum.at(worst, self.tau_index, self.value_error)
         return 4.0 * worst
 
     def after(self, first: int) -> ListedSupports:
@@ -69,7 +69,7 @@ class ListedSupports:
         return ListedSupports(*(getattr(self, f.name)[first:] for f in fields(self)))
 
     @classmethod
-    def of(cls, problem: SparseProblem, supports: Sequence[IntArray], tau_row: Sequence[int]) -> ListedSupports:
+    def of(cls, problem: SparseProblem, supports: Sequence[IntArray], tau_index: Sequence[int]) -> ListedSupports:
         """Fit supports on the moments of all rows.
 
         Parameters
@@ -77,8 +77,8 @@ class ListedSupports:
         problem : SparseProblem
             All rows.
         supports : sequence of int arrays
-        tau_row : sequence of int
-            Row of tau that each is for.
+        tau_index : sequence of int
+            Index of the tau that each is for.
 
         Notes
         -----
@@ -90,7 +90,7 @@ class ListedSupports:
         made = cls(
             supports=table,
             sizes=sizes,
-            tau_row=np.array(tau_row, dtype=np.int64),
+            tau_index=np.array(tau_index, dtype=np.int64),
             value=fits.value,
             value_error=fits.value_error,
             beta=fits.beta,

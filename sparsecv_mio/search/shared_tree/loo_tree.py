@@ -26,7 +26,7 @@ Tree = tuple[IntArray, alive_folds.AliveState]  # some folds and what one tree f
 
 MEMORY = 256 << 20  # bytes the tree may take
 GROUP = 192  # folds a tree: its columns stay in the cache, and groups run on threads
-SLICE = 2_000  # nodes between two looks at the clock
+SLICE = 2_000  # nodes between two checks of the clock
 KEPT_SUPPORTS = 1024  # that a tree has room for at first
 
 
@@ -43,7 +43,7 @@ def run_alive_folds(root: RootNode, wanted: Sequence[int], budget: int) -> tuple
     ----------
     root : RootNode
     wanted : sequence of int
-        Rows of tau with open cells.
+        Indices of tau with open cells.
     budget : int
         Nodes a tree may cost; of one that costs more nothing is decided.
 
@@ -57,9 +57,9 @@ def run_alive_folds(root: RootNode, wanted: Sequence[int], budget: int) -> tuple
     sizes = {t: min(int(leave_out.taus[t]), form.m) for t in wanted}
     if len(open_folds) == 0 or not any(0 < size < form.m for size in sizes.values()):
         return 0, 0
-    # a branch ends when its last fold does: folds in which supports may stray as far from the best share a tree
-    stray = largest_decrease(root.residual[open_folds], root.leverage[open_folds])
-    open_folds = open_folds[np.argsort(stray, kind="stable")]
+    # a node is pruned once it is useless to every fold of its tree: folds that need about as many nodes share one
+    decrease = largest_decrease(root.residual[open_folds], root.leverage[open_folds])
+    open_folds = open_folds[np.argsort(decrease, kind="stable")]
     groups = [open_folds[lo : lo + GROUP] for lo in range(0, len(open_folds), GROUP)]
     rows, cutoffs = leave_out.rows(0, leave_out.folds.k), root.cutoffs(0, leave_out.folds.k)
     threads = leave_out.context.threads
@@ -113,11 +113,11 @@ class _Winners:
         self.which = np.full(shape, -1, dtype=np.int64)
         self.best, self.second = np.full(shape, np.inf), np.full(shape, np.inf)
         self.supports: list[IntArray] = []
-        self.tau_row: list[int] = []
+        self.tau_index: list[int] = []
         self._numbers: dict[tuple[int, bytes], int] = {}
 
     def add(self, tree: Tree, t: int, size: int) -> None:
-        """Take over what a tree found for a row of tau."""
+        """Take over what a tree found for a tau."""
         group, state = tree
         m = self.root.form.m
         if size in (0, m):
@@ -133,7 +133,7 @@ class _Winners:
         if key not in self._numbers:
             self._numbers[key] = len(self.supports)
             self.supports.append(self.root.form.columns[mask])
-            self.tau_row.append(t)
+            self.tau_index.append(t)
         return self._numbers[key]
 
 
@@ -145,7 +145,7 @@ def _decide(root: RootNode, trees: Sequence[Tree], sizes: dict[int, int]) -> int
         for t, size in sizes.items():
             winners.add(tree, t, size)
     which, best = winners.which, winners.best
-    listing = ListedSupports.of(root.problem, winners.supports, winners.tau_row)
+    listing = ListedSupports.of(root.problem, winners.supports, winners.tau_index)
     limit = np.where(which >= 0, listing.value[np.maximum(which, 0)], -np.inf)
     folds = slice(0, leave_out.folds.k)
     scores = leave_out.score(listing, leave_out.rows(0, leave_out.folds.k), limit, root.leverage)

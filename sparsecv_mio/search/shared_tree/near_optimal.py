@@ -44,7 +44,7 @@ class NearOptimal:
     ----------
     all_rows : AllRows
     g : int
-        Row of gamma.
+        Index of gamma.
 
     Attributes
     ----------

@@ -21,9 +21,9 @@ class RootNode:
     ----------
     leave_out : LeaveOut
     g : int
-        Row of gamma.
+        Index of gamma.
     wanted : sequence of int
-        Rows of tau of which incumbents are wanted.
+        Indices of the taus of which incumbents are wanted.
 
     Attributes
     ----------
@@ -35,8 +35,8 @@ class RootNode:
         That objective less what rounding may have added to it.
     leverage, residual : (K,) arrays
         At least the largest eigenvalue of `H_NN`, and the length of the held-out residuals, by fold.
-    supports, tau_row : lists
-        Supports scored in every fold as incumbents, and the row of tau each is for.
+    supports, tau_index : lists
+        Supports scored in every fold as incumbents, and the index of the tau that each is for.
     incumbents : ListedSupports
         The same, fitted.
     """
@@ -48,14 +48,14 @@ class RootNode:
         self.V, self.beta, self.value = all_rows.solved(g)
         self.lower = self.value - self.form.slack
         self.leverage, self.residual = leave_out.leverages(self.problem, LEVERAGE_ROUNDING + self.form.keep)
-        self.supports, self.tau_row = leave_out.supports_on_all_rows(g, wanted)
-        self.incumbents = ListedSupports.of(self.problem, self.supports, self.tau_row)
+        self.supports, self.tau_index = leave_out.supports_on_all_rows(g, wanted)
+        self.incumbents = ListedSupports.of(self.problem, self.supports, self.tau_index)
         self._keep = len(leave_out.taus) * leave_out.folds.k <= KEPT_NUMBERS
         self._kept: dict[int, Scores] = {}
 
     @property
     def inner(self) -> BoolArray:
-        """(T,): rows of tau that leave something to choose."""
+        """(T,): whether a tau leaves something to choose."""
         taus = self.leave_out.taus
         return np.asarray((taus > 0) & (taus < self.form.m))
 
@@ -81,8 +81,8 @@ class Candidates:
     root : RootNode
     supports : sequence of int arrays
         The further ones.
-    tau_row : sequence of int
-        Row of tau that each is for.
+    tau_index : sequence of int
+        Index of the tau that each is for.
 
     Attributes
     ----------
@@ -92,10 +92,10 @@ class Candidates:
         Their numbers in the pool of the cells.
     """
 
-    def __init__(self, root: RootNode, supports: Sequence[IntArray], tau_row: Sequence[int]) -> None:
+    def __init__(self, root: RootNode, supports: Sequence[IntArray], tau_index: Sequence[int]) -> None:
         leave_out = root.leave_out
         self.root, self.first = root, len(root.supports)
-        self.listing = ListedSupports.of(root.problem, [*root.supports, *supports], [*root.tau_row, *tau_row])
+        self.listing = ListedSupports.of(root.problem, [*root.supports, *supports], [*root.tau_index, *tau_index])
         self.numbers: NDArray[np.int32] = leave_out.pool_numbers(self.listing)
 
     def scores(

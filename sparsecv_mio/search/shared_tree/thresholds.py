@@ -36,7 +36,7 @@ def enumerate_below_thresholds(
     ----------
     root : RootNode
     wanted : sequence of int
-        Rows of tau with open cells.
+        Indices of tau with open cells.
     budget : int
         Nodes each level may cost.
     levels : tuple of float
@@ -82,7 +82,7 @@ def fold_thresholds(root: RootNode) -> FloatArray:
 
 
 def _cover(limit: FloatArray, wanted: Sequence[int], level: float, folds: int) -> FloatArray:
-    """Value, by row of tau, that the thresholds of a share of the folds stay below."""
+    """Value, by tau, that the thresholds of a share of the folds stay below."""
     cover = np.full(limit.shape[0], -np.inf)
     for t in wanted:
         finite = limit[t][np.isfinite(limit[t])]
@@ -94,15 +94,15 @@ def _cover(limit: FloatArray, wanted: Sequence[int], level: float, folds: int) -
 
 def _candidates(root: RootNode, found: dict[int, list[NDArray[np.bool_]]], sizes: dict[int, int]) -> Candidates:
     """Return the incumbents, then what else the tree found."""
-    supports, tau_row = [], []
-    known = {(t, np.sort(support).tobytes()) for support, t in zip(root.supports, root.tau_row, strict=True)}
+    supports, tau_index = [], []
+    known = {(t, np.sort(support).tobytes()) for support, t in zip(root.supports, root.tau_index, strict=True)}
     for t, size in sizes.items():
         for mask in found.get(size, []):
             support = root.form.columns[mask]
             if (t, np.sort(support).tobytes()) not in known:
                 supports.append(support)
-                tau_row.append(t)
-    return Candidates(root, supports, tau_row)
+                tau_index.append(t)
+    return Candidates(root, supports, tau_index)
 
 
 def _decide(root: RootNode, candidates: Candidates, limit: FloatArray, cover: FloatArray) -> int:

@@ -114,7 +114,7 @@ class AllRows:
             return self._base
 
     def problem(self, g: int) -> SparseProblem:
-        """All rows at the gamma of row `g` of the grid."""
+        """All rows at the gamma of index `g`."""
         return self.base.with_gamma(float(self.context.grid.gammas[g]))
 
     def form(self, g: int) -> NormalForm:

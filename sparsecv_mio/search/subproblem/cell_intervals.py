@@ -56,10 +56,10 @@ class CellIntervals:
         Parameters
         ----------
         here : FoldProblem
-            The fold at gamma number `g` of the grid.
+            The fold at the gamma of index `g`.
         g : int
         which : (m,) int array
-            Numbers, in the grid, of the tau in question.
+            Indices of tau.
         result : PathResult
             Has a cell for each of them.
         relax : bool

@@ -41,7 +41,7 @@ class CellSolver:
         self.store = FoldStore(self.context.data, self.context.folds, fold_solver.accelerators.training_moments)
 
     def at(self, g: int, fold: int) -> FoldProblem:
-        """Return a fold at gamma number `g` of the grid. O(n q^2) where the store does not hold it."""
+        """Return a fold at the gamma of index `g`. O(n q^2) where the store does not hold it."""
         return self.fold_solver.at_gamma(self.store.get(fold), g)
 
     def first_bounds(self, g: int, fold: int) -> None:
@@ -59,7 +59,7 @@ class CellSolver:
         ----------
         g : int
         which : (m,) int array
-            Numbers of the tau in the grid.
+            Indices of tau.
         fold : int
         supports : list of m int arrays
         only : (m,) bool array

@@ -21,7 +21,7 @@ IntArray = NDArray[np.int64]
 
 
 class FoldAccelerators(Protocol):
-    """What a fold solver asks before, or instead of, a tree of its own."""
+    """What a fold solver uses before, or instead of, a tree of its own."""
 
     def training_moments(self, wanted: Sequence[int] | None = None) -> Iterator[tuple[int, Moments]]:
         """Training moments of some folds, of all by default."""
@@ -32,7 +32,7 @@ class FoldAccelerators(Protocol):
         Parameters
         ----------
         g : int
-            Number of the gamma in the grid.
+            Index of the gamma.
         tau : int
         fold : int
 
@@ -57,7 +57,7 @@ class FoldAccelerators(Protocol):
         problem : SparseProblem
             Training rows of a fold.
         g : int
-            Number of its gamma in the grid.
+            Index of its gamma.
         taus : sequence of int
         starts : sequence of int arrays
             Supports to try first.
@@ -149,10 +149,10 @@ class FoldSolver:
         Parameters
         ----------
         here : FoldProblem
-            The fold at gamma number `g` of the grid.
+            The fold at the gamma of index `g`.
         g : int
         which : int array
-            Numbers of the tau in the grid.
+            Indices of tau.
         starts : sequence of int arrays
             Supports to try first.
         effort : int
@@ -171,7 +171,7 @@ class FoldSolver:
         return self.accelerators.solve(here.problem, g, taus, [*named, *starts], trees, by_vendor=False)
 
     def at_gamma(self, fold_problem: FoldProblem, g: int) -> FoldProblem:
-        """Return a fold at gamma number `g` of the grid."""
+        """Return a fold at the gamma of index `g`."""
         return fold_problem.with_gamma(float(self.context.grid.gammas[g]))
 
     def best_on_all_rows(self, g: int) -> list[IntArray]:
@@ -179,7 +179,7 @@ class FoldSolver:
         return [cell.support for cell in self.all_rows.best[g].cells.values()]
 
     def _falling(self, wanted: NDArray[np.bool_]) -> list[int]:
-        """Numbers of the gammas with cells that are wanted, the largest gamma first."""
+        """Return the indices of the gammas with cells that are wanted, the largest gamma first."""
         return [g for g in np.argsort(-self.context.grid.gammas, kind="stable").tolist() if wanted[g].any()]
 
     def _shown(self, g: int, which: IntArray, fold: int) -> list[IntArray]:

@@ -83,10 +83,10 @@ class HeldOutFold:
             test = row_moments(data, rows)
             about = np.append(training.v_mean, training.r_mean)
             step = test.mean - about
-            full = test.scatter + test.n * np.outer(step, step)
-            self.Q = np.ascontiguousarray(full[:-1, :-1])
-            self.c = full[:-1, -1].copy()
-            self.yy = float(full[-1, -1])
+            second = test.scatter + test.n * np.outer(step, step)
+            self.Q = np.ascontiguousarray(second[:-1, :-1])
+            self.c = second[:-1, -1].copy()
+            self.yy = float(second[-1, -1])
         else:
             V, r = data.rows(rows)
             self.V = np.ascontiguousarray(V - training.v_mean)

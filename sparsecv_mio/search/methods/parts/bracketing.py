@@ -1,4 +1,4 @@
-"""Certified bounds without branching (:mod:`sparsecv_mio.bounds`) for some rows of the grid."""
+"""Certified bounds without branching (:mod:`sparsecv_mio.bounds`) for some gammas and taus of the grid."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ class Expiry(threading.Event):
 
 
 def bracket(by_cell: CellByCell, gammas: IntArray, taus: IntArray) -> None:
-    """Intersect cells with the bounds layer, by rows of the grid; a cell with one support left is decided.
+    """Intersect cells of some gammas and taus with the bounds layer; a cell with one support left is decided.
 
     Parameters
     ----------
     by_cell : CellByCell
     gammas, taus : int arrays
-        Rows of the grid.
+        Indices in the grid.
     """
     run = by_cell.run
     context, cells = run.context, run.state.cells

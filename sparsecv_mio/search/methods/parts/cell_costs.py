@@ -1,4 +1,4 @@
-"""What cells cost so far, and what one is expected to cost: the method joint buys bounds where a node pays most."""
+"""What cells cost so far, and what one is expected to cost: the method joint works where a node raises bounds most."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ class CellCosts:
         Parameters
         ----------
         g, t : int
-            Row of gamma and of tau.
+            Indices of gamma and tau.
         folds : int array
         """
         return np.asarray(float(EFFORT_GROWTH) ** self.tries[g, t, folds])

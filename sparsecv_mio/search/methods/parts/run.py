@@ -24,7 +24,7 @@ class Run:
     state : SearchState
         What is known.
     accelerators : Accelerators
-        The oracles it may ask.
+        What may save it work.
     signals : Signals
         Where it says that it has come further.
     """

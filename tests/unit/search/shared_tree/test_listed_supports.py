@@ -25,7 +25,8 @@ def test_fits_are_those_of_the_definition() -> None:
     assert len(last) == len(supports) - 4 and np.array_equal(last.beta, listing.beta[4:])
     assert last.beta.base is not None  # a view
     error = listing.left_out_error(4)
-    assert error[3] == 0.0 and np.all(error[:3] >= [listing.value_error[listing.tau_row == t].max() for t in range(3)])
+    worst = [listing.value_error[listing.tau_index == t].max() for t in range(3)]
+    assert error[3] == 0.0 and np.all(error[:3] >= worst)
 
 
 def test_scores_know_nothing_at_first() -> None:

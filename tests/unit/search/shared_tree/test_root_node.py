@@ -14,7 +14,7 @@ def test_the_fit_of_all_columns() -> None:
     root = RootNode(case.leave_out, 0, [0, 1, 2])
     assert abs(root.value - case.f[tuple(range(case.p))]) <= 1e-12 * root.problem.yy and root.lower <= root.value
     assert root.form is case.all_rows.form(0) and root.V is case.all_rows.solved(0)[0]  # factorised once
-    assert root.inner.tolist() == [True] * 3 and len(root.incumbents) == len(root.supports) == len(root.tau_row)
+    assert root.inner.tolist() == [True] * 3 and len(root.incumbents) == len(root.supports) == len(root.tau_index)
 
 
 def test_cutoffs_are_above_an_incumbent_of_every_fold() -> None:
@@ -33,7 +33,7 @@ def test_cutoffs_are_above_an_incumbent_of_every_fold() -> None:
 def test_rows_of_tau_that_are_not_wanted_have_no_incumbent() -> None:
     case = Enumerated()
     root = RootNode(case.leave_out, 0, [1])
-    assert set(root.tau_row) == {1}
+    assert set(root.tau_index) == {1}
     assert np.isinf(root.cutoffs(0, case.folds.k)[[0, 2]]).all()
 
 

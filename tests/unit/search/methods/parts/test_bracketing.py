@@ -1,4 +1,4 @@
-"""The bounds layer asked about some rows of the grid."""
+"""The bounds layer asked about some gammas and taus."""
 
 from __future__ import annotations
 
