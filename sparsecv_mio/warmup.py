@@ -7,9 +7,10 @@ from collections.abc import Callable
 import numpy as np
 from scipy.sparse import csr_array
 
+from sparsecv_mio.bounds.all_folds import Known
 from sparsecv_mio.bounds.cv_error import compute_bounds
 from sparsecv_mio.bounds.relaxation import relax_problem
-from sparsecv_mio.bounds.wide import WIDE_COLUMNS
+from sparsecv_mio.bounds.wide_rows import WIDE_COLUMNS
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.folds import make_folds
 from sparsecv_mio.data.standard import standardize
@@ -58,7 +59,7 @@ def bounds() -> None:
     data = standardize(toy(20, 12))
     for spec in ("loo", "4"):
         for which in ("safe", "conic", "aggregated"):
-            compute_bounds(data, make_folds(spec, data.dataset), GAMMAS, TAUS, which, reusing=True)
+            compute_bounds(data, make_folds(spec, data.dataset), GAMMAS, TAUS, which, known=Known(reusing=True))
     wide = standardize(toy(9, WIDE_COLUMNS + 10))
     for gamma in GAMMAS:
         compute_bounds(wide, make_folds("3", wide.dataset), (gamma,), TAUS[1:2], "conic")

@@ -3,34 +3,20 @@
 from __future__ import annotations
 
 import os
-import threading
-import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from collections.abc import Sequence
 from typing import Literal, overload
 
 import numpy as np
-from numpy.typing import NDArray
 
-from sparsecv_mio.bounds.fold import TIE, FoldBounds, Origin, Which, masks_of
-from sparsecv_mio.bounds.printed import PrintedCell, printed_cells
-from sparsecv_mio.bounds.reused import Points, points_of, reuse
+from sparsecv_mio.bounds.all_folds import PRINTED, AllFolds, BoundsHooks, Known
+from sparsecv_mio.bounds.fold import Which
 from sparsecv_mio.bounds.table import BoundsTable, PrintedTable
-from sparsecv_mio.bounds.training_loss import training_loss_bound
-from sparsecv_mio.bounds.wide import WideFold, is_wide
-from sparsecv_mio.data.dataset import FloatArray
 from sparsecv_mio.data.folds import FoldPlan
 from sparsecv_mio.data.standard import StandardData
 from sparsecv_mio.errors import BadInput
-from sparsecv_mio.problem.accumulate import Moments, row_moments, training_moments
 
 Certified = Literal["safe", "conic", "aggregated"]
-PRINTED = "as-printed"
-FULL_SWAPS, FOLD_SWAPS = 6, 2  # rounds of swaps on all rows, and in each fold of a plan with few folds
-FEW_FOLDS = 50
-Support = NDArray[np.integer]
-Found = Callable[[int, int, list[NDArray[np.int64] | None]], None]
-UNKNOWN = np.array([0.0, np.inf, 0.0, np.inf, Origin.TRIVIAL, Origin.TRIVIAL, np.nan, 0.0])
+NOTHING_KNOWN, NO_HOOKS = Known(), BoundsHooks()
 
 
 @overload
@@ -40,16 +26,10 @@ def compute_bounds(
     gammas: Sequence[float],
     taus: Sequence[int],
     which: Certified = "safe",
-    supports: Iterable[Support] | None = None,
     *,
     threads: int | None = 1,
-    progress: Callable[[int, int], None] | None = None,
-    stop: threading.Event | None = None,
-    reusing: bool = False,
-    wanted: NDArray[np.bool_] | None = None,
-    tell: Callable[[int, int, float], None] | None = None,
-    moments: Iterable[tuple[int, Moments]] | None = None,
-    found: Found | None = None,
+    known: Known = NOTHING_KNOWN,
+    hooks: BoundsHooks = NO_HOOKS,
 ) -> BoundsTable: ...
 
 
@@ -60,16 +40,10 @@ def compute_bounds(
     gammas: Sequence[float],
     taus: Sequence[int],
     which: Literal["as-printed"],
-    supports: Iterable[Support] | None = None,
     *,
     threads: int | None = 1,
-    progress: Callable[[int, int], None] | None = None,
-    stop: threading.Event | None = None,
-    reusing: bool = False,
-    wanted: NDArray[np.bool_] | None = None,
-    tell: Callable[[int, int, float], None] | None = None,
-    moments: Iterable[tuple[int, Moments]] | None = None,
-    found: Found | None = None,
+    known: Known = NOTHING_KNOWN,
+    hooks: BoundsHooks = NO_HOOKS,
 ) -> PrintedTable: ...
 
 
@@ -79,16 +53,10 @@ def compute_bounds(
     gammas: Sequence[float],
     taus: Sequence[int],
     which: str = "safe",
-    supports: Iterable[Support] | None = None,
     *,
     threads: int | None = 1,
-    progress: Callable[[int, int], None] | None = None,
-    stop: threading.Event | None = None,
-    reusing: bool = False,
-    wanted: NDArray[np.bool_] | None = None,
-    tell: Callable[[int, int, float], None] | None = None,
-    moments: Iterable[tuple[int, Moments]] | None = None,
-    found: Found | None = None,
+    known: Known = NOTHING_KNOWN,
+    hooks: BoundsHooks = NO_HOOKS,
 ) -> BoundsTable | PrintedTable:
     """Bound every h_j(gamma, tau) by convex relaxations.
 
@@ -102,25 +70,12 @@ def compute_bounds(
         `safe`: everything that is valid, screened columns minimised out. `conic`: predictions row by row on all
         columns. `aggregated`: the held-out rows of a fold together, on all columns. `as-printed`: the paper's
         Corollary 2.7, not valid: a table of estimates.
-    supports : iterable of int arrays, optional
-        Supports worth trying as incumbents in every fold (columns in standard coordinates).
     threads : int or None
         Folds are spread over this many; None takes all cores.
-    progress : callable, optional
-        Called with (folds done, folds in all).
-    stop : threading.Event, optional
-        Once set, the remaining folds keep the interval [0, inf).
-    reusing : bool
-        Test the relaxation of all rows in a fold before relaxing there (`safe`; :mod:`sparsecv_mio.bounds.reused`): the
-        test pays where a relaxation costs more than some 20 us, that is for more than a few dozen columns.
-    wanted : (G, T, K) bool array, optional
-        Cells to bound; the others keep the interval [0, inf). All by default.
-    tell : callable, optional
-        Told, fold by fold and gamma by gamma, (cells tested by reuse, relaxations it spared, seconds it took).
-    moments : iterable, optional
-        `(fold, training moments)` of every fold, where somebody else makes them.
-    found : callable, optional
-        Called with `(index of gamma, fold, best support of every tau)`, from any thread.
+    known : Known, optional
+        What a search knows already and which cells it asks for.
+    hooks : BoundsHooks, optional
+        Who is told of the course, and what ends it early.
 
     Returns
     -------
@@ -150,10 +105,8 @@ def compute_bounds(
     True
     """
     _check(data, gammas, taus, which)
-    job = _Job(data, folds, tuple(map(float, gammas)), tuple(map(int, taus)), which, supports or ())
-    job.wanted, job.tell, job.moments, job.found = wanted, tell, moments, found
-    job.reuse = reusing and which == Which.SAFE
-    return job.run(os.cpu_count() or 1 if threads is None else threads, progress, stop)
+    job = AllFolds(data, folds, (tuple(map(float, gammas)), tuple(map(int, taus))), which, known, hooks)
+    return job.run(os.cpu_count() or 1 if threads is None else threads)
 
 
 def _check(data: StandardData, gammas: Sequence[float], taus: Sequence[int], which: str) -> None:
@@ -168,193 +121,3 @@ def _check(data: StandardData, gammas: Sequence[float], taus: Sequence[int], whi
     words = [*Which, PRINTED]
     if which not in words:
         raise BadInput(f"bounds {which!r} are unknown: use one of {', '.join(words)}")
-
-
-class _Job:
-    """One call: what all folds share, then the folds."""
-
-    def __init__(
-        self,
-        data: StandardData,
-        folds: FoldPlan,
-        gammas: tuple[float, ...],
-        taus: tuple[int, ...],
-        which: str,
-        supports: Iterable[Support],
-    ) -> None:
-        self.data, self.folds, self.gammas, self.taus, self.which = data, folds, gammas, taus, which
-        self.given = [np.asarray(support) for support in supports]
-        self.table = BoundsTable.empty(data, folds, gammas, taus, which)
-        self.printed: dict[tuple[int, int], list[PrintedCell]] = {}
-        self.wide = is_wide(data)
-        self.shared: list[list[Support]] = []
-        self.masks: list[NDArray[np.bool_]] = []
-        self.near: list[FloatArray | None] = []
-        self.full_lower: list[FloatArray] = []
-        self.points: list[Points | None] = []
-        self.wanted: NDArray[np.bool_] | None = None
-        self.reuse = False
-        self.tell: Callable[[int, int, float], None] | None = None
-        self.moments: Iterable[tuple[int, Moments]] | None = None
-        self.found: Found | None = None
-        self.stop: threading.Event | None = None
-
-    @property
-    def stopped(self) -> bool:
-        """Whether what is left keeps the interval [0, inf)."""
-        return self.stop is not None and self.stop.is_set()
-
-    @property
-    def mode(self) -> Which:
-        """The family of certified bounds; as-printed needs the incumbents only."""
-        return Which.SAFE if self.which == PRINTED else Which(self.which)
-
-    def run(
-        self, threads: int, progress: Callable[[int, int], None] | None, stop: threading.Event | None
-    ) -> BoundsTable | PrintedTable:
-        """All rows first, then every fold."""
-        self.stop = stop
-        self._all_rows()
-        sources: Iterable[tuple[int, Moments | None]] = (
-            ((j, None) for j in range(self.folds.k))
-            if self.wide
-            else self.moments or training_moments(self.data, self.folds)
-        )
-        for done, _ in enumerate(self._each(sources, threads), start=1):
-            if progress is not None:
-                progress(done, self.folds.k)
-            if self.stopped:
-                break
-        if self.which == PRINTED:
-            return self._printed_table()
-        if self.mode is Which.SAFE:
-            self._training_loss()
-        return self.table
-
-    def _each(self, sources: Iterable[tuple[int, Moments | None]], threads: int) -> Iterator[None]:
-        """Work on every fold; on several threads only a few moments wait at a time."""
-        if threads <= 1:
-            for fold, moments in sources:
-                self._fold(fold, moments)
-                yield
-            return
-        with ThreadPoolExecutor(threads) as pool:
-            waiting: list[Future[None]] = []
-            try:
-                for fold, moments in sources:
-                    waiting.append(pool.submit(self._fold, fold, moments))
-                    if len(waiting) > 2 * threads:
-                        waiting.pop(0).result()
-                        yield
-                while waiting:
-                    waiting.pop(0).result()
-                    yield
-            finally:
-                for future in waiting:
-                    future.cancel()
-
-    def _make(
-        self, rows: NDArray[np.int64], fold: int | None, moments: Moments | None, gamma: float, g: int
-    ) -> FoldBounds | WideFold:
-        """Return the fold (or all rows, fold None) at a gamma."""
-        test = self.folds.test_rows(fold) if fold is not None else rows[:0]
-        V, r = self.data.rows(test)
-        if self.wide:
-            wide = WideFold.of_rows(self.data, rows, V, r, gamma)
-            wide.expired = lambda: self.stopped
-            return wide
-        assert moments is not None
-        near = self.near[g] if fold is not None else None
-        return FoldBounds(moments.problem(self.data, gamma), V, r, near)
-
-    def _all_rows(self) -> None:
-        """Incumbents, the diagonal and lower bounds on all rows, gamma by gamma."""
-        rows = np.arange(self.data.n)
-        moments = None if self.wide else row_moments(self.data, slice(0, self.data.n))
-        known: list[Support] = list(self.given)
-        for g, gamma in enumerate(self.gammas):
-            if self.stopped:
-                break
-            begin = time.perf_counter()
-            full = self._make(rows, None, moments, gamma, g)
-            full.try_supports(known)
-            full.search(self.taus, swap_rounds=FULL_SWAPS)
-            cells = full.cells(self.taus, Which.SAFE)
-            self.full_lower.append(np.array([cell.objective_lower for cell in cells]))
-            self.shared.append([*self.given, *full.incumbents()])
-            near, points = None, None
-            if isinstance(full, FoldBounds) and full.form is not None:
-                near = full.form.diagonal
-                points = points_of(full.form, self.taus) if self.reuse else None
-            self.points.append(points)
-            self.near.append(near)
-            known = self.shared[-1]
-            self.masks.append(masks_of(known, self.data.q) if not self.wide else np.zeros((0, 0), dtype=np.bool_))
-            self.table.seconds[g] += time.perf_counter() - begin
-
-    def _fold(self, fold: int, moments: Moments | None) -> None:
-        rows = self.folds.train_rows(fold) if self.wide else np.zeros(0, dtype=np.int64)
-        for g, gamma in enumerate(self.gammas[: len(self.shared)]):
-            if self.stopped:
-                break
-            begin = time.perf_counter()
-            here = self._make(rows, fold, moments, gamma, g)
-            if isinstance(here, FoldBounds):
-                here.try_masks(self.masks[g])
-            else:
-                here.try_supports(self.shared[g])
-            here.search(self.taus, swap_rounds=FOLD_SWAPS if self.folds.k <= FEW_FOLDS else 0)
-            if self.which == PRINTED:
-                self.printed[g, fold] = printed_cells(here, self.taus)
-            else:
-                self._put(g, fold, here)
-            self.table.seconds[g] += time.perf_counter() - begin
-
-    def _put(self, g: int, fold: int, here: FoldBounds | WideFold) -> None:
-        """Bound the wanted taus of a fold; those that the points on all rows decide need no relaxation."""
-        wanted = np.ones(len(self.taus), dtype=np.bool_) if self.wanted is None else self.wanted[g, :, fold]
-        numbers = np.tile(UNKNOWN, (len(self.taus), 1))
-        numbers[:, -1] = self.data.q
-        left = np.flatnonzero(wanted & ~self._reused(g, here, wanted, numbers))
-        if len(left):
-            numbers[left] = here.numbers([self.taus[t] for t in left], self.mode)
-        self.table.put(g, fold, numbers)
-        if self.found is not None:
-            self.found(g, fold, [here.incumbent(tau) for tau in self.taus])
-
-    def _reused(
-        self, g: int, here: FoldBounds | WideFold, wanted: NDArray[np.bool_], numbers: FloatArray
-    ) -> NDArray[np.bool_]:
-        """Fill the rows of taus whose incumbent is the only support that the points on all rows leave; which."""
-        known = np.zeros(len(self.taus), dtype=np.bool_)
-        if not self.reuse or not isinstance(here, FoldBounds):
-            return known
-        begin = time.perf_counter()
-        sizes = np.array(self.taus)
-        tested = reuse(here, self.points[g], sizes[wanted], TIE, exact=True)
-        if tested is None:
-            return known
-        at = np.minimum(np.searchsorted(tested.sizes, sizes), len(tested.sizes) - 1)
-        known = wanted & (tested.sizes[at] == sizes) & tested.decided[at]
-        numbers[known] = tested.numbers[at[known]]
-        if self.tell is not None:
-            self.tell(len(tested.sizes), int(known.sum()), time.perf_counter() - begin)
-        return known
-
-    def _training_loss(self) -> None:
-        """Raise lower ends by the training-loss bound, from the bounds on all rows and the folds' incumbents."""
-        for g in range(len(self.full_lower)):
-            upper = self.table.objective_upper[g]
-            self.table.raise_lower(g, training_loss_bound(self.full_lower[g][:, None], upper), Origin.TRAINING)
-
-    def _printed_table(self) -> PrintedTable:
-        table = self.table
-        shape = table.lower.shape
-        lower, upper, estimate = np.zeros(shape), np.full(shape, np.inf), np.full(shape, np.nan)
-        for (g, fold), cells in self.printed.items():
-            for t, cell in enumerate(cells):
-                lower[g, t, fold], upper[g, t, fold], estimate[g, t, fold] = cell.lower, cell.upper, cell.estimate
-        return PrintedTable(
-            gammas=table.gammas, taus=table.taus, folds=table.folds, rows=table.rows, unit=table.unit,
-            seconds=table.seconds, lower=lower, upper=upper, estimate=estimate,
-        )  # fmt: skip

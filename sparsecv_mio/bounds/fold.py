@@ -13,6 +13,7 @@ from sparsecv_mio.bounds.unit_diagonal import IntArray, UnitDiagonal, unit_diago
 from sparsecv_mio.errors import Contradiction
 from sparsecv_mio.kernels import fold_bounds, starts
 from sparsecv_mio.kernels import held_out_interval as kernel
+from sparsecv_mio.kernels.conic import size_of_candidates
 from sparsecv_mio.kernels.curvature import SHARP_COLUMNS
 from sparsecv_mio.kernels.fold_start import eliminate
 from sparsecv_mio.kernels.forms import Incumbents, Rounding
@@ -239,7 +240,7 @@ class FoldBounds:
         status = np.full(self.m, INSIDE if tau > 0 else DROPPED, dtype=np.int8)
         lo, hi = np.empty(len(self.u)), np.empty(len(self.u))
         factor = new_factor(self.m, self.m)
-        prior = float(np.sqrt(form.yy) * (1.0 + 2.0 * np.sqrt((1.0 / form.w).sum())))
+        prior = size_of_candidates(form.yy, 1.0 / form.w, self.m)
         size = self.m if tau > 0 else 0
         rounding = Rounding(form.rounding, prior, 0.0, form.w)
         if not kernel.one_support(form.fold(self.X, self.u), status, size, rounding, lo, hi, factor):

@@ -8,6 +8,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from sparsecv_mio.bounds.unit_diagonal import Diagonal, UnitDiagonal, unit_diagonal
+from sparsecv_mio.kernels.conic import allowance as kernel_allowance
+from sparsecv_mio.kernels.conic import size_of_candidates
+from sparsecv_mio.kernels.forms import Rounding
 from sparsecv_mio.kernels.reduction import normalise
 from sparsecv_mio.kernels.relaxation_sizes import Solved, relax_sizes
 from sparsecv_mio.problem.problem import FloatArray, SparseProblem
@@ -89,7 +92,15 @@ def relax_problem(
 
 
 def relax_form(form: UnitDiagonal, taus: Sequence[int], *, accuracy: float = 1e-6) -> list[Relaxation]:
-    """As `relax_problem`, for a form at hand."""
+    """Solve the relaxation of a form at hand for every tau.
+
+    Parameters
+    ----------
+    form : UnitDiagonal
+    taus : sequence of int
+    accuracy : float
+        Relative gap between primal and dual to stop at.
+    """
     inner = np.array([tau for tau in taus if 0 < tau < form.m], dtype=np.int64)
     normal = normalise(form.fold(np.zeros((0, form.m)), np.zeros(0)))
     root = normal.root
@@ -101,11 +112,12 @@ def relax_form(form: UnitDiagonal, taus: Sequence[int], *, accuracy: float = 1e-
         relax_sizes(normal.form, inner, accuracy, MAX_STEPS, np.zeros(form.m), found)
     unit, diagonal = form.scale * root, form.diagonal
     beta, slope = found.points * unit, found.slopes / unit
-    slips = form.rounding * (prior_by_size(form)[inner] + np.abs(found.points * root).sum(axis=1)) ** 2
+    points = found.points * root
+    lower = [float(d) - allowance(form, tau, b) for d, tau, b in zip(found.dual, inner, points, strict=True)]
     solved = {
         int(tau): Relaxation(int(tau), b, g, diagonal, low, high, count)
         for tau, b, g, low, high, count in zip(
-            inner.tolist(), beta, slope, (found.dual - slips).tolist(), found.primal.tolist(), found.steps.tolist(),
+            inner.tolist(), beta, slope, lower, found.primal.tolist(), found.steps.tolist(),
             strict=True,
         )
     }
@@ -121,12 +133,16 @@ def _ridge(form: UnitDiagonal, tau: int) -> Relaxation:
     return Relaxation(tau, b * form.scale, g / form.scale, form.diagonal, lower, value, 0)
 
 
-def prior_by_size(form: UnitDiagonal) -> FloatArray:
-    """At least `||y|| + 2 sum_S |b_j|` for every candidate, by size: (m + 1,)."""
-    widest = np.concatenate([[0.0], np.cumsum(np.sort(1.0 / form.w)[::-1])])
-    return np.asarray(np.sqrt(form.yy) * (1.0 + 2.0 * np.sqrt(widest)))
-
-
 def allowance(form: UnitDiagonal, tau: int, b: FloatArray) -> float:
-    """Return the rounding allowance of a comparison of D at b (units of the form) with f (docs/theory/bounds.md 7)."""
-    return float(form.rounding * (prior_by_size(form)[min(max(tau, 0), form.m)] + np.abs(b).sum()) ** 2)
+    """Return the rounding allowance of a comparison of D at a point with f (docs/theory/bounds.md, section 7).
+
+    Parameters
+    ----------
+    form : UnitDiagonal
+    tau : int
+        Size of the supports.
+    b : (m,) array
+        The point, in units of the form.
+    """
+    prior = size_of_candidates(form.yy, 1.0 / form.w, min(max(tau, 0), form.m))
+    return float(kernel_allowance(Rounding(form.rounding, prior, 0.0, np.ones(form.m)), b))

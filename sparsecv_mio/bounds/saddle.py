@@ -62,7 +62,7 @@ def saddle_point(
     Notes
     -----
     O(n p) an iteration and no matrix beside X. The supergradient answers with the support S of the tau largest |x_j'r|:
-    `2 (y - r - X_S X_S'r / lam)`. Slower to high accuracy than the Newton steps of `WideFold`, which it checks.
+    `2 (y - r - X_S X_S'r / lam)`. Slower to high accuracy than the Newton steps of `WideRelaxation`, which it checks.
 
     Examples
     --------

@@ -76,7 +76,17 @@ class BoundsTable(_Grid):
     def empty(
         cls, data: StandardData, folds: FoldPlan, gammas: tuple[float, ...], taus: tuple[int, ...], which: str
     ) -> BoundsTable:
-        """Return a table that knows nothing yet."""
+        """Return a table that knows nothing yet.
+
+        Parameters
+        ----------
+        data : StandardData
+        folds : FoldPlan
+        gammas, taus : tuples
+            The grid.
+        which : str
+            Word of the bounds.
+        """
         shape = (len(gammas), len(taus), folds.k)
         return cls(
             gammas=gammas,
@@ -97,7 +107,14 @@ class BoundsTable(_Grid):
         )
 
     def put(self, g: int, fold: int, numbers: FloatArray) -> None:
-        """Write one fold and gamma: a row of `FoldBounds.numbers` for every tau."""
+        """Write one fold and gamma.
+
+        Parameters
+        ----------
+        g, fold : int
+        numbers : (T, 8) array
+            A row of `FoldBounds.numbers` for every tau.
+        """
         columns: tuple[NDArray[Any], ...] = (
             self.objective_lower, self.objective_upper, self.lower, self.upper, self.low_origin, self.high_origin,
             self.estimate, self.left,
@@ -106,7 +123,14 @@ class BoundsTable(_Grid):
             column[g, :, fold] = numbers[:, place]
 
     def raise_lower(self, g: int, floor: FloatArray, origin: Origin) -> None:
-        """Raise the lower ends of a gamma to `floor` (T, K) where that is higher.
+        """Raise the lower ends of a gamma where a floor is higher.
+
+        Parameters
+        ----------
+        g : int
+        floor : (T, K) array
+        origin : Origin
+            Where the floor comes from.
 
         Raises
         ------
@@ -125,7 +149,13 @@ class BoundsTable(_Grid):
         self.low_origin[g][higher] = origin
 
     def interval(self, g: int, t: int, fold: int) -> Interval:
-        """Certified interval of one h_j, in squared standard units."""
+        """Certified interval of one h_j, in squared standard units.
+
+        Parameters
+        ----------
+        g, t, fold : int
+            Indices of gamma and tau, and the fold.
+        """
         return Interval(float(self.lower[g, t, fold]), float(self.upper[g, t, fold]))
 
     def cv_interval(self, g: int, t: int) -> Interval:

@@ -77,7 +77,19 @@ class UnitDiagonal:
         return Fold(self.M, self.c, self.yy, self.w, X, u)
 
     def rows(self, problem: SparseProblem, V: FloatArray, r: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Held-out rows `(V, r)` (N, q), (N,) as `(X, u)`: the residual of b is `u - X b`."""
+        """Held-out rows about the training means in these units, and their targets: the residual of b is `u - X b`.
+
+        Parameters
+        ----------
+        problem : SparseProblem
+            The one that the form was made of.
+        V, r : (N, q), (N,) arrays
+            In standard coordinates.
+
+        Returns
+        -------
+        X, u : (N, q), (N,) arrays
+        """
         X = (V - problem.v_mean) * np.where(self.dead, 0.0, self.scale)
         return np.ascontiguousarray(X), np.asarray(r - problem.r_mean, dtype=float)
 

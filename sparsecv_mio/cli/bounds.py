@@ -63,6 +63,7 @@ def bounds(
         n_train = dataset.n - int(plan.sizes.max())
         sizes = parse.default_taus(dataset.p, n_train) if tau is None else parse.taus(tau, dataset.p)
 
+        from sparsecv_mio.bounds.all_folds import BoundsHooks
         from sparsecv_mio.bounds.cv_error import compute_bounds
         from sparsecv_mio.data.standard import standardize
 
@@ -71,7 +72,7 @@ def bounds(
         with oracles.counting_bar(quiet, "folds") as progress:
             table = compute_bounds(
                 standardize(dataset, scale, intercept), plan, grid, sizes, bounds,  # type: ignore[call-overload]
-                threads=workers, progress=progress, stop=stop,
+                threads=workers, hooks=BoundsHooks(progress, stop),
             )  # fmt: skip
         seconds = time.perf_counter() - begin
         interrupted = stop.is_set()

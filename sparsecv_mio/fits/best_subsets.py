@@ -142,6 +142,7 @@ class PathSearch:
     def _by_rows(self, known: KnownSubsets) -> None:
         """One relaxation a size, and the exact answer where it leaves few columns."""
         from sparsecv_mio.bounds.wide import WideFold
+        from sparsecv_mio.bounds.wide_rows import WideRows
         from sparsecv_mio.search.methods.by_rows import solve_by_rows
         from sparsecv_mio.search.observers.progress import reports
 
@@ -151,8 +152,7 @@ class PathSearch:
             for g, gamma in enumerate(self.grid.gammas.tolist()):
                 if self.clock.expired():
                     return
-                whole = WideFold.of_rows(data, rows, *data.rows(rows[:0]), gamma)
-                whole.expired = self.clock.expired
+                whole = WideFold(WideRows.of(data, rows, data.rows(rows[:0]), gamma), self.clock.expired)
                 whole.search(taus)
                 for tau in taus:
                     if self.clock.expired():

@@ -20,6 +20,7 @@ from numba import njit
 
 from sparsecv_mio.kernels.dense import gershgorin, put
 from sparsecv_mio.kernels.forms import Form, Node, Stop
+from sparsecv_mio.kernels.k_support import top_sum
 from sparsecv_mio.kernels.perspective import relax
 from sparsecv_mio.kernels.perspective_newton import NONE
 
@@ -33,6 +34,22 @@ def absolute(yy, accuracy, steps):
     """Make `relax` solve to an absolute accuracy: against a bar far beyond."""
     far = FAR * max(yy, 1e-300)
     return Stop(far, accuracy / far, steps)
+
+
+@njit(cache=True, nogil=True)
+def size_of_candidates(yy, reach, k):
+    """At least `||y|| + 2 sum_S |b*_j|`, columns of unit curvature, for every candidate of k columns.
+
+    `b*'diag(w) b* <= b*'M b* = yy - f <= yy`, hence `sum_S |b*_j| <= ||y|| sqrt(sum of the k largest 1 / w_j)`.
+
+    Parameters
+    ----------
+    yy : float
+    reach : (q,) array
+        `1 / w_j` in those units.
+    k : int
+    """
+    return np.sqrt(yy) * (1.0 + 2.0 * np.sqrt(top_sum(reach, k)))
 
 
 @njit(cache=True, nogil=True)

@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 from numba import njit
 
-from sparsecv_mio.kernels.conic import allowance, least_squares, most_squares, squares
+from sparsecv_mio.kernels.conic import allowance, least_squares, most_squares, size_of_candidates, squares
 from sparsecv_mio.kernels.curvature import SHARPNESS, dominated, sharpen
 from sparsecv_mio.kernels.dense import put, support_value, times
 from sparsecv_mio.kernels.fold_rows import Rows, bound_rows
@@ -28,7 +28,6 @@ from sparsecv_mio.kernels.held_out_interval import (
     one_support,
     settle,
 )
-from sparsecv_mio.kernels.k_support import top_sum
 from sparsecv_mio.kernels.perspective import relax
 from sparsecv_mio.kernels.perspective_newton import NONE, new_factor
 from sparsecv_mio.kernels.reduction import Normal, normalise, reduce_problem
@@ -304,11 +303,10 @@ def run(fold, sizes, asked, incumbents, out, rows):
     factor = new_factor(q, q)
     everything = np.arange(q)
     normal = normalise(fold)
-    root_yy = np.sqrt(yy)
     reach_of = np.empty(q)
     for j in range(q):
         reach_of[j] = 1.0 / fold.w[j]
-    norm = root_yy  # ||b*|| in normal form: b*'diag(w) b* <= b*'M b* <= yy
+    norm = np.sqrt(yy)  # ||b*|| in normal form: b*'diag(w) b* <= b*'M b* <= yy
     start = np.zeros(q)
     g = np.empty(q)
     root_g = np.empty(q)
@@ -323,7 +321,7 @@ def run(fold, sizes, asked, incumbents, out, rows):
         stop = Stop(min(best[k], yy), ACCURACY, SOLVE_STEPS)
         node = Node(everything, NONE, everything, q, k)
         dual, primal, _ = relax(normal.form, node, stop, start, g, root_b, root_g)
-        prior = root_yy * (1.0 + 2.0 * np.sqrt(top_sum(reach_of, k)))
+        prior = size_of_candidates(yy, reach_of, k)
         left = narrow(fold, normal, Relaxed(root_b, root_g, dual, primal), k, asked, prior, incumbents, factor)
         if left.lower > left.level:
             broken += 1

@@ -7,6 +7,7 @@ from typing import NamedTuple
 import numpy as np
 from numba import njit
 
+from sparsecv_mio.kernels.conic import size_of_candidates
 from sparsecv_mio.kernels.forms import Rounding
 from sparsecv_mio.kernels.held_out_interval import EXACT, blurred, distances, one_support
 from sparsecv_mio.kernels.k_support import largest
@@ -101,7 +102,7 @@ def reused_duals(fold, scale, points, sizes, asked, incumbents, found):
         widest[j] = 1.0 / w[j]
     for t in range(sizes.shape[0]):
         k = sizes[t]
-        prior = np.sqrt(yy) * (1.0 + 2.0 * np.sqrt(largest(widest, q, k, heap)))
+        prior = size_of_candidates(yy, widest, k)
         total = 0.0
         for j in range(q):
             b[j] = points[t, j] / scale[j]

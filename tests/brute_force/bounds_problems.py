@@ -10,6 +10,7 @@ import numpy as np
 
 from sparsecv_mio.bounds.fold import FoldBounds
 from sparsecv_mio.bounds.wide import WideFold
+from sparsecv_mio.bounds.wide_rows import WideRows
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.folds import FoldPlan, make_folds
 from sparsecv_mio.data.standard import StandardData, standardize
@@ -105,7 +106,7 @@ def moment_folds(case: Case, near: bool = True):
 def wide_folds(case: Case):
     for fold in some_folds(case):
         V, r = case.data.rows(case.folds.test_rows(fold))
-        yield fold, WideFold.of_rows(case.data, case.folds.train_rows(fold), V, r, case.gamma)
+        yield fold, WideFold(WideRows.of(case.data, case.folds.train_rows(fold), (V, r), case.gamma))
 
 
 def breaches(case: Case, fold: int, here, which) -> tuple[list[str], int]:

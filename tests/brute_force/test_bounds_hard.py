@@ -14,6 +14,7 @@ from bounds_problems import Case
 
 from sparsecv_mio.bounds.fold import FoldBounds, FoldCell, Which
 from sparsecv_mio.bounds.wide import WideFold
+from sparsecv_mio.bounds.wide_rows import WideRows
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.folds import make_folds
 from sparsecv_mio.data.standard import standardize
@@ -156,7 +157,7 @@ def check(seeds: range) -> int:
                 here.search(range(1, q + 1), swap_rounds=int(rng.integers(0, 3)))
             cells = [cell for which in Which for cell in here.cells(range(q + 2), which)]
             if rng.random() < 0.3:
-                rows = WideFold.of_rows(case.data, case.folds.train_rows(fold), V, r, case.gamma)
+                rows = WideFold(WideRows.of(case.data, case.folds.train_rows(fold), (V, r), case.gamma))
                 cells += rows.cells(range(q))
             truth = Truth(case, fold)
             for cell in cells:

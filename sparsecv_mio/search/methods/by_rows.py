@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sparsecv_mio.bounds.wide import WideFold
+from sparsecv_mio.bounds.wide_rows import WideRows
 from sparsecv_mio.data.standard import StandardData
 from sparsecv_mio.formulation.backends.native.path import PathCell, PathResult, solve_path
 from sparsecv_mio.problem.accumulate import row_moments
@@ -176,9 +177,9 @@ class ByRows:
         rows = np.arange(data.n) if fold is None else folds.train_rows(fold)
         test = data.rows(rows[:0] if fold is None else folds.test_rows(fold))
         known = self._largest.get(key)
-        made = WideFold.of_rows(data, rows, *test, gamma, None if known is None else known / gamma * (1.0 + 1e-12))
-        made.expired = self.context.deadline.expired
-        self._largest.setdefault(key, made.largest * gamma)
+        largest = None if known is None else known / gamma * (1.0 + 1e-12)
+        made = WideFold(WideRows.of(data, rows, test, gamma, largest), self.context.deadline.expired)
+        self._largest.setdefault(key, made.rows.largest * gamma)
         return made
 
     def _first(self, fold: int, g: int) -> WideFold:
@@ -213,9 +214,9 @@ class ByRows:
             if self.exhausted or made is None:
                 return
             where, tau = (g, t, fold), int(self.context.grid.taus[t])
-            screened = made.look(tau)
+            survivors = made.survivors(tau)
             self._offer(where, made, tau)
-            self._left[where] = screened.left
+            self._left[where] = survivors.columns
             self.seen[where] = True
             self._decide(where)
         stuck = [t for t in unsolved if not final[g, t, fold] and not self._exact((g, t, fold))]
@@ -332,11 +333,12 @@ def _supports_of(whole: WideFold, taus: list[int]) -> dict[int, PathCell]:
     """Supports of all rows, of which nothing is proved."""
     found: dict[int, PathCell] = {}
     none = np.zeros(0, dtype=np.int64)
-    by_gain = np.argsort(-(whole.c**2 / whole.square), kind="stable")  # best single columns first
+    rows, support = whole.rows, whole.known.support
+    by_gain = np.argsort(-(rows.c**2 / rows.square), kind="stable")  # best single columns first
     for tau in taus:
-        known = [size for size in whole.support if size <= tau]
-        largest = whole.support[max(known)] if known and tau else none
-        found[tau] = unproved(tau, filled_up(largest, min(tau, whole.q), by_gain))
+        known = [size for size in support if size <= tau]
+        largest = support[max(known)] if known and tau else none
+        found[tau] = unproved(tau, filled_up(largest, min(tau, rows.q), by_gain))
     return found
 
 
@@ -352,14 +354,14 @@ def solve_by_rows(data: StandardData, whole: WideFold, tau: int, gamma: float, d
     gamma : float
     deadline : Deadline
     """
-    seen = whole.look(tau)
+    seen = whole.survivors(tau)
     support = whole.incumbent(tau)
     lower = seen.lower
-    if len(seen.left) <= EXACT_COLUMNS and not deadline.expired():
-        small = data.only(seen.left)
+    if len(seen.columns) <= EXACT_COLUMNS and not deadline.expired():
+        small = data.only(seen.columns)
         problem = row_moments(small, slice(0, data.n)).problem(small, gamma)
-        starts = places_in(seen.left, [support] if support is not None else [])
-        cell = in_columns(solve_path(problem, [tau], starts=starts, expired=deadline.expired), seen.left).cells[tau]
+        starts = places_in(seen.columns, [support] if support is not None else [])
+        cell = in_columns(solve_path(problem, [tau], starts=starts, expired=deadline.expired), seen.columns).cells[tau]
         if cell.complete:
             return cell
         support, lower = cell.support, max(lower, cell.lower)

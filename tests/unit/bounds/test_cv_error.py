@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from every_support import brute_force_cv_error
 
+from sparsecv_mio.bounds.all_folds import BoundsHooks, Known
 from sparsecv_mio.bounds.cv_error import compute_bounds
 from sparsecv_mio.bounds.fold import FoldBounds, Origin, Which
 from sparsecv_mio.bounds.table import BoundsTable, PrintedTable
@@ -53,7 +54,7 @@ def test_families_nest_and_supports_help() -> None:
     for which in (Which.CONIC, Which.AGGREGATED):
         assert np.all(safe.lower >= tables[which].lower * (1 - 0.02) - 1e-3)
         assert np.all(safe.upper <= tables[which].upper * (1 + 0.02))
-    given = compute_bounds(standard, folds, [0.05], [2], supports=[np.array([0, 1]), np.array([4, 2])])
+    given = compute_bounds(standard, folds, [0.05], [2], known=Known([np.array([0, 1]), np.array([4, 2])]))
     assert np.all(given.objective_upper <= safe.objective_upper[:, 1:2] * (1 + 1e-9))
 
 
@@ -69,7 +70,7 @@ def test_stop_leaves_valid_intervals() -> None:
     data = problem(3)
     stop = threading.Event()
     stop.set()
-    table = compute_bounds(standardize(data), make_folds("5", data), [1.0], [2], stop=stop)
+    table = compute_bounds(standardize(data), make_folds("5", data), [1.0], [2], hooks=BoundsHooks(stop=stop))
     assert np.isinf(table.upper).any() and table.cv_interval(0, 0).upper == np.inf
     assert table.to_dict()["table"][0]["upper"] is None
 

@@ -17,7 +17,8 @@ from sparsecv_mio.bounds.relaxation import relax_problem
 from sparsecv_mio.bounds.saddle import saddle_point
 from sparsecv_mio.bounds.screening import screen
 from sparsecv_mio.bounds.unit_diagonal import Diagonal, unit_diagonal
-from sparsecv_mio.bounds.wide import WideFold
+from sparsecv_mio.bounds.wide_relaxation import WideRelaxation
+from sparsecv_mio.bounds.wide_rows import WideRows
 from sparsecv_mio.kernels import curvature
 from sparsecv_mio.problem.problem import SparseProblem
 
@@ -58,10 +59,10 @@ def test_rows_equal_moments_and_the_saddle_point() -> None:
     X, lam = rng.standard_normal((20, 60)) / 4.0, 0.5
     y = X[:, 0] - X[:, 1] + 0.1 * rng.standard_normal(20)
     problem = SparseProblem(X.T @ X, X.T @ y, float(y @ y), np.ones(60), lam, 20, np.zeros(60), 0.0)
-    wide = WideFold(X / np.sqrt(lam), y, np.zeros((0, 60)), np.zeros(0))
+    wide = WideRelaxation(WideRows(X / np.sqrt(lam), y, np.zeros((0, 60)), np.zeros(0)))
     for tau in (1, 2, 5):
         point = relax_problem(problem, [tau], diagonal=Diagonal.PENALTY, accuracy=1e-9)[0]
-        dual, primal = wide._relax(wide.rows, tau, 1e-9, wide.near)
+        dual, primal = wide.solve(tau, 1e-9)
         assert dual <= primal and abs(dual - point.dual) <= 1e-7 * problem.yy
         saddle = saddle_point(X, y, lam, tau, iterations=3000)
         assert saddle.dual <= point.primal + 1e-12 and saddle.dual >= point.dual - 0.02 * problem.yy

@@ -10,7 +10,8 @@ import pytest
 
 from sparsecv_mio.bounds.cv_error import compute_bounds
 from sparsecv_mio.bounds.fold import FoldBounds
-from sparsecv_mio.bounds.wide import WideFold, is_wide
+from sparsecv_mio.bounds.wide import WideFold
+from sparsecv_mio.bounds.wide_rows import WideRows, is_wide
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.folds import make_folds
 from sparsecv_mio.data.readers import read_dataset
@@ -28,7 +29,7 @@ def test_rows_and_moments_agree() -> None:
     for fold, moments in training_moments(data, folds):
         V, r = data.rows(folds.test_rows(fold))
         one = FoldBounds(moments.problem(data, 1.0), V, r)
-        two = WideFold.of_rows(data, folds.train_rows(fold), V, r, 1.0)
+        two = WideFold(WideRows.of(data, folds.train_rows(fold), (V, r), 1.0))
         one.search([2, 3], swap_rounds=3)
         two.search([2, 3], swap_rounds=3)
         for a, b in zip(one.cells([0, 2, 3]), two.cells([0, 2, 3]), strict=True):
@@ -52,10 +53,11 @@ def test_more_features_than_the_working_set_began_with() -> None:
     rng = np.random.default_rng(2)
     X = rng.standard_normal((8, 1100))
     X -= X.mean(axis=0)
-    fold = WideFold(X[:6], X[:6, 0] - X[:6, 0].mean(), X[6:], X[6:, 0])
+    fold = WideFold(WideRows(X[:6], X[:6, 0] - X[:6, 0].mean(), X[6:], X[6:, 0]))
     fold.try_supports([np.arange(300)])
-    seen = fold.look(300)
-    assert 0.0 <= seen.lower <= seen.upper < np.inf and len(fold.near.chosen) == min(1100, 4 * 300 + 80)
+    seen = fold.survivors(300)
+    assert 0.0 <= seen.lower <= seen.upper < np.inf
+    assert len(fold.relaxation.columns.chosen) == min(1100, 4 * 300 + 80)
 
 
 @pytest.mark.slow

@@ -57,6 +57,18 @@ def test_formulas(seed: int) -> None:
 
 
 @pytest.mark.parametrize("seed", SEVERAL)
+def test_size_of_candidates(seed: int) -> None:
+    problem, rng = small(seed), np.random.default_rng(seed)
+    w = rng.uniform(0.2, 1.0, problem.q)  # at most the penalty
+    for k in range(problem.q + 1):
+        bound = kernel.size_of_candidates(problem.yy, 1.0 / w, k)
+        widest = np.sort(1.0 / w)[::-1][:k].sum()
+        assert bound == pytest.approx(np.sqrt(problem.yy) * (1.0 + 2.0 * np.sqrt(widest)))
+        for point in plain.candidates(problem, k, problem.yy, rng, each=2) if k else []:
+            assert np.sqrt(problem.yy) + 2.0 * np.abs(point).sum() <= bound * (1.0 + 1e-9)
+
+
+@pytest.mark.parametrize("seed", SEVERAL)
 @pytest.mark.parametrize("room", [1e-9, 0.05])
 def test_least_and_most_squares(seed: int, room: float) -> None:
     problem, rng = small(seed), np.random.default_rng(seed)

@@ -8,6 +8,7 @@ import threading
 import numpy as np
 from numpy.typing import NDArray
 
+from sparsecv_mio.bounds.all_folds import BoundsHooks, Known
 from sparsecv_mio.bounds.cv_error import compute_bounds
 from sparsecv_mio.search.methods.parts.cell_by_cell import CellByCell
 from sparsecv_mio.search.state.deadline import Deadline
@@ -46,10 +47,12 @@ def bracket(by_cell: CellByCell, gammas: IntArray, taus: IntArray) -> None:
     found: dict[tuple[int, int], list[IntArray | None]] = {}
     grid, threads = context.grid, min(context.threads, os.cpu_count() or 1)
     table = compute_bounds(
-        context.data, context.folds, grid.gammas[gammas].tolist(), grid.taus[taus].tolist(), "safe", supports,
-        threads=threads, stop=Expiry(context.deadline), reusing=run.accelerators.reuses, wanted=wanted,
-        tell=run.accelerators.note_bounds, moments=run.accelerators.training_moments(),
-        found=lambda g, fold, best: found.update({(g, fold): best}),
+        context.data, context.folds, grid.gammas[gammas].tolist(), grid.taus[taus].tolist(), threads=threads,
+        known=Known(supports, wanted, run.accelerators.training_moments(), run.accelerators.reuses),
+        hooks=BoundsHooks(
+            stop=Expiry(context.deadline), reused=run.accelerators.note_bounds,
+            found=lambda g, fold, best: found.update({(g, fold): best}),
+        ),
     )  # fmt: skip
     cells.narrow(part, np.where(wanted, table.lower, 0.0), np.where(wanted, table.upper, np.inf))
     for (g, fold), best in found.items():

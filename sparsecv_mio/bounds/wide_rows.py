@@ -1,0 +1,122 @@
+"""Training and held-out rows of one fold at one gamma, for many more columns than rows: no q x q matrix."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from sparsecv_mio.bounds.unit_diagonal import CONSTANT_COLUMN, IntArray, centring_loss
+from sparsecv_mio.data.dataset import FloatArray
+from sparsecv_mio.data.standard import StandardData
+from sparsecv_mio.kernels.conic import size_of_candidates
+from sparsecv_mio.kernels.forms import Rounding
+from sparsecv_mio.kernels.relaxation_rows import Wide
+from sparsecv_mio.problem.accumulate import CONSTANT
+from sparsecv_mio.problem.centred_rows import CentredRows
+
+WIDE_COLUMNS = 600  # fewer columns than this go by moments in any case
+CAPACITY = 1000  # columns that a relaxation solves for
+
+
+def is_wide(data: StandardData) -> bool:
+    """Whether folds of these data go by rows."""
+    return data.q > WIDE_COLUMNS and data.q > 3 * data.n
+
+
+class WideRows:
+    """Rows about the training means, every column divided by the root of its penalty: `M = X'X + I`.
+
+    Parameters
+    ----------
+    X, y : (n, q), (n,) arrays
+        Training rows.
+    X_test, u : (N, q), (N,) arrays
+        Held-out rows in the same units.
+    loss : float
+        Of digits, by centring: see `centring_loss`.
+    largest : float, optional
+        At least the largest eigenvalue of `X'X`, where it is known: computing it is O(n^2 q).
+
+    Attributes
+    ----------
+    Xt : (q, n) array
+        The columns of X as rows.
+    c, yy : (q,) array, float
+        `X'y` and `y'y`.
+    square : (q,) array
+        `M_jj`.
+    rounding : float
+        Unit of the rounding allowance (docs/theory/bounds.md, section 7).
+    """
+
+    def __init__(
+        self,
+        X: FloatArray,
+        y: FloatArray,
+        X_test: FloatArray,
+        u: FloatArray,
+        loss: float = 1.0,
+        largest: float | None = None,
+    ) -> None:
+        self.Xt, self.y = np.ascontiguousarray(X.T), y
+        self.X_test, self.u = np.ascontiguousarray(X_test), u
+        self.q, self.n = self.Xt.shape
+        self.yy = float(y @ y)
+        self.c = self.Xt @ y
+        self.square = 1.0 + np.einsum("ij,ij->i", self.Xt, self.Xt)
+        if largest is None:
+            largest = float(np.linalg.eigvalsh(X @ X.T)[-1]) * (1.0 + 1e-9)
+        self.largest = max(largest, 1e-12)
+        self.rounding = float(np.finfo(float).eps) * (3 * self.n + 4 * CAPACITY + 64) * loss
+
+    @classmethod
+    def of(
+        cls,
+        data: StandardData,
+        rows: IntArray,
+        held_out: tuple[FloatArray, FloatArray],
+        gamma: float,
+        largest: float | None = None,
+    ) -> WideRows:
+        """Gather a fold; two copies of its training rows at most are held.
+
+        Parameters
+        ----------
+        data : StandardData
+        rows : int array
+            Training rows.
+        held_out : pair of (N, q) and (N,) arrays
+            Held-out rows in standard coordinates, as `data.rows` returns them.
+        gamma : float
+        largest : float, optional
+            As for the class.
+        """
+        train = CentredRows.of(data, rows)
+        V, y, v_mean, r_mean = train.V, train.r, train.v_mean, train.r_mean
+        squares = np.einsum("ij,ij->j", V, V)
+        dead = squares <= CONSTANT_COLUMN * len(rows) * v_mean**2
+        root = 1.0 / np.sqrt(gamma / 2.0 * data.weight)
+        scale = np.where(dead, 0.0, root)
+        yy = float(y @ y)
+        if yy <= CONSTANT * data.n:  # the rounding of a constant target's mean
+            y, yy = np.zeros_like(y), 0.0
+        longest = float(np.abs(v_mean * root / np.sqrt(1.0 + squares * root**2)).max(initial=0.0))
+        loss = centring_loss(len(rows), longest, r_mean, yy)
+        V *= scale
+        return cls(V, y, (held_out[0] - v_mean) * scale, held_out[1] - r_mean, loss, largest)
+
+    @property
+    def training(self) -> Wide:
+        """Training rows as the kernels take them."""
+        return Wide(self.Xt, self.y, self.largest)
+
+    def matrix(self, columns: IntArray) -> FloatArray:
+        """Return `M` on some columns. O(n s^2)."""
+        A = self.Xt[columns]
+        M = np.asarray(A @ A.T)
+        M.flat[:: len(columns) + 1] += 1.0
+        return M
+
+    def allowance_of(self, tau: int) -> Rounding:
+        """Return what rounding is allowed for where supports of tau columns are compared."""
+        prior = size_of_candidates(self.yy, self.square, tau)
+        return Rounding(self.rounding, prior, float(np.sqrt(self.yy)), np.sqrt(self.square))
