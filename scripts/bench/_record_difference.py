@@ -12,7 +12,7 @@ from typing import Any
 Leaf = str | float | bool | None
 IGNORED = re.compile(r"(work|versions)\b.*|(.*\.)?(seconds|setup_seconds|wall_seconds|stages)\b.*")
 OF_A_FIT = re.compile(r"nodes|cuts")  # the work in a record of `fit`
-NEW = "request."  # where a field that only the second record has is no difference
+NEW = re.compile(r"(request\.|region|table\[\d+\]\.status).*")  # only the second record has it: no difference
 MOST_FIELDS = 6  # that are named of a run
 
 
@@ -87,7 +87,7 @@ def difference(before: dict[str, Leaf], after: dict[str, Leaf], tolerance: float
         found.note("record", before.get("record", "written"), after.get("record", "written"), math.inf)
         return found
     for path in sorted(before.keys() | after.keys()):
-        if path not in before and path.startswith(NEW):
+        if path not in before and NEW.fullmatch(path):
             found.new.add(re.sub(r"\[\d*\].*", "", path))
             continue
         a, b = before.get(path, "(no such field)"), after.get(path, "(no such field)")

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 import numpy as np
 
 from sparsecv_mio.certificate.checks import Checks
 from sparsecv_mio.certificate.parts import relative_gap
-from sparsecv_mio.certificate.record import DescentStep, OneSe, Record, TableRow
+from sparsecv_mio.certificate.record import DescentStep, OneSe, Record, Region, TableRow
 from sparsecv_mio.data.folds import FoldPlan
 from sparsecv_mio.problem.objective import r_squared, standard_error
 from sparsecv_mio.units import CROSSING_RTOL
@@ -35,6 +36,15 @@ def own_row(record: Record) -> TableRow | None:
     return next((row for row in record.table if (row.gamma, row.tau) == (record.gamma, record.tau)), None)
 
 
+def rows_of(region: Region, table: Sequence[TableRow]) -> list[TableRow]:
+    """Return the rows of a table that a region covers."""
+    top, from_gamma = region.up_to_tau, region.from_gamma
+    inside = [
+        (top is not None and row.tau <= top) or (from_gamma is not None and row.gamma >= from_gamma) for row in table
+    ]
+    return [row for row, covered in zip(table, inside, strict=True) if covered]
+
+
 def check_claims(checks: Checks, record: Record, y: np.ndarray, plan: FoldPlan) -> None:
     """Check everything that follows from other fields of the record.
 
@@ -51,6 +61,9 @@ def check_claims(checks: Checks, record: Record, y: np.ndarray, plan: FoldPlan) 
     _table(checks, record)
     _headline(checks, record)
     _status(checks, record)
+    _pairs(checks, record)
+    if record.region is not None:
+        _region(checks, record, record.region)
     said = record.r_squared
     if checks.that((said is None) == math.isinf(record.cv_error), "r_squared", _null(said)) and said is not None:
         found = r_squared(y, plan.labels, record.cv_error)
@@ -126,16 +139,56 @@ def _headline(checks: Checks, record: Record) -> None:
 
 def _status(checks: Checks, record: Record) -> None:
     """`proved` and the ties and rounding it rests on: those of the pair with the least lower bound."""
-    least = min(record.table, key=lambda row: row.lower, default=None)
-    room = math.inf if least is None else (least.upper - least.lower) + CROSSING_RTOL * record.upper
-    for name in ("tie_width", "allowance"):
-        said = getattr(record, name)
-        checks.that(0.0 <= said < math.inf, name, f"{said!r} is not a width")
-        checks.that(said <= room, name, f"{said!r} exceeds upper - lower of the pair with the least lower bound")
+    _widths(checks, record, min(record.table, key=lambda row: row.lower, default=None))
     if record.status == "proved":
         width = record.request.gap * record.upper + record.tie_width + record.allowance
         closed = record.upper - record.lower <= width * (1.0 + SAME)
         checks.that(closed and math.isfinite(record.upper), "status", "upper - lower exceeds the requested gap")
+
+
+def _pairs(checks: Checks, record: Record) -> None:
+    """Check what the table says of every pair; records from before it did say nothing of any."""
+    least = min((row.upper for row in record.table), default=math.inf)
+    bar, proved = (1.0 - record.request.gap) * least, record.status == "proved"
+    told = any(row.status for row in record.table)
+    for i, row in enumerate(record.table if told else ()):
+        beaten = row.upper > least and (proved or row.lower >= bar)
+        found = "decided" if row.folds_decided == row.folds else "excluded" if beaten else "open"
+        words = f"is {row.status!r}, its bounds and folds make it {found!r}"
+        checks.that(row.status == found, f"table[{i}].status", words)
+
+
+def _region(checks: Checks, record: Record, region: Region) -> None:
+    """Check that the best pair of the region is proved by the table's bounds of the pairs in it."""
+    request, top, from_gamma = record.request, region.up_to_tau, region.from_gamma
+    checks.that(top is None or top in request.taus, "region.up_to_tau", f"{top} was not asked for")
+    asked = from_gamma is None or from_gamma in request.gammas
+    checks.that(asked, "region.from_gamma", f"{from_gamma!r} was not asked for")
+    part = rows_of(region, record.table)
+    own = next((row for row in part if (row.gamma, row.tau) == (region.gamma, region.tau)), None)
+    if not checks.that(own is not None, "region.gamma", "the pair is not in the region") or own is None:
+        return
+    for name in ("cv_error", "upper"):
+        said, tabled = getattr(region, name), getattr(own, name)
+        checks.that(same(said, tabled), f"region.{name}", f"is {said!r}, the table says {tabled!r} of the pair")
+    lowest, upper = min(part, key=lambda row: row.lower), min(row.upper for row in part)
+    words = f"is {region.lower!r}, the least of the region is {lowest.lower!r}"
+    checks.that(same(region.lower, lowest.lower), "region.lower", words)
+    words = f"another pair of the region has the upper bound {upper!r}"
+    checks.that(region.upper <= upper * (1.0 + CROSSING_RTOL), "region.gamma", words)
+    _widths(checks, region, lowest, "region.")
+    width = request.gap * region.upper + region.tie_width + region.allowance
+    closed = region.upper - region.lower <= width * (1.0 + SAME) and math.isfinite(region.upper)
+    checks.that(closed, "region.upper", "upper - lower exceeds the requested gap")
+
+
+def _widths(checks: Checks, claim: Record | Region, lowest: TableRow | None, path: str = "") -> None:
+    """Check ties and rounding of a claim: no more than the interval of the pair with the least lower bound is wide."""
+    room = math.inf if lowest is None else (lowest.upper - lowest.lower) + CROSSING_RTOL * claim.upper
+    for name in ("tie_width", "allowance"):
+        said = getattr(claim, name)
+        checks.that(0.0 <= said < math.inf, path + name, f"{said!r} is not a width")
+        checks.that(said <= room, path + name, f"{said!r} exceeds upper - lower of the pair with the least lower bound")
 
 
 def _one_se(checks: Checks, record: Record, one: OneSe, plan: FoldPlan) -> None:

@@ -10,10 +10,10 @@ from itertools import islice
 import numpy as np
 
 from sparsecv_mio.certificate.checks import Checks
-from sparsecv_mio.certificate.claims import own_row, same
+from sparsecv_mio.certificate.claims import own_row, rows_of, same
 from sparsecv_mio.certificate.enumeration import FoldOptima, UnitColumns, enumeration_cost, fold_optima
 from sparsecv_mio.certificate.exchange import EXCHANGE_LIMIT, Exchanges, improvable_folds
-from sparsecv_mio.certificate.record import Record, Refined, TableRow
+from sparsecv_mio.certificate.record import Record, Refined, Region, TableRow
 from sparsecv_mio.certificate.refits import check_optimum, positions
 from sparsecv_mio.certificate.treatment import ENUMERATE_GRID, ENUMERATE_PAIR, Level
 from sparsecv_mio.data.dataset import Dataset
@@ -105,7 +105,11 @@ class Optimality:
             if level is Level.GRID or i == least or row is own_row(record):
                 self._row(i, row)
         if least is not None:
-            self._widths(record.table[least])
+            self._widths(record, record.table[least])
+        if level is Level.GRID and record.region is not None:
+            covered = rows_of(record.region, record.table)
+            if covered:
+                self._widths(record.region, min(covered, key=lambda row: row.lower), "region.")
         if level is Level.GRID:
             checks.part(f"lower and upper of all {len(record.table)} pairs, by enumeration of all supports", before)
         else:
@@ -133,15 +137,15 @@ class Optimality:
             words = f"{said!r} is not the h of a decided pair, {truth.low!r}"
             self.checks.that(low <= said <= high, f"{place}{name}", words)
 
-    def _widths(self, row: TableRow) -> None:
-        """Ties and rounding of the certificate: those of the pair with the least lower bound."""
-        truth, record = self.truth(row.gamma, row.tau), self.record
+    def _widths(self, claim: Record | Region, row: TableRow, path: str = "") -> None:
+        """Ties and rounding of a certificate: those of the pair with the least lower bound."""
+        truth = self.truth(row.gamma, row.tau)
         room = self.design.slack(truth.loose_high, row.gamma, row.tau, ALLOWANCE_RTOL)
         ties = truth.loose_high - truth.loose_low
         words = f"the tied supports of the pair with the least lower bound differ by {ties!r}"
-        self.checks.that(record.tie_width <= ties + room, "tie_width", f"{record.tie_width!r}: {words}")
-        said = record.allowance
-        self.checks.that(said <= room, "allowance", f"{said!r} exceeds what rounding can do to h, {room!r}")
+        self.checks.that(claim.tie_width <= ties + room, f"{path}tie_width", f"{claim.tie_width!r}: {words}")
+        said = claim.allowance
+        self.checks.that(said <= room, f"{path}allowance", f"{said!r} exceeds what rounding can do to h, {room!r}")
 
     def _supports(self) -> None:
         record, before = self.record, len(self.checks.failures)

@@ -14,6 +14,7 @@ from sparsecv_mio.errors import CorruptStore
 from sparsecv_mio.files import write_text
 
 Status = Literal["proved", "limit", "interrupted"]
+PairStatus = Literal["decided", "excluded", "open"]
 STATUSES: tuple[Status, ...] = ("proved", "limit", "interrupted")
 
 

@@ -11,7 +11,7 @@ from typing import ClassVar
 
 from sparsecv_mio.certificate.chosen_folds import ChosenFolds
 from sparsecv_mio.certificate.codec import Bound, Coefficients, Count, Gamma, Number
-from sparsecv_mio.certificate.parts import DataInfo, SearchRequest, Stored, Work
+from sparsecv_mio.certificate.parts import DataInfo, PairStatus, SearchRequest, Stored, Work
 
 SCHEMA = "sparsecv/1"
 
@@ -80,7 +80,9 @@ class TableRow:
     """The certified interval of one (gamma, tau); `folds_decided` of its `folds` have a completely known optimum.
 
     `estimate`: some are not. `cv_error` is then taken at the supports with the least training objective known in these
-    folds, and moved to the nearer end of the interval where it lies outside.
+    folds, and moved to the nearer end of the interval where it lies outside. `status`: `decided`, every fold is;
+    `excluded`, another pair is at least as good up to the gap: `upper` is not the least upper bound of the table, and
+    `lower` is at least `1 - gap` times that, or the whole grid is proved; `open`, neither; null in older records.
     """
 
     gamma: Gamma
@@ -91,6 +93,27 @@ class TableRow:
     folds_decided: Count
     folds: Count
     estimate: bool = False
+    status: PairStatus | None = None
+
+
+@dataclass(frozen=True)
+class Region:
+    """The part of the grid in which the best pair is proved, and that pair.
+
+    The part holds every tau up to `up_to_tau` at every gamma, and every tau from `from_gamma` on; one of the two may be
+    null. `lower` bounds the minimum of h over the part, `upper` the h of the pair, and
+    `upper - lower <= gap * upper + tie_width + allowance` for the requested gap, as for the whole grid.
+    """
+
+    up_to_tau: Count | None
+    from_gamma: Gamma | None
+    gamma: Gamma
+    tau: Count
+    cv_error: Bound
+    lower: Number
+    upper: Bound
+    tie_width: Number
+    allowance: Number
 
 
 @dataclass(frozen=True)
@@ -113,8 +136,9 @@ class Record(Stored):
     gap; the field `gap` is the relative gap reached. A pair that is proved is the one with the least upper bound; when
     a limit comes first, it is the one with the least `cv_error` found. `estimate`: some fold of the reported pair is
     not decided. Its `cv_error` is then the mean of the errors in `chosen_folds`, moved to the nearer end of the pair's
-    interval where it lies outside. With `one_se`, `support`, `coefficients` and `intercept` are fitted at that pair;
-    `refit` says at which.
+    interval where it lies outside. `region`: where the best pair is proved, all of the grid if the status is `proved`;
+    null where it is nowhere, and for a descent. With `one_se`, `support`, `coefficients` and `intercept` are fitted at
+    that pair; `refit` says at which.
 
     Examples
     --------
@@ -159,3 +183,4 @@ class Record(Stored):
     refined: Refined | None = None
     descent: tuple[DescentStep, ...] = ()
     estimate: bool = False
+    region: Region | None = None

@@ -56,6 +56,7 @@ READ = _always("read")
 ROWS = "bounded: recomputed for decided pairs, by the true h for others"
 WITHIN = "bounded: by the row's own interval where it is decided"
 TWO_ROWS = f"bounded: of the reported pair and the one of the least lower bound as up to p = {ENUMERATE_GRID}"
+ASKED = _always("bounded: one that was asked for, or null")
 RULE = "bounded: the rule applied to the table"
 
 DATA: Mapping[str, Treatment] = {
@@ -140,6 +141,7 @@ RECORD: Mapping[str, Treatment] = {
     ),
     "table[].folds": DONE,
     "table[].estimate": DONE,
+    "table[].status": DONE,
     "chosen_folds[].fold": DONE,
     "chosen_folds[].support": Treatment(
         "bounded: optimal where decided",
@@ -192,6 +194,21 @@ RECORD: Mapping[str, Treatment] = {
     "descent[].cv_error": _always("bounded: by upper; the last one accepted is the answer's"),
     "descent[].accepted": _always("bounded: better than where the descent stood, or not"),
     "estimate": DONE,
+    "region.up_to_tau": ASKED,
+    "region.from_gamma": ASKED,
+    "region.gamma": _always("bounded: the least upper bound of the region"),
+    "region.tau": _always("bounded: the least upper bound of the region"),
+    "region.cv_error": _always("bounded: the table's"),
+    "region.lower": _always("bounded: the least of the region"),
+    "region.upper": _always("bounded: the table's; upper - lower <= gap upper + tie_width + allowance"),
+    "region.tie_width": _to_grid(
+        "bounded: by the ties of the region's pair with the least lower bound",
+        "bounded: by upper - lower of the region's pair with the least lower bound",
+    ),
+    "region.allowance": _to_grid(
+        "bounded: by 1e-6 h + 2 r sqrt(h) + r^2, r the rounding of a residual",
+        "bounded: by upper - lower of the region's pair with the least lower bound",
+    ),
 }
 
 PATH: Mapping[str, Treatment] = {

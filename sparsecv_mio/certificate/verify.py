@@ -93,8 +93,8 @@ def verify(record: Record, dataset: Dataset, folds: FoldPlan | None = None) -> V
         if level is Level.PAIR:
             checks.caveat = f"optimality over the grid not verified ({reason}): of the reported pair it is"
         optimality.enumerate(level)
-    optional = {"one_se": record.one_se, "refined": record.refined, "descent": record.descent or None}
-    checks.fields = grouped(RECORD, level, [name for name, part in optional.items() if part is None])
+    optional = ("one_se", "refined", "descent", "region")
+    checks.fields = grouped(RECORD, level, [name for name in optional if not getattr(record, name)])
     return checks.report()
 
 

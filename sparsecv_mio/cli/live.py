@@ -24,7 +24,7 @@ REDRAWS = 6  # a second
 LINE_SECONDS = 10.0  # between two plain lines
 BAR, LEAST_BAR = 28, 6
 BESIDE_BAR = 50  # characters that a row of the table takes beside its bar
-OTHER_LINES = 7  # of the view, beside the rows of its table
+OTHER_LINES = 8  # of the view, beside the rows of its table
 
 
 def gap_of(state: Progress) -> str:
@@ -32,6 +32,15 @@ def gap_of(state: Progress) -> str:
     if not 0.0 < state.upper < math.inf:
         return shown(math.inf)
     return f"{max(state.upper - state.lower, 0.0) / state.upper:.2g}"
+
+
+def proved_of(state: Progress) -> str:
+    """Say where the best pair is proved; nothing before it is anywhere."""
+    if state.proved is None or not state.taus:
+        return ""
+    from sparsecv_mio.report.region import covered
+
+    return f"proved among {covered(*state.proved, [row.tau for row in state.taus])}"
 
 
 def bar(done: int, pruned: int, total: int, width: int = BAR) -> Text:
@@ -69,6 +78,8 @@ def line_of(state: Progress) -> str:
         parts.append(f"tau {state.best[1]}, gamma {shown(state.best[0], 4)}")
     if state.best is not None:
         parts.append(f"CV error in [{shown(state.lower)}, {shown(state.upper)}], gap {gap_of(state)}")
+    if words := proved_of(state):
+        parts.append(words)
     parts.append(f"{state.done}/{state.total} cells, {state.pruned} pruned, {state.mios} MIOs, {state.nodes} nodes")
     return "sparsecv: " + "; ".join(parts)
 
@@ -96,6 +107,8 @@ class View:
             parts.append(Text(state.stage))
         if state.best is not None:
             parts.append(self._answer(state))
+        if words := proved_of(state):
+            parts.append(Text(words, style="green"))
         counts = f"  {state.done:,}/{state.total:,} cells"
         if state.best is not None:
             counts += f", {state.pruned:,} pruned, {state.mios:,} MIOs"

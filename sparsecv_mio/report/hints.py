@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 
 from sparsecv_mio.certificate.record import Record
+from sparsecv_mio.report.region import open_rows, span
 
 LEAST_GAMMAS = 5  # of a range that a hint proposes
 WHOLE_LIMIT = 0.95  # of a time limit, from which on it is the limit that ended a run
@@ -21,7 +22,7 @@ def hints(record: Record) -> list[str]:
     """Return a sentence for each edge of the grid that the best pair is on, unless the grid cannot be extended there.
 
     It cannot beyond tau = p, nor beyond the number of rows of a training set. Where some pairs have no CV error at
-    all, the hint is to let the search try them.
+    all, the hint is to let the search try them; where a limit came before the proof, which options would complete it.
     """
     if ended_by_itself(record) and not record.descent:
         return [
@@ -31,7 +32,27 @@ def hints(record: Record) -> list[str]:
     if record.estimate and not record.descent and not all(math.isfinite(row.cv_error) for row in record.table):
         limited = record.request.time_limit is not None
         return ["a longer --time-limit or fewer pairs (--gamma, --tau) let it try and prove more"] if limited else []
-    return [text for text in (_gamma_hint(record), _tau_hint(record)) if text]
+    return [text for text in (_proof_hint(record), _gamma_hint(record), _tau_hint(record)) if text]
+
+
+def _proof_hint(record: Record) -> str:
+    """Return which options make the proof complete, as far as what was proved here tells."""
+    rows, region = open_rows(record), record.region
+    if record.status == "proved" or record.descent or not rows:
+        return ""
+    longer = "; a longer --time-limit proves more" if record.request.time_limit is not None else ""
+    if region is not None and region.up_to_tau is not None and record.tau <= region.up_to_tau:
+        part = span([tau for tau in record.request.taus if tau <= region.up_to_tau])
+        return f"--tau {part} asks for what is proved already: this run would have proved all of it{longer}"
+    if region is not None and region.from_gamma is not None and record.gamma >= region.from_gamma:
+        kept = [gamma for gamma in record.request.gammas if gamma >= region.from_gamma]
+        part = span(kept) + (f":{len(kept)}" if len(kept) > 1 else "")
+        return f"--gamma {part} asks for what is proved already: this run would have proved all of it{longer}"
+    simple = sum(row.tau <= record.tau for row in rows)
+    if simple == len(rows):
+        return longer.removeprefix("; ")
+    part = span([tau for tau in record.request.taus if tau <= record.tau])
+    return f"--tau {part} leaves {simple:,} of the {len(rows):,} pairs that are not excluded{longer}"
 
 
 def _gamma_hint(record: Record) -> str:

@@ -15,6 +15,7 @@ from sparsecv_mio.certificate.path_record import PathRecord, PathRow
 from sparsecv_mio.certificate.record import OneSe, Record, TableRow
 from sparsecv_mio.report.hints import ended_by_itself, hints
 from sparsecv_mio.report.layout import Column, Row, print_table
+from sparsecv_mio.report.region import region_lines
 
 if TYPE_CHECKING:
     from sparsecv_mio.certificate.checks import VerifyReport
@@ -119,6 +120,7 @@ def _error_lines(record: Record) -> list[str]:
         lines.append(f"certified: nothing yet, no bound of the least CV error {what} is proved")
     else:
         lines.append(f"certified: the least CV error {what} is in {ends}, gap {shown(record.gap, 3)}")
+    lines += region_lines(record)
     lines += _estimate_lines(record)
     known = min(record.table, key=lambda row: row.upper)
     if record.status != "proved" and known.upper < record.upper:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 FRAMES, FPS, LAST_SECONDS, COLOURS = 80, 12, 3, 64
-LOWER, UPPER, BEST, FAINT, INK = "#0b6e8a", "#b3541e", "#111111", "#c9ced6", "#3a3f47"
+LOWER, UPPER, BEST, FAINT, INK, PROVED = "#0b6e8a", "#b3541e", "#111111", "#c9ced6", "#3a3f47", "#3b8b3b"
 ENDINGS = (".png", ".gif", ".svg", ".pdf")
 MANY_TAUS = 40  # markers would run into each other
 
@@ -196,6 +196,9 @@ def _taus(axes: Axes, course: Course, at: int) -> None:
     from matplotlib.ticker import MaxNLocator
 
     taus, top = np.array(course.head["taus"]), course.top
+    proved = course.moments[at].get("proved")
+    if proved is not None and proved[0] is not None:
+        axes.axvspan(taus[0] - 0.6, proved[0] + 0.5, color=PROVED, alpha=0.12, linewidth=0, label="proved among these")
     few = len(taus) <= MANY_TAUS
     low, high = course.low[at], course.high[at]
     first = int(np.argmax(np.isfinite(course.high).all(axis=1))) if np.isfinite(course.high).all(axis=1).any() else 0

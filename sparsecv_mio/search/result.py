@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from sparsecv_mio.certificate.chosen_folds import ChosenFolds
 from sparsecv_mio.certificate.parts import DataInfo, SearchRequest, Work, relative_gap, versions
-from sparsecv_mio.certificate.record import SCHEMA, FoldInfo, OneSe, Record, Refit, TableRow
+from sparsecv_mio.certificate.record import SCHEMA, FoldInfo, OneSe, Record, Refit, Region, TableRow
 from sparsecv_mio.data.standard import StandardData
 from sparsecv_mio.errors import Inconsistent
 from sparsecv_mio.formulation.backends.native.cell import PathCell
@@ -22,9 +22,11 @@ from sparsecv_mio.search import one_se as one_standard_error
 from sparsecv_mio.search.options import SearchOptions, method_for
 from sparsecv_mio.search.state.cells import CellTable
 from sparsecv_mio.search.state.context import AllRows, Context
-from sparsecv_mio.search.state.pairs import PairBounds, pair_bounds
+from sparsecv_mio.search.state.pairs import PairBounds, pair_bounds, statuses
+from sparsecv_mio.search.state.region import proved_part
 from sparsecv_mio.search.state.standing import Standing
 from sparsecv_mio.units import PROVED_RTOL
+from sparsecv_mio.words import Method
 
 IntArray = NDArray[np.int64]
 
@@ -146,6 +148,7 @@ class _Answer:
         self.unit = self.data.y_unit**2
         self.per_row = asked.per_row
         self.proved = self.bounds.proved(asked.gap)
+        self.gap = asked.gap
         self.pair = self.bounds.answer(asked.gap, self.grid.gammas, self.grid.taus)
         self.shown = self.bounds.shown * self.per_row
         self.lower, self.upper = self.bounds.lower * self.per_row, self.bounds.upper * self.per_row
@@ -168,8 +171,9 @@ class _Answer:
         )
         return chosen, rule.pair
 
-    def table(self) -> tuple[TableRow, ...]:
-        """One row per (gamma, tau)."""
+    def table(self, proved: bool) -> tuple[TableRow, ...]:
+        """One row per (gamma, tau); whether the grid is `proved` tells pairs that are excluded from open ones."""
+        words = statuses(self.lower, self.upper, self.decided == self.folds.k, self.gap, proved)
         return tuple(
             TableRow(
                 gamma=float(gamma),
@@ -180,9 +184,29 @@ class _Answer:
                 folds_decided=int(self.decided[g, t]),
                 folds=self.folds.k,
                 estimate=bool(self.decided[g, t] < self.folds.k),
+                status=words[g, t].item(),
             )
             for g, gamma in enumerate(self.grid.gammas)
             for t, tau in enumerate(self.grid.taus)
+        )
+
+    def region(self) -> Region | None:
+        """Where the best pair is proved."""
+        grid = self.grid
+        part = proved_part(self.bounds, self.gap, grid.gammas, grid.taus)
+        if part is None:
+            return None
+        (g, t), (tie, allowance) = part.bounds.best, part.bounds.allowances()
+        return Region(
+            up_to_tau=int(grid.taus[part.taus - 1]) if part.taus else None,
+            from_gamma=float(grid.gammas[-part.gammas]) if part.gammas else None,
+            gamma=float(grid.gammas[g]),
+            tau=int(grid.taus[t]),
+            cv_error=float(self.shown[g, t]),
+            lower=part.bounds.floor * self.per_row,
+            upper=float(self.upper[g, t]),
+            tie_width=tie * self.per_row,
+            allowance=allowance * self.per_row,
         )
 
     def chosen_folds(self) -> ChosenFolds:
@@ -251,7 +275,7 @@ def build_record(
         intercept=intercept,
         one_se=rule,
         refit=refit,
-        table=answer.table(),
+        table=answer.table(proved),
         chosen_folds=answer.chosen_folds(),
         work=Work(
             mios=standing.mios,
@@ -267,6 +291,7 @@ def build_record(
         versions=versions(),
         descent=standing.steps,
         estimate=bool(answer.decided[g, t] < answer.folds.k),
+        region=None if options.method is Method.DESCENT else answer.region(),
     )
     check_intervals(record)
     return record

@@ -192,7 +192,8 @@ class Descent:
             now = self.here.run.state.bounds()
             best = float(now.nominal[now.best]) * self.context.per_row
             stage += f"; best so far {best:.6g} at gamma {gamma:.4g}, tau {tau}"
-        return replace(state, nodes=journal.nodes + state.nodes, mios=journal.mios + state.mios, stage=stage)
+        nodes, mios = journal.nodes + state.nodes, journal.mios + state.mios
+        return replace(state, nodes=nodes, mios=mios, stage=stage, proved=None)
 
     def moment(self) -> dict[str, Any]:
         """Return a line of a trace."""
@@ -203,6 +204,7 @@ class Descent:
         return moment_of(row.run.state, row.mios()) | {
             "nodes": journal.nodes + (trial.run.state.counts.nodes if trial is not None else 0),
             "mios": journal.mios + (trial.mios() if trial is not None else 0),
+            "proved": None,  # of a row it would say nothing of the descent
             "gamma": float(row.context.grid.gammas[0]),
             "steps": len(journal.steps),
             "upper": known([best.ceiling * unit])[0],

@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from sparsecv_mio.search.state.region import proved_ends
+
 if TYPE_CHECKING:
     from sparsecv_mio.search.state.deadline import Deadline
     from sparsecv_mio.search.state.state import SearchState
@@ -36,7 +38,8 @@ class Progress:
     """How far a run is: final cells of all, nodes, bounds of the best CV error (per row, file units), seconds.
 
     `best` is the pair (gamma, tau) that would be reported now, `pruned` counts the cells that a certified bound of
-    their pair has made needless, `taus` says it tau by tau.
+    their pair has made needless, `taus` says it tau by tau. `proved`: the largest tau up to which, and the least gamma
+    from which on, the best pair is proved; None where it is nowhere.
     """
 
     done: int
@@ -50,6 +53,7 @@ class Progress:
     best: tuple[float, int] | None = None
     taus: tuple[TauProgress, ...] = ()
     stage: str = ""
+    proved: tuple[int | None, float | None] | None = None
 
 
 def progress_of(state: SearchState, mios: int) -> Progress:
@@ -76,6 +80,7 @@ def progress_of(state: SearchState, mios: int) -> Progress:
         pruned=int(pruned.sum()),
         best=(float(grid.gammas[now.best[0]]), int(grid.taus[now.best[1]])),
         taus=tuple(TauProgress(tau, a, b, each, low, high) for tau, a, b, low, high in rows),
+        proved=proved_ends(now, asked.gap, grid.gammas, grid.taus),
     )
 
 

@@ -1,8 +1,10 @@
 """The course of a run as JSON lines: how the interval of every pair closes.
 
 The first line names the run: `{"schema", "method", "gap", "gammas", "taus", "total"}`. Every other one is a moment:
-`{"seconds", "nodes", "mios", "done", "lower", "upper", "pairs": [[lower, upper], ...]}`, pairs gamma by gamma,
-each with its taus; CV errors per row in squared units of the target, null where an upper bound is not known.
+`{"seconds", "nodes", "mios", "done", "lower", "upper", "proved", "pairs": [[lower, upper], ...]}`, pairs gamma by
+gamma, each with its taus; CV errors per row in squared units of the target, null where an upper bound is not known.
+`proved` is `[tau, gamma]`: the best pair is proved among the taus up to `tau` and the gammas from `gamma` on, either
+may be null; null where it is proved nowhere.
 
 A descent has no grid of gammas: its first line says `"gammas": null`, its moments name their `gamma` and the number of
 `steps` before, the pairs are the taus at that gamma, `upper` is the best so far and `estimate` the CV error that goes
@@ -21,6 +23,7 @@ from typing import IO, TYPE_CHECKING, Any, Protocol
 
 from sparsecv_mio.errors import BadInput, CorruptStore, SparseCVError
 from sparsecv_mio.files import check_readable, check_writable, reason
+from sparsecv_mio.search.state.region import proved_ends
 
 if TYPE_CHECKING:
     from sparsecv_mio.search.state.context import Context
@@ -62,6 +65,7 @@ def moment_of(state: SearchState, mios: int) -> dict[str, Any]:
         "done": int(state.cells.final.sum()),
         "lower": now.floor * unit,
         "upper": known([now.ceiling * unit])[0],
+        "proved": proved_ends(now, state.context.gap, state.context.grid.gammas, state.context.grid.taus),
         "pairs": [list(ends) for ends in zip(lower, upper, strict=True)],
     }
 

@@ -33,6 +33,24 @@ class PairBounds:
     best: tuple[int, int]
     cells: CellTable
 
+    def within(self, part: BoolArray, gammas: FloatArray, taus: NDArray[np.int64]) -> PairBounds:
+        """Bounds of the grid without the pairs (G, T) outside of a part: nothing of these may be chosen.
+
+        Parameters
+        ----------
+        part : (G, T) bool array
+            At least one pair.
+        gammas, taus : arrays
+            The whole grid.
+
+        Returns
+        -------
+        PairBounds
+            With inf for all three numbers of the pairs left out.
+        """
+        lower, upper, nominal = (np.where(part, array, np.inf) for array in (self.lower, self.upper, self.nominal))
+        return PairBounds(lower, upper, nominal, _best(upper, nominal, self.cells, gammas, taus), self.cells)
+
     @property
     def floor(self) -> float:
         """Certified lower bound of the smallest h over the grid."""
@@ -103,6 +121,37 @@ def simplest(among: BoolArray, gammas: FloatArray, taus: NDArray[np.int64]) -> t
     return int(rows[pick]), int(cols[pick])
 
 
+def statuses(lower: FloatArray, upper: FloatArray, decided: BoolArray, gap: float, proved: bool) -> NDArray[np.str_]:
+    """Return what is known of every pair: `decided`, `excluded` or `open`.
+
+    A pair is excluded where another one is at least as good, up to the gap: its upper bound is above the least one, its
+    lower bound at least `1 - gap` times that. Where the whole grid is proved this is so of every pair with a larger
+    upper bound, ties and rounding included.
+
+    Parameters
+    ----------
+    lower, upper : (G, T) arrays
+    decided : (G, T) bool array
+        Whether every fold of the pair is.
+    gap : float
+    proved : bool
+        Whether the whole grid is proved to the gap.
+
+    Returns
+    -------
+    (G, T) array of str
+
+    Examples
+    --------
+    >>> lower, upper = np.array([[2.0, 1.0, 2.5, 1.0]]), np.array([[2.0, 3.0, np.inf, np.inf]])
+    >>> statuses(lower, upper, np.array([[True, False, False, False]]), 0.0, False).tolist()
+    [['decided', 'open', 'excluded', 'open']]
+    """
+    least = upper.min()
+    beaten = (upper > least) & (proved | (lower >= (1.0 - gap) * least))
+    return np.where(decided, "decided", np.where(beaten, "excluded", "open"))
+
+
 def pair_bounds(cells: CellTable, gammas: FloatArray, taus: NDArray[np.int64]) -> PairBounds:
     """Sum the cells over folds. O(G T K).
 
@@ -113,10 +162,21 @@ def pair_bounds(cells: CellTable, gammas: FloatArray, taus: NDArray[np.int64]) -
         The grid.
     """
     lower, upper, nominal = (array.sum(axis=2) for array in (cells.lower, cells.upper, cells.nominal))
+    return PairBounds(lower, upper, nominal, _best(upper, nominal, cells, gammas, taus), cells)
+
+
+def _best(
+    upper: FloatArray,
+    nominal: FloatArray,
+    cells: CellTable,
+    gammas: FloatArray,
+    taus: NDArray[np.int64],
+) -> tuple[int, int]:
+    """Return the pair with the least upper sum, see `PairBounds.best`."""
     least = upper.min()
     if not np.isfinite(least):
         place = np.unravel_index(int(np.argmin(nominal)), nominal.shape)
-        return PairBounds(lower, upper, nominal, (int(place[0]), int(place[1])), cells)
+        return int(place[0]), int(place[1])
     alike = upper <= least * (1.0 + 1e-15)
     near = np.argwhere(~alike & (upper <= least * (1.0 + CROSSING_RTOL)) & cells.decided.all(axis=2))
     if len(near):
@@ -124,4 +184,4 @@ def pair_bounds(cells: CellTable, gammas: FloatArray, taus: NDArray[np.int64]) -
         bar = least + max(cells.allowances(int(g), int(t))[1] for g, t in np.argwhere(alike))
         for g, t in near.tolist():
             alike[g, t] = upper[g, t] <= bar + cells.allowances(g, t)[1]
-    return PairBounds(lower, upper, nominal, simplest(alike, gammas, taus), cells)
+    return simplest(alike, gammas, taus)

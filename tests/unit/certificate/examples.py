@@ -7,7 +7,7 @@ import math
 
 from sparsecv_mio.certificate.chosen_folds import ChosenFolds
 from sparsecv_mio.certificate.parts import DataInfo, Request, SearchRequest, Work, versions
-from sparsecv_mio.certificate.record import FoldInfo, OneSe, Record, Refit, TableRow
+from sparsecv_mio.certificate.record import FoldInfo, OneSe, Record, Refit, Region, TableRow
 
 DATA = DataInfo(3, 2, "y", "sha256:00", "length", "fold", ("a b", 'quote"d'))
 WORK = Work(4, 17, 0.25, "per-fold")
@@ -37,7 +37,10 @@ def example(**changes: object) -> Record:
         intercept=-1e-150,
         one_se=ONE_SE,
         refit=Refit(0.1, 1, 3.0, 3.0, 3.0, True),
-        table=(TableRow(0.1, 1, 2.0, 1.9999, 2.0001, 3, 3), TableRow(1.0, 1, math.inf, 0.0, math.inf, 0, 3)),
+        table=(
+            TableRow(0.1, 1, 2.0, 1.9999, 2.0001, 3, 3, status="decided"),
+            TableRow(1.0, 1, math.inf, 0.0, math.inf, 0, 3, status="open"),
+        ),
         chosen_folds=ChosenFolds.of([("a b",), ('quote"d',), ("a b",)], [1.0, 2.0, 3.0]),
         work=WORK,
         data=DATA,
@@ -45,5 +48,6 @@ def example(**changes: object) -> Record:
         request=SEARCH_REQUEST,
         warnings=("column é is constant",),
         versions=versions(),
+        region=Region(1, None, 0.1, 1, 2.0, 1.9999, 2.0001, 0.0, 1e-12),
     )
     return dataclasses.replace(record, **changes)  # type: ignore[arg-type]

@@ -41,9 +41,9 @@ false},
   "refit": {"gamma": 0.1, "tau": 1, "objective": 3.0, "lower": 3.0, "upper": 3.0, "proved": true},
   "table": [
     {"gamma": 0.1, "tau": 1, "cv_error": 2.0, "lower": 1.9999, "upper": 2.0001, "folds_decided": 3, "folds": 3, \
-"estimate": false},
+"estimate": false, "status": "decided"},
     {"gamma": 1.0, "tau": 1, "cv_error": null, "lower": 0.0, "upper": null, "folds_decided": 0, "folds": 3, \
-"estimate": false}
+"estimate": false, "status": "open"}
   ],
   "chosen_folds": [
     {"fold": 0, "support": ["a b"], "error": 1.0, "decided": true},
@@ -61,7 +61,9 @@ false},
   "versions": {"numpy": "2.4.6"},
   "refined": null,
   "descent": [],
-  "estimate": false
+  "estimate": false,
+  "region": {"up_to_tau": 1, "from_gamma": null, "gamma": 0.1, "tau": 1, "cv_error": 2.0, "lower": 1.9999, \
+"upper": 2.0001, "tie_width": 0.0, "allowance": 1e-12}
 }
 """
 
@@ -70,6 +72,13 @@ def test_the_text_stays_what_it_was() -> None:
     record = example(upper=math.inf, versions={"numpy": "2.4.6"})
     assert record.to_json() == TEXT
     assert Record.from_json(TEXT) == record and Record.from_json(TEXT).to_json() == TEXT
+
+
+def test_a_record_from_before_the_regions_still_reads() -> None:
+    start = TEXT.index(',\n  "region"')
+    old = TEXT[:start].replace(', "status": "decided"', "").replace(', "status": "open"', "") + "\n}\n"
+    record = Record.from_json(old)
+    assert record.region is None and [row.status for row in record.table] == [None, None]
 
 
 def test_a_record_from_before_the_options_still_reads() -> None:

@@ -44,6 +44,7 @@ def record(kind: str) -> Record:
         "refined": {"gap": 0.0, "refine": True},
         "descent": {"method": "descent", "gap": 0.0},
         "limit": {"method": "bounds"},
+        "part": {"method": "grid", "mio_budget": 36, "gap": 1e-4},
     }
     spec = "loo" if kind == "one-se" else "4"
     return cross_validate(
@@ -157,6 +158,11 @@ def refined(r: Record, **changes: Any) -> Record:
     return R(r, refined=R(r.refined, **changes))
 
 
+def region(r: Record, **changes: Any) -> Record:
+    assert r.region is not None
+    return R(r, region=R(r.region, **changes))
+
+
 Case = tuple[str, str, Callable[[Record], Record], str]
 CASES: list[Case] = [
     # ties and rounding that excuse a lower bound
@@ -209,6 +215,23 @@ CASES: list[Case] = [
     ("folds_decided beyond folds", "plain", lambda r: row(r, 0, folds_decided=9, folds=9), "folds"),
     ("an open row said to be decided", "limit",
      lambda r: row(r, [one.estimate for one in r.table].index(True), folds_decided=4, estimate=False), "upper"),
+    ("an open row said to be excluded", "part",
+     lambda r: row(r, [one.status for one in r.table].index("open"), status="excluded"), "status"),
+    ("an excluded row said to be open", "loose",
+     lambda r: row(r, [one.status for one in r.table].index("excluded"), status="open"), "status"),
+    # the part of the grid that is proved
+    ("region with another tau", "part", lambda r: region(r, up_to_tau=5), "region"),
+    ("region with a tau not asked for", "part", lambda r: region(r, up_to_tau=17), "region.up_to_tau"),
+    ("region with every gamma", "part", lambda r: region(r, from_gamma=0.02), "region"),
+    ("region with a gamma not asked for", "part", lambda r: region(r, from_gamma=0.5), "region.from_gamma"),
+    ("region.tau", "part", lambda r: region(r, tau=1), "region"),
+    ("region.gamma", "part", lambda r: region(r, gamma=0.03), "region.gamma"),
+    ("region.cv_error", "part", lambda r: region(r, cv_error=1.0), "region.cv_error"),
+    ("region.lower", "part", lambda r: region(r, lower=0.0), "region.lower"),
+    ("region.upper", "part", lambda r: region(r, upper=99.0), "region.upper"),
+    ("region.tie_width", "part", lambda r: region(r, tie_width=0.5), "region.tie_width"),
+    ("region.allowance", "part", lambda r: region(r, allowance=-1.0), "region.allowance"),
+    ("a region of nothing", "part", lambda r: region(r, up_to_tau=None, from_gamma=None), "region.gamma"),
     # the one-standard-error rule
     ("one_se null", "one-se", lambda r: R(r, one_se=None), "one_se"),
     ("one_se not asked for", "one-se", lambda r: R(r, request=R(r.request, one_se=False)), "one_se"),
@@ -283,7 +306,7 @@ CASES: list[Case] = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("kind", ["plain", "loose", "one-se", "refined", "descent", "limit"])
+@pytest.mark.parametrize("kind", ["plain", "loose", "one-se", "refined", "descent", "limit", "part"])
 def test_the_records_themselves_pass(kind: str) -> None:
     report = verify(Record.from_json(record(kind).to_json()), data())
     assert report.failures == () and report.caveat == ""

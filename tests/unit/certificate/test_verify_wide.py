@@ -52,6 +52,7 @@ def with_supports(true: Record, supports: list[tuple[int, ...]]) -> Record:
     return R(
         true, chosen_folds=ChosenFolds.of(names, errors), cv_error=h, lower=lower, upper=h, table=tuple(rows),
         gap=relative_gap(lower, h), r_squared=r_squared(data().y, plan.labels, h), tie_width=0.0, allowance=0.0,
+        region=None,
     )  # fmt: skip
 
 

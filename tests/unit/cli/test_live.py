@@ -10,6 +10,7 @@ import signal
 import subprocess
 import sys
 import time
+from dataclasses import replace
 
 import pytest
 from repository import INSTANCES
@@ -56,6 +57,13 @@ def test_view_fits_the_screen_and_keeps_the_best_tau() -> None:
     lines = drawn(STATE, height=16).rstrip("\n").split("\n")
     assert len(lines) <= 16
     assert any(line.split()[:1] == ["3"] for line in lines) and any("more" in line for line in lines)
+
+
+def test_the_part_that_is_proved_is_named() -> None:
+    state = replace(STATE, proved=(9, 0.5))
+    for text in (drawn(state), live.line_of(state)):
+        assert "proved among tau 1:9 at every gamma, every tau at gamma >= 0.5" in text
+    assert "proved" not in drawn(STATE) + live.line_of(STATE)
 
 
 def test_unknown_numbers_are_question_marks() -> None:

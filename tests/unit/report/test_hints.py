@@ -6,8 +6,44 @@ from dataclasses import replace
 
 import pytest
 
-from sparsecv_mio.certificate.record import Record
+from sparsecv_mio.certificate.record import Record, Region
 from sparsecv_mio.report.hints import hints
+from sparsecv_mio.report.region import region_lines
+
+
+def test_what_would_complete_a_proof_is_told(record: Record) -> None:
+    part = limited(record, Region(2, None, 0.1, 2, 1.0, 1.0, 1.0, 0.0, 0.0))
+    assert hints(part) == ["--tau 1:2 asks for what is proved already: this run would have proved all of it"]
+    longer = replace(part, request=replace(part.request, time_limit=5.0), work=replace(part.work, seconds=5.0))
+    assert hints(longer)[0].endswith("; a longer --time-limit proves more")
+    gammas = replace(longer, region=Region(None, 0.1, 0.1, 2, 1.0, 1.0, 1.0, 0.0, 0.0))
+    assert hints(gammas)[0].startswith("--gamma 0.1:1:2 asks for what is proved already")
+    nowhere = replace(longer, region=None)
+    assert hints(nowhere)[0].startswith("--tau 1:2 leaves 0 of the 3 pairs that are not excluded")
+
+
+def test_the_part_that_is_proved_is_told(record: Record) -> None:
+    part = limited(record, Region(2, 1.0, 0.1, 2, 1.0, 1.0, 1.0, 0.0, 0.0))
+    assert region_lines(part) == [
+        "proved among tau 1:2 at every gamma, every tau at gamma >= 1: the reported pair is the best of them",
+        "not excluded: 3 other pairs (tau 3, gamma 0.01235:1); their best estimate is 50% worse",
+    ]
+    elsewhere = replace(part, region=Region(1, None, 0.1, 1, 1.25, 1.25, 1.25, 0.0, 0.0))
+    assert region_lines(elsewhere)[0].endswith("the best of them is tau = 1, gamma = 0.1, CV error 1.25")
+    assert region_lines(record) == []
+    unknown = replace(part, region=None, table=tuple(replace(row, cv_error=float("inf")) for row in part.table))
+    assert region_lines(unknown) == ["not excluded: 3 other pairs (tau 3, gamma 0.01235:1); they have no estimate"]
+
+
+def limited(record: Record, region: Region) -> Record:
+    """A run in which tau 3 was left open, and tau 2 at gamma 0.1 is reported."""
+    table = tuple(
+        replace(row, status="open" if row.tau == 3 else "decided", cv_error=1.5 if row.tau == 3 else 1.0)
+        for row in record.table
+    )
+    request = replace(record.request, time_limit=None)
+    changed = replace(record, status="interrupted", gamma=0.1, tau=2, cv_error=1.0, table=table, request=request)
+    return replace(changed, region=region, one_se=None)
 
 
 @pytest.mark.parametrize(

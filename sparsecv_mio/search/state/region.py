@@ -1,0 +1,104 @@
+"""The part of the grid in which the best pair is proved, while the whole grid is not.
+
+A part holds every tau up to some size at every gamma, and every tau from some gamma on. Of the pairs in it the same is
+asked as of the grid: `upper - lower <= gap upper + ties + rounding`, `upper` the least upper bound of a pair of the
+part, `lower` the least lower bound.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sparsecv_mio.problem.problem import FloatArray
+from sparsecv_mio.search.state.pairs import PairBounds
+from sparsecv_mio.units import CROSSING_RTOL
+
+
+@dataclass(frozen=True, eq=False)
+class ProvedPart:
+    """Some of the smallest taus at every gamma, and some of the largest gammas at every tau.
+
+    Attributes
+    ----------
+    taus, gammas : int
+        How many of the smallest taus, and of the largest gammas; one of the two may be 0.
+    bounds : PairBounds
+        Of the pairs in the part.
+    """
+
+    taus: int
+    gammas: int
+    bounds: PairBounds
+
+
+def proved_part(now: PairBounds, gap: float, gammas: FloatArray, taus: NDArray[np.int64]) -> ProvedPart | None:
+    """Return a part of the grid in which the best pair is proved: as many taus as possible, then as many gammas.
+
+    Parameters
+    ----------
+    now : PairBounds
+        Of the whole grid.
+    gap : float
+    gammas, taus : arrays
+        The grid, ascending.
+
+    Returns
+    -------
+    ProvedPart or None
+        None where there is none.
+
+    Notes
+    -----
+    O(G T K + G^2 T).
+    """
+    columns, rows = np.arange(len(taus)), np.arange(len(gammas))[:, None]
+    for most in [*_perhaps_proved(now, gap), 0]:
+        small = columns < most
+        inside = now.within(np.broadcast_to(small, now.lower.shape), gammas, taus) if most else None
+        if inside is not None and not inside.proved(gap):
+            continue
+        for count in range(len(gammas), 0, -1):
+            both = now.within(small | (rows >= len(gammas) - count), gammas, taus)
+            if both.proved(gap):
+                return ProvedPart(most, count, both)
+        if inside is not None:
+            return ProvedPart(most, 0, inside)
+    return None
+
+
+def proved_ends(
+    now: PairBounds, gap: float, gammas: FloatArray, taus: NDArray[np.int64]
+) -> tuple[int | None, float | None] | None:
+    """Return the largest tau and the least gamma of the part that is proved; either may be None, as the whole.
+
+    Parameters
+    ----------
+    now : PairBounds
+        Of the whole grid.
+    gap : float
+    gammas, taus : arrays
+        The grid, ascending.
+    """
+    part = proved_part(now, gap, gammas, taus)
+    if part is None:
+        return None
+    return (
+        int(taus[part.taus - 1]) if part.taus else None,
+        float(gammas[-part.gammas]) if part.gammas else None,
+    )
+
+
+def _perhaps_proved(now: PairBounds, gap: float) -> list[int]:
+    """How many of the smallest taus may be proved at every gamma, the largest number first; the others surely are not.
+
+    Counts every width of a decided pair as ties: one pass over the table.
+    """
+    width = np.where(now.cells.decided, now.cells.upper - now.cells.lower, 0.0).sum(axis=2)
+    lower, upper = (np.minimum.accumulate(array.min(axis=0)) for array in (now.lower, now.upper))
+    room = np.maximum.accumulate(width.max(axis=0)) + 2.0 * CROSSING_RTOL * upper
+    with np.errstate(invalid="ignore"):
+        fine = np.isfinite(upper) & (upper - lower <= gap * upper + room)
+    return (np.flatnonzero(fine)[::-1] + 1).tolist()
