@@ -13,9 +13,9 @@ from sparsecv_mio.data.dataset import Dataset, IntArray
 from sparsecv_mio.data.standard import standardize
 from sparsecv_mio.errors import OutOfTime
 from sparsecv_mio.fits.known import KnownSubsets
-from sparsecv_mio.fits.options import PathOptions, PathWords
+from sparsecv_mio.fits.options import PathKeywords, PathOptions
 from sparsecv_mio.problem.accumulate import row_moments
-from sparsecv_mio.search.checks import with_words
+from sparsecv_mio.search.checks import with_keywords
 from sparsecv_mio.search.options import Grid
 from sparsecv_mio.search.state.deadline import Deadline
 from sparsecv_mio.search.time_limit import run_within_limit
@@ -36,7 +36,7 @@ def best_subsets(
     progress: Callable[[Progress], None] | None = None,
     stop: threading.Event | None = None,
     began: float | None = None,
-    **words: Unpack[PathWords],
+    **keywords: Unpack[PathKeywords],
 ) -> PathRecord:
     """Best subset of every size on all rows, each with its certified interval.
 
@@ -54,7 +54,7 @@ def best_subsets(
         Set it to end the run with what it holds.
     began : float, optional
         Moment of `time.monotonic` from which the limit counts; this call by default.
-    **words
+    **keywords
         Fields of `PathOptions` by keyword, which go before those of `options`.
 
     Returns
@@ -79,7 +79,7 @@ def best_subsets(
     >>> [row.support for row in best_subsets(data, gammas=[0.1], taus=[1, 2]).path]
     [('x0',), ('x0', 'x1')]
     """
-    options = with_words(options or PathOptions(), words, "best_subsets")
+    options = with_keywords(options or PathOptions(), keywords, "best_subsets")
     grid = Grid.of(gammas, taus, dataset.p)
     clock = Deadline(options.time_limit, stop, began)
     search = PathSearch(dataset, grid, options, clock, progress)

@@ -13,7 +13,7 @@ from sparsecv_mio.certificate.parts import relative_gap, versions
 from sparsecv_mio.data.dataset import Dataset, FloatArray, IntArray
 from sparsecv_mio.data.standard import StandardData, standardize
 from sparsecv_mio.errors import BadInput
-from sparsecv_mio.fits.options import FitOptions, FitWords, SideOptions
+from sparsecv_mio.fits.options import FitKeywords, FitOptions, SideOptions
 from sparsecv_mio.formulation.backends import get_backend
 from sparsecv_mio.formulation.backends.base import Backend
 from sparsecv_mio.formulation.constraints import SideConstraints
@@ -21,14 +21,14 @@ from sparsecv_mio.formulation.outcome import Limits, Outcome, Start, Stop
 from sparsecv_mio.problem.accumulate import full_problem
 from sparsecv_mio.problem.problem import SparseProblem
 from sparsecv_mio.problem.refit import refit_rows
-from sparsecv_mio.search.checks import with_words
+from sparsecv_mio.search.checks import with_keywords
 from sparsecv_mio.search.result import data_info, names_of
 
 STATUS = {Stop.OPTIMAL: "proved", Stop.INTERRUPTED: "interrupted"}
 
 
 def fit_one(
-    dataset: Dataset, *, tau: int, gamma: float, options: FitOptions | None = None, **words: Unpack[FitWords]
+    dataset: Dataset, *, tau: int, gamma: float, options: FitOptions | None = None, **keywords: Unpack[FitKeywords]
 ) -> FitRecord:
     """Find the best subset of at most tau features on all rows.
 
@@ -42,7 +42,7 @@ def fit_one(
         Ridge weight, positive.
     options : FitOptions, optional
         Backend, scale, limits, side constraints.
-    **words
+    **keywords
         Fields of `FitOptions` by keyword, which go before those of `options`: `fit_one(..., backend="highs")`.
 
     Returns
@@ -65,7 +65,7 @@ def fit_one(
     >>> fit_one(data, tau=1, gamma=0.1).support
     ('x0',)
     """
-    options = with_words(options or FitOptions(), words, "fit_one")
+    options = with_keywords(options or FitOptions(), keywords, "fit_one")
     limits = options.limits or Limits()
     model = _Model.of(dataset, (tau, gamma), options.scale, options.intercept, options.side)
     backend = get_backend(options.backend)

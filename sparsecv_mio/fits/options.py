@@ -48,7 +48,7 @@ class SideOptions:
         )
 
 
-class FitWords(TypedDict, total=False):
+class FitKeywords(TypedDict, total=False):
     """The fields of `FitOptions` as they may be given: words as text in any letters."""
 
     backend: str
@@ -101,7 +101,7 @@ class FitOptions:
     start: Sequence[str] | None = None
 
     @classmethod
-    def of(cls, **words: Unpack[FitWords]) -> FitOptions:
+    def of(cls, **words: Unpack[FitKeywords]) -> FitOptions:
         """Make options of words as text."""
         given: dict[str, Any] = dict(words)
         return cls(**given)
@@ -120,7 +120,7 @@ class FitOptions:
             check_limits(self.limits)
 
 
-class PathWords(TypedDict, total=False):
+class PathKeywords(TypedDict, total=False):
     """The fields of `PathOptions` as they may be given: words as text in any letters."""
 
     scale: str
@@ -165,7 +165,7 @@ class PathOptions:
     threads: int | None = None
 
     @classmethod
-    def of(cls, **words: Unpack[PathWords]) -> PathOptions:
+    def of(cls, **words: Unpack[PathKeywords]) -> PathOptions:
         """Make options of words as text."""
         given: dict[str, Any] = dict(words)
         return cls(**given)

@@ -16,7 +16,7 @@ from sparsecv_mio.certificate.record import Record
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.folds import FoldPlan
 from sparsecv_mio.errors import SparseCVError
-from sparsecv_mio.search.hooks import Hooks, Words, settled
+from sparsecv_mio.search.hooks import Hooks, Keywords, merged
 from sparsecv_mio.search.options import Grid, SearchOptions
 from sparsecv_mio.search.running import Arguments, RunningSearch
 from sparsecv_mio.search.state.deadline import Deadline
@@ -31,7 +31,7 @@ def cross_validate(
     taus: Sequence[int],
     options: SearchOptions | None = None,
     hooks: Hooks | None = None,
-    **words: Unpack[Words],
+    **keywords: Unpack[Keywords],
 ) -> Record:
     """Find the CV-optimal (tau, gamma) of a grid and prove it.
 
@@ -48,7 +48,7 @@ def cross_validate(
         Scale, gap, limits, method and what goes with it.
     hooks : Hooks, optional
         Progress, an early stop, files that the run is stored in.
-    **words
+    **keywords
         Fields of `SearchOptions` and `Hooks` by keyword, which go before those of `options` and `hooks`:
         `cross_validate(..., gap=0.0, method="rounds")`.
 
@@ -78,7 +78,7 @@ def cross_validate(
     >>> record.status, record.tau, record.support
     ('proved', 2, ('x1', 'x3'))
     """
-    options, hooks = settled(options, hooks, words, "cross_validate")
+    options, hooks = merged(options, hooks, keywords, "cross_validate")
     options.check_data(dataset, folds)
     grid = Grid.of(gammas, taus, dataset.p)
     deadline = Deadline(options.time_limit, hooks.stop, hooks.began)

@@ -24,14 +24,14 @@ def shown(field: str) -> str:
     return field.replace("_", "-")
 
 
-def with_words(made: Made, words: Mapping[str, object], function: str) -> Made:
+def with_keywords(made: Made, keywords: Mapping[str, object], function: str) -> Made:
     """Return options with some fields that were given by keyword, checked anew.
 
     Parameters
     ----------
     made : dataclass
         Frozen options.
-    words : mapping of str to object
+    keywords : mapping of str to object
     function : str
         Who was called, for the error.
 
@@ -48,10 +48,10 @@ def with_words(made: Made, words: Mapping[str, object], function: str) -> Made:
         For what the options refuse.
     """
     known = {field.name for field in fields(made)}
-    for name in words:
+    for name in keywords:
         if name not in known:
             raise TypeError(f"{function}() got an unexpected keyword argument {name!r}")
-    return replace(made, **words)
+    return replace(made, **keywords)
 
 
 def check_formulation(backend: str, formulation: str | None) -> str | None:

@@ -1,4 +1,4 @@
-"""What a caller watches and steers a search by."""
+"""How a caller observes, stops and stores a search."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from dataclasses import dataclass, fields
 from typing import TypedDict
 
 from sparsecv_mio.errors import SparseCVError
-from sparsecv_mio.search.checks import with_words
+from sparsecv_mio.search.checks import with_keywords
 from sparsecv_mio.search.observers.progress import Progress
-from sparsecv_mio.search.options import OptionWords, SearchOptions
+from sparsecv_mio.search.options import OptionKeywords, SearchOptions
 
 File = str | os.PathLike[str]
 
 
-class HookWords(TypedDict, total=False):
+class HookKeywords(TypedDict, total=False):
     """The fields of `Hooks`."""
 
     progress: Callable[[Progress], None] | None
@@ -28,8 +28,8 @@ class HookWords(TypedDict, total=False):
     trace: File | None
 
 
-class Words(OptionWords, HookWords, total=False):
-    """Everything that may be said of a search by keyword: the fields of `SearchOptions` and of `Hooks`."""
+class Keywords(OptionKeywords, HookKeywords, total=False):
+    """Everything about a search that may be given by keyword: the fields of `SearchOptions` and of `Hooks`."""
 
 
 @dataclass(frozen=True)
@@ -63,8 +63,8 @@ class Hooks:
     trace: File | None = None
 
 
-def settled(
-    options: SearchOptions | None, hooks: Hooks | None, words: Words, function: str
+def merged(
+    options: SearchOptions | None, hooks: Hooks | None, keywords: Keywords, function: str
 ) -> tuple[SearchOptions, Hooks]:
     """Return options and hooks with the fields that were given by keyword.
 
@@ -72,7 +72,7 @@ def settled(
     ----------
     options, hooks : optional
         What the keywords change; the defaults where there is none.
-    words : Words
+    keywords : Keywords
         Fields of either.
     function : str
         Who was called, for the error.
@@ -90,6 +90,7 @@ def settled(
         See `SearchOptions`.
     """
     ours = {field.name for field in fields(Hooks)}
-    of_hooks = {name: value for name, value in words.items() if name in ours}
-    others = {name: value for name, value in words.items() if name not in ours}
-    return with_words(options or SearchOptions(), others, function), with_words(hooks or Hooks(), of_hooks, function)
+    of_hooks = {name: value for name, value in keywords.items() if name in ours}
+    others = {name: value for name, value in keywords.items() if name not in ours}
+    chosen = with_keywords(options or SearchOptions(), others, function)
+    return chosen, with_keywords(hooks or Hooks(), of_hooks, function)

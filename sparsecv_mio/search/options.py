@@ -112,7 +112,7 @@ RULES = (
 )  # fmt: skip
 
 
-class OptionWords(TypedDict, total=False):
+class OptionKeywords(TypedDict, total=False):
     """The fields of `SearchOptions` as they may be given: words as text in any letters, oracles as a list or text."""
 
     scale: str
@@ -205,7 +205,7 @@ class SearchOptions:
     oracles: tuple[Oracle, ...] | None = None
 
     @classmethod
-    def of(cls, **words: Unpack[OptionWords]) -> SearchOptions:
+    def of(cls, **words: Unpack[OptionKeywords]) -> SearchOptions:
         """Make options of words as text."""
         given: dict[str, Any] = dict(words)
         return cls(**given)

@@ -53,8 +53,8 @@ def solved(run: Rounds, rounds: int = 1 << 30, together: bool = True) -> Rounds:
     """The same run, begun and carried on for some rounds; `together`: first one tree for all folds, where usable."""
     run.begin()
     if not together:
-        run.passed.done[:] = True
-    while run.passed.left:
+        run.shared_pass.done[:] = True
+    while run.shared_pass.left:
         run.step()
     run.step()
     while rounds > 1 and not run.finished:

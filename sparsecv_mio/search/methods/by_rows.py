@@ -240,7 +240,7 @@ class ByRows:
             cell = made.cells([tau])[0]
             self._offer((g, t, fold), made, tau)
             self.run.state.cells.narrow((g, t, fold), float(cell.lower), float(cell.upper))
-            self.run.state.cells.finish((g, t, fold))
+            self.run.state.cells.mark((g, t, fold))
 
     def _decide(self, where: Where) -> None:
         """Solve a cell on the columns that screening left, if these are few."""

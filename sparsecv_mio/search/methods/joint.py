@@ -28,6 +28,7 @@ import numpy as np
 
 from sparsecv_mio.formulation.backends.native.path import FEW, SMALL, PathCell, PathResult
 from sparsecv_mio.search.methods.parts import archive
+from sparsecv_mio.search.methods.parts.all_rows import best_on_all_rows
 from sparsecv_mio.search.methods.parts.bracketing import bracket
 from sparsecv_mio.search.methods.parts.cell_by_cell import CellByCell, MioSettings
 from sparsecv_mio.search.methods.parts.cell_costs import CellCosts
@@ -39,7 +40,6 @@ from sparsecv_mio.search.methods.parts.rest import decide_rest
 from sparsecv_mio.search.methods.parts.run import Run
 from sparsecv_mio.search.methods.parts.shared_trees import SharedTrees
 from sparsecv_mio.search.methods.parts.standing import standing_of
-from sparsecv_mio.search.methods.rounds import best_on_all_rows
 from sparsecv_mio.search.observers.progress import Progress, progress_of
 from sparsecv_mio.search.observers.trace import moment_of
 from sparsecv_mio.search.options import PATH_TREE_COLUMNS

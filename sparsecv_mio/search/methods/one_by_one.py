@@ -8,6 +8,7 @@ import numpy as np
 
 from sparsecv_mio.formulation.backends.native.path import UNLIMITED, PathCell
 from sparsecv_mio.search.methods.parts import archive
+from sparsecv_mio.search.methods.parts.all_rows import best_on_all_rows
 from sparsecv_mio.search.methods.parts.bracketing import bracket
 from sparsecv_mio.search.methods.parts.cell_by_cell import CellByCell, MioSettings
 from sparsecv_mio.search.methods.parts.estimates import OpenCellEstimates
@@ -16,7 +17,6 @@ from sparsecv_mio.search.methods.parts.rest import decide_rest
 from sparsecv_mio.search.methods.parts.run import Run
 from sparsecv_mio.search.methods.parts.shared_trees import SharedTrees
 from sparsecv_mio.search.methods.parts.standing import standing_of
-from sparsecv_mio.search.methods.rounds import best_on_all_rows
 from sparsecv_mio.search.observers.progress import Progress, progress_of
 from sparsecv_mio.search.observers.trace import moment_of
 from sparsecv_mio.search.state.cells import BoolArray, State, Where

@@ -9,10 +9,10 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from sparsecv_mio.formulation.backends.native.path import PathCell, PathResult, solve_path
+from sparsecv_mio.formulation.backends.native.path import PathCell
 from sparsecv_mio.search.methods.parts import archive
+from sparsecv_mio.search.methods.parts.all_rows import best_on_all_rows, fit_all_rows
 from sparsecv_mio.search.methods.parts.estimates import OpenCellEstimates
 from sparsecv_mio.search.methods.parts.fold_rounds import FoldRounds
 from sparsecv_mio.search.methods.parts.reported_pair import score_reported_pair
@@ -50,7 +50,7 @@ class Rounds:
         self.trees = SharedTrees(run, engine)
         self.rounds = FoldRounds(run)
         self.estimates = OpenCellEstimates(run, self.trees)
-        self.passed = SharedPass(run, self.trees)
+        self.shared_pass = SharedPass(run, self.trees)
 
     @property
     def context(self) -> Context:
@@ -74,28 +74,17 @@ class Rounds:
 
     def _fit_all_rows(self) -> None:
         """Solve all rows as far as the first effort goes; each gamma starts from the supports of the one before."""
-        state, context = self.run.state, self.context
-        starts: list[NDArray[np.int64]] = []
-        found: dict[int, PathResult] = {}
 
         def first_pass_over() -> bool:
-            return context.deadline.share_spent(ALL_ROWS_SHARE)
+            return self.context.deadline.share_spent(ALL_ROWS_SHARE)
 
-        for g in np.argsort(-context.grid.gammas, kind="stable").tolist():
-            if found and context.deadline.expired():
-                break
-            found[g] = solve_path(
-                state.all_rows.problem(g), context.grid.taus.tolist(), starts=starts, effort=self.rounds.effort,
-                expired=first_pass_over,
-            )  # fmt: skip
-            starts = [cell.support for cell in found[g].cells.values()]
-            state.counts.add(found[g].nodes)
-        state.all_rows.keep(found)
+        falling = np.argsort(-self.context.grid.gammas, kind="stable").tolist()
+        fit_all_rows(self.run, falling, self.rounds.effort, first_pass_over, in_turn=True)
 
     def step(self) -> None:
         """Take the next gamma for all folds at once; once all are taken, a round of trees of the folds' own."""
-        if self.passed.left:
-            self.passed.next_gamma()
+        if self.shared_pass.left:
+            self.shared_pass.next_gamma()
             return
         if not self.rounds.under_way:
             self.rounds.start(self.run.state.worth_work())
@@ -106,7 +95,7 @@ class Rounds:
         """Whether the certificate is closed, or nothing is left to do."""
         if self.exhausted:
             return True
-        if self.passed.left or self.rounds.rest:
+        if self.shared_pass.left or self.rounds.rest:
             return False
         if self.context.gap > 0.0 and self.run.state.proved():
             return True
@@ -162,12 +151,12 @@ class Rounds:
 
     def archive(self) -> State:
         """Return all that a checkpoint holds."""
-        return archive.archive_of(self.run, (self.rounds, self.passed))
+        return archive.archive_of(self.run, (self.rounds, self.shared_pass))
 
     def resume(self, stored: State) -> None:
         """Go to where `stored` was archived."""
         self.estimates.resume()
-        archive.restore(self.run, (self.rounds, self.passed), stored, self._fit_all_rows)
+        archive.restore(self.run, (self.rounds, self.shared_pass), stored, self._fit_all_rows)
 
 
 class SharedPass:
@@ -212,22 +201,3 @@ class SharedPass:
     def restore(self, stored: State) -> None:
         """Go to where `stored` was archived."""
         self.done |= stored["passed"]
-
-
-def best_on_all_rows(run: Run, g: int, tau: int, effort: int) -> PathCell:
-    """Return the best subset on all rows at a pair; an open one is solved on while there is time.
-
-    Parameters
-    ----------
-    run : Run
-    g, tau : int
-        Index of gamma, and size.
-    effort : int
-        Nodes that it may cost.
-    """
-    cell, expired = run.state.all_rows.best[g].cells[tau], run.context.deadline.expired
-    if cell.complete or expired():
-        return cell
-    again = solve_path(run.state.all_rows.problem(g), [tau], starts=[cell.support], effort=effort, expired=expired)
-    run.state.counts.add(again.nodes)
-    return again.cells[tau]

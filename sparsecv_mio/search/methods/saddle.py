@@ -270,7 +270,7 @@ class SaddleRun:
         lower = training_loss_bound(best.lower, fit.objective, *rounding)
         cells.offer(where, cells.pool.number(support), held, fit.objective)
         cells.narrow(where, lower, np.inf)
-        cells.finish(where)
+        cells.mark(where)
 
     def score_reported_pair(self) -> None:
         """Do nothing: cells are scored from the rows as they are estimated."""

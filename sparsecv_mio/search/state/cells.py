@@ -269,8 +269,8 @@ class CellTable:
             self.lower[part] = np.where(decided, np.minimum(low, nominal), low)
             self.upper[part] = np.where(decided, np.maximum(high, nominal), high)
 
-    def finish(self, part: Index, branched: bool = False, final: bool = True) -> None:
-        """Note of cells that are not decided whether a tree was grown and whether more work can change them.
+    def mark(self, part: Index, branched: bool = False, final: bool = True) -> None:
+        """Mark cells that are not decided as branched on, and as final: no more work can change them.
 
         Parameters
         ----------

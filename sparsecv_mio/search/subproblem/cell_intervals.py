@@ -77,7 +77,7 @@ class CellIntervals:
                 self.decide(here, where, some, mine, cell.branched)
             else:
                 undecided[t] = Incumbent(cell.tau, *self._offer_best(here, where, some, mine, cell.complete))
-                self.cells.finish(where, cell.branched, result.finished)
+                self.cells.mark(where, cell.branched, result.finished)
         if undecided:
             self._bound(here, g, undecided, relax)
 
@@ -133,7 +133,7 @@ class CellIntervals:
         if not np.all(slip <= WORST_ROUNDING * held + here.negligible):
             self.cells.narrow(where, max(float((held - slip).min()), 0.0), float((held + slip).max()))
             self.cells.offer(where, self._number(here, supports[0]), float(held[0]), float(value[tied[0]]))
-            self.cells.finish(where)
+            self.cells.mark(where)
             return
         first = min(range(len(supports)), key=lambda i: tuple(np.sort(supports[i]).tolist()))
         self.cells.settle(

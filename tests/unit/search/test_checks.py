@@ -15,7 +15,7 @@ from sparsecv_mio.search.checks import (
     check_limits,
     check_whole,
     shown,
-    with_words,
+    with_keywords,
 )
 from sparsecv_mio.search.options import SearchOptions
 from sparsecv_mio.words import Method
@@ -23,12 +23,12 @@ from sparsecv_mio.words import Method
 
 def test_keywords_are_checked_as_options_are() -> None:
     base = SearchOptions.of(method="grid", gap=0.5)
-    made = with_words(base, {"gap": 0.25, "oracles": "none"}, "search")
+    made = with_keywords(base, {"gap": 0.25, "oracles": "none"}, "search")
     assert (made.method, made.gap, made.oracles, base.gap) == (Method.GRID, 0.25, (), 0.5)
     with pytest.raises(TypeError, match=r"search\(\) got an unexpected keyword argument 'gapp'"):
-        with_words(base, {"gapp": 0.1}, "search")
+        with_keywords(base, {"gapp": 0.1}, "search")
     with pytest.raises(BadInput, match="^engine shared: goes with method"):
-        with_words(base, {"engine": "shared"}, "search")
+        with_keywords(base, {"engine": "shared"}, "search")
 
 
 def test_names_are_those_of_the_command_line() -> None:

@@ -24,7 +24,7 @@ from sparsecv_mio.search.options import (
     DEFAULTS,
     RULES,
     Grid,
-    OptionWords,
+    OptionKeywords,
     SearchOptions,
     method_for,
     oracles_of,
@@ -243,8 +243,8 @@ def test_the_command_line_has_every_option() -> None:
 
 
 def test_keywords_are_the_fields() -> None:
-    assert list(typing.get_type_hints(OptionWords)) == [field.name for field in fields(SearchOptions)]
-    assert OptionWords.__required_keys__ == frozenset()
+    assert list(typing.get_type_hints(OptionKeywords)) == [field.name for field in fields(SearchOptions)]
+    assert OptionKeywords.__required_keys__ == frozenset()
 
 
 def test_every_method_has_its_class() -> None:

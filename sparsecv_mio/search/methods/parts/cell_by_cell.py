@@ -10,7 +10,8 @@ import numpy as np
 
 from sparsecv_mio.errors import BackendUnavailable
 from sparsecv_mio.formulation.backends import NATIVE, get_backend
-from sparsecv_mio.formulation.backends.native.path import UNLIMITED, PathResult, solve_path
+from sparsecv_mio.formulation.backends.native.path import UNLIMITED
+from sparsecv_mio.search.methods.parts.all_rows import fit_all_rows
 from sparsecv_mio.search.methods.parts.run import Run
 from sparsecv_mio.search.state.cells import BoolArray, State, Where
 from sparsecv_mio.search.subproblem.cell_solver import CellSolver
@@ -80,16 +81,9 @@ class CellByCell:
     def prepare(self, effort: int = 0) -> None:
         """See that the backend can be used, and find supports on all rows at `effort` nodes a gamma."""
         check_available(self.mio.backend)
-        state, context = self.run.state, self.run.context
-        found: dict[int, PathResult] = {}
-        for g in range(len(context.grid.gammas)):
-            if found and context.deadline.expired():
-                break
-            found[g] = solve_path(
-                state.all_rows.problem(g), context.grid.taus.tolist(), effort=effort, expired=context.deadline.expired
-            )
-            state.counts.add(found[g].nodes)
-        state.all_rows.keep(found)
+        fit_all_rows(
+            self.run, range(len(self.run.context.grid.gammas)), effort, self.run.context.deadline.expired
+        )
 
     def bound_every_cell(self) -> None:
         """Give every cell a heuristic support of its fold and the bounds at the root of its tree."""

@@ -6,8 +6,6 @@ import numpy as np
 from drawn_search import drawn, drawn_run
 from runs import new_run, to_end
 
-from sparsecv_mio.search.methods.rounds import best_on_all_rows
-
 
 def test_steps_lead_to_a_proof_and_bounds_only_tighten() -> None:
     run = drawn_run()
@@ -30,7 +28,7 @@ def test_engines_decide_the_same() -> None:
     for cells in others:
         assert np.array_equal(cells.decided, first.decided)
         assert np.allclose(cells.nominal, first.nominal, rtol=1e-9)
-    assert [run.passed.left for run in runs] == [False] * 3
+    assert [run.shared_pass.left for run in runs] == [False] * 3
     assert "enumerate" in runs[0].standing().engine and runs[2].standing().engine == "per-fold"
 
 
@@ -41,10 +39,3 @@ def test_work_on_decides_the_pairs_asked_for() -> None:
     pairs[1, 2] = True
     run.work_on(pairs)
     assert run.run.state.cells.decided[1, 2].all() and not run.open[1, 2].any()
-
-
-def test_best_on_all_rows_is_solved_on() -> None:
-    run = drawn_run()
-    run.begin()
-    cell = best_on_all_rows(run.run, 0, 2, 1 << 20)
-    assert cell.complete and cell.tau == 2 and sorted(cell.support.tolist()) == [0, 3]

@@ -21,7 +21,7 @@ def test_pairs_out_of_the_race_are_not_worth_work() -> None:
         state.cells.narrow((slice(None), slice(None), slice(None)), 3.0, 9.0)
         state.cells.lower[0, 1] = 1.0
         state.cells.upper[0, 1] = 2.0
-        state.cells.finish((1, 1, 2))
+        state.cells.mark((1, 1, 2))
         found = state.worth_work()
         assert found[0, 1].all() and not found[1, 1, 2] and bool(found[1, 0].all()) is worth
         assert state.open.sum() == state.cells.final.size - 1 and not state.proved()
