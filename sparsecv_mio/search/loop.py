@@ -43,12 +43,12 @@ def search(running: RunningSearch, data: StandardData) -> Record:
         drive(method, signals, replace(given.hooks, progress=progress))
         method.score_reported_pair()
         running.deadline.check_wanted()
-        standing, reported = method.standing(), method.reported
-        if standing is None or reported is None or not standing.scored:  # a limit within the first steps
+        snapshot, reported = method.snapshot(), method.reported
+        if snapshot is None or reported is None or not snapshot.scored:  # a limit within the first steps
             return running.record()
         state = reported.run.state
         nodes = state.counts.nodes
-        record = build_record(standing, options, reported.best_on_all_rows, state.all_rows)
+        record = build_record(snapshot, options, reported.best_on_all_rows, state.all_rows)
         spent = state.counts.nodes - nodes  # on all rows at the reported pair
         record = replace(record, work=replace(record.work, nodes=record.work.nodes + spent))
         return _refine(record, reported) if options.refine else record

@@ -53,7 +53,7 @@ def apply(
     sizes : (K,) int array
         Rows of each fold.
     unit : float
-        From squared standard units to those of the answer.
+        From squared standard units to squared units of the target.
     """
     cells, scored = now.cells, int(sizes.sum())
     error = standard_error(cells.nominal[best] * unit, sizes)

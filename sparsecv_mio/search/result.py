@@ -24,7 +24,7 @@ from sparsecv_mio.search.state.cells import CellTable
 from sparsecv_mio.search.state.context import AllRows, Context
 from sparsecv_mio.search.state.pairs import PairBounds, pair_bounds, statuses
 from sparsecv_mio.search.state.region import proved_part
-from sparsecv_mio.search.state.standing import Standing
+from sparsecv_mio.search.state.snapshot import Snapshot
 from sparsecv_mio.units import PROVED_RTOL
 from sparsecv_mio.words import Method
 
@@ -41,7 +41,7 @@ def names_of(data: StandardData, support: IntArray) -> tuple[str, ...]:
 
 
 @dataclass(frozen=True, eq=False)
-class _AllRows:
+class _AllRowsFit:
     """Fit of one support on all rows, in standard coordinates."""
 
     support: IntArray
@@ -54,7 +54,7 @@ class _AllRows:
 
 def _fit_support(
     data: StandardData, gamma: float, problem: SparseProblem | None, support: IntArray
-) -> _AllRows:
+) -> _AllRowsFit:
     """Fit by QR of the rows; of many rows from their moments, where those are at hand and accurate enough."""
     if problem is not None and data.n * len(support) > MANY_NUMBERS:
         from sparsecv_mio.search.subproblem.held_out_fold import VALUE_RTOL
@@ -64,14 +64,14 @@ def _fit_support(
         value, error = float(fit_by_moments.value[0]), float(fit_by_moments.value_error[0])
         if error <= VALUE_RTOL * value:
             beta = fit_by_moments.coefficients(0)
-            return _AllRows(support, beta, value, error, problem.v_mean, problem.r_mean)
+            return _AllRowsFit(support, beta, value, error, problem.v_mean, problem.r_mean)
     fit = refit_rows(data, slice(0, data.n), support, gamma)
     v_mean = np.zeros(data.q)
     v_mean[support] = fit.v_mean
-    return _AllRows(support, fit.beta, fit.objective, fit.objective_error, v_mean, fit.r_mean)
+    return _AllRowsFit(support, fit.beta, fit.objective, fit.objective_error, v_mean, fit.r_mean)
 
 
-def _fit_quickly(data: StandardData, gamma: float, support: IntArray) -> _AllRows:
+def _fit_quickly(data: StandardData, gamma: float, support: IntArray) -> _AllRowsFit:
     """Fit in double precision: f of its coefficients is an upper bound of the optimum however exact they are."""
     rows = CentredRows.of(data.only(support), slice(0, data.n))
     V, r = rows.V, rows.r
@@ -82,7 +82,7 @@ def _fit_quickly(data: StandardData, gamma: float, support: IntArray) -> _AllRow
     v_mean = np.zeros(data.q)
     v_mean[support] = rows.v_mean
     objective = float(rest @ rest + penalty @ beta**2)
-    return _AllRows(support, beta, objective, QUICK_ERROR * float(r @ r), v_mean, rows.r_mean)
+    return _AllRowsFit(support, beta, objective, QUICK_ERROR * float(r @ r), v_mean, rows.r_mean)
 
 
 def all_rows_fit(
@@ -137,19 +137,19 @@ def data_info(data: StandardData) -> DataInfo:
     )
 
 
-class _Answer:
-    """Units and indices shared by the parts of a record."""
+class _Reported:
+    """The pair that is reported, and the numbers of every pair in units of the file."""
 
-    def __init__(self, standing: Standing) -> None:
-        asked = standing.context
-        self.data, self.folds, self.grid = asked.data, asked.folds, asked.grid
-        self.cells: CellTable = standing.cells
+    def __init__(self, snapshot: Snapshot) -> None:
+        context = snapshot.context
+        self.data, self.folds, self.grid = context.data, context.folds, context.grid
+        self.cells: CellTable = snapshot.cells
         self.bounds: PairBounds = pair_bounds(self.cells, self.grid.gammas, self.grid.taus)
         self.unit = self.data.y_unit**2
-        self.per_row = asked.per_row
-        self.proved = self.bounds.proved(asked.gap)
-        self.gap = asked.gap
-        self.pair = self.bounds.answer(asked.gap, self.grid.gammas, self.grid.taus)
+        self.per_row = context.per_row
+        self.proved = self.bounds.proved(context.gap)
+        self.gap = context.gap
+        self.pair = self.bounds.reported_pair(context.gap, self.grid.gammas, self.grid.taus)
         self.shown = self.bounds.shown * self.per_row
         self.lower, self.upper = self.bounds.lower * self.per_row, self.bounds.upper * self.per_row
         self.decided = self.bounds.decided
@@ -223,7 +223,7 @@ class _Answer:
 
 
 def build_record(
-    standing: Standing,
+    snapshot: Snapshot,
     options: SearchOptions,
     best: Callable[[int, int], PathCell] | None = None,
     all_rows: AllRows | None = None,
@@ -232,10 +232,10 @@ def build_record(
 
     Parameters
     ----------
-    standing : Standing
+    snapshot : Snapshot
     options : SearchOptions
     best : callable, optional
-        Returns the best subset on all rows at an index of gamma and a size; what `standing` holds by default.
+        Returns the best subset on all rows at an index of gamma and a size; what `snapshot` holds by default.
     all_rows : AllRows, optional
         Whose moments, where at hand, serve the refit; without it no kernel is called.
 
@@ -244,19 +244,19 @@ def build_record(
     Inconsistent
         If a number of the record lies outside of its own interval.
     """
-    answer, asked = _Answer(standing), standing.context
-    bounds, grid, data, deadline = answer.bounds, answer.grid, answer.data, asked.deadline
-    g, t = answer.pair
-    rule, at = answer.one_se() if options.one_se else (None, (g, t))
+    known, context = _Reported(snapshot), snapshot.context
+    bounds, grid, data, deadline = known.bounds, known.grid, known.data, context.deadline
+    g, t = known.pair
+    rule, at = known.one_se() if options.one_se else (None, (g, t))
     gamma, tau = float(grid.gammas[at[0]]), int(grid.taus[at[1]])
-    cell = standing.best[at[0]].cells[tau] if best is None else best(at[0], tau)
+    cell = snapshot.best[at[0]].cells[tau] if best is None else best(at[0], tau)
     at_gamma = all_rows.problem(at[0]) if all_rows is not None and all_rows.at_hand else None
     quick = deadline.abandoned.is_set() and data.n * cell.tau > MANY_NUMBERS
-    refit, support, coefficients, intercept = all_rows_fit(data, gamma, at_gamma, cell, asked.gap, quick)
+    refit, support, coefficients, intercept = all_rows_fit(data, gamma, at_gamma, cell, context.gap, quick)
     tie, allowance = bounds.allowances()
-    cv_error, upper = float(answer.shown[g, t]), float(answer.upper[g, t])
-    lower = bounds.floor * answer.per_row
-    proved = answer.proved and standing.complete
+    cv_error, upper = float(known.shown[g, t]), float(known.upper[g, t])
+    lower = bounds.floor * known.per_row
+    proved = known.proved and snapshot.complete
     status = "proved" if proved else "interrupted" if deadline.stop.is_set() else "limit"
     record = Record(
         schema=SCHEMA,
@@ -267,47 +267,47 @@ def build_record(
         lower=lower,
         upper=upper,
         gap=relative_gap(lower, upper),
-        tie_width=tie * answer.per_row,
-        allowance=allowance * answer.per_row,
-        r_squared=r_squared(data.dataset.y, answer.folds.labels, cv_error) if np.isfinite(cv_error) else None,
+        tie_width=tie * known.per_row,
+        allowance=allowance * known.per_row,
+        r_squared=r_squared(data.dataset.y, known.folds.labels, cv_error) if np.isfinite(cv_error) else None,
         support=support,
         coefficients=coefficients,
         intercept=intercept,
         one_se=rule,
         refit=refit,
-        table=answer.table(proved),
-        chosen_folds=answer.chosen_folds(),
+        table=known.table(proved),
+        chosen_folds=known.chosen_folds(),
         work=Work(
-            mios=standing.mios,
-            nodes=standing.nodes,
+            mios=snapshot.mios,
+            nodes=snapshot.nodes,
             seconds=deadline.seconds,
-            engine=standing.engine,
-            oracles=standing.oracles,
+            engine=snapshot.engine,
+            oracles=snapshot.oracles,
         ),
         data=data_info(data),
-        folds=FoldInfo(answer.folds.spec, answer.folds.seed, answer.folds.k, answer.folds.digest),
-        request=_request(asked, options),
-        warnings=(*data.warnings, *standing.notes),
+        folds=FoldInfo(known.folds.spec, known.folds.seed, known.folds.k, known.folds.digest),
+        request=_request(context, options),
+        warnings=(*data.warnings, *snapshot.notes),
         versions=versions(),
-        descent=standing.steps,
-        estimate=bool(answer.decided[g, t] < answer.folds.k),
-        region=None if options.method is Method.DESCENT else answer.region(),
+        descent=snapshot.steps,
+        estimate=bool(known.decided[g, t] < known.folds.k),
+        region=None if options.method is Method.DESCENT else known.region(),
     )
     check_intervals(record)
     return record
 
 
-def _request(asked: Context, options: SearchOptions) -> SearchRequest:
-    gammas, _, folds = asked.shape
+def _request(context: Context, options: SearchOptions) -> SearchRequest:
+    gammas, _, folds = context.shape
     return SearchRequest(
-        gammas=tuple(asked.grid.gammas.tolist()),
-        taus=tuple(asked.grid.taus.tolist()),
-        gap=asked.gap,
+        gammas=tuple(context.grid.gammas.tolist()),
+        taus=tuple(context.grid.taus.tolist()),
+        gap=context.gap,
         one_se=options.one_se,
         time_limit=options.time_limit,
         threads=options.threads,
         method=str(options.method),
-        method_used=str(method_for(options, gammas, asked.data.q, folds)),
+        method_used=str(method_for(options, gammas, context.data.q, folds)),
         backend=options.backend,
         formulation=options.formulation,
         engine=str(options.engine),

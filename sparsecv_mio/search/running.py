@@ -34,7 +34,7 @@ from sparsecv_mio.search.result import build_record
 from sparsecv_mio.search.state.cells import CellTable
 from sparsecv_mio.search.state.context import Context
 from sparsecv_mio.search.state.deadline import Deadline
-from sparsecv_mio.search.state.standing import HasStanding, Standing
+from sparsecv_mio.search.state.snapshot import HasSnapshot, Snapshot
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,7 +60,7 @@ class RunningSearch:
     arguments : Arguments
     data : StandardData, optional
         Once the data are in standard coordinates.
-    method : HasStanding, optional
+    method : HasSnapshot, optional
         The method that searches, once there is one.
     fallback : FallbackSupports, optional
         Supports for the pairs of one gamma, where the method has scored no pair in every fold.
@@ -69,7 +69,7 @@ class RunningSearch:
     deadline: Deadline
     arguments: Arguments
     data: StandardData | None = None
-    method: HasStanding | None = None
+    method: HasSnapshot | None = None
     fallback: FallbackSupports | None = None
 
     def standardize(self) -> StandardData:
@@ -88,9 +88,9 @@ class RunningSearch:
             Moment of `time.monotonic` to be done by.
         """
         if self.data is not None:
-            standing = self._standing(self.data)
-            if not standing.scored:
-                self._find_fallback(standing.context, until)
+            snapshot = self._snapshot(self.data)
+            if not snapshot.scored:
+                self._find_fallback(snapshot.context, until)
 
     def _find_fallback(self, context: Context, until: float) -> None:
         self.fallback = fallback_supports(context.data, context.folds, context.grid, until)
@@ -105,40 +105,40 @@ class RunningSearch:
         """
         if self.data is None:
             raise OutOfTime("no answer yet: the data were still being prepared; give more time")
-        standing = self._standing(self.data)
-        grid = standing.context.grid
-        if not standing.scored and (self.fallback is None or self.fallback.gamma not in grid.gammas):
-            self._find_fallback(standing.context, self.deadline.began)
-        return build_record(with_fallback(standing, self.fallback), self.arguments.options)
+        snapshot = self._snapshot(self.data)
+        grid = snapshot.context.grid
+        if not snapshot.scored and (self.fallback is None or self.fallback.gamma not in grid.gammas):
+            self._find_fallback(snapshot.context, self.deadline.began)
+        return build_record(with_fallback(snapshot, self.fallback), self.arguments.options)
 
-    def _standing(self, data: StandardData) -> Standing:
-        """Where the method stands; where there is none yet, nothing is known."""
-        standing = self.method.standing() if self.method is not None else None
-        if standing is not None:
-            return standing
+    def _snapshot(self, data: StandardData) -> Snapshot:
+        """Return what the method knows now; nothing where there is none yet."""
+        snapshot = self.method.snapshot() if self.method is not None else None
+        if snapshot is not None:
+            return snapshot
         given, options = self.arguments, self.arguments.options
         context = Context(data, given.folds, given.grid, options.gap, self.deadline, options.workers, options.one_se)
-        return Standing(context, CellTable.empty(*context.shape))
+        return Snapshot(context, CellTable.empty(*context.shape))
 
 
-def with_fallback(standing: Standing, fallback: FallbackSupports | None) -> Standing:
-    """Return where a run stands, with fallback supports where it has none.
+def with_fallback(snapshot: Snapshot, fallback: FallbackSupports | None) -> Snapshot:
+    """Return a snapshot with fallback supports where it has none.
 
     Its intervals stay; no fallback changes nothing.
 
     Parameters
     ----------
-    standing : Standing
-        A copy of its own: its cells are written.
+    snapshot : Snapshot
+        Its cells are written: they are copies.
     fallback : FallbackSupports or None
 
     Returns
     -------
-    Standing
+    Snapshot
     """
     if fallback is None:
-        return standing
-    cells, grid = standing.cells, standing.context.grid
+        return snapshot
+    cells, grid = snapshot.cells, snapshot.context.grid
     place = np.flatnonzero(grid.gammas == fallback.gamma)
     if len(place) and not np.isfinite(cells.nominal).all(axis=2).any():
         numbers: dict[int, int] = {}  # sizes share supports: the same array then
@@ -153,5 +153,5 @@ def with_fallback(standing: Standing, fallback: FallbackSupports | None) -> Stan
         tau: PathCell(tau, support, 0.0, float(value), (), (), 0.0, complete=False, branched=False)
         for tau, support, value in on_all_rows
     }
-    missing = len(grid.gammas) - len(standing.best)
-    return replace(standing, best=(*standing.best, *[PathResult(found, 0, False)] * missing))
+    missing = len(grid.gammas) - len(snapshot.best)
+    return replace(snapshot, best=(*snapshot.best, *[PathResult(found, 0, False)] * missing))

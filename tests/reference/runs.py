@@ -36,7 +36,7 @@ def to_end(run: Strategy) -> Any:
 def record_of(run: Any) -> Record:
     """The record of a run, in whatever state it is."""
     run.score_reported_pair()
-    standing = run.standing()
-    assert standing is not None
+    snapshot = run.snapshot()
+    assert snapshot is not None
     source = run.reported
-    return build_record(standing, SearchOptions(threads=1), source.best_on_all_rows, source.run.state.all_rows)
+    return build_record(snapshot, SearchOptions(threads=1), source.best_on_all_rows, source.run.state.all_rows)

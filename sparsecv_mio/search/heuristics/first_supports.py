@@ -3,14 +3,14 @@
     for paths in first_supports(data, folds, grid, threads=2, expired=deadline.expired):
         error[:, :, paths.fold] = paths.held_out          # (G, T); later paths of a fold replace earlier ones
 
-Every fold comes early with a quick answer (a walk over the sizes at the middle gamma, refitted at every other) and then
+Every fold comes early with quick supports (a walk over the sizes at the middle gamma, refitted at every other) and then
 again, better each time: walks at every gamma, then what the folds learn from each other. A support is chosen by the
 training objective of its fold alone, so `held_out` is an estimate of what the optimum of the cell has (theory section
 13), and `objective` an upper bound of its training objective: use it as a start (`paths.support(g, t)`), never as a
 certificate of the held-out error.
 
 It is meant for up to about a thousand folds. With more (leave-one-out of many rows) the supports of all rows, refitted
-in every fold by the identities of theory section 5 (:mod:`sparsecv_mio.search.shared_tree`), are the cheaper answer.
+in every fold by the identities of theory section 5 (:mod:`sparsecv_mio.search.shared_tree`), are cheaper.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The answer of the bounds layer alone: Algorithm 1 that stops before its first MIO."""
+"""Bounds without branching alone: Algorithm 1 that stops before its first MIO."""
 
 from __future__ import annotations
 

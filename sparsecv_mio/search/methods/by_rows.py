@@ -1,6 +1,6 @@
 """Many more columns than memory has room for their products: every method goes by rows.
 
-No matrix of columns by columns is formed. Each fold and gamma gets a first answer by forward selection over all
+No matrix of columns by columns is formed. Each fold and gamma gets first supports by forward selection over all
 columns, then one relaxation a size (:class:`sparsecv_mio.bounds.wide.WideFold`): where safe screening leaves few
 columns, the cell's problem on these alone is solved exactly, by our own trees or a vendor's solver, and decided. What
 is left over is bracketed by the bounds layer as far as time allows.
@@ -27,14 +27,13 @@ from sparsecv_mio.search.methods.parts.cell_by_cell import MioSettings, check_av
 from sparsecv_mio.search.methods.parts.fold_rounds import EFFORT_GROWTH, FIRST_EFFORT
 from sparsecv_mio.search.methods.parts.rest import decide_rest
 from sparsecv_mio.search.methods.parts.run import Run
-from sparsecv_mio.search.methods.parts.standing import standing_of
 from sparsecv_mio.search.observers.progress import Progress, progress_of
 from sparsecv_mio.search.observers.trace import moment_of
 from sparsecv_mio.search.parallel import run_folds
 from sparsecv_mio.search.state.cells import BoolArray, State, Where
 from sparsecv_mio.search.state.context import Context, unproved
 from sparsecv_mio.search.state.deadline import Deadline
-from sparsecv_mio.search.state.standing import Standing
+from sparsecv_mio.search.state.snapshot import Snapshot
 from sparsecv_mio.search.state.stored import within
 from sparsecv_mio.search.subproblem.cell_intervals import CellIntervals
 from sparsecv_mio.search.subproblem.fold_problem import FoldProblem
@@ -269,7 +268,7 @@ class ByRows:
     # -- all rows ----------------------------------------------------------------------------------------------------
 
     def best_on_all_rows(self, g: int, tau: int) -> PathCell:
-        """Return the best subset on all rows: a relaxation, and the exact answer where that leaves few columns."""
+        """Return the best subset on all rows: a relaxation, and branch-and-bound where that leaves few columns."""
         cell = self.run.state.all_rows.best[g].cells[tau]
         if self.context.deadline.expired():
             return cell
@@ -280,20 +279,20 @@ class ByRows:
             self.context.data, whole, tau, float(self.context.grid.gammas[g]), self.context.deadline
         )
 
-    # -- where it stands ---------------------------------------------------------------------------------------------
+    # -- what is known now -------------------------------------------------------------------------------------------
 
     @property
     def reported(self) -> ByRows:
-        """The run itself."""
+        """The method itself."""
         return self
 
     def mios(self) -> int:
         """Return the number of cells handed to branch-and-bound so far."""
         return int(self.submitted.sum())
 
-    def standing(self) -> Standing:
-        """Return where the run stands."""
-        return standing_of(self.run, self.mios(), f"by rows, {self.method} on {self.mio.backend}")
+    def snapshot(self) -> Snapshot:
+        """Return what is known now."""
+        return self.run.snapshot(self.mios(), f"by rows, {self.method} on {self.mio.backend}")
 
     def progress(self) -> Progress:
         """Return how far the run is."""

@@ -32,7 +32,7 @@ from sparsecv_mio.search.observers.trace import known, moment_of
 from sparsecv_mio.search.state.cells import State
 from sparsecv_mio.search.state.context import Context
 from sparsecv_mio.search.state.pairs import PairBounds
-from sparsecv_mio.search.state.standing import Standing
+from sparsecv_mio.search.state.snapshot import Snapshot
 from sparsecv_mio.search.state.stored import below, check_like, parsed, prefixed
 
 SAME_GAMMA = 1e-9  # relative
@@ -199,8 +199,8 @@ class Descent:
         """Return a line of a trace."""
         row, journal, unit = self._shown, self.journal, self.context.per_row
         trial = self.trial.row if self.trial is not None and self.trial.begun else None
-        standing = [one.run.state.bounds() for one in (self.here, row) if one is not None]
-        best = min(standing, key=self._value)
+        rows = [one.run.state.bounds() for one in (self.here, row) if one is not None]
+        best = min(rows, key=self._value)
         return moment_of(row.run.state, row.mios()) | {
             "nodes": journal.nodes + (trial.run.state.counts.nodes if trial is not None else 0),
             "mios": journal.mios + (trial.mios() if trial is not None else 0),
@@ -243,7 +243,7 @@ class Descent:
         if self.trial is not None and self.trial.begun:
             self.trial.row.resume(below("trial", stored))
 
-    # -- the answer --------------------------------------------------------------------------------------------------
+    # -- what is reported --------------------------------------------------------------------------------------------
 
     @property
     def reported(self) -> CellMethod | None:
@@ -259,18 +259,18 @@ class Descent:
             decide_rest(self.here, True)
             self.here.score_reported_pair()
 
-    def standing(self) -> Standing | None:
-        """Return where the row stands on which the descent stands; the first one before it stands anywhere."""
+    def snapshot(self) -> Snapshot | None:
+        """Return what is known now of the row where the descent stands, at first of the row that is tried."""
         row = self.here if self.here is not None or self.trial is None else self.trial.row
         if row is None:
             return None
-        journal, saddle, standing = self.journal, self.rows.saddle, row.standing()
-        assert standing is not None
+        journal, saddle, snapshot = self.journal, self.rows.saddle, row.snapshot()
+        assert snapshot is not None
         return replace(
-            standing,
+            snapshot,
             mios=journal.mios,
             nodes=journal.nodes,
-            engine=f"descent, {standing.engine if saddle else 'certified rows'}",
+            engine=f"descent, {snapshot.engine if saddle else 'certified rows'}",
             complete=journal.over and journal.certain and not saddle,
             steps=tuple(journal.steps),
             notes=(SADDLE_NOTE,) if saddle else (),

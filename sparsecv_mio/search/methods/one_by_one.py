@@ -16,12 +16,11 @@ from sparsecv_mio.search.methods.parts.reported_pair import score_reported_pair
 from sparsecv_mio.search.methods.parts.rest import decide_rest
 from sparsecv_mio.search.methods.parts.run import Run
 from sparsecv_mio.search.methods.parts.shared_trees import SharedTrees
-from sparsecv_mio.search.methods.parts.standing import standing_of
 from sparsecv_mio.search.observers.progress import Progress, progress_of
 from sparsecv_mio.search.observers.trace import moment_of
 from sparsecv_mio.search.state.cells import BoolArray, State, Where
 from sparsecv_mio.search.state.context import Context
-from sparsecv_mio.search.state.standing import Standing
+from sparsecv_mio.search.state.snapshot import Snapshot
 
 
 class Order(Protocol):
@@ -118,20 +117,20 @@ class OneByOne:
         """Return the best subset on all rows at a pair, solved while there is time."""
         return best_on_all_rows(self.run, g, tau, UNLIMITED)
 
-    # -- where it stands ---------------------------------------------------------------------------------------------
+    # -- what is known now -------------------------------------------------------------------------------------------
 
     @property
     def reported(self) -> OneByOne:
-        """The run itself."""
+        """The method itself."""
         return self
 
     def mios(self) -> int:
         """Return the number of cells handed to branch-and-bound."""
         return self.by_cell.mios
 
-    def standing(self) -> Standing:
-        """Return where the run stands."""
-        return standing_of(self.run, self.mios(), self.by_cell.words(self.name))
+    def snapshot(self) -> Snapshot:
+        """Return what is known now."""
+        return self.run.snapshot(self.mios(), self.by_cell.words(self.name))
 
     def progress(self) -> Progress:
         """Return how far the run is."""

@@ -19,12 +19,11 @@ from sparsecv_mio.search.methods.parts.reported_pair import score_reported_pair
 from sparsecv_mio.search.methods.parts.rest import decide_rest
 from sparsecv_mio.search.methods.parts.run import Run
 from sparsecv_mio.search.methods.parts.shared_trees import SharedTrees
-from sparsecv_mio.search.methods.parts.standing import standing_of
 from sparsecv_mio.search.observers.progress import Progress, progress_of
 from sparsecv_mio.search.observers.trace import moment_of
 from sparsecv_mio.search.state.cells import BoolArray, State
 from sparsecv_mio.search.state.context import Context
-from sparsecv_mio.search.state.standing import Standing
+from sparsecv_mio.search.state.snapshot import Snapshot
 from sparsecv_mio.words import Engine
 
 ALL_ROWS_SHARE = 0.1  # of the time limit, for the first pass on all rows
@@ -118,11 +117,11 @@ class Rounds:
         """Return the best subset on all rows at a pair, solved on where the first pass left it open."""
         return best_on_all_rows(self.run, g, tau, self.rounds.effort)
 
-    # -- where it stands ---------------------------------------------------------------------------------------------
+    # -- what is known now -------------------------------------------------------------------------------------------
 
     @property
     def reported(self) -> Rounds:
-        """The run itself."""
+        """The method itself."""
         return self
 
     def mios(self) -> int:
@@ -137,9 +136,9 @@ class Rounds:
         parts = [f"{name} {count}" for name, count in counts.items()]
         return ", ".join([*parts, f"per-fold {alone}"]) if parts else "per-fold"
 
-    def standing(self) -> Standing:
-        """Return where the run stands."""
-        return standing_of(self.run, self.mios(), self.engine())
+    def snapshot(self) -> Snapshot:
+        """Return what is known now."""
+        return self.run.snapshot(self.mios(), self.engine())
 
     def progress(self) -> Progress:
         """Return how far the run is."""

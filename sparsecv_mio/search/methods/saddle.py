@@ -31,12 +31,11 @@ from sparsecv_mio.problem.problem import FloatArray
 from sparsecv_mio.problem.refit import refit_rows
 from sparsecv_mio.search.methods.parts import archive
 from sparsecv_mio.search.methods.parts.run import Run
-from sparsecv_mio.search.methods.parts.standing import standing_of
 from sparsecv_mio.search.observers.progress import Progress, progress_of
 from sparsecv_mio.search.observers.trace import moment_of
 from sparsecv_mio.search.state.cells import BoolArray, State
 from sparsecv_mio.search.state.context import Context
-from sparsecv_mio.search.state.standing import Standing
+from sparsecv_mio.search.state.snapshot import Snapshot
 
 IntArray = NDArray[np.int64]
 
@@ -279,20 +278,20 @@ class SaddleRun:
         """Return the support of all rows, with its bounds."""
         return self.run.state.all_rows.best[g].cells[tau]
 
-    # -- where it stands ---------------------------------------------------------------------------------------------
+    # -- what is known now -------------------------------------------------------------------------------------------
 
     @property
     def reported(self) -> SaddleRun:
-        """The run itself."""
+        """The method itself."""
         return self
 
     def mios(self) -> int:
         """Return 0: no mixed-integer problem is solved."""
         return 0
 
-    def standing(self) -> Standing:
-        """Return where the run stands."""
-        return standing_of(self.run, self.mios(), "saddle point")
+    def snapshot(self) -> Snapshot:
+        """Return what is known now."""
+        return self.run.snapshot(self.mios(), "saddle point")
 
     def progress(self) -> Progress:
         """Return how far the run is."""

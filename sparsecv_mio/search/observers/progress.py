@@ -58,16 +58,16 @@ class Progress:
 
 def progress_of(state: SearchState, mios: int) -> Progress:
     """Return how far a run over a grid is, after so many `mios`. O(G T K)."""
-    now, cells, asked = state.bounds(), state.cells, state.context
-    grid, unit = asked.grid, asked.per_row
+    now, cells, context = state.bounds(), state.cells, state.context
+    grid, unit = context.grid, context.per_row
     final = cells.final.sum(axis=(0, 2))
     pruned = np.zeros_like(final)
     if np.isfinite(now.ceiling):
-        out = now.lower >= now.ceiling * (1.0 - asked.gap)
+        out = now.lower >= now.ceiling * (1.0 - context.gap)
         out[now.best] = False
         pruned = (~cells.final & out[:, :, None]).sum(axis=(0, 2))
     lower, upper = now.lower.min(axis=0) * unit, now.upper.min(axis=0) * unit
-    each = len(grid.gammas) * asked.folds.k
+    each = len(grid.gammas) * context.folds.k
     rows = zip(grid.taus.tolist(), final.tolist(), pruned.tolist(), lower.tolist(), upper.tolist(), strict=True)
     return Progress(
         done=int(final.sum()),
@@ -75,12 +75,12 @@ def progress_of(state: SearchState, mios: int) -> Progress:
         nodes=state.counts.nodes,
         lower=now.floor * unit,
         upper=now.ceiling * unit,
-        seconds=asked.deadline.seconds,
+        seconds=context.deadline.seconds,
         mios=mios,
         pruned=int(pruned.sum()),
         best=(float(grid.gammas[now.best[0]]), int(grid.taus[now.best[1]])),
         taus=tuple(TauProgress(tau, a, b, each, low, high) for tau, a, b, low, high in rows),
-        proved=proved_ends(now, asked.gap, grid.gammas, grid.taus),
+        proved=proved_ends(now, context.gap, grid.gammas, grid.taus),
     )
 
 
@@ -136,6 +136,6 @@ def reports(
         return
     from sparsecv_mio.kernels.compilation import watched
 
-    told = Reports(progress, deadline)
-    with watched(told.compiling):
-        yield told
+    reporter = Reports(progress, deadline)
+    with watched(reporter.compiling):
+        yield reporter

@@ -88,7 +88,7 @@ class PairBounds:
         tie, allowance = self.allowances()
         return bool(np.isfinite(self.ceiling)) and self.ceiling - self.floor <= gap * self.ceiling + tie + allowance
 
-    def answer(self, gap: float, gammas: FloatArray, taus: NDArray[np.int64]) -> tuple[int, int]:
+    def reported_pair(self, gap: float, gammas: FloatArray, taus: NDArray[np.int64]) -> tuple[int, int]:
         """Return the pair to report: `best` where it is proved, else the one with the least CV error found.
 
         Of pairs whose CV errors agree to `TIE_RTOL`, the smallest tau, then the largest gamma.

@@ -25,7 +25,7 @@ def test_a_finished_run_is_proved_and_verifies() -> None:
 
 def test_what_may_still_win_elsewhere_is_no_proof() -> None:
     run = to_end(drawn_run())
-    record = build_record(replace(run.standing(), complete=False, notes=("a note",)), SearchOptions())
+    record = build_record(replace(run.snapshot(), complete=False, notes=("a note",)), SearchOptions())
     assert record.status == "limit" and "a note" in record.warnings
 
 

@@ -48,9 +48,9 @@ def test_a_record_of_the_state_of_a_method() -> None:
 def test_what_is_scored_is_not_overwritten() -> None:
     run = drawn_run()
     run._fit_all_rows()
-    standing, (data, folds, grid) = run.standing(), drawn()
+    snapshot, (data, folds, grid) = run.snapshot(), drawn()
     fallback = fallback_supports(data, folds, grid, float("inf"))
-    both = with_fallback(standing, fallback)
+    both = with_fallback(snapshot, fallback)
     g = int(np.flatnonzero(grid.gammas == fallback.gamma)[0])
-    assert np.isfinite(both.cells.nominal[g]).all() and both.best[:2] == standing.best
+    assert np.isfinite(both.cells.nominal[g]).all() and both.best[:2] == snapshot.best
     assert with_fallback(both, None) is both

@@ -49,7 +49,7 @@ def _bound(run: Run) -> None:
     context = run.context
     if not context.deadline.expired():
         return
-    pair = run.state.bounds().answer(context.gap, context.grid.gammas, context.grid.taus)
+    pair = run.state.bounds().reported_pair(context.gap, context.grid.gammas, context.grid.taus)
     unknown = ~np.isfinite(run.state.cells.upper[pair])
     if int(unknown.sum()) <= FEW_FOLDS:
         _visit(run, pair, np.flatnonzero(unknown))
@@ -84,7 +84,7 @@ def _score_in_closed_form(run: Run, trees: SharedTrees, g: int, t: int) -> None:
 def _score_again(run: Run) -> None:
     """Score what the open cells of the pair to report show to the accuracy of decided ones. O(n q^2 log k)."""
     context, cells = run.context, run.state.cells
-    pair = run.state.bounds().answer(context.gap, context.grid.gammas, context.grid.taus)
+    pair = run.state.bounds().reported_pair(context.gap, context.grid.gammas, context.grid.taus)
     gamma = float(context.grid.gammas[pair[0]])
     folds = np.flatnonzero(~cells.decided[pair] & np.isfinite(cells.nominal[pair]))
     if not len(folds) or context.deadline.expired():

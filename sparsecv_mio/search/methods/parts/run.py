@@ -11,7 +11,7 @@ from sparsecv_mio.search.observers.progress import Progress
 from sparsecv_mio.search.observers.signals import Signals
 from sparsecv_mio.search.state.cells import BoolArray, State
 from sparsecv_mio.search.state.context import Context
-from sparsecv_mio.search.state.standing import Standing
+from sparsecv_mio.search.state.snapshot import Snapshot
 from sparsecv_mio.search.state.state import SearchState
 
 
@@ -37,6 +37,20 @@ class Run:
     def context(self) -> Context:
         """What is searched, in which data, and by when."""
         return self.state.context
+
+    def snapshot(self, mios: int, engine: str) -> Snapshot:
+        """Return copies of all that the record of the run is made of; for any thread.
+
+        Parameters
+        ----------
+        mios : int
+            Mixed-integer problems solved.
+        engine : str
+            Who solved the cells, in words.
+        """
+        cells, state = self.state.cells.copy(), self.state
+        best, oracles = tuple(state.all_rows.best), self.accelerators.work(cells)
+        return Snapshot(self.context, cells, best, mios, state.counts.nodes, engine, oracles)
 
 
 class Strategy(Protocol):
@@ -69,8 +83,8 @@ class Strategy(Protocol):
     def resume(self, stored: State) -> None:
         """Go to where `stored` was archived; instead of `begin`."""
 
-    def standing(self) -> Standing | None:
-        """Return where the run stands; None before it stands anywhere."""
+    def snapshot(self) -> Snapshot | None:
+        """Return what is known now, for any thread; None before anything is."""
 
     def progress(self) -> Progress:
         """Return how far the run is."""
@@ -80,7 +94,7 @@ class Strategy(Protocol):
 
     @property
     def reported(self) -> CellMethod | None:
-        """The run whose cells are the answer; None before there is one."""
+        """The method whose cells the record is made of; None before there is one."""
 
     def score_reported_pair(self) -> None:
         """See to it that the pair to report is scored in every fold, and to the accuracy of decided cells."""

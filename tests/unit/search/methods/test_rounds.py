@@ -18,7 +18,7 @@ def test_steps_lead_to_a_proof_and_bounds_only_tighten() -> None:
         low, high = cells.lower.copy(), cells.upper.copy()
     assert run.run.state.proved() and run.run.state.cells.decided.all()
     assert run.mios() <= run.run.state.cells.decided.size
-    assert run.standing().engine == "per-fold"
+    assert run.snapshot().engine == "per-fold"
 
 
 def test_engines_decide_the_same() -> None:
@@ -29,7 +29,7 @@ def test_engines_decide_the_same() -> None:
         assert np.array_equal(cells.decided, first.decided)
         assert np.allclose(cells.nominal, first.nominal, rtol=1e-9)
     assert [run.shared_pass.left for run in runs] == [False] * 3
-    assert "enumerate" in runs[0].standing().engine and runs[2].standing().engine == "per-fold"
+    assert "enumerate" in runs[0].snapshot().engine and runs[2].snapshot().engine == "per-fold"
 
 
 def test_work_on_decides_the_pairs_asked_for() -> None:

@@ -35,7 +35,7 @@ def test_without_a_proof_the_least_estimate_is_reported() -> None:
     cells.offer((slice(None), slice(None), slice(None)), 0, np.full((2, 3, 2), 4.0), 1.0)
     cells.offer((1, 2, slice(None)), 0, np.full(2, 3.0), 0.5)
     now = pair_bounds(cells, GAMMAS, TAUS)
-    assert now.best == (0, 0) and now.answer(1e-4, GAMMAS, TAUS) == (1, 2)
+    assert now.best == (0, 0) and now.reported_pair(1e-4, GAMMAS, TAUS) == (1, 2)
 
 
 def test_decided_cells_make_the_allowance_cover_the_width() -> None:

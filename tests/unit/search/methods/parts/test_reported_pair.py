@@ -17,7 +17,7 @@ def test_a_limit_leaves_one_pair_scored_with_bounds() -> None:
     run.context.deadline.stop.set()
     run.score_reported_pair()
     cells = run.run.state.cells
-    pair = run.run.state.bounds().answer(0.0, grid.gammas, grid.taus)
+    pair = run.run.state.bounds().reported_pair(0.0, grid.gammas, grid.taus)
     assert np.isfinite(cells.nominal[pair]).all() and np.isfinite(cells.upper[pair]).all()
 
 

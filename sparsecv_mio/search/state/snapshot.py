@@ -1,4 +1,4 @@
-"""Where a search stands at a moment: all that its record is made of."""
+"""A snapshot of a search: all that its record is made of."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from sparsecv_mio.search.state.context import Context
 
 
 @dataclass(frozen=True, eq=False)
-class Standing:
-    """Where a run stands: all that its record is made of, in copies that nobody writes any more.
+class Snapshot:
+    """All that the record of a run is made of at one moment, in copies that the search does not write.
 
     Attributes
     ----------
@@ -29,7 +29,7 @@ class Standing:
         Who solved the cells, in words.
     oracles : tuple of OracleWork
     complete : bool
-        False where something beside these cells may hold a better answer.
+        False where something beside these cells may hold a better pair.
     steps : tuple of DescentStep
         Moves of a descent.
     notes : tuple of str
@@ -53,8 +53,8 @@ class Standing:
         return bool(self.best) and bool(np.isfinite(self.cells.nominal).all(axis=2).any())
 
 
-class HasStanding(Protocol):
-    """A search that can say at any moment, to any thread, where it stands."""
+class HasSnapshot(Protocol):
+    """A search of which any thread can take a snapshot at any moment."""
 
-    def standing(self) -> Standing | None:
-        """Return where it stands; None before it stands anywhere."""
+    def snapshot(self) -> Snapshot | None:
+        """Return what is known now; None before anything is."""
