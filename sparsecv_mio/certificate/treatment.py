@@ -6,13 +6,9 @@ complete; `sparsecv verify` prints them, docs/cli.md lists them.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass, fields, is_dataclass
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
 from enum import IntEnum
-from types import UnionType
-from typing import Annotated, Any, Union, get_args, get_origin, get_type_hints
-
-from sparsecv_mio.certificate.chosen_folds import ChosenFold, ChosenFolds
 
 ENUMERATE_PAIR = 15  # features that vary up to which the reported pair is enumerated
 ENUMERATE_GRID = 12  # and the whole grid
@@ -257,31 +253,6 @@ FIT: Mapping[str, Treatment] = {
     "warnings": READ,
     "versions": READ,
 }
-
-
-def field_paths(schema: Any, prefix: str = "") -> Iterator[str]:
-    """Paths of all fields of a dataclass, its inner dataclasses walked, `[]` for the items of a list.
-
-    Examples
-    --------
-    >>> list(field_paths(ChosenFold, "chosen_folds[]."))
-    ['chosen_folds[].fold', 'chosen_folds[].support', 'chosen_folds[].error', 'chosen_folds[].decided']
-    """
-    hints = get_type_hints(schema)
-    for field in fields(schema):
-        path, hint = f"{prefix}{field.name}", hints[field.name]
-        if get_origin(hint) in (Union, UnionType):
-            hint = next(part for part in get_args(hint) if part is not type(None))
-        if get_origin(hint) is Annotated:
-            hint = get_args(hint)[0]
-        if hint is ChosenFolds:
-            path, hint = f"{path}[]", ChosenFold
-        elif get_origin(hint) is tuple and is_dataclass(get_args(hint)[0]):
-            path, hint = f"{path}[]", get_args(hint)[0]
-        if is_dataclass(hint):
-            yield from field_paths(hint, f"{path}.")
-        else:
-            yield path
 
 
 def part_of(path: str) -> str:

@@ -79,11 +79,6 @@ class Lowered:
             x[self.position[key]] = value
         return x
 
-    def objective(self, x: FloatArray) -> float:
-        """Evaluate the objective at a point."""
-        i, j, v = self.terms
-        return float(self.constant + self.cost @ x + np.sum(v * x[i] * x[j]))
-
 
 def lower_model(model: SparseModel) -> Lowered:
     """Compile a model; O(terms).

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 from conformance_suite import brute_force, random_problem, value
-from lowered_violation import violation
+from lowered_points import violation
 
 from sparsecv_mio.errors import BackendFailed, BackendUnavailable
 from sparsecv_mio.formulation.backends import get_backend

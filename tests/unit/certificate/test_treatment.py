@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from dataclasses import fields, is_dataclass
+from types import UnionType
+from typing import Annotated, Any, Union, get_args, get_origin, get_type_hints
 
 import pytest
 from repository import DOCS
 
+from sparsecv_mio.certificate.chosen_folds import ChosenFold, ChosenFolds
 from sparsecv_mio.certificate.fit_record import FitRecord
 from sparsecv_mio.certificate.path_record import PathRecord
 from sparsecv_mio.certificate.record import Record
@@ -18,10 +22,34 @@ from sparsecv_mio.certificate.treatment import (
     RECORD,
     Level,
     Treatment,
-    field_paths,
     grouped,
     part_of,
 )
+
+
+def field_paths(schema: Any, prefix: str = "") -> Iterator[str]:
+    """Paths of all fields of a dataclass, its inner dataclasses walked, `[]` for the items of a list.
+
+    Examples
+    --------
+    >>> list(field_paths(ChosenFold, "chosen_folds[]."))
+    ['chosen_folds[].fold', 'chosen_folds[].support', 'chosen_folds[].error', 'chosen_folds[].decided']
+    """
+    hints = get_type_hints(schema)
+    for field in fields(schema):
+        path, hint = f"{prefix}{field.name}", hints[field.name]
+        if get_origin(hint) in (Union, UnionType):
+            hint = next(part for part in get_args(hint) if part is not type(None))
+        if get_origin(hint) is Annotated:
+            hint = get_args(hint)[0]
+        if hint is ChosenFolds:
+            path, hint = f"{path}[]", ChosenFold
+        elif get_origin(hint) is tuple and is_dataclass(get_args(hint)[0]):
+            path, hint = f"{path}[]", get_args(hint)[0]
+        if is_dataclass(hint):
+            yield from field_paths(hint, f"{path}.")
+        else:
+            yield path
 
 
 def markdown(table: Mapping[str, Treatment]) -> str:

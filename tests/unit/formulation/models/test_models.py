@@ -7,7 +7,7 @@ import itertools
 import numpy as np
 import pyomo.environ as pyo
 import pytest
-from lowered_violation import violation
+from lowered_points import objective, violation
 
 from sparsecv_mio.formulation.constraints import FREE, SideConstraints
 from sparsecv_mio.formulation.lowering import Lowered, lower_model
@@ -35,7 +35,7 @@ def test_the_start_is_feasible_at_its_own_value(kind: type[SparseModel], constra
     arrays = lower_model(model)
     x = at_start(model, task, arrays)
     assert violation(arrays, x) <= 1e-9
-    assert arrays.objective(x) == pytest.approx(task.scaled.value(task.start.objective), abs=1e-9)
+    assert objective(arrays, x) == pytest.approx(task.scaled.value(task.start.objective), abs=1e-9)
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -76,7 +76,7 @@ def test_no_support_as_good_as_the_start_is_cut_off(kind: type[SparseModel]) -> 
             beta[list(support)], z[list(support)] = fit.beta, 1.0
             x = arrays.vector(model.point(task, task.scaled.to_u(beta), z))
             assert violation(arrays, x) <= 1e-8
-            assert arrays.objective(x) <= task.scaled.value(fit.objective) + 1e-9
+            assert objective(arrays, x) <= task.scaled.value(fit.objective) + 1e-9
 
 
 @pytest.mark.parametrize("kind", [PerspectiveModel, FactorModel, BigMModel])

@@ -1,4 +1,4 @@
-"""How far a point is from satisfying a model that was lowered to arrays."""
+"""The objective of a point in a model that was lowered to arrays, and how far it is from satisfying the model."""
 
 from __future__ import annotations
 
@@ -6,6 +6,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sparsecv_mio.formulation.lowering import Lowered
+
+
+def objective(arrays: Lowered, x: NDArray[np.float64]) -> float:
+    """The objective at a point."""
+    i, j, v = arrays.terms
+    return float(arrays.constant + arrays.cost @ x + np.sum(v * x[i] * x[j]))
 
 
 def violation(arrays: Lowered, x: NDArray[np.float64]) -> float:
