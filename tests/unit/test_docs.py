@@ -115,7 +115,7 @@ def test_coordinates_are_all_in_the_notation() -> None:
     table = (DOCS / "notation.md").read_text().partition("## Coordinates")[2].partition("## Constants")[0]
     named = set(re.findall(r"^\| [^|]+ \| `([\w.]+)` \|", table, re.MULTILINE))
     assert {name.rpartition(".")[2] for name in named} >= {
-        "StandardData", "CentredRows", "SparseProblem", "NormalForm", "UnitDiagonal", "ScaledProblem", "WideFold",
+        "StandardData", "CentredRows", "SparseProblem", "NormalForm", "UnitDiagonal", "ScaledProblem", "WideRows",
         "Rows", "Coordinates", "UnitColumns",
     }  # fmt: skip
     assert all(resolved(name) for name in named)
