@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import io
+import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -88,6 +89,8 @@ def test_every_array_is_checked(method: str, change: str, tmp_path: Path) -> Non
         ("cells.lower", lambda a: a - 1e9, "lower"),
         ("cells.lower", lambda a: a + 1e9, "lower"),
         ("cells.nominal", lambda a: np.full_like(a, np.nan), "nominal"),
+        ("cells.nominal", lambda a: a * 1.001, "nominal"),
+        ("cells.nominal", lambda a: a * 0, "nominal"),
         ("cells.support", lambda a: a + 1000, "support"),
         ("cells.support", lambda a: a - 1000, "support"),
         ("cells.pool_columns", lambda a: a + 7, "pool_columns"),
@@ -118,6 +121,17 @@ def test_a_journal_that_is_none(journal: str, tmp_path: Path) -> None:
     solve("descent", checkpoint=tmp_path / "good.ck")
     arrays = arrays_of(tmp_path / "good.ck") | {"journal": np.array(journal)}
     with pytest.raises(CorruptStore, match="journal|JSON"):
+        solve("descent", resume=store(tmp_path / "forged.ck", arrays))
+
+
+@pytest.mark.parametrize("trial", [None, ["line", [0.1], [1], False], ["gamma", [0.1], [1, 2], False]])
+def test_a_journal_of_moves_from_nowhere(trial: Any, tmp_path: Path) -> None:
+    solve("descent", checkpoint=tmp_path / "good.ck")
+    arrays = arrays_of(tmp_path / "good.ck")
+    journal = json.loads(str(arrays["journal"])) | {"trial": trial, "over": False}
+    del journal["here"]
+    arrays["journal"] = np.array(json.dumps(journal))
+    with pytest.raises(CorruptStore, match="journal"):
         solve("descent", resume=store(tmp_path / "forged.ck", arrays))
 
 

@@ -236,6 +236,8 @@ class Descent:
             if found["trial"] is not None:
                 move, gammas, taus, begun = found["trial"]
                 self.trial = Trial(move, self._row(gammas, taus), bool(begun))
+            if self.here is None and (self.trial is None or self.trial.move != "start"):
+                raise ValueError  # every other move goes from a row
         except (KeyError, TypeError, ValueError, BadInput):
             raise CorruptStore("its journal of the descent cannot be read") from None
         if self.here is not None:

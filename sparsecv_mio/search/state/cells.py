@@ -353,3 +353,6 @@ class CellTable:
             raise CorruptStore("its array lower is not below upper")
         if np.isnan(state["nominal"]).any() or np.isnan(state["value"]).any():
             raise CorruptStore("its arrays nominal and value hold NaN")
+        held = (state["lower"] <= state["nominal"]) & (state["nominal"] <= state["upper"])
+        if not held[state["decided"]].all():
+            raise CorruptStore("its array nominal is not between lower and upper where a cell is decided")
