@@ -104,7 +104,7 @@ class Accelerators:
         ledger: Ledger | None = None,
     ) -> None:
         self.context, self.all_rows = context, all_rows
-        self.eager, self.ledger = named is not None, ledger or Ledger()
+        self.wherever_possible, self.ledger = named is not None, ledger or Ledger()
         self.on = DEFAULT if named is None else frozenset(named)
         self._points: dict[int, Points | None] = {}
         self._proposals: Proposals | None = None
@@ -138,7 +138,7 @@ class Accelerators:
     # -- glru -------------------------------------------------------------------------------------------------------
 
     def points(self, g: int) -> Points | None:
-        """Return the relaxations on all rows at a gamma; solved when first asked for."""
+        """Return the relaxations on all rows at a gamma; solved when first needed."""
         if Oracle.GLRU not in self.on or self.context.data.q > GLRU_COLUMNS:
             return None
         with self._lock:
@@ -176,7 +176,7 @@ class Accelerators:
         by_vendor : bool
             Whether `solver` is a vendor's.
         """
-        points = self.points(g) if by_vendor or self.eager else None
+        points = self.points(g) if by_vendor or self.wherever_possible else None
         if points is None:
             result = solver(problem, list(taus), list(starts))
         else:
@@ -197,7 +197,7 @@ class Accelerators:
 
         Relaxations of the size that a test can spare are done in the time the test takes.
         """
-        return Oracle.GLRU in self.on and self.eager
+        return Oracle.GLRU in self.on and self.wherever_possible
 
     def note_bounds(self, tested: int, relaxations: int, seconds: float) -> None:
         """Take note of what the bounds layer did with the points.
@@ -212,12 +212,12 @@ class Accelerators:
         with self.ledger.lock:
             self.ledger.seconds[Oracle.GLRU] += seconds
 
-    def everywhere(self, root: RootNode) -> None:
+    def decide_in_every_fold(self, root: RootNode) -> None:
         """Decide cells of every fold at once, from the rows alone, where `glru` was named.
 
         Best-first search rarely needs the cells that this decides: by default it is left out.
         """
-        points = self.points(root.g) if self.eager else None
+        points = self.points(root.g) if self.wherever_possible else None
         if points is None:
             return
         with self.ledger.clocked(Oracle.GLRU):
@@ -228,7 +228,7 @@ class Accelerators:
 
     @property
     def proposals(self) -> Proposals | None:
-        """Supports named by the batched relaxations of all folds; run when first asked for."""
+        """Supports proposed by the batched relaxations of all folds; run when first needed."""
         if Oracle.IACV not in self.on:
             return None
         with self._lock:
@@ -239,8 +239,8 @@ class Accelerators:
                 self.ledger.add(Oracle.IACV, asked=self._proposals.fits)
             return self._proposals
 
-    def named(self, g: int, tau: int, fold: int) -> list[IntArray]:
-        """Return the support that iacv names for a cell, if any.
+    def proposed(self, g: int, tau: int, fold: int) -> list[IntArray]:
+        """Return the support that iacv proposes for a cell, if any.
 
         Parameters
         ----------
@@ -250,8 +250,8 @@ class Accelerators:
         proposals = self.proposals
         return [] if proposals is None else proposals.support(g, tau, fold)
 
-    def named_in_any_fold(self, g: int, tau: int) -> list[IntArray]:
-        """Return the supports that iacv names most often for a pair."""
+    def often_proposed(self, g: int, tau: int) -> list[IntArray]:
+        """Return the supports that iacv proposes most often for a pair."""
         proposals = self.proposals
         return [] if proposals is None else proposals.often(g, tau)
 

@@ -21,8 +21,8 @@ Pair = tuple[int, int]
 
 
 @dataclass(frozen=True, eq=False)
-class Rule:
-    """The rule applied to what is known.
+class Choice:
+    """The pair that the rule takes of what is known, and what could change it.
 
     Attributes
     ----------
@@ -41,7 +41,7 @@ class Rule:
 
 def apply(
     now: PairBounds, best: Pair, gammas: FloatArray, taus: NDArray[np.int64], sizes: NDArray[np.int64], unit: float
-) -> Rule:
+) -> Choice:
     """Apply the rule.
 
     Parameters
@@ -67,7 +67,7 @@ def apply(
     missing = simpler & (now.lower * (unit / scored) <= limit)
     missing |= now.lower < now.upper[best]
     missing[best] = True
-    return Rule(pair, error, missing & open_pairs)
+    return Choice(pair, error, missing & open_pairs)
 
 
 def next_to_decide(missing: BoolArray, now: PairBounds) -> BoolArray:

@@ -65,7 +65,7 @@ class Grid:
 
 @dataclass(frozen=True)
 class Rule:
-    """Two options that do not go together as they please.
+    """What one option, where it is given, demands of another.
 
     Attributes
     ----------

@@ -18,7 +18,7 @@ class Algorithm1:
 
     name = "algorithm 1"
     brackets = True
-    decides_rest = True
+    goes_beyond_proof = True
 
     def pick(self, by_cell: CellByCell) -> list[Where]:
         """Return the next cells; none once the certificate is closed."""

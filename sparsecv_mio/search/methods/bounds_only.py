@@ -14,7 +14,7 @@ class BoundsOnly:
 
     name = "bounds"
     brackets = True
-    decides_rest = False
+    goes_beyond_proof = False
 
     def pick(self, by_cell: CellByCell) -> list[Where]:
         """Return nothing: no cell is an MIO."""

@@ -23,14 +23,14 @@ from sparsecv_mio.problem.accumulate import row_moments
 from sparsecv_mio.problem.problem import SparseProblem
 from sparsecv_mio.problem.refit import refit_rows
 from sparsecv_mio.search.methods.parts import archive
+from sparsecv_mio.search.methods.parts.beyond_proof import decide_beyond_proof
 from sparsecv_mio.search.methods.parts.cell_by_cell import MioSettings, check_available
 from sparsecv_mio.search.methods.parts.fold_rounds import EFFORT_GROWTH, FIRST_EFFORT
-from sparsecv_mio.search.methods.parts.rest import decide_rest
 from sparsecv_mio.search.methods.parts.run import Run
 from sparsecv_mio.search.observers.progress import Progress, progress_of
-from sparsecv_mio.search.observers.trace import moment_of
+from sparsecv_mio.search.observers.trace import trace_line_of
 from sparsecv_mio.search.parallel import run_folds
-from sparsecv_mio.search.state.cells import BoolArray, State, Where
+from sparsecv_mio.search.state.cells import Archive, BoolArray, Where
 from sparsecv_mio.search.state.context import Context, unproved
 from sparsecv_mio.search.state.deadline import Deadline
 from sparsecv_mio.search.state.snapshot import Snapshot
@@ -140,7 +140,7 @@ class ByRows:
 
     def finish(self) -> None:
         """Decide what is asked for beyond the proof; every cell that was seen has its estimate."""
-        decide_rest(self, self.context.one_se)
+        decide_beyond_proof(self, self.context.one_se)
 
     def score_reported_pair(self) -> None:
         """Do nothing: supports are scored from the rows as they are found."""
@@ -253,7 +253,7 @@ class ByRows:
         here = FoldProblem.of(small, context.folds, fold, moments, columns).with_gamma(float(context.grid.gammas[g]))
         starts = places_in(columns, [cells.pool.supports[cells.support[where]]])
         result = self._solve(here.problem, tau, starts)
-        CellIntervals(context, cells, self.run.state.all_rows).settle(here, g, np.array([t]), result)
+        CellIntervals(context, cells, self.run.state.all_rows).write_outcome(here, g, np.array([t]), result)
         with self._counting:
             self.run.state.counts.add(result.nodes)
             self.submitted[where] |= len(columns) > tau
@@ -298,15 +298,15 @@ class ByRows:
         """Return how far the run is."""
         return progress_of(self.run.state, self.mios())
 
-    def moment(self) -> dict[str, Any]:
+    def trace_line(self) -> dict[str, Any]:
         """Return a line of a trace."""
-        return moment_of(self.run.state, self.mios())
+        return trace_line_of(self.run.state, self.mios())
 
-    def archive(self) -> State:
+    def archive(self) -> Archive:
         """Return all that a checkpoint holds; what screening left is found again."""
         return archive.archive_of(self.run, (_Asked(self),))
 
-    def resume(self, stored: State) -> None:
+    def resume(self, stored: Archive) -> None:
         """Go to where `stored` was archived."""
         archive.restore(self.run, (_Asked(self),), stored, self._fit_all_rows)
 
@@ -317,13 +317,13 @@ class _Asked:
     def __init__(self, method: ByRows) -> None:
         self.method = method
 
-    def archive(self) -> State:
+    def archive(self) -> Archive:
         return {"asked": self.method.submitted, "effort": np.array(self.method.effort)}
 
-    def check(self, stored: State) -> None:
+    def check(self, stored: Archive) -> None:
         within(stored, "effort", 0, np.iinfo(np.int64).max)
 
-    def restore(self, stored: State) -> None:
+    def restore(self, stored: Archive) -> None:
         self.method.submitted[...] = stored["asked"]
         self.method.effort = int(stored["effort"])
 

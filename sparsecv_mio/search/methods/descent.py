@@ -22,14 +22,14 @@ import numpy as np
 from sparsecv_mio.certificate.record import DescentStep
 from sparsecv_mio.errors import BadInput, CorruptStore
 from sparsecv_mio.search.methods.gamma_step import LEAST, MOST, PROGRESS, GammaPoint, log_uniform, proposals
+from sparsecv_mio.search.methods.parts.beyond_proof import decide_beyond_proof
 from sparsecv_mio.search.methods.parts.journal import Journal
-from sparsecv_mio.search.methods.parts.rest import decide_rest
 from sparsecv_mio.search.methods.parts.run import CellMethod, run_to_end
 from sparsecv_mio.search.methods.rows import RowMaker
 from sparsecv_mio.search.observers.progress import Progress
 from sparsecv_mio.search.observers.signals import Signals
-from sparsecv_mio.search.observers.trace import known, moment_of
-from sparsecv_mio.search.state.cells import State
+from sparsecv_mio.search.observers.trace import known, trace_line_of
+from sparsecv_mio.search.state.cells import Archive
 from sparsecv_mio.search.state.context import Context
 from sparsecv_mio.search.state.pairs import PairBounds
 from sparsecv_mio.search.state.snapshot import Snapshot
@@ -195,13 +195,13 @@ class Descent:
         nodes, mios = journal.nodes + state.nodes, journal.mios + state.mios
         return replace(state, nodes=nodes, mios=mios, stage=stage, proved=None)
 
-    def moment(self) -> dict[str, Any]:
+    def trace_line(self) -> dict[str, Any]:
         """Return a line of a trace."""
         row, journal, unit = self._shown, self.journal, self.context.per_row
         trial = self.trial.row if self.trial is not None and self.trial.begun else None
         rows = [one.run.state.bounds() for one in (self.here, row) if one is not None]
         best = min(rows, key=self._value)
-        return moment_of(row.run.state, row.mios()) | {
+        return trace_line_of(row.run.state, row.mios()) | {
             "nodes": journal.nodes + (trial.run.state.counts.nodes if trial is not None else 0),
             "mios": journal.mios + (trial.mios() if trial is not None else 0),
             "proved": None,  # of a row it would say nothing of the descent
@@ -212,10 +212,10 @@ class Descent:
             "estimates": known((row.run.state.bounds().nominal[0] * unit).tolist()),
         }
 
-    def archive(self) -> State:
+    def archive(self) -> Archive:
         """Return all that a checkpoint holds: the journal, the row we stand on, the run in progress."""
         journal = self.journal.plain()
-        state: State = {}
+        state: Archive = {}
         if self.here is not None:
             state |= prefixed("here", self.here.archive())
             journal["here"] = self.here.context.grid.gammas.tolist()
@@ -225,7 +225,7 @@ class Descent:
             state |= prefixed("trial", self.trial.row.archive()) if begun else {}
         return state | {"journal": np.array(json.dumps(journal))}
 
-    def resume(self, stored: State) -> None:
+    def resume(self, stored: Archive) -> None:
         """Go to where `stored` was archived."""
         check_like(stored, {"journal": np.array("")})
         try:
@@ -258,7 +258,7 @@ class Descent:
             return
         self.here.score_reported_pair()
         if self.context.one_se:
-            decide_rest(self.here, True)
+            decide_beyond_proof(self.here, True)
             self.here.score_reported_pair()
 
     def snapshot(self) -> Snapshot | None:

@@ -13,7 +13,7 @@ class GridOrder:
 
     name = "grid"
     brackets = False
-    decides_rest = True
+    goes_beyond_proof = True
 
     def pick(self, by_cell: CellByCell) -> list[Where]:
         """Return the next cells of one pair."""

@@ -29,6 +29,7 @@ import numpy as np
 from sparsecv_mio.formulation.backends.native.path import FEW, SMALL, PathCell, PathResult
 from sparsecv_mio.search.methods.parts import archive
 from sparsecv_mio.search.methods.parts.all_rows import best_on_all_rows
+from sparsecv_mio.search.methods.parts.beyond_proof import decide_beyond_proof
 from sparsecv_mio.search.methods.parts.bracketing import bracket
 from sparsecv_mio.search.methods.parts.cell_by_cell import CellByCell, MioSettings
 from sparsecv_mio.search.methods.parts.cell_costs import CellCosts
@@ -36,14 +37,13 @@ from sparsecv_mio.search.methods.parts.estimates import OpenCellEstimates
 from sparsecv_mio.search.methods.parts.fold_rounds import FoldRounds
 from sparsecv_mio.search.methods.parts.pair_lists import FEWEST_FOLDS, Aim, Pair, PairLists
 from sparsecv_mio.search.methods.parts.reported_pair import score_reported_pair
-from sparsecv_mio.search.methods.parts.rest import decide_rest
 from sparsecv_mio.search.methods.parts.run import Run
 from sparsecv_mio.search.methods.parts.shared_trees import SharedTrees
 from sparsecv_mio.search.observers.progress import Progress, progress_of
-from sparsecv_mio.search.observers.trace import moment_of
+from sparsecv_mio.search.observers.trace import trace_line_of
 from sparsecv_mio.search.options import PATH_TREE_COLUMNS
 from sparsecv_mio.search.shared_tree.first_intervals import first_intervals
-from sparsecv_mio.search.state.cells import BoolArray, State, Where
+from sparsecv_mio.search.state.cells import Archive, BoolArray, Where
 from sparsecv_mio.search.state.context import Context, unproved
 from sparsecv_mio.search.state.pairs import PairBounds
 from sparsecv_mio.search.state.snapshot import Snapshot
@@ -113,7 +113,7 @@ class JointSearch:
             root = self.trees.root(g)
             if root is not None:
                 first_intervals(root)
-                self.run.accelerators.everywhere(root)
+                self.run.accelerators.decide_in_every_fold(root)
             if root is None or not np.isfinite(self.run.state.cells.nominal[g]).all():
                 left.append(g)
         if left:
@@ -130,7 +130,7 @@ class JointSearch:
                 which = np.flatnonzero(~np.isfinite(state.cells.nominal[g, :, fold]))
                 best = state.all_rows.best[g].cells
                 known = PathResult({tau: unproved(cell.tau, cell.support) for tau, cell in best.items()}, 0, False)
-                solver.intervals.settle(solver.at(g, fold), g, which, known, relax=False)
+                solver.intervals.write_outcome(solver.at(g, fold), g, which, known, relax=False)
             if expired():
                 break
 
@@ -176,14 +176,14 @@ class JointSearch:
     def step(self) -> None:
         """Do the first thing that may help the pair aimed at; the order is that of the module's docstring."""
         aim = self.aim()
-        if self.rounds.rest:  # of a round that a checkpoint was written in
-            self.rounds.carry_out()
+        if self.rounds.folds_left:  # of a round that a checkpoint was written in
+            self.rounds.continue_round()
         elif aim is not None and self._serve_all_folds(aim):
             pass
         elif self.by_cell.mio.native and self.trees_are_expensive:
             wanted = self.run.state.worth_work()
             self.costs.try_again(wanted)
-            self.rounds.round(wanted)
+            self.rounds.run_round(wanted)
         else:
             self._solve(self.next_cells())
             return
@@ -220,7 +220,7 @@ class JointSearch:
             self.lists.share(g, [t for other, t in unseen if other == g])
             return
         wanted = self.open & pairs[:, :, None]
-        self.rounds.round(wanted.copy())
+        self.rounds.run_round(wanted.copy())
         self.costs.try_again(wanted & self.run.state.cells.branched)
 
     @property
@@ -246,7 +246,7 @@ class JointSearch:
 
     def finish(self) -> None:
         """Decide what is asked for beyond the proof, and estimate what stays open."""
-        decide_rest(self, self.context.one_se)
+        decide_beyond_proof(self, self.context.one_se)
         self.estimates.at_end()
 
     def score_reported_pair(self) -> None:
@@ -276,15 +276,15 @@ class JointSearch:
         """Return how far the run is."""
         return progress_of(self.run.state, self.mios())
 
-    def moment(self) -> dict[str, Any]:
+    def trace_line(self) -> dict[str, Any]:
         """Return a line of a trace."""
-        return moment_of(self.run.state, self.mios())
+        return trace_line_of(self.run.state, self.mios())
 
-    def archive(self) -> State:
+    def archive(self) -> Archive:
         """Return all that a checkpoint holds."""
         return archive.archive_of(self.run, (self.by_cell, self.rounds, self.costs, self.lists))
 
-    def resume(self, stored: State) -> None:
+    def resume(self, stored: Archive) -> None:
         """Go to where `stored` was archived; begin where it was archived before the first steps came to their end."""
         if not archive.begun(stored):
             self.begin()

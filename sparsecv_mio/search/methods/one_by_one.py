@@ -9,16 +9,16 @@ import numpy as np
 from sparsecv_mio.formulation.backends.native.path import UNLIMITED, PathCell
 from sparsecv_mio.search.methods.parts import archive
 from sparsecv_mio.search.methods.parts.all_rows import best_on_all_rows
+from sparsecv_mio.search.methods.parts.beyond_proof import decide_beyond_proof
 from sparsecv_mio.search.methods.parts.bracketing import bracket
 from sparsecv_mio.search.methods.parts.cell_by_cell import CellByCell, MioSettings
 from sparsecv_mio.search.methods.parts.estimates import OpenCellEstimates
 from sparsecv_mio.search.methods.parts.reported_pair import score_reported_pair
-from sparsecv_mio.search.methods.parts.rest import decide_rest
 from sparsecv_mio.search.methods.parts.run import Run
 from sparsecv_mio.search.methods.parts.shared_trees import SharedTrees
 from sparsecv_mio.search.observers.progress import Progress, progress_of
-from sparsecv_mio.search.observers.trace import moment_of
-from sparsecv_mio.search.state.cells import BoolArray, State, Where
+from sparsecv_mio.search.observers.trace import trace_line_of
+from sparsecv_mio.search.state.cells import Archive, BoolArray, Where
 from sparsecv_mio.search.state.context import Context
 from sparsecv_mio.search.state.snapshot import Snapshot
 
@@ -35,7 +35,7 @@ class Order(Protocol):
         """Whether every cell is bounded without branching first."""
 
     @property
-    def decides_rest(self) -> bool:
+    def goes_beyond_proof(self) -> bool:
         """Whether cells that the proof leaves open are solved where they are asked for all the same."""
 
     def pick(self, by_cell: CellByCell) -> list[Where]:
@@ -105,8 +105,8 @@ class OneByOne:
 
     def finish(self) -> None:
         """Decide what is asked for beyond the proof, and estimate what stays open."""
-        if self.order.decides_rest:
-            decide_rest(self, self.context.one_se)
+        if self.order.goes_beyond_proof:
+            decide_beyond_proof(self, self.context.one_se)
         self.estimates.at_end()
 
     def score_reported_pair(self) -> None:
@@ -136,15 +136,15 @@ class OneByOne:
         """Return how far the run is."""
         return progress_of(self.run.state, self.mios())
 
-    def moment(self) -> dict[str, Any]:
+    def trace_line(self) -> dict[str, Any]:
         """Return a line of a trace."""
-        return moment_of(self.run.state, self.mios())
+        return trace_line_of(self.run.state, self.mios())
 
-    def archive(self) -> State:
+    def archive(self) -> Archive:
         """Return all that a checkpoint holds."""
         return archive.archive_of(self.run, (self.by_cell,))
 
-    def resume(self, stored: State) -> None:
+    def resume(self, stored: Archive) -> None:
         """Go to where `stored` was archived; begin where it was archived before the first steps came to their end."""
         if not archive.begun(stored):
             self.begin()

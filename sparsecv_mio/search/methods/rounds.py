@@ -13,15 +13,15 @@ import numpy as np
 from sparsecv_mio.formulation.backends.native.path import PathCell
 from sparsecv_mio.search.methods.parts import archive
 from sparsecv_mio.search.methods.parts.all_rows import best_on_all_rows, fit_all_rows
+from sparsecv_mio.search.methods.parts.beyond_proof import decide_beyond_proof
 from sparsecv_mio.search.methods.parts.estimates import OpenCellEstimates
 from sparsecv_mio.search.methods.parts.fold_rounds import FoldRounds
 from sparsecv_mio.search.methods.parts.reported_pair import score_reported_pair
-from sparsecv_mio.search.methods.parts.rest import decide_rest
 from sparsecv_mio.search.methods.parts.run import Run
 from sparsecv_mio.search.methods.parts.shared_trees import SharedTrees
 from sparsecv_mio.search.observers.progress import Progress, progress_of
-from sparsecv_mio.search.observers.trace import moment_of
-from sparsecv_mio.search.state.cells import BoolArray, State
+from sparsecv_mio.search.observers.trace import trace_line_of
+from sparsecv_mio.search.state.cells import Archive, BoolArray
 from sparsecv_mio.search.state.context import Context
 from sparsecv_mio.search.state.snapshot import Snapshot
 from sparsecv_mio.words import Engine
@@ -87,14 +87,14 @@ class Rounds:
             return
         if not self.rounds.under_way:
             self.rounds.start(self.run.state.worth_work())
-        self.rounds.carry_out()
+        self.rounds.continue_round()
 
     @property
     def finished(self) -> bool:
         """Whether the certificate is closed, or nothing is left to do."""
         if self.exhausted:
             return True
-        if self.shared_pass.left or self.rounds.rest:
+        if self.shared_pass.left or self.rounds.folds_left:
             return False
         if self.context.gap > 0.0 and self.run.state.proved():
             return True
@@ -102,11 +102,11 @@ class Rounds:
 
     def work_on(self, pairs: BoolArray) -> None:
         """Carry out a round over the open cells of some pairs (G, T)."""
-        self.rounds.round(self.open & pairs[:, :, None])
+        self.rounds.run_round(self.open & pairs[:, :, None])
 
     def finish(self) -> None:
         """Decide what is asked for beyond the proof, and estimate what stays open."""
-        decide_rest(self, self.context.one_se)
+        decide_beyond_proof(self, self.context.one_se)
         self.estimates.at_end()
 
     def score_reported_pair(self) -> None:
@@ -144,15 +144,15 @@ class Rounds:
         """Return how far the run is."""
         return progress_of(self.run.state, self.mios())
 
-    def moment(self) -> dict[str, Any]:
+    def trace_line(self) -> dict[str, Any]:
         """Return a line of a trace."""
-        return moment_of(self.run.state, self.mios())
+        return trace_line_of(self.run.state, self.mios())
 
-    def archive(self) -> State:
+    def archive(self) -> Archive:
         """Return all that a checkpoint holds."""
         return archive.archive_of(self.run, (self.rounds, self.shared_pass))
 
-    def resume(self, stored: State) -> None:
+    def resume(self, stored: Archive) -> None:
         """Go to where `stored` was archived."""
         self.estimates.resume()
         archive.restore(self.run, (self.rounds, self.shared_pass), stored, self._fit_all_rows)
@@ -190,13 +190,13 @@ class SharedPass:
         self.run.signals.progressed()
         self.run.signals.safe_point()
 
-    def archive(self) -> State:
+    def archive(self) -> Archive:
         """Return where it stands."""
         return {"passed": self.done}
 
-    def check(self, stored: State) -> None:
+    def check(self, stored: Archive) -> None:
         """Any mask of the grid's gammas is one."""
 
-    def restore(self, stored: State) -> None:
+    def restore(self, stored: Archive) -> None:
         """Go to where `stored` was archived."""
         self.done |= stored["passed"]

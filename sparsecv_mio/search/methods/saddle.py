@@ -32,8 +32,8 @@ from sparsecv_mio.problem.refit import refit_rows
 from sparsecv_mio.search.methods.parts import archive
 from sparsecv_mio.search.methods.parts.run import Run
 from sparsecv_mio.search.observers.progress import Progress, progress_of
-from sparsecv_mio.search.observers.trace import moment_of
-from sparsecv_mio.search.state.cells import BoolArray, State
+from sparsecv_mio.search.observers.trace import trace_line_of
+from sparsecv_mio.search.state.cells import Archive, BoolArray
 from sparsecv_mio.search.state.context import Context
 from sparsecv_mio.search.state.snapshot import Snapshot
 
@@ -297,14 +297,14 @@ class SaddleRun:
         """Return how far the run is."""
         return progress_of(self.run.state, self.mios())
 
-    def moment(self) -> dict[str, Any]:
+    def trace_line(self) -> dict[str, Any]:
         """Return a line of a trace."""
-        return moment_of(self.run.state, self.mios())
+        return trace_line_of(self.run.state, self.mios())
 
-    def archive(self) -> State:
+    def archive(self) -> Archive:
         """Return all that a checkpoint holds."""
         return archive.archive_of(self.run, ())
 
-    def resume(self, stored: State) -> None:
+    def resume(self, stored: Archive) -> None:
         """Go to where `stored` was archived."""
         archive.restore(self.run, (), stored, self.begin)

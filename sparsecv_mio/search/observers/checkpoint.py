@@ -23,7 +23,7 @@ import numpy as np
 
 from sparsecv_mio.errors import BadInput, CorruptStore, SparseCVError
 from sparsecv_mio.files import check_readable, check_writable, write_bytes
-from sparsecv_mio.search.state.cells import State
+from sparsecv_mio.search.state.cells import Archive
 
 if TYPE_CHECKING:
     from sparsecv_mio.search.state.context import Context
@@ -49,10 +49,10 @@ class Storable(Protocol):
     def context(self) -> Context:
         """What is searched, in which data, and by when."""
 
-    def archive(self) -> State:
+    def archive(self) -> Archive:
         """Return where it stands."""
 
-    def resume(self, stored: State) -> None:
+    def resume(self, stored: Archive) -> None:
         """Go to where `stored` was archived; instead of beginning."""
 
 
@@ -114,7 +114,7 @@ class Checkpoint:
     def write(self, run: Storable) -> None:
         """Write; the file is complete at every moment."""
         begin = time.monotonic()
-        state: State = dict(run.archive())
+        state: Archive = dict(run.archive())
         state["key"] = np.array(json.dumps({"schema": SCHEMA} | key_of(run)))
         buffer = io.BytesIO()
         np.savez(buffer, allow_pickle=False, **state)
@@ -129,7 +129,7 @@ class Checkpoint:
         self.due = now + max(self.every, SHARE * (now - begin))
 
 
-def read_checkpoint(path: str | os.PathLike[str]) -> tuple[Mapping[str, Any], State]:
+def read_checkpoint(path: str | os.PathLike[str]) -> tuple[Mapping[str, Any], Archive]:
     """Return the key and the arrays of a checkpoint.
 
     Raises

@@ -25,7 +25,7 @@ class Signals:
             self._on_safe_point.append(safe_point)
 
     @property
-    def stored(self) -> bool:
+    def storing(self) -> bool:
         """Whether somebody stores the state at safe points."""
         return bool(self._on_safe_point)
 

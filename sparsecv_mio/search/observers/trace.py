@@ -54,7 +54,7 @@ def head_of(context: Context, method: str) -> dict[str, Any]:
     }
 
 
-def moment_of(state: SearchState, mios: int) -> dict[str, Any]:
+def trace_line_of(state: SearchState, mios: int) -> dict[str, Any]:
     """Return the line of the trace that says where a run over a grid stands, after so many `mios`."""
     now, unit = state.bounds(), state.context.per_row
     lower, upper = (now.lower * unit).ravel().tolist(), known((now.upper * unit).ravel().tolist())
@@ -81,7 +81,7 @@ class Traced(Protocol):
     def context(self) -> Context:
         """What is searched, in which data, and by when."""
 
-    def moment(self) -> dict[str, Any]:
+    def trace_line(self) -> dict[str, Any]:
         """Return where it stands."""
 
 
@@ -128,7 +128,7 @@ class Trace:
             if not self.named:
                 self._line(head_of(run.context, run.name))
                 self.named = True
-            self._line(run.moment())
+            self._line(run.trace_line())
         except OSError as error:
             self.failure = BadInput(f"cannot write trace {self.path}: {reason(error)}")
         self.due = time.monotonic() + EVERY

@@ -25,8 +25,8 @@ from sparsecv_mio.words import Engine
 
 LEAST_SHARE = 0.6  # of the folds that must have a leverage thresholds can use
 LARGEST_FOLD = 64  # rows; larger folds have leverages near one half unless n is huge
-SMALLEST_PLAN = 24  # folds; fewer are cheaper one by one
-FULL_TREES = ((1_000, 2), (20_000, 6))  # up to so many folds: trees on all rows a list for every fold may cost
+FEWEST_FOLDS = 24  # fewer take less time one by one
+LIST_BUDGET = ((1_000, 2), (20_000, 6))  # most folds, and the trees on all rows that a list for all of them may cost
 FOLD_OVERHEAD = 200  # nodes' worth of work that a tree of its own costs beside its nodes
 
 
@@ -54,7 +54,7 @@ def root_node(leave_out: LeaveOut, g: int, engine: Engine) -> RootNode | None:
     folds, q = leave_out.folds, leave_out.data.q
     usable = engine is not Engine.PER_FOLD and folds.sizes.max() <= LARGEST_FOLD and q <= PATH_TREE_COLUMNS
     if engine is Engine.AUTO:
-        usable = usable and folds.k >= SMALLEST_PLAN
+        usable = usable and folds.k >= FEWEST_FOLDS
     if not usable or not wanted:
         return None
     form = leave_out.all_rows.form(g)
@@ -133,7 +133,7 @@ def solve_from(root: RootNode, wanted: Sequence[int], tree: int, engine: Engine)
 def _listing_trees(folds: int, shared: bool) -> int:
     """Trees on all rows worth of nodes to spend on a list for every fold before another engine is tried."""
     if shared:
-        for most, trees in FULL_TREES:
+        for most, trees in LIST_BUDGET:
             if folds <= most:
                 return trees
     return max(folds // 4, 1)

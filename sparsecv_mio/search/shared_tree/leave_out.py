@@ -42,8 +42,8 @@ class LeaveOut:
         With the best supports found on all rows, where trees for all folds are to be grown.
     cells : CellTable
         Decided cells are written here.
-    named : callable, optional
-        `named(g, tau)` names more supports worth scoring in every fold of a pair: proposals, which prove nothing.
+    proposed : callable, optional
+        `proposed(g, tau)` returns more supports worth scoring in every fold of a pair, of which nothing is proved.
 
     Attributes
     ----------
@@ -58,9 +58,9 @@ class LeaveOut:
         context: Context,
         all_rows: AllRows,
         cells: CellTable,
-        named: Callable[[int, int], list[IntArray]] | None = None,
+        proposed: Callable[[int, int], list[IntArray]] | None = None,
     ) -> None:
-        self.context, self.all_rows, self.cells, self.named = context, all_rows, cells, named
+        self.context, self.all_rows, self.cells, self.proposed = context, all_rows, cells, proposed
         self.data, self.folds, self.taus = context.data, context.folds, context.grid.taus
         self.intercept_leverage = 1.0 / all_rows.moments.n if self.data.intercept is Intercept.FOLD else 0.0
         self.one_chunk = next(self.chunks())[1] == self.folds.k
@@ -151,14 +151,14 @@ class LeaveOut:
     # -- supports ---------------------------------------------------------------------------------------------------
 
     def supports_on_all_rows(self, g: int, wanted: Sequence[int]) -> tuple[list[IntArray], list[int]]:
-        """Return the best supports found on all rows and those named, for some tau, and the index of tau of each."""
+        """Return the best supports found on all rows and those proposed, for some tau, and the index of tau of each."""
         pairs = []
         for t in wanted:
             cell = self.all_rows.best[g].cells[int(self.taus[t])]
             pairs += [(support, t) for support in (cell.candidates or (cell.support,))[:MOST_TIED]]
-        if self.named is not None:
+        if self.proposed is not None:
             seen = {np.sort(support).tobytes() for support, _ in pairs}
-            more = [(support, t) for t in wanted for support in self.named(g, int(self.taus[t]))]
+            more = [(support, t) for t in wanted for support in self.proposed(g, int(self.taus[t]))]
             pairs += [(support, t) for support, t in more if support.tobytes() not in seen]
         return [support for support, _ in pairs], [t for _, t in pairs]
 
@@ -250,7 +250,7 @@ class LeaveOut:
         base, (relative, absolute) = self.all_rows.base, NEGLIGIBLE_ERROR
         sure = sure & (scores.which >= 0) & (scores.error <= relative * scores.held_out + absolute * base.yy / base.n)
         sure &= ~self.cells.final[g, :, folds]
-        return self.cells.settle_part(
+        return self.cells.decide_part(
             (g, slice(None), folds), sure, numbers[scores.which], scores.held_out, scores.held_out - scores.error,
             scores.held_out + scores.error, scores.value, branched,
         )  # fmt: skip

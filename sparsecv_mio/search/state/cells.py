@@ -17,7 +17,7 @@ from sparsecv_mio.units import CROSSING_RTOL, TINY
 
 BoolArray = NDArray[np.bool_]
 Where = tuple[int, int, int]  # gamma, tau, fold
-State = dict[str, NDArray[Any]]
+Archive = dict[str, NDArray[Any]]  # what a checkpoint holds, by name
 Index = Any  # of numpy: whatever picks cells of the table
 Floats = FloatArray | Sequence[float] | float
 Numbers = NDArray[np.int32] | int
@@ -113,7 +113,7 @@ class CellTable:
 
     # -- writers ----------------------------------------------------------------------------------------------------
 
-    def settle(
+    def decide(
         self,
         where: Where,
         support: int,
@@ -143,7 +143,7 @@ class CellTable:
         Raises
         ------
         Contradiction
-            If a bound known before excludes what is settled by more than rounding, or the new one does not hold it.
+            If a bound known before excludes what is decided by more than rounding, or the new one does not hold it.
         """
         lower, slip = max(lower, 0.0), max(upper - lower - tie, 0.0)
         with self.lock:
@@ -162,7 +162,7 @@ class CellTable:
             if tie > 0.0:
                 self.ties[where] = tie
 
-    def settle_part(
+    def decide_part(
         self,
         part: Index,
         sure: BoolArray,
@@ -173,7 +173,7 @@ class CellTable:
         value: FloatArray,
         branched: BoolArray | bool,
     ) -> int:
-        """As `settle`, without ties, for the cells of a part of the table that are `sure` and not decided yet.
+        """As `decide`, without ties, for the cells of a part of the table that are `sure` and not decided yet.
 
         Arrays have the shape of the part. Returns how many were decided.
 
@@ -312,7 +312,7 @@ class CellTable:
         tie = float(np.array([tie for _, tie in mine]).sum())
         return tie, max(float(width.sum()) - tie, 0.0)
 
-    def archive(self) -> State:
+    def archive(self) -> Archive:
         """Return what is known, as arrays."""
         with self.lock:
             where = sorted(self.ties)
@@ -323,7 +323,7 @@ class CellTable:
                 "pool_columns": np.concatenate(self.pool.supports).astype(np.int64),
             }
 
-    def fill(self, state: State) -> None:
+    def fill(self, state: Archive) -> None:
         """Fill an empty table of the same shape with what `archive` returned."""
         with self.lock:
             for name in STORED:
@@ -336,7 +336,7 @@ class CellTable:
             if len(self.pool.supports) != len(ends):
                 raise CorruptStore("its array pool_columns repeats a support")
 
-    def check(self, state: State, p: int) -> None:
+    def check(self, state: Archive, p: int) -> None:
         """Raise `CorruptStore` unless `state` is an archive of a table of this shape, with supports of p columns."""
         check_like(state, self.archive(), ("ties", "tie_width", "pool_sizes", "pool_columns"))
         sizes, columns, ties = state["pool_sizes"], state["pool_columns"], state["ties"]

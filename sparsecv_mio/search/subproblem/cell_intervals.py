@@ -50,8 +50,8 @@ class CellIntervals:
         self.context, self.cells, self.all_rows = context, cells, all_rows
         self._limit_seen: float | None = None  # when the limit was first seen to have passed
 
-    def settle(self, here: FoldProblem, g: int, which: IntArray, result: PathResult, relax: bool = True) -> None:
-        """Turn the outcome of branch-and-bound for some tau of a fold and gamma into intervals.
+    def write_outcome(self, here: FoldProblem, g: int, which: IntArray, result: PathResult, relax: bool = True) -> None:
+        """Write what the outcome of branch-and-bound for some tau of a fold and gamma says of their intervals.
 
         Parameters
         ----------
@@ -136,7 +136,7 @@ class CellIntervals:
             self.cells.mark(where)
             return
         first = min(range(len(supports)), key=lambda i: tuple(np.sort(supports[i]).tolist()))
-        self.cells.settle(
+        self.cells.decide(
             where,
             support=self._number(here, supports[first]),
             nominal=float(held[first]),

@@ -48,7 +48,7 @@ class CellSolver:
         """Give every tau of a fold and gamma an incumbent, and its interval the bounds that hold without branching."""
         here, which = self.at(g, fold), np.arange(len(self.context.grid.taus))
         result = self.fold_solver.branch_and_bound(here, g, which, self.fold_solver.best_on_all_rows(g), 0)
-        self.intervals.settle(here, g, which, result, relax=False)
+        self.intervals.write_outcome(here, g, which, result, relax=False)
 
     def try_supports(
         self, g: int, which: IntArray, fold: int, supports: list[IntArray], only: NDArray[np.bool_]
@@ -97,7 +97,7 @@ class CellSolver:
             result = self.fold_solver.branch_and_bound(here, g, which, starts, effort)
         else:
             result = self._by_vendor(self.vendor, here, where, starts)
-        self.intervals.settle(here, g, which, result)
+        self.intervals.write_outcome(here, g, which, result)
         return result.nodes
 
     def _by_vendor(self, vendor: VendorListing, here: FoldProblem, where: Where, starts: list[IntArray]) -> PathResult:
@@ -109,7 +109,7 @@ class CellSolver:
             return vendor.solve(problem, taus[0], starts)
 
         accelerators = self.fold_solver.accelerators
-        starts = accelerators.named(g, tau, fold) + starts
+        starts = accelerators.proposed(g, tau, fold) + starts
         result = accelerators.solve(here.problem, g, [tau], starts, solved, by_vendor=True)
         cell = result.cells[tau]
         if cell.complete or not result.finished:

@@ -26,7 +26,7 @@ class FoldAccelerators(Protocol):
     def training_moments(self, wanted: Sequence[int] | None = None) -> Iterator[tuple[int, Moments]]:
         """Training moments of some folds, of all by default."""
 
-    def named(self, g: int, tau: int, fold: int) -> list[IntArray]:
+    def proposed(self, g: int, tau: int, fold: int) -> list[IntArray]:
         """Supports worth trying in a cell.
 
         Parameters
@@ -118,7 +118,7 @@ class FoldSolver:
             which, here = np.flatnonzero(wanted[g]), self.at_gamma(fold_problem, g)
             starts = self.best_on_all_rows(g) + found + self._shown(g, which, fold)
             result = self.branch_and_bound(here, g, which, starts, effort)
-            self.intervals.settle(here, g, which, result)
+            self.intervals.write_outcome(here, g, which, result)
             found = [cell.support for cell in result.cells.values()]
             nodes += result.nodes
         return nodes
@@ -139,7 +139,7 @@ class FoldSolver:
             starts = self.best_on_all_rows(g) + self._shown(g, which, fold)
             taus = self.context.grid.taus[which].tolist()
             result = solve_path(here.problem, taus, starts=starts, effort=0, expired=lambda: True)
-            self.intervals.settle(here, g, which, result)
+            self.intervals.write_outcome(here, g, which, result)
 
     def branch_and_bound(
         self, here: FoldProblem, g: int, which: IntArray, starts: Sequence[IntArray], effort: int
@@ -167,8 +167,8 @@ class FoldSolver:
             return solve_path(problem, taus, starts=starts, effort=effort, expired=self.context.deadline.expired)
 
         taus = self.context.grid.taus[which].tolist()
-        named = [support for tau in taus for support in self.accelerators.named(g, tau, here.fold)]
-        return self.accelerators.solve(here.problem, g, taus, [*named, *starts], trees, by_vendor=False)
+        proposed = [support for tau in taus for support in self.accelerators.proposed(g, tau, here.fold)]
+        return self.accelerators.solve(here.problem, g, taus, [*proposed, *starts], trees, by_vendor=False)
 
     def at_gamma(self, fold_problem: FoldProblem, g: int) -> FoldProblem:
         """Return a fold at the gamma of index `g`."""

@@ -21,7 +21,7 @@ def drawn(seed: int) -> tuple[PairBounds, np.ndarray, np.ndarray]:
         if easy[g, t] or rng.random() < 0.3:
             tie = 0.05 if rng.random() < 0.1 else 0.0
             low, held = float(h[g, t, j]) - tie, float(h[g, t, j])
-            cells.settle((g, t, j), 0, held, low * (1 - 1e-12), held * (1 + 1e-12), tie)
+            cells.decide((g, t, j), 0, held, low * (1 - 1e-12), held * (1 + 1e-12), tie)
         else:
             cells.narrow((g, t, j), rng.uniform(0.3, 1.0) * h[g, t, j], rng.uniform(1.0, 2.0) * h[g, t, j])
             cells.offer((g, t, j), 0, h[g, t, j], 1.0)

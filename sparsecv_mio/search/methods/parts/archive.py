@@ -9,7 +9,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from sparsecv_mio.search.methods.parts.run import Run
-from sparsecv_mio.search.state.cells import State
+from sparsecv_mio.search.state.cells import Archive
 from sparsecv_mio.search.state.stored import below, check_like, counts_of, prefixed, within
 
 FREE = ("round_cells", "round_rest", "by_engine")  # arrays of any length
@@ -18,22 +18,22 @@ FREE = ("round_cells", "round_rest", "by_engine")  # arrays of any length
 class Stored(Protocol):
     """A part of a method that a checkpoint holds."""
 
-    def archive(self) -> State:
+    def archive(self) -> Archive:
         """Return where it stands."""
 
-    def check(self, stored: State) -> None:
+    def check(self, stored: Archive) -> None:
         """Raise `CorruptStore` unless it can go to where `stored` was archived."""
 
-    def restore(self, stored: State) -> None:
+    def restore(self, stored: Archive) -> None:
         """Go to where `stored` was archived."""
 
 
-def archive_of(run: Run, parts: Sequence[Stored]) -> State:
+def archive_of(run: Run, parts: Sequence[Stored]) -> Archive:
     """Return all that a checkpoint holds of a run."""
     return prefixed("cells", run.state.cells.archive()) | prefixed("run", _own(run, parts))
 
 
-def _own(run: Run, parts: Sequence[Stored]) -> State:
+def _own(run: Run, parts: Sequence[Stored]) -> Archive:
     counts = run.state.counts
     own: dict[str, Any] = {
         "nodes": np.array(counts.nodes),
@@ -44,7 +44,7 @@ def _own(run: Run, parts: Sequence[Stored]) -> State:
     return own
 
 
-def restore(run: Run, parts: Sequence[Stored], stored: State, prepare: Callable[[], None]) -> None:
+def restore(run: Run, parts: Sequence[Stored], stored: Archive, prepare: Callable[[], None]) -> None:
     """Go to where `stored` was archived, after `prepare` has computed what a checkpoint does not hold.
 
     Parameters
@@ -76,7 +76,7 @@ def restore(run: Run, parts: Sequence[Stored], stored: State, prepare: Callable[
         part.restore(own)
 
 
-def begun(stored: State) -> bool:
+def begun(stored: Archive) -> bool:
     """Whether a run that picks cells one by one was stored after its first steps; raises `CorruptStore` otherwise."""
     own = below("run", stored)
     check_like(own, {"begun": np.array(False)})

@@ -13,7 +13,7 @@ from sparsecv_mio.formulation.backends import NATIVE, get_backend
 from sparsecv_mio.formulation.backends.native.path import UNLIMITED
 from sparsecv_mio.search.methods.parts.all_rows import fit_all_rows
 from sparsecv_mio.search.methods.parts.run import Run
-from sparsecv_mio.search.state.cells import BoolArray, State, Where
+from sparsecv_mio.search.state.cells import Archive, BoolArray, Where
 from sparsecv_mio.search.subproblem.cell_solver import CellSolver
 from sparsecv_mio.search.subproblem.fold_solver import FoldSolver
 from sparsecv_mio.search.subproblem.vendor_listing import VendorListing
@@ -159,14 +159,14 @@ class CellByCell:
         """Return a method and its solver, in words."""
         return f"{name} on {self.mio.backend}" + (f", {self.mio.formulation}" if self.mio.formulation else "")
 
-    def archive(self) -> State:
+    def archive(self) -> Archive:
         """Return where it stands."""
         return {"asked": self.submitted, "begun": np.array(self.begun)}
 
-    def check(self, stored: State) -> None:
+    def check(self, stored: Archive) -> None:
         """Any mask of the cells is one."""
 
-    def restore(self, stored: State) -> None:
+    def restore(self, stored: Archive) -> None:
         """Go to where `stored` was archived."""
         self.submitted[...] = stored["asked"]
         self.begun = True

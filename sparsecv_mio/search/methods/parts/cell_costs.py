@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from sparsecv_mio.problem.problem import FloatArray
 from sparsecv_mio.search.methods.parts.cell_by_cell import CellByCell
 from sparsecv_mio.search.methods.parts.fold_rounds import EFFORT_GROWTH, FIRST_EFFORT
-from sparsecv_mio.search.state.cells import BoolArray, State, Where
+from sparsecv_mio.search.state.cells import Archive, BoolArray, Where
 
 FIRST_NODES = 128  # nodes of a cell before any was solved
 MOST_TRIES = 12
@@ -75,14 +75,14 @@ class CellCosts:
             self.by_cell.reopen(where)
             self.tries[where] += 1
 
-    def archive(self) -> State:
+    def archive(self) -> Archive:
         """Return where it stands."""
         return {"spent": self.spent, "tries": self.tries}
 
-    def check(self, stored: State) -> None:
+    def check(self, stored: Archive) -> None:
         """Any counts of the grid's shape are such."""
 
-    def restore(self, stored: State) -> None:
+    def restore(self, stored: Archive) -> None:
         """Go to where `stored` was archived."""
         self.spent[...] = stored["spent"]
         self.tries[...] = stored["tries"]

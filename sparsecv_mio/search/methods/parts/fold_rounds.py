@@ -7,7 +7,7 @@ import numpy as np
 from sparsecv_mio.errors import CorruptStore
 from sparsecv_mio.search.methods.parts.run import Run
 from sparsecv_mio.search.parallel import run_folds
-from sparsecv_mio.search.state.cells import BoolArray, State
+from sparsecv_mio.search.state.cells import Archive, BoolArray
 from sparsecv_mio.search.state.stored import within
 from sparsecv_mio.search.subproblem.fold_solver import FoldSolver
 
@@ -27,15 +27,15 @@ class FoldRounds:
         Nodes that a cell may cost in the next round.
     cells : (G, T, K) bool array
         Cells of the round that is under way; empty between rounds.
-    rest : list of int
-        Folds it has yet to visit.
+    folds_left : list of int
+        Folds that the round has yet to visit.
     """
 
     def __init__(self, run: Run) -> None:
         self.run = run
         self.effort = FIRST_EFFORT
         self.cells: BoolArray = np.zeros((0, 0, 0), dtype=bool)
-        self.rest: list[int] = []
+        self.folds_left: list[int] = []
 
     @property
     def under_way(self) -> bool:
@@ -45,17 +45,17 @@ class FoldRounds:
     def start(self, cells: BoolArray) -> None:
         """Begin a round over some cells (G, T, K)."""
         self.cells = cells
-        self.rest = np.flatnonzero(cells.any(axis=(0, 1))).tolist()
+        self.folds_left = np.flatnonzero(cells.any(axis=(0, 1))).tolist()
 
-    def carry_out(self) -> None:
+    def continue_round(self) -> None:
         """Bring the round that is under way to its end, or as far as time allows."""
         run, context, wanted = self.run, self.run.context, self.cells
         expired = context.deadline.expired
         solver = FoldSolver(context, run.state.cells, run.state.all_rows, run.accelerators)
-        while self.rest:
+        while self.folds_left:
             # moments are made per visit: parts only where somebody stores the state between them
-            size = max(8 * context.threads, context.folds.k // 16) if run.signals.stored else len(self.rest)
-            which = self.rest[:size]
+            size = max(8 * context.threads, context.folds.k // 16) if run.signals.storing else len(self.folds_left)
+            which = self.folds_left[:size]
             for nodes in run_folds(
                 run.accelerators.training_moments(which),
                 lambda fold, moments: solver.run(fold, moments, wanted[:, :, fold], self.effort),
@@ -66,29 +66,29 @@ class FoldRounds:
                 if expired():
                     break
             if expired():  # which folds were worked on is not known: the next round asks for what is open
-                self.rest = []
+                self.folds_left = []
                 break
-            del self.rest[:size]
-            if self.rest:
+            del self.folds_left[:size]
+            if self.folds_left:
                 run.signals.safe_point()
         self.cells = np.zeros((0, 0, 0), dtype=bool)
         self.effort *= EFFORT_GROWTH
         run.signals.safe_point()
 
-    def round(self, cells: BoolArray) -> None:
+    def run_round(self, cells: BoolArray) -> None:
         """Carry out a round over some cells (G, T, K)."""
         self.start(cells)
-        self.carry_out()
+        self.continue_round()
 
-    def archive(self) -> State:
+    def archive(self) -> Archive:
         """Return where the rounds stand."""
         return {
             "effort": np.array(self.effort),
             "round_cells": self.cells,
-            "round_rest": np.array(self.rest, dtype=np.int64),
+            "round_rest": np.array(self.folds_left, dtype=np.int64),
         }
 
-    def check(self, stored: State) -> None:
+    def check(self, stored: Archive) -> None:
         """Raise `CorruptStore` unless `stored` was archived by rounds over the same grid."""
         context = self.run.context
         within(stored, "round_rest", 0, context.folds.k - 1)
@@ -96,8 +96,8 @@ class FoldRounds:
         if stored["round_cells"].size and stored["round_cells"].shape != context.shape:
             raise CorruptStore("its array round_cells is not of the grid's shape")
 
-    def restore(self, stored: State) -> None:
+    def restore(self, stored: Archive) -> None:
         """Go to where `stored` was archived."""
         self.effort = int(stored["effort"])
         self.cells = stored["round_cells"]
-        self.rest = stored["round_rest"].tolist()
+        self.folds_left = stored["round_rest"].tolist()

@@ -18,7 +18,7 @@ from sparsecv_mio.search.shared_tree.list_bounds import (
     least_threshold,
 )
 from sparsecv_mio.search.shared_tree.near_optimal import NearOptimal, SupportList
-from sparsecv_mio.search.state.cells import BoolArray, State
+from sparsecv_mio.search.state.cells import Archive, BoolArray
 from sparsecv_mio.search.subproblem.vendor_listing import limits_of
 
 Pair = tuple[int, int]
@@ -195,17 +195,17 @@ class PairLists:
         )
         return SupportList((), max(outcome.lower, 0.0) - all_rows.allowance), outcome.nodes
 
-    def archive(self) -> State:
+    def archive(self) -> Archive:
         """Return where it stands."""
         return {
             "attempts": self.attempts, "shared": self.shared, "bracketed": self.bracketed,
             "lists": np.array(self.count),
         }  # fmt: skip
 
-    def check(self, stored: State) -> None:
+    def check(self, stored: Archive) -> None:
         """Any counts of the grid's shape are such."""
 
-    def restore(self, stored: State) -> None:
+    def restore(self, stored: Archive) -> None:
         """Go to where `stored` was archived."""
         self.attempts[...] = stored["attempts"]
         self.shared[...] = stored["shared"]

@@ -9,7 +9,7 @@ from sparsecv_mio.formulation.backends.native.cell import PathCell
 from sparsecv_mio.search.accelerators import Accelerators
 from sparsecv_mio.search.observers.progress import Progress
 from sparsecv_mio.search.observers.signals import Signals
-from sparsecv_mio.search.state.cells import BoolArray, State
+from sparsecv_mio.search.state.cells import Archive, BoolArray
 from sparsecv_mio.search.state.context import Context
 from sparsecv_mio.search.state.snapshot import Snapshot
 from sparsecv_mio.search.state.state import SearchState
@@ -77,10 +77,10 @@ class Strategy(Protocol):
     def finish(self) -> None:
         """Do what the proof leaves over: cells that are asked for all the same, estimates for those still open."""
 
-    def archive(self) -> State:
+    def archive(self) -> Archive:
         """Return all that a checkpoint holds."""
 
-    def resume(self, stored: State) -> None:
+    def resume(self, stored: Archive) -> None:
         """Go to where `stored` was archived; instead of `begin`."""
 
     def snapshot(self) -> Snapshot | None:
@@ -89,7 +89,7 @@ class Strategy(Protocol):
     def progress(self) -> Progress:
         """Return how far the run is."""
 
-    def moment(self) -> dict[str, Any]:
+    def trace_line(self) -> dict[str, Any]:
         """Return a line of a trace."""
 
     @property

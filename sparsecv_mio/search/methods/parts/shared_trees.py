@@ -29,8 +29,8 @@ class SharedTrees:
     def leave_out(self) -> LeaveOut:
         """Closed-form leave-fold-out scores; O(n q^2) the first time."""
         if self._leave_out is None:
-            state, named = self.run.state, self.run.accelerators.named_in_any_fold
-            self._leave_out = LeaveOut(self.run.context, state.all_rows, state.cells, named)
+            state, proposed = self.run.state, self.run.accelerators.often_proposed
+            self._leave_out = LeaveOut(self.run.context, state.all_rows, state.cells, proposed)
         return self._leave_out
 
     def root(self, g: int) -> RootNode | None:

@@ -50,12 +50,12 @@ def test_hits_are_proposals_that_all_rows_do_not_name(asked: tuple[StandardData,
     unproved = {tau: PathCell(tau, np.arange(tau), 0.0, np.inf, (), (), 0.0, False, False) for tau in TAUS}
     on_all_rows = [PathResult(unproved, 0, False)] * 2
     for fold, support in ((0, [0, 2]), (1, [0, 1]), (2, [0, 4])):  # as proposed, as on all rows, neither
-        cells.settle((0, 1, fold), cells.pool.number(np.array(support)), 1.0, 1.0, 1.0, 0.0)
+        cells.decide((0, 1, fold), cells.pool.number(np.array(support)), 1.0, 1.0, 1.0, 0.0)
     assert made.hits(cells, on_all_rows, grid.taus) == 1
 
 
 def test_nothing_in_a_proposal_is_a_bound() -> None:
     """Supports and estimates are handed over; the table of cells is only read."""
     source = inspect.getsource(proposals)
-    for word in (".narrow(", ".settle(", "Interval"):
+    for word in (".narrow(", ".decide(", "Interval"):
         assert word not in source

@@ -39,10 +39,10 @@ def test_settling_a_cell_outside_of_what_is_known_raises(lower: float, upper: fl
     cells, sure = table(), np.array([False, True, False, False])
     cells.narrow((0, 0, slice(None)), 5.0, 6.0)
     with pytest.raises(Contradiction, match="fold 1"):
-        cells.settle((0, 0, 1), 0, nominal, lower, upper, 0.0)
+        cells.decide((0, 0, 1), 0, nominal, lower, upper, 0.0)
     row = np.ones(4)
     with pytest.raises(Contradiction, match="fold 1"):
-        cells.settle_part(
+        cells.decide_part(
             (0, 0, slice(None)), sure, 0, nominal * row, lower * row, upper * row, row, branched=True
         )
     assert not cells.decided.any()
@@ -51,7 +51,7 @@ def test_settling_a_cell_outside_of_what_is_known_raises(lower: float, upper: fl
 def test_a_decided_cell_holds_its_number_for_good() -> None:
     cells = table()
     cells.narrow((0, 0, 0), 1.0, 2.0 * (1.0 - 1e-9))
-    cells.settle((0, 0, 0), 0, 2.0, 2.0 - 1e-12, 2.0 + 1e-12, 0.0, value=3.0)
+    cells.decide((0, 0, 0), 0, 2.0, 2.0 - 1e-12, 2.0 + 1e-12, 0.0, value=3.0)
     assert cells.lower[0, 0, 0] <= cells.nominal[0, 0, 0] <= cells.upper[0, 0, 0]
     cells.offer((0, 0, 0), 0, 1.5, 0.5)
     cells.narrow((0, 0, 0), 2.0 + 1e-10, 5.0)
@@ -75,11 +75,11 @@ def test_parts_are_settled_as_cells_are() -> None:
     held = rng.uniform(1, 2, (3, 4))
     sure = rng.random((3, 4)) < 0.5
     for t, fold in np.argwhere(sure).tolist():
-        one.settle((1, t, fold), 0, held[t, fold], held[t, fold] - 1e-3, held[t, fold] + 1e-3, 0.0, 5.0, True)
+        one.decide((1, t, fold), 0, held[t, fold], held[t, fold] - 1e-3, held[t, fold] + 1e-3, 0.0, 5.0, True)
     full = np.full((3, 4), 5.0)
     part = (1, slice(None), slice(None))
-    assert many.settle_part(part, sure, 0, held, held - 1e-3, held + 1e-3, full, branched=True) == sure.sum()
-    assert many.settle_part(part, sure, 0, held, held - 1e-3, held + 1e-3, full, branched=True) == 0
+    assert many.decide_part(part, sure, 0, held, held - 1e-3, held + 1e-3, full, branched=True) == sure.sum()
+    assert many.decide_part(part, sure, 0, held, held - 1e-3, held + 1e-3, full, branched=True) == 0
     for name in ("lower", "upper", "nominal", "value", "decided", "final", "branched", "support"):
         np.testing.assert_array_equal(getattr(one, name), getattr(many, name))
 

@@ -31,7 +31,7 @@ def test_known_candidates_decide_a_cell(seed: int) -> None:
     intervals = CellIntervals(context, cells, all_rows_of(context))
     for g, fold in np.ndindex(len(GAMMAS), context.folds.k):
         here = fold_of(context, fold, g)
-        intervals.settle(here, g, EVERY, solve_path(here.problem, list(TAUS)))
+        intervals.write_outcome(here, g, EVERY, solve_path(here.problem, list(TAUS)))
     assert cells.decided.all() and cells.final.all()
     assert_true(context, cells)
 
@@ -45,7 +45,7 @@ def test_an_incumbent_alone_bounds_a_cell(seed: int, relax: bool) -> None:
     intervals = CellIntervals(context, cells, all_rows_of(context))
     for g, fold in np.ndindex(len(GAMMAS), context.folds.k):
         held = {tau: unproved(tuple(np.sort(rng.choice(6, tau, replace=False)).tolist())) for tau in TAUS}
-        intervals.settle(fold_of(context, fold, g), g, EVERY, PathResult(held, 0, False), relax)
+        intervals.write_outcome(fold_of(context, fold, g), g, EVERY, PathResult(held, 0, False), relax)
     assert not cells.decided.any() and not cells.final.any()
     assert np.isfinite(cells.upper).all() and np.isfinite(cells.nominal).all()
     assert_true(context, cells)
@@ -58,7 +58,7 @@ def test_relaxations_narrow_what_the_ridge_ball_leaves() -> None:
         cells = cells_of(context)
         held = {tau: unproved(best_support(context, (1, t, 0))) for t, tau in enumerate(TAUS)}
         intervals = CellIntervals(context, cells, all_rows_of(context))
-        intervals.settle(fold_of(context, 0, 1), 1, EVERY, PathResult(held, 0, False), relax)
+        intervals.write_outcome(fold_of(context, 0, 1), 1, EVERY, PathResult(held, 0, False), relax)
         widths.append((cells.upper - cells.lower)[1, 1:, 0])
     assert np.all(widths[1] <= widths[0] * (1.0 + 1e-9)) and widths[1].sum() < 0.9 * widths[0].sum()
 
@@ -73,9 +73,9 @@ def test_relaxations_end_shortly_after_the_limit(monkeypatch: pytest.MonkeyPatch
     intervals = CellIntervals(context, cells_of(context), all_rows_of(context))
     result = PathResult({tau: unproved(tuple(range(tau))) for tau in TAUS}, 0, False)
     here = fold_of(context, 0, 0)
-    intervals.settle(here, 0, EVERY, result)
+    intervals.write_outcome(here, 0, EVERY, result)
     monkeypatch.setattr(cell_intervals, "RELAXED_AFTER_LIMIT", 0.0)
-    intervals.settle(here, 0, EVERY, result)
+    intervals.write_outcome(here, 0, EVERY, result)
     assert asked == [True, False]
 
 
@@ -84,7 +84,8 @@ def test_values_that_the_refit_does_not_confirm_decide_nothing() -> None:
     cells, here = cells_of(context), fold_of(context, 0, 0)
     found = solve_path(here.problem, [2])
     wrong = replace(found.cells[2], values=tuple(1.01 * value for value in found.cells[2].values))
-    CellIntervals(context, cells, all_rows_of(context)).settle(here, 0, np.array([2]), replace(found, cells={2: wrong}))
+    intervals = CellIntervals(context, cells, all_rows_of(context))
+    intervals.write_outcome(here, 0, np.array([2]), replace(found, cells={2: wrong}))
     assert not cells.decided.any() and cells.lower[0, 2, 0] <= cells.upper[0, 2, 0] < np.inf
 
 
@@ -123,5 +124,5 @@ def test_a_restricted_problem_names_columns_of_the_data() -> None:
     here = FoldProblem.of(small, context.folds, 1, moments, columns).with_gamma(GAMMAS[0])
     cells = cells_of(context)
     intervals = CellIntervals(context, cells, all_rows_of(context))
-    intervals.settle(here, 0, np.array([2]), solve_path(here.problem, [2]))
+    intervals.write_outcome(here, 0, np.array([2]), solve_path(here.problem, [2]))
     assert cells.decided[0, 2, 1] and np.array_equal(cells.pool.supports[cells.support[0, 2, 1]], best)

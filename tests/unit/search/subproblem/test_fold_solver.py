@@ -64,7 +64,7 @@ class Listening:
     def training_moments(self, wanted: Sequence[int] | None = None) -> Iterator[tuple[int, Moments]]:
         raise AssertionError("the caller has the moments")
 
-    def named(self, g: int, tau: int, fold: int) -> list[IntArray]:
+    def proposed(self, g: int, tau: int, fold: int) -> list[IntArray]:
         return [self.support] if len(self.support) == tau else []
 
     def solve(

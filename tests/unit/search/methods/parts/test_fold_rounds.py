@@ -16,7 +16,7 @@ def test_a_round_decides_its_cells_and_no_others() -> None:
     cells = np.zeros((2, 3, 5), dtype=bool)
     cells[0, 1, [0, 3]] = True
     assert not run.rounds.under_way
-    run.rounds.round(cells)
+    run.rounds.run_round(cells)
     assert np.array_equal(run.run.state.cells.decided, cells)
     assert run.rounds.effort == FIRST_EFFORT * EFFORT_GROWTH and not run.rounds.under_way
 
@@ -27,7 +27,7 @@ def test_a_round_under_way_is_stored() -> None:
     stored = run.rounds.archive()
     other.rounds.check(stored)
     other.rounds.restore(stored)
-    assert other.rounds.under_way and other.rounds.rest == [0, 1, 2, 3, 4]
+    assert other.rounds.under_way and other.rounds.folds_left == [0, 1, 2, 3, 4]
     stored["round_cells"] = np.ones((2, 2, 5), dtype=bool)
     with pytest.raises(CorruptStore, match="round_cells"):
         other.rounds.check(stored)

@@ -9,7 +9,7 @@ from sparsecv_mio.search.methods.parts.run import CellMethod
 from sparsecv_mio.search.state.cells import BoolArray
 
 
-def decide_rest(method: CellMethod, one_standard_error: bool) -> None:
+def decide_beyond_proof(method: CellMethod, one_standard_error: bool) -> None:
     """Work on the pairs that are still asked for until none is, or no more work may be done."""
     while not method.exhausted:
         if method.context.gap == 0.0:

@@ -6,7 +6,7 @@ from drawn_search import drawn_run
 from runs import to_end
 
 from sparsecv_mio.search import one_se
-from sparsecv_mio.search.methods.parts.rest import decide_rest, pairs_for_rule
+from sparsecv_mio.search.methods.parts.beyond_proof import decide_beyond_proof, pairs_for_rule
 
 
 def test_the_rule_is_sure_of_its_pair() -> None:
@@ -21,7 +21,7 @@ def test_a_wider_gap_without_the_rule_asks_for_nothing() -> None:
     run = drawn_run("joint", gap=0.5)
     run.begin()
     before = run.run.state.cells.decided.sum()
-    decide_rest(run, False)
+    decide_beyond_proof(run, False)
     assert run.run.state.cells.decided.sum() == before
-    decide_rest(run, True)
+    decide_beyond_proof(run, True)
     assert run.run.state.cells.decided.sum() > before
