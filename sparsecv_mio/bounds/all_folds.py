@@ -110,7 +110,7 @@ class AllFolds:
         self.shared: list[list[Support]] = []
         self.masks: list[NDArray[np.bool_]] = []
         self.near: list[FloatArray | None] = []
-        self.full_lower: list[FloatArray] = []
+        self.lower_on_all_rows: list[FloatArray] = []
         self.points: list[Points | None] = []
 
     @property
@@ -189,7 +189,7 @@ class AllFolds:
             full.try_supports(known)
             full.search(self.taus, swap_rounds=FULL_SWAPS)
             cells = full.cells(self.taus, Which.SAFE)
-            self.full_lower.append(np.array([cell.objective_lower for cell in cells]))
+            self.lower_on_all_rows.append(np.array([cell.objective_lower for cell in cells]))
             self.shared.append([*self.given, *full.incumbents()])
             near, points = None, None
             if isinstance(full, FoldBounds) and full.form is not None:
@@ -252,9 +252,9 @@ class AllFolds:
 
     def _training_loss(self) -> None:
         """Raise lower ends by the training-loss bound, from the bounds on all rows and the folds' incumbents."""
-        for g in range(len(self.full_lower)):
+        for g in range(len(self.lower_on_all_rows)):
             upper = self.table.objective_upper[g]
-            self.table.raise_lower(g, training_loss_bound(self.full_lower[g][:, None], upper), Origin.TRAINING)
+            self.table.raise_lower(g, training_loss_bound(self.lower_on_all_rows[g][:, None], upper), Origin.TRAINING)
 
     def _printed_table(self) -> PrintedTable:
         table = self.table

@@ -43,8 +43,8 @@ class UnitDiagonal:
     Attributes
     ----------
     dead : (m,) bool array
-        Columns that are constant in training: zero here, and so is their coefficient. They stay, as empty places: a
-        support that holds one is a smaller support, which may tie.
+        Columns that are constant in training: zero here, and so is their coefficient. They keep their place: a support
+        that holds one counts as a smaller support, which may tie.
     scale : (m,) array
         `beta_j = scale_j b_j` with beta in the units of the problem.
     M, c, yy : (m, m) with unit diagonal, (m,), float

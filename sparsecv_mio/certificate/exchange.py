@@ -118,25 +118,25 @@ def improvable_folds(
     others : list of tuple of int
         Of the same size or smaller, tried in every fold as far as `OTHERS_LIMIT` allows, first ones first.
     wanted : list of int
-        The folds to look at.
+        The folds to check.
 
     Yields
     ------
     fold, words
     """
-    look = Exchanges(design, gamma)
+    exchanges = Exchanges(design, gamma)
     others = others[: max(1, OTHERS_LIMIT // folds.k)]
     names = [design.dataset.names[j] for j in design.columns.tolist()]
     least = _least_others(design, folds, gamma, others, wanted)
     for fold in wanted:
         support = supports[fold]
-        found, train = look.best(folds.test_rows(fold), support), folds.train_rows(fold)
-        if found is not None and look.beats(train, found, support):
+        found, train = exchanges.best(folds.test_rows(fold), support), folds.train_rows(fold)
+        if found is not None and exchanges.beats(train, found, support):
             new, old = set(found) - set(support), set(support) - set(found)
             yield fold, f"{names[new.pop()]} in place of {names[old.pop()]} has a smaller training objective"
             continue
         other = least.get(fold)
-        if other is not None and other != support and look.beats(train, other, support):
+        if other is not None and other != support and exchanges.beats(train, other, support):
             listed = ", ".join(names[j] for j in other)
             yield fold, f"{listed}: another support of the record, has a smaller training objective"
 

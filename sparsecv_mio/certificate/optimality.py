@@ -195,8 +195,8 @@ class Optimality:
             room = self.design.slack(max(record.cv_error, least.lower), least.gamma, least.tau, ALLOWANCE_RTOL)
             words = f"{record.allowance!r} exceeds what rounding can do to h, {room!r}"
             self.checks.that(record.allowance <= room, "allowance", words)
-        look = Exchanges(self.design, record.gamma)
-        cost = look.cost(self.supports)
+        exchanges = Exchanges(self.design, record.gamma)
+        cost = exchanges.cost(self.supports)
         if cost > EXCHANGE_LIMIT:
             self.checks.reread.append(f"neighbours of the supports ({cost:.0e} operations)")
             return

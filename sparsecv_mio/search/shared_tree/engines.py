@@ -57,7 +57,7 @@ def root_node(leave_out: LeaveOut, g: int, engine: Engine) -> RootNode | None:
         usable = usable and folds.k >= FEWEST_FOLDS
     if not usable or not wanted:
         return None
-    form = leave_out.all_rows.form(g)
+    form = leave_out.all_rows.normal_form(g)
     if form.keep > WIDEST_KEEP or form.m == 0:
         return None
     root = RootNode(leave_out, g, wanted)

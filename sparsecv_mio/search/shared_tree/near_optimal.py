@@ -56,7 +56,7 @@ class NearOptimal:
 
     def __init__(self, all_rows: AllRows, g: int) -> None:
         self._all_rows, self._g = all_rows, g
-        self.problem, self.form = all_rows.problem(g), all_rows.form(g)
+        self.problem, self.form = all_rows.problem(g), all_rows.normal_form(g)
         self.allowance = ROWS_ROUNDING * self.problem.yy
         self.usable = self.form.keep <= WIDEST_KEEP and 0 < self.form.m <= PATH_TREE_COLUMNS
 

@@ -44,7 +44,7 @@ class RootNode:
     def __init__(self, leave_out: LeaveOut, g: int, wanted: Sequence[int]) -> None:
         all_rows = leave_out.all_rows
         self.leave_out, self.g = leave_out, g
-        self.problem, self.form = all_rows.problem(g), all_rows.form(g)
+        self.problem, self.form = all_rows.problem(g), all_rows.normal_form(g)
         self.V, self.beta, self.value = all_rows.solved(g)
         self.lower = self.value - self.form.slack
         self.leverage, self.residual = leave_out.leverages(self.problem, LEVERAGE_ROUNDING + self.form.keep)

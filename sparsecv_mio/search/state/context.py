@@ -117,7 +117,7 @@ class AllRows:
         """All rows at the gamma of index `g`."""
         return self.base.with_gamma(float(self.context.grid.gammas[g]))
 
-    def form(self, g: int) -> NormalForm:
+    def normal_form(self, g: int) -> NormalForm:
         """Return the normal form of `problem(g)`; O(q^3) the first time."""
         with self._lock:
             if g not in self._forms:
@@ -125,10 +125,10 @@ class AllRows:
             return self._forms[g]
 
     def solved(self, g: int) -> tuple[FloatArray, FloatArray, float]:
-        """`(M^{-1}, M^{-1} c, f)` of the ridge fit on all columns of `form(g)`; O(q^3) the first time."""
+        """`(M^{-1}, M^{-1} c, f)` of the ridge fit on all columns of `normal_form(g)`; O(q^3) the first time."""
         with self._lock:
             if g not in self._solved:
-                self._solved[g] = self.form(g).solved()
+                self._solved[g] = self.normal_form(g).solved()
             return self._solved[g]
 
 

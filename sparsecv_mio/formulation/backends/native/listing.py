@@ -15,7 +15,7 @@ from sparsecv_mio.problem.problem import FloatArray
 
 Masks = list[NDArray[np.bool_]]
 
-PATH_SLICE = 20_000  # nodes between two looks at the clock
+PATH_SLICE = 20_000  # nodes between two checks of the clock
 
 
 def supports_below(

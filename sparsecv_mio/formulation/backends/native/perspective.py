@@ -15,7 +15,7 @@ from sparsecv_mio.kernels.perspective import relax
 from sparsecv_mio.kernels.screening import screen
 from sparsecv_mio.kernels.status import DROPPED
 
-PERSPECTIVE_SLICE = 400  # nodes between two looks at the clock
+PERSPECTIVE_SLICE = 400  # nodes between two checks of the clock
 ROOT_NEAR, ROOT_STEPS = 0.1, 300  # of the relaxation of the root
 
 BoolArray = NDArray[np.bool_]

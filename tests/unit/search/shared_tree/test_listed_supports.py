@@ -41,6 +41,6 @@ def test_near_ties_are_not_clear() -> None:
     second = 1.0 + np.array([0.0, 1e-10, 1e-6, 1.0])
     assert clear_of_ties_refitted(best, second, 1e-12).tolist() == [False, False, True, True]
     assert clear_of_ties_refitted(best, second, 1e-3).tolist() == [False, False, False, True]
-    form = Enumerated().all_rows.form(0)
+    form = Enumerated().all_rows.normal_form(0)
     assert clear_of_ties(best, np.append(second[:3], np.inf), form).tolist()[0] is False
     assert bool(clear_of_ties(np.ones(1), np.array([np.inf]), form)[0])

@@ -20,7 +20,7 @@ PLENTY = 100_000
 def test_every_support_up_to_the_threshold_is_listed(seed: int) -> None:
     case = Enumerated(seed, p=6)
     lists, rng = NearOptimal(case.all_rows, 0), np.random.default_rng(seed)
-    assert lists.usable and lists.form is case.all_rows.form(0)
+    assert lists.usable and lists.form is case.all_rows.normal_form(0)
     for size in range(1, 6):
         f = np.array([case.f[s] for s in case.of_size(size)])
         threshold = float(rng.uniform(0.9 * f.min(), f.max()))

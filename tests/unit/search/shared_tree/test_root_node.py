@@ -13,7 +13,7 @@ def test_the_fit_of_all_columns() -> None:
     case = Enumerated()
     root = RootNode(case.leave_out, 0, [0, 1, 2])
     assert abs(root.value - case.f[tuple(range(case.p))]) <= 1e-12 * root.problem.yy and root.lower <= root.value
-    assert root.form is case.all_rows.form(0) and root.V is case.all_rows.solved(0)[0]  # factorised once
+    assert root.form is case.all_rows.normal_form(0) and root.V is case.all_rows.solved(0)[0]  # factorised once
     assert root.inner.tolist() == [True] * 3 and len(root.incumbents) == len(root.supports) == len(root.tau_index)
 
 

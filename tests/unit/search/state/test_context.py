@@ -18,10 +18,10 @@ def test_moments_and_forms_are_made_once() -> None:
     all_rows = AllRows(drawn_run().context)
     assert not all_rows.at_hand
     assert all_rows.moments is all_rows.moments and all_rows.at_hand
-    assert all_rows.form(1) is all_rows.form(1) and all_rows.solved(1) is all_rows.solved(1)
+    assert all_rows.normal_form(1) is all_rows.normal_form(1) and all_rows.solved(1) is all_rows.solved(1)
     assert all_rows.problem(0).lam == 0.05 and all_rows.problem(1).Q is all_rows.base.Q
     inverse, beta, value = all_rows.solved(1)
-    form = all_rows.form(1)
+    form = all_rows.normal_form(1)
     assert np.allclose(inverse @ form.matrix(), np.eye(form.m)) and np.allclose(form.matrix() @ beta, form.c)
     assert value == form.yy - form.c @ beta
 
