@@ -68,7 +68,8 @@ def training_loss_bound(
     0.75
     """
     known = np.isfinite(fold)
-    bound = np.subtract(all_rows, np.where(known, fold, 0.0))
+    everywhere = bool(known.all())
+    bound = np.subtract(all_rows, fold if everywhere else np.where(known, fold, 0.0))
     for allowance in allowances:
         bound = bound - allowance
-    return np.where(known, bound, -np.inf)
+    return bound if everywhere else np.where(known, bound, -np.inf)

@@ -167,8 +167,8 @@ def least_threshold(lower: FloatArray, expected: FloatArray, ubar: FloatArray, g
     low, high = float(ubar.min()), float((ubar + expected).max())
     for _ in range(BISECTIONS):
         middle = 0.5 * (low + high)
-        lifted = np.maximum(lower, np.minimum(training_loss_bound(middle, ubar), expected))
-        if float(lifted.sum()) >= goal:
+        # an expectation of the training-loss bound, of finite values only: nothing is certified here
+        if float(np.maximum(lower, np.minimum(middle - ubar, expected)).sum()) >= goal:
             high = middle
         else:
             low = middle
