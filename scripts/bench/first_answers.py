@@ -62,6 +62,7 @@ def restarted(problem: SparseProblem, taus: list[int], paths: FoldPaths, g: int,
     """Least values by tau of exchanges from supports of which a third was replaced."""
     rng = np.random.default_rng(0)
     tableau = exchange.new_tableau(problem.q, max(taus))
+    moments = exchange.Moments(problem.Q, problem.penalty, problem.c, problem.yy)
     out = paths.objective[g].copy()
     for t, tau in enumerate(taus):
         best = paths.support(g, t)
@@ -69,8 +70,8 @@ def restarted(problem: SparseProblem, taus: list[int], paths: FoldPaths, g: int,
             kept = rng.permutation(best)[: tau - max(1, tau // 3)]
             others = rng.choice(np.setdiff1d(np.arange(problem.q), kept), tau - len(kept), replace=False)
             start = np.concatenate([kept, others])
-            if exchange.load(tableau, problem.Q, problem.penalty, problem.c, problem.yy, start, tau):
-                exchange.exchange(tableau, problem.Q, problem.penalty)
+            if exchange.load(tableau, moments, start, tau):
+                exchange.exchange(tableau, moments)
                 out[t] = min(out[t], tableau.now[0])
     return out
 

@@ -15,6 +15,7 @@ from sparsecv_mio.bounds.wide_supports import WideSupports
 from sparsecv_mio.data.dataset import FloatArray
 from sparsecv_mio.errors import Contradiction
 from sparsecv_mio.kernels import fold_bounds
+from sparsecv_mio.kernels.conic import LEAST_EXCESS, gap_of, next_weight
 from sparsecv_mio.kernels.forms import Candidates, Effort, Fold, Incumbents
 from sparsecv_mio.kernels.held_out_interval import distances, one_support
 from sparsecv_mio.kernels.perspective_newton import new_factor
@@ -119,7 +120,7 @@ def of_all_columns(
         Once it is True predictions that are left keep their trivial bounds.
     """
     rows, centre = relaxation.rows, relaxation.b.copy()
-    gap = max(candidates.ubar - dual, 1e-14 * rows.yy)
+    gap = gap_of(candidates._replace(zeta=dual), rows.yy)
     rounding, effort = rows.allowance_of(candidates.k), Effort(ROUNDS, MAX_STEPS)
     lo, hi = np.full(len(rows.u), -np.inf), np.full(len(rows.u), np.inf)
     if which is not Which.AGGREGATED:
@@ -146,7 +147,7 @@ def _least_squares(
     relaxation: WideRelaxation, candidates: Candidates, prior: float, expired: Callable[[], bool]
 ) -> float:
     """Lower bound of the held-out sum of squares: the relaxation with the held-out rows weighing t."""
-    rows, b, gap = relaxation.rows, relaxation.b, max(candidates.ubar - candidates.zeta, 1e-14 * relaxation.rows.yy)
+    rows, b, gap = relaxation.rows, relaxation.b, gap_of(candidates, relaxation.rows.yy)
     longest = float(np.linalg.eigvalsh(rows.X_test @ rows.X_test.T)[-1]) * (1.0 + 1e-9)
     bound, low, high, t = 0.0, 0.0, np.inf, 1.0
     for _ in range(TOGETHER_ROUNDS):
@@ -162,21 +163,12 @@ def _least_squares(
         slip = rows.rounding * (prior * (1.0 + root * np.sqrt(longest)) + float(np.linalg.norm(y)) + size) ** 2
         bound = max(bound, (dual - candidates.ubar - slip) / t)
         excess = primal - t * squared_error(rows, b) - candidates.zeta
-        ratio = gap / max(excess, 1e-8 * gap)
+        ratio = gap / max(excess, LEAST_EXCESS * gap)
         if abs(ratio - 1.0) < TARGET:
             break
         low, high = (t, high) if excess < gap else (low, t)
-        t = _next_weight(t * float(np.sqrt(min(max(ratio, 1e-4), 1e4))), low, high)
+        t = next_weight(t, ratio, low, high)
     return bound
-
-
-def _next_weight(t: float, low: float, high: float) -> float:
-    """Return t, or what lies between the weights that were too small and too large."""
-    if low < t < high:
-        return t
-    if low > 0.0 and high < np.inf:
-        return float(np.sqrt(low * high))
-    return 0.3 * high if low == 0.0 else 3.0 * low
 
 
 def squared_error(rows: WideRows, b: FloatArray) -> float:

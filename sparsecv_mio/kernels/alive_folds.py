@@ -220,6 +220,14 @@ def _record(s, row, level, values, copies, margin):
 def run(s, copies, margin, max_nodes):
     """Work on the tree for at most `max_nodes` nodes: FINISHED, BUDGET or FULL (grow the state, call again).
 
+    Parameters
+    ----------
+    s : AliveState
+    copies : Copies
+    margin : Margin
+        What is kept beside the best.
+    max_nodes : int
+
     Notes
     -----
     A node costs O(alive) when the joint values close it, O(|F| alive + |F|^2) when it is expanded; `ctrl[WORK]` counts

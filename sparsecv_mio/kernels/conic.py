@@ -27,11 +27,51 @@ from sparsecv_mio.kernels.perspective_newton import NONE
 NEAR = 0.01  # accuracy of a relaxation, of the gap
 TARGET = 0.15  # accepted relative error of F(b_t) - zeta: second order in the bound
 FAR = 1e6
+LEAST_GAP = 1e-14  # of yy
+LEAST_EXCESS = 1e-8  # of the gap: what is divided by
+
+
+@njit(cache=True, nogil=True)
+def gap_of(candidates, yy):
+    """`ubar - min F`, at least LEAST_GAP of yy: what is divided by."""
+    return max(candidates.ubar - candidates.zeta, LEAST_GAP * yy)
+
+
+@njit(cache=True, nogil=True)
+def next_weight(t, ratio, low, high):
+    """Move a weight t so that `F(b_t) - min F` meets the gap.
+
+    Near the centre it is quadratic in t; between weights that were too small and too large, their geometric mean.
+
+    Parameters
+    ----------
+    t : float
+    ratio : float
+        Gap over `F(b_t) - min F`.
+    low, high : float
+        The largest weight known to be too small (0: none), the smallest one too large (inf: none).
+    """
+    new = t * np.sqrt(min(max(ratio, 1e-4), 1e4))
+    if low < new < high:
+        return new
+    if low > 0.0 and high < np.inf:
+        return np.sqrt(low * high)
+    return 0.3 * high if new >= high else 3.0 * low
 
 
 @njit(cache=True, nogil=True)
 def absolute(yy, accuracy, steps):
-    """Make `relax` solve to an absolute accuracy: against a bar far beyond."""
+    """Make `relax` solve to an absolute accuracy: against a bar far beyond.
+
+    Parameters
+    ----------
+    yy : float
+        Scale of the problem.
+    accuracy : float
+        Absolute.
+    steps : int
+        Most steps.
+    """
     far = FAR * max(yy, 1e-300)
     return Stop(far, accuracy / far, steps)
 
@@ -66,7 +106,19 @@ def allowance(rounding, b):
 
 @njit(cache=True, nogil=True)
 def augmented(G, c, yy, X, u, t, G_t, c_t):
-    """Add t times the rows (X, u) to a problem; returns `yy + t u'u`. O(N f^2)."""
+    """Add t times the rows (X, u) to a problem; returns `yy + t u'u`. O(N f^2).
+
+    Parameters
+    ----------
+    G, c, yy : (f, f), (f,), float
+        The problem.
+    X, u : (N, f), (N,) arrays
+        The rows.
+    t : float
+        Their weight; negative takes them away.
+    G_t, c_t : (f, f), (f,) arrays
+        Filled.
+    """
     f = c.shape[0]
     for j in range(f):
         c_t[j] = c[j]
@@ -86,7 +138,13 @@ def augmented(G, c, yy, X, u, t, G_t, c_t):
 
 @njit(cache=True, nogil=True)
 def squares(X, u, b):
-    """`||u - X b||^2`. O(N f)."""
+    """`||u - X b||^2`. O(N f).
+
+    Parameters
+    ----------
+    X, u : (N, f), (N,) arrays
+    b : (f,) array
+    """
     s = 0.0
     for i in range(X.shape[0]):
         e = u[i]
@@ -98,7 +156,15 @@ def squares(X, u, b):
 
 @njit(cache=True, nogil=True)
 def size_of_rows(X, u, b, norm):
-    """At least `(||u|| + sum_j ||X_.j|| |b_j|)^2` for this b and for every candidate up to this norm. O(N f)."""
+    """At least `(||u|| + sum_j ||X_.j|| |b_j|)^2` for this b and for every candidate up to this norm. O(N f).
+
+    Parameters
+    ----------
+    X, u : (N, f), (N,) arrays
+    b : (f,) array
+    norm : float
+        Of every candidate, at most.
+    """
     total = 0.0
     s = 0.0
     for i in range(X.shape[0]):
@@ -146,7 +212,7 @@ def least_squares(form, candidates, X, u, centre, effort, rounding):
     best_b = np.empty(f)
     put(centre, best_b)
     best_g = np.empty(f)
-    gap = max(ubar - zeta, 1e-14 * form.yy)
+    gap = gap_of(candidates, form.yy)
     bound = 0.0
     low = 0.0
     high = np.inf
@@ -158,19 +224,14 @@ def least_squares(form, candidates, X, u, centre, effort, rounding):
         slip = allowance(rounding, best_b)
         bound = max(bound, (d - ubar - slip) / t - rounding.unit * size_of_rows(X, u, best_b, rounding.norm))
         excess = p - t * squares(X, u, best_b) - zeta
-        ratio = gap / max(excess, 1e-8 * gap)
+        ratio = gap / max(excess, LEAST_EXCESS * gap)
         if abs(ratio - 1.0) < TARGET:
             break
         if excess < gap:
             low = t
         else:
             high = t
-        new = t * np.sqrt(min(max(ratio, 1e-4), 1e4))
-        if new >= high:
-            new = np.sqrt(low * high) if low > 0.0 else 0.3 * high
-        elif new <= low:
-            new = np.sqrt(low * high) if high < np.inf else 3.0 * low
-        t = new
+        t = next_weight(t, ratio, low, high)
         if t > 1e8 or t < 1e-8:
             break
         put(best_b, b)
@@ -203,7 +264,7 @@ def most_squares(fold, candidates, reach, centre, shares, steps, rounding):
     relaxation) a share.
     """
     yy, X, u = fold.yy, fold.X, fold.u
-    ubar, zeta = candidates.ubar, candidates.zeta
+    ubar = candidates.ubar
     f = fold.c.shape[0]
     free = np.arange(f)
     node = Node(free, NONE, free, f, candidates.k)
@@ -216,7 +277,7 @@ def most_squares(fold, candidates, reach, centre, shares, steps, rounding):
     best_b = np.empty(f)
     best_g = np.empty(f)
     root = np.empty(f)
-    gap = max(ubar - zeta, 1e-14 * yy)
+    gap = gap_of(candidates, yy)
     bound = np.inf
     rising = 0
     for a in range(shares.shape[0]):

@@ -25,7 +25,15 @@ class Copies(NamedTuple):
 
 @njit(cache=True, nogil=True, inline="always")
 def later_copy_inside(j, after, status):
-    """Whether a later copy of j is inside: then a support without j is the same support twice."""
+    """Whether a later copy of j is inside: then a support without j is the same support twice.
+
+    Parameters
+    ----------
+    j : int
+    after : (q,) int array
+        As in `Copies`.
+    status : (q,) int8 array
+    """
     found = False
     later = after[j]
     while later >= 0:

@@ -20,7 +20,15 @@ SHARP_COLUMNS = 300  # more columns than this keep the w they come with: sharpen
 
 @njit(cache=True, nogil=True)
 def factor_difference(M, w, L):
-    """Cholesky factor of `M - diag(w)` into L; False if it is not positive definite. O(q^3 / 3)."""
+    """Cholesky factor of `M - diag(w)` into L; False if it is not positive definite. O(q^3 / 3).
+
+    Parameters
+    ----------
+    M : (q, q) array
+    w : (q,) array
+    L : (q, q) array
+        Lower triangle filled.
+    """
     q = M.shape[0]
     for i in range(q):
         for j in range(i):
@@ -31,7 +39,17 @@ def factor_difference(M, w, L):
 
 @njit(cache=True, nogil=True)
 def inverse_of_factor(L, T, V):
-    """Inverse of `L L'` into V; T is work. The inverse of L is filled row by row, for SIMD. O(q^3)."""
+    """Inverse of `L L'` into V; T is work. The inverse of L is filled row by row, for SIMD. O(q^3).
+
+    Parameters
+    ----------
+    L : (q, q) array
+        Lower triangular.
+    T : (q, q) array
+        Work.
+    V : (q, q) array
+        Filled.
+    """
     q = L.shape[0]
     for i in range(q):
         for j in range(i + 1):
@@ -52,6 +70,14 @@ def dominated(M, share, w):
     """Fill w with `share / sum_l |V_jl| sqrt(V_jj / V_ll)`, V the inverse of M; False if M is not positive definite.
 
     With share <= 1 this w is valid: V scaled to unit diagonal lies under the diagonal of its absolute row sums. O(q^3).
+
+    Parameters
+    ----------
+    M : (q, q) array
+    share : float
+        At most 1.
+    w : (q,) array
+        Filled.
     """
     q = M.shape[0]
     L = np.empty((q, q))

@@ -43,7 +43,17 @@ def cholesky_in_place(A, size):
 
 @njit(cache=True, nogil=True)
 def solve_lower(L, b, size):
-    """Overwrite `b[:size]` by the solution of `L x = b`, L lower triangular. O(size^2)."""
+    """Overwrite `b[:size]` by the solution of `L x = b`, L lower triangular. O(size^2).
+
+    Parameters
+    ----------
+    L : (q, q) array
+        Its lower triangle counts.
+    b : (q,) array
+        Right side, then solution.
+    size : int
+        How many of its entries count.
+    """
     for i in range(size):
         s = b[i]
         for k in range(i):
@@ -53,7 +63,17 @@ def solve_lower(L, b, size):
 
 @njit(cache=True, nogil=True)
 def solve_upper(L, b, size):
-    """Overwrite `b[:size]` by the solution of `L' x = b`, L lower triangular. O(size^2)."""
+    """Overwrite `b[:size]` by the solution of `L' x = b`, L lower triangular. O(size^2).
+
+    Parameters
+    ----------
+    L : (q, q) array
+        Its lower triangle counts.
+    b : (q,) array
+        Right side, then solution.
+    size : int
+        How many of its entries count.
+    """
     for i in range(size - 1, -1, -1):
         s = b[i]
         for k in range(i + 1, size):
@@ -63,14 +83,33 @@ def solve_upper(L, b, size):
 
 @njit(cache=True, nogil=True)
 def cholesky_solve(L, b, size):
-    """Overwrite `b[:size]` by the solution of `L L' x = b`. O(size^2)."""
+    """Overwrite `b[:size]` by the solution of `L L' x = b`. O(size^2).
+
+    Parameters
+    ----------
+    L : (q, q) array
+        Its lower triangle counts.
+    b : (q,) array
+        Right side, then solution.
+    size : int
+        How many of its entries count.
+    """
     solve_lower(L, b, size)
     solve_upper(L, b, size)
 
 
 @njit(cache=True, nogil=True)
 def invert_lower(L, out, size):
-    """Fill the lower triangle of `out[:size, :size]` with the inverse of L, column by column. O(size^3 / 6)."""
+    """Fill the lower triangle of `out[:size, :size]` with the inverse of L, column by column. O(size^3 / 6).
+
+    Parameters
+    ----------
+    L : (q, q) array
+        Lower triangular.
+    out : (q, q) array
+    size : int
+        How many rows and columns count.
+    """
     for j in range(size):
         out[j, j] = 1.0 / L[j, j]
         for i in range(j + 1, size):
@@ -99,7 +138,18 @@ def gram_of_lower(T, out):
 
 @njit(cache=True, nogil=True)
 def gather(M, support, size, out):
-    """Fill the lower triangle of `out[:size, :size]` with `M_SS`. O(size^2)."""
+    """Fill the lower triangle of `out[:size, :size]` with `M_SS`. O(size^2).
+
+    Parameters
+    ----------
+    M : (q, q) array
+        Symmetric.
+    support : int array
+    size : int
+        How many entries of it count.
+    out : array
+        At least (size, size).
+    """
     for a in range(size):
         i = support[a]
         for b in range(a + 1):
@@ -111,6 +161,20 @@ def support_value(M, shift, c, yy, support, size, work, x):
     """Return `yy - c_S' A^{-1} c_S`, `A = M_S + shift I`, and leave `A^{-1} c_S` in `x`; inf if A is not positive.
 
     O(size^3 / 3).
+
+    Parameters
+    ----------
+    M : (q, q) array
+    shift : float
+        Added to the diagonal.
+    c, yy : (q,) array, float
+    support : int array
+    size : int
+        How many entries of it count.
+    work : array
+        At least (size, size): holds the Cholesky factor on return.
+    x : array
+        At least (size,).
     """
     gather(M, support, size, work)
     for a in range(size):

@@ -100,7 +100,16 @@ def new_child(q):
 
 @njit(cache=True, nogil=True, inline="always")
 def finished(node, column, status, level, before):
-    """Whether a level has no child left that is worth a visit; `before` as in `Copies`. O(1)."""
+    """Whether a level has no child left that is worth a visit; `before` as in `Copies`. O(1).
+
+    Parameters
+    ----------
+    node, column, status : arrays
+        As in `Levels`.
+    level : int
+    before : (q,) int array
+        As in `Copies`.
+    """
     t = node[level, CHILD]
     top = node[level, INCLUDED] + node[level, COUNT] - 1
     if t >= node[level, COUNT] or node[level, INCLUDED] + t > node[level, HIGH] or top < node[level, LOW]:
@@ -114,7 +123,14 @@ def finished(node, column, status, level, before):
 
 @njit(cache=True, nogil=True, inline="always")
 def back_up(node, column, status, level):
-    """Leave a level; the column left out above is inside from now on. Returns the level above."""
+    """Leave a level; the column left out above is inside from now on. Returns the level above.
+
+    Parameters
+    ----------
+    node, column, status : arrays
+        As in `Levels`.
+    level : int
+    """
     for k in range(node[level, CHILD]):
         status[column[level, k]] = FREE
     level -= 1
@@ -128,6 +144,16 @@ def child_costs(node, V, beta, level, t, pivot, child):
     """Fill `child` with what is left of a node without its t-th column, by falling cost; pivot is `1 / V_tt`.
 
     node, V, beta as in `Levels`. O(|F|) and the moves of the sort: costs keep nearly the order they had.
+
+    Parameters
+    ----------
+    node, V, beta : arrays
+        As in `Levels`.
+    level, t : int
+        The node, and the place of the column in it.
+    pivot : float
+    child : Child
+        Filled.
     """
     place, betas, costs = child.place, child.beta, child.cost
     size = node[level, COUNT]
@@ -154,7 +180,18 @@ def child_costs(node, V, beta, level, t, pivot, child):
 
 @njit(cache=True, nogil=True, inline="always")
 def put_child(s, level, t, pivot, child, low, high):
-    """Write `child` to the next level, with the range of sizes that are alive there. O(|F|^2)."""
+    """Write `child` to the next level, with the range of sizes that are alive there. O(|F|^2).
+
+    Parameters
+    ----------
+    s : Levels
+    level, t : int
+        The node, and the place of the column in it.
+    pivot : float
+        `1 / V_tt`.
+    child : Child
+    low, high : int
+    """
     node, V, column, beta, cost = s.node, s.V, s.column, s.beta, s.cost
     place, betas, costs = child.place, child.beta, child.cost
     new = level + 1

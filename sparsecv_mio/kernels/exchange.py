@@ -23,6 +23,15 @@ BETTER = 1e-9  # relative; less is rounding
 MOST_EXCHANGES = 60  # of one support
 
 
+class Moments(NamedTuple):
+    """Training moments and penalty: `M = Q + diag(penalty)`, `f(S) = yy - c_S' M_S^{-1} c_S`."""
+
+    Q: np.ndarray
+    penalty: np.ndarray
+    c: np.ndarray
+    yy: float
+
+
 class Tableau(NamedTuple):
     """Scratch of one search.
 
@@ -51,10 +60,11 @@ def new_tableau(q: int, top: int) -> Tableau:
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def clear(t, Q, penalty, c, yy):
+def clear(t, moments):
     """Empty support. O(q)."""
+    Q, penalty, c = moments.Q, moments.penalty, moments.c
     t.size[0] = 0
-    t.now[0] = yy
+    t.now[0] = moments.yy
     for j in range(c.shape[0]):
         t.g[j] = c[j]
         t.d[j] = Q[j, j] + penalty[j]
@@ -62,8 +72,16 @@ def clear(t, Q, penalty, c, yy):
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def add(t, Q, penalty, j):
-    """Put column j in. O(s q)."""
+def add(t, moments, j):
+    """Put column j in. O(s q).
+
+    Parameters
+    ----------
+    t : Tableau
+    moments : Moments
+    j : int
+    """
+    Q, penalty = moments.Q, moments.penalty
     s = t.size[0]
     q = t.g.shape[0]
     T, g, d, row = t.T, t.g, t.d, t.row
@@ -146,14 +164,23 @@ def drop(t, a):
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def load(t, Q, penalty, c, yy, columns, size):
-    """Build the tableau of a support; False if its columns are dependent to rounding. O(s^2 q)."""
-    clear(t, Q, penalty, c, yy)
+def load(t, moments, columns, size):
+    """Build the tableau of a support; False if its columns are dependent to rounding. O(s^2 q).
+
+    Parameters
+    ----------
+    t : Tableau
+    moments : Moments
+    columns : int array
+    size : int
+        How many entries of it count.
+    """
+    clear(t, moments)
     for a in range(size):
         j = columns[a]
         if not t.d[j] > t.floor[j]:
             return False
-        add(t, Q, penalty, j)
+        add(t, moments, j)
     return True
 
 
@@ -185,7 +212,7 @@ def cheapest_to_drop(t):
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def exchange(t, Q, penalty):
+def exchange(t, moments):
     """Exchange one column at a time, the best pair first, until none lowers f. O(s q) a look."""
     q = t.g.shape[0]
     g, d, row, floor = t.g, t.d, t.row, t.floor
@@ -215,6 +242,6 @@ def exchange(t, Q, penalty):
         back = t.members[out]
         drop(t, out)
         if not d[into] > floor[into]:
-            add(t, Q, penalty, back)
+            add(t, moments, back)
             return
-        add(t, Q, penalty, into)
+        add(t, moments, into)

@@ -1,10 +1,11 @@
 """First supports of one fold for all sizes and gammas: walks over the sizes, exchanges, columns kept out in turn.
 
-What is known is held by gamma and size: `value` (G, top + 1) the least f found, `columns` (G, top + 1, top) where it
-was found (-1 beyond the size), `settled` (G, top + 1) whether exchanges were seen to help no more.
+What is known is held by gamma and size, see `Found`.
 """
 
 from __future__ import annotations
+
+from typing import NamedTuple
 
 import numpy as np
 from numba import njit
@@ -12,6 +13,7 @@ from numba import njit
 from sparsecv_mio.kernels.exchange import (
     BETTER,
     FLAT,
+    Moments,
     add,
     best_to_add,
     cheapest_to_drop,
@@ -26,35 +28,68 @@ MOST_WALKS = 8  # up and down, of one gamma
 LARGEST_PENALTY = 1e290  # one beyond leaves no coefficient either way
 
 
+class Found(NamedTuple):
+    """The best supports known, by size, or by gamma and size.
+
+    Attributes
+    ----------
+    value : (top + 1,) or (G, top + 1) array
+        Least f found.
+    columns : (top + 1, top) or (G, top + 1, top) int array
+        Where; -1 beyond the size.
+    settled : (top + 1,) or (G, top + 1) bool array
+        Whether exchanges were seen to help no more.
+    """
+
+    value: np.ndarray
+    columns: np.ndarray
+    settled: np.ndarray
+
+
+@njit(cache=True, nogil=True)
+def at_gamma(found, g):
+    """Return what is known at one gamma."""
+    return Found(found.value[g], found.columns[g], found.settled[g])
+
+
 @njit(cache=True, nogil=True, error_model="numpy")
-def _keep(t, value, columns, settled):
+def penalised(moments, lam):
+    """Return the moments with `lam` times the penalty, at most LARGEST_PENALTY. O(q)."""
+    penalty = np.empty(moments.penalty.shape[0])
+    for j in range(penalty.shape[0]):
+        penalty[j] = min(lam * moments.penalty[j], LARGEST_PENALTY)
+    return Moments(moments.Q, penalty, moments.c, moments.yy)
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _keep(t, found):
     """Remember the support if it is the best of its size; True if it is."""
     s = t.size[0]
-    if value[s] < np.inf and not t.now[0] < value[s] - BETTER * abs(value[s]):
+    if found.value[s] < np.inf and not t.now[0] < found.value[s] - BETTER * abs(found.value[s]):
         return False
-    value[s] = t.now[0]
+    found.value[s] = t.now[0]
     for a in range(s):
-        columns[s, a] = t.members[a]
-    settled[s] = True
+        found.columns[s, a] = t.members[a]
+    found.settled[s] = True
     return True
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def _turn(t, Q, penalty, c, yy, value, columns, settled):
+def _turn(t, moments, found):
     """Improve the present support, then go on with the best known one of its size; True if one is new."""
-    exchange(t, Q, penalty)
+    exchange(t, moments)
     s = t.size[0]
-    if _keep(t, value, columns, settled):
+    if _keep(t, found):
         return True
-    if t.now[0] > value[s] + BETTER * abs(value[s]):
-        if not load(t, Q, penalty, c, yy, columns[s], s):
-            value[s] = np.inf
+    if t.now[0] > found.value[s] + BETTER * abs(found.value[s]):
+        if not load(t, moments, found.columns[s], s):
+            found.value[s] = np.inf
             return False
-        if not settled[s]:
-            exchange(t, Q, penalty)
-            if _keep(t, value, columns, settled):
+        if not found.settled[s]:
+            exchange(t, moments)
+            if _keep(t, found):
                 return True
-    settled[s] = True
+    found.settled[s] = True
     return False
 
 
@@ -68,12 +103,12 @@ def _all_settled(settled):
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def _walk(t, Q, penalty, c, yy, value, columns, settled, phase, work):
+def _walk(t, moments, found, phase, work):
     """Walk up and down the sizes until nothing improves (True) or the work is done (False: call again)."""
-    top = value.shape[0] - 1
+    top = found.value.shape[0] - 1
     while True:
         if phase[1] == START:
-            clear(t, Q, penalty, c, yy)
+            clear(t, moments)
             phase[1] = UP
             phase[2] = 0  # something improved
             phase[4] = 0  # steps
@@ -81,7 +116,7 @@ def _walk(t, Q, penalty, c, yy, value, columns, settled, phase, work):
         if phase[1] == UP and t.size[0] < top and phase[4] < 4 * top:
             j = best_to_add(t)
         if j >= 0:
-            add(t, Q, penalty, j)
+            add(t, moments, j)
         else:
             phase[1] = DOWN
             if t.size[0] <= 1 or phase[4] >= 8 * top:
@@ -92,24 +127,24 @@ def _walk(t, Q, penalty, c, yy, value, columns, settled, phase, work):
                 continue
             drop(t, cheapest_to_drop(t))
         phase[4] += 1
-        if _turn(t, Q, penalty, c, yy, value, columns, settled):
+        if _turn(t, moments, found):
             phase[2] = 1
         if t.work[0] > work:
             return False
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def sweep(t, Q, weight, c, yy, lams, value, columns, settled, order, phase, work):
+def sweep(t, moments, lams, found, order, phase, work):
     """Walk at every gamma of `order` in turn, each from what the one before found.
 
     Parameters
     ----------
     t : Tableau
-    Q, weight, c, yy : (q, q), (q,), (q,), float
-        Training moments and penalty weights of one fold.
-    lams : (G,)
-    value, columns, settled : (G, top + 1), (G, top + 1, top), (G, top + 1)
-        Improved in place.
+    moments : Moments
+        Of one fold, with the penalty weights of the columns.
+    lams : (G,) array
+    found : Found
+        By gamma and size; improved in place.
     order : (m,) int
         Gammas to visit.
     phase : (5,) int
@@ -123,17 +158,13 @@ def sweep(t, Q, weight, c, yy, lams, value, columns, settled, order, phase, work
         True at the end of `order`, False where the work is done: call again with the same `t` and `phase`.
     """
     t.work[0] = 0.0
-    q = c.shape[0]
-    penalty = np.empty(q)
     while phase[0] < order.shape[0]:
         g = order[phase[0]]
-        for j in range(q):
-            penalty[j] = min(lams[g] * weight[j], LARGEST_PENALTY)
+        priced, here = penalised(moments, lams[g]), at_gamma(found, g)
         if phase[1] == START and phase[3] == 0 and phase[0] > 0:
-            before = order[phase[0] - 1]
-            _try(Q, penalty, c, yy, columns[before], value[g], columns[g], settled[g])
-        if (phase[1] != START or phase[3] > 0 or not _all_settled(settled[g])) and not _walk(
-            t, Q, penalty, c, yy, value[g], columns[g], settled[g], phase, work
+            _try(priced, found.columns[order[phase[0] - 1]], here)
+        if (phase[1] != START or phase[3] > 0 or not _all_settled(here.settled)) and not _walk(
+            t, priced, here, phase, work
         ):
             return False
         phase[0] += 1
@@ -143,20 +174,31 @@ def sweep(t, Q, weight, c, yy, lams, value, columns, settled, order, phase, work
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def keep_out(t, saved, Q, penalty, c, yy, value, columns, settled, size, worst):
+def keep_out(t, saved, moments, found, size, worst):
     """Force each column of the best support of a size out, exchange without it, then with it; True if that helped.
 
     Replacements that leave f above `worst` times the best are not followed: strong columns come back.
+
+    Parameters
+    ----------
+    t, saved : Tableau
+        Scratch.
+    moments : Moments
+        At the gamma in question.
+    found : Found
+        At that gamma; improved in place.
+    size : int
+    worst : float
     """
-    if size < 1 or not value[size] < np.inf:
+    if size < 1 or not found.value[size] < np.inf:
         return False
-    found = False
+    better = False
     a = np.int64(0)
     fresh = True
     while a < size:
         if fresh:
-            if not load(saved, Q, penalty, c, yy, columns[size], size):
-                return found
+            if not load(saved, moments, found.columns[size], size):
+                return better
             fresh = False
         _copy(saved, t)
         j = t.members[a]
@@ -166,17 +208,17 @@ def keep_out(t, saved, Q, penalty, c, yy, value, columns, settled, size, worst):
         t.floor[j] = np.inf
         k = best_to_add(t)
         if k >= 0:
-            add(t, Q, penalty, k)
-            if t.now[0] <= worst * value[size]:
-                exchange(t, Q, penalty)
+            add(t, moments, k)
+            if t.now[0] <= worst * found.value[size]:
+                exchange(t, moments)
                 t.floor[j] = floor
-                exchange(t, Q, penalty)
-                if t.size[0] == size and _keep(t, value, columns, settled):
-                    found = True
+                exchange(t, moments)
+                if t.size[0] == size and _keep(t, found):
+                    better = True
                     fresh = True
                     a = 0
         t.floor[j] = floor
-    return found
+    return better
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
@@ -199,11 +241,22 @@ def _copy(source, target):
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def support_fit(Q, penalty, c, columns, size, L, x):
+def support_fit(moments, columns, size, L, x):
     """Ridge fit of one support by Cholesky: x[:size] becomes its coefficients. Returns the drop in f. O(s^3 / 6).
 
     A column that depends on those before it to rounding gets coefficient 0.
+
+    Parameters
+    ----------
+    moments : Moments
+    columns : int array
+        The support.
+    size : int
+        How many entries of it count.
+    L, x : (size, size), (size,) arrays or larger
+        Work and coefficients.
     """
+    Q, penalty, c = moments.Q, moments.penalty, moments.c
     total = 0.0
     for a in range(size):
         i = columns[a]
@@ -243,8 +296,9 @@ def _size_of(columns):
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def _try(Q, penalty, c, yy, seeds, value, columns, settled):
+def _try(moments, seeds, found):
     """Evaluate supports `seeds` (m, top), -1 beyond their size, and keep each that beats the best of its size."""
+    value, columns, settled = found
     top = value.shape[0] - 1
     L = np.empty((top, top))
     x = np.empty(top)
@@ -252,7 +306,7 @@ def _try(Q, penalty, c, yy, seeds, value, columns, settled):
         size = _size_of(seeds[r])
         if size == 0:
             continue
-        f = yy - support_fit(Q, penalty, c, seeds[r], size, L, x)
+        f = moments.yy - support_fit(moments, seeds[r], size, L, x)
         if value[size] == np.inf or f < value[size] - BETTER * abs(value[size]):
             value[size] = f
             for a in range(size):
@@ -261,33 +315,55 @@ def _try(Q, penalty, c, yy, seeds, value, columns, settled):
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def try_supports_at(Q, weight, c, yy, lams, at, seeds, value, columns, settled):
-    """Evaluate each of `seeds` (m, top) at the gamma `at[m]`, at every gamma where that is -1. O(m s^3 / 6)."""
-    q = c.shape[0]
-    penalty = np.empty(q)
+def try_supports_at(moments, lams, at, seeds, found):
+    """Evaluate supports and keep each that beats the best of its size.
+
+    Parameters
+    ----------
+    moments, lams, found
+        As for `sweep`.
+    at : (m,) int array
+        Index of the gamma at which each is evaluated, -1 for every one.
+    seeds : (m, top) int array
+        The supports; -1 beyond the size.
+
+    Notes
+    -----
+    O(m s^3 / 6) a gamma.
+    """
     for g in range(lams.shape[0]):
-        for j in range(q):
-            penalty[j] = min(lams[g] * weight[j], LARGEST_PENALTY)
+        priced, here = penalised(moments, lams[g]), at_gamma(found, g)
         for r in range(seeds.shape[0]):
             if at[r] == g or at[r] < 0:
-                _try(Q, penalty, c, yy, seeds[r : r + 1], value[g], columns[g], settled[g])
+                _try(priced, seeds[r : r + 1], here)
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def score(Q, weight, c, yy, lams, columns, taus, V, r, objective, held_out):
-    """Fill f (G, T) and the sums of squares of held-out rows `V` (m, q), `r` (m,), both less the training means."""
+def score(moments, lams, columns, taus, V, r, objective, held_out):
+    """Fit supports and score them on held-out rows.
+
+    Parameters
+    ----------
+    moments, lams
+        As for `sweep`.
+    columns : (G, T, top) int array
+        The supports.
+    taus : (T,) int array
+        Their sizes, at most top of them.
+    V, r : (m, q), (m,) arrays
+        Held-out rows less the training means.
+    objective, held_out : (G, T) arrays
+        Filled with f and the sums of squares.
+    """
     top = columns.shape[2]
-    q = c.shape[0]
-    penalty = np.empty(q)
     L = np.empty((top, top))
     x = np.empty(top)
     for g in range(lams.shape[0]):
-        for j in range(q):
-            penalty[j] = min(lams[g] * weight[j], LARGEST_PENALTY)
+        priced = penalised(moments, lams[g])
         for k in range(taus.shape[0]):
             S = columns[g, k]
             size = min(taus[k], top)
-            objective[g, k] = max(yy - support_fit(Q, penalty, c, S, size, L, x), 0.0)
+            objective[g, k] = max(moments.yy - support_fit(priced, S, size, L, x), 0.0)
             total = 0.0
             for i in range(r.shape[0]):
                 e = r[i]

@@ -107,7 +107,23 @@ class Narrowed(NamedTuple):
 
 @njit(cache=True, nogil=True)
 def take_support(fold, status, free, b, k, incumbents, factor):
-    """Try the columns inside plus the largest entries of b as the support of the size; keep it if it is better."""
+    """Try the columns inside plus the largest entries of b as the support of the size; keep it if it is better.
+
+    Parameters
+    ----------
+    fold : Fold
+    status : (q,) int8 array
+    free : int array
+        The free columns.
+    b : (f,) array
+        A point on them.
+    k : int
+        Size of the support.
+    incumbents : Incumbents
+        Improved in place.
+    factor : Factor
+        Scratch for all columns.
+    """
     index, supports = factor.columns, incumbents.supports
     q = fold.c.shape[0]
     size = NONE
@@ -137,7 +153,18 @@ def take_support(fold, status, free, b, k, incumbents, factor):
 
 @njit(cache=True, nogil=True)
 def carry(free, left, w, b, root, share):
-    """`share w`, and b in the units of M, on the columns `left` of `free`."""
+    """`share w`, and b in the units of M, on the columns `left` of `free`.
+
+    Parameters
+    ----------
+    free, left : int arrays
+        Ascending, the second inside of the first.
+    w, b : arrays
+        On `free`, b in normal form.
+    root : array
+        What turns b into the units of M.
+    share : float
+    """
     f = left.shape[0]
     w_left = np.empty(f)
     b_left = np.empty(f)

@@ -16,18 +16,12 @@ from typing import NamedTuple
 import numpy as np
 from numba import njit
 
-from sparsecv_mio.kernels.conic import NEAR, absolute, allowance
+from sparsecv_mio.kernels.conic import NEAR, absolute, allowance, gap_of
 from sparsecv_mio.kernels.dense import cholesky_in_place, cholesky_solve, put
 from sparsecv_mio.kernels.forms import Form, Node
 from sparsecv_mio.kernels.k_support import largest, support_norm
-from sparsecv_mio.kernels.perspective import (
-    Partition,
-    gradient,
-    new_partition,
-    partition_matrix,
-    propose_partition,
-    relax,
-)
+from sparsecv_mio.kernels.partition import Partition, new_partition, partition_matrix, propose_partition
+from sparsecv_mio.kernels.perspective import gradient, relax
 from sparsecv_mio.kernels.perspective_newton import NONE
 
 DONE = 0.03  # relative error of F(b) - min F from which nothing is left to gain: second order in the bound
@@ -109,6 +103,16 @@ def centre_factor(form, node, b, factor, columns):
     """Factor K at the centre b into `factor`, its columns into `columns`; returns their number, 0 if K is singular.
 
     O(f^2 + s^3 / 3).
+
+    Parameters
+    ----------
+    form, node : Form, Node
+    b : (f,) array
+        The centre.
+    factor : (f, f) array
+        Filled.
+    columns : (f,) int array
+        Filled.
     """
     f = form.c.shape[0]
     g = np.empty(f)
@@ -121,7 +125,16 @@ def centre_factor(form, node, b, factor, columns):
 
 @njit(cache=True, nogil=True)
 def value_along(form, node, x, t, b, scratch):
-    """`F(b) - t x'b - yy`. O(f nnz(b) + f k)."""
+    """`F(b) - t x'b - yy`. O(f nnz(b) + f k).
+
+    Parameters
+    ----------
+    form, node : Form, Node
+    x, t : (f,) array, float
+        The linear form and its multiplier.
+    b : (f,) array
+    scratch : Scratch
+    """
     c, buffer = form.c, scratch.buffer
     f = c.shape[0]
     s = gradient(form.G, c, node.free, b, scratch.g)
@@ -166,7 +179,7 @@ def joint_newton(form, node, candidates, goal, t, rounding, scratch, points):
     partition, work, index, v, d, g, buffer, heap, last_b, last_g = scratch
     b, best_b = points
     f = c.shape[0]
-    gap = max(ubar - candidates.zeta, 1e-14 * yy)
+    gap = gap_of(candidates, yy)
     bound = np.inf
     best_t = last_t = t
     least = np.inf
@@ -263,7 +276,7 @@ def bound_rows(form, candidates, rows, b, effort, rounding, ends):
     level, root, k = candidates.ubar, rounding.length, candidates.k
     f = c.shape[0]
     N = X.shape[0]
-    gap = max(level - candidates.zeta, 1e-14 * yy)
+    gap = gap_of(candidates, yy)
     stop = absolute(yy, NEAR * gap, effort.steps)
     every = np.arange(f)
     node = Node(every, NONE, every, f, k)

@@ -13,6 +13,14 @@ from sparsecv_mio.kernels.starts import backward_elimination, try_supports
 def unit_form(Q, penalty, c, mean, constant):
     """Scale the columns to `M_jj = Q_jj + penalty_j = 1`.
 
+    Parameters
+    ----------
+    Q, penalty, c : (q, q), (q,), (q,)
+    mean : (q,) array
+        Of the columns over the training rows.
+    constant : float
+        Of the squared mean: a squared length up to which a column is constant.
+
     Returns
     -------
     M : (q, q) array
@@ -51,6 +59,12 @@ def eliminate(M, c, yy, best, supports):
     """Backward elimination from all columns; the values of its path are computed afresh, as updated inverses drift.
 
     `best, supports` are improved in place. False if M is singular to rounding. O(q^4 / 12): q factorisations.
+
+    Parameters
+    ----------
+    M, c, yy : (q, q), (q,), float
+    best, supports : (q + 1,), (q + 1, q) bool
+        Incumbents by size.
     """
     q = c.shape[0]
     V, ok = invert(M)

@@ -7,7 +7,39 @@ Columns of X come as rows of a C-contiguous (d, n) array, or as a CSC triple. Bo
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
+import numpy as np
 from numba import njit
+
+
+class Model(NamedTuple):
+    """The model's numbers.
+
+    Attributes
+    ----------
+    h, a : (n,) arrays
+    second : (d,) array
+        `sum_i h_i x_ij^2`; a column where it is 0 while ridge is 0 stays as it is.
+    ridge, l1 : float
+    free : int
+        The column without a penalty, or -1.
+    """
+
+    h: np.ndarray
+    a: np.ndarray
+    second: np.ndarray
+    ridge: float
+    l1: float
+    free: int
+
+
+class Columns(NamedTuple):
+    """X by columns: a CSC triple."""
+
+    data: np.ndarray
+    rows: np.ndarray
+    starts: np.ndarray
 
 
 @njit(cache=True, nogil=True)
@@ -22,13 +54,32 @@ def _move(value, slope, second, ridge, l1):
 
 
 @njit(cache=True, nogil=True)
-def descend_dense(XT, columns, h, a, second, u, v, ridge, l1, free, sweeps, share):
-    """Sweep over `columns` until a full sweep lowers the model by at most `share` of what the first one did.
+def descend_dense(XT, columns, model, u, v, sweeps, share):
+    """Sweep over columns until a full sweep lowers the model by at most `share` of what the first one did.
 
-    `second[j] = sum_i h_i x_ij^2`; a column where it is 0 while ridge is 0 stays as it is. `free` is the column without
-    a penalty, or -1. Changes u and v in place, returns what the first sweep lowered the model by. O(n len(columns)) a
-    sweep; between full sweeps only the nonzero columns are visited.
+    Parameters
+    ----------
+    XT : (d, n) array
+        Columns of X as rows.
+    columns : int array
+        Those that may move.
+    model : Model
+    u, v : (d,), (n,) arrays
+        Changed in place.
+    sweeps : int
+        Most of them.
+    share : float
+
+    Returns
+    -------
+    float
+        What the first sweep lowered the model by, -1 where there was none.
+
+    Notes
+    -----
+    O(n len(columns)) a sweep; between full sweeps only the nonzero columns are visited.
     """
+    h, a, second, ridge, l1, free = model
     n = XT.shape[1]
     full, first = True, -1.0
     for _ in range(sweeps):
@@ -65,8 +116,21 @@ def descend_dense(XT, columns, h, a, second, u, v, ridge, l1, free, sweeps, shar
 
 
 @njit(cache=True, nogil=True)
-def descend_sparse(data, rows, starts, columns, h, a, second, u, v, ridge, l1, free, sweeps, share):
-    """As :func:`descend_dense` for a CSC triple. O(nonzeros of the columns) a sweep."""
+def descend_sparse(X, columns, model, u, v, sweeps, share):
+    """Do as :func:`descend_dense` for a CSC triple.
+
+    Parameters
+    ----------
+    X : Columns
+    columns, model, u, v, sweeps, share
+        As there.
+
+    Notes
+    -----
+    O(nonzeros of the columns) a sweep.
+    """
+    data, rows, starts = X
+    h, a, second, ridge, l1, free = model
     full, first = True, -1.0
     for _ in range(sweeps):
         drop = 0.0

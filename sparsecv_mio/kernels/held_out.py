@@ -9,6 +9,9 @@ from numba import njit
 
 from sparsecv_mio.kernels.dense import cholesky_in_place, cholesky_solve, gather
 
+ROW_ROUNDING = 4.0e-16  # relative, of a term of a prediction
+MEAN_ROUNDING = 1.0e-15  # of the means, in a sum of squares from moments: times the root of the rows
+
 
 class Supports(NamedTuple):
     """Supports: the first `sizes[r]` entries of row r of `columns` (k, s) are used."""
@@ -147,7 +150,6 @@ def held_out_rows(V, r_test, level, listed, fits, scores):
     supports, sizes = listed
     beta, spread = fits.beta, fits.spread
     error, rounding = scores
-    eps = 4.0e-16
     for s in range(supports.shape[0]):
         total = 0.0
         bound = 0.0
@@ -163,11 +165,11 @@ def held_out_rows(V, r_test, level, listed, fits, scores):
                 e -= v * beta[s, a]
                 d += abs(v * beta[s, a])
                 slip += abs(v) * spread[s, a]
-            slip += eps * (sizes[s] + 4) * d
+            slip += ROW_ROUNDING * (sizes[s] + 4) * d
             total += e * e
             bound += (2.0 * abs(e) + slip) * slip
         error[s] = total
-        rounding[s] = bound + eps * total
+        rounding[s] = bound + ROW_ROUNDING * total
 
 
 @njit(cache=True, nogil=True)
@@ -209,6 +211,6 @@ def held_out_moments(moments, level, listed, unit, fits, scores):
                 wide += abs(Q[i, j]) * spread[s, b]
             total += (g - c[i]) * beta[s, a]
             bound += unit * (size + abs(c[i])) * abs(beta[s, a]) + (2.0 * (abs(g) + unit * size) + wide) * spread[s, a]
-        base *= 1.0e-15 * np.sqrt(float(rows))
+        base *= MEAN_ROUNDING * np.sqrt(float(rows))
         error[s] = max(total, 0.0)
         rounding[s] = bound + (2.0 * np.sqrt(error[s]) + base) * base

@@ -17,6 +17,18 @@ def one_support(fold, status, k, rounding, lo, hi, factor):
     """Predictions of the only support left (INSIDE, and FREE if all of those fit) into `lo, hi`. False if singular.
 
     Rounding: a prediction is widened by that of its own sum and by `x'M_S^{-1}` times that of the moments.
+
+    Parameters
+    ----------
+    fold : Fold
+    status : (q,) int8 array
+    k : int
+        Size of the supports.
+    rounding : Rounding
+    lo, hi : (N,) arrays
+        Filled.
+    factor : Factor
+        Scratch for all columns.
     """
     X, x, index, work = fold.X, factor.x, factor.columns, factor.work
     unit = rounding.unit
@@ -54,7 +66,13 @@ def one_support(fold, status, k, rounding, lo, hi, factor):
 
 @njit(cache=True, nogil=True)
 def distances(u, lo, hi):
-    """Smallest and largest `sum (u_i - p_i)^2` over `p_i` in `[lo_i, hi_i]`."""
+    """Smallest and largest `sum (u_i - p_i)^2` over `p_i` in `[lo_i, hi_i]`.
+
+    Parameters
+    ----------
+    u : (N,) array
+    lo, hi : (N,) arrays
+    """
     low = 0.0
     high = 0.0
     for i in range(u.shape[0]):
@@ -71,6 +89,13 @@ def blurred(low, high, N, rounding):
 
     With the rounding unit `eps (n + 4q + 64) loss` (docs/theory/bounds.md 7) an entry of `u - X b*` is off by at most
     `4 eps loss (||y|| + sum |b*_j|) / sqrt(n) <= unit prior / 10`.
+
+    Parameters
+    ----------
+    low, high : float
+    N : int
+        Held-out rows.
+    rounding : Rounding
     """
     blur = 0.1 * rounding.unit * rounding.prior * np.sqrt(N)
     near = max(np.sqrt(low) - blur, 0.0)
@@ -79,7 +104,17 @@ def blurred(low, high, N, rounding):
 
 @njit(cache=True, nogil=True)
 def nothing(cell, ends, lower):
-    """Write a cell about whose predictions nothing is known."""
+    """Write a cell about whose predictions nothing is known.
+
+    Parameters
+    ----------
+    cell : (8,) array
+        As `fold_bounds.run` writes; filled but for its last entry.
+    ends : (N, 2) array
+        Filled.
+    lower : float
+        Lower bound of f.
+    """
     cell[0] = lower
     cell[1] = np.inf
     cell[2] = 0.0
@@ -93,7 +128,14 @@ def nothing(cell, ends, lower):
 
 @njit(cache=True, nogil=True)
 def settle(cell, low, high, low_code, high_code):
-    """Write the interval of a cell and where its ends come from."""
+    """Write the interval of a cell and where its ends come from.
+
+    Parameters
+    ----------
+    cell : (8,) array
+    low, high : float
+    low_code, high_code : float
+    """
     cell[2] = low
     cell[3] = high
     cell[4] = low_code

@@ -14,7 +14,15 @@ from numba import njit
 
 @njit(cache=True, nogil=True)
 def largest(values, count, k, heap):
-    """Fill `heap[:k]` with the k largest of `values[:count]`, falling; return their sum. O(count + k * moves)."""
+    """Fill `heap[:k]` with the k largest of `values[:count]`, falling; return their sum. O(count + k * moves).
+
+    Parameters
+    ----------
+    values : array
+        The first `count` entries count.
+    count, k : int
+    heap : (k,) array or larger
+    """
     if k <= 0:
         return 0.0
     held = 0
@@ -46,7 +54,16 @@ def top_sum(values, k):
 
 @njit(cache=True, nogil=True)
 def support_norm(values, count, k, heap):
-    """Squared k-support norm of nonnegative `values[:count]` (theory section 1). O(count k)."""
+    """Squared k-support norm of nonnegative `values[:count]` (theory section 1). O(count k).
+
+    Parameters
+    ----------
+    values : array
+        The first `count` entries count.
+    count, k : int
+    heap : (k,) array or larger
+        Work.
+    """
     total = 0.0
     nonzero = 0
     for a in range(count):
@@ -78,7 +95,15 @@ def support_norm(values, count, k, heap):
 
 @njit(cache=True, nogil=True)
 def prox_scale(v, count, k, step):
-    """Find t with `sum clip(v_j t - step, 0, 1) = k` for nonnegative v, 0 < k < count. O(count) a Newton step."""
+    """Find t with `sum clip(v_j t - step, 0, 1) = k` for nonnegative v, 0 < k < count. O(count) a Newton step.
+
+    Parameters
+    ----------
+    v : array
+        The first `count` entries count.
+    count, k : int
+    step : float
+    """
     top = 0.0
     for a in range(count):
         top = max(top, v[a])

@@ -43,6 +43,18 @@ def keep_support(s, count, status, row, value, bars):
     """Add the support of the columns not dropped to `count` others; those above their bar give way where it is full.
 
     Returns the number kept, -1 where there is no room. O(q), and O(capacity q) where it is full.
+
+    Parameters
+    ----------
+    s : Kept
+    count : int
+        Supports kept so far.
+    status : (q,) int8 array
+    row : int
+        Which of the bars it answers to.
+    value : float
+        Its f.
+    bars : array
     """
     q = status.shape[0]
     capacity = s.value.shape[0]

@@ -203,6 +203,13 @@ def score_supports_by_row(V, r, base, listed, limits, first, scores):
     """`score_supports` where every fold is one row: the same numbers, rows gathered 64 at a time for SIMD.
 
     O(rows s) a support for e, O(rows s^2 / 2) for the leverages of the rows that e alone does not rule out.
+
+    Parameters
+    ----------
+    V, r : (rows, q), (rows,)
+        A row a fold.
+    base, listed, limits, first, scores
+        As for `score_supports`.
     """
     supports, sizes, place, value, beta, spread, level, half, blur = listed
     limit, eta = limits
@@ -277,6 +284,13 @@ def half_inverses(Q, penalty, supports, sizes, half, blur):
     """Fill `half[a]` with the inverse of the Cholesky factor of `M_S`, and `blur` with its relative rounding.
 
     O(s^3) a support. `blur` is inf where M_S is not positive definite.
+
+    Parameters
+    ----------
+    Q, penalty : (q, q), (q,)
+    supports, sizes : (L, s), (L,) int arrays
+    half, blur : (L, s, s), (L,)
+        Filled.
     """
     top = supports.shape[1]
     L = np.empty((top, top))

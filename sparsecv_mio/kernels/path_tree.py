@@ -69,7 +69,13 @@ class PathState(NamedTuple):
         return self.bars[BAR]
 
     def set_bars(self, sizes, best, bar):
-        """Set the incumbent values and the bars of one size or of several."""
+        """Set the incumbent values and the bars of one size or of several.
+
+        Parameters
+        ----------
+        sizes : int, slice or int array
+        best, bar : float or array
+        """
         self.bars[BEST, sizes], self.bars[BAR, sizes] = best, bar
         self.bars[MOST] = np.maximum.accumulate(self.bars[BAR, ::-1])[::-1]
 

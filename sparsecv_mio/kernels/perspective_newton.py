@@ -58,7 +58,16 @@ class System(NamedTuple):
 
 @njit(cache=True, nogil=True)
 def spread_evenly(v, size, total, low):
-    """Fill `low[:size]` with the projection of `v[:size]` on `[0, 1]^size, sum = total`. O(40 size)."""
+    """Fill `low[:size]` with the projection of `v[:size]` on `[0, 1]^size, sum = total`. O(40 size).
+
+    Parameters
+    ----------
+    v : array
+    size : int
+        How many entries of it count.
+    total : float
+    low : array
+    """
     lo = np.inf
     hi = -np.inf
     for a in range(size):
@@ -80,7 +89,17 @@ def spread_evenly(v, size, total, low):
 
 @njit(cache=True, nogil=True)
 def weights_of(b, g, node, z, buffer):
-    """Fill z with what suits b: `clip(|b_j| t, 0, 1)` with sum k; too few entries are filled up by the largest |g|."""
+    """Fill z with what suits b: `clip(|b_j| t, 0, 1)` with sum k; too few entries are filled up by the largest |g|.
+
+    Parameters
+    ----------
+    b, g : (q,) arrays
+    node : Node
+    z : (q,) array
+        Filled on the free columns.
+    buffer : array
+        Work for them.
+    """
     free, count_free, k = node.free, node.count_free, node.k
     top = 0.0
     held = 0
@@ -131,6 +150,14 @@ def fit(form, z, members, factor):
     """phi(z); leaves the support in `index`, `sqrt(z)` in `root`, the factor in `work` and `L^{-1} Z^1/2 c` in x.
 
     Returns phi and the size of the support; inf if there is no room. O(s^3 / 3).
+
+    Parameters
+    ----------
+    form : Form
+    z : (q,) array
+    members : int array
+        Columns that may have z > 0.
+    factor : Factor
     """
     G, c = form.G, form.c
     work, x, index, root = factor.work, factor.x, factor.columns, factor.root
@@ -160,7 +187,17 @@ def fit(form, z, members, factor):
 
 @njit(cache=True, nogil=True)
 def point_of(factor, s, members, b):
-    """b(z) from what `fit` left."""
+    """b(z) from what `fit` left.
+
+    Parameters
+    ----------
+    factor : Factor
+    s : int
+        Size of the support.
+    members : int array
+    b : (q,) array
+        Filled on the members.
+    """
     x, index, root = factor.x, factor.columns, factor.root
     for a in range(members.shape[0]):
         b[members[a]] = 0.0
@@ -174,6 +211,13 @@ def moving(z, g, node, chosen, enter):
     """Columns a step may move: fractional ones, those at 1 that want to fall, the ENTER most pressing at 0.
 
     Returns their number. O(count (1 + ENTER)).
+
+    Parameters
+    ----------
+    z, g : (q,) arrays
+    node : Node
+    chosen, enter : int arrays
+        For the free columns, and for ENTER; the first is filled.
     """
     free, count_free = node.free, node.count_free
     level = 0.0
@@ -226,7 +270,21 @@ def moving(z, g, node, chosen, enter):
 
 @njit(cache=True, nogil=True)
 def direction(G, g, factor, s, chosen, count, system):
-    """Newton direction of phi on the chosen columns with sum 0 into d; False if singular. O(s^2 f + s f^2 + f^3)."""
+    """Newton direction of phi on the chosen columns with sum 0 into d; False if singular. O(s^2 f + s f^2 + f^3).
+
+    Parameters
+    ----------
+    G, g : (q, q), (q,)
+    factor : Factor
+        As `fit` left it.
+    s : int
+        Size of its support.
+    chosen : int array
+    count : int
+        How many of them count.
+    system : System
+        Scratch; d is the direction.
+    """
     work, index, root = factor.work, factor.columns, factor.root
     H, A, d, ones = system.H, system.A, system.d, system.ones
     for f in range(count):

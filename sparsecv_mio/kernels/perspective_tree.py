@@ -41,7 +41,18 @@ class NodePool(NamedTuple):
 
 
 def new_pool(status, best, bar, best_mask, capacity=64, keep_capacity=256):
-    """Pool with one open node of the given status (q,); O(capacity q) memory."""
+    """Pool with one open node of the given status (q,); O(capacity q) memory.
+
+    Parameters
+    ----------
+    status : (q,) int8 array
+    best, bar : float
+        Incumbent value and pruning bar.
+    best_mask : (q,) bool array
+        The incumbent.
+    capacity, keep_capacity : int
+        Open nodes and kept supports there is room for.
+    """
     q = status.shape[0]
     pool = NodePool(
         ctrl=np.zeros(7, dtype=np.int64),
@@ -253,6 +264,7 @@ def run(s, form, tau, copies, margin, max_nodes):
         1 <= tau < q.
     copies : Copies
     margin : Margin
+    max_nodes : int
 
     Returns
     -------

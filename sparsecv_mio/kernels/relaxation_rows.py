@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 from numba import njit
 
-from sparsecv_mio.kernels.conic import allowance
+from sparsecv_mio.kernels.conic import allowance, gap_of
 from sparsecv_mio.kernels.dense import put, times
 from sparsecv_mio.kernels.forms import Form, Node, Stop
 from sparsecv_mio.kernels.k_support import top_sum
@@ -57,7 +57,17 @@ class WorkingSet(NamedTuple):
 
 @njit(cache=True, nogil=True)
 def extend_gram(Xt, chosen, start, count, gram):
-    """Rows and columns start..count-1 of `X_W'X_W`. O((count - start) count n)."""
+    """Rows and columns start..count-1 of `X_W'X_W`. O((count - start) count n).
+
+    Parameters
+    ----------
+    Xt : (q, n) array
+    chosen : int array
+        The columns.
+    start, count : int
+    gram : array
+        At least (count, count).
+    """
     n = Xt.shape[1]
     for a in range(start, count):
         u = Xt[chosen[a]]
@@ -72,7 +82,14 @@ def extend_gram(Xt, chosen, start, count, gram):
 
 @njit(cache=True, nogil=True)
 def slope_of(Xt, residual, shift, g):
-    """Fill `g = X' residual + shift`. O(q n)."""
+    """Fill `g = X' residual + shift`. O(q n).
+
+    Parameters
+    ----------
+    Xt : (q, n) array
+    residual, shift : (n,), (q,) arrays
+    g : (q,) array
+    """
     product = np.dot(Xt, residual)
     for j in range(g.shape[0]):
         g[j] = product[j] + shift[j]
@@ -80,7 +97,15 @@ def slope_of(Xt, residual, shift, g):
 
 @njit(cache=True, nogil=True)
 def largest_outside(g, inside, count, take, found):
-    """Fill `found` with up to `take` columns outside of the working set with the largest |g|. O(q + take log take)."""
+    """Fill `found` with up to `take` columns outside of the working set with the largest |g|. O(q + take log take).
+
+    Parameters
+    ----------
+    g, inside : (q,), (q,) bool
+    count, take : int
+        Columns of the working set, and how many are asked for.
+    found : int array
+    """
     q = g.shape[0]
     size = np.empty(q)
     for j in range(q):
@@ -239,7 +264,7 @@ def farthest_rows(wide, x, candidates, centre, t, effort, rounding, near):
     b = np.empty(q)
     put(centre, b)
     g = np.empty(q)
-    gap = max(ubar - zeta, 1e-14 * ubar)
+    gap = gap_of(candidates, ubar)
     most = np.sqrt(np.dot(x, x)) * rounding.norm
     bound = np.inf
     best_t = t

@@ -12,6 +12,8 @@ from numba import njit
 from sparsecv_mio.kernels.conic import allowance
 from sparsecv_mio.kernels.dense import cholesky_in_place, cholesky_solve, solve_lower
 
+OUTWARD = 1e-9  # relative, of eigenvalues and of the bounds computed from them
+
 
 @njit(cache=True, nogil=True)
 def leverages(fold):
@@ -47,6 +49,14 @@ def squares_over_ball(K, e, rho):
         v rho + sum_i a_i^2 v / (v - l_i),        sum_i a_i^2 v / (v + l_i) - v rho,
 
     and the best v, found by bisection on the slope, make them exact.
+
+    Parameters
+    ----------
+    K : (N, N) array
+    e : (N,) array
+        Residuals of the centre.
+    rho : float
+        Square of the radius.
     """
     N = e.shape[0]
     lever, P = np.linalg.eigh(K)
@@ -54,7 +64,7 @@ def squares_over_ball(K, e, rho):
     total = 0.0
     a2 = np.zeros(N)
     for i in range(N):
-        lever[i] = max(lever[i], 0.0) * (1.0 + 1e-9)
+        lever[i] = max(lever[i], 0.0) * (1.0 + OUTWARD)
         for h in range(N):
             a2[i] += P[h, i] * e[h]
         a2[i] *= a2[i]
@@ -64,7 +74,7 @@ def squares_over_ball(K, e, rho):
         lever[i] += 1e-14 * top
     top *= 1.0 + 1e-14
     if rho <= 0.0 or top <= 0.0:
-        return total * (1.0 - 1e-9), total * (1.0 + 1e-9)
+        return total * (1.0 - OUTWARD), total * (1.0 + OUTWARD)
     reach = np.sqrt(total * top / rho)
     lo = top * (1.0 + 1e-10)
     hi = lo + reach
@@ -94,7 +104,7 @@ def squares_over_ball(K, e, rho):
     lower = -hi * rho
     for i in range(N):
         lower += a2[i] * hi / (hi + lever[i])
-    return max(lower * (1.0 - 1e-9) - 1e-13 * total, 0.0), upper * (1.0 + 1e-9)
+    return max(lower * (1.0 - OUTWARD) - 1e-13 * total, 0.0), upper * (1.0 + OUTWARD)
 
 
 @njit(cache=True, nogil=True)
@@ -103,7 +113,7 @@ def largest_leverage(K):
     trace = 0.0
     for i in range(K.shape[0]):
         trace += K[i, i]
-    return np.linalg.eigvalsh(K)[-1] * (1.0 + 1e-9) + 1e-14 * trace + 1e-300
+    return np.linalg.eigvalsh(K)[-1] * (1.0 + OUTWARD) + 1e-14 * trace + 1e-300
 
 
 @njit(cache=True, nogil=True)
@@ -111,6 +121,15 @@ def squares_of_candidates(fold, ridge, K, ubar, rounding):
     """Least and largest `||u - X b||^2` of the candidates, from what `leverages` returned.
 
     Rounding: the radius gains the allowance of a comparison of f at the computed ridge fit with f of a candidate.
+
+    Parameters
+    ----------
+    fold : Fold
+    ridge : (q,) array
+    K : (N, N) array
+    ubar : float
+    rounding : Rounding
+        In the units of the fold.
     """
     radius = ubar + allowance(rounding, ridge) - (fold.yy - np.dot(fold.c, ridge))
     residual = np.dot(fold.X, ridge)

@@ -26,9 +26,10 @@ def fix_columns(d, count, columns, inner, outer, room, status):
 
     Parameters
     ----------
-    d : (count or more,) array
-        `g_j^2 / w_j` of the open columns.
-    columns : (count or more,) int array
+    d : array
+        `g_j^2 / w_j` of the open columns; the first `count` entries count.
+    count : int
+    columns : int array
         Their places in `status`.
     inner, outer : float
         The k-th and the (k + 1)-th largest of d, 0 < k < count.
@@ -55,7 +56,15 @@ def fix_columns(d, count, columns, inner, outer, room, status):
 
 @njit(cache=True, nogil=True)
 def screen(d, count, columns, k, room, status):
-    """Fix the open columns of a node that has k columns to choose, see `fix_columns`; return how many. O(count k)."""
+    """Fix the open columns of a node that has k columns to choose, see `fix_columns`; return how many. O(count k).
+
+    Parameters
+    ----------
+    d, count, columns, room, status
+        As for `fix_columns`.
+    k : int
+        0 < k < count.
+    """
     heap = np.empty(k + 1)
     largest(d, count, k + 1, heap)
     return fix_columns(d, count, columns, heap[k - 1], heap[k], room, status)

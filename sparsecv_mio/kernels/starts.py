@@ -7,6 +7,9 @@ from numba import njit
 
 from sparsecv_mio.kernels.dense import put, support_value
 
+SPENT = 1e-14  # of a column's own curvature: what is left of it beside the chosen ones is rounding
+BETTER = 1e-12  # relative; less is rounding
+
 
 @njit(cache=True, nogil=True)
 def backward_elimination(V, beta, value, best, supports):
@@ -73,6 +76,13 @@ def forward_selection(M, c, yy, top, best, supports):
     """Add the column with the largest gain until `top` columns are in; keep each support that beats `best`.
 
     O(q top^2): one partial Cholesky factor, extended by a row a step.
+
+    Parameters
+    ----------
+    M, c, yy : (q, q), (q,), float
+    top : int
+    best, supports : (q + 1,), (q + 1, q) bool
+        Incumbents by size, improved in place.
     """
     q = c.shape[0]
     rows = np.empty((top, q))
@@ -105,7 +115,7 @@ def forward_selection(M, c, yy, top, best, supports):
             rows[step, j] = s * d
             left[j] -= rows[step, j] * u
             diag[j] -= rows[step, j] * rows[step, j]
-            if diag[j] < 1e-14 * M[j, j]:
+            if diag[j] < SPENT * M[j, j]:
                 diag[j] = 0.0
         value -= u * u
         if value < best[step + 1]:
@@ -115,7 +125,18 @@ def forward_selection(M, c, yy, top, best, supports):
 
 @njit(cache=True, nogil=True)
 def add_gains(M, c, support, size, rows, left, diag):
-    """Fill `left^2 / diag`'s two parts for every column given a support. Returns the drop in f. O(q size^2)."""
+    """Fill `left^2 / diag`'s two parts for every column given a support. Returns the drop in f. O(q size^2).
+
+    Parameters
+    ----------
+    M, c : (q, q), (q,)
+    support : int array
+    size : int
+        How many entries of it count.
+    rows : (size, q) array or larger
+        Work.
+    left, diag : (q,) arrays
+    """
     q = c.shape[0]
     put(c, left)
     for j in range(q):
@@ -146,6 +167,15 @@ def improve_by_swaps(M, c, yy, size, best, supports, rounds):
     """Swap one column out and the best one in while that lowers f of the size's support.
 
     O(rounds size q size^2) at most; each round tries every column out and takes the best one in.
+
+    Parameters
+    ----------
+    M, c, yy : (q, q), (q,), float
+    size : int
+    best, supports : (q + 1,), (q + 1, q) bool
+        Incumbents by size, improved in place.
+    rounds : int
+        Most swaps.
     """
     q = c.shape[0]
     if size <= 0 or size >= q or not np.isfinite(best[size]):
@@ -164,7 +194,7 @@ def improve_by_swaps(M, c, yy, size, best, supports, rounds):
             if inside[j]:
                 members[k] = j
                 k += 1
-        low = value * (1.0 - 1e-12)
+        low = value * (1.0 - BETTER)
         out = -1
         into = -1
         for a in range(size):
@@ -177,7 +207,7 @@ def improve_by_swaps(M, c, yy, size, best, supports, rounds):
             if drop < 0.0:
                 continue
             for j in range(q):
-                if not inside[j] and diag[j] > 1e-14 * M[j, j]:
+                if not inside[j] and diag[j] > SPENT * M[j, j]:
                     v = yy - drop - left[j] * left[j] / diag[j]
                     if v < low:
                         low = v
@@ -206,7 +236,15 @@ def _columns(mask, index):
 
 @njit(cache=True, nogil=True)
 def try_supports(M, c, yy, masks, best, supports):
-    """Evaluate given supports (m, q) bool and keep each that beats `best`. O(m size^3 / 3)."""
+    """Evaluate given supports (m, q) bool and keep each that beats `best`. O(m size^3 / 3).
+
+    Parameters
+    ----------
+    M, c, yy : (q, q), (q,), float
+    masks : (m, q) bool array
+    best, supports : (q + 1,), (q + 1, q) bool
+        Incumbents by size, improved in place.
+    """
     q = c.shape[0]
     work = np.empty((q, q))
     x = np.empty(q)
@@ -223,7 +261,14 @@ def try_supports(M, c, yy, masks, best, supports):
 
 @njit(cache=True, nogil=True)
 def support_values(M, c, yy, masks, values):
-    """Fill `values` with f of given supports (m, q) bool, inf where `M_S` is not positive. O(m size^3 / 3)."""
+    """Fill `values` with f of given supports (m, q) bool, inf where `M_S` is not positive. O(m size^3 / 3).
+
+    Parameters
+    ----------
+    M, c, yy : (q, q), (q,), float
+    masks : (m, q) bool array
+    values : (m,) array
+    """
     q = c.shape[0]
     work = np.empty((q, q))
     x = np.empty(q)

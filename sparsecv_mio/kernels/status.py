@@ -9,7 +9,13 @@ FREE, INSIDE, DROPPED = 0, 1, 2
 
 @njit(cache=True, nogil=True)
 def list_columns(status, inside, free):
-    """Fill `inside` and `free` with the columns of each kind, ascending; return both counts. O(q)."""
+    """Fill `inside` and `free` with the columns of each kind, ascending; return both counts. O(q).
+
+    Parameters
+    ----------
+    status : (q,) int8 array
+    inside, free : (q,) int arrays
+    """
     count_inside = 0
     count_free = 0
     for j in range(status.shape[0]):

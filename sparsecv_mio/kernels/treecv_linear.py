@@ -6,6 +6,8 @@ t the rows learned. `a` is PEGASOS's lam or the step of least squares.
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 from numba import njit
 from numpy.typing import NDArray
@@ -19,9 +21,28 @@ PEGASOS = 0
 LEAST_SQUARES = 1
 
 
+class Sgd(NamedTuple):
+    """How rows are learned: the kind and its `a`, in order or shuffled by a seed."""
+
+    kind: int
+    a: float
+    shuffled: bool
+    seed: int
+
+
 @njit(cache=True, nogil=True)
 def learn_row(kind: int, model: Floats, x: Floats, target: float, a: float) -> None:
-    """Update `model` in place by one row. O(p)."""
+    """Update `model` in place by one row. O(p).
+
+    Parameters
+    ----------
+    kind : int
+    model : array
+        A row of numbers, see above.
+    x, target : (p,) array, float
+        The row.
+    a : float
+    """
     p = x.shape[0]
     t = model[model.shape[0] - 1]
     product = 0.0
@@ -48,14 +69,32 @@ def learn_row(kind: int, model: Floats, x: Floats, target: float, a: float) -> N
 
 @njit(cache=True, nogil=True)
 def learn_rows(kind: int, model: Floats, X: Floats, y: Floats, a: float) -> None:
-    """Update `model` in place by all rows in order. O(m p)."""
+    """Update `model` in place by all rows in order. O(m p).
+
+    Parameters
+    ----------
+    kind : int
+    model : array
+        A row of numbers, see above.
+    X, y : (m, p), (m,) arrays
+    a : float
+    """
     for i in range(X.shape[0]):
         learn_row(kind, model, X[i], y[i], a)
 
 
 @njit(cache=True, nogil=True)
 def score_rows(kind: int, model: Floats, X: Floats, y: Floats, first: int, last: int) -> float:
-    """Mean loss over rows first .. last-1: share of wrong signs (kind 0) or squared error (kind 1). O(m p)."""
+    """Mean loss over rows first .. last-1: share of wrong signs (kind 0) or squared error (kind 1). O(m p).
+
+    Parameters
+    ----------
+    kind : int
+    model : array
+        A row of numbers, see above.
+    X, y : (m, p), (m,) arrays
+    first, last : int
+    """
     p = X.shape[1]
     t = max(model[model.shape[0] - 1], 1.0)
     total = 0.0
@@ -71,44 +110,50 @@ def score_rows(kind: int, model: Floats, X: Floats, y: Floats, first: int, last:
 
 
 @njit(cache=True, nogil=True)
-def learn_range(
-    kind: int,
-    model: Floats,
-    X: Floats,
-    y: Floats,
-    first: int,
-    last: int,
-    a: float,
-    randomized: bool,
-    seed: int,
-    order: Ints,
-) -> None:
-    """Update by rows first .. last-1, in order or shuffled; `order` is scratch of at least that length. O(m p)."""
-    if randomized:
-        shuffled_range(first, last, seed, order)
+def learn_range(sgd: Sgd, model: Floats, X: Floats, y: Floats, first: int, last: int, order: Ints) -> None:
+    """Update by a range of rows. O(m p).
+
+    Parameters
+    ----------
+    sgd : Sgd
+    model : array
+        Changed in place.
+    X, y : (n, p), (n,) arrays
+    first, last : int
+        Rows first .. last-1.
+    order : int array
+        Scratch of at least that length where rows are shuffled.
+    """
+    if sgd.shuffled:
+        shuffled_range(first, last, sgd.seed, order)
         for i in range(last - first):
-            learn_row(kind, model, X[order[i]], y[order[i]], a)
+            learn_row(sgd.kind, model, X[order[i]], y[order[i]], sgd.a)
     else:
         for i in range(first, last):
-            learn_row(kind, model, X[i], y[i], a)
+            learn_row(sgd.kind, model, X[i], y[i], sgd.a)
 
 
 @njit(cache=True, nogil=True)
 def tree(
-    kind: int,
-    base: Floats,
-    X: Floats,
-    y: Floats,
-    starts: Ints,
-    first: int,
-    last: int,
-    a: float,
-    randomized: bool,
-    seed: int,
-    scores: Floats,
+    sgd: Sgd, base: Floats, X: Floats, y: Floats, starts: Ints, first: int, last: int, scores: Floats
 ) -> int:
-    """Cross-validate chunks first .. last-1 from a model of all other rows; returns the rows learned.
+    """Cross-validate some chunks from a model of all other rows; returns the rows learned.
 
+    Parameters
+    ----------
+    sgd : Sgd
+    base : array
+        The model.
+    X, y : (n, p), (n,) arrays
+    starts : (k + 1,) int array
+        Where each chunk starts.
+    first, last : int
+        Chunks first .. last-1.
+    scores : (last - first,) array
+        Filled.
+
+    Notes
+    -----
     Depth first on an explicit stack; one model per level, so O(p log k) memory. The left child learns the right half's
     chunks on a copy, the right child then reuses its parent's place. O(m p log2 k) time, m rows in the chunks.
     """
@@ -117,7 +162,7 @@ def tree(
         levels += 1
     models = np.empty((levels, base.shape[0]))
     models[0] = base
-    longest = starts[last] - starts[first] if randomized else 0
+    longest = starts[last] - starts[first] if sgd.shuffled else 0
     order = np.empty(longest, dtype=np.int64)
     stack = np.empty((2 * levels, 4), dtype=np.int64)
     stack[0, 0], stack[0, 1], stack[0, 2], stack[0, 3] = first, last, 0, 0
@@ -126,7 +171,7 @@ def tree(
         height -= 1
         s, e, level, second = stack[height, 0], stack[height, 1], stack[height, 2], stack[height, 3]
         if e - s == 1:
-            scores[s - first] = score_rows(kind, models[level], X, y, starts[s], starts[e])
+            scores[s - first] = score_rows(sgd.kind, models[level], X, y, starts[s], starts[e])
             continue
         m = s + (e - s + 1) // 2
         if second == 0:
@@ -135,11 +180,11 @@ def tree(
             for j in range(base.shape[0]):
                 models[level + 1, j] = models[level, j]
             lo, hi = starts[m], starts[e]
-            learn_range(kind, models[level + 1], X, y, lo, hi, a, randomized, seed, order)
+            learn_range(sgd, models[level + 1], X, y, lo, hi, order)
             stack[height, 0], stack[height, 1], stack[height, 2], stack[height, 3] = s, m, level + 1, 0
         else:
             lo, hi = starts[s], starts[m]
-            learn_range(kind, models[level], X, y, lo, hi, a, randomized, seed, order)
+            learn_range(sgd, models[level], X, y, lo, hi, order)
             stack[height, 0], stack[height, 1], stack[height, 2], stack[height, 3] = m, e, level, 0
         height += 1
         learned += hi - lo

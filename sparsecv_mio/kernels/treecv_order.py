@@ -18,7 +18,14 @@ def splitmix(x: np.uint64) -> np.uint64:
 
 @njit(cache=True, nogil=True)
 def shuffled_range(first: int, last: int, seed: int, out: NDArray[np.int64]) -> None:
-    """Fill `out[:last - first]` with first .. last-1 in a random order (Fisher-Yates). O(last - first)."""
+    """Fill `out[:last - first]` with first .. last-1 in a random order (Fisher-Yates). O(last - first).
+
+    Parameters
+    ----------
+    first, last : int
+    seed : int
+    out : int array
+    """
     m = last - first
     for i in range(m):
         out[i] = first + i

@@ -13,6 +13,7 @@ from sparsecv_mio.oracles.glru.fit import Fit
 SUPPORT_LIMIT = 1500
 ROUNDS = 12
 SWEEPS = 20
+SHARE = 1e-3  # of what the first sweep lowered the model by, at which sweeps end
 FLOOR = 1e-6  # of the smoothness: curvature that a flat row is given where no ridge term bounds the step
 
 
@@ -49,16 +50,16 @@ def proximal_target(fit: Fit, h: FloatArray) -> FloatArray:
 
 def _descent(fit: Fit, h: FloatArray, a: FloatArray) -> Callable[[FloatArray, FloatArray], float]:
     """Return a function that descends from (u, v) in place and returns how much its first sweep lowered the model."""
-    from sparsecv_mio.kernels.glru_descent import descend_dense, descend_sparse
+    from sparsecv_mio.kernels.glru_descent import Columns, Model, descend_dense, descend_sparse
 
     design, regularizer = fit.problem.design, fit.problem.regularizer
     columns, X = fit.problem.columns.astype(np.int64), design.by_columns
     free = design.d - 1 if regularizer.intercept else -1
-    weights = (regularizer.ridge, regularizer.l1, free, SWEEPS, 1e-3)
-    second = design.weighted_column_sq(h)
+    model = Model(h, a, design.weighted_column_sq(h), regularizer.ridge, regularizer.l1, free)
     if design.sparse:
-        return lambda u, v: descend_sparse(X.data, X.indices, X.indptr, columns, h, a, second, u, v, *weights)
-    return lambda u, v: descend_dense(X.T, columns, h, a, second, u, v, *weights)
+        by_columns = Columns(X.data, X.indices, X.indptr)
+        return lambda u, v: descend_sparse(by_columns, columns, model, u, v, SWEEPS, SHARE)
+    return lambda u, v: descend_dense(X.T, columns, model, u, v, SWEEPS, SHARE)
 
 
 def _on_support(fit: Fit, h: FloatArray, a: FloatArray, u: FloatArray) -> FloatArray:

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from sparsecv_mio.kernels import exchange
 from sparsecv_mio.kernels import first_supports as kernel
-from sparsecv_mio.problem.problem import LARGEST_PENALTY, FloatArray, SparseProblem
+from sparsecv_mio.problem.problem import FloatArray, SparseProblem
 from sparsecv_mio.search.subproblem.supports import NO_COLUMN, missing_columns
 
 IntArray = NDArray[np.int64]
@@ -85,9 +85,14 @@ class FoldSearch:
         self._kept_out: set[bytes] = set()  # supports whose columns were kept out in turn
 
     @property
-    def _moments(self) -> tuple[FloatArray, FloatArray, FloatArray, float, FloatArray]:
-        """First arguments of every kernel."""
-        return self.problem.Q, self.problem.weight, self.problem.c, self.problem.yy, self.lams
+    def _moments(self) -> exchange.Moments:
+        """Moments and penalty weights as the kernels take them."""
+        return exchange.Moments(self.problem.Q, self.problem.weight, self.problem.c, self.problem.yy)
+
+    @property
+    def _found(self) -> kernel.Found:
+        """The best supports known as the kernels take them."""
+        return kernel.Found(self.value, self.columns, self.settled)
 
     def sweep(self, order: Iterable[int], expired: Callable[[], bool]) -> None:
         """Walk up and down the sizes at the gammas of `order`, each from what the one before found.
@@ -96,7 +101,7 @@ class FoldSearch:
         """
         scratch = exchange.new_tableau(self.problem.q, self.top)
         visits, phase = np.array(list(order), dtype=np.int64), np.zeros(5, dtype=np.int64)
-        while not kernel.sweep(scratch, *self._moments, self.value, self.columns, self.settled, visits, phase, WORK):
+        while not kernel.sweep(scratch, self._moments, self.lams, self._found, visits, phase, WORK):
             if expired():
                 return
 
@@ -114,7 +119,7 @@ class FoldSearch:
             place = np.minimum(np.searchsorted(self.among, seeds), len(self.among) - 1)
             here = np.where(self.among[place] == seeds, place, NO_COLUMN)
             whole = (here >= 0).sum(axis=1) == (seeds >= 0).sum(axis=1)
-            kernel.try_supports_at(*self._moments, at[whole], here[whole], self.value, self.columns, self.settled)
+            kernel.try_supports_at(self._moments, self.lams, at[whole], here[whole], self._found)
 
     def take_over(self, other: FoldSearch) -> None:
         """Start from what a search of the same fold on fewer columns found."""
@@ -136,16 +141,13 @@ class FoldSearch:
         """
         problem = self.problem
         scratch, saved = (exchange.new_tableau(problem.q, self.top) for _ in range(2))
-        penalty = np.minimum(self.lams[g] * problem.weight, LARGEST_PENALTY)
+        moments, found = kernel.penalised(self._moments, self.lams[g]), kernel.at_gamma(self._found, g)
         for size in range(1, min(self.top, problem.q - 1) + 1):
             if expired():
                 return
             if self._key(g, size) in self._kept_out:
                 continue
-            kernel.keep_out(
-                scratch, saved, problem.Q, penalty, problem.c, problem.yy,
-                self.value[g], self.columns[g], self.settled[g], size, WORST,
-            )  # fmt: skip
+            kernel.keep_out(scratch, saved, moments, found, size, WORST)
             self._kept_out.add(self._key(g, size))
 
     def _key(self, g: int, size: int) -> bytes:
@@ -180,7 +182,8 @@ class FoldSearch:
         """
         chosen, problem = self.supports_for(taus), self.problem
         objective, held_out = np.empty(chosen.shape[:2]), np.empty(chosen.shape[:2])
-        kernel.score(*self._moments, chosen, taus, V - problem.v_mean, r - problem.r_mean, objective, held_out)
+        V, r = V - problem.v_mean, r - problem.r_mean
+        kernel.score(self._moments, self.lams, chosen, taus, V, r, objective, held_out)
         found, last = FoldPaths(self.fold, objective, held_out, self._in_data(chosen)), self.last
         if last is not None:  # the tableau drifts a little where a fit is nearly perfect
             worse = last.objective < objective

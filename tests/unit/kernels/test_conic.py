@@ -56,6 +56,16 @@ def test_formulas(seed: int) -> None:
         assert kernel.size_of_rows(X, u, b, 3.0) == pytest.approx(size**2)
 
 
+def test_gap_and_weights() -> None:
+    assert kernel.gap_of(Candidates(2, 5.0, 3.0), 10.0) == 2.0
+    assert kernel.gap_of(Candidates(2, 3.0, 3.0), 10.0) == kernel.LEAST_GAP * 10.0
+    assert kernel.next_weight(2.0, 4.0, 0.0, np.inf) == 4.0
+    assert kernel.next_weight(1.0, 1e9, 0.0, np.inf) == 100.0, "a step has an end"
+    assert kernel.next_weight(2.0, 4.0, 2.0, 3.0) == pytest.approx(np.sqrt(6.0))
+    assert kernel.next_weight(2.0, 4.0, 0.0, 3.0) == pytest.approx(0.9)
+    assert kernel.next_weight(2.0, 0.25, 2.0, np.inf) == 6.0
+
+
 @pytest.mark.parametrize("seed", SEVERAL)
 def test_size_of_candidates(seed: int) -> None:
     problem, rng = small(seed), np.random.default_rng(seed)

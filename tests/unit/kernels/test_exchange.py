@@ -7,26 +7,24 @@ import pytest
 
 from sparsecv_mio.kernels import exchange as kernel
 
-Moments = tuple[np.ndarray, np.ndarray, np.ndarray, float]
 
-
-def moments(seed: int, n: int = 20, q: int = 9) -> Moments:
+def moments(seed: int, n: int = 20, q: int = 9) -> kernel.Moments:
     """Q, penalty, c, yy of random rows, one column twice and one of zeros."""
     rng = np.random.default_rng(seed)
     X = rng.standard_normal((n, q)) @ (np.eye(q) + 0.5 * rng.standard_normal((q, q)))
     X[:, 4], X[:, 7] = X[:, 2], 0.0
     y = X[:, 0] - X[:, 3] + rng.standard_normal(n)
-    return X.T @ X, 10.0 ** rng.uniform(-1, 1) * np.ones(q), X.T @ y, float(y @ y)
+    return kernel.Moments(X.T @ X, 10.0 ** rng.uniform(-1, 1) * np.ones(q), X.T @ y, float(y @ y))
 
 
-def objective(given: Moments, support: list[int]) -> float:
+def objective(given: kernel.Moments, support: list[int]) -> float:
     """f(S) by a plain solve."""
     Q, penalty, c, yy = given
     M = Q[np.ix_(support, support)] + np.diag(penalty[support])
     return yy - float(c[support] @ np.linalg.solve(M, c[support]))
 
 
-def check(t: kernel.Tableau, given: Moments) -> None:
+def check(t: kernel.Tableau, given: kernel.Moments) -> None:
     """Every number of the tableau against the definition in the head of the kernel."""
     Q, penalty, c, _ = given
     s = int(t.size[0])
@@ -47,12 +45,12 @@ def test_the_tableau_is_what_the_definition_says_after_any_changes(seed: int) ->
     given = moments(seed)
     rng = np.random.default_rng(seed)
     t = kernel.new_tableau(9, 6)
-    kernel.clear(t, *given)
+    kernel.clear(t, given)
     for _ in range(40):
         s = int(t.size[0])
         outside = np.setdiff1d(np.arange(9), t.members[:s])
         if s < 6 and (s == 0 or rng.random() < 0.6):
-            kernel.add(t, given[0], given[1], int(rng.choice(outside)))
+            kernel.add(t, given, int(rng.choice(outside)))
         else:
             kernel.drop(t, int(rng.integers(s)))
         check(t, given)
@@ -63,8 +61,8 @@ def test_the_tableau_is_what_the_definition_says_after_any_changes(seed: int) ->
 def test_exchanges_end_where_none_helps(seed: int) -> None:
     given = moments(seed)
     t = kernel.new_tableau(9, 4)
-    assert kernel.load(t, *given, np.array([5, 6, 7, 8]), 4)
-    kernel.exchange(t, given[0], given[1])
+    assert kernel.load(t, given, np.array([5, 6, 7, 8]), 4)
+    kernel.exchange(t, given)
     check(t, given)
     S = t.members[:4].tolist()
     for out in range(4):
@@ -76,7 +74,7 @@ def test_exchanges_end_where_none_helps(seed: int) -> None:
 def test_cheapest_and_best_are(seed: int) -> None:
     given = moments(seed)
     t = kernel.new_tableau(9, 5)
-    assert kernel.load(t, *given, np.array([0, 1, 5]), 3)
+    assert kernel.load(t, given, np.array([0, 1, 5]), 3)
     added = [objective(given, [0, 1, 5, j]) if j not in (0, 1, 5) else np.inf for j in range(9)]
     assert added[kernel.best_to_add(t)] == pytest.approx(min(added), rel=1e-9)
     left = [objective(given, [j for j in (0, 1, 5) if j != i]) for i in (0, 1, 5)]

@@ -8,7 +8,7 @@ from scipy.optimize import minimize_scalar
 
 from sparsecv_mio.kernels import fold_rows as kernel
 from sparsecv_mio.kernels.forms import Candidates, Effort, Rounding
-from sparsecv_mio.kernels.perspective import new_partition, partition_matrix, propose_partition
+from sparsecv_mio.kernels.partition import new_partition, partition_matrix, propose_partition
 
 from . import plain
 from .plain import KINDS, Small, all_free, small

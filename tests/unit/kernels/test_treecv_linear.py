@@ -80,7 +80,7 @@ def test_ranges_in_order_and_shuffled(kind: int, a: float) -> None:
     order = np.empty(len(X), dtype=np.int64)
     for randomized in (False, True):
         model = new_model(kind, p)
-        kernel.learn_range(kind, model, X, target, 4, 15, a, randomized, 9, order)
+        kernel.learn_range(kernel.Sgd(kind, a, randomized, 9), model, X, target, 4, 15, order)
         rows = plain_shuffle(4, 15, 9) if randomized else range(4, 15)
         assert coefficients(kind, model, p, a) == pytest.approx(learned(kind, rows, X, target, a)[0], rel=1e-8)
 
@@ -110,5 +110,6 @@ def test_tree_is_the_recursion(kind: int, a: float, randomized: bool, k: int) ->
         recurse(middle, last, seen + rows_of(first, middle))
 
     recurse(0, k, [])
-    learned_rows = kernel.tree(kind, new_model(kind, p), X, target, starts, 0, k, a, randomized, 17, scores)
+    sgd = kernel.Sgd(kind, a, randomized, 17)
+    learned_rows = kernel.tree(sgd, new_model(kind, p), X, target, starts, 0, k, scores)
     assert learned_rows == count[0] and scores == pytest.approx(expected, rel=1e-8)

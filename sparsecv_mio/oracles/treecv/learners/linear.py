@@ -69,11 +69,11 @@ class _LinearSgd:
         fed : int
             Rows learned by the models in between.
         """
-        from sparsecv_mio.kernels.treecv_linear import tree
+        from sparsecv_mio.kernels.treecv_linear import Sgd, tree
 
         scores = np.empty(last - first)
-        shuffled, seed = shuffle_seed is not None, shuffle_seed or 0
-        fed = tree(self.kind, self.model, rows.X, rows.y, rows.starts, first, last, self.rate, shuffled, seed, scores)
+        sgd = Sgd(self.kind, self.rate, shuffle_seed is not None, shuffle_seed or 0)
+        fed = tree(sgd, self.model, rows.X, rows.y, rows.starts, first, last, scores)
         return scores, int(fed)
 
     def copy(self) -> Self:
