@@ -1,0 +1,173 @@
+"""Which method is the fastest, in seconds, and whether `auto` takes it: instances x folds x grids x gaps, warm, one process.
+
+    python scripts/bench/methods_by_time.py --out results/methods_by_time.md
+    python scripts/bench/methods_by_time.py --data servo,autompg --folds 10,loo --threads 1
+
+Every line is a question; every method answers it several times in turn, and its least time counts. A question that
+takes the first method longer than `--limit` is left to `auto` alone where all methods reach the limit. `auto / best` is
+the ratio of wall-clock seconds; the answers of all methods are compared: the same status, and intervals that meet.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+
+import numpy as np
+from _common import INSTANCES, deliver, environment, synthetic, table
+
+from sparsecv_mio.certificate.record import Record
+from sparsecv_mio.data.dataset import Dataset
+from sparsecv_mio.data.folds import make_folds
+from sparsecv_mio.data.readers import read_dataset
+from sparsecv_mio.search.api import cross_validate
+
+FILES = {
+    "prostate": "lpsa", "diabetes": "y", "diabetes11": "y", "housing": "medv", "servo": "class", "autompg": "mpg",
+    "topgear": "MPG", "diabetes64": "y", "housing2": "medv", "topgear_int": "MPG",
+}  # fmt: skip
+MADE: dict[str, Callable[[], Dataset]] = {
+    "44x21": lambda: Dataset.from_arrays(*synthetic(44, 21, 5, seed=0, rho=0.7, snr=2.0)),
+    "200x30": lambda: Dataset.from_arrays(*synthetic(200, 30, 6, seed=1)),
+    "3000x10": lambda: Dataset.from_arrays(*synthetic(3000, 10, 4, seed=6)),
+}
+LARGEST_TAU = {"topgear": 8, "diabetes64": 8, "housing2": 6, "topgear_int": 4, "200x30": 10}  # trees beyond are too dear
+GRIDS = {"15": tuple(np.geomspace(1e-3, 10.0, 15).tolist()), "1": (0.1,)}
+HARD_GRIDS = {"15": tuple(np.geomspace(1.0, 10.0, 15).tolist()), "1": (1.0,)}  # of more than 36 columns
+HARD = 36
+FOLDS = ("10", "loo", "blocks:10", "5")
+METHODS = ("rounds", "joint", "algorithm1")
+HEAD = ["data", "folds", "gammas", "gap"]
+
+
+@dataclass
+class Times:
+    """Least wall-clock and CPU seconds of a method at a question, and its record."""
+
+    wall: float = np.inf
+    cpu: float = np.inf
+    record: Record | None = field(default=None, repr=False)
+
+    @property
+    def proved(self) -> bool:
+        """Whether the question was answered within the limit."""
+        return self.record is not None and self.record.status == "proved"
+
+
+def load(name: str) -> Dataset:
+    """Return committed or made data."""
+    return MADE[name]() if name in MADE else read_dataset(INSTANCES / f"{name}.csv", FILES[name])
+
+
+def questions(ask: argparse.Namespace) -> Iterator[tuple[str, str, str, float]]:
+    """Data, folds, grid and gap."""
+    for name in ask.data.split(","):
+        for spec in ask.folds.split(","):
+            for grid in ask.grids.split(","):
+                for gap in ask.gaps.split(","):
+                    yield name, spec, grid, float(gap)
+
+
+def measure(data: Dataset, spec: str, grid: str, gap: float, ask: argparse.Namespace, most: int) -> dict[str, Times]:
+    """Answer one question by every method, in turn, until each was asked `--repeats` times or took long enough."""
+    gammas = (GRIDS if data.p <= HARD else HARD_GRIDS)[grid]
+    folds = make_folds(spec, data)
+    found = {method: Times() for method in [*ask.methods.split(","), "auto"]}
+    for repeat in range(ask.repeats):
+        for method, times in found.items():
+            if repeat and times.wall > ask.once:
+                continue
+            begin, began = time.perf_counter(), time.process_time()
+            times.record = cross_validate(
+                data, folds, gammas=gammas, taus=range(1, most + 1), gap=gap, method=method, time_limit=ask.limit,
+                threads=ask.threads,
+            )  # fmt: skip
+            times.wall = min(times.wall, time.perf_counter() - begin)
+            times.cpu = min(times.cpu, time.process_time() - began)
+    return found
+
+
+def disagreement(found: dict[str, Times], gap: float) -> str:
+    """Say in which way the answers of the methods differ by more than the gap; nothing where they do not."""
+    done = {method: times.record for method, times in found.items() if times.record is not None and times.proved}
+    if not done:
+        return ""
+    lower = max(record.lower for record in done.values())
+    for method, record in done.items():
+        if lower > record.upper * (1.0 + 1e-9) + record.allowance:
+            return f"{method}: upper {record.upper!r} below {lower!r}"
+        if record.cv_error > min(one.cv_error for one in done.values()) * (1.0 + gap + 1e-9) + record.tie_width:
+            return f"{method}: CV error {record.cv_error!r}"
+    return ""
+
+
+def report(rows: list[list[object]], found: list[dict[str, Times]], ask: argparse.Namespace) -> str:
+    """The table, the worst ratio, and the sums."""
+    methods = [*ask.methods.split(","), "auto"]
+    head = [*HEAD, *(f"{method} s" for method in methods), *(f"{method} CPU" for method in methods), "auto / best"]
+    done = [times for times in found if all(one.proved for one in times.values())]
+    sums = [[method, sum(t[method].wall for t in done), sum(t[method].cpu for t in done)] for method in methods]
+    best = sum(min(t[method].wall for method in methods) for t in done)
+    lines = [
+        "# The methods by time", environment(), (__doc__ or "").split("\n\n")[2].strip(),
+        f"Threads: {ask.threads or 'all'}; limit {ask.limit:g} s (`>`); least of {ask.repeats}.",
+        table(head, rows),
+        f"Sums over the {len(done)} of {len(found)} questions that every method answered within the limit "
+        f"(the best of each: {best:.3g} s):",
+        table(["method", "wall s", "CPU s"], sums),
+    ]  # fmt: skip
+    ratios = [float(str(row[-1])) for row in rows]
+    if ratios:
+        worst = int(np.argmax(ratios))
+        over = sum(ratio > 1.25 for ratio in ratios)
+        named = ", ".join(str(part) for part in rows[worst][: len(HEAD)])
+        lines.append(f"Worst ratio of `auto` to the best: {ratios[worst]:.2f} ({named}); above 1.25: {over}.")
+    return "\n\n".join(lines) + "\n"
+
+
+def row_of(question: tuple[str, str, str, float], times: dict[str, Times]) -> list[object]:
+    """A line of the table: `>` marks a run that reached the limit."""
+    auto, rest = times["auto"], [one for one in times.values() if one.proved]
+    best = min((one.wall for one in rest), default=auto.wall)
+    shown = [f"{'' if one.proved else '>'}{one.wall:.4f}" for one in times.values()]
+    cpu = [f"{one.cpu:.4f}" for one in times.values()]
+    return [question[0], question[1], question[2], f"{question[3]:g}", *shown, *cpu, round(auto.wall / best, 3)]
+
+
+def main() -> int:
+    """Ask every question of every method."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--data", default=",".join([*FILES, *MADE]))
+    parser.add_argument("--folds", default=",".join(FOLDS))
+    parser.add_argument("--grids", default=",".join(GRIDS))
+    parser.add_argument("--gaps", default="1e-4,0")
+    parser.add_argument("--methods", default="rounds,joint")
+    parser.add_argument("--repeats", type=int, default=3)
+    parser.add_argument("--once", type=float, default=5.0, help="seconds beyond which a run is not repeated")
+    parser.add_argument("--limit", type=float, default=30.0, help="seconds for a run")
+    parser.add_argument("--threads", type=int, default=None)
+    parser.add_argument("--out")
+    ask = parser.parse_args()
+    rows: list[list[object]] = []
+    found: list[dict[str, Times]] = []
+    wrong = []
+    for question in questions(ask):
+        data = load(question[0])
+        most = min(data.p, LARGEST_TAU.get(question[0], 30))
+        if not found:
+            measure(data, *question[1:], ask, most)  # compiles
+        found.append(measure(data, *question[1:], ask, most))
+        rows.append(row_of(question, found[-1]))
+        print(*rows[-1], file=sys.stderr, flush=True)
+        if said := disagreement(found[-1], question[3]):
+            wrong.append(f"{question}: {said}")
+    deliver(report(rows, found, ask), ask.out)
+    print("\n".join(wrong) or "All answers agree.")
+    return 1 if wrong else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
