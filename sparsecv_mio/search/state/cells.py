@@ -34,7 +34,8 @@ class SupportPool:
 
     def number(self, support: NDArray[np.int64]) -> int:
         """Return the number of a support, giving it one if it is new."""
-        columns = np.sort(np.asarray(support, dtype=np.int64))
+        columns = np.array(support, dtype=np.int64)
+        columns.sort()
         key = columns.tobytes()
         with self.lock:
             if key not in self._numbers:

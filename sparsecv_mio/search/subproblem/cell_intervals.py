@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from sparsecv_mio.bounds.training_loss import training_loss_bound
 from sparsecv_mio.formulation.backends.native.cell import PathCell, PathResult
-from sparsecv_mio.search.state.cells import CellTable, Where
+from sparsecv_mio.search.state.cells import BoolArray, CellTable, Where
 from sparsecv_mio.search.state.context import AllRows, Context
 from sparsecv_mio.search.subproblem.fold_problem import FoldProblem
 from sparsecv_mio.search.subproblem.held_out_fold import Refits
@@ -68,10 +68,12 @@ class CellIntervals:
         found = [result.cells[int(self.context.grid.taus[t])] for t in which]
         listed = [list(cell.candidates) if cell.complete else [cell.support] for cell in found]
         supports = [support for some in listed for support in some]
-        ends = np.cumsum([len(some) for some in listed]).tolist()
+        ends = np.cumsum([len(some) for some in listed])
         fits, fold = here.refit(supports), here.fold
+        lone = self._decide_lone(here, g, which, found, fits.at(ends - 1))
         undecided: dict[int, Incumbent] = {}
-        for t, cell, some, end in zip(which.tolist(), found, listed, ends, strict=True):
+        for at in np.flatnonzero(~lone).tolist():
+            t, cell, some, end = int(which[at]), found[at], listed[at], int(ends[at])
             mine, where = fits.at(slice(end - len(some), end)), (g, t, fold)
             if cell.complete and _agree(mine, cell):
                 self.decide(here, where, some, mine, cell.branched)
@@ -80,6 +82,38 @@ class CellIntervals:
                 self.cells.mark(where, cell.branched, result.finished)
         if undecided:
             self._bound(here, g, undecided, relax)
+
+    def _decide_lone(
+        self, here: FoldProblem, g: int, which: IntArray, found: list[PathCell], fits: Refits
+    ) -> BoolArray:
+        """Decide the cells that list one support, all at once, but for those `decide` has to look at; which these are.
+
+        Parameters
+        ----------
+        here : FoldProblem
+        g : int
+        which : (m,) int array
+        found : list of m cells
+        fits : Refits
+            Of the last support that each of them lists.
+
+        Returns
+        -------
+        (m,) bool array
+            The cells that are decided now.
+        """
+        lone = np.array([cell.complete and len(cell.candidates) == 1 for cell in found])
+        tree = np.array([cell.values[0] if one else np.nan for cell, one in zip(found, lone, strict=True)])
+        margin = np.array([cell.margin for cell in found])
+        sure = lone & np.isfinite(fits.value) & (np.abs(fits.value - tree) <= 0.5 * margin + fits.value_error)
+        sure &= fits.held_out_error <= WORST_ROUNDING * fits.held_out + here.negligible
+        numbers = [self._number(here, cell.candidates[0]) if one else 0 for cell, one in zip(found, sure, strict=True)]
+        self.cells.decide_part(
+            (g, which, here.fold), sure, np.array(numbers, dtype=np.int32), fits.held_out,
+            fits.held_out - fits.held_out_error, fits.held_out + fits.held_out_error, fits.value,
+            np.array([cell.branched for cell in found]),
+        )  # fmt: skip
+        return np.asarray(sure)
 
     def _offer_best(
         self, here: FoldProblem, where: Where, supports: list[IntArray], fits: Refits, complete: bool

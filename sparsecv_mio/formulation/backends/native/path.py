@@ -142,13 +142,16 @@ class _PathSolver:
             self.best[size], self.support[size] = 0.0, mask
 
     def _masks(self, first: Iterable[IntArray]) -> BoolArray:
-        position = {int(j): a for a, j in enumerate(self.form.columns)}
-        rows = []
-        for support in first:
-            mask = np.zeros(self.form.m, dtype=np.bool_)
-            mask[[position[int(j)] for j in support if int(j) in position]] = True
-            rows.append(mask)
-        return np.array(rows, dtype=np.bool_).reshape(len(rows), self.form.m)
+        supports = list(first)
+        masks = np.zeros((len(supports), self.form.m), dtype=np.bool_)
+        if not supports:
+            return masks
+        place = np.full(self.form.m + self.padding, -1, dtype=np.int64)  # -1: constant in training
+        place[self.form.columns] = np.arange(self.form.m)
+        rows = np.repeat(np.arange(len(supports)), [len(support) for support in supports])
+        columns = place[np.concatenate(supports).astype(np.int64)]
+        masks[rows[columns >= 0], columns[columns >= 0]] = True
+        return masks
 
     # -- proofs -----------------------------------------------------------------------------------------------------
 
