@@ -69,8 +69,9 @@ def drive(method: Strategy, signals: Signals, hooks: Hooks) -> None:
     keeper = Checkpoint(hooks.checkpoint) if hooks.checkpoint is not None else None
     if trace is not None:
         signals.listen(progressed=lambda: trace.visit(method))
-    if hooks.progress is not None:
-        signals.listen(progressed=Reporter(hooks.progress, method.progress).visit)
+    reporter = Reporter(hooks.progress, method.progress) if hooks.progress is not None else None
+    if reporter is not None:
+        signals.listen(progressed=reporter.visit)
     if hooks.resume is not None:
         resume(method, hooks.resume)
     else:
@@ -80,6 +81,8 @@ def drive(method: Strategy, signals: Signals, hooks: Hooks) -> None:
     run_to_end(method)
     if keeper is not None and (keeper.failure is not None or not method.context.deadline.expired()):
         keeper.write(method)
+    if reporter is not None:
+        reporter.report()
     if trace is not None:
         trace.close(method)
     failures: list[SparseCVError | None] = [one.failure for one in (keeper, trace) if one is not None]

@@ -118,7 +118,7 @@ def breaches(case: Case, fold: int, here, which) -> tuple[list[str], int]:
     for cell in cells:
         best, low, high = truth(case, fold, cell.tau, weight)
         unit = float(here.u @ here.u) + 1e-300
-        yy = here.problem.yy if hasattr(here, "problem") else here.yy
+        yy = here.problem.yy if hasattr(here, "problem") else here.rows.yy
         slack = 1e-11 * (high + unit)  # rounding of the enumeration itself
         if cell.objective_lower > best * (1.0 + 1e-10) + 1e-13 * yy:
             wrong.append(f"tau {cell.tau}: objective {best} below its lower bound {cell.objective_lower}")

@@ -101,9 +101,12 @@ class Reporter:
 
     def visit(self) -> None:
         """Report, unless reports would take more than one part in `SHARE` of the time."""
+        if time.monotonic() >= self._due:
+            self.report()
+
+    def report(self) -> None:
+        """Report, whenever the last one was."""
         begin = time.monotonic()
-        if begin < self._due:
-            return
         self.progress(self.make())
         now = time.monotonic()
         self._due = now + SHARE * (now - begin)
