@@ -1,4 +1,4 @@
-"""The peers of the single-fit benchmark, each behind one call: instance in, `Fit` out."""
+"""The peers of the benchmarks, each behind one call: instance in, `Fit` out; of cross-validation, coefficients."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from typing import Any
 from _common import FloatArray, np
 
 OKRIDGE = "0.1.1"
+ABESS = "0.4.11"
 QUADRATIC_VARIABLES = 200  # of a quadratic Gurobi model under the licence that comes with its wheel
 
 
@@ -49,23 +50,28 @@ class Fit:
     lower: float = field(default=-float("inf"))
 
 
-class OKRidge:
-    """OKRidge in a process and an environment of its own: it needs numpy < 2 and imports a package it does not name."""
+class Worker:
+    """A peer in a process and an environment of its own: one JSON request a line in, one JSON answer a line out.
 
-    name = f"OKRidge {OKRIDGE}"
+    Parameters
+    ----------
+    name : str
+        Of the environment in the cache folder, and of the script `_<name>_worker.py`.
+    requirements : str
+        What is installed there, at first use.
+    """
 
-    def __init__(self) -> None:
+    def __init__(self, name: str, *requirements: str) -> None:
         cache = Path(os.environ.get("XDG_CACHE_HOME", str(Path.home() / ".cache"))) / "sparsecv-mio"
-        home = cache / f"okridge-{OKRIDGE}"
+        home = cache / requirements[0].replace("==", "-")
         python = home / "bin" / "python"
         if not (home / "ready").exists():
             subprocess.run([sys.executable, "-m", "venv", "--clear", str(home)], check=True)
-            install = [str(python), "-m", "pip", "install", "--quiet", f"okridge=={OKRIDGE}", "requests"]
-            subprocess.run(install, check=True)
+            subprocess.run([str(python), "-m", "pip", "install", "--quiet", *requirements], check=True)
             (home / "ready").touch()
-        worker = Path(__file__).with_name("_okridge_worker.py")
+        self.script = Path(__file__).with_name(f"_{name}_worker.py")
         self.process = subprocess.Popen(
-            [str(python), str(worker)],
+            [str(python), str(self.script)],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
@@ -74,30 +80,59 @@ class OKRidge:
         self.folder = tempfile.TemporaryDirectory()
 
     def close(self) -> None:
+        """End the process."""
         assert self.process.stdin is not None
         self.process.stdin.close()
         self.process.wait()
         self.folder.cleanup()
 
-    def __call__(self, instance: Instance, gap: float, time_limit: float) -> Fit:
+    def ask(self, X: FloatArray, y: FloatArray, **request: object) -> dict[str, Any]:
+        """Hand over data and a request, and wait for the answer."""
         assert self.process.stdin is not None and self.process.stdout is not None
         path = Path(self.folder.name) / "instance.npz"
-        np.savez(path, X=instance.X, y=instance.y)
-        request = {
-            "data": str(path),
-            "tau": instance.tau,
-            "lam": instance.lam,
-            "gap": gap,
-            "time_limit": time_limit,
-        }
-        self.process.stdin.write(json.dumps(request) + "\n")
+        np.savez(path, X=X, y=y)
+        self.process.stdin.write(json.dumps({"data": str(path), **request}) + "\n")
         self.process.stdin.flush()
         line = self.process.stdout.readline()
         if not line:
-            raise RuntimeError("the OKRidge process ended; run the worker by hand to see why")
-        got = json.loads(line)
+            raise RuntimeError(f"the process ended; run {self.script.name} by hand to see why")
+        answer: dict[str, Any] = json.loads(line)
+        return answer
+
+
+class OKRidge:
+    """OKRidge: it needs numpy < 2 and imports a package it does not name."""
+
+    name = f"OKRidge {OKRIDGE}"
+
+    def __init__(self) -> None:
+        self.worker = Worker("okridge", f"okridge=={OKRIDGE}", "requests")
+
+    def close(self) -> None:
+        self.worker.close()
+
+    def __call__(self, instance: Instance, gap: float, time_limit: float) -> Fit:
+        options = {"tau": instance.tau, "lam": instance.lam, "gap": gap, "time_limit": time_limit}
+        got = self.worker.ask(instance.X, instance.y, **options)
         status = "optimal" if got["claimed_gap"] <= gap else "limit"
         return Fit(got["support"], got["seconds"], got["build"], got["nodes"], status)
+
+
+class Abess:
+    """Best subset selection by splicing with ten-fold cross-validation, everything else as the package has it."""
+
+    name = f"abess {ABESS}"
+
+    def __init__(self) -> None:
+        self.worker = Worker("abess", f"abess=={ABESS}")
+
+    def close(self) -> None:
+        self.worker.close()
+
+    def __call__(self, X: FloatArray, y: FloatArray) -> tuple[FloatArray, float, float]:
+        """Coefficients, intercept, seconds."""
+        got = self.worker.ask(X, y)
+        return np.array(got["coefficients"]), got["intercept"], got["seconds"]
 
 
 class Gurobi:
