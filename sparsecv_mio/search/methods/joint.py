@@ -31,7 +31,7 @@ from sparsecv_mio.search.methods.parts import archive
 from sparsecv_mio.search.methods.parts.all_rows import best_on_all_rows
 from sparsecv_mio.search.methods.parts.beyond_proof import decide_beyond_proof
 from sparsecv_mio.search.methods.parts.bracketing import bracket
-from sparsecv_mio.search.methods.parts.cell_by_cell import CellByCell, MioSettings
+from sparsecv_mio.search.methods.parts.cell_by_cell import CellByCell, MioSettings, check_available
 from sparsecv_mio.search.methods.parts.cell_costs import CellCosts
 from sparsecv_mio.search.methods.parts.estimates import OpenCellEstimates
 from sparsecv_mio.search.methods.parts.fold_rounds import FoldRounds
@@ -89,7 +89,9 @@ class JointSearch:
     # -- first steps -------------------------------------------------------------------------------------------------
 
     def begin(self) -> None:
-        """Refit the best supports on all rows in every fold: something to report, and to start from."""
+        """Find first answers, and refit the best supports on all rows in every fold: something to start from."""
+        check_available(self.by_cell.mio.backend)
+        self.estimates.before_all()
         self._prepare()
         if self.context.data.q > PATH_TREE_COLUMNS:
             self.estimates.before_proof()

@@ -11,7 +11,7 @@ from sparsecv_mio.search.methods.parts import archive
 from sparsecv_mio.search.methods.parts.all_rows import best_on_all_rows
 from sparsecv_mio.search.methods.parts.beyond_proof import decide_beyond_proof
 from sparsecv_mio.search.methods.parts.bracketing import bracket
-from sparsecv_mio.search.methods.parts.cell_by_cell import CellByCell, MioSettings
+from sparsecv_mio.search.methods.parts.cell_by_cell import CellByCell, MioSettings, check_available
 from sparsecv_mio.search.methods.parts.estimates import OpenCellEstimates
 from sparsecv_mio.search.methods.parts.reported_pair import score_reported_pair
 from sparsecv_mio.search.methods.parts.run import Run
@@ -80,6 +80,8 @@ class OneByOne:
 
     def begin(self) -> None:
         """Find supports on all rows and in every fold, and bound every cell as far as the order asks for it."""
+        check_available(self.by_cell.mio.backend)
+        self.estimates.before_all()
         self.by_cell.prepare()
         self.estimates.before_proof()
         self.by_cell.bound_every_cell()

@@ -67,16 +67,14 @@ class Rounds:
         return self.context.deadline.expired()
 
     def begin(self) -> None:
-        """Find best subsets on all rows for every gamma: first supports for the folds, and the training-loss bound."""
+        """Find first answers, then best subsets on all rows for every gamma, and with these the training-loss bound."""
+        self.estimates.before_all()
         self._fit_all_rows()
         self.estimates.before_proof()
 
     def _fit_all_rows(self) -> None:
         """Solve all rows as far as the first effort goes; each gamma starts from the supports of the one before."""
-
-        def first_pass_over() -> bool:
-            return self.context.deadline.share_spent(ALL_ROWS_SHARE)
-
+        first_pass_over = self.context.deadline.share_from_now(ALL_ROWS_SHARE)
         falling = np.argsort(-self.context.grid.gammas, kind="stable").tolist()
         fit_all_rows(self.run, falling, self.rounds.effort, first_pass_over, in_turn=True)
 

@@ -71,11 +71,14 @@ class AllRows:
     ----------
     best : list of PathResult
         By gamma, the best supports of every tau that were found on all rows; empty before the first were.
+    starts : list of lists of int arrays
+        By gamma, supports worth trying first.
     """
 
     def __init__(self, context: Context) -> None:
         self.context = context
         self.best: list[PathResult] = []
+        self.starts: list[list[IntArray]] = [[] for _ in context.grid.gammas]
         self._moments: Moments | None = None
         self._base: SparseProblem | None = None
         self._forms: dict[int, NormalForm] = {}

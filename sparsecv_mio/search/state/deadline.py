@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
+from collections.abc import Callable
 
 import numpy as np
 
@@ -48,6 +49,11 @@ class Deadline:
     def share_spent(self, share: float) -> bool:
         """Whether a share of the time limit is gone."""
         return self.expired() or time.monotonic() > self.began + share * (self.at - self.began)
+
+    def share_from_now(self, share: float) -> Callable[[], bool]:
+        """Return a clock that says whether a share of the time limit is gone since this call."""
+        until = time.monotonic() + share * (self.at - self.began)
+        return lambda: self.expired() or time.monotonic() > until
 
     def check_wanted(self) -> None:
         """Raise `OutOfTime` where nobody waits any more: the calling thread makes the record, undisturbed."""

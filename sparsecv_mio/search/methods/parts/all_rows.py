@@ -35,8 +35,9 @@ def fit_all_rows(
         if found and context.deadline.expired():
             break
         found[g] = solve_path(
-            state.all_rows.problem(g), context.grid.taus.tolist(), starts=starts, effort=effort, expired=expired
-        )
+            state.all_rows.problem(g), context.grid.taus.tolist(), starts=[*starts, *state.all_rows.starts[g]],
+            effort=effort, expired=expired,
+        )  # fmt: skip
         if in_turn:
             starts = [cell.support for cell in found[g].cells.values()]
         state.counts.add(found[g].nodes)

@@ -28,21 +28,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sparsecv_mio.formulation.backends.native.path import SMALL
-from sparsecv_mio.problem.problem import FloatArray
 from sparsecv_mio.search.heuristics.first_supports import first_supports
 from sparsecv_mio.search.heuristics.fold_search import FoldPaths
 from sparsecv_mio.search.heuristics.pool import pooled
+from sparsecv_mio.search.methods.parts.first_answers import SEARCH_SHARE, first_answers, offer_paths
 from sparsecv_mio.search.methods.parts.run import Run
 from sparsecv_mio.search.methods.parts.sampled_folds import Expired, SampledFolds, influential_folds
 from sparsecv_mio.search.methods.parts.shared_trees import SharedTrees
 from sparsecv_mio.search.options import Grid
 from sparsecv_mio.search.shared_tree.first_intervals import offer_supports
-from sparsecv_mio.search.state.cells import Index
-from sparsecv_mio.units import TIE_RTOL
 
 IntArray = NDArray[np.int64]
 
-EARLY_SHARE = 0.4  # of the time limit, until when the folds may search before any proof
 GRACE = 0.2  # seconds after the limit in which they may search at the end
 FEW_FOLDS = 50  # that all search
 
@@ -66,14 +63,20 @@ class OpenCellEstimates:
         self.run, self.trees = run, trees
         self.done = False
 
-    def before_proof(self) -> None:
-        """Have the folds search first where trees are expensive: estimates of the cells, and starts of their trees."""
-        if self.run.context.data.q > SMALL:
+    def before_all(self) -> None:
+        """Have the folds, if they are few, and all rows search before anything else where trees are expensive."""
+        if self.run.context.data.q > SMALL and self.run.context.folds.k <= FEW_FOLDS:
             self.done = True
-            self.search_folds(lambda: self.run.context.deadline.share_spent(EARLY_SHARE))
+            first_answers(self.run)
+
+    def before_proof(self) -> None:
+        """Have the folds search, unless they did, where trees are expensive: estimates, and starts of their trees."""
+        if self.run.context.data.q > SMALL and not self.done:
+            self.done = True
+            self.search_folds(lambda: self.run.context.deadline.share_spent(SEARCH_SHARE))
 
     def resume(self) -> None:
-        """Take note that what `before_proof` found is among the cells of a stored run."""
+        """Take note that what the folds found first is among the cells of a stored run."""
         self.done = self.run.context.data.q > SMALL
 
     def at_end(self) -> None:
@@ -149,16 +152,4 @@ class OpenCellEstimates:
             if expired():
                 break
         for fold in sorted(found):
-            self._offer(gammas, taus, found[fold])
-
-    def _offer(self, gammas: IntArray, taus: IntArray, paths: FoldPaths) -> None:
-        """Offer the supports of a fold that beat those its open cells show."""
-        cells, fold = self.run.state.cells, paths.fold
-        part: Index = (*np.ix_(gammas, taus), fold)
-        better = ~cells.decided[part] & (paths.objective < cells.value[part] * (1.0 - TIE_RTOL))
-        better |= ~cells.decided[part] & ~np.isfinite(cells.nominal[part])
-        numbers = np.zeros(better.shape, dtype=np.int32)
-        for g, t in np.argwhere(better).tolist():
-            numbers[g, t] = cells.pool.number(paths.support(g, t))
-        value: FloatArray = np.where(better, paths.objective, np.nan)
-        cells.offer(part, numbers, paths.held_out, value)
+            offer_paths(self.run, gammas, taus, found[fold])

@@ -1,0 +1,112 @@
+"""First answers: a support for every fold, gamma and tau, and for all rows, before any tree is grown.
+
+All rows search along with the folds, as one more fold that leaves nothing out; each learns from what the others found.
+A fold is offered what it found itself, or judged by its own training rows, so that its held-out error is an honest
+estimate: a support chosen on all rows has seen the rows that the fold leaves out.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sparsecv_mio.data.folds import FoldPlan
+from sparsecv_mio.problem.problem import FloatArray
+from sparsecv_mio.search.heuristics.first_supports import first_supports
+from sparsecv_mio.search.heuristics.fold_search import FoldPaths
+from sparsecv_mio.search.methods.parts.run import Run
+from sparsecv_mio.search.state.cells import Index
+from sparsecv_mio.units import TIE_RTOL
+
+IntArray = NDArray[np.int64]
+
+SEARCH_SHARE = 0.4  # of the time limit, until when better supports are searched for before any proof
+
+
+def first_answers(run: Run) -> FoldPaths | None:
+    """Search in every fold and on all rows, and offer each fold's cells what was found.
+
+    A quick answer of every fold is waited for whatever share of the limit that takes, as an answer from some folds
+    alone would be one from rows that have been seen; better ones until `SEARCH_SHARE` of the limit is gone.
+
+    Parameters
+    ----------
+    run : Run
+
+    Returns
+    -------
+    FoldPaths or None
+        Supports of all rows, which `run.state.all_rows` starts from; None where the limit came first.
+    """
+    context, deadline = run.context, run.context.deadline
+    if not context.grid.taus.max():
+        return None
+    k = context.folds.k
+
+    def enough() -> bool:
+        return deadline.share_spent(SEARCH_SHARE)
+
+    found: dict[int, FoldPaths] = {}
+    whole: FoldPaths | None = None
+    plan = and_all_rows(context.folds)
+    for paths in first_supports(context.data, plan, context.grid, context.threads, enough):
+        if paths.fold in found:
+            offer(run, found)
+            found = {}
+        found[paths.fold] = paths
+        whole = paths if paths.fold == k else whole
+        if len(found) == k + 1:
+            offer(run, found)
+            found = {}
+            run.signals.progressed()
+        if deadline.expired():
+            break
+    offer(run, found)
+    if whole is not None:
+        for g, starts in enumerate(run.state.all_rows.starts):
+            starts += [whole.support(g, t) for t in range(len(context.grid.taus))]
+    return whole
+
+
+def and_all_rows(folds: FoldPlan) -> FoldPlan:
+    """Return the same folds and one more, the last, that leaves nothing out.
+
+    Examples
+    --------
+    >>> from sparsecv_mio.data.folds import folds_from_labels
+    >>> both = and_all_rows(folds_from_labels([1, 0, 1, 0, -1]))
+    >>> both.k, both.test_rows(2).tolist(), both.train_rows(2).tolist()
+    (3, [], [0, 1, 2, 3, 4])
+    """
+    return replace(folds, k=folds.k + 1, starts=np.append(folds.starts, folds.starts[-1]))
+
+
+def offer(run: Run, found: dict[int, FoldPaths]) -> None:
+    """Offer the paths of some folds over the whole grid to these folds, in their order; those of all rows to none."""
+    gammas, taus = (np.arange(size) for size in run.context.shape[:2])
+    for fold in sorted(found):
+        if fold < run.context.folds.k:
+            offer_paths(run, gammas, taus, found[fold])
+
+
+def offer_paths(run: Run, gammas: IntArray, taus: IntArray, paths: FoldPaths) -> None:
+    """Offer the supports of a fold that beat those its open cells show.
+
+    Parameters
+    ----------
+    run : Run
+    gammas, taus : int arrays
+        Rows of gamma and tau that the paths are of.
+    paths : FoldPaths
+    """
+    cells, fold = run.state.cells, paths.fold
+    part: Index = (*np.ix_(gammas, taus), fold)
+    better = ~cells.decided[part] & (paths.objective < cells.value[part] * (1.0 - TIE_RTOL))
+    better |= ~cells.decided[part] & ~np.isfinite(cells.nominal[part])
+    numbers = np.zeros(better.shape, dtype=np.int32)
+    for g, t in np.argwhere(better).tolist():
+        numbers[g, t] = cells.pool.number(paths.support(g, t))
+    value: FloatArray = np.where(better, paths.objective, np.nan)
+    cells.offer(part, numbers, paths.held_out, value)
