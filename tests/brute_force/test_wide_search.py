@@ -4,20 +4,23 @@ from __future__ import annotations
 
 import threading
 import tracemalloc
+from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 import pytest
 from runs import new_run, to_end
 
-from sparsecv_mio.bounds.wide import WideFold
 from sparsecv_mio.certificate.verify import verify
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.folds import make_folds
 from sparsecv_mio.data.standard import standardize
 from sparsecv_mio.fits.best_subsets import best_subsets
 from sparsecv_mio.search.api import cross_validate
+from sparsecv_mio.search.heuristics.fold_search import FoldPaths
 from sparsecv_mio.search.methods import by_rows as wide
 from sparsecv_mio.search.methods.by_rows import ByRows
+from sparsecv_mio.search.methods.parts import first_answers
 from sparsecv_mio.search.options import Grid
 from sparsecv_mio.words import Method
 
@@ -123,14 +126,14 @@ def test_a_run_that_ends_in_its_first_search_has_supports_of_the_size_reported(
     taus: list[int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     dataset, ended = made(20, 1300, 3), threading.Event()
-    folds, whole = make_folds("3", dataset), WideFold.search
+    folds, whole = make_folds("3", dataset), first_answers.first_supports
 
-    def late(fold: WideFold, sizes: list[int], swap_rounds: int = 0) -> None:
+    def late(*asked: Any) -> Iterator[FoldPaths]:
         ended.set()
-        whole(fold, sizes, swap_rounds)
+        return whole(*asked)
 
     monkeypatch.setattr(wide, "PRODUCT_BYTES", 1000)
-    monkeypatch.setattr(WideFold, "search", late)
+    monkeypatch.setattr(first_answers, "first_supports", late)
     record = cross_validate(dataset, folds, gammas=[0.1, 1.0], taus=taus, stop=ended)
     assert record.status == "interrupted"
     assert len(record.support) == record.tau

@@ -1,9 +1,10 @@
 """Many more columns than memory has room for their products: every method goes by rows.
 
-No matrix of columns by columns is formed. Each fold and gamma gets first supports by forward selection over all
-columns, then one relaxation a size (:class:`sparsecv_mio.bounds.wide.WideFold`): where safe screening leaves few
-columns, the cell's problem on these alone is solved exactly, by our own trees or a vendor's solver, and decided. What
-is left over is bracketed by the bounds layer as far as time allows.
+No matrix of columns by columns is formed. First answers of every fold, gamma and tau come from working sets of columns
+(:mod:`sparsecv_mio.search.heuristics.working_sets`), then each cell gets one relaxation
+(:class:`sparsecv_mio.bounds.wide.WideFold`): where safe screening leaves few columns, the cell's problem on these alone
+is solved exactly, by our own trees or a vendor's solver, and decided. What is left over is bracketed by the bounds
+layer as far as time allows.
 """
 
 from __future__ import annotations
@@ -22,9 +23,11 @@ from sparsecv_mio.formulation.backends.native.path import PathCell, PathResult, 
 from sparsecv_mio.problem.accumulate import row_moments
 from sparsecv_mio.problem.problem import SparseProblem
 from sparsecv_mio.problem.refit import refit_rows
+from sparsecv_mio.search.heuristics.fold_search import FoldPaths
 from sparsecv_mio.search.methods.parts import archive
 from sparsecv_mio.search.methods.parts.beyond_proof import decide_beyond_proof
 from sparsecv_mio.search.methods.parts.cell_by_cell import MioSettings, check_available
+from sparsecv_mio.search.methods.parts.first_answers import answers_of_all_rows, first_answers
 from sparsecv_mio.search.methods.parts.fold_rounds import EFFORT_GROWTH, FIRST_EFFORT
 from sparsecv_mio.search.methods.parts.run import Run
 from sparsecv_mio.search.observers.progress import Progress, progress_of
@@ -48,6 +51,7 @@ PRODUCT_BYTES = 1 << 29  # of q x q matrices alive at once: log2(k) of the tree 
 TREE_MATRICES = 4
 COPY_BYTES = 1 << 29  # of rows, all threads together: two copies of the training rows while a fold is made
 EXACT_COLUMNS = 1200  # columns left that are worth a matrix of their own
+MANY_FOLDS = 200  # whose working sets would be too small, and take too long
 
 
 def by_rows(data: StandardData, folds: int) -> bool:
@@ -108,18 +112,33 @@ class ByRows:
     # -- its course --------------------------------------------------------------------------------------------------
 
     def begin(self) -> None:
-        """Find supports on all rows and in every fold, at the middle gamma."""
+        """Find supports in every fold and on all rows; at one gamma where folds are too many to learn from others."""
         check_available(self.mio.backend)
-        self._fit_all_rows()
+        many = self.context.folds.k > MANY_FOLDS
+        self._fit_all_rows(None if many else first_answers(self.run))
         g = self.order[0]
-        for _ in self._over(range(self.context.folds.k), lambda fold: self._first(fold, g)):
+        missing = np.flatnonzero(~np.isfinite(self.run.state.cells.nominal[g]).all(axis=0)).tolist()
+        for _ in self._over(missing, lambda fold: self._first(fold, g)):
             self.run.signals.progressed()
 
-    def _fit_all_rows(self) -> None:
-        g, taus = self.order[0], self.context.grid.taus.tolist()
+    def _fit_all_rows(self, paths: FoldPaths | None) -> None:
+        """Keep supports of all rows: those of `paths`, else those of forward selection at the middle gamma."""
+        taus, all_rows = self.context.grid.taus.tolist(), self.run.state.all_rows
+        if paths is not None:
+            all_rows.keep({g: PathResult(self._found(paths, g), 0, False) for g in self.order})
+            return
+        g = self.order[0]
         whole = self._rows_of(None, g)
         whole.search(taus)
-        self.run.state.all_rows.keep({g: PathResult(_supports_of(whole, taus), 0, False)})
+        all_rows.keep({g: PathResult(_supports_of(whole, taus), 0, False)})
+
+    def _found(self, paths: FoldPaths, g: int) -> dict[int, PathCell]:
+        """Supports of all rows at a gamma, of which nothing is proved."""
+        q, found = self.context.data.q, {}
+        for t, tau in enumerate(self.context.grid.taus.tolist()):
+            support = paths.support(g, t)
+            found[tau] = unproved(tau, filled_up(support, min(tau, q), np.arange(min(q, tau + len(support)))))
+        return found
 
     def _worth_work(self) -> BoolArray:
         return self.open if self.method is Method.GRID else self.run.state.worth_work()
@@ -182,12 +201,13 @@ class ByRows:
         return made
 
     def _first(self, fold: int, g: int) -> WideFold:
-        """Find a support of every size by forward selection, refit and score it."""
+        """Refit and score a support of every size: the best one known, of forward selection where there is none."""
         cells, taus = self.run.state.cells, self.context.grid.taus.tolist()
         made = self._rows_of(fold, g)
         known = {int(number) for number in cells.support[:, :, fold].ravel()} - {0}
         made.try_supports([cells.pool.supports[number] for number in known])
-        made.search(taus)
+        if any(made.incumbent(tau) is None for tau in taus):
+            made.search(taus)
         for t, tau in enumerate(taus):
             self._offer((g, t, fold), made, tau)
         return made
@@ -308,7 +328,11 @@ class ByRows:
 
     def resume(self, stored: Archive) -> None:
         """Go to where `stored` was archived."""
-        archive.restore(self.run, (_Asked(self),), stored, self._fit_all_rows)
+
+        def prepare() -> None:
+            self._fit_all_rows(answers_of_all_rows(self.context))
+
+        archive.restore(self.run, (_Asked(self),), stored, prepare)
 
 
 class _Asked:

@@ -18,6 +18,7 @@ from sparsecv_mio.search.heuristics.first_supports import first_supports
 from sparsecv_mio.search.heuristics.fold_search import FoldPaths
 from sparsecv_mio.search.methods.parts.run import Run
 from sparsecv_mio.search.state.cells import Index
+from sparsecv_mio.search.state.context import Context
 from sparsecv_mio.units import TIE_RTOL
 
 IntArray = NDArray[np.int64]
@@ -68,6 +69,16 @@ def first_answers(run: Run) -> FoldPaths | None:
         for g, starts in enumerate(run.state.all_rows.starts):
             starts += [whole.support(g, t) for t in range(len(context.grid.taus))]
     return whole
+
+
+def answers_of_all_rows(context: Context) -> FoldPaths | None:
+    """Search on all rows alone: of a run that was stored, whose folds have their answers."""
+    alone = replace(context.folds, labels=np.full(context.folds.n, -1), k=0, starts=np.zeros(1, dtype=np.int64))
+    if not context.grid.taus.max():
+        return None
+    enough = context.deadline.share_from_now(SEARCH_SHARE)
+    *_, last = first_supports(context.data, and_all_rows(alone), context.grid, context.threads, enough)
+    return last
 
 
 def and_all_rows(folds: FoldPlan) -> FoldPlan:
