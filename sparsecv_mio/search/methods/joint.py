@@ -122,17 +122,23 @@ class JointSearch:
             self._refit_fold_by_fold(left)
 
     def _refit_fold_by_fold(self, gammas: list[int]) -> None:
-        """Refit the best supports on all rows in every fold, where they are not known yet."""
+        """Bound cells that no tree for all folds can bound, at the supports they show or else the best on all rows."""
         expired, state, solver = self.context.deadline.expired, self.run.state, self.by_cell.solver
         for fold, moments in self.run.accelerators.training_moments():
             solver.store.keep(fold, moments)
             for g in gammas:
                 if expired():
                     break
-                which = np.flatnonzero(~np.isfinite(state.cells.nominal[g, :, fold]))
-                best = state.all_rows.best[g].cells
-                known = PathResult({tau: unproved(cell.tau, cell.support) for tau, cell in best.items()}, 0, False)
-                solver.intervals.write_outcome(solver.at(g, fold), g, which, known, relax=False)
+                shown = np.isfinite(state.cells.nominal[g, :, fold])
+                which = np.flatnonzero(~shown if self.trees.root(g) is not None else np.ones_like(shown))
+                best, taus = state.all_rows.best[g].cells, self.context.grid.taus.tolist()
+                numbers = state.cells.support[g, :, fold].tolist()
+                supports = [
+                    state.cells.pool.supports[number] if known else best[tau].support
+                    for tau, known, number in zip(taus, shown.tolist(), numbers, strict=True)
+                ]
+                cells = {tau: unproved(tau, support) for tau, support in zip(taus, supports, strict=True)}
+                solver.intervals.write_outcome(solver.at(g, fold), g, which, PathResult(cells, 0, False), relax=False)
             if expired():
                 break
 

@@ -62,7 +62,7 @@ def test_all_rows_search_along() -> None:
     data, folds, grid = drawn(p=40, n=60)
     run = new_run(data, folds, grid)
     run.begin()
-    found, alone = run.estimates.on_all_rows, answers_of_all_rows(run.context)
+    found, alone = first_answers.first_answers(new_run(data, folds, grid).run), answers_of_all_rows(run.context)
     assert found is not None and alone is not None
     for g, t in np.ndindex(2, 3):
         fit = refit_rows(data, slice(0, data.n), found.support(g, t), float(grid.gammas[g]))
