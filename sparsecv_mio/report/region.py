@@ -89,4 +89,5 @@ def _estimate(reported: float, best: float) -> str:
     if not best < float("inf") or not reported > 0.0:
         return "they have no estimate" if best == float("inf") else "their best estimate is no better"
     worse = 100.0 * (best / reported - 1.0)
-    return f"their best estimate is {worse:.2g}% worse" if worse >= 0.01 else "their best estimate is as good"
+    shown = f"{worse:.0f}" if worse >= 9.95 else f"{worse:.2g}"
+    return f"their best estimate is {shown}% worse" if worse >= 0.01 else "their best estimate is as good"
