@@ -65,6 +65,8 @@ class CellIntervals:
         relax : bool
             Whether cells that are not decided may be bounded by relaxations.
         """
+        if not len(which):
+            return
         found = [result.cells[int(self.context.grid.taus[t])] for t in which]
         listed = [list(cell.candidates) if cell.complete else [cell.support] for cell in found]
         supports = [support for some in listed for support in some]

@@ -126,3 +126,12 @@ def test_a_restricted_problem_names_columns_of_the_data() -> None:
     intervals = CellIntervals(context, cells, all_rows_of(context))
     intervals.write_outcome(here, 0, np.array([2]), solve_path(here.problem, [2]))
     assert cells.decided[0, 2, 1] and np.array_equal(cells.pool.supports[cells.support[0, 2, 1]], best)
+
+
+def test_no_cell_in_question_is_no_work() -> None:
+    context = context_of(0)
+    cells = cells_of(context)
+    intervals = CellIntervals(context, cells, all_rows_of(context))
+    none = np.zeros(0, dtype=np.int64)
+    intervals.write_outcome(fold_of(context, 0, 0), 0, none, PathResult({}, 0, False))
+    assert not np.isfinite(cells.nominal).any()
