@@ -19,6 +19,8 @@ from sparsecv_mio.data.standard import standardize
 from sparsecv_mio.errors import BadInput
 from sparsecv_mio.formulation.backends import get_backend
 from sparsecv_mio.search.api import cross_validate
+from sparsecv_mio.search.methods import by_rows
+from sparsecv_mio.search.methods.parts import estimates
 from sparsecv_mio.search.options import COUNT_MIOS, Grid
 from sparsecv_mio.search.registry import ORDERS
 from sparsecv_mio.words import Method
@@ -71,6 +73,25 @@ def test_methods_against_enumeration(block: int) -> None:
 @pytest.mark.slow
 def test_methods_against_enumeration_at_length() -> None:
     for seed in range(5000, 5500):
+        check(seed, rows=40, columns=8)
+
+
+@pytest.fixture(params=["by products", "by rows"])
+def search_first(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Folds and all rows search before anything else, as they do with more columns than can be enumerated."""
+    monkeypatch.setattr(estimates, "SMALL", 0)
+    if request.param == "by rows":
+        monkeypatch.setattr(by_rows, "PRODUCT_BYTES", 1)
+
+
+def test_methods_that_search_first_against_enumeration(search_first: None) -> None:
+    for seed in range(6000, 6000 + 3 * len(METHODS)):
+        check(seed, rows=30, columns=7)
+
+
+@pytest.mark.slow
+def test_methods_that_search_first_against_enumeration_at_length(search_first: None) -> None:
+    for seed in range(6100, 6500):
         check(seed, rows=40, columns=8)
 
 
