@@ -11,6 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from sparsecv_mio.arrays import BoolArray, FloatArray, IntArray
 from sparsecv_mio.bounds.fold import TIE, FoldBounds, Origin, Which, masks_of
 from sparsecv_mio.bounds.printed import PrintedCell, printed_cells
 from sparsecv_mio.bounds.reused import Points, points_of, reuse
@@ -18,7 +19,6 @@ from sparsecv_mio.bounds.table import BoundsTable, PrintedTable
 from sparsecv_mio.bounds.training_loss import training_loss_bound
 from sparsecv_mio.bounds.wide import WideFold
 from sparsecv_mio.bounds.wide_rows import WideRows, is_wide
-from sparsecv_mio.data.dataset import FloatArray
 from sparsecv_mio.data.folds import FoldPlan
 from sparsecv_mio.data.standard import StandardData
 from sparsecv_mio.problem.accumulate import Moments, row_moments, training_moments
@@ -49,7 +49,7 @@ class Known:
     """
 
     supports: Iterable[Support] = ()
-    wanted: NDArray[np.bool_] | None = None
+    wanted: BoolArray | None = None
     moments: Iterable[tuple[int, Moments]] | None = None
     reusing: bool = False
 
@@ -72,7 +72,7 @@ class BoundsHooks:
 
     progress: Callable[[int, int], None] | None = None
     stop: threading.Event | None = None
-    found: Callable[[int, int, list[NDArray[np.int64] | None]], None] | None = None
+    found: Callable[[int, int, list[IntArray | None]], None] | None = None
     reused: Callable[[int, int, float], None] | None = None
 
 
@@ -108,7 +108,7 @@ class AllFolds:
         self.printed: dict[tuple[int, int], list[PrintedCell]] = {}
         self.wide = is_wide(data)
         self.shared: list[list[Support]] = []
-        self.masks: list[NDArray[np.bool_]] = []
+        self.masks: list[BoolArray] = []
         self.near: list[FloatArray | None] = []
         self.lower_on_all_rows: list[FloatArray] = []
         self.points: list[Points | None] = []
@@ -165,7 +165,7 @@ class AllFolds:
                     future.cancel()
 
     def _make(
-        self, rows: NDArray[np.int64], fold: int | None, moments: Moments | None, gamma: float, g: int
+        self, rows: IntArray, fold: int | None, moments: Moments | None, gamma: float, g: int
     ) -> FoldBounds | WideFold:
         """Return the fold (or all rows, fold None) at a gamma."""
         test = self.folds.test_rows(fold) if fold is not None else rows[:0]
@@ -231,9 +231,7 @@ class AllFolds:
         if self.hooks.found is not None:
             self.hooks.found(g, fold, [here.incumbent(tau) for tau in self.taus])
 
-    def _reused(
-        self, g: int, here: FoldBounds | WideFold, wanted: NDArray[np.bool_], numbers: FloatArray
-    ) -> NDArray[np.bool_]:
+    def _reused(self, g: int, here: FoldBounds | WideFold, wanted: BoolArray, numbers: FloatArray) -> BoolArray:
         """Fill the rows of taus whose incumbent is the only support that the points on all rows leave; which."""
         known = np.zeros(len(self.taus), dtype=np.bool_)
         if not self.reusing or not isinstance(here, FoldBounds):

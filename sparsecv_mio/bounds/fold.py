@@ -9,7 +9,8 @@ from enum import IntEnum, StrEnum
 import numpy as np
 from numpy.typing import NDArray
 
-from sparsecv_mio.bounds.unit_diagonal import IntArray, UnitDiagonal, unit_diagonal
+from sparsecv_mio.arrays import BoolArray, FloatArray, IntArray
+from sparsecv_mio.bounds.unit_diagonal import UnitDiagonal, unit_diagonal
 from sparsecv_mio.errors import Contradiction
 from sparsecv_mio.kernels import fold_bounds, starts
 from sparsecv_mio.kernels import held_out_interval as kernel
@@ -19,7 +20,7 @@ from sparsecv_mio.kernels.fold_start import eliminate
 from sparsecv_mio.kernels.forms import Incumbents, Rounding
 from sparsecv_mio.kernels.perspective_newton import new_factor
 from sparsecv_mio.kernels.status import DROPPED, INSIDE
-from sparsecv_mio.problem.problem import FloatArray, SparseProblem
+from sparsecv_mio.problem.problem import SparseProblem
 from sparsecv_mio.units import TIE_RTOL, Interval
 
 TIE = 2.0 * TIE_RTOL  # every support within TIE_RTOL of the best counts as optimal
@@ -131,7 +132,7 @@ class FoldBounds:
             return
         self.try_masks(masks_of(supports, self.m))
 
-    def try_masks(self, masks: NDArray[np.bool_]) -> None:
+    def try_masks(self, masks: BoolArray) -> None:
         """As `try_supports`, for a (k, m) bool array."""
         if self.form is not None and len(masks):
             starts.try_supports(self.form.M, self.form.c, self.form.yy, masks, self.best, self.supports)
@@ -271,7 +272,7 @@ def _cell(tau: int, row: FloatArray) -> FoldCell:
     )
 
 
-def masks_of(supports: Iterable[NDArray[np.integer]], m: int) -> NDArray[np.bool_]:
+def masks_of(supports: Iterable[NDArray[np.integer]], m: int) -> BoolArray:
     """Supports as rows of a bool array.
 
     Examples

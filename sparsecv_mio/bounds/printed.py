@@ -7,10 +7,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from sparsecv_mio.arrays import FloatArray
 from sparsecv_mio.bounds.fold import FoldBounds
 from sparsecv_mio.bounds.relaxation import Diagonal, relax_problem
 from sparsecv_mio.bounds.wide import WideFold
-from sparsecv_mio.problem.problem import FloatArray
 
 
 @dataclass(frozen=True)

@@ -7,13 +7,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from sparsecv_mio.arrays import FloatArray
 from sparsecv_mio.bounds.unit_diagonal import Diagonal, UnitDiagonal, unit_diagonal
 from sparsecv_mio.kernels.conic import allowance as kernel_allowance
 from sparsecv_mio.kernels.conic import size_of_candidates
 from sparsecv_mio.kernels.forms import Rounding
 from sparsecv_mio.kernels.reduction import normalise
 from sparsecv_mio.kernels.relaxation_sizes import Solved, relax_sizes
-from sparsecv_mio.problem.problem import FloatArray, SparseProblem
+from sparsecv_mio.problem.problem import SparseProblem
 
 MAX_STEPS = 20_000
 

@@ -14,12 +14,12 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from sparsecv_mio.arrays import BoolArray, FloatArray, IntArray
 from sparsecv_mio.bounds.fold import FIELDS, OUTWARD, FoldBounds
 from sparsecv_mio.bounds.relaxation import relax_form
-from sparsecv_mio.bounds.unit_diagonal import IntArray, UnitDiagonal
+from sparsecv_mio.bounds.unit_diagonal import UnitDiagonal
 from sparsecv_mio.kernels.forms import Incumbents
 from sparsecv_mio.kernels.reused_dual import Asked, Found, reused_duals
-from sparsecv_mio.problem.problem import FloatArray
 
 ACCURACY = 1e-6  # of the relaxations on all rows
 WILDEST = 4.0  # b'Gb over y'y beyond which the dual value is a difference of large numbers
@@ -68,7 +68,7 @@ class Tested:
     sizes: IntArray
     dual: FloatArray
     status: NDArray[np.int8]
-    decided: NDArray[np.bool_]
+    decided: BoolArray
     numbers: FloatArray
 
 

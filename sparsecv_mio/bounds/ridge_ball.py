@@ -34,9 +34,10 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.linalg import cho_solve, cholesky, eigh, solve_triangular
 
+from sparsecv_mio.arrays import FloatArray
 from sparsecv_mio.bounds.fold import OUTWARD
 from sparsecv_mio.problem.level_set import level_set_radius
-from sparsecv_mio.problem.problem import FloatArray, SparseProblem
+from sparsecv_mio.problem.problem import SparseProblem
 from sparsecv_mio.units import Interval
 
 WORST_CONDITION = 0.01  # of M, times its relative rounding: beyond, the centre has lost its digits

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from sparsecv_mio.problem.problem import FloatArray
+from sparsecv_mio.arrays import FloatArray
 
 COLD, WARM = 0.3, 0.01  # first guess of what is left to gain, beside y'y
 

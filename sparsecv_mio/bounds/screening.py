@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from sparsecv_mio.arrays import IntArray
 from sparsecv_mio.bounds.relaxation import Relaxation
-from sparsecv_mio.bounds.unit_diagonal import IntArray
 from sparsecv_mio.kernels import screening as kernel
 from sparsecv_mio.kernels.status import DROPPED, FREE, INSIDE
 

@@ -32,9 +32,8 @@ saddle point            ROWS_ROUNDING                        nothing: refit erro
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
-FloatArray = NDArray[np.float64]
+from sparsecv_mio.arrays import FloatArray
 
 ROWS_ROUNDING = 1e-10
 """Of y'y: what moments, refits and centring may leave between the training rows of a fold and all rows."""

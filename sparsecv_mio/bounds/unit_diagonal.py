@@ -12,16 +12,14 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 import numpy as np
-from numpy.typing import NDArray
 
+from sparsecv_mio.arrays import BoolArray, FloatArray
 from sparsecv_mio.kernels import curvature
 from sparsecv_mio.kernels.curvature import SHARP_COLUMNS, SHARPNESS
 from sparsecv_mio.kernels.fold_start import unit_form
 from sparsecv_mio.kernels.forms import Fold
 from sparsecv_mio.problem.diagonal import DIAGONAL_MARGIN, shifted
-from sparsecv_mio.problem.problem import FloatArray, SparseProblem
-
-IntArray = NDArray[np.int64]
+from sparsecv_mio.problem.problem import SparseProblem
 
 CONSTANT_COLUMN = 1e-30  # spread over the squared mean, a row, that is the rounding of the mean: constant in training
 COLD_STEPS, WARM_STEPS = 15, 3
@@ -54,7 +52,7 @@ class UnitDiagonal:
         Unit of the rounding allowance (docs/theory/bounds.md 7).
     """
 
-    dead: NDArray[np.bool_]
+    dead: BoolArray
     scale: FloatArray
     M: FloatArray
     c: FloatArray

@@ -8,13 +8,12 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from sparsecv_mio.arrays import FloatArray, IntArray
 from sparsecv_mio.bounds.fold import OUTWARD, TIE, FoldCell, Origin, Which
-from sparsecv_mio.bounds.unit_diagonal import IntArray
 from sparsecv_mio.bounds.wide_held_out import Ends, of_all_columns, of_few_columns, squared_error
 from sparsecv_mio.bounds.wide_relaxation import ACCURACY, WideRelaxation
 from sparsecv_mio.bounds.wide_rows import WideRows
 from sparsecv_mio.bounds.wide_supports import WideSupports
-from sparsecv_mio.data.dataset import FloatArray
 from sparsecv_mio.errors import Contradiction
 from sparsecv_mio.kernels.conic import allowance
 from sparsecv_mio.kernels.forms import Candidates

@@ -7,12 +7,11 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from sparsecv_mio.arrays import FloatArray, IntArray
 from sparsecv_mio.bounds.fold import ROUNDS, TIE, Origin, Which
-from sparsecv_mio.bounds.unit_diagonal import IntArray
 from sparsecv_mio.bounds.wide_relaxation import MAX_STEPS, WideRelaxation, WorkingColumns
 from sparsecv_mio.bounds.wide_rows import WideRows
 from sparsecv_mio.bounds.wide_supports import WideSupports
-from sparsecv_mio.data.dataset import FloatArray
 from sparsecv_mio.errors import Contradiction
 from sparsecv_mio.kernels import fold_bounds
 from sparsecv_mio.kernels.conic import LEAST_EXCESS, gap_of, next_weight

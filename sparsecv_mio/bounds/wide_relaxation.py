@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from sparsecv_mio.bounds.unit_diagonal import IntArray
+from sparsecv_mio.arrays import FloatArray, IntArray
 from sparsecv_mio.bounds.wide_rows import CAPACITY, WideRows
-from sparsecv_mio.data.dataset import FloatArray
 from sparsecv_mio.kernels.forms import Form, Node, Stop
 from sparsecv_mio.kernels.perspective import relax
 from sparsecv_mio.kernels.relaxation_rows import Wide, WorkingSet, relax_rows

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import solve_triangular
 
-from sparsecv_mio.bounds.unit_diagonal import IntArray
+from sparsecv_mio.arrays import FloatArray, IntArray
 from sparsecv_mio.bounds.wide_rows import WideRows
 from sparsecv_mio.kernels import starts
 from sparsecv_mio.units import TINY
@@ -79,7 +79,7 @@ class WideSupports:
         if swap_rounds:
             self._swap(sizes, np.argsort(-np.abs(rows.c))[:CANDIDATES], swap_rounds)
 
-    def round(self, tau: int, b: NDArray[np.float64], g: NDArray[np.float64]) -> None:
+    def round(self, tau: int, b: FloatArray, g: FloatArray) -> None:
         """Try the largest entries of a relaxation's point, then swaps among what it found promising.
 
         Parameters

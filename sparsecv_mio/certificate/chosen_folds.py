@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from sparsecv_mio.arrays import BoolArray, FloatArray, IntArray
 from sparsecv_mio.certificate.codec import AT, Count, Encoded, Number, checked
 
 
@@ -45,9 +45,9 @@ class ChosenFolds(Sequence[ChosenFold]):
     def __init__(
         self,
         supports: tuple[tuple[str, ...], ...],
-        which: NDArray[np.int64],
-        error: NDArray[np.float64],
-        decided: NDArray[np.bool_],
+        which: IntArray,
+        error: FloatArray,
+        decided: BoolArray,
     ) -> None:
         self.supports, self.which, self.error, self.decided = supports, which, error, decided
 
@@ -55,7 +55,7 @@ class ChosenFolds(Sequence[ChosenFold]):
     def of(
         cls,
         supports: Sequence[Sequence[str]],
-        errors: Sequence[float] | NDArray[np.float64],
+        errors: Sequence[float] | FloatArray,
         decided: Sequence[bool] | None = None,
     ) -> ChosenFolds:
         """Build from one support and one error per fold.

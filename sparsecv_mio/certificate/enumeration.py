@@ -18,16 +18,13 @@ from itertools import combinations, islice
 from math import comb
 
 import numpy as np
-from numpy.typing import NDArray
 
+from sparsecv_mio.arrays import BoolArray, FloatArray, IntArray
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.folds import FoldPlan
 from sparsecv_mio.problem.coordinates import Coordinates
 from sparsecv_mio.problem.objective import RidgeFit, fit, held_out_error, scales, varying_columns
 from sparsecv_mio.units import TIE_RTOL
-
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
 
 IDENTITY_ROWS = 12
 CANDIDATE_RTOL = 1e-7  # looser than any drift of the corrections below, so that no tie escapes the exact refit
@@ -190,7 +187,7 @@ class FoldOptima:
     high: FloatArray
     loose_low: FloatArray
     loose_high: FloatArray
-    reported_optimal: NDArray[np.bool_]
+    reported_optimal: BoolArray
 
 
 def enumeration_cost(n: int, q: int, taus: list[int], gammas: int, k: int) -> float:

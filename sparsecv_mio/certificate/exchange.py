@@ -11,14 +11,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import numpy as np
-from numpy.typing import NDArray
 
+from sparsecv_mio.arrays import FloatArray, IntArray
 from sparsecv_mio.certificate.enumeration import SINGULAR, UnitColumns
 from sparsecv_mio.data.folds import FoldPlan
 from sparsecv_mio.units import TIE_RTOL
-
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
 
 EXCHANGE_LIMIT = 2e10  # elementary operations
 OTHERS_LIMIT = 20_000  # refits of other supports of the record

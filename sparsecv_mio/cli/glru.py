@@ -13,7 +13,8 @@ from sparsecv_mio.errors import BadInput
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from sparsecv_mio.data.dataset import Dataset, FloatArray
+    from sparsecv_mio.arrays import FloatArray
+    from sparsecv_mio.data.dataset import Dataset
     from sparsecv_mio.oracles.glru import LoocvResult, Loss, Regularizer, StepwiseResult
 
 app = typer.Typer(add_completion=False, no_args_is_help=True, rich_markup_mode=None)

@@ -9,8 +9,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from sparsecv_mio.arrays import FloatArray
 from sparsecv_mio.data.cells import bad_cell
-from sparsecv_mio.data.dataset import Dataset, FloatArray, assemble
+from sparsecv_mio.data.dataset import Dataset, assemble
 from sparsecv_mio.data.delimited import blame, read_header
 from sparsecv_mio.data.select import Selection, Wanted
 from sparsecv_mio.errors import BadInput

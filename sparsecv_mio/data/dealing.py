@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from sparsecv_mio.data.dataset import IntArray
+from sparsecv_mio.arrays import IntArray
 from sparsecv_mio.errors import BadInput, did_you_mean
 
 SPECS = "K, loo, blocks:B, holdout:F, groups:COLUMN, column:COLUMN or file:F"

@@ -12,7 +12,8 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import ArrayLike
 
-from sparsecv_mio.data.dataset import Dataset, IntArray
+from sparsecv_mio.arrays import IntArray
+from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.dealing import SPECS, blocks, equal_folds, holdout
 from sparsecv_mio.data.ids import fold_labels, group_labels, read_fold_file
 from sparsecv_mio.errors import BadInput, did_you_mean

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sparsecv_mio.data.dataset import IntArray
+from sparsecv_mio.arrays import IntArray
 from sparsecv_mio.errors import BadInput
 from sparsecv_mio.files import check_readable
 

@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sparsecv_mio.data.dataset import Dataset, FloatArray, assemble
+from sparsecv_mio.arrays import FloatArray
+from sparsecv_mio.data.dataset import Dataset, assemble
 from sparsecv_mio.data.select import Wanted
 from sparsecv_mio.errors import BadInput
 

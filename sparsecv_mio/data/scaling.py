@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
-from sparsecv_mio.data.dataset import FloatArray, IntArray, row_chunks
+from sparsecv_mio.arrays import BoolArray, FloatArray, IntArray
+from sparsecv_mio.data.dataset import row_chunks
 
 CONSTANT_ULPS = 4.0
 
@@ -31,7 +31,7 @@ class ColumnMoments:
     """
 
     largest: FloatArray
-    constant: NDArray[np.bool_]
+    constant: BoolArray
     mean: FloatArray
     norm: FloatArray
     raw_norm: FloatArray

@@ -9,8 +9,9 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
+from sparsecv_mio.arrays import BoolArray, FloatArray, IntArray
 from sparsecv_mio.data.copies import find_copies
-from sparsecv_mio.data.dataset import Dataset, FloatArray, IntArray, row_chunks
+from sparsecv_mio.data.dataset import Dataset, row_chunks
 from sparsecv_mio.data.scaling import column_moments, nearest_exponent
 from sparsecv_mio.errors import BadInput
 from sparsecv_mio.words import Intercept, Scale, word_of
@@ -277,7 +278,7 @@ def _project(data: StandardData, probe: FloatArray) -> FloatArray:
     return out
 
 
-def _constant_warning(dataset: Dataset, constant: NDArray[np.bool_]) -> tuple[str, ...]:
+def _constant_warning(dataset: Dataset, constant: BoolArray) -> tuple[str, ...]:
     names = [repr(dataset.names[j]) for j in np.flatnonzero(constant).tolist()]
     if not names:
         return ()

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Unpack
 
 import numpy as np
 
+from sparsecv_mio.arrays import IntArray
 from sparsecv_mio.certificate.path_record import PathRecord
-from sparsecv_mio.data.dataset import Dataset, IntArray
+from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.standard import standardize
 from sparsecv_mio.errors import OutOfTime
 from sparsecv_mio.fits.known import KnownSubsets

@@ -5,9 +5,9 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING
 
+from sparsecv_mio.arrays import IntArray
 from sparsecv_mio.certificate.parts import Request, Work, versions
 from sparsecv_mio.certificate.path_record import PATH_SCHEMA, PathRecord, PathRow
-from sparsecv_mio.data.dataset import IntArray
 from sparsecv_mio.data.standard import StandardData
 from sparsecv_mio.fits.options import PathOptions
 from sparsecv_mio.formulation.backends.native.cell import PathCell

@@ -10,13 +10,12 @@ For every b with `f(b) <= ubar` (any support) and the ridge fit b_r on all colum
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
+from sparsecv_mio.arrays import FloatArray
 from sparsecv_mio.errors import BadInput
 from sparsecv_mio.formulation.scaled import ScaledProblem
 from sparsecv_mio.problem.level_set import level_set_radius
 
-FloatArray = NDArray[np.float64]
 MARGIN = 1e-6  # widening of the level, in units of yy - f_r: the start itself must stay feasible to solver tolerances
 
 

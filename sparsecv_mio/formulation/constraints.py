@@ -7,12 +7,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from sparsecv_mio.arrays import FloatArray
 from sparsecv_mio.data.standard import StandardData
 from sparsecv_mio.errors import BadInput
-
-FloatArray = NDArray[np.float64]
 
 
 @dataclass(frozen=True)

@@ -5,15 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import numpy as np
-from numpy.typing import NDArray
 
+from sparsecv_mio.arrays import FloatArray
 from sparsecv_mio.errors import BackendFailed
 from sparsecv_mio.formulation.constraints import SideConstraints
 from sparsecv_mio.problem.moment_refit import Fit, refit_moments
 from sparsecv_mio.problem.problem import SparseProblem
 from sparsecv_mio.units import TINY
-
-FloatArray = NDArray[np.float64]
 
 
 def feasible_start(problem: SparseProblem, tau: int, constraints: SideConstraints) -> Fit | None:

@@ -7,21 +7,20 @@ from typing import Any
 
 import numpy as np
 import pyomo.environ as pyo
-from numpy.typing import NDArray
 from pyomo.repn import generate_standard_repn
 from scipy.sparse import csr_array
 
+from sparsecv_mio.arrays import BoolArray, FloatArray, IntArray
 from sparsecv_mio.formulation.models.common import SparseModel
 
-FloatArray = NDArray[np.float64]
-Terms = tuple[NDArray[np.int64], NDArray[np.int64], FloatArray]
+Terms = tuple[IntArray, IntArray, FloatArray]
 
 
 @dataclass(frozen=True, eq=False)
 class QuadraticRow:
     """`linear' x + sum value x_i x_j <= upper`."""
 
-    index: NDArray[np.int64]
+    index: IntArray
     linear: FloatArray
     terms: Terms
     upper: float
@@ -52,7 +51,7 @@ class Lowered:
     """
 
     position: dict[int, int]
-    binary: NDArray[np.bool_]
+    binary: BoolArray
     lower: FloatArray
     upper: FloatArray
     cost: FloatArray
@@ -68,7 +67,7 @@ class Lowered:
         """Number of variables."""
         return len(self.cost)
 
-    def columns(self, variables: list[Any]) -> NDArray[np.int64]:
+    def columns(self, variables: list[Any]) -> IntArray:
         """Return the positions of Pyomo variables."""
         return np.array([self.position[id(v)] for v in variables], dtype=np.int64)
 

@@ -28,8 +28,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Protocol
 
-import numpy as np
-from numpy.typing import NDArray
+from sparsecv_mio.arrays import FloatArray
 
 
 class Stop(StrEnum):
@@ -91,7 +90,7 @@ class Advice:
     """
 
     lower: float = -math.inf
-    points: tuple[NDArray[np.float64], ...] = ()
+    points: tuple[FloatArray, ...] = ()
 
 
 @dataclass(frozen=True)

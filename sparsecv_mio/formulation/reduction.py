@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import cho_factor, cho_solve, eigvalsh
 
+from sparsecv_mio.arrays import BoolArray
 from sparsecv_mio.formulation.bigm import level_set_interval
 from sparsecv_mio.formulation.constraints import SideConstraints
 from sparsecv_mio.formulation.outcome import Advice
@@ -24,7 +25,6 @@ from sparsecv_mio.problem.moment_refit import Fit, refit_moments
 from sparsecv_mio.problem.problem import SparseProblem
 from sparsecv_mio.units import TINY
 
-IntArray = NDArray[np.intp]
 WIDEST = 1e4  # condition of A, columns of unit length, up to which the rounding of its inverse is below 1e-12 of yy
 THINNEST = 1e-5  # share of a column that F may leave unexplained; with less, M' would be mostly rounding error
 PROVEN = 1e-11  # widening of the level set before a column is proven in; 1e-14 of yy is added for rounding
@@ -83,14 +83,14 @@ def reduce_task(task: Task, advice: Advice) -> Reduction:
     )
 
 
-def proven_in(task: Task) -> NDArray[np.bool_]:
+def proven_in(task: Task) -> BoolArray:
     """Return a (q,) mask of the columns that are nonzero in every b at least as good as the start."""
     margin = PROVEN + 1e-14 * task.scaled.yy / task.scaled.unit**2
     lo, hi = level_set_interval(task.scaled, task.scaled.value(task.start.objective), margin)
     return np.asarray((lo > 0) | (hi < 0))
 
 
-def _eliminate(problem: SparseProblem, out: IntArray) -> SparseProblem | None:
+def _eliminate(problem: SparseProblem, out: NDArray[np.intp]) -> SparseProblem | None:
     """Return the problem on the other columns; None where it would be too inaccurate. O(q^2 |F|)."""
     rest = np.setdiff1d(np.arange(problem.q), out)
     unit = 1.0 / np.sqrt(np.maximum(problem.M.diagonal()[out], TINY))

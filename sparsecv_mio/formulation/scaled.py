@@ -15,14 +15,13 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.linalg import LinAlgError, cho_factor, cho_solve
 
+from sparsecv_mio.arrays import FloatArray
 from sparsecv_mio.problem.diagonal import shifted
 from sparsecv_mio.problem.problem import SparseProblem
 from sparsecv_mio.units import TINY
 
-FloatArray = NDArray[np.float64]
 ROUNDING = 1e-11  # allowance, in units of yy, for what float64 may do to a bound computed here
 
 

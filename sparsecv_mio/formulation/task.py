@@ -5,16 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import NDArray
 
+from sparsecv_mio.arrays import FloatArray
 from sparsecv_mio.formulation.bigm import link_bounds
 from sparsecv_mio.formulation.constraints import SideConstraints
 from sparsecv_mio.formulation.outcome import Advice
 from sparsecv_mio.formulation.scaled import ScaledProblem, scaled_problem
 from sparsecv_mio.problem.moment_refit import Fit
 from sparsecv_mio.problem.problem import SparseProblem
-
-FloatArray = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)

@@ -20,7 +20,7 @@ from typing import Protocol, runtime_checkable
 
 import numpy as np
 
-from sparsecv_mio.data.dataset import FloatArray, IntArray
+from sparsecv_mio.arrays import FloatArray, IntArray
 from sparsecv_mio.errors import Contradiction
 
 ProgressHook = Callable[[int, int], None]

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from sparsecv_mio.data.dataset import Dataset, FloatArray, IntArray
+from sparsecv_mio.arrays import FloatArray, IntArray
+from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.folds import make_folds
 from sparsecv_mio.data.scaling import column_moments
 from sparsecv_mio.data.standard import Intercept, Scale

@@ -14,9 +14,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from sparsecv_mio.arrays import FloatArray
 from sparsecv_mio.data.folds import FoldPlan
 from sparsecv_mio.data.standard import Intercept, Scale, StandardData
-from sparsecv_mio.problem.problem import FloatArray, SparseProblem
+from sparsecv_mio.problem.problem import SparseProblem
 
 CHUNK_ELEMENTS = 1 << 21  # rows are read in blocks of at most 16 MB
 CONSTANT = 1e-28  # squared spread, beside a mean square near one, that is rounding

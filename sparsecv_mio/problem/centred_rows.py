@@ -5,10 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from sparsecv_mio.arrays import FloatArray, IntArray
 from sparsecv_mio.data.standard import Intercept, StandardData
-from sparsecv_mio.problem.problem import FloatArray
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,7 +32,7 @@ class CentredRows:
     r_mean: float
 
     @classmethod
-    def of(cls, data: StandardData, rows: slice | NDArray[np.int64]) -> CentredRows:
+    def of(cls, data: StandardData, rows: slice | IntArray) -> CentredRows:
         """Gather and centre; O(n q), one copy of the rows.
 
         Parameters

@@ -6,12 +6,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from sparsecv_mio.arrays import FloatArray, IntArray
 from sparsecv_mio.problem.doubled import DoubleDouble, exact_sum
-
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
 
 
 def power_of_two(size: ArrayLike) -> FloatArray:

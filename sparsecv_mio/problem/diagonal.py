@@ -24,9 +24,8 @@ no factorisation of `M - diag(w)` has certified is multiplied by `1 - DIAGONAL_M
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
-FloatArray = NDArray[np.float64]
+from sparsecv_mio.arrays import FloatArray
 
 DIAGONAL_MARGIN = 1e-9  # share of a diagonal given up for rounding where no factorisation has certified it
 EIGENVALUE_ROUNDING = 1e-12  # of the largest eigenvalue, a column

@@ -10,9 +10,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-FloatArray = NDArray[np.float64]
+from sparsecv_mio.arrays import FloatArray
 
 SPLITTER = 134217729.0  # 2^27 + 1
 

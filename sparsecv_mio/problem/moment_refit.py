@@ -8,14 +8,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.linalg import cho_factor, cho_solve, cholesky, eigvalsh, solve_triangular
 from scipy.optimize import lsq_linear
 
+from sparsecv_mio.arrays import FloatArray
 from sparsecv_mio.problem.problem import SparseProblem
 from sparsecv_mio.units import TINY
-
-FloatArray = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)

@@ -20,13 +20,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from sparsecv_mio.arrays import BoolArray, FloatArray, IntArray
 from sparsecv_mio.problem.coordinates import Coordinates, power_of_two
 from sparsecv_mio.problem.doubled import DoubleDouble
-
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
 
 PLAIN_RTOL = 1e-9  # of the training residuals: more rounding than that and a fit is refined
 REFINEMENTS = 12
@@ -61,7 +58,7 @@ def varying_columns(X: FloatArray) -> IntArray:
     return np.flatnonzero(_varies(X)).astype(np.int64)
 
 
-def _varies(X: FloatArray) -> NDArray[np.bool_]:
+def _varies(X: FloatArray) -> BoolArray:
     low, high = X.min(axis=0), X.max(axis=0)
     return np.asarray(high - low > 4.0 * np.finfo(float).eps * np.maximum(np.abs(low), np.abs(high)))
 

@@ -8,7 +8,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-FloatArray = NDArray[np.float64]
+from sparsecv_mio.arrays import FloatArray
 
 EIGEN_LIMIT = 1500  # columns beyond which the spectrum is bounded, not computed
 LARGEST_PENALTY = 1e290

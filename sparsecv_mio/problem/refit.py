@@ -22,8 +22,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from sparsecv_mio.arrays import FloatArray, IntArray
 from sparsecv_mio.data.standard import Intercept, StandardData
-from sparsecv_mio.problem.problem import FloatArray
 
 LongArray = NDArray[np.longdouble]
 LONG = np.longdouble
@@ -39,7 +39,7 @@ class RowFit:
     `spread` bounds the rounding error of each coefficient, `objective_error` that of the objective.
     """
 
-    support: NDArray[np.int64]
+    support: IntArray
     beta: FloatArray
     spread: FloatArray
     objective: float
@@ -48,7 +48,7 @@ class RowFit:
     r_mean: float
     fine: tuple[LongArray, LongArray, Any]  # beta, v_mean and r_mean in long precision
 
-    def held_out(self, data: StandardData, rows: NDArray[np.int64]) -> tuple[float, float]:
+    def held_out(self, data: StandardData, rows: IntArray) -> tuple[float, float]:
         """Sum of squares of the residuals of `rows`, and a bound on its rounding error. O(rows s)."""
         beta, v_mean, r_mean = self.fine
         V, r = _long_rows(data, rows, self.support)
@@ -64,7 +64,7 @@ class RowFit:
 
 
 def refit_rows(
-    data: StandardData, rows: NDArray[np.int64] | slice, support: NDArray[np.int64], gamma: float
+    data: StandardData, rows: IntArray | slice, support: IntArray, gamma: float
 ) -> RowFit:
     """Fit `support` on training rows by QR of `[V_S; sqrt(lam weight)]`, refined in long precision.
 
@@ -135,7 +135,7 @@ def _solve(V: LongArray, r: LongArray, penalty: LongArray) -> tuple[LongArray, L
 
 
 def _long_rows(
-    data: StandardData, rows: NDArray[np.int64] | slice, support: NDArray[np.int64]
+    data: StandardData, rows: IntArray | slice, support: IntArray
 ) -> tuple[LongArray, LongArray]:
     """`(V_S, r)` of some rows in long precision, from the numbers of the file."""
     columns = data.columns[support]

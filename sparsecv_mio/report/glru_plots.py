@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from sparsecv_mio.data.dataset import FloatArray
+from sparsecv_mio.arrays import FloatArray
 from sparsecv_mio.report.figures import panels, save
 
 if TYPE_CHECKING:

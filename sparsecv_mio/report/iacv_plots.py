@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from sparsecv_mio.data.dataset import FloatArray, IntArray
+from sparsecv_mio.arrays import FloatArray, IntArray
 from sparsecv_mio.report.figures import panels, save
 
 if TYPE_CHECKING:
@@ -56,7 +56,6 @@ def draw(ax: Any, iterations: IntArray, curves: Mapping[str, FloatArray], label:
     ax.set_xlabel("iteration")
     ax.set_ylabel(label)
     ax.legend(fontsize="small")
-
 
 
 def plot_report(report: Report, path: str | Path, title: str) -> None:

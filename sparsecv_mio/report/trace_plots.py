@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from sparsecv_mio.arrays import FloatArray
 from sparsecv_mio.errors import BadInput
 from sparsecv_mio.files import replacing
 from sparsecv_mio.report.figures import save
@@ -23,7 +23,6 @@ LOWER, UPPER, BEST, FAINT, INK, PROVED = "#0b6e8a", "#b3541e", "#111111", "#c9ce
 ENDINGS = (".png", ".gif", ".svg", ".pdf")
 MANY_TAUS = 40  # markers would run into each other
 
-FloatArray = NDArray[np.float64]
 Moment = Mapping[str, Any]
 
 

@@ -20,14 +20,14 @@ from contextlib import contextmanager
 from dataclasses import replace
 
 import numpy as np
-from numpy.typing import NDArray
 
+from sparsecv_mio.arrays import FloatArray, IntArray
 from sparsecv_mio.bounds.reused import Points, points_of
 from sparsecv_mio.bounds.unit_diagonal import unit_diagonal
 from sparsecv_mio.certificate.parts import OracleWork
 from sparsecv_mio.formulation.backends.native.path import PathResult
 from sparsecv_mio.problem.accumulate import Moments, direct_moments, training_moments
-from sparsecv_mio.problem.problem import FloatArray, SparseProblem
+from sparsecv_mio.problem.problem import SparseProblem
 from sparsecv_mio.search.heuristics.proposals import Proposals, propose
 from sparsecv_mio.search.shared_tree.dual_screening import decide_by_reuse
 from sparsecv_mio.search.shared_tree.root_node import RootNode
@@ -35,8 +35,6 @@ from sparsecv_mio.search.state.cells import CellTable
 from sparsecv_mio.search.state.context import AllRows, Context
 from sparsecv_mio.search.subproblem.presolve import PresolveWork, Solver, solve_presolved
 from sparsecv_mio.words import Oracle
-
-IntArray = NDArray[np.int64]
 
 GLRU_COLUMNS = 300  # beyond, a fold's diagonal costs more than its first test can save
 

@@ -10,11 +10,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from sparsecv_mio.arrays import BoolArray, FloatArray, IntArray
 from sparsecv_mio.problem.objective import standard_error
-from sparsecv_mio.problem.problem import FloatArray
-from sparsecv_mio.search.state.cells import BoolArray
 from sparsecv_mio.search.state.pairs import PairBounds, simplest
 
 Pair = tuple[int, int]
@@ -39,9 +37,7 @@ class Choice:
     missing: BoolArray
 
 
-def apply(
-    now: PairBounds, best: Pair, gammas: FloatArray, taus: NDArray[np.int64], sizes: NDArray[np.int64], unit: float
-) -> Choice:
+def apply(now: PairBounds, best: Pair, gammas: FloatArray, taus: IntArray, sizes: IntArray, unit: float) -> Choice:
     """Apply the rule.
 
     Parameters

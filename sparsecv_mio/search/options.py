@@ -11,13 +11,12 @@ from dataclasses import dataclass, fields
 from typing import Any, TypedDict, Unpack
 
 import numpy as np
-from numpy.typing import NDArray
 
+from sparsecv_mio.arrays import FloatArray, IntArray
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.folds import FoldPlan
 from sparsecv_mio.errors import BadInput
 from sparsecv_mio.formulation.backends import BACKENDS, NATIVE
-from sparsecv_mio.problem.problem import FloatArray
 from sparsecv_mio.search.checks import check_effort, check_formulation, check_whole, shown
 from sparsecv_mio.units import GAMMA_RANGE
 from sparsecv_mio.words import Engine, Intercept, Method, Oracle, Scale, TauStep, one_of, word_of
@@ -33,7 +32,7 @@ class Grid:
     """The pairs (gamma, tau) that are asked for: both ascending, without repeats."""
 
     gammas: FloatArray
-    taus: NDArray[np.int64]
+    taus: IntArray
 
     @classmethod
     def of(cls, gammas: Sequence[float], taus: Sequence[int], p: int) -> Grid:

@@ -6,8 +6,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from sparsecv_mio.arrays import FloatArray, IntArray
 from sparsecv_mio.certificate.chosen_folds import ChosenFolds
 from sparsecv_mio.certificate.parts import DataInfo, SearchRequest, Work, relative_gap, versions
 from sparsecv_mio.certificate.record import SCHEMA, FoldInfo, OneSe, Record, Refit, Region, TableRow
@@ -16,7 +16,7 @@ from sparsecv_mio.errors import Inconsistent
 from sparsecv_mio.formulation.backends.native.cell import PathCell
 from sparsecv_mio.problem.centred_rows import CentredRows
 from sparsecv_mio.problem.objective import r_squared
-from sparsecv_mio.problem.problem import LARGEST_PENALTY, FloatArray, SparseProblem
+from sparsecv_mio.problem.problem import LARGEST_PENALTY, SparseProblem
 from sparsecv_mio.problem.refit import refit_rows
 from sparsecv_mio.search import one_se as one_standard_error
 from sparsecv_mio.search.options import SearchOptions, method_for
@@ -27,8 +27,6 @@ from sparsecv_mio.search.state.region import proved_part
 from sparsecv_mio.search.state.snapshot import Snapshot
 from sparsecv_mio.units import PROVED_RTOL
 from sparsecv_mio.words import Method
-
-IntArray = NDArray[np.int64]
 
 MANY_NUMBERS = 1 << 14  # rows x columns of a support beyond which moments are tried first
 QUICK_ERROR = 1e-11  # of y'y: rounding of an objective evaluated in double precision

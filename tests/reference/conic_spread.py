@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 
+from sparsecv_mio.arrays import FloatArray
 from sparsecv_mio.bounds.fold import ROUNDS, TIE, FoldBounds
 from sparsecv_mio.bounds.unit_diagonal import UnitDiagonal
 from sparsecv_mio.kernels import fold_bounds
 from sparsecv_mio.kernels.curvature import SHARP_COLUMNS
 from sparsecv_mio.kernels.forms import Incumbents
-from sparsecv_mio.problem.problem import FloatArray, SparseProblem
+from sparsecv_mio.problem.problem import SparseProblem
 
 
 def spread_bound(form: UnitDiagonal, x: FloatArray, tau: int, ubar: float, t: float, b: FloatArray) -> float:

@@ -10,9 +10,9 @@ import numpy as np
 from scipy.linalg import cho_factor, cho_solve
 from scipy.optimize import brentq
 
+from sparsecv_mio.arrays import FloatArray
 from sparsecv_mio.bounds.relaxation import allowance, relax_form
 from sparsecv_mio.bounds.unit_diagonal import UnitDiagonal
-from sparsecv_mio.problem.problem import FloatArray
 from sparsecv_mio.units import Interval
 
 SHARES = (1.0, 0.5, 0.1)

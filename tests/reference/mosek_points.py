@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from sparsecv_mio.problem.problem import FloatArray
+from sparsecv_mio.arrays import FloatArray
 
 
 def from_kernel(model: Any) -> tuple[Any, Callable[[], FloatArray]]:

@@ -15,7 +15,7 @@ import sparsecv_mio
 PACKAGE = "sparsecv_mio"
 ROOT = Path(__file__).resolve().parents[2] / PACKAGE
 
-GROUND = {"errors", "units", "files", "words", "version"}
+GROUND = {"arrays", "errors", "units", "files", "words", "version"}
 DATA = GROUND | {"data"}
 PROBLEM = DATA | {"problem"}
 FORMULATION = PROBLEM | {"formulation"}
@@ -27,6 +27,7 @@ RECORDS = ("codec", "parts", "chosen_folds", "record", "path_record", "fit_recor
 
 # A module may import the rooms of the longest entry that its own name starts with, and its own room.
 MAY_IMPORT: dict[str, set[str]] = {
+    "arrays": set(),
     "errors": set(),
     "units": {"errors"},
     "version": set(),

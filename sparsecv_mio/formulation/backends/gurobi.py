@@ -9,15 +9,14 @@ import time
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.sparse import csr_matrix
 
+from sparsecv_mio.arrays import FloatArray, IntArray
 from sparsecv_mio.errors import BackendUnavailable
 from sparsecv_mio.formulation.backends.base import Answer, Availability, Backend, Capabilities
 from sparsecv_mio.formulation.backends.vendor import EVERY_KIND, Poll, failed, gap_target, probe, read_tail
 from sparsecv_mio.formulation.outcome import Limits, Stop
 from sparsecv_mio.formulation.task import Task
-from sparsecv_mio.problem.problem import FloatArray
 
 if TYPE_CHECKING:
     from sparsecv_mio.formulation.lowering import Lowered
@@ -69,7 +68,7 @@ class GurobiBackend(Backend):
             raise _translate(error, task, formulation) from error
 
 
-def _answer(solver: Any, variables: Any, z: NDArray[np.int64], watch: _Watch, limits: Limits, seconds: float) -> Answer:
+def _answer(solver: Any, variables: Any, z: IntArray, watch: _Watch, limits: Limits, seconds: float) -> Answer:
     from gurobipy import GRB
 
     stops = {
@@ -174,7 +173,7 @@ class _Watch(Poll):
 class _Benders:
     """Lazy cuts `eta >= a - s'z` at every integer point, and at the root's fractional points (theory section 6)."""
 
-    def __init__(self, task: Task, variables: Any, z: NDArray[np.int64], eta: int) -> None:
+    def __init__(self, task: Task, variables: Any, z: IntArray, eta: int) -> None:
         self.task, self.x, self.z, self.eta = task, variables, z, eta
         self.added = 0
         self.rounds = 0

@@ -11,18 +11,16 @@ import time
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
+from sparsecv_mio.arrays import FloatArray, IntArray
 from sparsecv_mio.errors import BackendUnavailable
 from sparsecv_mio.formulation.backends.base import Answer, Availability, Backend, Capabilities
 from sparsecv_mio.formulation.backends.vendor import EVERY_KIND, Poll, failed, gap_target, probe, read_tail
 from sparsecv_mio.formulation.outcome import Limits, Stop
 from sparsecv_mio.formulation.task import Task
-from sparsecv_mio.problem.problem import FloatArray
 
 if TYPE_CHECKING:
     from sparsecv_mio.formulation.lowering import Lowered, QuadraticRow
-
 
 
 class MosekBackend(Backend):
@@ -122,7 +120,7 @@ def _bounds(lower: FloatArray, upper: FloatArray) -> tuple[list[Any], list[float
 
 
 def _optimise(
-    solver: Any, task: Task, arrays: Lowered, z: NDArray[np.int64], start: FloatArray, limits: Limits
+    solver: Any, task: Task, arrays: Lowered, z: IntArray, start: FloatArray, limits: Limits
 ) -> Answer:
     import mosek
 
@@ -150,7 +148,7 @@ def _optimise(
     return read_answer(solver, reason, z, seconds, limits)
 
 
-def read_answer(solver: Any, reason: Any, z: NDArray[np.int64], seconds: float, limits: Limits) -> Answer:
+def read_answer(solver: Any, reason: Any, z: IntArray, seconds: float, limits: Limits) -> Answer:
     """Read the answer from a Mosek task after `optimize`; needs no licence.
 
     Parameters

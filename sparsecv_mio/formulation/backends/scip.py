@@ -12,14 +12,13 @@ import time
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
+from sparsecv_mio.arrays import FloatArray, IntArray
 from sparsecv_mio.formulation.backends.base import Answer, Availability, Backend, Capabilities
 from sparsecv_mio.formulation.backends.vendor import EVERY_KIND, Poll, failed, gap_target, probe, read_tail
 from sparsecv_mio.formulation.bigm import require_finite
 from sparsecv_mio.formulation.outcome import Limits, Stop
 from sparsecv_mio.formulation.task import Task
-from sparsecv_mio.problem.problem import FloatArray
 
 if TYPE_CHECKING:
     from sparsecv_mio.formulation.lowering import Lowered
@@ -73,7 +72,7 @@ class ScipBackend(Backend):
         return _answer(solver, x, arrays.columns(model.z), limits, seconds)
 
 
-def _answer(solver: Any, x: list[Any], z: NDArray[np.int64], limits: Limits, seconds: float) -> Answer:
+def _answer(solver: Any, x: list[Any], z: IntArray, limits: Limits, seconds: float) -> Answer:
     raw = solver.getStatus()
     if raw not in STOPS:
         raise failed("scip", raw, read_tail(limits.log))

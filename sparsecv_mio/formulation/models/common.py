@@ -8,12 +8,10 @@ from typing import Any
 
 import numpy as np
 import pyomo.environ as pyo
-from numpy.typing import NDArray
 from pyomo.core.expr import LinearExpression
 
+from sparsecv_mio.arrays import FloatArray
 from sparsecv_mio.formulation.task import Task
-
-FloatArray = NDArray[np.float64]
 
 
 def linear(coefficients: Sequence[float] | FloatArray, variables: Sequence[Any]) -> Any:

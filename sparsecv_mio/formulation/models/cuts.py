@@ -9,15 +9,12 @@ Every cut is valid at every feasible point, whatever a and c are: tangents of `r
 
 from __future__ import annotations
 
-import numpy as np
 import pyomo.environ as pyo
-from numpy.typing import NDArray
 
+from sparsecv_mio.arrays import FloatArray
 from sparsecv_mio.formulation.models.common import SparseModel, linear
 from sparsecv_mio.formulation.models.perspective import FactorModel
 from sparsecv_mio.formulation.task import Task
-
-FloatArray = NDArray[np.float64]
 
 
 class CutMaster(SparseModel):

@@ -13,12 +13,10 @@ from typing import Any
 
 import numpy as np
 import pyomo.environ as pyo
-from numpy.typing import NDArray
 
+from sparsecv_mio.arrays import FloatArray
 from sparsecv_mio.formulation.models.common import SparseModel, linear
 from sparsecv_mio.formulation.task import Task
-
-FloatArray = NDArray[np.float64]
 
 
 def quadratic_form(Q: FloatArray, u: Sequence[Any]) -> Any:

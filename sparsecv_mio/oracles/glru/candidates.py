@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from sparsecv_mio.data.dataset import FloatArray, IntArray
+from sparsecv_mio.arrays import FloatArray, IntArray
 from sparsecv_mio.oracles.glru.fit import EPS, Fit
 from sparsecv_mio.oracles.glru.gap import change_columns, primal_distance, region_of
 from sparsecv_mio.oracles.glru.intervals import ROUNDING, prediction_intervals

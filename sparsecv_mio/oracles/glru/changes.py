@@ -10,7 +10,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from sparsecv_mio.data.dataset import FloatArray, IntArray
+from sparsecv_mio.arrays import FloatArray, IntArray
 from sparsecv_mio.oracles.glru.fit import EPS, Fit, box_table
 
 ANCHORS = 8

@@ -15,7 +15,8 @@ from typing import Any
 
 import numpy as np
 
-from sparsecv_mio.data.dataset import FloatArray, IntArray, row_chunks
+from sparsecv_mio.arrays import FloatArray, IntArray
+from sparsecv_mio.data.dataset import row_chunks
 from sparsecv_mio.oracles.glru.losses import Loss
 from sparsecv_mio.oracles.glru.problem import Problem
 

@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from sparsecv_mio.data.dataset import FloatArray, IntArray
+from sparsecv_mio.arrays import FloatArray, IntArray
 from sparsecv_mio.errors import BadInput
 from sparsecv_mio.oracles.glru.changes import ColumnChange, RowChange, without
 from sparsecv_mio.oracles.glru.fit import (

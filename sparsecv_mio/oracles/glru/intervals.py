@@ -22,7 +22,7 @@ from enum import StrEnum
 
 import numpy as np
 
-from sparsecv_mio.data.dataset import FloatArray
+from sparsecv_mio.arrays import FloatArray
 from sparsecv_mio.errors import BadInput
 from sparsecv_mio.oracles.base import Bracket
 from sparsecv_mio.oracles.glru.fit import EPS

@@ -12,7 +12,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from sparsecv_mio.data.dataset import FloatArray, IntArray, row_chunks
+from sparsecv_mio.arrays import FloatArray, IntArray
+from sparsecv_mio.data.dataset import row_chunks
 from sparsecv_mio.oracles.base import Bracket, Guarantee
 from sparsecv_mio.oracles.glru.fit import EPS, RESIDUAL, Fit
 from sparsecv_mio.oracles.glru.gap import change_rows

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from sparsecv_mio.data.dataset import FloatArray, IntArray
+from sparsecv_mio.arrays import BoolArray, FloatArray, IntArray
 from sparsecv_mio.errors import BadInput
 from sparsecv_mio.oracles.base import Bracket, Guarantee, ProgressHook
 from sparsecv_mio.oracles.glru.fit import Fit
@@ -22,7 +22,7 @@ from sparsecv_mio.oracles.glru.gap import region_of
 from sparsecv_mio.oracles.glru.intervals import prediction_intervals
 from sparsecv_mio.oracles.glru.leave_one_out import feature_rows, leave_one_out_bounds
 from sparsecv_mio.oracles.glru.newton import BATCH, NewtonOracle
-from sparsecv_mio.oracles.glru.problem import BoolArray, Problem
+from sparsecv_mio.oracles.glru.problem import Problem
 from sparsecv_mio.oracles.glru.reduce import reduce
 from sparsecv_mio.oracles.glru.training import DIRECT_WORK, HessianFactor, assess_with_intercept, train
 

@@ -14,14 +14,12 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from sparsecv_mio.data.dataset import FloatArray, IntArray, row_chunks
+from sparsecv_mio.arrays import BoolArray, FloatArray, IntArray
+from sparsecv_mio.data.dataset import row_chunks
 from sparsecv_mio.errors import BadInput
 from sparsecv_mio.oracles.glru.losses import Loss
 from sparsecv_mio.oracles.glru.regularizers import Regularizer
-
-BoolArray = NDArray[np.bool_]
 
 
 class Design:

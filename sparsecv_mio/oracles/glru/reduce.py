@@ -12,7 +12,7 @@ from dataclasses import replace
 import numpy as np
 from scipy.linalg import LinAlgError, cholesky, eigh
 
-from sparsecv_mio.data.dataset import FloatArray
+from sparsecv_mio.arrays import FloatArray
 from sparsecv_mio.oracles.glru.problem import Design, Problem
 
 WIDE = 1.5

@@ -25,7 +25,7 @@ from functools import cached_property
 
 import numpy as np
 
-from sparsecv_mio.data.dataset import FloatArray
+from sparsecv_mio.arrays import FloatArray
 from sparsecv_mio.oracles.glru.changes import Anchor, Change, CommonPoint
 from sparsecv_mio.oracles.glru.fit import EPS
 from sparsecv_mio.oracles.glru.losses import Loss

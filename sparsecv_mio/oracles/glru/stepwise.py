@@ -14,7 +14,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from sparsecv_mio.data.dataset import FloatArray, IntArray
+from sparsecv_mio.arrays import FloatArray, IntArray
 from sparsecv_mio.errors import BadInput
 from sparsecv_mio.oracles.base import ProgressHook
 from sparsecv_mio.oracles.glru.candidates import ErrorRange, View, candidate_errors, fit_errors

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from sparsecv_mio.data.dataset import FloatArray
+from sparsecv_mio.arrays import FloatArray
 from sparsecv_mio.errors import BadInput
 from sparsecv_mio.oracles.iacv.erm import Erm, own_rows
 from sparsecv_mio.oracles.iacv.losses import Expansion

@@ -7,7 +7,7 @@ from functools import cached_property
 
 import numpy as np
 
-from sparsecv_mio.data.dataset import FloatArray, IntArray
+from sparsecv_mio.arrays import FloatArray, IntArray
 from sparsecv_mio.errors import BadInput
 from sparsecv_mio.oracles.base import Guarantee, Guess
 from sparsecv_mio.oracles.iacv.erm import Erm

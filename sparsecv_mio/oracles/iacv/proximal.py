@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from sparsecv_mio.data.dataset import FloatArray
+from sparsecv_mio.arrays import FloatArray
 
 Rows = Callable[[FloatArray], FloatArray]
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from sparsecv_mio.data.dataset import FloatArray
+from sparsecv_mio.arrays import FloatArray
 from sparsecv_mio.errors import BadInput
 from sparsecv_mio.oracles.base import ProgressHook
 from sparsecv_mio.oracles.iacv.baselines import infinitesimal_jackknife, newton_step

@@ -6,7 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from sparsecv_mio.data.dataset import Dataset, FloatArray
+from sparsecv_mio.arrays import FloatArray
+from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.standard import Intercept
 from sparsecv_mio.errors import BadInput
 from sparsecv_mio.oracles.inputs import binary_labels, design_matrix

@@ -6,7 +6,7 @@ from time import perf_counter
 
 import numpy as np
 
-from sparsecv_mio.data.dataset import FloatArray
+from sparsecv_mio.arrays import FloatArray
 from sparsecv_mio.data.folds import FoldPlan
 from sparsecv_mio.oracles.base import ProgressHook
 from sparsecv_mio.oracles.treecv.protocol import CvResult, FoldRows, Learner

@@ -14,18 +14,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from sparsecv_mio.arrays import FloatArray, IntArray
 from sparsecv_mio.data.dataset import row_chunks
 from sparsecv_mio.data.folds import FoldPlan
 from sparsecv_mio.data.standard import Intercept, StandardData
 from sparsecv_mio.problem.centred_rows import CentredRows
-from sparsecv_mio.problem.problem import LARGEST_PENALTY, FloatArray
+from sparsecv_mio.problem.problem import LARGEST_PENALTY
 from sparsecv_mio.search.heuristics.forward_selection import NULL
 from sparsecv_mio.search.options import Grid
 from sparsecv_mio.units import TINY
-
-IntArray = NDArray[np.int64]
 
 PROMISING = 64  # columns of a fold that forward selection chooses from, at least; or twice the largest size
 MOST_PROMISING = 512  # columns of a fold that are kept in order

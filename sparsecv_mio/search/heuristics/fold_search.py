@@ -6,14 +6,12 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from sparsecv_mio.arrays import FloatArray, IntArray
 from sparsecv_mio.kernels import exchange
 from sparsecv_mio.kernels import first_supports as kernel
-from sparsecv_mio.problem.problem import FloatArray, SparseProblem
+from sparsecv_mio.problem.problem import SparseProblem
 from sparsecv_mio.search.subproblem.supports import NO_COLUMN, missing_columns
-
-IntArray = NDArray[np.int64]
 
 WORK = 2e7  # multiplications after which the time is checked
 WORST = 1.05  # f of a first replacement, relative to the best, beyond which it is not followed

@@ -6,10 +6,11 @@ from collections.abc import Callable, Iterator
 
 import numpy as np
 
+from sparsecv_mio.arrays import IntArray
 from sparsecv_mio.data.folds import FoldPlan
 from sparsecv_mio.data.standard import StandardData
 from sparsecv_mio.kernels.exchange import BETTER
-from sparsecv_mio.search.heuristics.fold_search import FoldPaths, FoldSearch, IntArray
+from sparsecv_mio.search.heuristics.fold_search import FoldPaths, FoldSearch
 from sparsecv_mio.search.heuristics.pool import pooled
 from sparsecv_mio.search.options import Grid
 from sparsecv_mio.search.parallel import run_folds

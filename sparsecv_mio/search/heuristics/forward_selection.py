@@ -7,7 +7,8 @@ from collections.abc import Callable, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from sparsecv_mio.problem.problem import LARGEST_PENALTY, FloatArray
+from sparsecv_mio.arrays import BoolArray, FloatArray
+from sparsecv_mio.problem.problem import LARGEST_PENALTY
 from sparsecv_mio.search.heuristics.training_rows import TrainingRows
 
 NEAR = 16  # columns with the largest gains that a step notes
@@ -74,7 +75,7 @@ class ForwardSelection:
             for rank, j in enumerate(columns):
                 ranks[j] = min(rank, ranks.get(j, rank))
 
-    def _pick(self, step: int, columns: NDArray[np.intp], going: NDArray[np.bool_]) -> None:
+    def _pick(self, step: int, columns: NDArray[np.intp], going: BoolArray) -> None:
         """Add one column a fold to the basis."""
         m = len(columns)
         x = self.rows.centre(np.stack([self.rows.data.column(int(j)) for j in columns]), self._inside)

@@ -7,7 +7,8 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from sparsecv_mio.search.heuristics.fold_search import FoldSearch, IntArray
+from sparsecv_mio.arrays import IntArray
+from sparsecv_mio.search.heuristics.fold_search import FoldSearch
 from sparsecv_mio.search.subproblem.supports import table_of
 
 MOST_POOLED = 12  # supports of one gamma and size, those that most folds found first

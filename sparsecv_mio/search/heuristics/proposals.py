@@ -13,16 +13,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from sparsecv_mio.arrays import FloatArray, IntArray
 from sparsecv_mio.data.folds import FoldPlan
 from sparsecv_mio.data.standard import Intercept, StandardData
 from sparsecv_mio.formulation.backends.native.cell import PathResult
-from sparsecv_mio.problem.problem import FloatArray
 from sparsecv_mio.search.options import Grid
 from sparsecv_mio.search.state.cells import CellTable
-
-IntArray = NDArray[np.int64]
 
 STEPS, TOLERANCE = 60, 1e-4  # supports settle long before values do
 MOST_WORK = 4e9  # multiply-adds of all runs together; gammas beyond are left without a proposal
@@ -84,7 +81,7 @@ class Proposals:
         """Sort gammas by their estimated error, those without one last."""
         return sorted(gammas, key=lambda g: self.error.get(g, np.inf))
 
-    def hits(self, cells: CellTable, best_on_all_rows: Sequence[PathResult], taus: NDArray[np.int64]) -> int:
+    def hits(self, cells: CellTable, best_on_all_rows: Sequence[PathResult], taus: IntArray) -> int:
         """Count the decided cells whose support was proposed here and is not the best one on all rows.
 
         Parameters

@@ -6,10 +6,10 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from sparsecv_mio.arrays import FloatArray
 from sparsecv_mio.data.dataset import row_chunks
 from sparsecv_mio.data.folds import FoldPlan
 from sparsecv_mio.data.standard import Intercept, StandardData
-from sparsecv_mio.problem.problem import FloatArray
 
 
 class TrainingRows:

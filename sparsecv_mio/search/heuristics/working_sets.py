@@ -14,10 +14,10 @@ from itertools import product
 import numpy as np
 from numpy.typing import NDArray
 
+from sparsecv_mio.arrays import FloatArray, IntArray
 from sparsecv_mio.data.folds import FoldPlan
 from sparsecv_mio.problem.accumulate import row_moments
-from sparsecv_mio.problem.problem import FloatArray
-from sparsecv_mio.search.heuristics.fold_search import FoldPaths, FoldSearch, IntArray
+from sparsecv_mio.search.heuristics.fold_search import FoldPaths, FoldSearch
 from sparsecv_mio.search.heuristics.fold_searches import FoldSearches
 from sparsecv_mio.search.heuristics.forward_selection import ForwardSelection
 from sparsecv_mio.search.heuristics.pool import pooled, seeds_of

@@ -14,8 +14,8 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from sparsecv_mio.arrays import BoolArray, IntArray
 from sparsecv_mio.bounds.wide import WideFold
 from sparsecv_mio.bounds.wide_rows import WideRows
 from sparsecv_mio.data.standard import StandardData
@@ -33,7 +33,7 @@ from sparsecv_mio.search.methods.parts.run import Run
 from sparsecv_mio.search.observers.progress import Progress, progress_of
 from sparsecv_mio.search.observers.trace import trace_line_of
 from sparsecv_mio.search.parallel import run_folds
-from sparsecv_mio.search.state.cells import Archive, BoolArray, Where
+from sparsecv_mio.search.state.cells import Archive, Where
 from sparsecv_mio.search.state.context import Context, unproved
 from sparsecv_mio.search.state.deadline import Deadline
 from sparsecv_mio.search.state.snapshot import Snapshot
@@ -44,8 +44,6 @@ from sparsecv_mio.search.subproblem.presolve import in_columns
 from sparsecv_mio.search.subproblem.supports import filled_up, places_in
 from sparsecv_mio.search.subproblem.vendor_listing import VendorListing
 from sparsecv_mio.words import Method
-
-IntArray = NDArray[np.int64]
 
 PRODUCT_BYTES = 1 << 29  # of q x q matrices alive at once: log2(k) of the tree over the folds, and a few of the trees
 TREE_MATRICES = 4

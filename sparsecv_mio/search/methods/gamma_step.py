@@ -10,8 +10,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from sparsecv_mio.arrays import IntArray
 from sparsecv_mio.data.folds import FoldPlan
 from sparsecv_mio.data.standard import StandardData
 from sparsecv_mio.problem.accumulate import training_moments
@@ -50,7 +50,7 @@ class GammaCurve:
     O(k tau^3 + n tau^2) once, after the moments of the folds; O(n tau) memory.
     """
 
-    def __init__(self, data: StandardData, folds: FoldPlan, supports: Sequence[NDArray[np.int64]]) -> None:
+    def __init__(self, data: StandardData, folds: FoldPlan, supports: Sequence[IntArray]) -> None:
         width = max((len(s) for s in supports), default=0)
         scored = int(folds.starts[-1])
         # the supports may be few columns of many: everything is done among these
@@ -165,7 +165,7 @@ def proposals(state: SearchState, at: tuple[int, int], interval: tuple[float, fl
     list of GammaPoint
     """
     cells, context = state.cells, state.context
-    supports: list[NDArray[np.int64]] = [cells.pool.supports[number] for number in cells.support[at].tolist()]
+    supports: list[IntArray] = [cells.pool.supports[number] for number in cells.support[at].tolist()]
     curve, gamma = GammaCurve(context.data, context.folds, supports), float(context.grid.gammas[at[0]])
     bar = curve.at(gamma)[0] * (1.0 - PROGRESS)
     return [point for point in curve.minima(gamma, *interval) if point.total < bar]

@@ -26,6 +26,7 @@ from typing import Any
 
 import numpy as np
 
+from sparsecv_mio.arrays import BoolArray
 from sparsecv_mio.formulation.backends.native.path import FEW, SMALL, PathCell, PathResult
 from sparsecv_mio.search.methods.parts import archive
 from sparsecv_mio.search.methods.parts.all_rows import best_on_all_rows
@@ -43,7 +44,7 @@ from sparsecv_mio.search.observers.progress import Progress, progress_of
 from sparsecv_mio.search.observers.trace import trace_line_of
 from sparsecv_mio.search.options import PATH_TREE_COLUMNS
 from sparsecv_mio.search.shared_tree.first_intervals import first_intervals
-from sparsecv_mio.search.state.cells import Archive, BoolArray, Where
+from sparsecv_mio.search.state.cells import Archive, Where
 from sparsecv_mio.search.state.context import Context, unproved
 from sparsecv_mio.search.state.pairs import PairBounds
 from sparsecv_mio.search.state.snapshot import Snapshot

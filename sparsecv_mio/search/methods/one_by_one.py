@@ -6,6 +6,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from sparsecv_mio.arrays import BoolArray
 from sparsecv_mio.formulation.backends.native.path import UNLIMITED, PathCell
 from sparsecv_mio.search.methods.parts import archive
 from sparsecv_mio.search.methods.parts.all_rows import best_on_all_rows
@@ -18,7 +19,7 @@ from sparsecv_mio.search.methods.parts.run import Run
 from sparsecv_mio.search.methods.parts.shared_trees import SharedTrees
 from sparsecv_mio.search.observers.progress import Progress, progress_of
 from sparsecv_mio.search.observers.trace import trace_line_of
-from sparsecv_mio.search.state.cells import Archive, BoolArray, Where
+from sparsecv_mio.search.state.cells import Archive, Where
 from sparsecv_mio.search.state.context import Context
 from sparsecv_mio.search.state.snapshot import Snapshot
 

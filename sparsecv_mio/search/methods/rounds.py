@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from sparsecv_mio.arrays import BoolArray
 from sparsecv_mio.formulation.backends.native.path import PathCell
 from sparsecv_mio.search.methods.parts import archive
 from sparsecv_mio.search.methods.parts.all_rows import best_on_all_rows, fit_all_rows
@@ -21,7 +22,7 @@ from sparsecv_mio.search.methods.parts.run import Run
 from sparsecv_mio.search.methods.parts.shared_trees import SharedTrees
 from sparsecv_mio.search.observers.progress import Progress, progress_of
 from sparsecv_mio.search.observers.trace import trace_line_of
-from sparsecv_mio.search.state.cells import Archive, BoolArray
+from sparsecv_mio.search.state.cells import Archive
 from sparsecv_mio.search.state.context import Context
 from sparsecv_mio.search.state.snapshot import Snapshot
 from sparsecv_mio.words import Engine

@@ -19,25 +19,22 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from sparsecv_mio.arrays import BoolArray, FloatArray, IntArray
 from sparsecv_mio.bounds.saddle import saddle_point
 from sparsecv_mio.bounds.training_loss import ROWS_ROUNDING, training_loss_bound
 from sparsecv_mio.data.standard import StandardData
 from sparsecv_mio.formulation.backends.native.path import PathCell, PathResult
 from sparsecv_mio.kernels import starts
 from sparsecv_mio.problem.centred_rows import CentredRows
-from sparsecv_mio.problem.problem import FloatArray
 from sparsecv_mio.problem.refit import refit_rows
 from sparsecv_mio.search.methods.parts import archive
 from sparsecv_mio.search.methods.parts.run import Run
 from sparsecv_mio.search.observers.progress import Progress, progress_of
 from sparsecv_mio.search.observers.trace import trace_line_of
-from sparsecv_mio.search.state.cells import Archive, BoolArray
+from sparsecv_mio.search.state.cells import Archive
 from sparsecv_mio.search.state.context import Context
 from sparsecv_mio.search.state.snapshot import Snapshot
-
-IntArray = NDArray[np.int64]
 
 COLD_ITERATIONS, WARM_ITERATIONS = 500, 150  # of the first tau; of the next ones, from the point of the one before
 FAVOURITES = 3  # candidate columns per column of the support, at least `FEWEST`
@@ -149,7 +146,7 @@ def supports_of(rows: Rows, lam: float, guesses: dict[int, Guess]) -> dict[int, 
 
 
 def _try(
-    M: FloatArray, c: FloatArray, yy: float, place: IntArray, best: FloatArray, masks: NDArray[np.bool_]
+    M: FloatArray, c: FloatArray, yy: float, place: IntArray, best: FloatArray, masks: BoolArray
 ) -> None:
     value = yy - float(c[place] @ np.linalg.solve(M[np.ix_(place, place)], c[place]))
     size = len(place)

@@ -11,14 +11,14 @@ With eta the leverage of the fold, `(1 - eta) w` is a valid diagonal in the fold
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
+from sparsecv_mio.arrays import BoolArray, FloatArray
 from sparsecv_mio.bounds.reused import WILDEST, Points
 from sparsecv_mio.bounds.training_loss import ROWS_ROUNDING
 from sparsecv_mio.data.standard import Intercept
 from sparsecv_mio.kernels.screening import leaves_only
 from sparsecv_mio.problem.diagonal import without_rows
-from sparsecv_mio.problem.problem import FloatArray, SparseProblem
+from sparsecv_mio.problem.problem import SparseProblem
 from sparsecv_mio.search.shared_tree.identities import WIDEST_LEVERAGE
 from sparsecv_mio.search.shared_tree.leave_out import HeldOutRows
 from sparsecv_mio.search.shared_tree.root_node import RootNode
@@ -75,8 +75,8 @@ def only_support(
     rows: HeldOutRows,
     leverage: FloatArray,
     cutoffs: FloatArray,
-    mask: NDArray[np.bool_],
-) -> NDArray[np.bool_]:
+    mask: BoolArray,
+) -> BoolArray:
     """Whether every support of a size but one is certified to lie above a fold's cutoff, by safe screening.
 
     Parameters

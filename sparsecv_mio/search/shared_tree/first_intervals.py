@@ -6,9 +6,10 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from sparsecv_mio.arrays import BoolArray, IntArray
 from sparsecv_mio.bounds.training_loss import training_loss_bound
 from sparsecv_mio.search.shared_tree.identities import OUTWARD, held_out_ceiling
-from sparsecv_mio.search.shared_tree.listed_supports import BoolArray, IntArray, Scores
+from sparsecv_mio.search.shared_tree.listed_supports import Scores
 from sparsecv_mio.search.shared_tree.root_node import Candidates, RootNode
 
 KNOWN_ERROR = 1e-6  # relative rounding error of a held-out error up to which its support is shown in an open cell

@@ -14,8 +14,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from sparsecv_mio.arrays import FloatArray
 from sparsecv_mio.bounds.ridge_ball import ball_of_left_out
-from sparsecv_mio.problem.problem import FloatArray
 
 WIDEST_LEVERAGE = 0.45  # of a fold, beyond which `objective_threshold` says nothing: it diverges at one half
 LARGEST_LEVERAGE = 0.99  # of a fold, beyond which dividing by `1 - leverage` loses too many digits

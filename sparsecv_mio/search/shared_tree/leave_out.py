@@ -9,10 +9,11 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from sparsecv_mio.arrays import BoolArray, FloatArray, IntArray
 from sparsecv_mio.data.standard import Intercept
 from sparsecv_mio.kernels import leave_out
-from sparsecv_mio.problem.problem import FloatArray, SparseProblem
-from sparsecv_mio.search.shared_tree.listed_supports import BoolArray, IntArray, ListedSupports, Scores
+from sparsecv_mio.problem.problem import SparseProblem
+from sparsecv_mio.search.shared_tree.listed_supports import ListedSupports, Scores
 from sparsecv_mio.search.state.cells import CellTable
 from sparsecv_mio.search.state.context import AllRows, Context
 

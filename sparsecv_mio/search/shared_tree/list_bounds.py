@@ -10,10 +10,9 @@ the optimum is listed, and the cell is decided.
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
+from sparsecv_mio.arrays import BoolArray, FloatArray, IntArray
 from sparsecv_mio.bounds.training_loss import training_loss_bound
-from sparsecv_mio.problem.problem import FloatArray
 from sparsecv_mio.search.shared_tree.first_intervals import well_known
 from sparsecv_mio.search.shared_tree.identities import WIDEST_LEVERAGE
 from sparsecv_mio.search.shared_tree.listed_supports import clear_of_ties_refitted
@@ -24,12 +23,10 @@ from sparsecv_mio.search.subproblem.cell_solver import CellSolver
 from sparsecv_mio.search.subproblem.held_out_fold import Refits
 from sparsecv_mio.units import TIE_RTOL
 
-IntArray = NDArray[np.int64]
-
 BISECTIONS = 60
 
 
-def apply_in_closed_form(root: RootNode, t: int, listed: SupportList) -> NDArray[np.bool_]:
+def apply_in_closed_form(root: RootNode, t: int, listed: SupportList) -> BoolArray:
     """Raise the lower bounds of a pair's open cells to what a list proves, all folds at once.
 
     Parameters

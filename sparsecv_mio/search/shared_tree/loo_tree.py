@@ -11,17 +11,15 @@ from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
-from numpy.typing import NDArray
 
+from sparsecv_mio.arrays import BoolArray, FloatArray, IntArray
 from sparsecv_mio.kernels import alive_folds
 from sparsecv_mio.kernels.elimination import new_levels
-from sparsecv_mio.problem.problem import FloatArray
 from sparsecv_mio.search.shared_tree.identities import LARGEST_LEVERAGE, largest_decrease
 from sparsecv_mio.search.shared_tree.leave_out import HeldOutRows, LeaveOut
 from sparsecv_mio.search.shared_tree.listed_supports import ListedSupports, clear_of_ties
 from sparsecv_mio.search.shared_tree.root_node import RootNode
 
-IntArray = NDArray[np.int64]
 Tree = tuple[IntArray, alive_folds.AliveState]  # some folds and what one tree found for them
 
 MEMORY = 256 << 20  # bytes the tree may take
@@ -128,7 +126,7 @@ class _Winners:
         self.which[t, group] = ours[index.reshape(-1)]
         self.best[t, group], self.second[t, group] = state.answers.best[t], state.answers.second[t]
 
-    def _number(self, t: int, mask: NDArray[np.bool_]) -> int:
+    def _number(self, t: int, mask: BoolArray) -> int:
         key = (t, mask.tobytes())
         if key not in self._numbers:
             self._numbers[key] = len(self.supports)

@@ -8,14 +8,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from sparsecv_mio.arrays import IntArray
 from sparsecv_mio.bounds.training_loss import ROWS_ROUNDING
 from sparsecv_mio.formulation.backends.native.listing import supports_below
 from sparsecv_mio.search.options import PATH_TREE_COLUMNS
 from sparsecv_mio.search.state.context import AllRows
-
-IntArray = NDArray[np.int64]
 
 MOST_LISTED = 1024  # supports worth refitting in every fold
 WIDEST_KEEP = 1e-6  # relative rounding of the trees beyond which a threshold on all rows means little in a fold

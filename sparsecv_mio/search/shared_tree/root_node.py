@@ -7,9 +7,9 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from sparsecv_mio.problem.problem import FloatArray
+from sparsecv_mio.arrays import BoolArray, FloatArray, IntArray
 from sparsecv_mio.search.shared_tree.leave_out import KEPT_NUMBERS, LeaveOut
-from sparsecv_mio.search.shared_tree.listed_supports import BoolArray, IntArray, ListedSupports, Scores
+from sparsecv_mio.search.shared_tree.listed_supports import ListedSupports, Scores
 
 LEVERAGE_ROUNDING = 1e-9  # relative rounding error of leverages, beside that of the trees
 

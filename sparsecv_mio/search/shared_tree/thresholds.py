@@ -12,10 +12,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
+from sparsecv_mio.arrays import BoolArray, FloatArray
 from sparsecv_mio.formulation.backends.native.listing import supports_below
-from sparsecv_mio.problem.problem import FloatArray
 from sparsecv_mio.search.shared_tree.identities import WIDEST_LEVERAGE, objective_threshold
 from sparsecv_mio.search.shared_tree.listed_supports import clear_of_ties_refitted
 from sparsecv_mio.search.shared_tree.root_node import Candidates, RootNode
@@ -92,7 +91,7 @@ def _cover(limit: FloatArray, wanted: Sequence[int], level: float, folds: int) -
     return cover
 
 
-def _candidates(root: RootNode, found: dict[int, list[NDArray[np.bool_]]], sizes: dict[int, int]) -> Candidates:
+def _candidates(root: RootNode, found: dict[int, list[BoolArray]], sizes: dict[int, int]) -> Candidates:
     """Return the incumbents, then what else the tree found."""
     supports, tau_index = [], []
     known = {(t, np.sort(support).tobytes()) for support, t in zip(root.supports, root.tau_index, strict=True)}

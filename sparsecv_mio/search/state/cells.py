@@ -10,12 +10,11 @@ from typing import Any, NoReturn
 import numpy as np
 from numpy.typing import NDArray
 
+from sparsecv_mio.arrays import BoolArray, FloatArray, IntArray
 from sparsecv_mio.errors import Contradiction, CorruptStore
-from sparsecv_mio.problem.problem import FloatArray
 from sparsecv_mio.search.state.stored import check_like, within
 from sparsecv_mio.units import CROSSING_RTOL, TINY
 
-BoolArray = NDArray[np.bool_]
 Where = tuple[int, int, int]  # gamma, tau, fold
 Archive = dict[str, NDArray[Any]]  # what a checkpoint holds, by name
 Index = Any  # of numpy: whatever picks cells of the table
@@ -29,10 +28,10 @@ class SupportPool:
 
     def __init__(self) -> None:
         self.lock = threading.Lock()
-        self.supports: list[NDArray[np.int64]] = [np.zeros(0, dtype=np.int64)]
+        self.supports: list[IntArray] = [np.zeros(0, dtype=np.int64)]
         self._numbers: dict[bytes, int] = {b"": 0}
 
-    def number(self, support: NDArray[np.int64]) -> int:
+    def number(self, support: IntArray) -> int:
         """Return the number of a support, giving it one if it is new."""
         columns = np.array(support, dtype=np.int64)
         columns.sort()

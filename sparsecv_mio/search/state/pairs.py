@@ -7,8 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from sparsecv_mio.problem.problem import FloatArray
-from sparsecv_mio.search.state.cells import BoolArray, CellTable
+from sparsecv_mio.arrays import BoolArray, FloatArray, IntArray
+from sparsecv_mio.search.state.cells import CellTable
 from sparsecv_mio.units import CROSSING_RTOL, TIE_RTOL
 
 
@@ -33,7 +33,7 @@ class PairBounds:
     best: tuple[int, int]
     cells: CellTable
 
-    def within(self, part: BoolArray, gammas: FloatArray, taus: NDArray[np.int64]) -> PairBounds:
+    def within(self, part: BoolArray, gammas: FloatArray, taus: IntArray) -> PairBounds:
         """Bounds of the grid without the pairs (G, T) outside of a part: nothing of these may be chosen.
 
         Parameters
@@ -62,7 +62,7 @@ class PairBounds:
         return float(self.upper[self.best])
 
     @property
-    def decided(self) -> NDArray[np.int64]:
+    def decided(self) -> IntArray:
         """(G, T): folds decided."""
         return np.asarray(self.cells.decided.sum(axis=2))
 
@@ -88,7 +88,7 @@ class PairBounds:
         tie, allowance = self.allowances()
         return bool(np.isfinite(self.ceiling)) and self.ceiling - self.floor <= gap * self.ceiling + tie + allowance
 
-    def reported_pair(self, gap: float, gammas: FloatArray, taus: NDArray[np.int64]) -> tuple[int, int]:
+    def reported_pair(self, gap: float, gammas: FloatArray, taus: IntArray) -> tuple[int, int]:
         """Return the pair to report: `best` where it is proved, else the one with the least CV error found.
 
         Of pairs whose CV errors agree to `TIE_RTOL`, the smallest tau, then the largest gamma.
@@ -107,7 +107,7 @@ class PairBounds:
         return simplest(found <= found.min() * (1.0 + TIE_RTOL), gammas, taus)
 
 
-def simplest(among: BoolArray, gammas: FloatArray, taus: NDArray[np.int64]) -> tuple[int, int]:
+def simplest(among: BoolArray, gammas: FloatArray, taus: IntArray) -> tuple[int, int]:
     """Of some pairs (G, T) the one with the smallest tau, then the largest gamma.
 
     Parameters
@@ -152,7 +152,7 @@ def statuses(lower: FloatArray, upper: FloatArray, decided: BoolArray, gap: floa
     return np.where(decided, "decided", np.where(beaten, "excluded", "open"))
 
 
-def pair_bounds(cells: CellTable, gammas: FloatArray, taus: NDArray[np.int64]) -> PairBounds:
+def pair_bounds(cells: CellTable, gammas: FloatArray, taus: IntArray) -> PairBounds:
     """Sum the cells over folds. O(G T K).
 
     Parameters
@@ -170,7 +170,7 @@ def _best(
     nominal: FloatArray,
     cells: CellTable,
     gammas: FloatArray,
-    taus: NDArray[np.int64],
+    taus: IntArray,
 ) -> tuple[int, int]:
     """Return the pair with the least upper sum, see `PairBounds.best`."""
     least = upper.min()

@@ -10,9 +10,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
-from sparsecv_mio.problem.problem import FloatArray
+from sparsecv_mio.arrays import FloatArray, IntArray
 from sparsecv_mio.search.state.pairs import PairBounds
 from sparsecv_mio.units import CROSSING_RTOL
 
@@ -34,7 +33,7 @@ class ProvedPart:
     bounds: PairBounds
 
 
-def proved_part(now: PairBounds, gap: float, gammas: FloatArray, taus: NDArray[np.int64]) -> ProvedPart | None:
+def proved_part(now: PairBounds, gap: float, gammas: FloatArray, taus: IntArray) -> ProvedPart | None:
     """Return a part of the grid in which the best pair is proved: as many taus as possible, then as many gammas.
 
     Parameters
@@ -70,7 +69,7 @@ def proved_part(now: PairBounds, gap: float, gammas: FloatArray, taus: NDArray[n
 
 
 def proved_ends(
-    now: PairBounds, gap: float, gammas: FloatArray, taus: NDArray[np.int64]
+    now: PairBounds, gap: float, gammas: FloatArray, taus: IntArray
 ) -> tuple[int | None, float | None] | None:
     """Return the largest tau and the least gamma of the part that is proved; either may be None, as the whole.
 

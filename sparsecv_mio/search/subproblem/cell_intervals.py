@@ -17,18 +17,16 @@ from __future__ import annotations
 import time
 
 import numpy as np
-from numpy.typing import NDArray
 
+from sparsecv_mio.arrays import BoolArray, IntArray
 from sparsecv_mio.bounds.training_loss import training_loss_bound
 from sparsecv_mio.formulation.backends.native.cell import PathCell, PathResult
-from sparsecv_mio.search.state.cells import BoolArray, CellTable, Where
+from sparsecv_mio.search.state.cells import CellTable, Where
 from sparsecv_mio.search.state.context import AllRows, Context
 from sparsecv_mio.search.subproblem.fold_problem import FoldProblem
 from sparsecv_mio.search.subproblem.held_out_fold import Refits
 from sparsecv_mio.search.subproblem.open_cells import Incumbent, held_out_intervals
 from sparsecv_mio.units import TIE_RTOL
-
-IntArray = NDArray[np.int64]
 
 WORST_ROUNDING = 1e-5  # of a held-out error, beyond which knowing the support does not decide a cell
 RELAXED_AFTER_LIMIT = 0.15  # seconds after the limit in which undecided cells are still bounded by relaxations

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
+from sparsecv_mio.arrays import BoolArray, IntArray
 from sparsecv_mio.formulation.backends.native.path import UNLIMITED, PathResult
 from sparsecv_mio.problem.problem import SparseProblem
 from sparsecv_mio.search.state.cells import Where
@@ -12,7 +12,6 @@ from sparsecv_mio.search.subproblem.fold_problem import FoldProblem, FoldStore
 from sparsecv_mio.search.subproblem.fold_solver import FoldSolver
 from sparsecv_mio.search.subproblem.vendor_listing import VendorListing
 
-IntArray = NDArray[np.int64]
 NEAR_TIES_NODES = 1 << 20  # of our own trees, where a vendor's solver leaves near ties
 
 
@@ -50,9 +49,7 @@ class CellSolver:
         result = self.fold_solver.branch_and_bound(here, g, which, self.fold_solver.best_on_all_rows(g), 0)
         self.intervals.write_outcome(here, g, which, result, relax=False)
 
-    def try_supports(
-        self, g: int, which: IntArray, fold: int, supports: list[IntArray], only: NDArray[np.bool_]
-    ) -> None:
+    def try_supports(self, g: int, which: IntArray, fold: int, supports: list[IntArray], only: BoolArray) -> None:
         """Refit one support for each of some tau of a fold and offer it to its cell.
 
         Parameters

@@ -7,16 +7,13 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
-import numpy as np
-from numpy.typing import NDArray
-
+from sparsecv_mio.arrays import IntArray
 from sparsecv_mio.data.folds import FoldPlan
 from sparsecv_mio.data.standard import StandardData
 from sparsecv_mio.problem.accumulate import Moments
 from sparsecv_mio.problem.problem import SparseProblem
 from sparsecv_mio.search.subproblem.held_out_fold import HeldOutFold, Refits
 
-IntArray = NDArray[np.int64]
 MomentSource = Callable[[Sequence[int]], Iterator[tuple[int, Moments]]]
 
 NEGLIGIBLE_ERROR = 1e-9  # of the mean square of the response: no held-out error needs to be known more accurately

@@ -6,8 +6,8 @@ from collections.abc import Iterator, Sequence
 from typing import Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
+from sparsecv_mio.arrays import BoolArray, IntArray
 from sparsecv_mio.formulation.backends.native.path import SMALL, PathResult, solve_path
 from sparsecv_mio.problem.accumulate import Moments
 from sparsecv_mio.problem.problem import SparseProblem
@@ -16,8 +16,6 @@ from sparsecv_mio.search.state.context import AllRows, Context
 from sparsecv_mio.search.subproblem.cell_intervals import CellIntervals
 from sparsecv_mio.search.subproblem.fold_problem import FoldProblem
 from sparsecv_mio.search.subproblem.presolve import Solver
-
-IntArray = NDArray[np.int64]
 
 
 class FoldAccelerators(Protocol):
@@ -92,7 +90,7 @@ class FoldSolver:
         self.context, self.cells, self.all_rows, self.accelerators = context, cells, all_rows, accelerators
         self.intervals = CellIntervals(context, cells, all_rows)
 
-    def run(self, fold: int, moments: Moments, wanted: NDArray[np.bool_], effort: int) -> int:
+    def run(self, fold: int, moments: Moments, wanted: BoolArray, effort: int) -> int:
         """Work on some cells of a fold until the limit.
 
         Parameters
@@ -123,7 +121,7 @@ class FoldSolver:
             nodes += result.nodes
         return nodes
 
-    def bound(self, fold: int, moments: Moments, wanted: NDArray[np.bool_]) -> None:
+    def bound(self, fold: int, moments: Moments, wanted: BoolArray) -> None:
         """Give some cells of a fold an incumbent and the bounds that need no branching, whatever the time.
 
         Parameters
@@ -178,7 +176,7 @@ class FoldSolver:
         """Return the best supports known on all rows at a gamma, of every tau."""
         return [cell.support for cell in self.all_rows.best[g].cells.values()]
 
-    def _falling(self, wanted: NDArray[np.bool_]) -> list[int]:
+    def _falling(self, wanted: BoolArray) -> list[int]:
         """Return the indices of the gammas with cells that are wanted, the largest gamma first."""
         return [g for g in np.argsort(-self.context.grid.gammas, kind="stable").tolist() if wanted[g].any()]
 

@@ -6,17 +6,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from sparsecv_mio.arrays import FloatArray, IntArray
 from sparsecv_mio.data.folds import FoldPlan
 from sparsecv_mio.data.standard import Intercept, StandardData
 from sparsecv_mio.kernels import held_out as kernel
 from sparsecv_mio.problem.accumulate import row_moments
-from sparsecv_mio.problem.problem import FloatArray, SparseProblem
+from sparsecv_mio.problem.problem import SparseProblem
 from sparsecv_mio.problem.refit import refit_rows
 from sparsecv_mio.search.subproblem.moment_fits import fit_from_moments
-
-IntArray = NDArray[np.int64]
 
 MOMENTS_FACTOR = 4  # folds of more than this many rows a column are scored from their moments
 VALUE_RTOL = 2e-11  # relative error of f beyond which a support is refitted from the rows

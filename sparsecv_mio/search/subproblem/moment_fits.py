@@ -6,14 +6,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from sparsecv_mio.arrays import FloatArray, IntArray
 from sparsecv_mio.kernels.held_out import Fits, Supports, refit_supports
-from sparsecv_mio.problem.problem import FloatArray, SparseProblem
+from sparsecv_mio.problem.problem import SparseProblem
 from sparsecv_mio.search.subproblem.supports import table_of
 from sparsecv_mio.units import KEEP_RTOL
-
-IntArray = NDArray[np.int64]
 
 OBJECTIVE_ROUNDING = 1e-12  # of yy: rounding of a training objective from moments, generously
 

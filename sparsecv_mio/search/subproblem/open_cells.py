@@ -12,8 +12,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from sparsecv_mio.arrays import IntArray
 from sparsecv_mio.bounds.fold import FoldBounds
 from sparsecv_mio.bounds.ridge_ball import RidgeBall
 from sparsecv_mio.search.subproblem.fold_problem import FoldProblem
@@ -37,7 +37,7 @@ class Incumbent:
     """
 
     tau: int
-    support: NDArray[np.int64]
+    support: IntArray
     upper: float
 
 

@@ -13,8 +13,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import NDArray
 
+from sparsecv_mio.arrays import IntArray
 from sparsecv_mio.bounds.fold import FoldBounds
 from sparsecv_mio.bounds.reused import Points, Tested, reuse
 from sparsecv_mio.formulation.backends.native.cell import PathCell, PathResult
@@ -25,7 +25,6 @@ from sparsecv_mio.search.subproblem.moment_fits import near_tie_margin
 from sparsecv_mio.search.subproblem.supports import places_in
 from sparsecv_mio.units import KEEP_RTOL
 
-IntArray = NDArray[np.int64]
 Solver = Callable[[SparseProblem, list[int], list[IntArray]], PathResult]
 
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-IntArray = NDArray[np.int64]
+from sparsecv_mio.arrays import IntArray
 
 NO_COLUMN = -1  # fills rows of a table beyond the size of their support
 

@@ -21,8 +21,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from sparsecv_mio.arrays import FloatArray, IntArray
 from sparsecv_mio.bounds.relaxation import Relaxation, relax_problem
 from sparsecv_mio.bounds.screening import screen
 from sparsecv_mio.formulation.backends import get_backend
@@ -30,13 +30,11 @@ from sparsecv_mio.formulation.backends.native.cell import PathCell, PathResult
 from sparsecv_mio.formulation.backends.native.normal_form import normal_form
 from sparsecv_mio.formulation.constraints import SideConstraints
 from sparsecv_mio.formulation.outcome import Advice, Limits, Outcome, Start, Stop
-from sparsecv_mio.problem.problem import FloatArray, SparseProblem
+from sparsecv_mio.problem.problem import SparseProblem
 from sparsecv_mio.search.state.deadline import Deadline
 from sparsecv_mio.search.subproblem.moment_fits import fit_from_moments, near_tie_margin, objective_rounding
 from sparsecv_mio.search.subproblem.supports import filled_up
 from sparsecv_mio.units import KEEP_RTOL, TIE_RTOL
-
-IntArray = NDArray[np.int64]
 
 MOST_EXCLUDED = 12  # near ties a solver is asked about before the cell is left undecided
 VENDOR_GAP = 1e-9

@@ -4,10 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import numpy as np
-from numpy.typing import NDArray
-
-IntArray = NDArray[np.int64]
+from sparsecv_mio.arrays import IntArray
 
 
 @dataclass(frozen=True, eq=False)

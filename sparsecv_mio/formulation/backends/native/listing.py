@@ -5,15 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import numpy as np
-from numpy.typing import NDArray
 
+from sparsecv_mio.arrays import BoolArray, FloatArray
 from sparsecv_mio.formulation.backends.native.normal_form import NormalForm
 from sparsecv_mio.kernels import path_tree
 from sparsecv_mio.kernels.elimination import new_levels
 from sparsecv_mio.kernels.kept import Margin
-from sparsecv_mio.problem.problem import FloatArray
 
-Masks = list[NDArray[np.bool_]]
+Masks = list[BoolArray]
 
 PATH_SLICE = 20_000  # nodes between two checks of the clock
 

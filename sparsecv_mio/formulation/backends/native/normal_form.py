@@ -7,14 +7,13 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from sparsecv_mio.arrays import FloatArray, IntArray
 from sparsecv_mio.kernels.copies import Copies
 from sparsecv_mio.kernels.forms import Form
 from sparsecv_mio.kernels.kept import Margin
 from sparsecv_mio.problem.diagonal import own_part, shifted
-from sparsecv_mio.problem.problem import FloatArray, SparseProblem
+from sparsecv_mio.problem.problem import SparseProblem
 from sparsecv_mio.units import KEEP_RTOL
-
-IntArray = NDArray[np.int64]
 
 NULL_COLUMN = 1e-26  # squared length, relative to a whole column's, below which a column is constant in training
 OWN_PART_COLUMNS = (37, 500)  # sizes for which the curvature takes each column's own part into account

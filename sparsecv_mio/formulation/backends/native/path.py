@@ -13,14 +13,15 @@ from math import comb
 
 import numpy as np
 
+from sparsecv_mio.arrays import BoolArray, FloatArray, IntArray
 from sparsecv_mio.formulation.backends.native.cell import PathCell as PathCell
 from sparsecv_mio.formulation.backends.native.cell import PathResult as PathResult
 from sparsecv_mio.formulation.backends.native.listing import PATH_SLICE
-from sparsecv_mio.formulation.backends.native.normal_form import IntArray, NormalForm, normal_form
-from sparsecv_mio.formulation.backends.native.perspective import BoolArray, Candidates, PerspectiveTree
+from sparsecv_mio.formulation.backends.native.normal_form import NormalForm, normal_form
+from sparsecv_mio.formulation.backends.native.perspective import Candidates, PerspectiveTree
 from sparsecv_mio.kernels import path_tree, starts
 from sparsecv_mio.kernels.elimination import new_levels
-from sparsecv_mio.problem.problem import FloatArray, SparseProblem
+from sparsecv_mio.problem.problem import SparseProblem
 
 PATH_COLUMNS = 400  # the path tree's memory grows as m^3 / 3
 FEW = 10  # up to here the path tree of all tau finishes within FIRST_LOOK nodes, one a subset: no perspective is needed

@@ -7,6 +7,7 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
+from sparsecv_mio.arrays import BoolArray
 from sparsecv_mio.formulation.backends.native.normal_form import NormalForm
 from sparsecv_mio.kernels import perspective_tree
 from sparsecv_mio.kernels.copies import Copies
@@ -18,7 +19,6 @@ from sparsecv_mio.kernels.status import DROPPED
 PERSPECTIVE_SLICE = 400  # nodes between two checks of the clock
 ROOT_NEAR, ROOT_STEPS = 0.1, 300  # of the relaxation of the root
 
-BoolArray = NDArray[np.bool_]
 Candidates = list[tuple[BoolArray, float]]
 
 

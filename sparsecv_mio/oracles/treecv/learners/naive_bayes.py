@@ -6,7 +6,7 @@ from typing import Self
 
 import numpy as np
 
-from sparsecv_mio.data.dataset import FloatArray, IntArray
+from sparsecv_mio.arrays import FloatArray, IntArray
 from sparsecv_mio.errors import BadInput
 
 Stats = tuple[FloatArray, FloatArray, FloatArray]

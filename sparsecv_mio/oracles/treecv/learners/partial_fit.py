@@ -8,7 +8,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from sparsecv_mio.data.dataset import FloatArray
+from sparsecv_mio.arrays import FloatArray
 from sparsecv_mio.errors import BadInput
 
 RowLoss = Callable[[Any, FloatArray], FloatArray]

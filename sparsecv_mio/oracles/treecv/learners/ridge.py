@@ -6,7 +6,7 @@ from typing import Self
 
 import numpy as np
 
-from sparsecv_mio.data.dataset import FloatArray
+from sparsecv_mio.arrays import FloatArray
 from sparsecv_mio.errors import BadInput
 from sparsecv_mio.problem.accumulate import Moments
 

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-import numpy as np
-from numpy.typing import NDArray
-
+from sparsecv_mio.arrays import IntArray
 from sparsecv_mio.formulation.backends.native.path import PathCell, PathResult, solve_path
 from sparsecv_mio.search.methods.parts.run import Run
 
@@ -29,7 +27,7 @@ def fit_all_rows(
         Whether each gamma starts from the supports of the one before.
     """
     state, context = run.state, run.context
-    starts: list[NDArray[np.int64]] = []
+    starts: list[IntArray] = []
     found: dict[int, PathResult] = {}
     for g in order:
         if found and context.deadline.expired():

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from sparsecv_mio.arrays import BoolArray
 from sparsecv_mio.search import one_se
 from sparsecv_mio.search.methods.parts.run import CellMethod
-from sparsecv_mio.search.state.cells import BoolArray
 
 
 def decide_beyond_proof(method: CellMethod, one_standard_error: bool) -> None:

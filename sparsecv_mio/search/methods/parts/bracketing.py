@@ -6,14 +6,12 @@ import os
 import threading
 
 import numpy as np
-from numpy.typing import NDArray
 
+from sparsecv_mio.arrays import IntArray
 from sparsecv_mio.bounds.all_folds import BoundsHooks, Known
 from sparsecv_mio.bounds.cv_error import compute_bounds
 from sparsecv_mio.search.methods.parts.cell_by_cell import CellByCell
 from sparsecv_mio.search.state.deadline import Deadline
-
-IntArray = NDArray[np.int64]
 
 
 class Expiry(threading.Event):

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
-from sparsecv_mio.problem.problem import FloatArray
+from sparsecv_mio.arrays import BoolArray, FloatArray, IntArray
 from sparsecv_mio.search.methods.parts.cell_by_cell import CellByCell
 from sparsecv_mio.search.methods.parts.fold_rounds import EFFORT_GROWTH, FIRST_EFFORT
-from sparsecv_mio.search.state.cells import Archive, BoolArray, Where
+from sparsecv_mio.search.state.cells import Archive, Where
 
 FIRST_NODES = 128  # nodes of a cell before any was solved
 MOST_TRIES = 12
@@ -38,7 +37,7 @@ class CellCosts:
         """(G, T, K): cells that were handed to branch-and-bound at least once."""
         return np.asarray(self.by_cell.submitted | (self.tries > 0))
 
-    def expected(self, folds: NDArray[np.int64]) -> FloatArray:
+    def expected(self, folds: IntArray) -> FloatArray:
         """Nodes a cell of each of some folds is expected to cost, from those of the fold that were solved."""
         solved = self.tried.sum(axis=(0, 1))
         typical = self.spent.sum() / max(int(solved.sum()), 1) if self.spent.any() else FIRST_NODES
@@ -49,7 +48,7 @@ class CellCosts:
         """Mean of the expected cost over all folds."""
         return float(self.expected(np.arange(len(self.spent))).mean())
 
-    def growth(self, g: int, t: int, folds: NDArray[np.int64]) -> FloatArray:
+    def growth(self, g: int, t: int, folds: IntArray) -> FloatArray:
         """Return the factor by which earlier tries in vain raise the cost of cells.
 
         Parameters

@@ -25,8 +25,8 @@ import time
 from collections.abc import Iterator
 
 import numpy as np
-from numpy.typing import NDArray
 
+from sparsecv_mio.arrays import IntArray
 from sparsecv_mio.formulation.backends.native.path import SMALL
 from sparsecv_mio.search.heuristics.first_supports import first_supports
 from sparsecv_mio.search.heuristics.fold_search import FoldPaths
@@ -37,8 +37,6 @@ from sparsecv_mio.search.methods.parts.sampled_folds import Expired, SampledFold
 from sparsecv_mio.search.methods.parts.shared_trees import SharedTrees
 from sparsecv_mio.search.options import Grid
 from sparsecv_mio.search.shared_tree.first_intervals import offer_supports
-
-IntArray = NDArray[np.int64]
 
 GRACE = 0.2  # seconds after the limit in which they may search at the end
 FEW_FOLDS = 50  # that all search

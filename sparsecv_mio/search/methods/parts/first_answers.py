@@ -10,18 +10,15 @@ from __future__ import annotations
 from dataclasses import replace
 
 import numpy as np
-from numpy.typing import NDArray
 
+from sparsecv_mio.arrays import FloatArray, IntArray
 from sparsecv_mio.data.folds import FoldPlan
-from sparsecv_mio.problem.problem import FloatArray
 from sparsecv_mio.search.heuristics.first_supports import first_supports
 from sparsecv_mio.search.heuristics.fold_search import FoldPaths
 from sparsecv_mio.search.methods.parts.run import Run
 from sparsecv_mio.search.state.cells import Index
 from sparsecv_mio.search.state.context import Context
 from sparsecv_mio.units import TIE_RTOL
-
-IntArray = NDArray[np.int64]
 
 SEARCH_SHARE = 0.4  # of the time limit, until when better supports are searched for before any proof
 

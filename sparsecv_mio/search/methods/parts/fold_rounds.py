@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
+from sparsecv_mio.arrays import BoolArray
 from sparsecv_mio.errors import CorruptStore
 from sparsecv_mio.search.methods.parts.run import Run
 from sparsecv_mio.search.parallel import run_folds
-from sparsecv_mio.search.state.cells import Archive, BoolArray
+from sparsecv_mio.search.state.cells import Archive
 from sparsecv_mio.search.state.stored import within
 from sparsecv_mio.search.subproblem.fold_solver import FoldSolver
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from sparsecv_mio.arrays import BoolArray, IntArray
 from sparsecv_mio.formulation.backends import get_backend
 from sparsecv_mio.search.methods.parts.cell_by_cell import CellByCell
 from sparsecv_mio.search.methods.parts.cell_costs import CellCosts
@@ -18,7 +18,7 @@ from sparsecv_mio.search.shared_tree.list_bounds import (
     least_threshold,
 )
 from sparsecv_mio.search.shared_tree.near_optimal import NearOptimal, SupportList
-from sparsecv_mio.search.state.cells import Archive, BoolArray
+from sparsecv_mio.search.state.cells import Archive
 from sparsecv_mio.search.subproblem.vendor_listing import limits_of
 
 Pair = tuple[int, int]
@@ -112,7 +112,7 @@ class PairLists:
             return False
         return not self.native or self.near_optimal(pair[0]).usable
 
-    def note_bracketed(self, g: int, which: NDArray[np.int64]) -> None:
+    def note_bracketed(self, g: int, which: IntArray) -> None:
         """Take note that some tau of a gamma were bounded without branching: now another list may be worth it."""
         self.bracketed[g] = True
         self.attempts[g, which] = 0
@@ -156,7 +156,7 @@ class PairLists:
                 return
         apply_by_refits(self.by_cell.solver, aim.pair, folds, listed, aim.goal)
 
-    def _threshold(self, aim: Aim, folds: NDArray[np.int64]) -> tuple[float, int]:
+    def _threshold(self, aim: Aim, folds: IntArray) -> tuple[float, int]:
         """Objective on all rows up to which a list should go for the goal, and how many trees of folds it spares."""
         g, t = aim.pair
         cells = self.run.state.cells

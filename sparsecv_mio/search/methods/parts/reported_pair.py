@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
+from sparsecv_mio.arrays import IntArray
 from sparsecv_mio.search.methods.parts.run import Run
 from sparsecv_mio.search.methods.parts.shared_trees import SharedTrees
 from sparsecv_mio.search.shared_tree.listed_supports import ListedSupports
@@ -55,7 +55,7 @@ def _bound(run: Run) -> None:
         _visit(run, pair, np.flatnonzero(unknown))
 
 
-def _visit(run: Run, pair: tuple[int, int], which: NDArray[np.int64]) -> None:
+def _visit(run: Run, pair: tuple[int, int], which: IntArray) -> None:
     """Give some folds of a pair the best support at hand and the bounds that hold without a proof."""
     context, cells = run.context, run.state.cells
     wanted = np.zeros(cells.nominal.shape[:2], dtype=bool)

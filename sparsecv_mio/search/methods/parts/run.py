@@ -5,11 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+from sparsecv_mio.arrays import BoolArray
 from sparsecv_mio.formulation.backends.native.cell import PathCell
 from sparsecv_mio.search.accelerators import Accelerators
 from sparsecv_mio.search.observers.progress import Progress
 from sparsecv_mio.search.observers.signals import Signals
-from sparsecv_mio.search.state.cells import Archive, BoolArray
+from sparsecv_mio.search.state.cells import Archive
 from sparsecv_mio.search.state.context import Context
 from sparsecv_mio.search.state.snapshot import Snapshot
 from sparsecv_mio.search.state.state import SearchState

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 import numpy as np
-from numpy.typing import NDArray
 
+from sparsecv_mio.arrays import IntArray
 from sparsecv_mio.problem.accumulate import Moments
 from sparsecv_mio.search.heuristics.fold_search import FoldPaths, FoldSearch
 from sparsecv_mio.search.heuristics.pool import pooled
@@ -17,7 +17,6 @@ from sparsecv_mio.search.shared_tree.identities import largest_decrease
 from sparsecv_mio.search.shared_tree.root_node import RootNode
 from sparsecv_mio.search.subproblem.supports import table_of
 
-IntArray = NDArray[np.int64]
 Expired = Callable[[], bool]
 
 SAMPLED = 20  # folds, spread evenly, that search at every gamma

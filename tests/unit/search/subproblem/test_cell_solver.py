@@ -8,12 +8,12 @@ from typing import cast
 
 import numpy as np
 
+from sparsecv_mio.arrays import IntArray
 from sparsecv_mio.formulation.backends.native.cell import PathResult
 from sparsecv_mio.formulation.backends.native.path import solve_path
 from sparsecv_mio.problem.problem import SparseProblem
 from sparsecv_mio.search.state.context import Context
 from sparsecv_mio.search.subproblem.cell_solver import CellSolver
-from sparsecv_mio.search.subproblem.supports import IntArray
 from sparsecv_mio.search.subproblem.vendor_listing import VendorListing
 
 from .drawn import TAUS, assert_true, best_support, cells_of, context_of

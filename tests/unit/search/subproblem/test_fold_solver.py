@@ -7,13 +7,13 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 import pytest
 
+from sparsecv_mio.arrays import IntArray
 from sparsecv_mio.formulation.backends.native.cell import PathResult
 from sparsecv_mio.formulation.backends.native.path import UNLIMITED
 from sparsecv_mio.problem.accumulate import Moments, training_moments
 from sparsecv_mio.problem.problem import SparseProblem
 from sparsecv_mio.search.subproblem.fold_solver import FoldSolver
 from sparsecv_mio.search.subproblem.presolve import Solver
-from sparsecv_mio.search.subproblem.supports import IntArray
 
 from .drawn import all_rows_of, assert_true, cells_of, context_of, moments_of, solver_of
 

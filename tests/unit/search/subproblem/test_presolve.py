@@ -6,13 +6,13 @@ import numpy as np
 import pytest
 from plain_ridge import ridge
 
+from sparsecv_mio.arrays import IntArray
 from sparsecv_mio.bounds.reused import points_of
 from sparsecv_mio.bounds.unit_diagonal import unit_diagonal
 from sparsecv_mio.formulation.backends.native.cell import PathResult
 from sparsecv_mio.formulation.backends.native.path import solve_path
 from sparsecv_mio.problem.problem import SparseProblem
 from sparsecv_mio.search.subproblem.presolve import PresolveWork, in_columns, restricted, solve_presolved
-from sparsecv_mio.search.subproblem.supports import IntArray
 
 from .drawn import all_rows_of, context_of, fold_of
 
