@@ -17,7 +17,6 @@ MODULES = sorted(
 
 # Modules, or folders of them, tested elsewhere: by one suite for all backends, or with the module that they serve.
 ELSEWHERE = {
-    "bounds": "brute_force/test_bounds.py",
     "certificate/checks": "unit/certificate/test_verify.py",
     "certificate/claims": "unit/certificate/test_verify_altered.py",
     "certificate/fit_record": "unit/certificate/test_reading.py",

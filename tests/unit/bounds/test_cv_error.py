@@ -1,35 +1,28 @@
-"""compute_bounds and its tables."""
+"""compute_bounds: the truth inside, families, one fold by itself, misuse."""
 
 from __future__ import annotations
-
-import threading
 
 import numpy as np
 import pytest
 from every_support import brute_force_cv_error
 
-from sparsecv_mio.bounds.all_folds import BoundsHooks, Known
+from sparsecv_mio.bounds.all_folds import Known
 from sparsecv_mio.bounds.cv_error import compute_bounds
 from sparsecv_mio.bounds.fold import FoldBounds, Origin, Which
-from sparsecv_mio.bounds.table import BoundsTable, PrintedTable
+from sparsecv_mio.bounds.table import BoundsTable
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.folds import make_folds
 from sparsecv_mio.data.standard import standardize
 from sparsecv_mio.errors import BadInput
 from sparsecv_mio.problem.accumulate import training_moments
 
-
-def problem(seed: int = 0, n: int = 40, p: int = 6) -> Dataset:
-    rng = np.random.default_rng(seed)
-    X = rng.standard_normal((n, p)) * 10.0 ** rng.integers(-2, 3, p) + 5.0
-    y = 100.0 * (X - X.mean(0)) @ (rng.standard_normal(p) / X.std(0)) + 50.0 * rng.standard_normal(n)
-    return Dataset.from_arrays(X, y)
+from .drawn import random_data
 
 
 @pytest.mark.parametrize("intercept", ["fold", "global", "none"])
 @pytest.mark.parametrize("spec", ["loo", "5", "blocks:8", "holdout:0.3"])
 def test_intervals_in_units_of_the_file(intercept: str, spec: str) -> None:
-    data = problem()
+    data = random_data()
     folds = make_folds(spec, data)
     taus, gammas = (0, 1, 3, 6), (0.1, 2.0)
     standard = standardize(data, "length", intercept)
@@ -47,7 +40,7 @@ def test_intervals_in_units_of_the_file(intercept: str, spec: str) -> None:
 
 
 def test_families_nest_and_supports_help() -> None:
-    data = problem(1)
+    data = random_data(1)
     standard, folds = standardize(data), make_folds("5", data)
     tables = {which: compute_bounds(standard, folds, [0.05], range(1, 6), which) for which in Which}
     safe = tables[Which.SAFE]
@@ -58,35 +51,8 @@ def test_families_nest_and_supports_help() -> None:
     assert np.all(given.objective_upper <= safe.objective_upper[:, 1:2] * (1 + 1e-9))
 
 
-def test_threads_and_order_of_taus_change_nothing() -> None:
-    data = problem(2)
-    standard, folds = standardize(data), make_folds("loo", data)
-    one = compute_bounds(standard, folds, [0.1], [1, 2, 3])
-    two = compute_bounds(standard, folds, [0.1], [3, 1, 2], threads=2)
-    assert np.allclose(one.lower[:, [2, 0, 1]], two.lower) and np.allclose(one.upper[:, [2, 0, 1]], two.upper)
-
-
-def test_stop_leaves_valid_intervals() -> None:
-    data = problem(3)
-    stop = threading.Event()
-    stop.set()
-    table = compute_bounds(standardize(data), make_folds("5", data), [1.0], [2], hooks=BoundsHooks(stop=stop))
-    assert np.isinf(table.upper).any() and table.cv_interval(0, 0).upper == np.inf
-    assert table.to_dict()["table"][0]["upper"] is None
-
-
-def test_printed_table_is_another_type() -> None:
-    data = problem(4)
-    table = compute_bounds(standardize(data), make_folds("5", data), [1.0], [1, 2], "as-printed")
-    assert isinstance(table, PrintedTable) and not table.certified
-    assert not hasattr(table, "interval") and not hasattr(table, "cv_interval") and not hasattr(table, "minimum")
-    assert table.to_dict()["certified"] is False
-    low, high, middle = table.cv_estimates(0, 1)
-    assert low <= middle * 1.5 and low <= high
-
-
 def test_one_fold_by_itself_meets_the_table() -> None:
-    data = problem(5)
+    data = random_data(5)
     standard, folds = standardize(data), make_folds("5", data)
     table = compute_bounds(standard, folds, [0.3], [2])
     for fold, moments in training_moments(standard, folds):
@@ -110,7 +76,7 @@ def test_one_fold_by_itself_meets_the_table() -> None:
     ],
 )
 def test_misuse_is_one_line(gammas: list[float], taus: list[int], which: str, word: str) -> None:
-    data = problem()
+    data = random_data()
     with pytest.raises(BadInput, match=word) as error:
         compute_bounds(standardize(data), make_folds("5", data), gammas, taus, which)  # type: ignore[call-overload]
     assert "\n" not in str(error.value)

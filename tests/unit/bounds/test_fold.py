@@ -1,0 +1,129 @@
+"""Bounds of one fold: spreads as sharp as a conic solver's, loose ends that change nothing, cells without a choice."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from conic_spread import conic_spread, spread_bound
+from ellipsoids import Ellipsoid
+from plain_ridge import ridge
+from reused_points import reused_bounds
+from scipy.optimize import minimize_scalar
+
+from sparsecv_mio.bounds.fold import FoldBounds, Origin, Which, compress
+from sparsecv_mio.bounds.unit_diagonal import Diagonal, unit_diagonal
+from sparsecv_mio.problem.problem import SparseProblem
+
+from .drawn import best_support, random_problem
+
+pytest.importorskip("clarabel")
+from conic_program import conic_minimum  # noqa: E402
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_spreads_cover_the_best_support(seed: int) -> None:
+    problem, _ = random_problem(seed, lam=1.0, rho=0.2)
+    form, rng = unit_diagonal(problem, diagonal=Diagonal.PENALTY), np.random.default_rng(seed)
+    assert form is not None
+    for tau in (1, 3, 6):
+        value, support = best_support(problem, tau)
+        beta = np.zeros(problem.q)
+        beta[support] = ridge(problem, support)[0]
+        V = np.random.default_rng(seed).standard_normal((4, problem.q))
+        for screened in (True, False):
+            low, high = conic_spread(problem, V, tau, value, screened=screened)
+            assert np.all(low <= V @ beta + 1e-9) and np.all(V @ beta <= high + 1e-9)
+        for _ in range(20):  # any t, any b
+            bound = spread_bound(form, V[0] * form.scale, tau, value, 10 ** rng.uniform(-2, 1), rng.standard_normal(8))
+            assert V[0] @ beta <= bound + 1e-9
+        assert reused_bounds(form, rng.standard_normal(8), [tau])[0] <= value
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_conic_spread_is_the_exact_one(seed: int) -> None:
+    """`max x'b` over the relaxation's level set by the conic solver, t by a scalar search."""
+    problem, _ = random_problem(seed, n=(6, 12)[seed % 2], lam=0.01, rho=(0.0, 0.97)[seed % 2])
+    tau, form = 2 + seed % 4, unit_diagonal(problem)
+    assert form is not None
+    value, _ = best_support(problem, tau)
+    ubar = value * (1.0 + 1e-9)
+    x = np.random.default_rng(seed).standard_normal(problem.q)
+    low, high = conic_spread(problem, x[None, :], tau, ubar, screened=False)
+    assert high[0] - low[0] > 1e-3
+    for sign, end in ((1.0, high[0]), (-1.0, -low[0])):
+
+        def bound(log_t: float, side: float = sign) -> float:
+            t = float(np.exp(log_t))
+            moved = replace(problem, c=problem.c + 0.5 * t * side * x)
+            return (ubar - conic_minimum(moved.M, moved.c, moved.yy, form.diagonal, tau)) / t
+
+        exact = minimize_scalar(bound, bounds=(-10.0, 8.0), method="bounded", options={"xatol": 1e-3}).fun
+        assert -1e-4 * (high[0] - low[0]) <= end - exact <= 0.01 * (high[0] - low[0])
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_ends_that_say_nothing_about_the_error_are_left_loose_only(seed: int) -> None:
+    problem, _ = random_problem(seed, lam=0.05)
+    rng = np.random.default_rng(seed)
+    V, r = rng.standard_normal((3, problem.q)), rng.standard_normal(3)
+    fold = FoldBounds(problem, V, r)
+    fold.search([2, 3, 5], swap_rounds=2)
+    for cell in fold.cells([2, 3, 5], Which.CONIC):
+        low, high = conic_spread(problem, V, cell.tau, fold.best[cell.tau], screened=False)
+        lower = np.sum(np.maximum(np.maximum(low - r, r - high), 0.0) ** 2)
+        upper = np.sum(np.maximum(r - low, high - r) ** 2)
+        assert cell.upper == pytest.approx(upper, rel=0.01) and cell.lower == pytest.approx(lower, rel=0.02, abs=1e-9)
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_sums_of_squares_over_an_ellipsoid(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    m, rows = 5, (2, 8)[seed % 2]
+    A = rng.standard_normal((9, m))
+    body = Ellipsoid(rng.standard_normal(m), A.T @ A + 0.1 * np.eye(m), rng.uniform(0.1, 4.0))
+    X, u = rng.standard_normal((rows, m)), 3.0 * rng.standard_normal(rows) * (seed != 2)
+    ends = body.together(X, u)
+    half = np.linalg.inv(np.linalg.cholesky(body.G)).T
+    points = rng.standard_normal((200_000, m))
+    points *= np.sqrt(body.radius) / np.linalg.norm(points, axis=1)[:, None]
+    values = np.sum((u - (body.centre + points @ half.T) @ X.T) ** 2, axis=1)
+    assert ends.lower <= values.min() and values.max() <= ends.upper
+    assert ends.upper <= 1.02 * values.max()
+    low, high = body.spread(X)
+    inside = (body.centre + points @ half.T) @ X.T
+    assert np.all(low <= inside.min(0)) and np.all(inside.max(0) <= high)
+    assert np.allclose(high, inside.max(0), rtol=0.05, atol=0.2)
+    rows_only = body.rows(X, u)
+    assert rows_only.lower <= ends.lower + 1e-6 and ends.upper <= rows_only.upper + 1e-6
+
+
+@pytest.mark.parametrize("tau", [0, 8, 20])
+def test_no_column_and_all_of_them_leave_no_choice(tau: int) -> None:
+    problem, _ = random_problem(3)
+    rng = np.random.default_rng(0)
+    V, r = rng.standard_normal((3, 8)), rng.standard_normal(3)
+    cell = FoldBounds(problem, V, r).cells([tau])[0]
+    beta = np.linalg.solve(problem.M, problem.c) if tau else np.zeros(8)
+    assert cell.low_origin is cell.high_origin is Origin.EXACT and cell.left == 0
+    assert float(np.sum((r - V @ beta) ** 2)) in cell.interval and cell.interval.width < 1e-9
+    value = problem.yy - float(problem.c @ beta)
+    assert cell.objective_lower <= value <= cell.objective_upper
+
+
+def test_compressed_rows_have_the_same_residuals() -> None:
+    rng = np.random.default_rng(0)
+    X, u = rng.standard_normal((40, 3)), rng.standard_normal(40)
+    few, short = compress(X, u)
+    assert few.shape == (4, 3)
+    for _ in range(5):
+        b = rng.standard_normal(3)
+        assert np.linalg.norm(short - few @ b) == pytest.approx(np.linalg.norm(u - X @ b))
+
+
+def test_what_is_singular_to_rounding_says_nothing() -> None:
+    problem = SparseProblem(np.ones((2, 2)), np.ones(2), 2.0, np.ones(2), 1e-20, 9, np.zeros(2), 0.0)
+    fold = FoldBounds(problem, np.ones((1, 2)), np.ones(1))
+    cell = fold.cells([1])[0]
+    assert fold.form is None and (cell.lower, cell.upper) == (0.0, np.inf) and cell.objective_upper == np.inf
