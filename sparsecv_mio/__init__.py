@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from sparsecv_mio.errors import SparseCVError
     from sparsecv_mio.fits.best_subsets import best_subsets
     from sparsecv_mio.search.api import cross_validate
+    from sparsecv_mio.search.solve import solve
 
 __all__ = [
     "Dataset",
@@ -24,6 +25,7 @@ __all__ = [
     "make_folds",
     "read_dataset",
     "read_record",
+    "solve",
     "verify",
 ]
 
@@ -35,6 +37,7 @@ _HOME = {
     "make_folds": "data.folds",
     "read_dataset": "data.readers",
     "read_record": "certificate.reading",
+    "solve": "search.solve",
     "verify": "certificate.verify",
 }
 

@@ -11,7 +11,7 @@ class SparseCVError(Exception):
     exit_code = 1
 
 
-class BadInput(SparseCVError):
+class BadInput(SparseCVError, ValueError):
     """The data or an option is wrong; the message names the column, row or option and says what to do."""
 
     exit_code = 2

@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from sparsecv_mio import grids
 from sparsecv_mio.cli import ending, options, oracles, parse, session
 
 app = typer.Typer(add_completion=False, rich_markup_mode=None)
@@ -21,7 +22,7 @@ def bounds(
     drop: options.Drop = None,
     folds: options.Folds = "10",
     seed: options.Seed = None,
-    gamma: options.Gamma = parse.DEFAULT_GAMMAS,
+    gamma: options.Gamma = grids.DEFAULT_GAMMAS,
     tau: options.Tau = None,
     scale: options.Scale = "length",
     intercept: options.Intercept = "fold",
@@ -48,7 +49,7 @@ def bounds(
     Each interval is proved to contain the CV error of the exact best subsets; `estimate` is the CV error of the
     relaxations' own solutions and proves nothing.
     """
-    grid = parse.gammas(gamma)
+    grid = grids.gammas(gamma)
     workers = parse.threads(threads, session.cores())
     session.check_outputs({"--json": json, "--plot": plot}, [data])
     with session.interruptible() as stop:
@@ -60,8 +61,7 @@ def bounds(
         check_plot(plot)
         dataset = session.read_data(data, target, features, drop, fold_columns(folds))
         plan = session.make_plan(folds, dataset, seed, quiet)
-        n_train = dataset.n - int(plan.sizes.max())
-        sizes = parse.default_taus(dataset.p, n_train) if tau is None else parse.taus(tau, dataset.p)
+        sizes = grids.taus_of(tau, dataset.p, plan.least_training, "--tau")
 
         from sparsecv_mio.bounds.all_folds import BoundsHooks
         from sparsecv_mio.bounds.cv_error import compute_bounds

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from sparsecv_mio import grids
 from sparsecv_mio.cli import ending, options, parse, session
 from sparsecv_mio.cli import side as extra
 from sparsecv_mio.errors import BadInput
@@ -56,7 +57,7 @@ def compare(
 
     Runs are interleaved; compilation and licence start-up stay outside of the clock; objectives are exact refits.
     """
-    weights = parse.gammas(gamma)
+    weights = grids.gammas(gamma)
     parse.count(repeats, "--repeats", most=10**6)
     folder = _folder(out)
     session.check_outputs({f"--out {name}": str(folder / name) for name in OUTPUTS}, data)
@@ -77,7 +78,7 @@ def compare(
         for path, column in zip(data, targets, strict=True):
             dataset = session.read_data(path, column, None, None, fold_columns(folds) if folds else ())
             plan = session.make_plan(folds, dataset, seed, quiet) if folds else None
-            sizes = parse.taus(tau, dataset.p)
+            sizes = grids.taus(tau, dataset.p)
             name = Path(path).stem
             cells += list(
                 cells_of(name, dataset, plan, taus=sizes, gammas=weights, scale=scale, intercept=intercept)

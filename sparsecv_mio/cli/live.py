@@ -17,7 +17,7 @@ from rich.text import Text
 from sparsecv_mio.report.tables import shown
 
 if TYPE_CHECKING:
-    from sparsecv_mio.cli.session import Stop
+    from sparsecv_mio.search.interrupts import Stop
     from sparsecv_mio.search.observers.progress import Progress, TauProgress
 
 REDRAWS = 6  # a second

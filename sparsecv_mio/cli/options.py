@@ -39,7 +39,8 @@ Tau = Annotated[
     typer.Option(
         "--tau",
         metavar="LIST",
-        help="Support sizes: K, LO:HI (inclusive) or a list; 0 is the intercept alone. [1:min(p, n_train - 1, 30)]",
+        help="Support sizes: K, LO:HI (inclusive) or a list; 0 is the intercept alone; log: all with "
+        "tau log tau <= min(p, n_train). [1:min(p, n_train - 1, 30)]",
     ),
 ]
 Scale = Annotated[

@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from sparsecv_mio.cli import Began, ending, options, parse, session
+from sparsecv_mio import grids
+from sparsecv_mio.cli import Began, ending, options, session
 
 if TYPE_CHECKING:
     from sparsecv_mio.data.dataset import Dataset
@@ -21,7 +22,7 @@ def path(
     target: options.Target = None,
     features: options.Features = None,
     drop: options.Drop = None,
-    gamma: options.Gamma = parse.DEFAULT_GAMMAS,
+    gamma: options.Gamma = grids.DEFAULT_GAMMAS,
     tau: options.Tau = None,
     scale: options.Scale = "length",
     intercept: options.Intercept = "fold",
@@ -36,7 +37,7 @@ def path(
 
     The same engine on all rows, without cross-validation: supports, coefficients and certified bounds of every tau.
     """
-    grid = parse.gammas(gamma)
+    grid = grids.gammas(gamma)
     session.check_outputs({"--json": json}, [data])
     with session.interruptible() as stop:
         from sparsecv_mio.fits.options import PathOptions
@@ -48,7 +49,7 @@ def path(
 
         def ready() -> tuple[Dataset, tuple[int, ...]]:
             dataset = session.read_data(data, target, features, drop, ())
-            return dataset, parse.default_taus(dataset.p, dataset.n) if tau is None else parse.taus(tau, dataset.p)
+            return dataset, grids.taus_of(tau, dataset.p, dataset.n, "--tau")
 
         dataset, sizes = session.in_time(ready, stop, how.time_limit)
 

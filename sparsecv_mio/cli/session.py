@@ -1,19 +1,18 @@
-"""What the commands share: reading the data, dealing the folds, Ctrl-C, checking the places of output files."""
+"""What the commands share: reading the data, dealing the folds, checking the places of output files."""
 
 from __future__ import annotations
 
 import os
-import signal
 import threading
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from sparsecv_mio.cli import Began, parse
 from sparsecv_mio.cli.ending import tell
 from sparsecv_mio.errors import BadInput, OutOfTime
 from sparsecv_mio.files import check_writable
+from sparsecv_mio.search.interrupts import interruptible as interruptible
 
 if TYPE_CHECKING:
     from sparsecv_mio.data.dataset import Dataset
@@ -23,7 +22,6 @@ T = TypeVar("T")
 
 LOADING_GRACE = 0.4  # seconds after the limit in which a search may still begin: a small one answers at once
 EXIT_CODE = {"proved": 0, "limit": 3, "interrupted": 130}
-OWN_TARGET = (".npz", ".svm", ".svmlight", ".libsvm")
 READ_BY_ARROW = (".csv", ".tsv", ".parquet")
 THROUGH = ("--json", "--trace")  # text that may go to a pipe or a device as it comes
 
@@ -54,17 +52,13 @@ def read_data(path: str, target: str | None, features: str | None, drop: str | N
     if features is not None and drop is not None:
         raise BadInput("--features and --drop exclude each other: give one of them")
     kept, dropped = parse.names(features, "--features"), parse.names(drop, "--drop")
-    if target is None:
-        if Path(path).suffix.lower() not in OWN_TARGET:
-            raise BadInput("--target is missing: name the column to predict")
-        target = "y"
     if Path(path).suffix.lower() in READ_BY_ARROW:
         import pyarrow
 
         pyarrow.enable_signal_handlers(False)  # its handlers lose a Ctrl-C that comes near the end of a read
-    from sparsecv_mio.data.readers import read_dataset
+    from sparsecv_mio.data.readers import read_dataset, target_of
 
-    return read_dataset(path, target, features=kept, drop=dropped, aux=tuple(aux))
+    return read_dataset(path, target_of(path, target, "--target"), features=kept, drop=dropped, aux=tuple(aux))
 
 
 def check_outputs(places: Mapping[str, str | None], inputs: Sequence[str] = ()) -> None:
@@ -125,38 +119,6 @@ def make_plan(folds: str, dataset: Dataset, seed: int | None, quiet: bool) -> Fo
 def cores() -> int:
     """Return the number of cores this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-
-
-class Stop(threading.Event):
-    """Set by Ctrl-C; `announced` is True while the view on the screen says itself that the run is stopping."""
-
-    announced = False
-
-
-@contextmanager
-def interruptible() -> Iterator[Stop]:
-    """Yield an event that the first Ctrl-C sets, on which the search returns its best answer; the second one quits.
-
-    Commands enter it before they import numerical libraries: some swallow a KeyboardInterrupt during their import.
-    """
-    stop = Stop()
-    if threading.current_thread() is not threading.main_thread():
-        yield stop
-        return
-
-    def note(_signal: int, _frame: Any) -> None:
-        if stop.is_set():
-            raise KeyboardInterrupt
-        stop.set()
-        if not stop.announced:
-            # os.write: the handler may interrupt a print to the same stream
-            os.write(2, b"sparsecv: stopping (Ctrl-C again quits at once)\n")
-
-    previous = signal.signal(signal.SIGINT, note)
-    try:
-        yield stop
-    finally:
-        signal.signal(signal.SIGINT, previous)
 
 
 def in_time(work: Callable[[], T], stop: threading.Event, seconds: float | None) -> T:

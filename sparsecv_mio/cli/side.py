@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, TypeVar
 
 import typer
 
+from sparsecv_mio import grids
 from sparsecv_mio.cli import parse
 from sparsecv_mio.errors import BadInput
 
@@ -36,7 +37,7 @@ Box = Annotated[
 
 def one_gamma(text: str) -> float:
     """Read a single ridge weight."""
-    found = parse.gammas(text)
+    found = grids.gammas(text)
     if len(found) != 1:
         raise BadInput(f"--gamma: {text!r}: one MIO has one gamma")
     return found[0]
@@ -86,7 +87,7 @@ def _at_most(text: str) -> tuple[int, tuple[str, ...]]:
     count, colon, features = text.partition(":")
     if not colon:
         raise BadInput(f"--at-most: {text!r} is not K:A,B,...")
-    k = parse.whole(count, "--at-most")
+    k = grids.whole(count, "--at-most")
     if k < 0:
         raise BadInput(f"--at-most: {k} is out of range, a count is at least 0")
     return k, tuple(parse.names(features, "--at-most") or ())
@@ -97,8 +98,8 @@ def _box(text: str) -> tuple[str, tuple[float, float]]:
     parts = text.rsplit(":", 2)
     if len(parts) != 3 or not parts[0]:
         raise BadInput(f"--box: {text!r} is not FEATURE:LO:HI")
-    low = parse.number(parts[1], "--box") if parts[1].strip() else -math.inf
-    high = parse.number(parts[2], "--box") if parts[2].strip() else math.inf
+    low = grids.number(parts[1], "--box") if parts[1].strip() else -math.inf
+    high = grids.number(parts[2], "--box") if parts[2].strip() else math.inf
     if low > high:
         raise BadInput(f"--box: {text!r} is reversed")
     return parts[0].strip(), (low, high)

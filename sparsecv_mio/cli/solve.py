@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from sparsecv_mio.cli import Began, ending, options, parse, session
+from sparsecv_mio import grids
+from sparsecv_mio.cli import Began, ending, options, session
 from sparsecv_mio.errors import SparseCVError
 from sparsecv_mio.words import Engine, Method, TauStep
 
@@ -44,7 +45,7 @@ def solve(
     drop: options.Drop = None,
     folds: options.Folds = "10",
     seed: options.Seed = None,
-    gamma: options.Gamma = parse.DEFAULT_GAMMAS,
+    gamma: options.Gamma = grids.DEFAULT_GAMMAS,
     tau: Annotated[
         str | None,
         typer.Option(
@@ -151,7 +152,7 @@ def solve(
     For every gamma, tau and fold the best subset of tau features is found exactly; the pair with the least
     cross-validation error comes with certified bounds and is refitted on all rows.
     """
-    grid = parse.gammas(gamma)
+    grid = grids.gammas(gamma)
     store = ("--checkpoint", checkpoint) if checkpoint is not None else ("--resume", resume)
     session.check_outputs(dict([("--json", json), store, ("--trace", trace)]), [data])
 
@@ -171,7 +172,7 @@ def solve(
             dataset = session.read_data(data, target, features, drop, fold_columns(folds))
             plan = session.make_plan(folds, dataset, seed, quiet)
             how.check_data(dataset, plan)
-            return dataset, plan, parse.sizes(tau, dataset.p, dataset.n - int(plan.sizes.max()))
+            return dataset, plan, grids.taus_of(tau, dataset.p, plan.least_training, "--tau")
 
         dataset, plan, sizes = session.in_time(ready, stop, how.time_limit)
 

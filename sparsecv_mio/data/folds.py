@@ -6,8 +6,9 @@ import hashlib
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
+from numbers import Integral
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -21,7 +22,7 @@ from sparsecv_mio.errors import BadInput, did_you_mean
 KINDS = ("loo", "blocks", "holdout", "groups", "column", "file")
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class FoldPlan:
     """The folds of a cross-validation; the arrays are read-only.
 
@@ -64,6 +65,14 @@ class FoldPlan:
         """(k,) numbers of held-out rows."""
         return np.diff(self.starts)
 
+    @property
+    def least_training(self) -> int:
+        """Rows of the smallest training set."""
+        return self.n - int(self.sizes.max())
+
+    def __repr__(self) -> str:
+        return f"FoldPlan({self.spec!r}, k={self.k}, n={self.n})"
+
     @cached_property
     def digest(self) -> str:
         """`"sha256:<hex>"` of the labels as little-endian int64."""
@@ -78,6 +87,7 @@ class FoldPlan:
         return np.flatnonzero(self.labels != j).astype(np.int64)
 
 
+@runtime_checkable
 class Splitter(Protocol):
     """Any scikit-learn splitter."""
 
@@ -91,6 +101,9 @@ class Splitter(Protocol):
         groups : (n,) array, optional
         """
         ...
+
+
+AnyFolds = FoldPlan | str | int | Splitter | Iterable[Any]
 
 
 def canonical(spec: str) -> str:
@@ -233,6 +246,49 @@ def folds_from_splitter(
             raise BadInput(f"splitter {name} leaves rows out of both parts of fold {j}: train on all rows not held out")
         labels[held] = j
     return _plan(labels, f"splitter:{name}", None)
+
+
+def folds_of(given: AnyFolds, dataset: Dataset, seed: int = 0, groups: ArrayLike | None = None) -> FoldPlan:
+    """Return the folds that a plan, a spec, a splitter, labels or pairs of row numbers stand for.
+
+    Parameters
+    ----------
+    given : FoldPlan, str, int, splitter, (n,) int array, or iterable of (train, test)
+        A text or a number as for :func:`make_folds`; a splitter or pairs as for :func:`folds_from_splitter`; labels as
+        for :func:`folds_from_labels`.
+    dataset : Dataset
+    seed : int
+        Of the shuffle, where `given` is a text or a number.
+    groups : (n,) array_like, optional
+        For a splitter that needs them.
+
+    Raises
+    ------
+    BadInput
+        See the functions above; also for groups that nothing asks for.
+
+    Examples
+    --------
+    >>> data = Dataset.from_arrays([[0.0]] * 4, [0.0] * 4)
+    >>> folds_of("loo", data), folds_of(2, data), folds_of([0, 1, 1, 0], data)
+    (FoldPlan('loo', k=4, n=4), FoldPlan('2', k=2, n=4), FoldPlan('labels', k=2, n=4))
+    """
+    if isinstance(given, Splitter) and not isinstance(given, str):
+        return folds_from_splitter(given, dataset, groups)
+    if groups is not None:
+        raise BadInput("groups go with a splitter that uses them: GroupKFold, for one")
+    if isinstance(given, FoldPlan):
+        return given
+    if isinstance(given, str | Integral):
+        return make_folds(str(given), dataset, seed)
+    if not isinstance(given, Iterable):
+        raise BadInput(f"folds {given!r}: give a number, a text, labels, a splitter or pairs (train, test)")
+    listed: Any = given if isinstance(given, np.ndarray) else list(given)
+    if len(listed) == 0 or np.isscalar(listed[0]):
+        if len(listed) != dataset.n:
+            raise BadInput(f"folds: {len(listed)} labels for {dataset.n} rows: give one label per row")
+        return folds_from_labels(listed)
+    return folds_from_splitter(listed, dataset)
 
 
 def _plan(labels: IntArray, spec: str, seed: int | None, single: bool = False) -> FoldPlan:

@@ -24,6 +24,36 @@ READERS: dict[str, Callable[[Path, Wanted], Dataset]] = {
 }
 
 
+OWN_TARGET = (".npz", ".svm", ".svmlight", ".libsvm")
+
+
+def target_of(path: str | Path, target: str | int | None, option: str = "target") -> str | int:
+    """Return the target of a file: where none is named, `y` of those formats that keep it apart.
+
+    Parameters
+    ----------
+    path : str or Path
+    target : str, int or None
+    option : str
+        What the message calls the option.
+
+    Raises
+    ------
+    BadInput
+        If the file needs one.
+
+    Examples
+    --------
+    >>> target_of("a.npz", None), target_of("a.csv", "price")
+    ('y', 'price')
+    """
+    if target is not None:
+        return target
+    if Path(path).suffix.lower() not in OWN_TARGET:
+        raise BadInput(f"{option} is missing: name the column to predict")
+    return "y"
+
+
 def read_dataset(
     path: str | Path,
     target: str | int,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Unpack
 
 import numpy as np
@@ -15,6 +15,7 @@ from sparsecv_mio.data.standard import standardize
 from sparsecv_mio.errors import OutOfTime
 from sparsecv_mio.fits.known import KnownSubsets
 from sparsecv_mio.fits.options import PathKeywords, PathOptions
+from sparsecv_mio.grids import gammas_of, taus_of
 from sparsecv_mio.problem.accumulate import row_moments
 from sparsecv_mio.search.checks import with_keywords
 from sparsecv_mio.search.options import Grid
@@ -31,8 +32,8 @@ if TYPE_CHECKING:
 def best_subsets(
     dataset: Dataset,
     *,
-    gammas: Sequence[float],
-    taus: Sequence[int],
+    gammas: str | float | Iterable[float],
+    taus: str | int | Iterable[int] | None = None,
     options: PathOptions | None = None,
     progress: Callable[[Progress], None] | None = None,
     stop: threading.Event | None = None,
@@ -45,8 +46,8 @@ def best_subsets(
     ----------
     dataset : Dataset
         Rows, target and names.
-    gammas, taus : sequences
-        Ridge weights, positive; support sizes, 0 to p.
+    gammas, taus : sequences, numbers or texts
+        Ridge weights, positive; support sizes, 0 to p, by default 1 to min(p, n - 1, 30).
     options : PathOptions, optional
         Scale, gap, limits.
     progress : callable, optional
@@ -81,7 +82,7 @@ def best_subsets(
     [('x0',), ('x0', 'x1')]
     """
     options = with_keywords(options or PathOptions(), keywords, "best_subsets")
-    grid = Grid.of(gammas, taus, dataset.p)
+    grid = Grid.of(gammas_of(gammas), taus_of(taus, dataset.p, dataset.n), dataset.p)
     clock = Deadline(options.time_limit, stop, began)
     search = PathSearch(dataset, grid, options, clock, progress)
     return run_within_limit(search.solve, clock, search.record, search.prepare)

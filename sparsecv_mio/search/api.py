@@ -7,15 +7,16 @@ solver is imported before it.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterable
 from dataclasses import replace
 from functools import partial
 from typing import Unpack
 
 from sparsecv_mio.certificate.record import Record
 from sparsecv_mio.data.dataset import Dataset
-from sparsecv_mio.data.folds import FoldPlan
+from sparsecv_mio.data.folds import AnyFolds, folds_of
 from sparsecv_mio.errors import SparseCVError
+from sparsecv_mio.grids import gammas_of, taus_of
 from sparsecv_mio.search.hooks import Hooks, Keywords, merged
 from sparsecv_mio.search.options import Grid, SearchOptions
 from sparsecv_mio.search.running import Arguments, RunningSearch
@@ -25,10 +26,10 @@ from sparsecv_mio.search.time_limit import run_within_limit
 
 def cross_validate(
     dataset: Dataset,
-    folds: FoldPlan,
+    folds: AnyFolds,
     *,
-    gammas: Sequence[float],
-    taus: Sequence[int],
+    gammas: str | float | Iterable[float],
+    taus: str | int | Iterable[int],
     options: SearchOptions | None = None,
     hooks: Hooks | None = None,
     **keywords: Unpack[Keywords],
@@ -41,8 +42,9 @@ def cross_validate(
     Parameters
     ----------
     dataset : Dataset
-    folds : FoldPlan
-    gammas, taus : sequences
+    folds : FoldPlan, str, int, splitter, labels or pairs
+        See :func:`~sparsecv_mio.data.folds.folds_of`.
+    gammas, taus : sequences, numbers or texts
         The grid; gamma > 0, 0 <= tau <= p.
     options : SearchOptions, optional
         Scale, gap, limits, method and what goes with it.
@@ -79,10 +81,11 @@ def cross_validate(
     ('proved', 2, ('x1', 'x3'))
     """
     options, hooks = merged(options, hooks, keywords, "cross_validate")
-    options.check_data(dataset, folds)
-    grid = Grid.of(gammas, taus, dataset.p)
+    plan = folds_of(folds, dataset)
+    options.check_data(dataset, plan)
+    grid = Grid.of(gammas_of(gammas), taus_of(taus, dataset.p, plan.least_training), dataset.p)
     deadline = Deadline(options.time_limit, hooks.stop, hooks.began)
-    arguments = Arguments(dataset, folds, grid, options, replace(hooks, lost=hooks.lost or _warn))
+    arguments = Arguments(dataset, plan, grid, options, replace(hooks, lost=hooks.lost or _warn))
     running = RunningSearch(deadline, arguments)
     return run_within_limit(partial(_search, running), deadline, running.record, running.prepare_fallback)
 

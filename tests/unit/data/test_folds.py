@@ -11,6 +11,7 @@ import pytest
 from sklearn.model_selection import (
     GroupKFold,
     KFold,
+    LeaveOneGroupOut,
     LeaveOneOut,
     PredefinedSplit,
     RepeatedKFold,
@@ -19,7 +20,7 @@ from sklearn.model_selection import (
     TimeSeriesSplit,
 )
 
-from sparsecv_mio.data.folds import fold_columns, folds_from_labels, folds_from_splitter, make_folds
+from sparsecv_mio.data.folds import fold_columns, folds_from_labels, folds_from_splitter, folds_of, make_folds
 from sparsecv_mio.errors import BadInput
 
 from .plans import check, data_of, refused
@@ -187,3 +188,12 @@ def test_bad_splitters(splitter: Any, message: str) -> None:
     with pytest.raises(BadInput, match=message) as caught:
         folds_from_splitter(splitter, data_of(12))
     assert "\n" not in str(caught.value)
+
+
+def test_groups_go_with_a_splitter_alone() -> None:
+    data = data_of(4)
+    groups = [0, 1, 1, 2]
+    assert folds_of(LeaveOneGroupOut(), data, groups=groups).labels.tolist() == groups
+    for given in (2, "2", [0, 1, 0, 1], folds_of(2, data)):
+        with pytest.raises(BadInput, match="^groups go with a splitter"):
+            folds_of(given, data, groups=groups)

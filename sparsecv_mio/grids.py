@@ -1,0 +1,222 @@
+"""The grid of a search: texts become ridge weights and support sizes, and what they are where none are given.
+
+Pure functions without a numerical library; the message on a wrong text is one line that names the option.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from numbers import Real
+
+from sparsecv_mio.errors import BadInput
+from sparsecv_mio.units import GAMMA_RANGE
+
+DEFAULT_GAMMAS = "1e-3:10:15"
+MAX_TAU = 30
+MAX_COUNT = 10_000
+MOST_DIGITS = 18  # of a whole number: more is never meant
+
+
+def number(text: str, option: str) -> float:
+    """Return a finite number.
+
+    Examples
+    --------
+    >>> number("1e-3", "--gap")
+    0.001
+    """
+    try:
+        value = float(text)
+    except ValueError:
+        raise BadInput(f"{option}: {text.strip()!r} is not a number") from None
+    if not math.isfinite(value):
+        raise BadInput(f"{option}: {text.strip()!r} is not a finite number")
+    return value
+
+
+def whole(text: str, option: str) -> int:
+    """Return a whole number of at most 18 digits."""
+    if len(text.strip()) > MOST_DIGITS + 1:
+        raise BadInput(f"{option}: {text.strip()!r} is not a whole number of at most {MOST_DIGITS} digits")
+    try:
+        return int(text)
+    except ValueError:
+        raise BadInput(f"{option}: {text.strip()!r} is not a whole number") from None
+
+
+def gammas(text: str, option: str = "--gamma") -> tuple[float, ...]:
+    """Read ridge weights: a list `0.01,0.1,1` or `LO:HI:COUNT`, logarithmic, both ends included.
+
+    Parameters
+    ----------
+    text : str
+    option : str
+        Its name, for messages.
+
+    Returns
+    -------
+    tuple of float
+        Ascending, each once.
+
+    Examples
+    --------
+    >>> gammas("1,0.1,1")
+    (0.1, 1.0)
+    >>> gammas("0.01:1:3")
+    (0.01, 0.1, 1.0)
+    """
+    if ":" not in text:
+        return tuple(sorted({_positive(part, option) for part in text.split(",")}))
+    parts = text.split(":")
+    if len(parts) != 3:
+        raise BadInput(f"{option}: {text!r} is not a list of numbers nor LO:HI:COUNT")
+    low, high, count = _positive(parts[0], option), _positive(parts[1], option), whole(parts[2], option)
+    if low > high:
+        raise BadInput(f"{option}: {text!r} is reversed, write {parts[1]}:{parts[0]}:{parts[2]}")
+    if not 1 <= count <= MAX_COUNT or (count == 1 and low < high):
+        raise BadInput(f"{option}: COUNT of {text!r} must be from 2 to {MAX_COUNT}")
+    if low == high:
+        return (low,)
+    # ten to a rounded power: a grid over decades holds 0.1 and 1, not their neighbours
+    first, last = math.log10(low), math.log10(high)
+    inner = (10.0 ** round(first + (last - first) * i / (count - 1), 12) for i in range(1, count - 1))
+    return (low, *inner, high)
+
+
+def _positive(text: str, option: str) -> float:
+    value = number(text, option)
+    if not GAMMA_RANGE[0] <= value <= GAMMA_RANGE[1]:
+        raise BadInput(f"{option}: {text.strip()!r} is out of range, a gamma is a positive number")
+    return value
+
+
+def taus(text: str, p: int, option: str = "--tau") -> tuple[int, ...]:
+    """Read support sizes: `K`, `LO:HI` (both included) or a list of these, from 0 to the number of features p.
+
+    Parameters
+    ----------
+    text : str
+    p : int
+        Features.
+    option : str
+        Its name, for messages.
+
+    Returns
+    -------
+    tuple of int
+        Ascending, each once.
+
+    Examples
+    --------
+    >>> taus("0,3:5", 10)
+    (0, 3, 4, 5)
+    """
+    found: set[int] = set()
+    for part in text.split(","):
+        ends = [whole(end, option) for end in part.split(":")]
+        if len(ends) > 2:
+            raise BadInput(f"{option}: {part.strip()!r} is not a support size K nor a range LO:HI")
+        low, high = ends[0], ends[-1]
+        if low > high:
+            raise BadInput(f"{option}: {part.strip()!r} is reversed, write {high}:{low}")
+        if low < 0 or high > p:
+            raise BadInput(f"{option}: {part.strip()!r} is out of range, the data have {p} features")
+        found.update(range(low, high + 1))
+    return tuple(sorted(found))
+
+
+def default_taus(p: int, n_train: int) -> tuple[int, ...]:
+    """Return the support sizes 1 .. min(p, n_train - 1, 30).
+
+    Parameters
+    ----------
+    p : int
+        Features.
+    n_train : int
+        Rows of the smallest training set.
+
+    Examples
+    --------
+    >>> default_taus(4, 100)
+    (1, 2, 3, 4)
+    """
+    return tuple(range(1, max(1, min(p, n_train - 1, MAX_TAU)) + 1))
+
+
+def log_taus(p: int, n_train: int) -> tuple[int, ...]:
+    """Return the support sizes 1, 2, .. with `tau log tau <= min(n_train, p)`.
+
+    Larger supports cannot be recovered from so few rows (the paper's rule).
+
+    Examples
+    --------
+    >>> log_taus(10, 100)
+    (1, 2, 3, 4, 5)
+    """
+    most = min(n_train, p)
+    return tuple(tau for tau in range(1, max(most, 1) + 1) if tau * math.log(tau) <= most)
+
+
+def gammas_of(given: str | float | Iterable[float] | None) -> tuple[float, ...]:
+    """Return the ridge weights that a text, a number or several stand for; those of the command line for None.
+
+    Raises
+    ------
+    BadInput
+        For what is no number.
+
+    Examples
+    --------
+    >>> gammas_of(0.1), gammas_of("0.1,1"), len(gammas_of(None))
+    ((0.1,), (0.1, 1.0), 15)
+    """
+    if given is None or isinstance(given, str):
+        return gammas(DEFAULT_GAMMAS if given is None else given, "gammas")
+    return _numbers(given, "gammas")
+
+
+def taus_of(given: str | int | Iterable[int] | None, p: int, n_train: int, option: str = "taus") -> tuple[int, ...]:
+    """Return the support sizes that a text, a number or several stand for.
+
+    Parameters
+    ----------
+    given : str, int, iterable of int, or None
+        A text as for `taus`; the word `log` for `log_taus`, None for `default_taus`.
+    p : int
+        Features.
+    n_train : int
+        Rows of the smallest training set.
+    option : str
+        Its name, for messages.
+
+    Raises
+    ------
+    BadInput
+        For what is no whole number, or a text that is out of range.
+
+    Examples
+    --------
+    >>> taus_of(3, 10, 50), taus_of(range(1, 3), 10, 50), taus_of("2:4", 10, 50), taus_of(None, 4, 50)
+    ((3,), (1, 2), (2, 3, 4), (1, 2, 3, 4))
+    """
+    if given is None:
+        return default_taus(p, n_train)
+    if isinstance(given, str):
+        return log_taus(p, n_train) if given.strip().lower() == "log" else taus(given, p, option)
+    found = _numbers(given, option)
+    for value in found:
+        if value != int(value):
+            raise BadInput(f"{option}: {value:g} is not a whole number")
+    return tuple(int(value) for value in found)
+
+
+def _numbers(given: float | Iterable[float], option: str) -> tuple[float, ...]:
+    """Return one number or several; `option` for messages."""
+    if not isinstance(given, Real | Iterable):
+        raise BadInput(f"{option}: {given!r} is not a number nor a list of numbers")
+    found = [given] if isinstance(given, Real) else list(given)
+    for value in found:
+        if not isinstance(value, Real) or not math.isfinite(value):
+            raise BadInput(f"{option}: {value!r} is not a finite number")
+    return tuple(float(value) for value in found)

@@ -1,0 +1,86 @@
+"""From a file, a frame or arrays to a record, with the defaults of the command line."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING, Unpack
+
+from sparsecv_mio.certificate.record import Record
+from sparsecv_mio.data.dataset import Dataset
+from sparsecv_mio.data.folds import AnyFolds, fold_columns, folds_of
+from sparsecv_mio.data.readers import read_dataset, target_of
+from sparsecv_mio.errors import BadInput
+from sparsecv_mio.grids import gammas_of, taus_of
+from sparsecv_mio.search.api import cross_validate
+from sparsecv_mio.search.hooks import Keywords
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+def solve(
+    data: str | Path | pd.DataFrame | Dataset,
+    target: str | int | None = None,
+    *,
+    folds: AnyFolds = "10",
+    seed: int = 0,
+    gammas: str | float | Iterable[float] | None = None,
+    taus: str | int | Iterable[int] | None = None,
+    **keywords: Unpack[Keywords],
+) -> Record:
+    """Find the best (tau, gamma) and prove it, with the defaults of `sparsecv solve`.
+
+    Parameters
+    ----------
+    data : path, pandas.DataFrame or Dataset
+        What :func:`~sparsecv_mio.data.readers.read_dataset` reads, or what it returns.
+    target : str or int, optional
+        The column to predict, by name or position; a `Dataset`, NPZ and svmlight files have their own.
+    folds : str, int, splitter, labels, pairs or FoldPlan
+        See :func:`~sparsecv_mio.data.folds.folds_of`.
+    seed : int
+        Seed of the shuffle, where folds are dealt at random.
+    gammas : float, sequence of float or str, optional
+        Ridge weights, or a text as for `--gamma`; 15 from 0.001 to 10 by default.
+    taus : int, sequence of int or str, optional
+        Support sizes, or a text as for `--tau`; 1 to min(p, n_train - 1, 30) by default.
+    **keywords
+        Further options of :func:`~sparsecv_mio.search.api.cross_validate`: `gap`, `time_limit`, `one_se`, ...
+
+    Returns
+    -------
+    Record
+        Answer and certificate.
+
+    Raises
+    ------
+    BadInput
+        If a file, a column, the folds, the grid or an option is wrong.
+
+    Examples
+    --------
+    >>> record = solve("instances/prostate.csv", target="lpsa", gammas="0.01,0.1,1")
+    >>> record.status, record.tau, record.gamma
+    ('proved', 7, 0.01)
+    """
+    dataset = _dataset(data, target, fold_columns(folds) if isinstance(folds, str) else ())
+    plan = folds_of(folds, dataset, seed)
+    sizes = taus_of(taus, dataset.p, plan.least_training)
+    return cross_validate(dataset, plan, gammas=gammas_of(gammas), taus=sizes, **keywords)
+
+
+def _dataset(
+    data: str | Path | pd.DataFrame | Dataset, target: str | int | None, aux: tuple[str, ...]
+) -> Dataset:
+    if isinstance(data, Dataset):
+        if target not in (None, data.target):
+            raise BadInput(f"target {target!r}: these data have the target {data.target!r} already")
+        return data
+    if isinstance(data, str | Path):
+        return read_dataset(data, target_of(data, target), aux=aux)
+    if not hasattr(data, "iloc"):
+        raise BadInput(f"data are {type(data).__name__}: give a file, a pandas frame or Dataset.from_arrays(X, y)")
+    if target is None:
+        raise BadInput("target is missing: name the column to predict")
+    return Dataset.from_frame(data, target, aux=aux)
