@@ -28,7 +28,7 @@ from sparsecv_mio.data.dataset import Dataset  # noqa: E402
 from sparsecv_mio.data.folds import FoldPlan, make_folds  # noqa: E402
 from sparsecv_mio.data.standard import StandardData, standardize  # noqa: E402
 from sparsecv_mio.search.api import cross_validate  # noqa: E402
-from sparsecv_mio.search.methods.parts.run import CellMethod  # noqa: E402
+from sparsecv_mio.search.methods.parts.grid_search import GridSearch  # noqa: E402
 from sparsecv_mio.search.observers.signals import Signals  # noqa: E402
 from sparsecv_mio.search.options import Grid, SearchOptions  # noqa: E402
 from sparsecv_mio.search.registry import context_of, new_method  # noqa: E402
@@ -94,13 +94,13 @@ def counted(name: str, data: StandardData, folds: FoldPlan, gamma: float, method
     return rows
 
 
-def _row(here: tuple[str, str, float], tolerance: float, method: str, run: CellMethod, seconds: float) -> Row:
+def _row(here: tuple[str, str, float], tolerance: float, method: str, run: GridSearch, seconds: float) -> Row:
     now = run.run.state.bounds()
     g, t = now.best
     state, asked = run.run.state, run.context
     h = float(now.nominal[g, t]) * asked.per_row
     total, nodes, tau = state.cells.final.size, state.counts.nodes, int(asked.grid.taus[t])
-    return Row(*here, tolerance, method, run.mios(), total, nodes, seconds, tau, h)
+    return Row(*here, tolerance, method, run.method.mios(), total, nodes, seconds, tau, h)
 
 
 def shared(name: str, dataset: Dataset, folds: FoldPlan, gamma: float) -> Row:

@@ -8,14 +8,15 @@ from sparsecv_mio.certificate.record import Record
 from sparsecv_mio.data.standard import StandardData
 from sparsecv_mio.errors import SparseCVError
 from sparsecv_mio.search.hooks import Hooks
-from sparsecv_mio.search.methods.parts.run import CellMethod, Strategy, run_to_end
+from sparsecv_mio.search.methods.parts.grid_search import GridSearch
+from sparsecv_mio.search.methods.parts.run import run_to_end
 from sparsecv_mio.search.methods.refine import refined
 from sparsecv_mio.search.methods.rows import RowMaker
 from sparsecv_mio.search.observers.checkpoint import Checkpoint, resume
 from sparsecv_mio.search.observers.progress import Reporter, reports
 from sparsecv_mio.search.observers.signals import Signals
 from sparsecv_mio.search.observers.trace import Trace
-from sparsecv_mio.search.registry import context_of, new_method
+from sparsecv_mio.search.registry import Search, context_of, new_method
 from sparsecv_mio.search.result import build_record, check_intervals
 from sparsecv_mio.search.running import RunningSearch
 
@@ -48,18 +49,18 @@ def search(running: RunningSearch, data: StandardData) -> Record:
             return running.record()
         state = reported.run.state
         nodes = state.counts.nodes
-        record = build_record(snapshot, options, reported.best_on_all_rows, state.all_rows)
+        record = build_record(snapshot, options, reported.method.best_on_all_rows, state.all_rows)
         spent = state.counts.nodes - nodes  # on all rows at the reported pair
         record = replace(record, work=replace(record.work, nodes=record.work.nodes + spent))
         return _refine(record, reported) if options.refine else record
 
 
-def drive(method: Strategy, signals: Signals, hooks: Hooks) -> None:
+def drive(method: Search, signals: Signals, hooks: Hooks) -> None:
     """Run a method from the start, or from a checkpoint, to the end, observers attached.
 
     Parameters
     ----------
-    method : Strategy
+    method : Search
     signals : Signals
         Those of the method.
     hooks : Hooks
@@ -91,7 +92,7 @@ def drive(method: Strategy, signals: Signals, hooks: Hooks) -> None:
             hooks.lost(failure)
 
 
-def _store(method: Strategy, signals: Signals, keeper: Checkpoint) -> None:
+def _store(method: Search, signals: Signals, keeper: Checkpoint) -> None:
     """Write a first checkpoint, and others at safe points before the limit."""
 
     def visit() -> None:
@@ -102,7 +103,7 @@ def _store(method: Strategy, signals: Signals, keeper: Checkpoint) -> None:
     signals.listen(safe_point=visit)
 
 
-def _refine(record: Record, reported: CellMethod) -> Record:
+def _refine(record: Record, reported: GridSearch) -> Record:
     state = reported.run.state
     record = replace(record, refined=refined(record, state, RowMaker(state.context)))
     check_intervals(record)

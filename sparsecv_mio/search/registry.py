@@ -16,7 +16,8 @@ from sparsecv_mio.search.methods.grid import GridOrder
 from sparsecv_mio.search.methods.joint import JointSearch
 from sparsecv_mio.search.methods.one_by_one import OneByOne, Order
 from sparsecv_mio.search.methods.parts.cell_by_cell import MioSettings
-from sparsecv_mio.search.methods.parts.run import Run, Strategy
+from sparsecv_mio.search.methods.parts.grid_search import GridSearch
+from sparsecv_mio.search.methods.parts.run import Run
 from sparsecv_mio.search.methods.rounds import Rounds
 from sparsecv_mio.search.methods.rows import RowMaker
 from sparsecv_mio.search.observers.signals import Signals
@@ -31,6 +32,7 @@ ORDERS: dict[Method, type[Order]] = {
     Method.GRID: GridOrder,
     Method.BOUNDS: BoundsOnly,
 }
+Search = GridSearch | Descent
 MANY_COLUMNS = 500  # beyond, a descent estimates its rows: folds are seldom solved to optimality in reasonable time
 
 
@@ -53,7 +55,7 @@ def context_of(
     return Context(data, folds, grid, options.gap, deadline, threads, options.one_se)
 
 
-def new_method(context: Context, options: SearchOptions, signals: Signals) -> Strategy:
+def new_method(context: Context, options: SearchOptions, signals: Signals) -> Search:
     """Return the method that is asked for, not begun.
 
     Parameters
@@ -75,12 +77,12 @@ def new_method(context: Context, options: SearchOptions, signals: Signals) -> St
     run = Run(state, Accelerators(context, state.all_rows, options.oracles), signals)
     mio = MioSettings(options.backend, options.formulation, options.mio_budget)
     if by_rows(context.data, context.folds.k):
-        return ByRows(run, method, mio)
+        return GridSearch(ByRows(run, method, mio))
     if method is Method.ROUNDS:
-        return Rounds(run, options.engine)
+        return GridSearch(Rounds(run, options.engine))
     if method is Method.JOINT:
-        return JointSearch(run, mio)
-    return OneByOne(run, ORDERS[method](), mio)
+        return GridSearch(JointSearch(run, mio))
+    return GridSearch(OneByOne(run, ORDERS[method](), mio))
 
 
 def _descent(context: Context, options: SearchOptions, signals: Signals) -> Descent:

@@ -29,12 +29,13 @@ from sparsecv_mio.errors import OutOfTime
 from sparsecv_mio.formulation.backends.native.cell import PathCell, PathResult
 from sparsecv_mio.search.heuristics.fallback import FallbackSupports, fallback_supports
 from sparsecv_mio.search.hooks import Hooks
+from sparsecv_mio.search.observers.watched import Watched
 from sparsecv_mio.search.options import Grid, SearchOptions
 from sparsecv_mio.search.result import build_record
 from sparsecv_mio.search.state.cells import CellTable
 from sparsecv_mio.search.state.context import Context
 from sparsecv_mio.search.state.deadline import Deadline
-from sparsecv_mio.search.state.snapshot import HasSnapshot, Snapshot
+from sparsecv_mio.search.state.snapshot import Snapshot
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,7 +61,7 @@ class RunningSearch:
     arguments : Arguments
     data : StandardData, optional
         Once the data are in standard coordinates.
-    method : HasSnapshot, optional
+    method : Watched, optional
         The method that searches, once there is one.
     fallback : FallbackSupports, optional
         Supports for the pairs of one gamma, where the method has scored no pair in every fold.
@@ -69,7 +70,7 @@ class RunningSearch:
     deadline: Deadline
     arguments: Arguments
     data: StandardData | None = None
-    method: HasSnapshot | None = None
+    method: Watched | None = None
     fallback: FallbackSupports | None = None
 
     def standardize(self) -> StandardData:

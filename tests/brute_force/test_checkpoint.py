@@ -25,7 +25,6 @@ from sparsecv_mio.formulation.backends.native.path import SMALL
 from sparsecv_mio.search.hooks import Hooks
 from sparsecv_mio.search.loop import drive
 from sparsecv_mio.search.methods.parts.run import run_to_end
-from sparsecv_mio.search.methods.rounds import Rounds
 from sparsecv_mio.search.observers import checkpoint
 from sparsecv_mio.search.observers.signals import Signals
 from sparsecv_mio.search.options import Grid
@@ -78,8 +77,8 @@ class Stop(Exception):
 
 
 def several_rounds(run: Any) -> None:
-    if isinstance(run, Rounds):
-        run.rounds.effort = min(run.rounds.effort, 64)
+    if run.name == "rounds":
+        run.method.rounds.effort = min(run.method.rounds.effort, 64)
 
 
 @pytest.mark.parametrize("threads", [1, 2])
@@ -174,7 +173,7 @@ def test_a_limit_within_the_first_steps(method: str, tmp_path: Path) -> None:
     """The first steps heed the limit; carried on, they are taken from the start."""
     whole = begun(prepared(method)[0])
     (limited, signals), store = prepared(method, seconds=1e-9), tmp_path / "run.ck"
-    limited.estimates.done = True  # else the folds' own searches score every pair
+    limited.method.estimates.done = True  # else the folds' own searches score every pair
     drive(limited, signals, Hooks(checkpoint=store))
     limited.score_reported_pair()
     scored, now = np.isfinite(limited.run.state.cells.nominal), limited.run.state.bounds()

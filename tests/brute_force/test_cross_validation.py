@@ -53,8 +53,8 @@ def solved(run: Rounds, rounds: int = 1 << 30, together: bool = True) -> Rounds:
     """The same run, begun and carried on for some rounds; `together`: first one tree for all folds, where usable."""
     run.begin()
     if not together:
-        run.shared_pass.done[:] = True
-    while run.shared_pass.left:
+        run.method.shared_pass.done[:] = True
+    while run.method.shared_pass.left:
         run.step()
     run.step()
     while rounds > 1 and not run.finished:
@@ -207,7 +207,7 @@ def test_cells_are_the_truth_at_length(capsys: pytest.CaptureFixture[str]) -> No
 def test_a_run_that_is_stopped_early_stays_true(seed: int) -> None:
     case, tally = random_problem(seed, rows=30, columns=8), Tally()
     run = prepared(case)
-    run.rounds.effort = seed % 3
+    run.method.rounds.effort = seed % 3
     compare(seed, case, solved(run, rounds=1, together=seed % 2 > 0), tally)
     expired = prepared(case, seconds=1e-9)
     time.sleep(1e-6)

@@ -20,7 +20,7 @@ from sparsecv_mio.data.standard import StandardData, standardize
 from sparsecv_mio.problem.objective import cv_error
 from sparsecv_mio.search.api import cross_validate
 from sparsecv_mio.search.methods.gamma_step import LEAST, MOST, PROGRESS, GammaCurve, proposals
-from sparsecv_mio.search.methods.parts.run import CellMethod
+from sparsecv_mio.search.methods.parts.grid_search import GridSearch
 from sparsecv_mio.search.methods.rows import RowMaker
 from sparsecv_mio.search.options import Grid, SearchOptions
 from sparsecv_mio.search.registry import context_of
@@ -151,7 +151,7 @@ def test_saddle_point_rows_are_estimates_and_never_proved(seed: int) -> None:
     assert all(lower[row.tau] <= row.upper * (1.0 + 1e-12) for row in truth.table)
 
 
-def saddle(data: StandardData, folds: FoldPlan, grid: Grid, threads: int = 1) -> CellMethod:
+def saddle(data: StandardData, folds: FoldPlan, grid: Grid, threads: int = 1) -> GridSearch:
     """Every cell of a grid estimated by the saddle point, not begun."""
     options = SearchOptions(gap=0.0, threads=threads)
     rows = RowMaker(context_of(data, folds, grid, options, Deadline(None, None)), saddle=True)

@@ -41,26 +41,26 @@ def check(seed: int, count: dict[str, int]) -> None:
     grid = Grid.of(case.gammas, case.taus, case.data.p)
     data = standardize(case.data, case.scale, case.intercept)
     run: JointSearch = new_run(data, case.folds, grid, method="joint", gap=1e-4)
-    run.trees.engine = Engine.ENUMERATE  # however few the folds
+    run.method.trees.engine = Engine.ENUMERATE  # however few the folds
     run.begin()
     inside(run, truth, known, f"seed {seed}, first intervals")
-    count["roots"] = count.get("roots", 0) + sum(run.trees.root(g) is not None for g in range(len(grid.gammas)))
+    count["roots"] = count.get("roots", 0) + sum(run.method.trees.root(g) is not None for g in range(len(grid.gammas)))
     rng, cells = np.random.default_rng(seed), run.run.state.cells
     for g, t in np.ndindex(cells.lower.shape[:2]):
-        folds = np.flatnonzero(run.open[g, t])
-        if not run.lists.near_optimal(g).usable or not len(folds):
+        folds = np.flatnonzero(run.method.open[g, t])
+        if not run.method.lists.near_optimal(g).usable or not len(folds):
             continue
-        ubar = incumbent_values(run.by_cell.solver, (g, t), folds)
+        ubar = incumbent_values(run.method.by_cell.solver, (g, t), folds)
         threshold = rng.uniform(ubar.min(), (ubar + 2.0 * cells.nominal[g, t, folds]).max())
-        listed, _ = run.lists.near_optimal(g).below(int(grid.taus[t]), threshold, 100_000)
+        listed, _ = run.method.lists.near_optimal(g).below(int(grid.taus[t]), threshold, 100_000)
         assert listed is not None
-        root = run.trees.root(g)
+        root = run.method.trees.root(g)
         if root is not None:
             served = apply_in_closed_form(root, t, listed)
             count["in closed form"] = count.get("in closed form", 0) + int(served.sum())
             inside(run, truth, known, f"seed {seed}, in closed form")
         before = cells.decided.sum()
-        apply_by_refits(run.by_cell.solver, (g, t), folds, listed)
+        apply_by_refits(run.method.by_cell.solver, (g, t), folds, listed)
         count["by refits"] = count.get("by refits", 0) + len(folds)
         count["decided"] = count.get("decided", 0) + int(cells.decided.sum() - before)
         inside(run, truth, known, f"seed {seed}, by refits")

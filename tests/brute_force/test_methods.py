@@ -162,10 +162,10 @@ def test_state_is_explicit_and_bounds_only_tighten(plain: tuple[Dataset, FoldPla
     run.begin()
     before = run.run.state.bounds()
     while not run.finished:
-        (where,) = run.order.pick(run.by_cell)
+        (where,) = run.method.order.pick(run.method.by_cell)
         run.step()
         after = run.run.state.bounds()
-        assert run.run.state.cells.decided[where] and run.by_cell.submitted[where]
+        assert run.run.state.cells.decided[where] and run.method.by_cell.submitted[where]
         assert after.floor >= before.floor and after.ceiling <= before.ceiling
         before = after
     assert before.proved(0.0)

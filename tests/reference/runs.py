@@ -8,7 +8,7 @@ from typing import Any
 from sparsecv_mio.certificate.record import Record
 from sparsecv_mio.data.folds import FoldPlan
 from sparsecv_mio.data.standard import StandardData
-from sparsecv_mio.search.methods.parts.run import Strategy, run_to_end
+from sparsecv_mio.search.methods.parts.run import Course, run_to_end
 from sparsecv_mio.search.observers.signals import Signals
 from sparsecv_mio.search.options import Grid, SearchOptions
 from sparsecv_mio.search.registry import context_of, new_method
@@ -26,7 +26,7 @@ def new_run(
     return new_method(context, options, signals or Signals())
 
 
-def to_end(run: Strategy) -> Any:
+def to_end(run: Course) -> Any:
     """The same run, begun and finished."""
     run.begin()
     run_to_end(run)
@@ -39,4 +39,4 @@ def record_of(run: Any) -> Record:
     snapshot = run.snapshot()
     assert snapshot is not None
     source = run.reported
-    return build_record(snapshot, SearchOptions(threads=1), source.best_on_all_rows, source.run.state.all_rows)
+    return build_record(snapshot, SearchOptions(threads=1), source.method.best_on_all_rows, source.run.state.all_rows)

@@ -29,6 +29,7 @@ ELSEWHERE = {
     "formulation/models": "unit/formulation/models/test_models.py",
     "kernels/forms": "unit/kernels/test_perspective.py",
     "search/observers/checkpoint": "brute_force/test_checkpoint.py",
+    "search/observers/watched": "unit/search/methods/parts/test_run.py",
     "version": "unit/cli/test_main.py",
 }
 

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any
 
 import numpy as np
 
@@ -24,19 +23,15 @@ from sparsecv_mio.problem.accumulate import row_moments
 from sparsecv_mio.problem.problem import SparseProblem
 from sparsecv_mio.problem.refit import refit_rows
 from sparsecv_mio.search.heuristics.fold_search import FoldPaths
-from sparsecv_mio.search.methods.parts import archive
 from sparsecv_mio.search.methods.parts.beyond_proof import decide_beyond_proof
 from sparsecv_mio.search.methods.parts.cell_by_cell import MioSettings, check_available
 from sparsecv_mio.search.methods.parts.first_answers import answers_of_all_rows, first_answers
 from sparsecv_mio.search.methods.parts.fold_rounds import EFFORT_GROWTH, FIRST_EFFORT
 from sparsecv_mio.search.methods.parts.run import Run
-from sparsecv_mio.search.observers.progress import Progress, progress_of
-from sparsecv_mio.search.observers.trace import trace_line_of
 from sparsecv_mio.search.parallel import run_folds
 from sparsecv_mio.search.state.cells import Archive, Where
-from sparsecv_mio.search.state.context import Context, unproved
+from sparsecv_mio.search.state.context import unproved
 from sparsecv_mio.search.state.deadline import Deadline
-from sparsecv_mio.search.state.snapshot import Snapshot
 from sparsecv_mio.search.state.stored import within
 from sparsecv_mio.search.subproblem.cell_intervals import CellIntervals
 from sparsecv_mio.search.subproblem.fold_problem import FoldProblem
@@ -81,7 +76,8 @@ class ByRows:
 
     def __init__(self, run: Run, method: Method = Method.ROUNDS, mio: MioSettings | None = None) -> None:
         self.run, self.method, self.mio = run, method, mio or MioSettings()
-        context = run.context
+        self.context = context = run.context
+        self.parts = (_Asked(self),)
         middle = len(context.grid.gammas) // 2
         self.order = sorted(range(len(context.grid.gammas)), key=lambda g: (abs(g - middle), g))
         self.seen, self.submitted = np.zeros(context.shape, dtype=bool), np.zeros(context.shape, dtype=bool)
@@ -90,11 +86,6 @@ class ByRows:
         self._left: dict[Where, IntArray] = {}  # columns that screening left
         self._largest: dict[int, float] = {}  # largest eigenvalue of a fold's products of rows, times gamma
         self._counting = threading.Lock()
-
-    @property
-    def context(self) -> Context:
-        """What is searched, in which data, and by when."""
-        return self.run.context
 
     @property
     def open(self) -> BoolArray:
@@ -299,38 +290,17 @@ class ByRows:
 
     # -- what is known now -------------------------------------------------------------------------------------------
 
-    @property
-    def reported(self) -> ByRows:
-        """The method itself."""
-        return self
-
     def mios(self) -> int:
         """Return the number of cells handed to branch-and-bound so far."""
         return int(self.submitted.sum())
 
-    def snapshot(self) -> Snapshot:
-        """Return what is known now."""
-        return self.run.snapshot(self.mios(), f"by rows, {self.method} on {self.mio.backend}")
+    def engine(self) -> str:
+        """Return the method and its solver, in words."""
+        return f"by rows, {self.method} on {self.mio.backend}"
 
-    def progress(self) -> Progress:
-        """Return how far the run is."""
-        return progress_of(self.run.state, self.mios())
-
-    def trace_line(self) -> dict[str, Any]:
-        """Return a line of a trace."""
-        return trace_line_of(self.run.state, self.mios())
-
-    def archive(self) -> Archive:
-        """Return all that a checkpoint holds; what screening left is found again."""
-        return archive.archive_of(self.run, (_Asked(self),))
-
-    def resume(self, stored: Archive) -> None:
-        """Go to where `stored` was archived."""
-
-        def prepare() -> None:
-            self._fit_all_rows(answers_of_all_rows(self.context))
-
-        archive.restore(self.run, (_Asked(self),), stored, prepare)
+    def recompute(self) -> None:
+        """Find supports of all rows again; what screening left is found again when it is needed."""
+        self._fit_all_rows(answers_of_all_rows(self.context))
 
 
 class _Asked:

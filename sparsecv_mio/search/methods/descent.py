@@ -23,8 +23,9 @@ from sparsecv_mio.certificate.record import DescentStep
 from sparsecv_mio.errors import BadInput, CorruptStore
 from sparsecv_mio.search.methods.gamma_step import LEAST, MOST, PROGRESS, GammaPoint, log_uniform, proposals
 from sparsecv_mio.search.methods.parts.beyond_proof import decide_beyond_proof
+from sparsecv_mio.search.methods.parts.grid_search import GridSearch
 from sparsecv_mio.search.methods.parts.journal import Journal
-from sparsecv_mio.search.methods.parts.run import CellMethod, run_to_end
+from sparsecv_mio.search.methods.parts.run import run_to_end
 from sparsecv_mio.search.methods.rows import RowMaker
 from sparsecv_mio.search.observers.progress import Progress
 from sparsecv_mio.search.observers.signals import Signals
@@ -45,7 +46,7 @@ class Trial:
     """A move that is being tried, and the run that decides about it."""
 
     move: str
-    row: CellMethod
+    row: GridSearch
     begun: bool = False
 
 
@@ -63,7 +64,7 @@ class Descent:
 
     Attributes
     ----------
-    here : CellMethod, optional
+    here : GridSearch, optional
         The row where the descent stands.
     trial : Trial, optional
         The move that is being tried.
@@ -79,7 +80,7 @@ class Descent:
         wide = (min(LEAST, self.first), max(MOST, self.first))
         self.interval = (float(gammas[0]), float(gammas[-1])) if len(gammas) > 1 else wide
         self.line = gammas.tolist() if len(gammas) > 1 else log_uniform(*self.interval)
-        self.here: CellMethod | None = None
+        self.here: GridSearch | None = None
         self.trial: Trial | None = None
         self.journal = Journal()
 
@@ -94,7 +95,7 @@ class Descent:
         """Make ready for the first row."""
         self.trial = Trial("start", self._row([self.first], self.taus))
 
-    def _row(self, gammas: Sequence[float], taus: Sequence[int]) -> CellMethod:
+    def _row(self, gammas: Sequence[float], taus: Sequence[int]) -> GridSearch:
         return self.rows.make(gammas, taus, self.signals)
 
     @property
@@ -140,7 +141,7 @@ class Descent:
         """Go there if it is better; a better point of the line is proposed, its row is solved next."""
         row, journal, now = trial.row, self.journal, trial.row.run.state.bounds()
         journal.nodes += row.run.state.counts.nodes
-        journal.mios += row.mios()
+        journal.mios += row.method.mios()
         better = self.here is None or self._value(now) < self._value(self.here.run.state.bounds()) * (1.0 - PROGRESS)
         goes = better and trial.move != "line"
         gamma, tau = best_pair(row)
@@ -163,14 +164,14 @@ class Descent:
         """Return what a move has to lower: the certified upper bound, or the estimate."""
         return float(now.nominal[now.best]) if self.rows.saddle else now.ceiling
 
-    def _proposals(self, row: CellMethod) -> list[GammaPoint]:
+    def _proposals(self, row: GridSearch) -> list[GammaPoint]:
         """Gammas that lower h at the supports of the best pair of a row, best first."""
         return proposals(row.run.state, row.run.state.bounds().best, self.interval)
 
     # -- where it stands ---------------------------------------------------------------------------------------------
 
     @property
-    def _shown(self) -> CellMethod:
+    def _shown(self) -> GridSearch:
         """The row that is being solved, or the one we stand on."""
         trial = self.trial
         row = trial.row if trial is not None and trial.begun and trial.move != "line" else self.here
@@ -201,9 +202,9 @@ class Descent:
         trial = self.trial.row if self.trial is not None and self.trial.begun else None
         rows = [one.run.state.bounds() for one in (self.here, row) if one is not None]
         best = min(rows, key=self._value)
-        return trace_line_of(row.run.state, row.mios()) | {
+        return trace_line_of(row.run.state, row.method.mios()) | {
             "nodes": journal.nodes + (trial.run.state.counts.nodes if trial is not None else 0),
-            "mios": journal.mios + (trial.mios() if trial is not None else 0),
+            "mios": journal.mios + (trial.method.mios() if trial is not None else 0),
             "proved": None,  # of a row it would say nothing of the descent
             "gamma": float(row.context.grid.gammas[0]),
             "steps": len(journal.steps),
@@ -248,7 +249,7 @@ class Descent:
     # -- what is reported --------------------------------------------------------------------------------------------
 
     @property
-    def reported(self) -> CellMethod | None:
+    def reported(self) -> GridSearch | None:
         """The row where the descent stands."""
         return self.here
 
@@ -258,7 +259,7 @@ class Descent:
             return
         self.here.score_reported_pair()
         if self.context.one_se:
-            decide_beyond_proof(self.here, True)
+            decide_beyond_proof(self.here.method, True)
             self.here.score_reported_pair()
 
     def snapshot(self) -> Snapshot | None:
@@ -267,7 +268,6 @@ class Descent:
         if row is None:
             return None
         journal, saddle, snapshot = self.journal, self.rows.saddle, row.snapshot()
-        assert snapshot is not None
         return replace(
             snapshot,
             mios=journal.mios,
@@ -279,7 +279,7 @@ class Descent:
         )
 
 
-def best_pair(row: CellMethod) -> tuple[float, int]:
+def best_pair(row: GridSearch) -> tuple[float, int]:
     """Return the best (gamma, tau) of a run."""
     g, t = row.run.state.bounds().best
     return float(row.context.grid.gammas[g]), int(row.context.grid.taus[t])

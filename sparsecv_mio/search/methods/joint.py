@@ -22,13 +22,10 @@ A vendor's solver takes long for any cell: there bounds without branching come f
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from sparsecv_mio.arrays import BoolArray
 from sparsecv_mio.formulation.backends.native.path import FEW, SMALL, PathCell, PathResult
-from sparsecv_mio.search.methods.parts import archive
 from sparsecv_mio.search.methods.parts.all_rows import best_on_all_rows
 from sparsecv_mio.search.methods.parts.beyond_proof import decide_beyond_proof
 from sparsecv_mio.search.methods.parts.bracketing import bracket
@@ -40,14 +37,11 @@ from sparsecv_mio.search.methods.parts.pair_lists import FEWEST_FOLDS, Aim, Pair
 from sparsecv_mio.search.methods.parts.reported_pair import score_reported_pair
 from sparsecv_mio.search.methods.parts.run import Run
 from sparsecv_mio.search.methods.parts.shared_trees import SharedTrees
-from sparsecv_mio.search.observers.progress import Progress, progress_of
-from sparsecv_mio.search.observers.trace import trace_line_of
 from sparsecv_mio.search.options import PATH_TREE_COLUMNS
 from sparsecv_mio.search.shared_tree.first_intervals import first_intervals
-from sparsecv_mio.search.state.cells import Archive, Where
-from sparsecv_mio.search.state.context import Context, unproved
+from sparsecv_mio.search.state.cells import Where
+from sparsecv_mio.search.state.context import unproved
 from sparsecv_mio.search.state.pairs import PairBounds
-from sparsecv_mio.search.state.snapshot import Snapshot
 
 EXPENSIVE_NODES = 4096  # nodes of a cell beyond which bounds without branching and rounds over taus are cheaper
 
@@ -71,11 +65,7 @@ class JointSearch:
         self.costs = CellCosts(self.by_cell)
         self.lists = PairLists(self.by_cell, self.trees, self.costs)
         self.estimates = OpenCellEstimates(run, self.trees)
-
-    @property
-    def context(self) -> Context:
-        """What is searched, in which data, and by when."""
-        return self.run.context
+        self.context, self.parts = run.context, (self.by_cell, self.rounds, self.costs, self.lists)
 
     @property
     def open(self) -> BoolArray:
@@ -268,39 +258,18 @@ class JointSearch:
 
     # -- what is known now -------------------------------------------------------------------------------------------
 
-    @property
-    def reported(self) -> JointSearch:
-        """The method itself."""
-        return self
-
     def mios(self) -> int:
         """Return the number of cells handed to branch-and-bound so far, and of lists."""
         return int(self.costs.tried.sum()) + self.lists.count
 
-    def snapshot(self) -> Snapshot:
-        """Return what is known now."""
-        return self.run.snapshot(self.mios(), self.by_cell.words(self.name))
+    def engine(self) -> str:
+        """Return the method and its solver, in words."""
+        return self.by_cell.words(self.name)
 
-    def progress(self) -> Progress:
-        """Return how far the run is."""
-        return progress_of(self.run.state, self.mios())
-
-    def trace_line(self) -> dict[str, Any]:
-        """Return a line of a trace."""
-        return trace_line_of(self.run.state, self.mios())
-
-    def archive(self) -> Archive:
-        """Return all that a checkpoint holds."""
-        return archive.archive_of(self.run, (self.by_cell, self.rounds, self.costs, self.lists))
-
-    def resume(self, stored: Archive) -> None:
-        """Go to where `stored` was archived; begin where it was archived before the first steps came to their end."""
-        if not archive.begun(stored):
-            self.begin()
-            return
+    def recompute(self) -> None:
+        """Find supports on all rows again; what the folds found first is among the cells."""
         self.estimates.resume()
-        parts = (self.by_cell, self.rounds, self.costs, self.lists)
-        archive.restore(self.run, parts, stored, self._prepare)
+        self._prepare()
 
 
 def likely_winner(now: PairBounds) -> Pair:

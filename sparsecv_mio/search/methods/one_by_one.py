@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any, Protocol
+from typing import Protocol
 
 import numpy as np
 
 from sparsecv_mio.arrays import BoolArray
 from sparsecv_mio.formulation.backends.native.path import UNLIMITED, PathCell
-from sparsecv_mio.search.methods.parts import archive
 from sparsecv_mio.search.methods.parts.all_rows import best_on_all_rows
 from sparsecv_mio.search.methods.parts.beyond_proof import decide_beyond_proof
 from sparsecv_mio.search.methods.parts.bracketing import bracket
@@ -17,11 +16,7 @@ from sparsecv_mio.search.methods.parts.estimates import OpenCellEstimates
 from sparsecv_mio.search.methods.parts.reported_pair import score_reported_pair
 from sparsecv_mio.search.methods.parts.run import Run
 from sparsecv_mio.search.methods.parts.shared_trees import SharedTrees
-from sparsecv_mio.search.observers.progress import Progress, progress_of
-from sparsecv_mio.search.observers.trace import trace_line_of
-from sparsecv_mio.search.state.cells import Archive, Where
-from sparsecv_mio.search.state.context import Context
-from sparsecv_mio.search.state.snapshot import Snapshot
+from sparsecv_mio.search.state.cells import Where
 
 
 class Order(Protocol):
@@ -58,16 +53,7 @@ class OneByOne:
         self.by_cell = CellByCell(run, mio)
         self.trees = SharedTrees(run)
         self.estimates = OpenCellEstimates(run, self.trees)
-
-    @property
-    def name(self) -> str:
-        """The word of the method."""
-        return self.order.name
-
-    @property
-    def context(self) -> Context:
-        """What is searched, in which data, and by when."""
-        return self.run.context
+        self.name, self.context, self.parts = order.name, run.context, (self.by_cell,)
 
     @property
     def open(self) -> BoolArray:
@@ -122,35 +108,15 @@ class OneByOne:
 
     # -- what is known now -------------------------------------------------------------------------------------------
 
-    @property
-    def reported(self) -> OneByOne:
-        """The method itself."""
-        return self
-
     def mios(self) -> int:
         """Return the number of cells handed to branch-and-bound."""
         return self.by_cell.mios
 
-    def snapshot(self) -> Snapshot:
-        """Return what is known now."""
-        return self.run.snapshot(self.mios(), self.by_cell.words(self.name))
+    def engine(self) -> str:
+        """Return the method and its solver, in words."""
+        return self.by_cell.words(self.name)
 
-    def progress(self) -> Progress:
-        """Return how far the run is."""
-        return progress_of(self.run.state, self.mios())
-
-    def trace_line(self) -> dict[str, Any]:
-        """Return a line of a trace."""
-        return trace_line_of(self.run.state, self.mios())
-
-    def archive(self) -> Archive:
-        """Return all that a checkpoint holds."""
-        return archive.archive_of(self.run, (self.by_cell,))
-
-    def resume(self, stored: Archive) -> None:
-        """Go to where `stored` was archived; begin where it was archived before the first steps came to their end."""
-        if not archive.begun(stored):
-            self.begin()
-            return
+    def recompute(self) -> None:
+        """Find supports on all rows again; what the folds found first is among the cells."""
         self.estimates.resume()
-        archive.restore(self.run, (self.by_cell,), stored, self.by_cell.prepare)
+        self.by_cell.prepare()

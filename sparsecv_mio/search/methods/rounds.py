@@ -6,13 +6,10 @@ First one tree on all rows a gamma decides what it can for all folds at once
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from sparsecv_mio.arrays import BoolArray
 from sparsecv_mio.formulation.backends.native.path import PathCell
-from sparsecv_mio.search.methods.parts import archive
 from sparsecv_mio.search.methods.parts.all_rows import best_on_all_rows, fit_all_rows
 from sparsecv_mio.search.methods.parts.beyond_proof import decide_beyond_proof
 from sparsecv_mio.search.methods.parts.estimates import OpenCellEstimates
@@ -20,11 +17,7 @@ from sparsecv_mio.search.methods.parts.fold_rounds import FoldRounds
 from sparsecv_mio.search.methods.parts.reported_pair import score_reported_pair
 from sparsecv_mio.search.methods.parts.run import Run
 from sparsecv_mio.search.methods.parts.shared_trees import SharedTrees
-from sparsecv_mio.search.observers.progress import Progress, progress_of
-from sparsecv_mio.search.observers.trace import trace_line_of
 from sparsecv_mio.search.state.cells import Archive
-from sparsecv_mio.search.state.context import Context
-from sparsecv_mio.search.state.snapshot import Snapshot
 from sparsecv_mio.words import Engine
 
 ALL_ROWS_SHARE = 0.1  # of the time limit, for the first pass on all rows
@@ -51,11 +44,7 @@ class Rounds:
         self.rounds = FoldRounds(run)
         self.estimates = OpenCellEstimates(run, self.trees)
         self.shared_pass = SharedPass(run, self.trees)
-
-    @property
-    def context(self) -> Context:
-        """What is searched, in which data, and by when."""
-        return self.run.context
+        self.context, self.parts = run.context, (self.rounds, self.shared_pass)
 
     @property
     def open(self) -> BoolArray:
@@ -118,11 +107,6 @@ class Rounds:
 
     # -- what is known now -------------------------------------------------------------------------------------------
 
-    @property
-    def reported(self) -> Rounds:
-        """The method itself."""
-        return self
-
     def mios(self) -> int:
         """Return the number of cells that a tree decided."""
         cells = self.run.state.cells
@@ -135,26 +119,10 @@ class Rounds:
         parts = [f"{name} {count}" for name, count in counts.items()]
         return ", ".join([*parts, f"per-fold {alone}"]) if parts else "per-fold"
 
-    def snapshot(self) -> Snapshot:
-        """Return what is known now."""
-        return self.run.snapshot(self.mios(), self.engine())
-
-    def progress(self) -> Progress:
-        """Return how far the run is."""
-        return progress_of(self.run.state, self.mios())
-
-    def trace_line(self) -> dict[str, Any]:
-        """Return a line of a trace."""
-        return trace_line_of(self.run.state, self.mios())
-
-    def archive(self) -> Archive:
-        """Return all that a checkpoint holds."""
-        return archive.archive_of(self.run, (self.rounds, self.shared_pass))
-
-    def resume(self, stored: Archive) -> None:
-        """Go to where `stored` was archived."""
+    def recompute(self) -> None:
+        """Fit all rows again; what the folds found first is among the cells."""
         self.estimates.resume()
-        archive.restore(self.run, (self.rounds, self.shared_pass), stored, self._fit_all_rows)
+        self._fit_all_rows()
 
 
 class SharedPass:

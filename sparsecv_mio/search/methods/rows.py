@@ -7,7 +7,8 @@ from dataclasses import replace
 
 from sparsecv_mio.search.accelerators import Accelerators, Ledger
 from sparsecv_mio.search.methods.by_rows import ByRows, by_rows, threads_for
-from sparsecv_mio.search.methods.parts.run import CellMethod, Run
+from sparsecv_mio.search.methods.parts.grid_search import GridSearch
+from sparsecv_mio.search.methods.parts.run import Run
 from sparsecv_mio.search.methods.rounds import Rounds
 from sparsecv_mio.search.methods.saddle import SaddleRun
 from sparsecv_mio.search.observers.signals import Signals
@@ -34,7 +35,7 @@ class RowMaker:
         self.context, self.oracles, self.saddle = context, oracles, saddle
         self.ledger = Ledger()
 
-    def make(self, gammas: Sequence[float], taus: Sequence[int], signals: Signals | None = None) -> CellMethod:
+    def make(self, gammas: Sequence[float], taus: Sequence[int], signals: Signals | None = None) -> GridSearch:
         """Return a run over some pairs, not begun.
 
         Parameters
@@ -52,5 +53,5 @@ class RowMaker:
         accelerators = Accelerators(state.context, state.all_rows, self.oracles, self.ledger)
         run = Run(state, accelerators, signals or Signals())
         if self.saddle:
-            return SaddleRun(run)
-        return ByRows(run) if wide else Rounds(run)
+            return GridSearch(SaddleRun(run))
+        return GridSearch(ByRows(run) if wide else Rounds(run))

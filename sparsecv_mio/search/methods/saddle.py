@@ -12,11 +12,10 @@ nor a dual point, goes into a fold.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 
@@ -28,13 +27,7 @@ from sparsecv_mio.formulation.backends.native.path import PathCell, PathResult
 from sparsecv_mio.kernels import starts
 from sparsecv_mio.problem.centred_rows import CentredRows
 from sparsecv_mio.problem.refit import refit_rows
-from sparsecv_mio.search.methods.parts import archive
-from sparsecv_mio.search.methods.parts.run import Run
-from sparsecv_mio.search.observers.progress import Progress, progress_of
-from sparsecv_mio.search.observers.trace import trace_line_of
-from sparsecv_mio.search.state.cells import Archive
-from sparsecv_mio.search.state.context import Context
-from sparsecv_mio.search.state.snapshot import Snapshot
+from sparsecv_mio.search.methods.parts.run import Run, Stored
 
 COLD_ITERATIONS, WARM_ITERATIONS = 500, 150  # of the first tau; of the next ones, from the point of the one before
 FAVOURITES = 3  # candidate columns per column of the support, at least `FEWEST`
@@ -169,12 +162,8 @@ class SaddleRun:
     name = "saddle"
 
     def __init__(self, run: Run) -> None:
-        self.run = run
-
-    @property
-    def context(self) -> Context:
-        """What is searched, in which data, and by when."""
-        return self.run.context
+        self.run, self.context = run, run.context
+        self.parts: Sequence[Stored] = ()
 
     @property
     def open(self) -> BoolArray:
@@ -277,31 +266,14 @@ class SaddleRun:
 
     # -- what is known now -------------------------------------------------------------------------------------------
 
-    @property
-    def reported(self) -> SaddleRun:
-        """The method itself."""
-        return self
-
     def mios(self) -> int:
         """Return 0: no mixed-integer problem is solved."""
         return 0
 
-    def snapshot(self) -> Snapshot:
-        """Return what is known now."""
-        return self.run.snapshot(self.mios(), "saddle point")
+    def engine(self) -> str:
+        """Return who solved the cells, in words."""
+        return "saddle point"
 
-    def progress(self) -> Progress:
-        """Return how far the run is."""
-        return progress_of(self.run.state, self.mios())
-
-    def trace_line(self) -> dict[str, Any]:
-        """Return a line of a trace."""
-        return trace_line_of(self.run.state, self.mios())
-
-    def archive(self) -> Archive:
-        """Return all that a checkpoint holds."""
-        return archive.archive_of(self.run, ())
-
-    def resume(self, stored: Archive) -> None:
-        """Go to where `stored` was archived."""
-        archive.restore(self.run, (), stored, self.begin)
+    def recompute(self) -> None:
+        """Solve the saddle-point problems of all rows again."""
+        self.begin()

@@ -17,16 +17,14 @@ import zipfile
 import zlib
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any
 
 import numpy as np
 
 from sparsecv_mio.errors import BadInput, CorruptStore, SparseCVError
 from sparsecv_mio.files import check_readable, check_writable, write_bytes
+from sparsecv_mio.search.observers.watched import Watched
 from sparsecv_mio.search.state.cells import Archive
-
-if TYPE_CHECKING:
-    from sparsecv_mio.search.state.context import Context
 
 SCHEMA = "sparsecv-checkpoint/5"
 EVERY = 0.5  # seconds between two writes, or more where a write takes long
@@ -38,25 +36,7 @@ UNREADABLE = (
 MOST_BYTES = 1 << 36  # of the arrays of a checkpoint, before any is read
 
 
-class Storable(Protocol):
-    """A run that can be stored and carried on."""
-
-    @property
-    def name(self) -> str:
-        """The method."""
-
-    @property
-    def context(self) -> Context:
-        """What is searched, in which data, and by when."""
-
-    def archive(self) -> Archive:
-        """Return where it stands."""
-
-    def resume(self, stored: Archive) -> None:
-        """Go to where `stored` was archived; instead of beginning."""
-
-
-def key_of(run: Storable) -> dict[str, Any]:
+def key_of(run: Watched) -> dict[str, Any]:
     """Return what tells searches apart: data, folds, grid and method; only a search of the same ones is resumed."""
     context = run.context
     return {
@@ -106,12 +86,12 @@ class Checkpoint:
         self.due = time.monotonic()
         self.failure: SparseCVError | None = None
 
-    def visit(self, run: Storable) -> None:
+    def visit(self, run: Watched) -> None:
         """Write if it is time to."""
         if time.monotonic() >= self.due:
             self.write(run)
 
-    def write(self, run: Storable) -> None:
+    def write(self, run: Watched) -> None:
         """Write; the file is complete at every moment."""
         begin = time.monotonic()
         state: Archive = dict(run.archive())
@@ -157,7 +137,7 @@ def read_checkpoint(path: str | os.PathLike[str]) -> tuple[Mapping[str, Any], Ar
     return key, state
 
 
-def resume(run: Storable, path: str | os.PathLike[str]) -> None:
+def resume(run: Watched, path: str | os.PathLike[str]) -> None:
     """Put a run where a checkpoint of the same search left off; instead of `begin`.
 
     Raises

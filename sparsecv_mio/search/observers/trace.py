@@ -19,13 +19,14 @@ import os
 import time
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
-from typing import IO, TYPE_CHECKING, Any, Protocol
+from typing import IO, TYPE_CHECKING, Any
 
 from sparsecv_mio.errors import BadInput, CorruptStore, SparseCVError
 from sparsecv_mio.files import check_readable, check_writable, reason
 from sparsecv_mio.search.state.region import proved_ends
 
 if TYPE_CHECKING:
+    from sparsecv_mio.search.observers.watched import Watched
     from sparsecv_mio.search.state.context import Context
     from sparsecv_mio.search.state.state import SearchState
 
@@ -70,21 +71,6 @@ def trace_line_of(state: SearchState, mios: int) -> dict[str, Any]:
     }
 
 
-class Traced(Protocol):
-    """A run that can be traced."""
-
-    @property
-    def name(self) -> str:
-        """The method."""
-
-    @property
-    def context(self) -> Context:
-        """What is searched, in which data, and by when."""
-
-    def trace_line(self) -> dict[str, Any]:
-        """Return where it stands."""
-
-
 class Trace:
     """Writes the trace of one run; every line is flushed, so that a killed run leaves what it wrote.
 
@@ -115,12 +101,12 @@ class Trace:
         self.named = False
         self.due = -math.inf
 
-    def visit(self, run: Traced) -> None:
+    def visit(self, run: Watched) -> None:
         """Write a line if it is time to."""
         if time.monotonic() >= self.due:
             self.write(run)
 
-    def write(self, run: Traced) -> None:
+    def write(self, run: Watched) -> None:
         """Write a line; nothing any more once one could not be written."""
         if self.failure is not None:
             return
@@ -133,7 +119,7 @@ class Trace:
             self.failure = BadInput(f"cannot write trace {self.path}: {reason(error)}")
         self.due = time.monotonic() + EVERY
 
-    def close(self, run: Traced) -> None:
+    def close(self, run: Watched) -> None:
         """Write the last line."""
         self.write(run)
         with suppress(OSError):  # what is left in the buffer has been reported

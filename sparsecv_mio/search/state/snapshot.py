@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Protocol
 
 import numpy as np
 
@@ -51,10 +50,3 @@ class Snapshot:
     def scored(self) -> bool:
         """Whether some pair is scored in every fold, and something is known of all rows."""
         return bool(self.best) and bool(np.isfinite(self.cells.nominal).all(axis=2).any())
-
-
-class HasSnapshot(Protocol):
-    """A search of which any thread can take a snapshot at any moment."""
-
-    def snapshot(self) -> Snapshot | None:
-        """Return what is known now; None before anything is."""

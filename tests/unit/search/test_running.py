@@ -47,7 +47,7 @@ def test_a_record_of_the_state_of_a_method() -> None:
 
 def test_what_is_scored_is_not_overwritten() -> None:
     run = drawn_run()
-    run._fit_all_rows()
+    run.method._fit_all_rows()
     snapshot, (data, folds, grid) = run.snapshot(), drawn()
     fallback = fallback_supports(data, folds, grid, float("inf"))
     both = with_fallback(snapshot, fallback)

@@ -6,13 +6,13 @@ import numpy as np
 
 from sparsecv_mio.arrays import BoolArray
 from sparsecv_mio.search import one_se
-from sparsecv_mio.search.methods.parts.run import CellMethod
+from sparsecv_mio.search.methods.parts.run import GridMethod
 
 
-def decide_beyond_proof(method: CellMethod, one_standard_error: bool) -> None:
+def decide_beyond_proof(method: GridMethod, one_standard_error: bool) -> None:
     """Work on the pairs that are still asked for until none is, or no more work may be done."""
     while not method.exhausted:
-        if method.context.gap == 0.0:
+        if method.run.context.gap == 0.0:
             pairs = np.asarray(method.open.any(axis=2))
         elif one_standard_error:
             pairs = pairs_for_rule(method)
@@ -23,9 +23,9 @@ def decide_beyond_proof(method: CellMethod, one_standard_error: bool) -> None:
         method.work_on(pairs)
 
 
-def pairs_for_rule(method: CellMethod) -> BoolArray:
+def pairs_for_rule(method: GridMethod) -> BoolArray:
     """(G, T): the pairs to decide next for the one-standard-error rule to be sure of its pair."""
-    context, now = method.context, method.run.state.bounds()
+    context, now = method.run.context, method.run.state.bounds()
     grid, sizes, unit = context.grid, context.folds.sizes, context.data.y_unit**2
     rule = one_se.apply(now, now.best, grid.gammas, grid.taus, sizes, unit)
     return one_se.next_to_decide(rule.missing & method.open.any(axis=2), now)

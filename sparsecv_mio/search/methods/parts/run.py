@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Protocol
 
 from sparsecv_mio.arrays import BoolArray
 from sparsecv_mio.formulation.backends.native.cell import PathCell
 from sparsecv_mio.search.accelerators import Accelerators
-from sparsecv_mio.search.observers.progress import Progress
 from sparsecv_mio.search.observers.signals import Signals
 from sparsecv_mio.search.state.cells import Archive
 from sparsecv_mio.search.state.context import Context
-from sparsecv_mio.search.state.snapshot import Snapshot
 from sparsecv_mio.search.state.state import SearchState
 
 
@@ -39,31 +38,25 @@ class Run:
         """What is searched, in which data, and by when."""
         return self.state.context
 
-    def snapshot(self, mios: int, engine: str) -> Snapshot:
-        """Return copies of all that the record of the run is made of; for any thread.
 
-        Parameters
-        ----------
-        mios : int
-            Mixed-integer problems solved.
-        engine : str
-            Who solved the cells, in words.
-        """
-        cells, state = self.state.cells.copy(), self.state
-        best, oracles = tuple(state.all_rows.best), self.accelerators.work(cells)
-        return Snapshot(self.context, cells, best, mios, state.counts.nodes, engine, oracles)
+class Stored(Protocol):
+    """A part of a method that a checkpoint holds."""
+
+    def archive(self) -> Archive:
+        """Return where it stands."""
+
+    def check(self, stored: Archive) -> None:
+        """Raise `CorruptStore` unless it can go to where `stored` was archived."""
+
+    def restore(self, stored: Archive) -> None:
+        """Go to where `stored` was archived."""
 
 
-class Strategy(Protocol):
-    """A search as a strategy: `begin`, then `step` until `finished`; every moment holds a valid certificate."""
+class Course(Protocol):
+    """What is done one portion after the other: `begin`, then `step` until `finished`, then `finish`.
 
-    @property
-    def name(self) -> str:
-        """The word by which checkpoints and traces know the method."""
-
-    @property
-    def context(self) -> Context:
-        """What is searched, in which data, and by when."""
+    Every moment in between holds a valid certificate.
+    """
 
     def begin(self) -> None:
         """Take the first steps: supports on all rows, and what they say of every cell."""
@@ -78,35 +71,31 @@ class Strategy(Protocol):
     def finish(self) -> None:
         """Do what the proof leaves over: cells that are asked for all the same, estimates for those still open."""
 
-    def archive(self) -> Archive:
-        """Return all that a checkpoint holds."""
-
-    def resume(self, stored: Archive) -> None:
-        """Go to where `stored` was archived; instead of `begin`."""
-
-    def snapshot(self) -> Snapshot | None:
-        """Return what is known now, for any thread; None before anything is."""
-
-    def progress(self) -> Progress:
-        """Return how far the run is."""
-
-    def trace_line(self) -> dict[str, Any]:
-        """Return a line of a trace."""
-
-    @property
-    def reported(self) -> CellMethod | None:
-        """The method whose cells the record is made of; None before there is one."""
-
     def score_reported_pair(self) -> None:
         """See to it that the pair to report is scored in every fold, and to the accuracy of decided cells."""
 
 
-class CellMethod(Strategy, Protocol):
-    """A strategy over one grid, whose open cells can be worked on by name."""
+class GridMethod(Course, Protocol):
+    """A method over one grid, whose open cells can be worked on by name.
+
+    Of what is the same for all of them, snapshots and checkpoints say,
+    :class:`sparsecv_mio.search.methods.parts.grid_search.GridSearch` takes care.
+    """
+
+    @property
+    def name(self) -> str:
+        """The word by which checkpoints and traces know the method."""
 
     @property
     def run(self) -> Run:
         """What it works with."""
+
+    @property
+    def parts(self) -> Sequence[Stored]:
+        """The parts that a checkpoint holds beside the cells and the counts."""
+
+    def recompute(self) -> None:
+        """Compute what a checkpoint does not hold, in place of `begin`."""
 
     @property
     def open(self) -> BoolArray:
@@ -122,12 +111,15 @@ class CellMethod(Strategy, Protocol):
     def mios(self) -> int:
         """Return the number of mixed-integer problems that were solved."""
 
+    def engine(self) -> str:
+        """Return who solved the cells, in words."""
+
     def best_on_all_rows(self, g: int, tau: int) -> PathCell:
         """Return the best subset on all rows at a pair, solved on where it is not proved and there is time."""
 
 
-def run_to_end(method: Strategy) -> None:
-    """Step until the method is finished, and let it finish: the loop of every search, and of those within one."""
-    while not method.finished:
-        method.step()
-    method.finish()
+def run_to_end(course: Course) -> None:
+    """Step until it is finished, and let it finish: the loop of every search, and of those within one."""
+    while not course.finished:
+        course.step()
+    course.finish()

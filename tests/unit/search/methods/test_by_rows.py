@@ -20,7 +20,7 @@ def test_intervals_hold_the_truth(monkeypatch: pytest.MonkeyPatch) -> None:
     assert run.name == "by rows" and exact.decided.all() and np.isfinite(ours.nominal).all()
     slack = 1e-9 * exact.upper + 1e-12
     assert (ours.lower <= exact.upper + slack).all() and (exact.lower <= ours.upper + slack).all()
-    cell = run.best_on_all_rows(0, 2)
+    cell = run.method.best_on_all_rows(0, 2)
     assert len(cell.support) == 2
 
 

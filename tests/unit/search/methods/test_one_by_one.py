@@ -19,17 +19,17 @@ def test_the_answer_is_that_of_rounds(method: str) -> None:
 
 def test_a_budget_ends_it() -> None:
     run = to_end(drawn_run("grid", mio_budget=4))
-    assert run.mios() == 4 and run.exhausted and run.finished
+    assert run.method.mios() == 4 and run.method.exhausted and run.finished
     assert run.snapshot().engine == "grid on native"
 
 
 def test_work_on_takes_the_next_open_cells_of_a_pair() -> None:
     run = drawn_run("algorithm1", threads=2)
     run.begin()
-    pairs = run.open.any(axis=2)
+    pairs = run.method.open.any(axis=2)
     if not pairs.any():
         pytest.skip("the bounds decide every cell")
     g, t = np.argwhere(pairs)[0]
-    before = int(run.by_cell.submitted.sum())
-    run.work_on(pairs)
-    assert before < int(run.by_cell.submitted.sum()) <= before + 2 and run.by_cell.submitted[g, t].any()
+    before = int(run.method.by_cell.submitted.sum())
+    run.method.work_on(pairs)
+    assert before < int(run.method.by_cell.submitted.sum()) <= before + 2 and run.method.by_cell.submitted[g, t].any()

@@ -17,7 +17,7 @@ def test_steps_lead_to_a_proof_and_bounds_only_tighten() -> None:
         assert (cells.lower >= low).all() and (cells.upper <= high).all()
         low, high = cells.lower.copy(), cells.upper.copy()
     assert run.run.state.proved() and run.run.state.cells.decided.all()
-    assert run.mios() <= run.run.state.cells.decided.size
+    assert run.method.mios() <= run.run.state.cells.decided.size
     assert run.snapshot().engine == "per-fold"
 
 
@@ -28,7 +28,7 @@ def test_engines_decide_the_same() -> None:
     for cells in others:
         assert np.array_equal(cells.decided, first.decided)
         assert np.allclose(cells.nominal, first.nominal, rtol=1e-9)
-    assert [run.shared_pass.left for run in runs] == [False] * 3
+    assert [run.method.shared_pass.left for run in runs] == [False] * 3
     assert "enumerate" in runs[0].snapshot().engine and runs[2].snapshot().engine == "per-fold"
 
 
@@ -37,5 +37,5 @@ def test_work_on_decides_the_pairs_asked_for() -> None:
     run.begin()
     pairs = np.zeros((2, 3), dtype=bool)
     pairs[1, 2] = True
-    run.work_on(pairs)
-    assert run.run.state.cells.decided[1, 2].all() and not run.open[1, 2].any()
+    run.method.work_on(pairs)
+    assert run.run.state.cells.decided[1, 2].all() and not run.method.open[1, 2].any()

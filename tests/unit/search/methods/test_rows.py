@@ -16,9 +16,9 @@ def test_the_kind_of_a_row(monkeypatch: pytest.MonkeyPatch) -> None:
     context = drawn_run().context
     rows = RowMaker(context)
     one, other = rows.make([0.3], [1, 2]), rows.make([0.3, 0.5], [2])
-    assert isinstance(one, Rounds) and one.context.grid.gammas.tolist() == [0.3]
+    assert isinstance(one.method, Rounds) and one.context.grid.gammas.tolist() == [0.3]
     assert one.run.accelerators.ledger is other.run.accelerators.ledger is rows.ledger
-    assert isinstance(RowMaker(context, saddle=True).make([1.0], [1]), SaddleRun)
+    assert isinstance(RowMaker(context, saddle=True).make([1.0], [1]).method, SaddleRun)
     monkeypatch.setattr(by_rows, "PRODUCT_BYTES", 1)
     wide = drawn_run().context.data.only(range(6))
     assert not by_rows.by_rows(wide, 5)  # fewer columns than rows never go by rows
@@ -31,4 +31,5 @@ def test_by_rows_where_products_are_too_large(monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setattr(by_rows, "PRODUCT_BYTES", 1)
     data, folds, grid = drawn(p=40, n=20)
     run = new_run(data, folds, grid)
-    assert isinstance(run, ByRows) and isinstance(RowMaker(run.context).make([1.0], [1]), ByRows)
+    assert isinstance(run.method, ByRows)
+    assert isinstance(RowMaker(run.context).make([1.0], [1]).method, ByRows)

@@ -10,7 +10,7 @@ from sparsecv_mio.search.state.snapshot import Snapshot
 
 def test_scored_needs_a_pair_in_every_fold_and_all_rows() -> None:
     run = drawn_run()
-    run._fit_all_rows()
+    run.method._fit_all_rows()
     cells = CellTable.empty(*run.context.shape)
     best = tuple(run.run.state.all_rows.best)
     assert not Snapshot(run.context, cells, best).scored

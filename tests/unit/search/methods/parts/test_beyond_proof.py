@@ -14,14 +14,14 @@ def test_the_rule_is_sure_of_its_pair() -> None:
     now, asked = run.run.state.bounds(), run.context
     sizes, unit = asked.folds.sizes, asked.data.y_unit**2
     rule = one_se.apply(now, now.best, asked.grid.gammas, asked.grid.taus, sizes, unit)
-    assert not rule.missing.any() and not pairs_for_rule(run).any()
+    assert not rule.missing.any() and not pairs_for_rule(run.method).any()
 
 
 def test_a_wider_gap_without_the_rule_asks_for_nothing() -> None:
     run = drawn_run("joint", gap=0.5)
     run.begin()
     before = run.run.state.cells.decided.sum()
-    decide_beyond_proof(run, False)
+    decide_beyond_proof(run.method, False)
     assert run.run.state.cells.decided.sum() == before
-    decide_beyond_proof(run, True)
+    decide_beyond_proof(run.method, True)
     assert run.run.state.cells.decided.sum() > before

@@ -13,8 +13,8 @@ from sparsecv_mio.search.state.deadline import Deadline
 def test_only_the_rows_asked_for_are_bracketed_and_the_truth_is_inside() -> None:
     truth = to_end(drawn_run()).run.state.cells.nominal
     run = drawn_run("algorithm1")
-    run.by_cell.prepare()
-    bracket(run.by_cell, np.array([1]), np.array([0, 2]))
+    run.method.by_cell.prepare()
+    bracket(run.method.by_cell, np.array([1]), np.array([0, 2]))
     cells = run.run.state.cells
     assert np.isfinite(cells.upper[1][[0, 2]]).all() and not np.isfinite(cells.upper[0]).any()
     assert not np.isfinite(cells.upper[1, 1]).any()

@@ -13,7 +13,7 @@ from sparsecv_mio.search.methods.parts.cell_by_cell import check_available
 
 def test_solving_a_cell_closes_it_and_is_noted() -> None:
     run = drawn_run("grid")
-    by_cell, noted = run.by_cell, []
+    by_cell, noted = run.method.by_cell, []
     by_cell.prepare()
     assert by_cell.open.all()
     by_cell.solve([(0, 1, 2)], 0, note=lambda where, nodes: noted.append((where, nodes)))
@@ -22,7 +22,7 @@ def test_solving_a_cell_closes_it_and_is_noted() -> None:
 
 
 def test_the_budget_cuts_a_portion() -> None:
-    by_cell = drawn_run("grid", mio_budget=3, threads=4).by_cell
+    by_cell = drawn_run("grid", mio_budget=3, threads=4).method.by_cell
     by_cell.prepare()
     by_cell.solve([(0, 0, fold) for fold in range(4)], 1)
     assert by_cell.mios == 2 and by_cell.exhausted(3) and not by_cell.exhausted(2)
@@ -30,10 +30,10 @@ def test_the_budget_cuts_a_portion() -> None:
 
 def test_every_cell_gets_a_support_and_bounds() -> None:
     run = drawn_run("grid")
-    run.by_cell.prepare()
-    run.by_cell.bound_every_cell()
+    run.method.by_cell.prepare()
+    run.method.by_cell.bound_every_cell()
     assert (run.run.state.cells.value < float("inf")).all()
-    assert run.by_cell.words("grid") == "grid on native"
+    assert run.method.by_cell.words("grid") == "grid on native"
 
 
 def test_a_backend_that_cannot_be_used(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -30,9 +30,9 @@ def test_every_cell_shows_a_support_refitted_in_its_fold(
     monkeypatch.setattr(first_answers, "SEARCH_SHARE", share)
     data, folds, grid = drawn(p=40, n=60)
     run = new_run(data, folds, grid, seconds=600.0, method=method)
-    run.estimates.before_all()
+    run.method.estimates.before_all()
     cells = run.run.state.cells
-    assert run.estimates.done and np.isfinite(cells.nominal).all() and not cells.decided.any()
+    assert run.method.estimates.done and np.isfinite(cells.nominal).all() and not cells.decided.any()
     for g, t, fold in np.ndindex(*cells.nominal.shape):
         support = cells.pool.supports[cells.support[g, t, fold]]
         fit = refit_rows(data, folds.train_rows(fold), support, float(grid.gammas[g]))
@@ -52,7 +52,7 @@ def test_a_quick_answer_has_not_seen_the_rows_left_out(monkeypatch: pytest.Monke
         other[folds.test_rows(1)] += change * X[folds.test_rows(1), 7]
         data = standardize(Dataset.from_arrays(X, other), "none")
         run = new_run(data, folds, Grid.of([0.1, 1.0], [1, 2, 3], 40), seconds=600.0)
-        run.estimates.before_all()
+        run.method.estimates.before_all()
         shown.append([supports(run, fold) for fold in (0, 1)])
     assert shown[0][1] == shown[1][1]
     assert shown[0][0] != shown[1][0]  # another fold trains on these rows

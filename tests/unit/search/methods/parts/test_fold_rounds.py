@@ -15,19 +15,19 @@ def test_a_round_decides_its_cells_and_no_others() -> None:
     run.begin()
     cells = np.zeros((2, 3, 5), dtype=bool)
     cells[0, 1, [0, 3]] = True
-    assert not run.rounds.under_way
-    run.rounds.run_round(cells)
+    assert not run.method.rounds.under_way
+    run.method.rounds.run_round(cells)
     assert np.array_equal(run.run.state.cells.decided, cells)
-    assert run.rounds.effort == FIRST_EFFORT * EFFORT_GROWTH and not run.rounds.under_way
+    assert run.method.rounds.effort == FIRST_EFFORT * EFFORT_GROWTH and not run.method.rounds.under_way
 
 
 def test_a_round_under_way_is_stored() -> None:
     run, other = drawn_run(), drawn_run()
-    run.rounds.start(np.ones((2, 3, 5), dtype=bool))
-    stored = run.rounds.archive()
-    other.rounds.check(stored)
-    other.rounds.restore(stored)
-    assert other.rounds.under_way and other.rounds.folds_left == [0, 1, 2, 3, 4]
+    run.method.rounds.start(np.ones((2, 3, 5), dtype=bool))
+    stored = run.method.rounds.archive()
+    other.method.rounds.check(stored)
+    other.method.rounds.restore(stored)
+    assert other.method.rounds.under_way and other.method.rounds.folds_left == [0, 1, 2, 3, 4]
     stored["round_cells"] = np.ones((2, 2, 5), dtype=bool)
     with pytest.raises(CorruptStore, match="round_cells"):
-        other.rounds.check(stored)
+        other.method.rounds.check(stored)

@@ -17,9 +17,9 @@ def test_a_list_raises_bounds_that_stay_true() -> None:
     goal = float(truth[pair].sum()) * 0.9
     before = float(cells.lower[pair].sum())
     aim = Aim(pair, goal)
-    assert run.lists.may_list(aim, run.open)
-    run.lists.list_pair(aim, run.open)
-    assert run.lists.count == 1 and run.lists.attempts[pair] >= 1
+    assert run.method.lists.may_list(aim, run.method.open)
+    run.method.lists.list_pair(aim, run.method.open)
+    assert run.method.lists.count == 1 and run.method.lists.attempts[pair] >= 1
     assert before <= float(cells.lower[pair].sum()) <= float(truth[pair].sum()) * (1.0 + 1e-9)
     assert (cells.lower <= truth * (1.0 + 1e-9)).all() and (cells.upper >= truth * (1.0 - 1e-9)).all()
 
@@ -29,4 +29,4 @@ def test_few_open_folds_are_no_case_for_a_list() -> None:
     run.begin()
     open_cells = np.zeros((2, 3, 5), dtype=bool)
     open_cells[0, 0, 0] = True
-    assert not run.lists.may_list(Aim((0, 0), 1.0), open_cells)
+    assert not run.method.lists.may_list(Aim((0, 0), 1.0), open_cells)

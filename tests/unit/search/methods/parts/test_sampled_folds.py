@@ -30,7 +30,7 @@ def test_every_fold_searches_at_so_many_gammas_and_every_gamma_is_searched() -> 
 def test_the_most_influential_folds_are_in_the_sample() -> None:
     data, plan, grid = drawn(p=6, n=150, folds="loo")
     run = new_run(data, plan, grid)
-    run._fit_all_rows()
+    run.method._fit_all_rows()
     root = SharedTrees(run.run).root(0)
     assert root is not None
     sample = influential_folds(root)
@@ -42,7 +42,7 @@ def test_the_most_influential_folds_are_in_the_sample() -> None:
 def test_folds_that_do_not_search_get_supports_of_every_pair() -> None:
     data, plan, grid = drawn(p=6, n=90, folds="loo")
     run = new_run(data, plan, grid)
-    run._fit_all_rows()
+    run.method._fit_all_rows()
     paths = list(SampledFolds(run.run, grid, lambda: False).paths(list(range(plan.k))))
     assert sorted(one.fold for one in paths) == list(range(plan.k))
     for one in paths:

@@ -11,7 +11,7 @@ from sparsecv_mio.words import Engine
 
 def test_a_root_is_made_once_and_decides_rows() -> None:
     run = new_run(*drawn(n=40, folds="loo"))
-    run._fit_all_rows()
+    run.method._fit_all_rows()
     trees = SharedTrees(run.run, Engine.ENUMERATE)
     assert trees.root(0) is trees.root(0) and trees.leave_out is trees.leave_out
     assert trees.decide_taus(0, [1], 100) > 0
@@ -21,6 +21,6 @@ def test_a_root_is_made_once_and_decides_rows() -> None:
 
 def test_no_root_where_every_fold_has_a_tree_of_its_own() -> None:
     run = new_run(*drawn(n=40, folds="loo"))
-    run._fit_all_rows()
+    run.method._fit_all_rows()
     trees = SharedTrees(run.run, Engine.PER_FOLD)
     assert trees.root(0) is None and trees.decide_taus(0, [0], 100) == 0

@@ -1,4 +1,4 @@
-"""A run as arrays: what was stored comes back, what is of another grid is refused before anything changes."""
+"""A search over one grid: snapshots are copies, what was stored comes back, another grid is refused unchanged."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from drawn_search import drawn, drawn_run
 from runs import new_run
 
 from sparsecv_mio.errors import CorruptStore
-from sparsecv_mio.search.methods.parts.archive import begun
+from sparsecv_mio.search.methods.parts.run import run_to_end
 from sparsecv_mio.search.options import Grid
 
 
@@ -23,7 +23,7 @@ def test_there_and_back(method: str) -> None:
     for name, array in other.archive().items():
         assert np.array_equal(array, stored[name]), name
     if method != "rounds":
-        assert begun(stored)
+        assert stored["run.begun"]
 
 
 def test_another_grid_is_refused() -> None:
@@ -42,3 +42,20 @@ def test_counts_that_are_no_counts() -> None:
     stored["run.by_engine"] = np.array('{"shared": "many"}')
     with pytest.raises(CorruptStore, match="counts"):
         drawn_run().resume(stored)
+
+
+def test_stored_within_the_first_steps_it_begins_anew() -> None:
+    run, other = drawn_run("joint"), drawn_run("joint")
+    other.resume(run.archive())
+    assert other.method.by_cell.begun and other.run.state.all_rows.best
+
+
+def test_a_snapshot_stays_as_it_was() -> None:
+    run = drawn_run()
+    run.begin()
+    snapshot = run.snapshot()
+    decided = snapshot.cells.decided.copy()
+    run_to_end(run)
+    assert np.array_equal(snapshot.cells.decided, decided) and not decided.all()
+    assert run.snapshot().cells.decided.all() and run.snapshot().scored
+    assert len(snapshot.best) == 2 and snapshot.best[0] is run.run.state.all_rows.best[0]
