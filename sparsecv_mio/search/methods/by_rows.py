@@ -262,7 +262,7 @@ class ByRows:
         here = FoldProblem.of(small, context.folds, fold, moments, columns).with_gamma(float(context.grid.gammas[g]))
         starts = places_in(columns, [cells.pool.supports[cells.support[where]]])
         result = self._solve(here.problem, tau, starts)
-        CellIntervals(context, cells, self.run.state.all_rows).write_outcome(here, g, np.array([t]), result)
+        CellIntervals(self.run.state).write_outcome(here, g, np.array([t]), result)
         with self._counting:
             self.run.state.counts.add(result.nodes)
             self.submitted[where] |= len(columns) > tau

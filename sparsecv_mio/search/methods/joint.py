@@ -36,8 +36,8 @@ from sparsecv_mio.search.methods.parts.fold_rounds import FoldRounds
 from sparsecv_mio.search.methods.parts.pair_lists import FEWEST_FOLDS, Aim, Pair, PairLists
 from sparsecv_mio.search.methods.parts.reported_pair import score_reported_pair
 from sparsecv_mio.search.methods.parts.run import Run
-from sparsecv_mio.search.methods.parts.shared_trees import SharedTrees
 from sparsecv_mio.search.options import PATH_TREE_COLUMNS
+from sparsecv_mio.search.shared_tree.engines import SharedTrees
 from sparsecv_mio.search.shared_tree.first_intervals import first_intervals
 from sparsecv_mio.search.state.cells import Where
 from sparsecv_mio.search.state.context import unproved
@@ -60,7 +60,7 @@ class JointSearch:
     def __init__(self, run: Run, mio: MioSettings) -> None:
         self.run = run
         self.by_cell = CellByCell(run, mio)
-        self.trees = SharedTrees(run)
+        self.trees = SharedTrees(run.state, proposed=run.accelerators.often_proposed)
         self.rounds = FoldRounds(run)
         self.costs = CellCosts(self.by_cell)
         self.lists = PairLists(self.by_cell, self.trees, self.costs)

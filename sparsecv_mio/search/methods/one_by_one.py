@@ -15,7 +15,7 @@ from sparsecv_mio.search.methods.parts.cell_by_cell import CellByCell, MioSettin
 from sparsecv_mio.search.methods.parts.estimates import OpenCellEstimates
 from sparsecv_mio.search.methods.parts.reported_pair import score_reported_pair
 from sparsecv_mio.search.methods.parts.run import Run
-from sparsecv_mio.search.methods.parts.shared_trees import SharedTrees
+from sparsecv_mio.search.shared_tree.engines import SharedTrees
 from sparsecv_mio.search.state.cells import Where
 
 
@@ -51,7 +51,7 @@ class OneByOne:
     def __init__(self, run: Run, order: Order, mio: MioSettings) -> None:
         self.run, self.order = run, order
         self.by_cell = CellByCell(run, mio)
-        self.trees = SharedTrees(run)
+        self.trees = SharedTrees(run.state, proposed=run.accelerators.often_proposed)
         self.estimates = OpenCellEstimates(run, self.trees)
         self.name, self.context, self.parts = order.name, run.context, (self.by_cell,)
 

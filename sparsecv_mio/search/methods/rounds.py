@@ -16,7 +16,7 @@ from sparsecv_mio.search.methods.parts.estimates import OpenCellEstimates
 from sparsecv_mio.search.methods.parts.fold_rounds import FoldRounds
 from sparsecv_mio.search.methods.parts.reported_pair import score_reported_pair
 from sparsecv_mio.search.methods.parts.run import Run
-from sparsecv_mio.search.methods.parts.shared_trees import SharedTrees
+from sparsecv_mio.search.shared_tree.engines import SharedTrees
 from sparsecv_mio.search.state.cells import Archive
 from sparsecv_mio.words import Engine
 
@@ -40,7 +40,7 @@ class Rounds:
 
     def __init__(self, run: Run, engine: Engine = Engine.AUTO) -> None:
         self.run = run
-        self.trees = SharedTrees(run, engine)
+        self.trees = SharedTrees(run.state, engine, run.accelerators.often_proposed)
         self.rounds = FoldRounds(run)
         self.estimates = OpenCellEstimates(run, self.trees)
         self.shared_pass = SharedPass(run, self.trees)

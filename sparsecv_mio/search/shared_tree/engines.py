@@ -11,16 +11,18 @@ else the alive-fold tree where folds are single rows and memory allows, else a l
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cached_property
 
 import numpy as np
 
 from sparsecv_mio.search.options import PATH_TREE_COLUMNS
 from sparsecv_mio.search.shared_tree.identities import WIDEST_LEVERAGE
-from sparsecv_mio.search.shared_tree.leave_out import LeaveOut
+from sparsecv_mio.search.shared_tree.leave_out import LeaveOut, Proposed
 from sparsecv_mio.search.shared_tree.loo_tree import is_applicable, run_alive_folds
 from sparsecv_mio.search.shared_tree.near_optimal import WIDEST_KEEP
 from sparsecv_mio.search.shared_tree.root_node import RootNode
 from sparsecv_mio.search.shared_tree.thresholds import EVERY_FOLD, FEWER_FOLDS, enumerate_below_thresholds
+from sparsecv_mio.search.state.state import SearchState
 from sparsecv_mio.words import Engine
 
 LEAST_SHARE = 0.6  # of the folds that must have a leverage thresholds can use
@@ -30,104 +32,97 @@ LIST_BUDGET = ((1_000, 2), (20_000, 6))  # most folds, and the trees on all rows
 FOLD_OVERHEAD = 200  # nodes' worth of work that a tree of its own costs beside its nodes
 
 
-def root_node(leave_out: LeaveOut, g: int, engine: Engine) -> RootNode | None:
-    """Make the root node of the trees for all folds of a gamma.
+class SharedTrees:
+    """What one branch-and-bound on all rows can decide for all folds at once.
 
     Parameters
     ----------
-    leave_out : LeaveOut
-        With the best supports found on all rows.
-    g : int
-        Index of gamma.
+    state : SearchState
+        With the best supports found on all rows; decided cells are written there.
     engine : Engine
-
-    Returns
-    -------
-    RootNode or None
-        None where no cell is open, or where trees for all folds are no use.
-
-    Notes
-    -----
-    O(n q^2).
+    proposed : callable, optional
+        See :class:`sparsecv_mio.search.shared_tree.leave_out.LeaveOut`.
     """
-    wanted = _open_taus(leave_out, g)
-    folds, q = leave_out.folds, leave_out.data.q
-    usable = engine is not Engine.PER_FOLD and folds.sizes.max() <= LARGEST_FOLD and q <= PATH_TREE_COLUMNS
-    if engine is Engine.AUTO:
-        usable = usable and folds.k >= FEWEST_FOLDS
-    if not usable or not wanted:
-        return None
-    form = leave_out.all_rows.normal_form(g)
-    if form.keep > WIDEST_KEEP or form.m == 0:
-        return None
-    root = RootNode(leave_out, g, wanted)
-    if engine is Engine.AUTO and float(np.mean(root.leverage < WIDEST_LEVERAGE)) < LEAST_SHARE:
-        return None
-    return root
 
+    def __init__(
+        self, state: SearchState, engine: Engine = Engine.AUTO, proposed: Proposed = lambda g, tau: []
+    ) -> None:
+        self.state, self.engine, self.proposed = state, engine, proposed
+        self._roots: dict[int, RootNode | None] = {}
 
-def _open_taus(leave_out: LeaveOut, g: int) -> list[int]:
-    """Return the indices of the taus with open cells."""
-    return [t for t in range(len(leave_out.taus)) if not leave_out.cells.final[g, t].all()]
+    @cached_property
+    def leave_out(self) -> LeaveOut:
+        """Closed-form leave-fold-out scores; O(n q^2) the first time."""
+        return LeaveOut(self.state, self.proposed)
 
+    def root(self, g: int) -> RootNode | None:
+        """Return the fit on all rows that trees for all folds start from; None where they are no use.
 
-def solve_all_folds(leave_out: LeaveOut, g: int, engine: Engine) -> tuple[int, dict[str, int]]:
-    """Decide what can be decided for all folds at once of one gamma.
+        Made when first asked for, O(n q^2), and kept.
+        """
+        if g not in self._roots:
+            self._roots[g] = self._new_root(g)
+        return self._roots[g]
 
-    Parameters
-    ----------
-    leave_out : LeaveOut
-        With the best supports found on all rows.
-    g : int
-        Index of gamma.
-    engine : Engine
+    def _new_root(self, g: int) -> RootNode | None:
+        leave_out, engine = self.leave_out, self.engine
+        wanted, folds, q = self._open_taus(g), leave_out.folds, leave_out.data.q
+        usable = engine is not Engine.PER_FOLD and folds.sizes.max() <= LARGEST_FOLD and q <= PATH_TREE_COLUMNS
+        if engine is Engine.AUTO:
+            usable = usable and folds.k >= FEWEST_FOLDS
+        if not usable or not wanted:
+            return None
+        form = leave_out.all_rows.normal_form(g)
+        if form.keep > WIDEST_KEEP or form.m == 0:
+            return None
+        root = RootNode(leave_out, g, wanted)
+        if engine is Engine.AUTO and float(np.mean(root.leverage < WIDEST_LEVERAGE)) < LEAST_SHARE:
+            return None
+        return root
 
-    Returns
-    -------
-    nodes : int
-    decided : dict of str to int
-        Cells decided by engine.
-    """
-    root = None if leave_out.expired() else root_node(leave_out, g, engine)
-    if root is None:
-        return 0, {}
-    return solve_from(root, _open_taus(leave_out, g), leave_out.all_rows.best[g].nodes, engine)
+    def _open_taus(self, g: int) -> list[int]:
+        """Return the indices of the taus with open cells."""
+        return np.flatnonzero(self.state.open[g].any(axis=1)).tolist()
 
+    def decide_gamma(self, g: int) -> None:
+        """Decide what can be decided of a whole gamma; nothing is kept of it."""
+        root = None if self.leave_out.expired() else self._new_root(g)
+        if root is not None:
+            self._decide(root, self._open_taus(g), self.state.all_rows.best[g].nodes)
 
-def solve_from(root: RootNode, wanted: Sequence[int], tree: int, engine: Engine) -> tuple[int, dict[str, int]]:
-    """Decide what can be decided of some tau.
+    def decide_taus(self, g: int, which: Sequence[int], tree: int) -> int:
+        """Decide what can be decided of some tau, given the nodes of one `tree`; returns the nodes spent.
 
-    Parameters
-    ----------
-    root : RootNode
-    wanted : sequence of int
-        Indices of tau with open cells.
-    tree : int
-        Nodes of a tree on all rows for them.
-    engine : Engine
+        Parameters
+        ----------
+        g : int
+            Index of gamma.
+        which : sequence of int
+            Indices of tau with open cells.
+        tree : int
+            Nodes that one tree on all rows costs.
+        """
+        root = self.root(g)
+        return 0 if root is None else self._decide(root, which, tree)
 
-    Returns
-    -------
-    nodes : int
-    decided : dict of str to int
-        Cells decided by engine.
-    """
-    leave_out = root.leave_out
-    folds, final = leave_out.folds, leave_out.cells.final[root.g]
-    one_tree = tree + FOLD_OVERHEAD
-    nodes, decided = 0, {"enumerate": 0, "shared": 0}
-    shared = engine is not Engine.ENUMERATE and is_applicable(leave_out, root.form.m)
-    if engine in (Engine.AUTO, Engine.ENUMERATE):
-        budget = one_tree * _listing_trees(folds.k, shared)
-        spent, decided["enumerate"] = enumerate_below_thresholds(root, wanted, budget, EVERY_FOLD)
-        nodes += spent
-    if shared and not final[list(wanted)].all():
-        spent, decided["shared"] = run_alive_folds(root, wanted, folds.k * one_tree)
-        nodes += spent
-    if not any(decided.values()) and engine is not Engine.SHARED:
-        spent, decided["enumerate"] = enumerate_below_thresholds(root, wanted, folds.k * one_tree // 16, FEWER_FOLDS)
-        nodes += spent
-    return nodes, {name: count for name, count in decided.items() if count}
+    def _decide(self, root: RootNode, wanted: Sequence[int], tree: int) -> int:
+        """Have the engines decide what they can of some tau, and count it; returns the nodes spent."""
+        engine, folds, one_tree = self.engine, self.leave_out.folds, tree + FOLD_OVERHEAD
+        nodes, decided = 0, {"enumerate": 0, "shared": 0}
+        shared = engine is not Engine.ENUMERATE and is_applicable(self.leave_out, root.form.m)
+        if engine in (Engine.AUTO, Engine.ENUMERATE):
+            budget = one_tree * _listing_trees(folds.k, shared)
+            spent, decided["enumerate"] = enumerate_below_thresholds(root, wanted, budget, EVERY_FOLD)
+            nodes += spent
+        if shared and not self.state.cells.final[root.g][list(wanted)].all():
+            spent, decided["shared"] = run_alive_folds(root, wanted, folds.k * one_tree)
+            nodes += spent
+        if not any(decided.values()) and engine is not Engine.SHARED:
+            budget = folds.k * one_tree // 16
+            spent, decided["enumerate"] = enumerate_below_thresholds(root, wanted, budget, FEWER_FOLDS)
+            nodes += spent
+        self.state.counts.add(nodes, {name: count for name, count in decided.items() if count})
+        return nodes
 
 
 def _listing_trees(folds: int, shared: bool) -> int:

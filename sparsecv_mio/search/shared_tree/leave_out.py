@@ -14,8 +14,9 @@ from sparsecv_mio.data.standard import Intercept
 from sparsecv_mio.kernels import leave_out
 from sparsecv_mio.problem.problem import SparseProblem
 from sparsecv_mio.search.shared_tree.listed_supports import ListedSupports, Scores
-from sparsecv_mio.search.state.cells import CellTable
-from sparsecv_mio.search.state.context import AllRows, Context
+from sparsecv_mio.search.state.state import SearchState
+
+Proposed = Callable[[int, int], list[IntArray]]
 
 CHUNK_ROWS = 1 << 15  # of the folds that are worked on at once
 MOST_TIED = 8  # tied supports of all rows that are scored in every fold
@@ -38,11 +39,9 @@ class LeaveOut:
 
     Parameters
     ----------
-    context : Context
-    all_rows : AllRows
-        With the best supports found on all rows, where trees for all folds are to be grown.
-    cells : CellTable
-        Decided cells are written here.
+    state : SearchState
+        With the best supports found on all rows, where trees for all folds are to be grown; decided cells are written
+        there.
     proposed : callable, optional
         `proposed(g, tau)` returns more supports worth scoring in every fold of a pair, of which nothing is proved.
 
@@ -54,14 +53,9 @@ class LeaveOut:
         Whether the rows of all folds are worked on at once.
     """
 
-    def __init__(
-        self,
-        context: Context,
-        all_rows: AllRows,
-        cells: CellTable,
-        proposed: Callable[[int, int], list[IntArray]] | None = None,
-    ) -> None:
-        self.context, self.all_rows, self.cells, self.proposed = context, all_rows, cells, proposed
+    def __init__(self, state: SearchState, proposed: Proposed = lambda g, tau: []) -> None:
+        self.context, self.all_rows, self.cells, self.proposed = state.context, state.all_rows, state.cells, proposed
+        context, all_rows = state.context, state.all_rows
         self.data, self.folds, self.taus = context.data, context.folds, context.grid.taus
         self.intercept_leverage = 1.0 / all_rows.moments.n if self.data.intercept is Intercept.FOLD else 0.0
         self.one_chunk = next(self.chunks())[1] == self.folds.k
@@ -157,10 +151,9 @@ class LeaveOut:
         for t in wanted:
             cell = self.all_rows.best[g].cells[int(self.taus[t])]
             pairs += [(support, t) for support in (cell.candidates or (cell.support,))[:MOST_TIED]]
-        if self.proposed is not None:
-            seen = {np.sort(support).tobytes() for support, _ in pairs}
-            more = [(support, t) for t in wanted for support in self.proposed(g, int(self.taus[t]))]
-            pairs += [(support, t) for support, t in more if support.tobytes() not in seen]
+        seen = {np.sort(support).tobytes() for support, _ in pairs}
+        more = [(support, t) for t in wanted for support in self.proposed(g, int(self.taus[t]))]
+        pairs += [(support, t) for support, t in more if support.tobytes() not in seen]
         return [support for support, _ in pairs], [t for _, t in pairs]
 
     def score(

@@ -21,8 +21,8 @@ import numpy as np
 from sparsecv_mio.arrays import BoolArray, IntArray
 from sparsecv_mio.bounds.training_loss import training_loss_bound
 from sparsecv_mio.formulation.backends.native.cell import PathCell, PathResult
-from sparsecv_mio.search.state.cells import CellTable, Where
-from sparsecv_mio.search.state.context import AllRows, Context
+from sparsecv_mio.search.state.cells import Where
+from sparsecv_mio.search.state.state import SearchState
 from sparsecv_mio.search.subproblem.fold_problem import FoldProblem
 from sparsecv_mio.search.subproblem.held_out_fold import Refits
 from sparsecv_mio.search.subproblem.open_cells import Incumbent, held_out_intervals
@@ -37,15 +37,13 @@ class CellIntervals:
 
     Parameters
     ----------
-    context : Context
-    cells : CellTable
-        Written for the fold at hand only, so that folds may be worked on in several threads.
-    all_rows : AllRows
-        Lower bounds on all rows, for the training-loss bound.
+    state : SearchState
+        Its cells are written for the fold at hand only, so that folds may be worked on in several threads; the lower
+        bounds on all rows serve the training-loss bound.
     """
 
-    def __init__(self, context: Context, cells: CellTable, all_rows: AllRows) -> None:
-        self.context, self.cells, self.all_rows = context, cells, all_rows
+    def __init__(self, state: SearchState) -> None:
+        self.context, self.cells, self.all_rows = state.context, state.cells, state.all_rows
         self._limit_seen: float | None = None  # when the limit was first seen to have passed
 
     def write_outcome(self, here: FoldProblem, g: int, which: IntArray, result: PathResult, relax: bool = True) -> None:

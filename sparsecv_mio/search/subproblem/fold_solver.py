@@ -11,8 +11,7 @@ from sparsecv_mio.arrays import BoolArray, IntArray
 from sparsecv_mio.formulation.backends.native.path import SMALL, PathResult, solve_path
 from sparsecv_mio.problem.accumulate import Moments
 from sparsecv_mio.problem.problem import SparseProblem
-from sparsecv_mio.search.state.cells import CellTable
-from sparsecv_mio.search.state.context import AllRows, Context
+from sparsecv_mio.search.state.state import SearchState
 from sparsecv_mio.search.subproblem.cell_intervals import CellIntervals
 from sparsecv_mio.search.subproblem.fold_problem import FoldProblem
 from sparsecv_mio.search.subproblem.presolve import Solver
@@ -76,19 +75,14 @@ class FoldSolver:
 
     Parameters
     ----------
-    context : Context
-    cells : CellTable
-        Read for what is known, written for the fold at hand.
-    all_rows : AllRows
-        Best supports on all rows: the first to try, and the training-loss bound.
+    state : SearchState
+        Its cells are written for the fold at hand; the best supports on all rows are the first to try.
     accelerators : FoldAccelerators
     """
 
-    def __init__(
-        self, context: Context, cells: CellTable, all_rows: AllRows, accelerators: FoldAccelerators
-    ) -> None:
-        self.context, self.cells, self.all_rows, self.accelerators = context, cells, all_rows, accelerators
-        self.intervals = CellIntervals(context, cells, all_rows)
+    def __init__(self, state: SearchState, accelerators: FoldAccelerators) -> None:
+        self.context, self.cells, self.all_rows = state.context, state.cells, state.all_rows
+        self.accelerators, self.intervals = accelerators, CellIntervals(state)
 
     def run(self, fold: int, moments: Moments, wanted: BoolArray, effort: int) -> int:
         """Work on some cells of a fold until the limit.

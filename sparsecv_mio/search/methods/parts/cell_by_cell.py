@@ -77,7 +77,7 @@ class CellByCell:
         self.submitted = np.zeros(context.shape, dtype=bool)
         self.begun = False
         vendor = None if mio.native else VendorListing(mio.backend, context.deadline, mio.formulation)
-        self.solver = CellSolver(FoldSolver(context, state.cells, state.all_rows, run.accelerators), vendor)
+        self.solver = CellSolver(FoldSolver(state, run.accelerators), vendor)
 
     def prepare(self, effort: int = 0) -> None:
         """See that the backend can be used, and find supports on all rows at `effort` nodes a gamma."""

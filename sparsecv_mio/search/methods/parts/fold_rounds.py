@@ -52,7 +52,7 @@ class FoldRounds:
         """Bring the round that is under way to its end, or as far as time allows."""
         run, context, wanted = self.run, self.run.context, self.cells
         expired = context.deadline.expired
-        solver = FoldSolver(context, run.state.cells, run.state.all_rows, run.accelerators)
+        solver = FoldSolver(run.state, run.accelerators)
         while self.folds_left:
             # moments are made per visit: parts only where somebody stores the state between them
             size = max(8 * context.threads, context.folds.k // 16) if run.signals.storing else len(self.folds_left)

@@ -10,7 +10,7 @@ from sparsecv_mio.arrays import BoolArray, IntArray
 from sparsecv_mio.formulation.backends import get_backend
 from sparsecv_mio.search.methods.parts.cell_by_cell import CellByCell
 from sparsecv_mio.search.methods.parts.cell_costs import CellCosts
-from sparsecv_mio.search.methods.parts.shared_trees import SharedTrees
+from sparsecv_mio.search.shared_tree.engines import SharedTrees
 from sparsecv_mio.search.shared_tree.list_bounds import (
     apply_by_refits,
     apply_in_closed_form,

@@ -6,7 +6,7 @@ import numpy as np
 
 from sparsecv_mio.arrays import IntArray
 from sparsecv_mio.search.methods.parts.run import Run
-from sparsecv_mio.search.methods.parts.shared_trees import SharedTrees
+from sparsecv_mio.search.shared_tree.engines import SharedTrees
 from sparsecv_mio.search.shared_tree.listed_supports import ListedSupports
 from sparsecv_mio.search.subproblem.fold_problem import FoldProblem
 from sparsecv_mio.search.subproblem.fold_solver import FoldSolver
@@ -60,7 +60,7 @@ def _visit(run: Run, pair: tuple[int, int], which: IntArray) -> None:
     context, cells = run.context, run.state.cells
     wanted = np.zeros(cells.nominal.shape[:2], dtype=bool)
     wanted[pair] = True
-    solver = FoldSolver(context, cells, run.state.all_rows, run.accelerators)
+    solver = FoldSolver(run.state, run.accelerators)
     for fold, moments in run.accelerators.training_moments(which.tolist()):
         if context.deadline.abandoned.is_set():
             break

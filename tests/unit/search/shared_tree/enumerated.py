@@ -19,6 +19,7 @@ from sparsecv_mio.search.shared_tree.leave_out import LeaveOut
 from sparsecv_mio.search.state.cells import CellTable
 from sparsecv_mio.search.state.context import AllRows, Context
 from sparsecv_mio.search.state.deadline import Deadline
+from sparsecv_mio.search.state.state import Counts, SearchState
 
 GAMMA = 0.3
 Table = dict[tuple[int, ...], Any]
@@ -74,7 +75,8 @@ class Enumerated:
         self.all_rows = AllRows(self.context)
         self.all_rows.best = [solve_path(self.all_rows.problem(0), self.taus.tolist())]
         self.cells = CellTable.empty(1, len(self.taus), self.folds.k)
-        self.leave_out = LeaveOut(self.context, self.all_rows, self.cells)
+        self.state = SearchState(self.context, self.cells, self.all_rows, Counts())
+        self.leave_out = LeaveOut(self.state)
 
     @cached_property
     def f(self) -> Table:

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from drawn_search import drawn
+from runs import new_run
 
 from sparsecv_mio.search.shared_tree import engines as module
-from sparsecv_mio.search.shared_tree.engines import root_node, solve_all_folds, solve_from
+from sparsecv_mio.search.shared_tree.engines import SharedTrees
+from sparsecv_mio.search.state.state import Counts
 from sparsecv_mio.words import Engine
 
 from .enumerated import VARIANTS, Enumerated
@@ -17,7 +20,8 @@ from .enumerated import VARIANTS, Enumerated
 def test_every_engine_decides_cells_as_enumeration_does(spec: str, intercept: str, engine: Engine) -> None:
     for seed in range(3):
         case = Enumerated(seed, n=48, spec=spec, intercept=intercept)
-        nodes, decided = solve_all_folds(case.leave_out, 0, engine)
+        SharedTrees(case.state, engine).decide_gamma(0)
+        nodes, decided = case.state.counts.nodes, case.state.counts.by_engine
         assert sum(decided.values()) == case.cells.decided.sum() and (nodes > 0) >= bool(decided)
         assert set(decided) <= {"enumerate", "shared"} and not (engine is Engine.SHARED and "enumerate" in decided)
         case.check_cells()
@@ -27,33 +31,49 @@ def test_every_engine_decides_cells_as_enumeration_does(spec: str, intercept: st
 
 def test_where_one_tree_for_all_folds_is_no_use(monkeypatch: pytest.MonkeyPatch) -> None:
     case = Enumerated()
-    assert root_node(case.leave_out, 0, Engine.AUTO) is not None
-    assert root_node(case.leave_out, 0, Engine.PER_FOLD) is None
-    assert solve_all_folds(case.leave_out, 0, Engine.PER_FOLD) == (0, {})
+    assert SharedTrees(case.state, Engine.AUTO).root(0) is not None
+    assert SharedTrees(case.state, Engine.PER_FOLD).root(0) is None
+    SharedTrees(case.state, Engine.PER_FOLD).decide_gamma(0)
+    assert case.state.counts == Counts()
     few = Enumerated(n=12)
-    assert root_node(few.leave_out, 0, Engine.AUTO) is None  # few folds
-    assert root_node(few.leave_out, 0, Engine.ENUMERATE) is not None
-    assert root_node(Enumerated(n=140, spec="2").leave_out, 0, Engine.ENUMERATE) is None  # large ones
+    assert SharedTrees(few.state, Engine.AUTO).root(0) is None  # few folds
+    assert SharedTrees(few.state, Engine.ENUMERATE).root(0) is not None
+    assert SharedTrees(Enumerated(n=140, spec="2").state, Engine.ENUMERATE).root(0) is None  # large ones
     monkeypatch.setattr(module, "PATH_TREE_COLUMNS", 3)
-    assert root_node(case.leave_out, 0, Engine.AUTO) is None
+    assert SharedTrees(case.state, Engine.AUTO).root(0) is None
 
 
 def test_high_leverages_are_left_to_the_folds() -> None:
     case = Enumerated(n=25, p=24, gamma=1e-6)
-    assert root_node(case.leave_out, 0, Engine.AUTO) is None
-    assert root_node(case.leave_out, 0, Engine.ENUMERATE) is not None
+    assert SharedTrees(case.state, Engine.AUTO).root(0) is None
+    assert SharedTrees(case.state, Engine.ENUMERATE).root(0) is not None
 
 
 def test_nothing_is_left_to_do() -> None:
     case = Enumerated()
     case.cells.final[0] = True
-    assert root_node(case.leave_out, 0, Engine.SHARED) is None
+    assert SharedTrees(case.state, Engine.SHARED).root(0) is None
 
 
 def test_only_rows_that_are_wanted() -> None:
     case = Enumerated(n=40)
-    root = root_node(case.leave_out, 0, Engine.AUTO)
-    assert root is not None
-    _, decided = solve_from(root, [1], 100, Engine.AUTO)
-    assert sum(decided.values()) > 0 and not case.cells.decided[0, [0, 2]].any()
+    assert SharedTrees(case.state).decide_taus(0, [1], 100) > 0
+    assert sum(case.state.counts.by_engine.values()) > 0 and not case.cells.decided[0, [0, 2]].any()
     assert np.array_equal(case.cells.decided[0, 1], case.cells.final[0, 1])
+
+
+def test_a_root_is_made_once_and_decides_rows() -> None:
+    run = new_run(*drawn(n=40, folds="loo"))
+    run.method._fit_all_rows()
+    trees = SharedTrees(run.run.state, Engine.ENUMERATE)
+    assert trees.root(0) is trees.root(0) and trees.leave_out is trees.leave_out
+    assert trees.decide_taus(0, [1], 100) > 0
+    assert run.run.state.cells.decided[0, 1].any() and not run.run.state.cells.decided[0, 2].any()
+    assert run.run.state.counts.by_engine["enumerate"] == int(run.run.state.cells.decided.sum())
+
+
+def test_no_root_where_every_fold_has_a_tree_of_its_own() -> None:
+    run = new_run(*drawn(n=40, folds="loo"))
+    run.method._fit_all_rows()
+    trees = SharedTrees(run.run.state, Engine.PER_FOLD)
+    assert trees.root(0) is None and trees.decide_taus(0, [0], 100) == 0

@@ -35,7 +35,7 @@ def listed(case: Enumerated, t: int, above: bool = True) -> SupportList:
 
 def solver_of(case: Enumerated) -> CellSolver:
     accelerators = Accelerators(case.context, case.all_rows, ())
-    return CellSolver(FoldSolver(case.context, case.cells, case.all_rows, accelerators))
+    return CellSolver(FoldSolver(case.state, accelerators))
 
 
 @pytest.mark.parametrize(("seed", "spec", "intercept"), CASES)

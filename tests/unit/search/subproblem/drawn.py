@@ -18,6 +18,7 @@ from sparsecv_mio.search.options import Grid
 from sparsecv_mio.search.state.cells import CellTable
 from sparsecv_mio.search.state.context import AllRows, Context
 from sparsecv_mio.search.state.deadline import Deadline
+from sparsecv_mio.search.state.state import Counts, SearchState
 from sparsecv_mio.search.subproblem.fold_problem import FoldProblem
 from sparsecv_mio.search.subproblem.fold_solver import FoldSolver
 
@@ -43,7 +44,7 @@ def all_rows_of(context: Context) -> AllRows:
 def solver_of(context: Context, cells: CellTable) -> FoldSolver:
     """Without accelerators."""
     all_rows = all_rows_of(context)
-    return FoldSolver(context, cells, all_rows, Accelerators(context, all_rows, ()))
+    return FoldSolver(SearchState(context, cells, all_rows, Counts()), Accelerators(context, all_rows, ()))
 
 
 def cells_of(context: Context) -> CellTable:
@@ -85,3 +86,8 @@ def assert_true(context: Context, cells: CellTable) -> None:
         if cells.decided[where]:
             assert tuple(cells.pool.supports[cells.support[where]].tolist()) == best
             assert abs(cells.nominal[where] - error) <= slack and cells.upper[where] - cells.lower[where] <= slack
+
+
+def state_of(context: Context, cells: CellTable) -> SearchState:
+    """A state of these cells, with the best supports of all rows."""
+    return SearchState(context, cells, all_rows_of(context), Counts())

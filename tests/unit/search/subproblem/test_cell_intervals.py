@@ -15,7 +15,7 @@ from sparsecv_mio.search.subproblem.cell_intervals import CellIntervals
 from sparsecv_mio.search.subproblem.fold_problem import FoldProblem
 from sparsecv_mio.units import Interval
 
-from .drawn import GAMMAS, TAUS, all_rows_of, assert_true, best_support, cells_of, context_of, fold_of
+from .drawn import GAMMAS, TAUS, assert_true, best_support, cells_of, context_of, fold_of, state_of
 
 EVERY = np.arange(len(TAUS))
 
@@ -28,7 +28,7 @@ def unproved(support: tuple[int, ...]) -> PathCell:
 def test_known_candidates_decide_a_cell(seed: int) -> None:
     context = context_of(seed)
     cells = cells_of(context)
-    intervals = CellIntervals(context, cells, all_rows_of(context))
+    intervals = CellIntervals(state_of(context, cells))
     for g, fold in np.ndindex(len(GAMMAS), context.folds.k):
         here = fold_of(context, fold, g)
         intervals.write_outcome(here, g, EVERY, solve_path(here.problem, list(TAUS)))
@@ -42,7 +42,7 @@ def test_an_incumbent_alone_bounds_a_cell(seed: int, relax: bool) -> None:
     """Whatever support is held, the optimum's error is inside the interval."""
     context, rng = context_of(seed), np.random.default_rng(seed)
     cells = cells_of(context)
-    intervals = CellIntervals(context, cells, all_rows_of(context))
+    intervals = CellIntervals(state_of(context, cells))
     for g, fold in np.ndindex(len(GAMMAS), context.folds.k):
         held = {tau: unproved(tuple(np.sort(rng.choice(6, tau, replace=False)).tolist())) for tau in TAUS}
         intervals.write_outcome(fold_of(context, fold, g), g, EVERY, PathResult(held, 0, False), relax)
@@ -57,7 +57,7 @@ def test_relaxations_narrow_what_the_ridge_ball_leaves() -> None:
         context = context_of(1)
         cells = cells_of(context)
         held = {tau: unproved(best_support(context, (1, t, 0))) for t, tau in enumerate(TAUS)}
-        intervals = CellIntervals(context, cells, all_rows_of(context))
+        intervals = CellIntervals(state_of(context, cells))
         intervals.write_outcome(fold_of(context, 0, 1), 1, EVERY, PathResult(held, 0, False), relax)
         widths.append((cells.upper - cells.lower)[1, 1:, 0])
     assert np.all(widths[1] <= widths[0] * (1.0 + 1e-9)) and widths[1].sum() < 0.9 * widths[0].sum()
@@ -70,7 +70,7 @@ def test_relaxations_end_shortly_after_the_limit(monkeypatch: pytest.MonkeyPatch
         lambda here, incumbents, relax: asked.append(relax) or [Interval(0.0, np.inf)] * len(incumbents),
     )  # fmt: skip
     context = context_of(late=True)
-    intervals = CellIntervals(context, cells_of(context), all_rows_of(context))
+    intervals = CellIntervals(state_of(context, cells_of(context)))
     result = PathResult({tau: unproved(tuple(range(tau))) for tau in TAUS}, 0, False)
     here = fold_of(context, 0, 0)
     intervals.write_outcome(here, 0, EVERY, result)
@@ -84,7 +84,7 @@ def test_values_that_the_refit_does_not_confirm_decide_nothing() -> None:
     cells, here = cells_of(context), fold_of(context, 0, 0)
     found = solve_path(here.problem, [2])
     wrong = replace(found.cells[2], values=tuple(1.01 * value for value in found.cells[2].values))
-    intervals = CellIntervals(context, cells, all_rows_of(context))
+    intervals = CellIntervals(state_of(context, cells))
     intervals.write_outcome(here, 0, np.array([2]), replace(found, cells={2: wrong}))
     assert not cells.decided.any() and cells.lower[0, 2, 0] <= cells.upper[0, 2, 0] < np.inf
 
@@ -96,7 +96,7 @@ def test_ties_widen_a_decided_cell() -> None:
     supports = [np.array([1, 5]), np.array([0, 1])]
     fits = here.refit(supports)
     tied = replace(fits, value=np.full(2, fits.value[0]))
-    CellIntervals(context, cells, all_rows_of(context)).decide(here, (0, 2, 0), supports, tied, branched=True)
+    CellIntervals(state_of(context, cells)).decide(here, (0, 2, 0), supports, tied, branched=True)
     where = (0, 2, 0)
     assert cells.decided[where] and cells.branched[where]
     assert cells.lower[where] <= fits.held_out.min() and fits.held_out.max() <= cells.upper[where]
@@ -109,7 +109,7 @@ def test_an_error_that_is_not_known_well_decides_nothing() -> None:
     cells, here, where = cells_of(context), fold_of(context, 0, 0), (0, 2, 0)
     fits = here.refit([np.array([1, 5])])
     vague = replace(fits, held_out_error=0.1 * fits.held_out)
-    CellIntervals(context, cells, all_rows_of(context)).decide(here, where, [np.array([1, 5])], vague, branched=True)
+    CellIntervals(state_of(context, cells)).decide(here, where, [np.array([1, 5])], vague, branched=True)
     assert not cells.decided[where] and cells.final[where] and cells.nominal[where] == fits.held_out[0]
     assert cells.lower[where] == pytest.approx(0.9 * fits.held_out[0])
     assert cells.upper[where] == pytest.approx(1.1 * fits.held_out[0])
@@ -123,7 +123,7 @@ def test_a_restricted_problem_names_columns_of_the_data() -> None:
     moments = next(training_moments(small, context.folds, [1]))[1]
     here = FoldProblem.of(small, context.folds, 1, moments, columns).with_gamma(GAMMAS[0])
     cells = cells_of(context)
-    intervals = CellIntervals(context, cells, all_rows_of(context))
+    intervals = CellIntervals(state_of(context, cells))
     intervals.write_outcome(here, 0, np.array([2]), solve_path(here.problem, [2]))
     assert cells.decided[0, 2, 1] and np.array_equal(cells.pool.supports[cells.support[0, 2, 1]], best)
 
@@ -131,7 +131,7 @@ def test_a_restricted_problem_names_columns_of_the_data() -> None:
 def test_no_cell_in_question_is_no_work() -> None:
     context = context_of(0)
     cells = cells_of(context)
-    intervals = CellIntervals(context, cells, all_rows_of(context))
+    intervals = CellIntervals(state_of(context, cells))
     none = np.zeros(0, dtype=np.int64)
     intervals.write_outcome(fold_of(context, 0, 0), 0, none, PathResult({}, 0, False))
     assert not np.isfinite(cells.nominal).any()

@@ -15,7 +15,7 @@ from sparsecv_mio.problem.problem import SparseProblem
 from sparsecv_mio.search.subproblem.fold_solver import FoldSolver
 from sparsecv_mio.search.subproblem.presolve import Solver
 
-from .drawn import all_rows_of, assert_true, cells_of, context_of, moments_of, solver_of
+from .drawn import assert_true, cells_of, context_of, moments_of, solver_of, state_of
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -79,6 +79,6 @@ def test_supports_that_are_named_come_first() -> None:
     context = context_of()
     accelerators = Listening([2, 3])
     every = np.ones(context.shape[:2], dtype=bool)
-    solver = FoldSolver(context, cells_of(context), all_rows_of(context), accelerators)
+    solver = FoldSolver(state_of(context, cells_of(context)), accelerators)
     solver.run(0, moments_of(context, 0), every, UNLIMITED)
     assert accelerators.starts[0] == [2, 3] and len(accelerators.starts) > 1

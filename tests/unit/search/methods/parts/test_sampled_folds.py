@@ -13,7 +13,7 @@ from sparsecv_mio.search.methods.parts.sampled_folds import (
     gammas_to_search,
     influential_folds,
 )
-from sparsecv_mio.search.methods.parts.shared_trees import SharedTrees
+from sparsecv_mio.search.shared_tree.engines import SharedTrees
 
 
 def test_every_fold_searches_at_so_many_gammas_and_every_gamma_is_searched() -> None:
@@ -31,7 +31,7 @@ def test_the_most_influential_folds_are_in_the_sample() -> None:
     data, plan, grid = drawn(p=6, n=150, folds="loo")
     run = new_run(data, plan, grid)
     run.method._fit_all_rows()
-    root = SharedTrees(run.run).root(0)
+    root = SharedTrees(run.run.state).root(0)
     assert root is not None
     sample = influential_folds(root)
     assert INFLUENTIAL <= len(sample) <= INFLUENTIAL + SAMPLED and len(np.unique(sample)) == len(sample)
