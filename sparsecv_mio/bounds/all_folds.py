@@ -6,14 +6,14 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 
 import numpy as np
 from numpy.typing import NDArray
 
 from sparsecv_mio.arrays import BoolArray, FloatArray, IntArray
-from sparsecv_mio.bounds.fold import TIE, FoldBounds, Origin, Which, masks_of
-from sparsecv_mio.bounds.printed import PrintedCell, printed_cells
+from sparsecv_mio.bounds.fold import TIE, UNKNOWN, FoldBounds, Origin, Which, masks_of
+from sparsecv_mio.bounds.printed import printed_ends
 from sparsecv_mio.bounds.reused import Points, points_of, reuse
 from sparsecv_mio.bounds.table import BoundsTable, PrintedTable
 from sparsecv_mio.bounds.training_loss import training_loss_bound
@@ -26,7 +26,6 @@ from sparsecv_mio.problem.accumulate import Moments, row_moments, training_momen
 PRINTED = "as-printed"
 FULL_SWAPS, FOLD_SWAPS = 6, 2  # rounds of swaps on all rows, and in each fold of a plan with few folds
 FEW_FOLDS = 50
-UNKNOWN = np.array([0.0, np.inf, 0.0, np.inf, Origin.TRIVIAL, Origin.TRIVIAL, np.nan, 0.0])
 
 Support = NDArray[np.integer]
 
@@ -105,7 +104,6 @@ class AllFolds:
         self.given = [np.asarray(support) for support in known.supports]
         self.reusing = known.reusing and which == Which.SAFE
         self.table = BoundsTable.empty(data, folds, self.gammas, self.taus, which)
-        self.printed: dict[tuple[int, int], list[PrintedCell]] = {}
         self.wide = is_wide(data)
         self.shared: list[list[Support]] = []
         self.masks: list[BoolArray] = []
@@ -137,7 +135,7 @@ class AllFolds:
             if self.stopped:
                 break
         if self.which == PRINTED:
-            return self._printed_table()
+            return PrintedTable(**{x.name: getattr(self.table, x.name) for x in fields(PrintedTable)})
         if self.mode is Which.SAFE:
             self._training_loss()
         return self.table
@@ -214,7 +212,9 @@ class AllFolds:
                 here.try_supports(self.shared[g])
             here.search(self.taus, swap_rounds=FOLD_SWAPS if self.folds.k <= FEW_FOLDS else 0)
             if self.which == PRINTED:
-                self.printed[g, fold] = printed_cells(here, self.taus)
+                ends = printed_ends(here, self.taus)
+                for place, column in enumerate((self.table.lower, self.table.upper, self.table.estimate)):
+                    column[g, :, fold] = ends[:, place]
             else:
                 self._put(g, fold, here)
             self.table.seconds[g] += time.perf_counter() - begin
@@ -253,15 +253,3 @@ class AllFolds:
         for g in range(len(self.lower_on_all_rows)):
             upper = self.table.objective_upper[g]
             self.table.raise_lower(g, training_loss_bound(self.lower_on_all_rows[g][:, None], upper), Origin.TRAINING)
-
-    def _printed_table(self) -> PrintedTable:
-        table = self.table
-        shape = table.lower.shape
-        lower, upper, estimate = np.zeros(shape), np.full(shape, np.inf), np.full(shape, np.nan)
-        for (g, fold), cells in self.printed.items():
-            for t, cell in enumerate(cells):
-                lower[g, t, fold], upper[g, t, fold], estimate[g, t, fold] = cell.lower, cell.upper, cell.estimate
-        return PrintedTable(
-            gammas=table.gammas, taus=table.taus, folds=table.folds, rows=table.rows, unit=table.unit,
-            seconds=table.seconds, lower=lower, upper=upper, estimate=estimate,
-        )  # fmt: skip

@@ -56,6 +56,9 @@ class Origin(IntEnum):
     TRAINING = 4
 
 
+UNKNOWN = np.array([0.0, np.inf, 0.0, np.inf, Origin.TRIVIAL, Origin.TRIVIAL, np.nan, 0.0])
+
+
 @dataclass(frozen=True, eq=False)
 class FoldCell:
     """What the relaxations know of one (gamma, tau, fold); standard coordinates, squared.
@@ -82,6 +85,13 @@ class FoldCell:
     high_origin: Origin
     estimate: float
     left: int
+
+    @classmethod
+    def of(cls, tau: int, numbers: FloatArray) -> FoldCell:
+        """Return the cell of a size, from the numbers (FIELDS,) that bounds are computed as."""
+        f_low, f_high, low, high, low_origin, high_origin, estimate, left = numbers.tolist()
+        origins = Origin(int(low_origin)), Origin(int(high_origin))
+        return cls(tau, f_low, f_high, low, high, *origins, estimate, int(left))
 
     @property
     def interval(self) -> Interval:
@@ -189,13 +199,13 @@ class FoldBounds:
         Contradiction
             If a certified lower bound exceeds an incumbent's value by more than the rounding allowance.
         """
-        return [_cell(tau, row) for tau, row in zip(taus, self.numbers(taus, which), strict=True)]
+        return [FoldCell.of(tau, row) for tau, row in zip(taus, self.numbers(taus, which), strict=True)]
 
     def numbers(self, taus: Sequence[int], which: Which = Which.SAFE) -> FloatArray:
         """As `cells`, a row of `FIELDS` for every tau."""
         found = np.empty((len(taus), FIELDS))
         if self.form is None:
-            found[:] = _UNKNOWN
+            found[:] = UNKNOWN
             found[:, 7] = self.problem.q
             return found
         if not self.form.yy > 0.0:  # a target that is constant in training: every optimum predicts its mean
@@ -245,7 +255,7 @@ class FoldBounds:
         size = self.m if tau > 0 else 0
         rounding = Rounding(form.rounding, prior, 0.0, form.w)
         if not kernel.one_support(form.fold(self.X, self.u), status, size, rounding, lo, hi, factor):
-            return np.array([*_UNKNOWN[:7], self.problem.q])
+            return np.array([*UNKNOWN[:7], self.problem.q])
         value = form.yy - float(form.c @ factor.x[:size]) if size else form.yy
         slip = form.rounding * prior * prior
         low, high = kernel.distances(self.u, lo, hi)
@@ -253,23 +263,6 @@ class FoldBounds:
         prior += float(np.sqrt(self.problem.n)) * abs(self.problem.r_mean) if not form.yy > 0.0 else 0.0
         low, high = kernel.blurred(low, high, self.N, rounding._replace(prior=prior))
         return np.array([value - slip, value + slip, low, high, exact, exact, middle, 0.0])
-
-
-_UNKNOWN = np.array([0.0, np.inf, 0.0, np.inf, Origin.TRIVIAL, Origin.TRIVIAL, np.nan, 0.0])
-
-
-def _cell(tau: int, row: FloatArray) -> FoldCell:
-    return FoldCell(
-        tau=tau,
-        objective_lower=float(row[0]),
-        objective_upper=float(row[1]),
-        lower=float(row[2]),
-        upper=float(row[3]),
-        low_origin=Origin(int(row[4])),
-        high_origin=Origin(int(row[5])),
-        estimate=float(row[6]),
-        left=int(row[7]),
-    )
 
 
 def masks_of(supports: Iterable[NDArray[np.integer]], m: int) -> BoolArray:

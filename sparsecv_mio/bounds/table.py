@@ -7,7 +7,6 @@ holds estimates and has no method that makes an `Interval` of them.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -34,11 +33,44 @@ class _Grid:
     rows: int  # rows that some fold holds out
     unit: float  # squared: what turns a squared standard unit into the file's
     seconds: FloatArray  # (gammas,) wall time, all threads together
+    lower: FloatArray
+    upper: FloatArray
+    estimate: FloatArray
+    which: str
+    certified: ClassVar[bool]
 
     @property
     def per_row(self) -> float:
         """What turns a sum over folds into h in units of the file."""
         return self.unit / self.rows
+
+    def _pair(self, g: int, t: int) -> dict[str, Any]:
+        """Return what the record says of h at a pair."""
+        raise NotImplementedError
+
+    def _bound(self, where: tuple[int, int, int]) -> str:
+        """Return the name of the bound of one h_j."""
+        return self.which
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the record: h and h_j in squared units of the file, an unknown end as null."""
+        table, folds = [], []
+        for g, t in np.ndindex(len(self.gammas), len(self.taus)):
+            pair = {"gamma": self.gammas[g], "tau": self.taus[t]}
+            table.append(pair | self._pair(g, t))
+            for j in range(self.folds):
+                where = (g, t, j)
+                ends = _ends(self.lower[where], self.upper[where], self.estimate[where], self.unit)
+                folds.append(pair | {"fold": j} | ends | {"bound": self._bound(where)})
+        seconds = [{"gamma": gamma, "seconds": float(s)} for gamma, s in zip(self.gammas, self.seconds, strict=True)]
+        return {
+            "schema": SCHEMA,
+            "bounds": self.which,
+            "certified": self.certified,
+            "seconds": seconds,
+            "table": table,
+            "folds": folds,
+        }
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,15 +94,11 @@ class BoundsTable(_Grid):
 
     certified: ClassVar[bool] = True
 
-    lower: FloatArray
-    upper: FloatArray
-    estimate: FloatArray
     objective_lower: FloatArray
     objective_upper: FloatArray
     low_origin: NDArray[np.int8]
     high_origin: NDArray[np.int8]
     left: NDArray[np.int32]
-    which: str
 
     @classmethod
     def empty(
@@ -183,22 +211,15 @@ class BoundsTable(_Grid):
 
     def minimum(self) -> Interval:
         """Certified interval of the least h of the grid, in squared units of the file."""
-        ends = [self.cv_interval(g, t) for g in range(len(self.gammas)) for t in range(len(self.taus))]
+        ends = [self.cv_interval(g, t) for g, t in np.ndindex(len(self.gammas), len(self.taus))]
         return Interval(min(end.lower for end in ends), min(end.upper for end in ends))
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return the record: h and h_j in squared units of the file, an unknown end as null."""
-        table, folds = [], []
-        for g, t in _pairs(self):
-            pair = {"gamma": self.gammas[g], "tau": self.taus[t]}
-            ends = self.cv_interval(g, t)
-            table.append(pair | _ends(ends.lower, ends.upper, self.cv_estimate(g, t)) | {"bound": self.won(g, t)})
-            for j in range(self.folds):
-                where = (g, t, j)
-                ends_j = _ends(self.lower[where], self.upper[where], self.estimate[where], self.unit)
-                name = bound_name(int(self.low_origin[where]), int(self.high_origin[where]))
-                folds.append(pair | {"fold": j} | ends_j | {"bound": name})
-        return _record(self, self.which, True, table, folds)
+    def _pair(self, g: int, t: int) -> dict[str, Any]:
+        ends = self.cv_interval(g, t)
+        return _ends(ends.lower, ends.upper, self.cv_estimate(g, t)) | {"bound": self.won(g, t)}
+
+    def _bound(self, where: tuple[int, int, int]) -> str:
+        return bound_name(int(self.low_origin[where]), int(self.high_origin[where]))
 
 
 @dataclass(frozen=True, eq=False)
@@ -212,30 +233,14 @@ class PrintedTable(_Grid):
     """
 
     certified: ClassVar[bool] = False
-    which: ClassVar[str] = "as-printed"
-
-    lower: FloatArray
-    upper: FloatArray
-    estimate: FloatArray
 
     def cv_estimates(self, g: int, t: int) -> tuple[float, float, float]:
         """Return the printed lower and upper end and the relaxation's estimate of h, in squared units of the file."""
-        low, high, middle = (
-            float(x[g, t].sum()) * self.per_row for x in (self.lower, self.upper, self.estimate)
-        )  # fmt: skip
+        low, high, middle = (float(x[g, t].sum()) * self.per_row for x in (self.lower, self.upper, self.estimate))
         return low, high, middle
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return the record, as `BoundsTable.to_dict`, with `certified` false."""
-        table, folds = [], []
-        for g, t in _pairs(self):
-            pair = {"gamma": self.gammas[g], "tau": self.taus[t]}
-            table.append(pair | _ends(*self.cv_estimates(g, t)) | {"bound": self.which})
-            for j in range(self.folds):
-                where = (g, t, j)
-                ends = _ends(self.lower[where], self.upper[where], self.estimate[where], self.unit)
-                folds.append(pair | {"fold": j} | ends | {"bound": self.which})
-        return _record(self, self.which, False, table, folds)
+    def _pair(self, g: int, t: int) -> dict[str, Any]:
+        return _ends(*self.cv_estimates(g, t)) | {"bound": self.which}
 
 
 def bound_name(low: int, high: int) -> str:
@@ -250,23 +255,6 @@ def bound_name(low: int, high: int) -> str:
     return names[0] if names[0] == names[1] else "/".join(names)
 
 
-def _pairs(grid: _Grid) -> Iterator[tuple[int, int]]:
-    return ((g, t) for g in range(len(grid.gammas)) for t in range(len(grid.taus)))
-
-
 def _ends(lower: float, upper: float, estimate: float, unit: float = 1.0) -> dict[str, float | None]:
     values = {"lower": lower, "upper": upper, "estimate": estimate}
     return {name: float(x) * unit if math.isfinite(x) else None for name, x in values.items()}
-
-
-def _record(
-    grid: _Grid, which: str, certified: bool, table: list[dict[str, Any]], folds: list[dict[str, Any]]
-) -> dict[str, Any]:
-    return {
-        "schema": SCHEMA,
-        "bounds": which,
-        "certified": certified,
-        "seconds": [{"gamma": gamma, "seconds": float(s)} for gamma, s in zip(grid.gammas, grid.seconds, strict=True)],
-        "table": table,
-        "folds": folds,
-    }

@@ -99,15 +99,15 @@ class WideFold:
 
     def cells(self, taus: Sequence[int], which: Which = Which.SAFE) -> list[FoldCell]:
         """Bound every tau; see `FoldBounds.cells`."""
-        found: dict[int, FoldCell] = {}
-        for tau in sorted(set(taus)):
-            unknown = self.expired()
-            found[tau] = self._finish(tau, (0.0, np.inf), Ends(), self.rows.q) if unknown else self._cell(tau, which)
-        return [found[tau] for tau in taus]
+        return [FoldCell.of(tau, row) for tau, row in zip(taus, self.numbers(taus, which), strict=True)]
 
     def numbers(self, taus: Sequence[int], which: Which = Which.SAFE) -> FloatArray:
         """As `FoldBounds.numbers`."""
-        return np.array([_row(cell) for cell in self.cells(taus, which)])
+        found: dict[int, FloatArray] = {}
+        for tau in sorted(set(taus)):
+            unknown = self.expired()
+            found[tau] = self._finish(tau, (0.0, np.inf), Ends(), self.rows.q) if unknown else self._bound(tau, which)
+        return np.array([found[tau] for tau in taus])
 
     def survivors(self, tau: int) -> Survivors:
         """Bound the optimum by one relaxation, and screen: no bound of the held-out error."""
@@ -140,7 +140,7 @@ class WideFold:
         screen(self.relaxation.g**2, q, np.arange(q), tau, at.level + at.slip - at.dual, status)
         return status
 
-    def _cell(self, tau: int, which: Which) -> FoldCell:
+    def _bound(self, tau: int, which: Which) -> FloatArray:
         rows, known = self.rows, self.known
         if tau == 0 or not rows.yy > 0.0:
             return self._finish(tau, (rows.yy, rows.yy), Ends.exact(float(rows.u @ rows.u)), 0)
@@ -168,24 +168,16 @@ class WideFold:
         level = min(at.level, known.best[tau] * (1.0 + TIE) + at.slip)
         return self._finish(tau, (min(lower, known.best[tau]), level), ends, int((status == FREE).sum()))
 
-    def _finish(self, tau: int, objective: tuple[float, float], ends: Ends, left: int) -> FoldCell:
+    def _finish(self, tau: int, objective: tuple[float, float], ends: Ends, left: int) -> FloatArray:
         rows = self.rows
         inner = 0 < tau < rows.q
         rounding = rows.allowance_of(tau if inner else rows.q)
         if not inner:
             rounding = rounding._replace(prior=float(np.linalg.norm(rows.u)))
         low, high = blurred(max(ends.lower, 0.0), ends.upper, len(rows.u), rounding)
-        return FoldCell(
-            tau=tau,
-            objective_lower=float(max(objective[0], 0.0)),
-            objective_upper=float(objective[1]),
-            lower=float(low) * (1.0 - OUTWARD),
-            upper=float(high) * (1.0 + OUTWARD),
-            low_origin=ends.low_origin,
-            high_origin=ends.high_origin,
-            estimate=ends.estimate,
-            left=0 if ends.low_origin is Origin.EXACT else left,
-        )
+        interval = low * (1.0 - OUTWARD), high * (1.0 + OUTWARD)
+        origins, open_columns = (ends.low_origin, ends.high_origin), 0 if ends.low_origin is Origin.EXACT else left
+        return np.array([max(objective[0], 0.0), objective[1], *interval, *origins, ends.estimate, open_columns])
 
     def printed(self, tau: int) -> tuple[float, float, FloatArray, FloatArray]:
         """Level, relaxation value, its predictions and `x'M^{-1}x` of the held-out rows: what `as_printed` needs."""
@@ -197,8 +189,3 @@ class WideFold:
         K.flat[:: rows.n + 1] += 1.0
         reach = np.einsum("ij,ij->i", X, X) - np.einsum("ij,ji->i", half, np.linalg.solve(K, half.T))
         return self.known.best[tau], dual, X @ self.relaxation.b, np.maximum(reach, 0.0)
-
-
-def _row(cell: FoldCell) -> list[float]:
-    f, h = (cell.objective_lower, cell.objective_upper), (cell.lower, cell.upper)
-    return [*f, *h, cell.low_origin, cell.high_origin, cell.estimate, cell.left]

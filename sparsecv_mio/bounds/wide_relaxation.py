@@ -89,28 +89,22 @@ class WorkingColumns:
 
     def __init__(self, q: int) -> None:
         capacity = min(q, CAPACITY)
-        self.chosen = np.zeros(capacity, dtype=np.int64)
-        self.inside = np.zeros(q, dtype=np.bool_)
-        self.held = np.zeros(1, dtype=np.int64)
-        self.gram = np.empty((capacity, capacity))
-
-    @property
-    def arrays(self) -> WorkingSet:
-        """As the kernels take them."""
-        return WorkingSet(self.chosen, self.inside, self.held, self.gram)
+        chosen, inside = np.zeros(capacity, dtype=np.int64), np.zeros(q, dtype=np.bool_)
+        self.arrays = WorkingSet(chosen, inside, np.zeros(1, dtype=np.int64), np.empty((capacity, capacity)))
 
     def make_room(self, k: int) -> None:
         """Hold at least what a relaxation of size k may take in two of its rounds."""
-        held, most = len(self.chosen), min(len(self.inside), ROOM[0] * k + ROOM[1])
-        if most <= held:
-            return
-        chosen, gram = np.zeros(most, dtype=np.int64), np.empty((most, most))
-        chosen[:held], gram[:held, :held] = self.chosen, self.gram
-        self.chosen, self.gram = chosen, gram
+        old = self.arrays
+        held, most = len(old.chosen), min(len(old.inside), ROOM[0] * k + ROOM[1])
+        if most > held:
+            chosen, gram = np.zeros(most, dtype=np.int64), np.empty((most, most))
+            chosen[:held], gram[:held, :held] = old.chosen, old.gram
+            self.arrays = old._replace(chosen=chosen, gram=gram)
 
     def take(self, columns: IntArray, Xt: FloatArray) -> None:
         """Start with these columns."""
-        columns = columns[: len(self.chosen)]
+        chosen, inside, held, gram = self.arrays
+        columns = columns[: len(chosen)]
         size = len(columns)
-        self.chosen[:size], self.inside[columns], self.held[0] = columns, True, size
-        self.gram[:size, :size] = Xt[columns] @ Xt[columns].T
+        chosen[:size], inside[columns], held[0] = columns, True, size
+        gram[:size, :size] = Xt[columns] @ Xt[columns].T

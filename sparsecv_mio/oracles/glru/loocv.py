@@ -297,28 +297,3 @@ def _trained_signs(fit: Fit, rows: IntArray, tol: float, early: bool, done: _Pro
         signs[k], proved[k] = solve(row)
         done.advance(1)
     return signs, proved
-
-
-def naive_seconds(fit: Fit, rows: IntArray, tol: float) -> FloatArray:
-    """Return the seconds of single warm-started trainings without each of some rows: the cost of the naive way.
-
-    Parameters
-    ----------
-    fit : Fit
-        On all rows.
-    rows : (k,) int array
-        Rows to leave out, one at a time.
-    tol : float
-        Relative duality gap of every training.
-
-    Returns
-    -------
-    (k,) array
-    """
-    solve = _trained_sign(fit, tol, early=False)
-    spent = np.empty(len(rows))
-    for k, row in enumerate(rows.tolist()):
-        start = time.perf_counter()
-        solve(row)
-        spent[k] = time.perf_counter() - start
-    return spent

@@ -15,6 +15,7 @@ from scipy.special import expit, xlog1py, xlogy
 
 from sparsecv_mio.arrays import FloatArray
 from sparsecv_mio.errors import BadInput
+from sparsecv_mio.words import one_of
 
 
 class Loss(ABC):
@@ -381,9 +382,7 @@ def make_loss(name: str, width: float | None = None) -> Loss:
     >>> make_loss("huber", 0.5)
     Huber(width=0.5)
     """
-    if name not in LOSSES:
-        raise BadInput(f"loss {name!r} is unknown: use one of {', '.join(LOSSES)}")
-    kind = LOSSES[name]
+    kind = LOSSES[one_of(name, LOSSES, "loss")]
     if kind is Huber or kind is SmoothedHinge:
         return kind(1.0 if width is None else width)
     if width is not None:

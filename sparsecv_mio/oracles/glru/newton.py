@@ -20,7 +20,7 @@ from sparsecv_mio.errors import BadInput
 from sparsecv_mio.oracles.base import Bracket, Guarantee, Guess
 from sparsecv_mio.oracles.glru.fit import EPS, Fit
 from sparsecv_mio.oracles.glru.intervals import ROUNDING
-from sparsecv_mio.oracles.glru.problem import Problem
+from sparsecv_mio.oracles.glru.problem import Problem, weighted_gram
 
 BATCH = 64
 
@@ -66,7 +66,7 @@ class NewtonOracle:
         pull = np.where(penalised, regularizer.ridge * w + regularizer.l1 * np.sign(w), 0.0)
         self._gradient = np.asarray(X.T @ rows) + (n - 1) * pull
         self._second = h / (n - 1)
-        H = _weighted_square(X, h) / (n - 1)
+        H = weighted_gram(X, h) / (n - 1)
         H[np.diag_indices(kept.size)] += np.where(penalised, regularizer.ridge, 0.0)
         self._solve = _inverse(H)
         self._common = self._solve(self._gradient)
@@ -131,13 +131,6 @@ def _inverse(H: FloatArray) -> Callable[[FloatArray], FloatArray]:
         inverse = pinvh(H)
         return lambda b: np.asarray(inverse @ b)
     return lambda b: np.asarray(cho_solve(factor, b, check_finite=False))
-
-
-def _weighted_square(X: FloatArray, h: FloatArray) -> FloatArray:
-    if hasattr(X, "multiply"):
-        return np.asarray((X.multiply(h[:, None]).T @ X).toarray())
-    root = np.sqrt(h)[:, None] * X
-    return np.asarray(root.T @ root)
 
 
 def _free(problem: Problem) -> IntArray:

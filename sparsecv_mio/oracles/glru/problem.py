@@ -198,18 +198,6 @@ class Problem:
         mask[rows] = False
         return replace(self, row_mask=mask)
 
-    def without_columns(self, columns: Any) -> Problem:
-        """Return the problem without some of its columns."""
-        mask = np.ones(self.design.d, dtype=bool) if self.column_mask is None else self.column_mask.copy()
-        mask[columns] = False
-        return replace(self, column_mask=mask)
-
-    def with_columns(self, columns: Any) -> Problem:
-        """Return the problem with some more of the matrix's columns."""
-        mask = np.ones(self.design.d, dtype=bool) if self.column_mask is None else self.column_mask.copy()
-        mask[columns] = True
-        return replace(self, column_mask=mask)
-
     def primal(self, w: FloatArray, t: FloatArray) -> float:
         """`P(w)` given `t = X w`. O(n + d)."""
         return float(self.keep_rows(self.loss.value(t, self.y)).sum()) / self.n + self.regularizer.value(w)
@@ -219,6 +207,14 @@ class Problem:
         score = self.keep_columns(self.design.adjoint(alpha) / self.n)
         rows = self.keep_rows(self.loss.conjugate(-alpha, self.y))
         return -float(rows.sum()) / self.n - self.regularizer.conjugate(score)
+
+
+def weighted_gram(X: Any, h: FloatArray) -> FloatArray:
+    """`X' diag(h) X` of a dense or sparse matrix. O(n d^2)."""
+    if hasattr(X, "multiply"):
+        return np.asarray((X.multiply(h[:, None]).T @ X).toarray())
+    root = np.sqrt(h)[:, None] * X
+    return np.asarray(root.T @ root)
 
 
 def make_problem(X: Any, y: Any, loss: Loss, regularizer: Regularizer) -> Problem:

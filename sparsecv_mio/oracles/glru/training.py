@@ -16,7 +16,7 @@ from scipy.linalg import LinAlgError, cho_factor, cho_solve
 from sparsecv_mio.arrays import FloatArray
 from sparsecv_mio.errors import BadInput
 from sparsecv_mio.oracles.glru.fit import EPS, Fit, assess
-from sparsecv_mio.oracles.glru.problem import Problem
+from sparsecv_mio.oracles.glru.problem import Problem, weighted_gram
 from sparsecv_mio.oracles.glru.proximal import proximal_target
 
 DIRECT_WORK = 5e8  # multiply-adds of an exact Hessian, about 20 ms: below, conjugate gradients save nothing
@@ -190,11 +190,7 @@ def _hessian(problem: Problem, h: FloatArray) -> FloatArray:
     """(d, d) Hessian of P over the penalised columns, the intercept profiled out; identity on columns that are out."""
     d = problem.regularizer.penalised(problem.design.d)
     X = problem.design.X[:, :d]
-    if problem.design.sparse:
-        H = (X.multiply(h[:, None]).T @ X).toarray()
-    else:
-        root = np.sqrt(h)[:, None] * X
-        H = root.T @ root
+    H = weighted_gram(X, h)
     if problem.regularizer.intercept and h.any():
         mean = X.T @ h
         H -= np.outer(mean, mean) / h.sum()
@@ -202,7 +198,7 @@ def _hessian(problem: Problem, h: FloatArray) -> FloatArray:
         out = ~problem.column_mask[:d]
         H[out], H[:, out] = 0.0, 0.0
     H[np.diag_indices(d)] += problem.regularizer.ridge
-    return np.asarray(H)
+    return H
 
 
 def _step(fit: Fit, tol: float, precondition: Solve | None) -> tuple[FloatArray, FloatArray] | None:

@@ -11,28 +11,33 @@ from sparsecv_mio.arrays import FloatArray, IntArray
 from sparsecv_mio.errors import BadInput
 
 
-class Expansion(ABC):
+class Expansion:
     """Second-order Taylor data of `sum_i l(Z_i; .)` at one base point shared by every left-out iterate.
 
     This is where the method saves its time: gradients and Hessians are taken at one point instead of n (the paper's
-    (10)).
+    (10)). Here by the loss's own four methods.
     """
 
-    @abstractmethod
+    def __init__(self, loss: SmoothLoss, X: FloatArray, y: FloatArray, theta: FloatArray) -> None:
+        self._times = lambda D: loss.hessian_times(X, y, theta, D)
+        self._gradients = loss.gradients(X, y, theta)
+        self._hessian = loss.hessian(X, y, theta)
+
     def total(self) -> FloatArray:
         """(p,) gradient summed over the rows."""
+        return np.asarray(self._gradients.sum(axis=0))
 
-    @abstractmethod
     def hessian(self) -> FloatArray:
         """(p, p) Hessian summed over the rows."""
+        return self._hessian
 
-    @abstractmethod
     def rows(self, own: FloatArray) -> FloatArray:
         """(m, p) per row i: `grad l_i + hess l_i own_i`, the linearised gradient at base + own_i."""
+        return np.asarray(self._gradients + self._times(own))
 
-    @abstractmethod
     def row_times(self, own: FloatArray) -> FloatArray:
         """(m, p) per row i: `hess l_i own_i`."""
+        return np.asarray(self._times(own))
 
     def apply(self, D: FloatArray) -> FloatArray:
         """(k, p) rows `d H`, H the summed Hessian. O(k p^2)."""
@@ -164,7 +169,7 @@ class SmoothLoss(ABC):
         -------
         Expansion
         """
-        return _GeneralExpansion(self, X, y, theta)
+        return Expansion(self, X, y, theta)
 
     def gradient_sums(
         self, X: FloatArray, y: FloatArray, Theta: FloatArray, skip: tuple[IntArray, IntArray]
@@ -190,27 +195,6 @@ class SmoothLoss(ABC):
             keep[skip[1][skip[0] == i]] = False
             out[i] = self.gradients(X[keep], y[keep], theta).sum(axis=0)
         return out
-
-
-class _GeneralExpansion(Expansion):
-    """Taylor data of any loss, by its own four methods."""
-
-    def __init__(self, loss: SmoothLoss, X: FloatArray, y: FloatArray, theta: FloatArray) -> None:
-        self._times = lambda D: loss.hessian_times(X, y, theta, D)
-        self._gradients = loss.gradients(X, y, theta)
-        self._hessian = loss.hessian(X, y, theta)
-
-    def total(self) -> FloatArray:
-        return np.asarray(self._gradients.sum(axis=0))
-
-    def hessian(self) -> FloatArray:
-        return self._hessian
-
-    def rows(self, own: FloatArray) -> FloatArray:
-        return np.asarray(self._gradients + self._times(own))
-
-    def row_times(self, own: FloatArray) -> FloatArray:
-        return np.asarray(self._times(own))
 
 
 class LinearLoss(SmoothLoss):

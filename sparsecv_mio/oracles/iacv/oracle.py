@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import ClassVar
 
 import numpy as np
 
@@ -44,6 +45,8 @@ class IacvOracle:
     [1.333333333, 2.666666667]
     """
 
+    guarantee: ClassVar[Guarantee] = Guarantee.ESTIMATE  # it may order a search, not prune it
+
     erm: Erm
     solver: Solver
     iterations: int
@@ -52,11 +55,6 @@ class IacvOracle:
         if self.erm.labels is not None:
             raise BadInput("an oracle leaves out the rows named in each call: give a problem without labels")
         self.solver.check(self.erm)
-
-    @property
-    def guarantee(self) -> Guarantee:
-        """An estimate: it may order a search, not prune it."""
-        return Guarantee.ESTIMATE
 
     @cached_property
     def _single(self) -> FloatArray:

@@ -12,6 +12,7 @@ from sparsecv_mio.oracles.iacv.losses import LOSSES
 from sparsecv_mio.oracles.iacv.penalties import L1, Ridge
 from sparsecv_mio.oracles.iacv.trajectory import EpochDoubling, FixedStep, Solver, default_step
 from sparsecv_mio.oracles.inputs import binary_labels, design_matrix
+from sparsecv_mio.words import one_of
 
 PENALTIES = {"ridge": Ridge, "l1": L1}
 SOLVERS = ("gd", "sgd", "proxgd")
@@ -56,10 +57,7 @@ def make_erm(
     >>> make_erm(data, "logistic", "ridge", 0.1, intercept="fold").X.tolist()
     [[-2.0, 1.0], [-1.0, 1.0], [3.0, 1.0]]
     """
-    if loss not in LOSSES:
-        raise BadInput(f"--loss: unknown word {loss!r}, use {', '.join(LOSSES)}")
-    if penalty not in PENALTIES:
-        raise BadInput(f"--penalty: unknown word {penalty!r}, use {', '.join(PENALTIES)}")
+    loss, penalty = one_of(loss, LOSSES, "--loss"), one_of(penalty, PENALTIES, "--penalty")
     free = intercept == Intercept.FOLD
     X = design_matrix(dataset, scale, Intercept.GLOBAL if free else intercept)
     y = binary_labels(dataset)[0] if loss == "logistic" else dataset.y
@@ -114,8 +112,7 @@ def make_solver(
     BadInput
         An option does not suit the method, the penalty or the data.
     """
-    if kind not in SOLVERS:
-        raise BadInput(f"--solver: unknown word {kind!r}, use {', '.join(SOLVERS)}")
+    kind = one_of(kind, SOLVERS, "--solver")
     if batch is not None and kind != "sgd":
         raise BadInput("--batch goes with --solver sgd: gd and proxgd use all rows")
     if step is not None and not (np.isfinite(step) and step > 0.0):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Protocol, Self
+from typing import Any, ClassVar, Protocol, Self
 
 import numpy as np
 
@@ -96,15 +96,12 @@ class TreeCvOracle:
         What can be left out.
     """
 
+    guarantee: ClassVar[Guarantee] = Guarantee.ESTIMATE  # it may order a search, not prune it
+
     learner: Predictor
     X: FloatArray
     y: FloatArray
     folds: FoldPlan
-
-    @property
-    def guarantee(self) -> Guarantee:
-        """An estimate: it may order a search, not prune it."""
-        return Guarantee.ESTIMATE
 
     @cached_property
     def _predictions(self) -> FloatArray:

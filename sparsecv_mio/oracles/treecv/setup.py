@@ -15,6 +15,7 @@ from sparsecv_mio.oracles.treecv.learners.linear import LeastSquaresSgd, Pegasos
 from sparsecv_mio.oracles.treecv.learners.naive_bayes import BernoulliNaiveBayes, GaussianNaiveBayes
 from sparsecv_mio.oracles.treecv.learners.ridge import RidgeLearner
 from sparsecv_mio.oracles.treecv.protocol import Learner
+from sparsecv_mio.words import one_of
 
 LEARNERS = ("pegasos", "lsqsgd", "ridge", "naive-bayes", "bernoulli-nb")
 CLASSIFIERS = ("pegasos", "naive-bayes", "bernoulli-nb")
@@ -87,8 +88,7 @@ def make_task(
     >>> task.y.tolist(), task.loss
     ([-1.0, -1.0, 1.0, 1.0], 'misclassification')
     """
-    if learner not in LEARNERS:
-        raise BadInput(f"--learner: unknown word {learner!r}, use {', '.join(LEARNERS)}")
+    learner = one_of(learner, LEARNERS, "--learner")
     if lam is not None and learner not in ("pegasos", "ridge"):
         raise BadInput(f"--lam does not go with --learner {learner}: it is for pegasos and ridge")
     if step is not None and learner != "lsqsgd":

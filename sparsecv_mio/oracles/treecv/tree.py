@@ -19,6 +19,7 @@ from sparsecv_mio.data.folds import FoldPlan
 from sparsecv_mio.errors import BadInput
 from sparsecv_mio.oracles.base import ProgressHook
 from sparsecv_mio.oracles.treecv.protocol import CvResult, FoldRows, Learner, Recursive, Revertible
+from sparsecv_mio.words import one_of
 
 PROGRESS_PARTS = 64  # subtrees that compiled code runs between two calls of the progress hook
 TASKS_PER_JOB = 4  # subtrees per worker, so that unequal ones even out
@@ -98,8 +99,7 @@ def tree_cv(
     >>> tree.updates, standard.updates, abs(tree.estimate - standard.estimate) < 1e-12
     (64, 240, True)
     """
-    if strategy not in STRATEGIES:
-        raise BadInput(f"strategy {strategy!r} is unknown: use one of {', '.join(STRATEGIES)}")
+    strategy = one_of(strategy, STRATEGIES, "strategy")
     if strategy == "revert" and not isinstance(learner, Revertible):
         raise BadInput(f"{type(learner).__name__} cannot revert an update: use the copy strategy")
     if jobs < 1:
@@ -207,13 +207,10 @@ class _Walk:
             self.fed += fed
             self.tick(last - first)
         else:
-            middle, starts = _middle(first, last), self.rows.starts
-            left = model.copy()
-            self.fed += _feed(left, self.rows, int(starts[middle]), int(starts[last]), self.shuffle_seed)
-            self.copying(left, first, middle)
-            del left
-            self.fed += _feed(model, self.rows, int(starts[first]), int(starts[middle]), self.shuffle_seed)
-            self.copying(model, middle, last)
+            halves, fed = _split(model, self.rows, first, last, self.shuffle_seed)
+            self.fed += fed
+            while halves:  # taken out, so that a model is let go when its half is done
+                self.copying(*halves.pop(0))
 
     def reverting(self, model: Revertible, first: int, last: int) -> None:
         """Do the same on one model, which is left as it was found."""

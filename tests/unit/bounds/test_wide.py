@@ -57,7 +57,7 @@ def test_more_features_than_the_working_set_began_with() -> None:
     fold.try_supports([np.arange(300)])
     seen = fold.survivors(300)
     assert 0.0 <= seen.lower <= seen.upper < np.inf
-    assert len(fold.relaxation.columns.chosen) == min(1100, 4 * 300 + 80)
+    assert len(fold.relaxation.columns.arrays.chosen) == min(1100, 4 * 300 + 80)
 
 
 @pytest.mark.slow

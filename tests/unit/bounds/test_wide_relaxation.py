@@ -46,6 +46,6 @@ def test_room_for_a_size_and_columns_to_start_with() -> None:
     held = np.array([5, 900])
     columns.take(held, np.ones((1100, 3)))
     columns.make_room(300)
-    assert len(columns.chosen) == 4 * 300 + 80 - 180 and columns.arrays.held[0] == 2
-    assert columns.chosen[:2].tolist() == [5, 900] and np.all(columns.gram[:2, :2] == 3.0)
-    assert np.flatnonzero(columns.inside).tolist() == [5, 900]
+    assert len(columns.arrays.chosen) == 4 * 300 + 80 - 180 and columns.arrays.held[0] == 2
+    assert columns.arrays.chosen[:2].tolist() == [5, 900] and np.all(columns.arrays.gram[:2, :2] == 3.0)
+    assert np.flatnonzero(columns.arrays.inside).tolist() == [5, 900]

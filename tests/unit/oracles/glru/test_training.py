@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -69,7 +70,8 @@ def test_conjugate_gradients_find_the_same_fit(monkeypatch: pytest.MonkeyPatch, 
         calls.append(1)
         return factor(g)
 
-    for changed in (problem.without_rows([5]), problem.without_columns([2, 7])):
+    few_columns = replace(problem, column_mask=~np.isin(np.arange(problem.design.d), [2, 7]))
+    for changed in (problem.without_rows([5]), few_columns):
         again = train(changed, tol=1e-13, start=exact.w, precondition=counted)
         other = train(changed, tol=1e-13)
         assert np.allclose(again.w, other.w, atol=1e-6)
