@@ -16,8 +16,11 @@ if TYPE_CHECKING:
     from sparsecv_mio.fits.best_subsets import best_subsets
     from sparsecv_mio.search.api import cross_validate
     from sparsecv_mio.search.solve import solve
+    from sparsecv_mio.sklearn import BestSubsetRidge, BestSubsetRidgeCV
 
 __all__ = [
+    "BestSubsetRidge",
+    "BestSubsetRidgeCV",
     "Dataset",
     "SparseCVError",
     "best_subsets",
@@ -30,6 +33,8 @@ __all__ = [
 ]
 
 _HOME = {
+    "BestSubsetRidge": "sklearn",
+    "BestSubsetRidgeCV": "sklearn",
     "Dataset": "data.dataset",
     "SparseCVError": "errors",
     "best_subsets": "fits.best_subsets",

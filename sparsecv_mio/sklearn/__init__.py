@@ -1,0 +1,10 @@
+"""Estimators of scikit-learn: best-subset ridge regression, its size and weight chosen by certified cross-validation.
+
+Both take arrays or frames and can stand wherever scikit-learn takes a regressor; what they promise comes from
+:func:`sparsecv_mio.search.api.cross_validate` and :func:`sparsecv_mio.fits.best_subsets.best_subsets`.
+"""
+
+from sparsecv_mio.sklearn.cross_validated import BestSubsetRidgeCV
+from sparsecv_mio.sklearn.given_size import BestSubsetRidge
+
+__all__ = ["BestSubsetRidge", "BestSubsetRidgeCV"]

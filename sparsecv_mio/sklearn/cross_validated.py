@@ -1,0 +1,162 @@
+"""`BestSubsetRidgeCV`: the number of features and the ridge weight by certified cross-validation."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from joblib import effective_n_jobs
+
+from sparsecv_mio.arrays import BoolArray, FloatArray
+from sparsecv_mio.certificate.record import Record
+from sparsecv_mio.data.folds import AnyFolds, folds_of
+from sparsecv_mio.grids import gammas_of, taus_of
+from sparsecv_mio.search.api import cross_validate
+from sparsecv_mio.sklearn.linear import SparseLinearModel
+from sparsecv_mio.sklearn.results import cv_results
+from sparsecv_mio.sklearn.versions import with_callbacks
+from sparsecv_mio.sklearn.watching import warn_unproved, watched
+
+
+class BestSubsetRidgeCV(SparseLinearModel):
+    """Best-subset ridge regression, its size tau and ridge weight gamma chosen by certified cross-validation.
+
+    Every fold of every pair (tau, gamma) is fitted by the best of all subsets of tau features,
+    `min ||y - Xb||^2 + (gamma / 2) ||b||^2` in scaled columns; the pair with the least cross-validation error is
+    refitted on all rows. With the defaults, `sparsecv solve` gives the same numbers.
+
+    Parameters
+    ----------
+    taus : int, sequence of int or str, optional
+        Numbers of features to try; 1 to min(p, n_train - 1, 30) by default.
+    gammas : float, sequence of float or str, optional
+        Ridge weights to try; `n_gammas` from 0.001 to 10 by default, logarithmic.
+    n_gammas : int
+        How many, where `gammas` is None.
+    cv : int, str, splitter, labels, iterable of splits or FoldPlan
+        A number K: shuffled by a fixed seed; a text as for `sparsecv solve --folds`, `"loo"` for one; a splitter of
+        scikit-learn or its splits, which hold out each row at most once and train on all others; a label per row.
+    one_se : bool
+        Fit the smallest model within one standard error of the best.
+    gap : float
+        Certified relative gap at which the choice counts as proved; 0 decides every pair.
+    time_limit : float, optional
+        Seconds for the search; what is known by then is kept, with valid bounds. Without one the choice is proved.
+    n_jobs : int, optional
+        Threads, as elsewhere in scikit-learn: None is 1, -1 all cores. The answer is the same.
+    scale : {"length", "variance", "none"}
+        In which units of the columns the penalty is measured: centred length 1, standard deviation 1, or as they are.
+    fit_intercept : bool
+        Whether every fit has an intercept, which is not penalised.
+    verbose : int
+        Print how far the search is.
+
+    Attributes
+    ----------
+    coef_ : (p,) array
+        Coefficients of the best subset on all rows, in the units of X.
+    intercept_ : float
+    support_ : (p,) bool array
+        The features that were chosen.
+    tau_, gamma_ : int, float
+        The pair that was fitted.
+    cv_error_ : float
+        Its mean squared error over held-out rows.
+    lower_, upper_ : float
+        Certified bounds of the least cross-validation error of all pairs.
+    status_ : {"proved", "limit", "interrupted"}
+    cv_results_ : dict of arrays
+        All pairs, as :func:`~sparsecv_mio.sklearn.results.cv_results` says.
+    record_ : Record
+        Answer and certificate; `record_.write_record(file)` keeps it for `sparsecv verify`.
+    n_features_in_, feature_names_in_ : int, array
+        The columns of X.
+
+    See Also
+    --------
+    BestSubsetRidge : The same model where tau and gamma are given.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.normal(size=(60, 5))
+    >>> y = 2 * X[:, 1] - X[:, 3] + 0.1 * rng.normal(size=60)
+    >>> model = BestSubsetRidgeCV(gammas=[0.001, 0.1], cv=5).fit(X, y)
+    >>> model.status_, model.tau_, model.support_.nonzero()[0].tolist()
+    ('proved', 2, [1, 3])
+    >>> bool(model.lower_ <= model.cv_error_ <= model.upper_)
+    True
+    """
+
+    coef_: FloatArray
+    support_: BoolArray
+
+    def __init__(
+        self,
+        *,
+        taus: str | int | Iterable[int] | None = None,
+        gammas: str | float | Iterable[float] | None = None,
+        n_gammas: int = 15,
+        cv: AnyFolds = 10,
+        one_se: bool = False,
+        gap: float = 1e-4,
+        time_limit: float | None = None,
+        n_jobs: int | None = None,
+        scale: str = "length",
+        fit_intercept: bool = True,
+        verbose: int = 0,
+    ) -> None:
+        self.taus = taus
+        self.gammas = gammas
+        self.n_gammas = n_gammas
+        self.cv = cv
+        self.one_se = one_se
+        self.gap = gap
+        self.time_limit = time_limit
+        self.n_jobs = n_jobs
+        self.scale = scale
+        self.fit_intercept = fit_intercept
+        self.verbose = verbose
+
+    @with_callbacks
+    def fit(self, X: Any, y: Any, *, groups: Any = None) -> BestSubsetRidgeCV:
+        """Choose tau and gamma, and fit the best subset on all rows.
+
+        Ctrl-C keeps the best answer so far, as a limit does; a second one quits.
+
+        Parameters
+        ----------
+        X : (n, p) array_like
+        y : (n,) array_like
+        groups : (n,) array_like, optional
+            For a splitter that needs them.
+
+        Returns
+        -------
+        BestSubsetRidgeCV
+            This object.
+        """
+        data = self._dataset(X, y)
+        plan = folds_of(self.cv, data, groups=groups)
+        gammas = gammas_of(f"1e-3:10:{self.n_gammas}" if self.gammas is None else self.gammas)
+        with watched(self, data.X, data.y) as watch:
+            record = cross_validate(
+                data, plan, gammas=gammas, taus=taus_of(self.taus, data.p, plan.least_training), gap=self.gap,
+                one_se=self.one_se, time_limit=self.time_limit, threads=effective_n_jobs(self.n_jobs),
+                scale=self.scale, intercept=self._intercept, **watch._asdict(),
+            )  # fmt: skip
+            self._keep(record)
+        warn_unproved(self)
+        return self
+
+    def _keep(self, record: Record) -> None:
+        """Set the fitted attributes."""
+        chosen = record.one_se or record
+        self.coef_ = self._vector(record.coefficients, record.data.names)
+        self.intercept_ = record.intercept
+        self.support_ = self._vector(dict.fromkeys(record.support, 1.0), record.data.names) > 0.0
+        self.tau_, self.gamma_, self.cv_error_ = chosen.tau, chosen.gamma, chosen.cv_error
+        self.lower_, self.upper_, self.status_ = record.lower, record.upper, record.status
+        self.cv_results_ = cv_results(record)
+        self.record_ = record

@@ -1,0 +1,55 @@
+"""What both estimators share: from X and y to a `Dataset`, from a model by names to coefficients, and predictions."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from sklearn.base import BaseEstimator, RegressorMixin
+from sklearn.utils.validation import check_is_fitted
+
+from sparsecv_mio.arrays import FloatArray
+from sparsecv_mio.data.dataset import Dataset
+from sparsecv_mio.sklearn.versions import CallbackSupportMixin, validate_data
+from sparsecv_mio.words import Intercept
+
+
+class SparseLinearModel(CallbackSupportMixin, RegressorMixin, BaseEstimator):
+    """A linear model with few features, once `fit` has set `coef_` and `intercept_`."""
+
+    fit_intercept: bool
+
+    def predict(self, X: Any) -> FloatArray:
+        """Predict the target.
+
+        Parameters
+        ----------
+        X : (n, p) array_like
+            The columns that were fitted, in their order.
+
+        Returns
+        -------
+        (n,) array
+        """
+        check_is_fitted(self)
+        rows: FloatArray = validate_data(self, X, reset=False, dtype=np.float64)
+        return rows @ self.coef_ + self.intercept_
+
+    @property
+    def _intercept(self) -> Intercept:
+        return Intercept.FOLD if self.fit_intercept else Intercept.NONE
+
+    def _dataset(self, X: Any, y: Any) -> Dataset:
+        """Check X and y, and copy them; the columns are called as in X, or x0, x1, ..."""
+        target = getattr(y, "name", None)
+        rows, response = validate_data(self, X, y, dtype=np.float64, y_numeric=True, ensure_min_samples=2)
+        names = [str(name) for name in getattr(self, "feature_names_in_", ())] or None
+        given = target if isinstance(target, str) else "y"
+        while given in (names or ()):
+            given += "_"
+        return Dataset.from_arrays(rows, response, names, given)
+
+    def _vector(self, coefficients: Mapping[str, float], names: tuple[str, ...]) -> FloatArray:
+        """Return coefficients by column."""
+        return np.array([coefficients.get(name, 0.0) for name in names])

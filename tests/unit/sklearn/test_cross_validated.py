@@ -1,0 +1,153 @@
+"""`BestSubsetRidgeCV` as scikit-learn wants it, with the numbers of the command line."""
+
+from __future__ import annotations
+
+import pickle
+import signal
+import threading
+from pathlib import Path
+from typing import Any
+
+import joblib
+import numpy as np
+import pandas as pd
+import pytest
+from repository import INSTANCES
+from sklearn.base import clone
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.model_selection import GridSearchCV, GroupKFold, KFold, LeaveOneGroupOut, cross_val_score
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import PolynomialFeatures, StandardScaler
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+import sparsecv_mio as sc
+from sparsecv_mio import grids
+from sparsecv_mio.certificate.record import Record
+from sparsecv_mio.cli import run
+from sparsecv_mio.sklearn import BestSubsetRidgeCV
+
+PROSTATE = INSTANCES / "prostate.csv"
+QUICK: dict[str, Any] = {"gammas": 0.1, "cv": 3, "taus": "log"}
+
+
+def prostate() -> tuple[pd.DataFrame, pd.Series[float]]:
+    frame = pd.read_csv(PROSTATE)
+    return frame.drop(columns="lpsa"), frame["lpsa"]
+
+
+@parametrize_with_checks([BestSubsetRidgeCV(**QUICK)])
+def test_scikit_learn_finds_nothing_wrong(estimator: Any, check: Any) -> None:
+    check(estimator)
+
+
+@pytest.mark.slow
+@parametrize_with_checks([BestSubsetRidgeCV(), BestSubsetRidgeCV(one_se=True, cv="loo", gammas=[0.01, 1.0])])
+def test_scikit_learn_finds_nothing_wrong_with_large_grids(estimator: Any, check: Any) -> None:
+    check(estimator)
+
+
+@pytest.mark.parametrize("options", [[], ["--one-se", "--scale", "variance", "--folds", "loo", "--intercept", "none"]])
+def test_the_numbers_are_those_of_the_command(options: list[str], tmp_path: Path) -> None:
+    file = tmp_path / "record.json"
+    given = {"one_se": True, "scale": "variance", "cv": "loo", "fit_intercept": False} if options else {}
+    command = ["solve", str(PROSTATE), "--target", "lpsa", "--gamma", "0.01,1", "--json", str(file), "--quiet"]
+    assert run([*command, *options]) == 0
+    theirs, ours = sc.read_record(file), BestSubsetRidgeCV(gammas=[0.01, 1.0], **given).fit(*prostate())
+    assert isinstance(theirs, Record)
+    chosen = theirs.one_se or theirs
+    assert (ours.tau_, ours.gamma_, ours.cv_error_) == (chosen.tau, chosen.gamma, chosen.cv_error)
+    assert (ours.lower_, ours.upper_, ours.status_) == (theirs.lower, theirs.upper, "proved")
+    assert dict(zip(ours.feature_names_in_[ours.support_], ours.coef_[ours.support_], strict=True)) == (
+        theirs.coefficients
+    )
+    assert ours.intercept_ == theirs.intercept and not ours.coef_[~ours.support_].any()
+    assert ours.record_.table == theirs.table and ours.record_.data == theirs.data
+    assert sc.verify(ours.record_, sc.read_dataset(PROSTATE, "lpsa")).ok
+
+
+def test_the_gammas_are_those_of_the_command() -> None:
+    model = BestSubsetRidgeCV(taus=1, cv=2).fit(*prostate())
+    assert model.record_.request.gammas == grids.gammas(grids.DEFAULT_GAMMAS)
+
+
+def test_in_a_pipeline_in_a_grid_search_in_a_cross_validation() -> None:
+    X, y = prostate()
+    pipe = make_pipeline(StandardScaler(), BestSubsetRidgeCV(**QUICK)).set_output(transform="pandas")
+    search = GridSearchCV(pipe, {"bestsubsetridgecv__scale": ["length", "none"]}, cv=2)
+    with joblib.parallel_config(backend="threading", n_jobs=2):
+        scores = cross_val_score(search, X, y, cv=KFold(2, shuffle=True, random_state=0))
+    assert scores.shape == (2,) and scores.min() > 0.3
+    names = search.fit(X, y).best_estimator_[-1].feature_names_in_
+    assert names.tolist() == X.columns.tolist()
+
+
+def test_copies_and_files_keep_the_fit(tmp_path: Path) -> None:
+    X, y = prostate()
+    model = BestSubsetRidgeCV(**QUICK).fit(X, y)
+    joblib.dump(model, tmp_path / "model")
+    for again in (pickle.loads(pickle.dumps(model)), joblib.load(tmp_path / "model")):
+        assert (again.predict(X) == model.predict(X)).all() and again.record_ == model.record_
+    assert clone(model).get_params() == model.get_params() and not hasattr(clone(model), "coef_")
+    assert repr(model) == "BestSubsetRidgeCV(cv=3, gammas=0.1, taus='log')"
+    assert "BestSubsetRidgeCV" in model._repr_html_()
+
+
+def test_groups_reach_the_splitter() -> None:
+    X, y = prostate()
+    groups = np.arange(len(y)) % 5
+    for cv in (GroupKFold(5), LeaveOneGroupOut()):
+        model = BestSubsetRidgeCV(**QUICK | {"cv": cv}).fit(X, y, groups=groups)
+        assert model.record_.folds.k == 5
+    with pytest.raises(ValueError, match="^groups go with a splitter"):
+        BestSubsetRidgeCV(**QUICK).fit(X, y, groups=groups)
+
+
+def test_metadata_are_routed() -> None:
+    import sklearn
+
+    X, y = prostate()
+    groups = np.arange(len(y)) % 4
+    with sklearn.config_context(enable_metadata_routing=True):
+        model = BestSubsetRidgeCV(**QUICK | {"cv": GroupKFold(2)}).set_fit_request(groups=True)
+        pipe = make_pipeline(StandardScaler(), model).fit(X, y, groups=groups)
+        scores = cross_val_score(model, X, y, cv=KFold(2), params={"groups": groups})
+    assert pipe[-1].record_.folds.k == 2 and len(scores) == 2
+
+
+def test_a_limit_keeps_the_best_answer() -> None:
+    X, y = prostate()
+    wide = PolynomialFeatures(2, include_bias=False).fit_transform(X)
+    with pytest.warns(ConvergenceWarning, match="reached its limit before the answer was proved"):
+        model = BestSubsetRidgeCV(time_limit=0.5, gap=0.0, cv="loo").fit(wide, y)
+    assert model.status_ == "limit" and model.lower_ <= model.cv_error_ and model.score(wide, y) > 0.5
+
+
+def test_an_interrupt_leaves_a_fitted_estimator() -> None:
+    X, y = prostate()
+    wide = PolynomialFeatures(2, include_bias=False).fit_transform(X)
+    timer = threading.Timer(1.0, signal.raise_signal, [signal.SIGINT])
+    before = signal.getsignal(signal.SIGINT)
+    timer.start()
+    with pytest.warns(ConvergenceWarning, match="was interrupted before the answer was proved"):
+        model = BestSubsetRidgeCV(gap=0.0, cv="loo").fit(wide, y)
+    timer.join()
+    assert model.status_ == "interrupted" and np.isfinite(model.predict(wide)).all()
+    assert signal.getsignal(signal.SIGINT) is before
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({"cv": 1}, "folds '1'"),
+        ({"cv": 200}, "need 200 rows but the data has 97"),
+        ({"gammas": -1.0}, "gamma -1 is out of range"),
+        ({"taus": 20}, "tau 20 is out of range: use 0 to 8"),
+        ({"scale": "lenght"}, "did you mean 'length'"),
+        ({"gap": -1.0}, "gap"),
+        ({"n_gammas": 0, "gammas": None}, "COUNT of '1e-3:10:0' must be from 2"),
+        ({"one_se": True, "cv": "holdout:0.2"}, "a single fold has no standard error"),
+    ],
+)
+def test_bad_parameters_are_one_line(given: dict[str, Any], said: str) -> None:
+    with pytest.raises(ValueError, match=f"^[^\n]*{said}[^\n]*$"):
+        BestSubsetRidgeCV(**QUICK | given).fit(*prostate())

@@ -1,0 +1,44 @@
+"""From X and y to a data set: names of columns, a name for the target, arrays that stay the caller's."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy.sparse import csr_array
+from sklearn.exceptions import NotFittedError
+
+from sparsecv_mio.sklearn import BestSubsetRidge
+
+X, Y = np.random.default_rng(0).normal(size=(20, 3)), np.arange(20.0)
+
+
+def test_columns_have_their_names() -> None:
+    frame = pd.DataFrame(X, columns=["y", "b", "c"])
+    data = BestSubsetRidge(1).fit(frame, Y).record_.data
+    assert data.names == ("y", "b", "c") and data.target == "y_"
+    assert BestSubsetRidge(1).fit(frame, pd.Series(Y, name="t")).record_.data.target == "t"
+    assert BestSubsetRidge(1).fit(X, Y).record_.data.names == ("x0", "x1", "x2")
+
+
+def test_the_callers_arrays_stay_writable() -> None:
+    mine = X.copy()
+    BestSubsetRidge(1).fit(mine, Y)
+    mine[0, 0] = 7.0
+
+
+def test_coefficients_of_many_names_stay_in_their_columns() -> None:
+    frame = pd.DataFrame(X, columns=["z", "a", "m"])
+    model = BestSubsetRidge().fit(frame, Y)
+    assert model.coef_.tolist() == [model.record_.path[-1].coefficients[name] for name in frame.columns]
+
+
+def test_what_cannot_be_predicted_from_is_refused() -> None:
+    with pytest.raises(NotFittedError):
+        BestSubsetRidge().predict(X)
+    with pytest.raises(ValueError, match="expecting 3 features"):
+        BestSubsetRidge().fit(X, Y).predict(X[:, :2])
+    with pytest.raises(TypeError, match="dense data is required"):
+        BestSubsetRidge().fit(csr_array(X), Y)
+    with pytest.raises(ValueError, match="could not convert string to float: 'red'"):
+        BestSubsetRidge().fit(pd.DataFrame({"a": pd.Categorical(["red"] * 20), "b": Y}), Y)
