@@ -37,10 +37,13 @@ def own_row(record: Record) -> TableRow | None:
 
 
 def rows_of(region: Region, table: Sequence[TableRow]) -> list[TableRow]:
-    """Return the rows of a table that a region covers."""
-    top, from_gamma = region.up_to_tau, region.from_gamma
+    """Return the rows of a table that a region covers, its best pair included."""
+    top, from_gamma, best = region.up_to_tau, region.from_gamma, (region.gamma, region.tau)
     inside = [
-        (top is not None and row.tau <= top) or (from_gamma is not None and row.gamma >= from_gamma) for row in table
+        (top is not None and row.tau <= top)
+        or (from_gamma is not None and row.gamma >= from_gamma)
+        or (row.gamma, row.tau) == best
+        for row in table
     ]
     return [row for row, covered in zip(table, inside, strict=True) if covered]
 
@@ -165,8 +168,9 @@ def _region(checks: Checks, record: Record, region: Region) -> None:
     asked = from_gamma is None or from_gamma in request.gammas
     checks.that(asked, "region.from_gamma", f"{from_gamma!r} was not asked for")
     part = rows_of(region, record.table)
+    checks.that(top is not None or from_gamma is not None, "region.up_to_tau", "is null, and so is from_gamma")
     own = next((row for row in part if (row.gamma, row.tau) == (region.gamma, region.tau)), None)
-    if not checks.that(own is not None, "region.gamma", "the pair is not in the region") or own is None:
+    if not checks.that(own is not None, "region.gamma", "the pair is not in the table") or own is None:
         return
     for name in ("cv_error", "upper"):
         said, tabled = getattr(region, name), getattr(own, name)

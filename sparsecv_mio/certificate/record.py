@@ -100,9 +100,10 @@ class TableRow:
 class Region:
     """The part of the grid in which the best pair is proved, and that pair.
 
-    The part holds every tau up to `up_to_tau` at every gamma, and every tau from `from_gamma` on; one of the two may be
-    null. `lower` bounds the minimum of h over the part, `upper` the h of the pair, and
-    `upper - lower <= gap * upper + tie_width + allowance` for the requested gap, as for the whole grid.
+    The part holds every tau up to `up_to_tau` at every gamma, every tau from `from_gamma` on, one of which may be null,
+    and the pair itself, which may have a larger tau and a smaller gamma. `lower` bounds the minimum of h over the part,
+    `upper` the h of the pair, and `upper - lower <= gap * upper + tie_width + allowance` for the requested gap, as for
+    the whole grid.
     """
 
     up_to_tau: Count | None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 
-from sparsecv_mio.certificate.record import Record, TableRow
+from sparsecv_mio.certificate.record import Record, Region, TableRow
 
 
 def covered(up_to_tau: int | None, from_gamma: float | None, taus: Sequence[int]) -> str:
@@ -67,14 +67,21 @@ def region_lines(record: Record) -> list[str]:
     lines = []
     if region is not None:
         where = covered(region.up_to_tau, region.from_gamma, record.request.taus)
-        same = (region.gamma, region.tau) == (record.gamma, record.tau)
-        best = "the reported pair is the best of them" if same else (
-            f"the best of them is tau = {region.tau}, gamma = {region.gamma:.4g}, CV error {region.cv_error:.6g}"
-        )  # fmt: skip
-        lines.append(f"proved among {where}: {best}")
+        lines.append(f"proved among {where}: {_best(record, region)}")
     if rows:
         lines.append(_not_excluded(record, rows))
     return lines
+
+
+def _best(record: Record, region: Region) -> str:
+    """Say which pair is the best of a region."""
+    inside = (region.up_to_tau is not None and region.tau <= region.up_to_tau) or (
+        region.from_gamma is not None and region.gamma >= region.from_gamma
+    )
+    if (region.gamma, region.tau) == (record.gamma, record.tau):
+        return "the reported pair is the best of them" if inside else "none of them is better than the reported pair"
+    pair = f"tau = {region.tau}, gamma = {region.gamma:.4g}, CV error {region.cv_error:.6g}"
+    return f"the best of them is {pair}" if inside else f"none of them is better than {pair}"
 
 
 def _not_excluded(record: Record, rows: Sequence[TableRow]) -> str:

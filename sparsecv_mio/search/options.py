@@ -17,12 +17,14 @@ from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.folds import FoldPlan
 from sparsecv_mio.errors import BadInput
 from sparsecv_mio.formulation.backends import BACKENDS, NATIVE
+from sparsecv_mio.formulation.backends.native.cell import SMALL
 from sparsecv_mio.search.checks import check_effort, check_formulation, check_whole, shown
 from sparsecv_mio.units import GAMMA_RANGE
 from sparsecv_mio.words import Engine, Intercept, Method, Oracle, Scale, TauStep, one_of, word_of
 
 VENDORS = tuple(name for name in BACKENDS if name != NATIVE)
 COUNT_MIOS = (Method.JOINT, Method.ALGORITHM1, Method.GRID)  # one MIO at a time, by any backend
+FEW_FOLDS = 50  # up to which every fold searches thoroughly before any proof
 PATH_TREE_COLUMNS = 128  # beyond, the path tree rarely closes without the perspective relaxation
 MANY_FOLDS = 10_000  # beyond, what `joint` keeps of every gamma takes too much memory
 
@@ -280,7 +282,8 @@ def method_for(options: SearchOptions, gammas: int, columns: int, folds: int) ->
     `auto` is `joint` for several gammas or another solver than the native one, `rounds` where all cells are asked for:
     a gap of 0 decides every cell, the one-standard-error rule needs every pair, an engine is a choice within
     `rounds`; beyond `PATH_TREE_COLUMNS` columns lists on all rows help little, and beyond `MANY_FOLDS` folds what is
-    kept of every gamma is too much.
+    kept of every gamma is too much. Under a time limit it is `rounds` for data of more than `SMALL` columns and at most
+    `FEW_FOLDS` folds, which then goes outward from small tau: what is proved is a region that grows.
 
     Parameters
     ----------
@@ -303,6 +306,8 @@ def method_for(options: SearchOptions, gammas: int, columns: int, folds: int) ->
         return options.method
     if options.backend != NATIVE:
         return Method.JOINT
+    if options.time_limit is not None and columns > SMALL and folds <= FEW_FOLDS:
+        return Method.ROUNDS
     lists = gammas > 1 and columns <= PATH_TREE_COLUMNS and folds <= MANY_FOLDS
     few_cells = options.gap > 0.0 and not options.one_se and options.engine is Engine.AUTO
     return Method.JOINT if lists and few_cells else Method.ROUNDS

@@ -41,7 +41,7 @@ from sparsecv_mio.search.shared_tree.engines import SharedTrees
 from sparsecv_mio.search.shared_tree.first_intervals import first_intervals
 from sparsecv_mio.search.state.cells import Where
 from sparsecv_mio.search.state.context import unproved
-from sparsecv_mio.search.state.pairs import PairBounds
+from sparsecv_mio.search.state.pairs import likely_winner
 
 EXPENSIVE_NODES = 4096  # nodes of a cell beyond which bounds without branching and rounds over taus are cheaper
 
@@ -270,10 +270,3 @@ class JointSearch:
         """Find supports on all rows again; what the folds found first is among the cells."""
         self.estimates.resume()
         self._prepare()
-
-
-def likely_winner(now: PairBounds) -> Pair:
-    """Pair with the least estimate of h, among those that may still win."""
-    may_win = now.lower <= now.ceiling
-    g, t = np.unravel_index(int(np.argmin(np.where(may_win, now.nominal, np.inf))), now.lower.shape)
-    return int(g), int(t)

@@ -9,13 +9,15 @@ from __future__ import annotations
 import numpy as np
 
 from sparsecv_mio.arrays import BoolArray
-from sparsecv_mio.formulation.backends.native.path import PathCell
+from sparsecv_mio.formulation.backends.native.path import SMALL, PathCell
 from sparsecv_mio.search.methods.parts.all_rows import best_on_all_rows, fit_all_rows
 from sparsecv_mio.search.methods.parts.beyond_proof import decide_beyond_proof
 from sparsecv_mio.search.methods.parts.estimates import OpenCellEstimates
 from sparsecv_mio.search.methods.parts.fold_rounds import FoldRounds
+from sparsecv_mio.search.methods.parts.outward import Outward
 from sparsecv_mio.search.methods.parts.reported_pair import score_reported_pair
 from sparsecv_mio.search.methods.parts.run import Run
+from sparsecv_mio.search.options import FEW_FOLDS
 from sparsecv_mio.search.shared_tree.engines import SharedTrees
 from sparsecv_mio.search.state.cells import Archive
 from sparsecv_mio.words import Engine
@@ -27,7 +29,8 @@ class Rounds:
     """A round gives every open cell the same effort, counted in nodes; the next one eight times as much.
 
     With a gap above 0, pairs whose certified lower bound already exceeds the best upper bound by the gap are left as
-    they are.
+    they are. Under a time limit, where trees are dear, small taus come first
+    (:mod:`sparsecv_mio.search.methods.parts.outward`).
 
     Parameters
     ----------
@@ -44,7 +47,15 @@ class Rounds:
         self.rounds = FoldRounds(run)
         self.estimates = OpenCellEstimates(run, self.trees)
         self.shared_pass = SharedPass(run, self.trees)
-        self.context, self.parts = run.context, (self.rounds, self.shared_pass)
+        self.outward = Outward(run)
+        self.context, self.parts = run.context, (self.rounds, self.shared_pass, self.outward)
+
+    @property
+    def goes_outward(self) -> bool:
+        """Whether small taus come first: under a time limit, where trees are dear and folds few."""
+        context, engine = self.context, self.trees.engine
+        few = context.folds.k <= FEW_FOLDS and engine in (Engine.AUTO, Engine.PER_FOLD)
+        return few and context.data.q > SMALL and bool(np.isfinite(context.deadline.at))
 
     @property
     def open(self) -> BoolArray:
@@ -61,15 +72,21 @@ class Rounds:
         self.estimates.before_all()
         self._fit_all_rows()
         self.estimates.before_proof()
+        if self.goes_outward:
+            self.outward.loss.apply()
 
     def _fit_all_rows(self) -> None:
         """Solve all rows as far as the first effort goes; each gamma starts from the supports of the one before."""
         first_pass_over = self.context.deadline.share_from_now(ALL_ROWS_SHARE)
         falling = np.argsort(-self.context.grid.gammas, kind="stable").tolist()
-        fit_all_rows(self.run, falling, self.rounds.effort, first_pass_over, in_turn=True)
+        effort = 0 if self.goes_outward else self.rounds.effort
+        fit_all_rows(self.run, falling, effort, first_pass_over, in_turn=True)
 
     def step(self) -> None:
         """Take the next gamma for all folds at once; once all are taken, a round of trees of the folds' own."""
+        if self.goes_outward and self.outward.left:
+            self.outward.step()
+            return
         if self.shared_pass.left:
             self.shared_pass.next_gamma()
             return
@@ -81,6 +98,8 @@ class Rounds:
     def finished(self) -> bool:
         """Whether the certificate is closed, or nothing is left to do."""
         if self.exhausted:
+            return True
+        if self.context.gap > 0.0 and self.goes_outward and not self.rounds.under_way and self.run.state.proved():
             return True
         if self.shared_pass.left or self.rounds.folds_left:
             return False

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from sparsecv_mio.arrays import FloatArray, IntArray
+from sparsecv_mio.bounds.implied import implied_lower_bounds
 from sparsecv_mio.data.folds import FoldPlan
 from sparsecv_mio.data.standard import StandardData
 from sparsecv_mio.formulation.backends.native.cell import PathCell, PathResult
@@ -93,6 +94,36 @@ class AllRows:
         near = {g: min(found, key=lambda other: abs(other - g)) for g in range(len(self.context.grid.gammas))}
         self.best[:] = [found[g] if g in found else _unproved(found[other]) for g, other in near.items()]
 
+    def improve(self, g: int, found: PathResult) -> None:
+        """Take over what another result says of some taus of a gamma.
+
+        Parameters
+        ----------
+        g : int
+            Index of the gamma.
+        found : PathResult
+            Of all rows at that gamma.
+        """
+        with self._lock:
+            old = self.best[g]
+            cells = old.cells | {tau: _joined(old.cells[tau], cell) for tau, cell in found.cells.items()}
+            self.best[g] = PathResult(cells, old.nodes + found.nodes, all(cell.complete for cell in cells.values()))
+
+    def lower_bounds(self) -> FloatArray:
+        """(G, T): lower bounds of the optimum on all rows, what each pair says of the others included; kept in `best`.
+
+        O(G T).
+        """
+        taus = self.context.grid.taus.tolist()
+        with self._lock:
+            known = np.array([[result.cells[tau].lower for tau in taus] for result in self.best])
+            lower = implied_lower_bounds(self.context.grid.gammas, known)
+            for g, t in np.argwhere(lower > known).tolist():
+                cells = self.best[g].cells
+                cell = cells[taus[t]]
+                cells[taus[t]] = replace(cell, lower=max(cell.lower, min(float(lower[g, t]), cell.upper)))
+        return lower
+
     @property
     def at_hand(self) -> bool:
         """Whether the moments were computed: never where a search goes by rows."""
@@ -131,6 +162,13 @@ class AllRows:
             if g not in self._solved:
                 self._solved[g] = self.normal_form(g).solved()
             return self._solved[g]
+
+
+def _joined(old: PathCell, new: PathCell) -> PathCell:
+    """Return what two results together say of a tau: the better support, the larger lower bound."""
+    if old.complete or new.complete:
+        return old if old.complete else new
+    return replace(new if new.upper <= old.upper else old, lower=max(old.lower, new.lower))
 
 
 def _unproved(result: PathResult) -> PathResult:

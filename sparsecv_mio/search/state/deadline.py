@@ -55,6 +55,14 @@ class Deadline:
         until = time.monotonic() + share * (self.at - self.began)
         return lambda: self.expired() or time.monotonic() > until
 
+    def sooner(self, share: float) -> Deadline:
+        """Return a deadline that comes when a share of the time limit has passed from now on, if not before."""
+        part = Deadline(None, self.stop, self.began)
+        if np.isfinite(self.at):
+            part.at = min(self.at, time.monotonic() + share * (self.at - self.began))
+        part.limited, part.abandoned = self.limited, self.abandoned
+        return part
+
     def check_wanted(self) -> None:
         """Raise `OutOfTime` where nobody waits any more: the calling thread makes the record, undisturbed."""
         if self.abandoned.is_set():

@@ -107,6 +107,13 @@ class PairBounds:
         return simplest(found <= found.min() * (1.0 + TIE_RTOL), gammas, taus)
 
 
+def likely_winner(now: PairBounds) -> tuple[int, int]:
+    """Pair with the least estimate of h, among those that may still win."""
+    may_win = now.lower <= now.ceiling
+    g, t = np.unravel_index(int(np.argmin(np.where(may_win, now.nominal, np.inf))), now.lower.shape)
+    return int(g), int(t)
+
+
 def simplest(among: BoolArray, gammas: FloatArray, taus: IntArray) -> tuple[int, int]:
     """Of some pairs (G, T) the one with the smallest tau, then the largest gamma.
 

@@ -1,8 +1,9 @@
 """The part of the grid in which the best pair is proved, while the whole grid is not.
 
-A part holds every tau up to some size at every gamma, and every tau from some gamma on. Of the pairs in it the same is
-asked as of the grid: `upper - lower <= gap upper + ties + rounding`, `upper` the least upper bound of a pair of the
-part, `lower` the least lower bound.
+A part holds every tau up to some size at every gamma, every tau from some gamma on, and the pair with the least upper
+bound of all, wherever that is, unless more is proved without it. Of the pairs in it the same is asked as of the grid:
+`upper - lower <= gap upper + ties + rounding`, `upper` the least upper bound of a pair of the part, `lower` the least
+lower bound.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from sparsecv_mio.arrays import FloatArray, IntArray
+from sparsecv_mio.arrays import BoolArray, FloatArray, IntArray
 from sparsecv_mio.search.state.pairs import PairBounds
 from sparsecv_mio.units import CROSSING_RTOL
 
@@ -54,14 +55,25 @@ def proved_part(now: PairBounds, gap: float, gammas: FloatArray, taus: IntArray)
     O(G T K + G^2 T).
     """
     columns, rows = np.arange(len(taus)), np.arange(len(gammas))[:, None]
+    best = np.zeros(now.lower.shape, dtype=bool)
+    best[now.best] = True
+
+    def proved(part: BoolArray) -> PairBounds | None:
+        """Try a part with the best pair of the grid, then without."""
+        for pairs in (part | best, part):
+            found = now.within(pairs, gammas, taus)
+            if found.proved(gap):
+                return found
+        return None
+
     for most in [*_perhaps_proved(now, gap), 0]:
-        small = columns < most
-        inside = now.within(np.broadcast_to(small, now.lower.shape), gammas, taus) if most else None
-        if inside is not None and not inside.proved(gap):
+        small = np.broadcast_to(columns < most, now.lower.shape)
+        inside = proved(small) if most else None
+        if most and inside is None:
             continue
         for count in range(len(gammas), 0, -1):
-            both = now.within(small | (rows >= len(gammas) - count), gammas, taus)
-            if both.proved(gap):
+            both = proved(small | (rows >= len(gammas) - count))
+            if both is not None:
                 return ProvedPart(most, count, both)
         if inside is not None:
             return ProvedPart(most, 0, inside)
@@ -96,8 +108,11 @@ def _perhaps_proved(now: PairBounds, gap: float) -> list[int]:
     Counts every width of a decided pair as ties: one pass over the table.
     """
     width = np.where(now.cells.decided, now.cells.upper - now.cells.lower, 0.0).sum(axis=2)
-    lower, upper = (np.minimum.accumulate(array.min(axis=0)) for array in (now.lower, now.upper))
-    room = np.maximum.accumulate(width.max(axis=0)) + 2.0 * CROSSING_RTOL * upper
-    with np.errstate(invalid="ignore"):
-        fine = np.isfinite(upper) & (upper - lower <= gap * upper + room)
+    lower = np.minimum.accumulate(now.lower.min(axis=0))
+    room = np.maximum.accumulate(width.max(axis=0)) + float(width[now.best])
+    fine = np.zeros(len(lower), dtype=bool)
+    for upper in (np.full(len(lower), now.upper.min()), np.minimum.accumulate(now.upper.min(axis=0))):
+        known = np.isfinite(upper)
+        bar = np.where(known, upper, 0.0)
+        fine |= known & (bar - lower <= (gap + 2.0 * CROSSING_RTOL) * bar + room)
     return (np.flatnonzero(fine)[::-1] + 1).tolist()

@@ -231,7 +231,7 @@ CASES: list[Case] = [
     ("region.upper", "part", lambda r: region(r, upper=99.0), "region.upper"),
     ("region.tie_width", "part", lambda r: region(r, tie_width=0.5), "region.tie_width"),
     ("region.allowance", "part", lambda r: region(r, allowance=-1.0), "region.allowance"),
-    ("a region of nothing", "part", lambda r: region(r, up_to_tau=None, from_gamma=None), "region.gamma"),
+    ("a region of nothing", "part", lambda r: region(r, up_to_tau=None, from_gamma=None), "region.up_to_tau"),
     # the one-standard-error rule
     ("one_se null", "one-se", lambda r: R(r, one_se=None), "one_se"),
     ("one_se not asked for", "one-se", lambda r: R(r, request=R(r.request, one_se=False)), "one_se"),

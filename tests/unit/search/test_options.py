@@ -259,7 +259,8 @@ def test_every_method_has_its_class() -> None:
         ({}, (7, 25, 10_001), "rounds"), ({"gap": 0.0}, (7, 25, 10), "rounds"),
         ({"one_se": True}, (7, 25, 10), "rounds"),
         ({"engine": "shared"}, (7, 25, 10), "rounds"), ({"backend": "highs"}, (1, 25, 10), "joint"),
-        ({"method": "grid"}, (1, 25, 10), "grid"),
+        ({"method": "grid"}, (1, 25, 10), "grid"), ({"time_limit": 9.0}, (7, 25, 10), "joint"),
+        ({"time_limit": 9.0}, (7, 37, 10), "rounds"), ({"time_limit": 9.0}, (7, 37, 51), "joint"),
     ],
 )  # fmt: skip
 def test_what_auto_means(given: dict[str, Any], shape: tuple[int, int, int], method: str) -> None:

@@ -6,6 +6,8 @@ from dataclasses import dataclass
 
 from sparsecv_mio.arrays import IntArray
 
+SMALL = 36  # columns up to which the path tree of all tau nearly always finishes at once
+
 
 @dataclass(frozen=True, eq=False)
 class PathCell:

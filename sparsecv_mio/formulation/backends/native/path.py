@@ -14,6 +14,7 @@ from math import comb
 import numpy as np
 
 from sparsecv_mio.arrays import BoolArray, FloatArray, IntArray
+from sparsecv_mio.formulation.backends.native.cell import SMALL as SMALL
 from sparsecv_mio.formulation.backends.native.cell import PathCell as PathCell
 from sparsecv_mio.formulation.backends.native.cell import PathResult as PathResult
 from sparsecv_mio.formulation.backends.native.listing import PATH_SLICE
@@ -25,7 +26,6 @@ from sparsecv_mio.problem.problem import SparseProblem
 
 PATH_COLUMNS = 400  # the path tree's memory grows as m^3 / 3
 FEW = 10  # up to here the path tree of all tau finishes within FIRST_LOOK nodes, one a subset: no perspective is needed
-SMALL = 36  # up to here the path tree of all tau nearly always finishes at once
 FIRST_LOOK = 1024  # effort of the first pass over the sizes of a large problem: the perspective alone
 NODE_RATIO = 16  # path nodes worth one perspective node
 SWAP_ROUNDS = 4
@@ -181,6 +181,8 @@ class _PathSolver:
             sizes = [s for s in sizes if s not in self.done]
         if sizes and self._inverse is not None and not self.expired():
             self._path(sizes, min(self.effort, 200_000 if small else 4_000 * len(sizes)))
+        if not small and self.effort <= FIRST_LOOK:
+            return  # the perspective has had it all
         for size in sizes:
             if size not in self.done and not self.expired():
                 self._one_size(size, self.effort)

@@ -34,12 +34,11 @@ from sparsecv_mio.search.heuristics.pool import pooled
 from sparsecv_mio.search.methods.parts.first_answers import SEARCH_SHARE, first_answers, offer_paths
 from sparsecv_mio.search.methods.parts.run import Run
 from sparsecv_mio.search.methods.parts.sampled_folds import Expired, SampledFolds, influential_folds
-from sparsecv_mio.search.options import Grid
+from sparsecv_mio.search.options import FEW_FOLDS, Grid
 from sparsecv_mio.search.shared_tree.engines import SharedTrees
 from sparsecv_mio.search.shared_tree.first_intervals import offer_supports
 
 GRACE = 0.2  # seconds after the limit in which they may search at the end
-FEW_FOLDS = 50  # that all search
 
 
 class OpenCellEstimates:

@@ -40,8 +40,12 @@ def test_no_larger_part_is_proved(gap: float) -> None:
             for rows in range(shape[0] + 1):
                 if most or rows:
                     part = (np.arange(shape[1]) < most) | (np.arange(shape[0]) >= shape[0] - rows)[:, None]
-                    if now.within(part, gammas, taus).proved(gap):
-                        parts.append((most, rows, part))
+                    best = np.zeros(shape, dtype=bool)
+                    best[now.best] = True
+                    for pairs in (part | best, part):
+                        if now.within(pairs, gammas, taus).proved(gap):
+                            parts.append((most, rows, pairs))
+                            break
         found = proved_part(now, gap, gammas, taus)
         # as many taus as are proved at every gamma by themselves; then as many gammas as go with them
         alone = max([most for most, rows, _ in parts if rows == 0], default=0)

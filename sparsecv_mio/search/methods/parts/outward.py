@@ -1,0 +1,225 @@
+"""The order of work where trees are dear and time is short: outward from the likely winner and from small tau.
+
+Trees grow dearer with tau, and a proof among the taus up to some size is worth more than a little work everywhere. So
+
+* first the pair that is likely to win is decided: its upper bound is the bar that excludes others;
+* then the taus up to that pair's, at every gamma, and one tau after the other beyond it. Before any fold is looked at,
+  all rows are solved at the pairs in question: one tree for the training-loss bound of all folds, which excludes most
+  of the pairs. A fold that is solved may raise the sum over the bar too; the rest of the folds is then left;
+* what is still open is tried again with more effort, four times as much every time. Work on new taus and work on those
+  that were left open take turns, by the nodes they cost, so that no pair starves the others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from sparsecv_mio.arrays import BoolArray
+from sparsecv_mio.formulation.backends.native.path import FIRST_LOOK, PathResult, solve_path
+from sparsecv_mio.problem.accumulate import Moments
+from sparsecv_mio.search.methods.parts.fold_rounds import FIRST_EFFORT
+from sparsecv_mio.search.methods.parts.loss_bounds import LossBounds
+from sparsecv_mio.search.methods.parts.run import Run
+from sparsecv_mio.search.parallel import run_folds
+from sparsecv_mio.search.state.cells import Archive
+from sparsecv_mio.search.state.deadline import Deadline
+from sparsecv_mio.search.state.pairs import likely_winner
+from sparsecv_mio.search.state.stored import within
+from sparsecv_mio.search.subproblem.fold_solver import FoldSolver
+
+Pair = tuple[int, int]
+
+GROWTH = 4  # of the effort of a tau from one try to the next
+MOST_TRIES = 24
+FIRST_TRIES = 2  # of the likely winner, before anything else
+WINNER_SHARE, LOOK_SHARE = 0.15, 0.15  # of a time limit, for each of these tries and for a look at all rows
+ALL_ROWS_EFFORT = 4  # a tree on all rows may cost so many times what one of a fold may: it speaks for all folds
+NEW, OPEN = 0, 1  # taus: tried for the first time, or again
+
+
+class Outward:
+    """Which pairs are worked on next, and how hard.
+
+    Parameters
+    ----------
+    run : Run
+
+    Attributes
+    ----------
+    tries : (T,) int array
+        How often the open pairs of a tau were worked on.
+    tries_of_winner : int
+        How often the likely winner was worked on by itself.
+    looked : bool
+        Whether all rows were looked at for the taus that were not tried yet.
+    spent : (2,) int array
+        Nodes spent on new taus, and on those that were tried before.
+    """
+
+    def __init__(self, run: Run) -> None:
+        self.run = run
+        self.loss = LossBounds(run)
+        self.tries = np.zeros(len(run.context.grid.taus), dtype=np.int64)
+        self.tries_of_winner = 0
+        self.looked = False
+        self.spent = np.zeros(2, dtype=np.int64)
+
+    @property
+    def left(self) -> bool:
+        """Whether some pair is neither decided nor excluded, and more work could change that."""
+        return bool(self.wanted().any())
+
+    def wanted(self) -> BoolArray:
+        """(G, T, K): open cells of the pairs that are in question.
+
+        A pair is not where its lower bound excludes it, up to the gap: against the best pair of the grid once that is
+        decided; before, against the best pair with no larger tau, for a proof among small taus needs no more.
+        """
+        state, gap = self.run.state, self.run.context.gap
+        lower, upper = state.cells.lower.sum(axis=2), state.cells.upper.sum(axis=2)
+        bar = np.minimum.accumulate(upper.min(axis=0))
+        best = np.unravel_index(int(upper.argmin()), upper.shape)
+        if state.cells.final[best].all():
+            bar = np.full(len(bar), upper[best])
+        beaten = lower >= bar * (1.0 - gap)
+        beaten[best] = False
+        return np.asarray(state.open & ~beaten[:, :, None])
+
+    def _pairs(self) -> BoolArray:
+        """(G, T): pairs in question."""
+        return np.asarray(self.wanted().any(axis=2))
+
+    def step(self) -> None:
+        """Work on the likely winner, on the taus up to it, on all rows, or on the next tau."""
+        winner = self._leader(len(self.tries) - 1)
+        known = bool(self.run.state.cells.final[winner].all())
+        if self.tries_of_winner < FIRST_TRIES and not known:
+            effort = FIRST_EFFORT * GROWTH**self.tries_of_winner
+            self._work_on_folds(self._only(winner), effort, WINNER_SHARE)
+            self.tries_of_winner += 1
+        elif known and not self.tries.any():
+            self._work_on(range(winner[1] + 1), NEW)
+        elif self.tries.any() and not self.looked:
+            self._fit_all_rows(self._pairs(), FIRST_LOOK, LOOK_SHARE)
+            self.looked = True
+        else:
+            self._work_on(*self._next())
+        self.run.signals.progressed()
+        self.run.signals.safe_point()
+
+    def _leader(self, top: int) -> Pair:
+        """Return the pair with the least estimate of h among the first taus up to index `top`."""
+        now = self.run.state.bounds()
+        part = np.broadcast_to(np.arange(len(self.tries)) <= top, now.lower.shape)
+        return likely_winner(now.within(part, self.run.context.grid.gammas, self.run.context.grid.taus))
+
+    def _only(self, pair: Pair) -> BoolArray:
+        """(G, T): one pair."""
+        pairs = np.zeros(self.run.context.shape[:2], dtype=bool)
+        pairs[pair] = True
+        return pairs
+
+    def _next(self) -> tuple[range, int]:
+        """Return the tau to work on, and whether it is new: the smallest new one, or the least tried of the others."""
+        open_taus = self._pairs().any(axis=0)
+        new, tried = np.flatnonzero(open_taus & (self.tries == 0)), np.flatnonzero(open_taus & (self.tries > 0))
+        if len(new) and (not len(tried) or self.spent[NEW] <= self.spent[OPEN]):
+            return range(int(new[0]), int(new[0]) + 1), NEW
+        tau = int(tried[np.argmin(self.tries[tried])])
+        return range(tau, tau + 1), OPEN
+
+    def _work_on(self, taus: range, kind: int) -> None:
+        """Work on all rows, then on the folds, of the pairs of some taus that are in question."""
+        before = self.run.state.counts.nodes
+        among = np.isin(np.arange(len(self.tries)), taus)
+        effort = FIRST_EFFORT * GROWTH ** int(self.tries[among].max())
+        self._fit_all_rows(self._pairs() & among, ALL_ROWS_EFFORT * effort)
+        for tau in taus:
+            self._work_on_folds(self._only(self._leader(tau)), effort)
+            self._work_on_folds(self._pairs() & (np.arange(len(self.tries)) == tau), effort)
+        self.tries[among] = np.minimum(self.tries[among] + 1, MOST_TRIES)
+        self.spent[kind] += self.run.state.counts.nodes - before
+
+    def _fit_all_rows(self, pairs: BoolArray, effort: int, share: float = 1.0) -> None:
+        """Solve all rows at some pairs (G, T) as far as an effort goes, and bound the folds by what that proves.
+
+        No more than a share of the time limit is spent on it.
+        """
+        state, context = self.run.state, self.run.context
+        until = context.deadline.sooner(share)
+        taus = context.grid.taus
+        missing = {
+            g: rows for g, result in enumerate(state.all_rows.best)
+            if len(rows := [t for t in np.flatnonzero(pairs[g]).tolist() if not result.cells[int(taus[t])].complete])
+        }  # fmt: skip
+
+        def fit(g: int, rows: list[int]) -> int:
+            found = self._best_subsets(g, rows, effort, until)
+            state.all_rows.improve(g, found)
+            return found.nodes
+
+        for nodes in run_folds(missing.items(), fit, context.threads):
+            state.counts.add(nodes)
+            if until.expired():
+                break
+        self.loss.apply()
+
+    def _best_subsets(self, g: int, rows: list[int], effort: int, until: Deadline) -> PathResult:
+        """Solve all rows at a gamma and some taus, from the supports of neighbours and folds."""
+        state, context = self.run.state, self.run.context
+        near = [result for result in state.all_rows.best[max(g - 1, 0) : g + 2]]
+        taus = context.grid.taus[rows].tolist()
+        starts = [result.cells[tau].support for result in near for tau in taus]
+        numbers = np.unique(state.cells.support[g, rows])
+        starts += [state.cells.pool.supports[number] for number in numbers.tolist()]
+        return solve_path(state.all_rows.problem(g), taus, starts=starts, effort=effort, expired=until.expired)
+
+    def _work_on_folds(self, pairs: BoolArray, effort: int, share: float = 1.0) -> None:
+        """Grow trees in the folds of some pairs (G, T): those first that promise to raise the sums most.
+
+        A fold works on the pairs that are still in question when it starts; no more than a share of the time limit is
+        spent in all.
+        """
+        run, context = self.run, replace(self.run.context, deadline=self.run.context.deadline.sooner(share))
+        solver = FoldSolver(replace(run.state, context=context), run.accelerators)
+
+        def work(fold: int, moments: Moments) -> int:
+            return solver.run(fold, moments, self.wanted()[:, :, fold] & pairs, effort)
+
+        for which in self._in_turn(self.wanted() & pairs[:, :, None]):
+            for nodes in run_folds(run.accelerators.training_moments(which), work, min(context.threads, len(which))):
+                run.state.counts.add(nodes)
+                run.signals.progressed()
+                if context.deadline.expired():
+                    return
+            run.signals.safe_point()
+
+    def _in_turn(self, wanted: BoolArray) -> list[Sequence[int]]:
+        """Split the folds with cells that are wanted into groups, those with most to gain first."""
+        cells = self.run.state.cells
+        gain = np.where(wanted & np.isfinite(cells.nominal), np.maximum(cells.nominal - cells.lower, 0.0), 0.0)
+        order = np.argsort(-gain.sum(axis=(0, 1)), kind="stable")
+        order = order[np.asarray(wanted.any(axis=(0, 1)))[order]]
+        size = max(2 * self.run.context.threads, len(order) // 16)
+        return [order[i : i + size].tolist() for i in range(0, len(order), size)]
+
+    def archive(self) -> Archive:
+        """Return where it stands."""
+        return {
+            "outward_tries": self.tries, "outward_first": np.array(self.tries_of_winner),
+            "outward_looked": np.array(self.looked), "outward_spent": self.spent,
+        }  # fmt: skip
+
+    def check(self, stored: Archive) -> None:
+        """Raise `CorruptStore` unless `stored` was archived by a run over the same grid."""
+        within(stored, "outward_tries", 0, MOST_TRIES)
+        within(stored, "outward_first", 0, FIRST_TRIES)
+        within(stored, "outward_spent", 0, np.iinfo(np.int64).max)
+
+    def restore(self, stored: Archive) -> None:
+        """Go to where `stored` was archived; what is known of all rows is computed anew."""
+        self.tries[...], self.spent[...] = stored["outward_tries"], stored["outward_spent"]
+        self.tries_of_winner, self.looked = int(stored["outward_first"]), False
