@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import replace
 
 from sparsecv_mio.data.folds import FoldPlan
@@ -20,6 +21,7 @@ from sparsecv_mio.search.methods.parts.grid_search import GridSearch
 from sparsecv_mio.search.methods.parts.run import Run
 from sparsecv_mio.search.methods.rounds import Rounds
 from sparsecv_mio.search.methods.rows import RowMaker
+from sparsecv_mio.search.observers.checkpoint import read_checkpoint
 from sparsecv_mio.search.observers.signals import Signals
 from sparsecv_mio.search.options import Grid, SearchOptions, method_for
 from sparsecv_mio.search.state.context import Context
@@ -83,6 +85,33 @@ def new_method(context: Context, options: SearchOptions, signals: Signals) -> Se
     if method is Method.JOINT:
         return GridSearch(JointSearch(run, mio))
     return GridSearch(OneByOne(run, ORDERS[method](), mio))
+
+
+def continued(context: Context, options: SearchOptions, path: str | os.PathLike[str]) -> SearchOptions:
+    """Return the options by which a stored run is carried on: `auto` stands for the method that it was begun with.
+
+    What `auto` means depends on the limit and the gap, and a run may be carried on with others.
+
+    Parameters
+    ----------
+    context : Context
+    options : SearchOptions
+    path : path
+        Of a checkpoint.
+
+    Raises
+    ------
+    CorruptStore
+        The file cannot be read, is damaged or is no checkpoint.
+    BadInput
+        For options that do not go with that method.
+    """
+    stored = read_checkpoint(path)[0].get("method")
+    gammas, _, folds = context.shape
+    means = method_for(options, gammas, context.data.q, folds)
+    if options.method is not Method.AUTO or stored == means or stored not in (Method.JOINT, Method.ROUNDS):
+        return options
+    return replace(options, method=Method(stored))
 
 
 def _descent(context: Context, options: SearchOptions, signals: Signals) -> Descent:

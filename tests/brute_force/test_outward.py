@@ -74,7 +74,7 @@ def right(case: RandomProblem, record: Record) -> None:
 
 def check(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     case, gap = problem(seed), GAPS[seed % 3]
-    monkeypatch.setattr(outward, "FIRST_LOOK", (1, 8, 1 << 13)[seed // 3 % 3])
+    monkeypatch.setattr(outward, "FIRST_EFFORT", (1, 8, 1 << 13)[seed // 3 % 3])
     record = solved(case, gap)
     right(case, record)
     exact = cross_validate(
@@ -106,13 +106,13 @@ def test_against_enumeration(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_run_that_is_stopped(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(outward, "FIRST_LOOK", 1)
+    monkeypatch.setattr(outward, "FIRST_EFFORT", 1)
     proved = [ended_early(seed) for seed in range(100, 124)]
     assert 2 <= sum(proved) <= 22
 
 
 def test_a_run_that_is_stored_and_carried_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(outward, "FIRST_LOOK", 1)
+    monkeypatch.setattr(outward, "FIRST_EFFORT", 1)
     case, stop, place = problem(4), threading.Event(), str(tmp_path / "run.ck")
 
     def progress(state: object) -> None:

@@ -114,15 +114,26 @@ class AllRows:
 
         O(G T).
         """
-        taus = self.context.grid.taus.tolist()
         with self._lock:
-            known = np.array([[result.cells[tau].lower for tau in taus] for result in self.best])
-            lower = implied_lower_bounds(self.context.grid.gammas, known)
-            for g, t in np.argwhere(lower > known).tolist():
-                cells = self.best[g].cells
-                cell = cells[taus[t]]
-                cells[taus[t]] = replace(cell, lower=max(cell.lower, min(float(lower[g, t]), cell.upper)))
+            known = [[result.cells[tau].lower for tau in self.context.grid.taus.tolist()] for result in self.best]
+            lower = implied_lower_bounds(self.context.grid.gammas, np.array(known))
+            self.raise_lower_bounds(lower)
         return lower
+
+    def raise_lower_bounds(self, lower: FloatArray) -> None:
+        """Take over lower bounds of the optimum on all rows, whoever proved them.
+
+        Parameters
+        ----------
+        lower : (G, T) array
+            Certified, rounding included; 0 where nothing is known.
+        """
+        with self._lock:
+            for result, bounds in zip(self.best, lower.tolist(), strict=True):
+                for tau, bound in zip(self.context.grid.taus.tolist(), bounds, strict=True):
+                    cell = result.cells[tau]
+                    if bound > cell.lower:
+                        result.cells[tau] = replace(cell, lower=max(cell.lower, min(bound, cell.upper)))
 
     @property
     def at_hand(self) -> bool:

@@ -2,10 +2,18 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+from typing import Any
+
+import numpy as np
 import pytest
 from drawn_search import drawn, drawn_run
 from runs import new_run
 
+from sparsecv_mio.data.dataset import Dataset
+from sparsecv_mio.data.folds import make_folds
+from sparsecv_mio.errors import BadInput
+from sparsecv_mio.search.api import cross_validate
 from sparsecv_mio.search.methods.descent import Descent
 from sparsecv_mio.search.methods.joint import JointSearch
 from sparsecv_mio.search.methods.one_by_one import OneByOne
@@ -36,3 +44,20 @@ def test_a_descent_estimates_many_columns() -> None:
     data, folds, grid = drawn(p=520, n=12, folds="3")
     assert new_run(data, folds, grid, method="descent").rows.saddle
     assert not drawn_run("descent").rows.saddle
+
+
+def test_auto_carries_a_run_on_by_the_method_it_was_begun_with(tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(60, 40))
+    data = Dataset.from_arrays(X, X[:, 0] - X[:, 1] + 0.3 * rng.normal(size=60))
+    asked: dict[str, Any] = {"gammas": [0.1, 1.0], "taus": range(4), "threads": 1}
+    path = tmp_path / "run.ck"
+    folds = make_folds("4", data)
+    begun = cross_validate(data, folds, time_limit=600.0, checkpoint=path, **asked)
+    carried_on, afresh = cross_validate(data, folds, resume=path, **asked), cross_validate(data, folds, **asked)
+    assert begun.request.method_used == carried_on.request.method_used == "rounds"
+    assert afresh.request.method_used == "joint" and carried_on.status == afresh.status == "proved"
+    assert (carried_on.tau, carried_on.gamma) == (afresh.tau, afresh.gamma)
+    for method in ("joint", "grid"):
+        with pytest.raises(BadInput, match="its method differs"):
+            cross_validate(data, folds, resume=path, method=method, **asked)
