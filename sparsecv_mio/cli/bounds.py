@@ -39,9 +39,7 @@ def bounds(
     threads: options.Threads = None,
     full: options.Full = False,
     json: options.Json = None,
-    plot: Annotated[
-        str | None, typer.Option("--plot", metavar="FILE", help="Draw bounds against tau (PNG, PDF or SVG).")
-    ] = None,
+    plot: options.Plot = None,
     quiet: options.Quiet = False,
 ) -> int:
     """Bound the CV error of every (tau, gamma) by convex relaxations, without branching.
@@ -56,9 +54,7 @@ def bounds(
         from sparsecv_mio.data.folds import fold_columns
         from sparsecv_mio.report.bounds_plots import plot_bounds
         from sparsecv_mio.report.bounds_tables import print_bounds
-        from sparsecv_mio.report.figures import check_plot
 
-        check_plot(plot)
         dataset = session.read_data(data, target, features, drop, fold_columns(folds))
         plan = session.make_plan(folds, dataset, seed, quiet)
         sizes = grids.taus_of(tau, dataset.p, plan.least_training, "--tau")

@@ -24,14 +24,10 @@ LOSSES = ("logistic", "squared_hinge", "smoothed_hinge", "huber", "squared")
 PENALTIES = ("ridge", "elastic_net", "l1")
 
 
-def _loss(text: str) -> str:
-    return parse.one_of(text.replace("-", "_"), LOSSES, "--loss")
-
-
 LossWord = Annotated[
     str,
     typer.Option(
-        "--loss", metavar="WORD", callback=_loss,
+        "--loss", metavar="WORD", callback=parse.model_word(LOSSES, "--loss"),
         help="logistic, squared_hinge, smoothed_hinge, huber or squared, on labels.",
     ),
 ]  # fmt: skip
@@ -39,7 +35,7 @@ Width = Annotated[float | None, typer.Option("--width", metavar="X", help="Width
 Penalty = Annotated[
     str,
     typer.Option(
-        "--penalty", "--reg", metavar="WORD", callback=parse.penalty(PENALTIES),
+        "--penalty", "--reg", metavar="WORD", callback=parse.model_word(PENALTIES, "--penalty"),
         help="ridge (or l2): (lam/2) ||w||^2; elastic_net: that + l1 ||w||_1; l1: lam ||w||_1.",
     ),
 ]  # fmt: skip
@@ -47,7 +43,6 @@ Lam = Annotated[float, typer.Option("--lam", metavar="X", help="Weight lam, posi
 L1 = Annotated[float | None, typer.Option("--l1", metavar="X", help="Weight of ||w||_1 in elastic_net.")]
 Tolerance = Annotated[float, typer.Option("--tol", metavar="G", help="Relative duality gap of every training.")]
 Naive = Annotated[bool, typer.Option("--naive", help="Use no bounds: train every time, for comparison.")]
-Plot = Annotated[str | None, typer.Option("--plot", metavar="FILE", help="Draw the bounds (PNG, PDF or SVG).")]
 
 
 @app.callback()
@@ -77,7 +72,7 @@ def loocv(
     scale: options.Scale = "none",
     intercept: options.Intercept = "none",
     json: options.Json = None,
-    plot: Plot = None,
+    plot: options.Plot = None,
     quiet: options.Quiet = False,
 ) -> int:
     """Count the leave-one-out errors of a linear classifier.
@@ -92,10 +87,8 @@ def loocv(
     with session.interruptible() as stop:
         from sparsecv_mio.oracles.glru import loocv as count
         from sparsecv_mio.oracles.glru import make_problem
-        from sparsecv_mio.report.figures import check_plot
         from sparsecv_mio.report.glru_plots import plot_loocv
 
-        check_plot(plot)
         if plot is not None and naive:
             raise BadInput("--plot draws the bounds, which --naive does without: leave one of them out")
         dataset = session.read_data(data, target, features, drop, ())
@@ -158,7 +151,7 @@ def stepwise(
     scale: options.Scale = "none",
     intercept: options.Intercept = "none",
     json: options.Json = None,
-    plot: Plot = None,
+    plot: options.Plot = None,
     quiet: options.Quiet = False,
 ) -> int:
     """Remove or add columns one at a time while the validation errors fall.
@@ -177,10 +170,8 @@ def stepwise(
     with session.interruptible() as stop:
         from sparsecv_mio.oracles.glru import StepwiseOptions, make_problem
         from sparsecv_mio.oracles.glru import stepwise as select
-        from sparsecv_mio.report.figures import check_plot
         from sparsecv_mio.report.glru_plots import plot_stepwise
 
-        check_plot(plot)
         dataset = session.read_data(data, target, features, drop, ())
         extra = None if validation is None else session.read_data(validation, target, ",".join(
             f'"{name}"' for name in dataset.names), None, ())  # fmt: skip

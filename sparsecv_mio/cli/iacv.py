@@ -38,7 +38,7 @@ def iacv(
     penalty: Annotated[
         str,
         typer.Option(
-            "--penalty", "--reg", metavar="WORD", callback=parse.penalty(PENALTIES),
+            "--penalty", "--reg", metavar="WORD", callback=parse.model_word(PENALTIES, "--penalty"),
             help="ridge (or l2), sum b_j^2, or l1, sum |b_j| (proxgd only).",
         ),
     ] = "ridge",
@@ -78,9 +78,7 @@ def iacv(
     intercept: options.Intercept = "none",
     seed: Annotated[int | None, typer.Option("--seed", metavar="N", help="Seed of the batches of sgd. [0]")] = None,
     json: options.Json = None,
-    plot: Annotated[
-        str | None, typer.Option("--plot", metavar="FILE", help="Draw errors and times (PNG, PDF or SVG).")
-    ] = None,
+    plot: options.Plot = None,
     quiet: options.Quiet = False,
 ) -> int:
     """Approximate the leave-one-out loss along the iterations of a solver.
@@ -89,19 +87,17 @@ def iacv(
     number of rows: sum_i loss_i + lam * penalty. Columns are used as they are in the file and no intercept is added,
     unless --scale and --intercept ask for it. The numbers are estimates, not certificates.
     """
-    for value, option in ((iterations, "--iterations"), (batch, "--batch"), (doubling, "--doubling")):
+    counts = {"--iterations": iterations, "--batch": batch, "--doubling": doubling, "--early-stop": early_stop}
+    for option, value in counts.items():
         parse.count(value, option, most=MOST_STEPS)
-    parse.count(early_stop, "--early-stop", most=MOST_STEPS)
     parse.count(seed, "--seed", least=0)
     if seed is not None and solver != "sgd" and not quiet:
         tell(f"note: --seed {seed} changes nothing: only --solver sgd draws batches")
     session.check_outputs({"--json": json, "--plot": plot}, [data])
     with session.interruptible() as stop:
         from sparsecv_mio.oracles.iacv import METHODS, EarlyStop, make_erm, make_solver, run
-        from sparsecv_mio.report.figures import check_plot
         from sparsecv_mio.report.iacv_plots import plot_report
 
-        check_plot(plot)
         dataset = session.read_data(data, target, features, drop, ())
         erm = make_erm(dataset, loss, penalty, lam, scale=scale, intercept=intercept)
         method = make_solver(
@@ -120,9 +116,8 @@ def iacv(
         "step": method.schedule(1), "batch": method.batch, "doubling": doubling, "scale_penalty": scale_penalty,
         "scale": scale, "intercept": intercept, "seed": seed or 0,
     }  # fmt: skip
-    summary = report.summary()
-    shown = summary | {"as_given": oracles.as_given(scale, intercept)}
-    numbers = {"command": "iacv", "data": oracles.describe(dataset), "options": chosen, **summary}
+    shown = report.summary() | {"as_given": oracles.as_given(scale, intercept)}
+    numbers = {"command": "iacv", "data": oracles.describe(dataset), "options": chosen, **report.summary()}
     title = f"{loss} loss, {penalty} penalty, {solver}, n = {erm.n}, p = {erm.p}"
     return ending.deliver(
         130 if interrupted else 0, lambda screen: _print(screen, shown, quiet),

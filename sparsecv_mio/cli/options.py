@@ -72,5 +72,8 @@ Threads = Annotated[int | None, typer.Option("--threads", metavar="N", help="Thr
 Json = Annotated[
     str | None, typer.Option("--json", metavar="FILE", help="Write the record here; - is standard output.")
 ]
+Plot = Annotated[
+    str | None, typer.Option("--plot", metavar="FILE", help="Draw a figure of the answer (PNG, PDF or SVG).")
+]
 Full = Annotated[bool, typer.Option("--full", help="Print the table of every gamma, not a summary.")]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Only the answer: no live view, table or warnings.")]

@@ -81,12 +81,12 @@ def word(words: Iterable[str], option: str) -> Callable[[str | None], str | None
     return settle
 
 
-def penalty(words: Sequence[str]) -> Callable[[str], str]:
-    """Return the callback of --penalty: as `word`, with `l2` another name of `ridge` and a hyphen for an underscore."""
+def model_word(words: Sequence[str], option: str) -> Callable[[str], str]:
+    """Return the callback of --loss or --penalty: as `word`, with `l2` for `ridge` and a hyphen for an underscore."""
 
     def settle(text: str) -> str:
         plain = text.strip().lower().replace("-", "_")
-        return one_of("ridge" if plain == "l2" else plain, words, "--penalty")
+        return one_of("ridge" if plain == "l2" else plain, words, option)
 
     return settle
 

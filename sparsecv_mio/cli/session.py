@@ -13,6 +13,7 @@ from sparsecv_mio.cli.ending import tell
 from sparsecv_mio.errors import BadInput, OutOfTime
 from sparsecv_mio.files import check_writable
 from sparsecv_mio.search.interrupts import interruptible as interruptible
+from sparsecv_mio.report.figures import check_plot
 
 if TYPE_CHECKING:
     from sparsecv_mio.data.dataset import Dataset
@@ -83,6 +84,8 @@ def check_outputs(places: Mapping[str, str | None], inputs: Sequence[str] = ()) 
         if not place:
             raise BadInput(f"{option}: the name of the file is empty")
         check_writable(place, option, through=option in THROUGH)
+        if option == "--plot":
+            check_plot(place)
         real = os.path.realpath(place)
         if real in taken and not real.startswith("/dev/"):
             raise BadInput(f"{option}: {place} is {taken[real]} too, name another file")

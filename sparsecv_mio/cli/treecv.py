@@ -120,9 +120,4 @@ def treecv(
 
 
 def _numbers(found: CvResult) -> dict[str, Any]:
-    return {
-        "estimate": found.estimate,
-        "pooled": found.pooled,
-        "updates": found.updates,
-        "seconds": found.seconds,
-    }
+    return {name: getattr(found, name) for name in ("estimate", "pooled", "updates", "seconds")}

@@ -15,10 +15,8 @@ FORMATS = (".png", ".pdf", ".svg")
 DPI = 150
 
 
-def check_plot(path: str | None) -> None:
+def check_plot(path: str) -> None:
     """Raise :class:`BadInput` for a plot file that could not be written, before any work."""
-    if path is None:
-        return
     if Path(path).suffix.lower() not in FORMATS:
         raise BadInput(f"--plot: {path} must end in {', '.join(FORMATS)}")
     check_writable(path, "--plot")

@@ -18,10 +18,6 @@ def test_every_format_is_written(suffix: str, start: bytes, tmp_path: Path) -> N
     assert (tmp_path / f"out{suffix}").read_bytes().startswith(start)
 
 
-def test_no_plot_is_asked_for() -> None:
-    check_plot(None)
-
-
 @pytest.mark.parametrize("name", ["out.txt", "out", "nowhere/out.png"])
 def test_a_place_that_will_not_do(name: str, tmp_path: Path) -> None:
     with pytest.raises(BadInput, match="--plot"):
