@@ -8,8 +8,10 @@ from collections.abc import Sequence
 import numpy as np
 
 from sparsecv_mio.certificate.checks import Checks
-from sparsecv_mio.certificate.parts import relative_gap
-from sparsecv_mio.certificate.record import DescentStep, OneSe, Record, Region, TableRow
+from sparsecv_mio.certificate.fit_record import FitRecord
+from sparsecv_mio.certificate.parts import Request, relative_gap
+from sparsecv_mio.certificate.path_record import PathRow
+from sparsecv_mio.certificate.record import DescentStep, OneSe, Record, Refined, Region, TableRow
 from sparsecv_mio.data.folds import FoldPlan
 from sparsecv_mio.problem.objective import r_squared, standard_error
 from sparsecv_mio.units import CROSSING_RTOL
@@ -31,9 +33,52 @@ def same(a: float, b: float, scale: float = 0.0) -> bool:
     return a == b or (math.isfinite(a) and math.isfinite(b) and abs(a - b) <= SAME * max(abs(a), abs(b), scale))
 
 
-def own_row(record: Record) -> TableRow | None:
-    """Return the row of the table that is the reported pair's."""
-    return next((row for row in record.table if (row.gamma, row.tau) == (record.gamma, record.tau)), None)
+def row_of(claim: Record | Region | OneSe | DescentStep, table: Sequence[TableRow]) -> TableRow | None:
+    """Return the row of a table that is of the same pair as a claim."""
+    return next((row for row in table if (row.gamma, row.tau) == (claim.gamma, claim.tau)), None)
+
+
+def check_as_tabled(
+    checks: Checks, claim: Record | Region | OneSe | Refined, row: TableRow, names: Sequence[str], path: str = ""
+) -> None:
+    """Check that a claim about a pair has the numbers of the pair's row.
+
+    Parameters
+    ----------
+    checks : Checks
+    claim : Record, Region, OneSe or Refined
+    row : TableRow
+    names : sequence of str
+        Fields that both have.
+    path : str
+        What stands before the names of the claim's fields in messages.
+    """
+    for name in names:
+        said, tabled = getattr(claim, name), getattr(row, name)
+        checks.that(same(said, tabled), f"{path}{name}", f"is {said!r}, the table says {tabled!r} of the pair")
+
+
+def check_gap(checks: Checks, claim: Record | FitRecord) -> None:
+    """Check the relative gap of two bounds."""
+    gap = relative_gap(claim.lower, claim.upper)
+    checks.that(gap == claim.gap or abs(gap - claim.gap) <= SAME, "gap", f"lower and upper give {gap!r}")
+
+
+def check_grid(checks: Checks, request: Request, rows: Sequence[TableRow] | Sequence[PathRow], name: str) -> None:
+    """Check the gap that was asked for, and that a table holds the requested grid.
+
+    Parameters
+    ----------
+    checks : Checks
+    request : Request
+    rows : sequence of TableRow or PathRow
+    name : str
+        The field that the rows are.
+    """
+    checks.that(0.0 <= request.gap < 1.0, "request.gap", f"{request.gap!r} is not in [0, 1)")
+    pairs = {(row.gamma, row.tau) for row in rows}
+    grid = {(gamma, tau) for gamma in request.gammas for tau in request.taus}
+    checks.that(pairs == grid and len(pairs) == len(rows), name, "does not hold the requested grid once")
 
 
 def rows_of(region: Region, table: Sequence[TableRow]) -> list[TableRow]:
@@ -93,16 +138,13 @@ def _null(value: object) -> str:
 
 def _request(checks: Checks, record: Record) -> None:
     request = record.request
-    checks.that(0.0 <= request.gap < 1.0, "request.gap", f"{request.gap!r} is not in [0, 1)")
     for name, values in (("gammas", request.gammas), ("taus", request.taus)):
         checks.that(0 < len(values) == len(set(values)), f"request.{name}", "is empty or names a value twice")
     checks.that(all(tau <= record.data.p for tau in request.taus), "request.taus", "holds more than the features")
 
 
 def _table(checks: Checks, record: Record) -> None:
-    rows = {(row.gamma, row.tau) for row in record.table}
-    grid = {(gamma, tau) for gamma in record.request.gammas for tau in record.request.taus}
-    checks.that(rows == grid and len(rows) == len(record.table), "table", "does not hold the requested grid once")
+    check_grid(checks, record.request, record.table, "table")
     for i, row in enumerate(record.table):
         place = f"table[{i}]."
         checks.that(row.lower <= row.upper, f"{place}lower", f"{row.lower!r} exceeds upper, {row.upper!r}")
@@ -118,12 +160,10 @@ def _table(checks: Checks, record: Record) -> None:
 
 
 def _headline(checks: Checks, record: Record) -> None:
-    own = own_row(record)
+    own = row_of(record, record.table)
     if not checks.that(own is not None, "gamma", "the reported pair is not in the table") or own is None:
         return
-    for name in ("cv_error", "upper"):
-        said, tabled = getattr(record, name), getattr(own, name)
-        checks.that(same(said, tabled), name, f"is {said!r}, the table says {tabled!r} of the pair")
+    check_as_tabled(checks, record, own, ("cv_error", "upper"))
     checks.equal("estimate", record.estimate, own.estimate)
     decided = int(np.count_nonzero(record.chosen_folds.decided))
     words = f"is true in {decided} folds, the table says {own.folds_decided}"
@@ -136,17 +176,20 @@ def _headline(checks: Checks, record: Record) -> None:
     checks.that(least or found, "gamma", words)
     checks.that(record.lower <= record.cv_error * (1.0 + SAME), "lower", f"{record.lower!r} exceeds cv_error")
     checks.that(record.cv_error <= record.upper * (1.0 + SAME), "upper", f"{record.upper!r} is below cv_error")
-    gap = relative_gap(record.lower, record.upper)
-    checks.that(gap == record.gap or abs(gap - record.gap) <= SAME, "gap", f"lower and upper give {gap!r}")
+    check_gap(checks, record)
 
 
 def _status(checks: Checks, record: Record) -> None:
     """`proved` and the ties and rounding it rests on: those of the pair with the least lower bound."""
     _widths(checks, record, min(record.table, key=lambda row: row.lower, default=None))
     if record.status == "proved":
-        width = record.request.gap * record.upper + record.tie_width + record.allowance
-        closed = record.upper - record.lower <= width * (1.0 + SAME)
-        checks.that(closed and math.isfinite(record.upper), "status", "upper - lower exceeds the requested gap")
+        _closed(checks, record, record.request.gap, "status")
+
+
+def _closed(checks: Checks, claim: Record | Region, gap: float, name: str) -> None:
+    width = gap * claim.upper + claim.tie_width + claim.allowance
+    closed = claim.upper - claim.lower <= width * (1.0 + SAME)
+    checks.that(closed and math.isfinite(claim.upper), name, "upper - lower exceeds the requested gap")
 
 
 def _pairs(checks: Checks, record: Record) -> None:
@@ -169,21 +212,17 @@ def _region(checks: Checks, record: Record, region: Region) -> None:
     checks.that(asked, "region.from_gamma", f"{from_gamma!r} was not asked for")
     part = rows_of(region, record.table)
     checks.that(top is not None or from_gamma is not None, "region.up_to_tau", "is null, and so is from_gamma")
-    own = next((row for row in part if (row.gamma, row.tau) == (region.gamma, region.tau)), None)
+    own = row_of(region, part)
     if not checks.that(own is not None, "region.gamma", "the pair is not in the table") or own is None:
         return
-    for name in ("cv_error", "upper"):
-        said, tabled = getattr(region, name), getattr(own, name)
-        checks.that(same(said, tabled), f"region.{name}", f"is {said!r}, the table says {tabled!r} of the pair")
+    check_as_tabled(checks, region, own, ("cv_error", "upper"), "region.")
     lowest, upper = min(part, key=lambda row: row.lower), min(row.upper for row in part)
     words = f"is {region.lower!r}, the least of the region is {lowest.lower!r}"
     checks.that(same(region.lower, lowest.lower), "region.lower", words)
     words = f"another pair of the region has the upper bound {upper!r}"
     checks.that(region.upper <= upper * (1.0 + CROSSING_RTOL), "region.gamma", words)
     _widths(checks, region, lowest, "region.")
-    width = request.gap * region.upper + region.tie_width + region.allowance
-    closed = region.upper - region.lower <= width * (1.0 + SAME) and math.isfinite(region.upper)
-    checks.that(closed, "region.upper", "upper - lower exceeds the requested gap")
+    _closed(checks, region, request.gap, "region.upper")
 
 
 def _widths(checks: Checks, claim: Record | Region, lowest: TableRow | None, path: str = "") -> None:
@@ -201,23 +240,23 @@ def _one_se(checks: Checks, record: Record, one: OneSe, plan: FoldPlan) -> None:
     error = standard_error(record.chosen_folds.error, plan.sizes)
     right = same(one.standard_error, error, record.cv_error)
     checks.that(right, "one_se.standard_error", f"is {one.standard_error!r}, the folds give {error!r}")
-    pairs = {(row.gamma, row.tau): row for row in record.table}
-    row = pairs.get((one.gamma, one.tau))
+    row = row_of(one, record.table)
     if not checks.that(row is not None, "one_se.gamma", "the pair is not in the table") or row is None:
         return
-    for name in ("cv_error", "lower", "upper"):
-        said, tabled = getattr(one, name), getattr(row, name)
-        checks.that(same(said, tabled), f"one_se.{name}", f"is {said!r}, the table says {tabled!r}")
+    check_as_tabled(checks, one, row, ("cv_error", "lower", "upper"), "one_se.")
     limit = record.cv_error + error
     best = (record.gamma, record.tau)
     within = row.upper <= limit * (1.0 + SAME) or (one.gamma, one.tau) == best
     checks.that(within, "one_se.tau", f"the pair's upper bound exceeds cv_error by more than one SE, {error!r}")
-    for (gamma, tau), other in pairs.items():
-        simpler = tau < one.tau or (tau == one.tau and gamma > one.gamma)
-        if simpler and (other.upper <= limit * (1.0 - SAME) or (gamma, tau) == best):
-            checks.that(False, "one_se.tau", f"gamma {gamma!r}, tau {tau} is simpler and within one SE")
+    for other in record.table:
+        if _simpler(other, one) and (other.upper <= limit * (1.0 - SAME) or (other.gamma, other.tau) == best):
+            checks.that(False, "one_se.tau", f"gamma {other.gamma!r}, tau {other.tau} is simpler and within one SE")
             break
     _sure_of_one_se(checks, record, one, limit)
+
+
+def _simpler(row: TableRow, one: OneSe) -> bool:
+    return row.tau < one.tau or (row.tau == one.tau and row.gamma > one.gamma)
 
 
 def _sure_of_one_se(checks: Checks, record: Record, one: OneSe, limit: float) -> None:
@@ -225,9 +264,8 @@ def _sure_of_one_se(checks: Checks, record: Record, one: OneSe, limit: float) ->
     open_rows = [row for row in record.table if row.folds_decided < row.folds]
     missing = []
     for row in open_rows:
-        simpler = row.tau < one.tau or (row.tau == one.tau and row.gamma > one.gamma)
         best = (row.gamma, row.tau) == (record.gamma, record.tau)
-        below = row.lower < record.upper * (1.0 - SAME) or (simpler and row.lower <= limit * (1.0 - SAME))
+        below = row.lower < record.upper * (1.0 - SAME) or (_simpler(row, one) and row.lower <= limit * (1.0 - SAME))
         if best or below:
             missing.append(f"gamma {row.gamma!r}, tau {row.tau}")
     words = f"is false though {missing[0]} is open and could change the rule" if missing else ""
@@ -268,7 +306,7 @@ def _descent(checks: Checks, record: Record) -> None:
         said, found = getattr(here, name), getattr(record, name)
         words = f"the last move accepted says {said!r}, the record {found!r}"
         checks.that(said == found, f"descent[{at}].{name}", words)
-    row = next((row for row in record.table if (row.gamma, row.tau) == (here.gamma, here.tau)), None)
+    row = row_of(here, record.table)
     if row is None:
         return
     falls = row.upper <= here.upper * (1.0 + SAME)

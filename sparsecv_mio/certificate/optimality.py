@@ -10,7 +10,7 @@ from itertools import islice
 import numpy as np
 
 from sparsecv_mio.certificate.checks import Checks
-from sparsecv_mio.certificate.claims import own_row, rows_of, same
+from sparsecv_mio.certificate.claims import check_as_tabled, row_of, rows_of
 from sparsecv_mio.certificate.enumeration import FoldOptima, UnitColumns, enumeration_cost, fold_optima
 from sparsecv_mio.certificate.exchange import EXCHANGE_LIMIT, Exchanges, improvable_folds
 from sparsecv_mio.certificate.record import Record, Refined, Region, TableRow
@@ -100,12 +100,12 @@ class Optimality:
         checks, record = self.checks, self.record
         check_optimum(checks, self.design, record.refit, "refit.")
         before = len(checks.failures)
-        least = min(range(len(record.table)), key=lambda i: record.table[i].lower, default=None)
+        least = min(record.table, key=lambda row: row.lower, default=None)
         for i, row in enumerate(record.table):
-            if level is Level.GRID or i == least or row is own_row(record):
+            if level is Level.GRID or row is least or row is row_of(record, record.table):
                 self._row(i, row)
         if least is not None:
-            self._widths(record, record.table[least])
+            self._widths(record, least)
         if level is Level.GRID and record.region is not None:
             covered = rows_of(record.region, record.table)
             if covered:
@@ -119,17 +119,20 @@ class Optimality:
         self._moves()
 
     def _row(self, i: int, row: TableRow) -> None:
-        truth, place, checks = self.truth(row.gamma, row.tau), f"table[{i}].", self.checks
-        slack = H_RTOL * truth.high + TINY
-        checks.that(row.lower <= truth.low + slack, f"{place}lower", f"{row.lower!r} exceeds the true {truth.low!r}")
-        checks.that(truth.high <= row.upper + slack, f"{place}upper", f"{row.upper!r} is below the true {truth.high!r}")
-        right = self.record.lower <= truth.low + slack
-        checks.that(right, "lower", f"gamma {row.gamma!r}, tau {row.tau} has h = {truth.low!r}")
-        if row.folds_decided == row.folds:
-            self._decided(row, place, truth)
+        truth = self.truth(row.gamma, row.tau)
+        self._interval(row, f"table[{i}].", truth, row.folds_decided == row.folds)
+        right = self.record.lower <= truth.low + H_RTOL * truth.high + TINY
+        self.checks.that(right, "lower", f"gamma {row.gamma!r}, tau {row.tau} has h = {truth.low!r}")
 
-    def _decided(self, row: TableRow | Refined, place: str, truth: Pair) -> None:
-        """Of a pair whose folds are all decided everything is h, ties apart."""
+    def _interval(self, row: TableRow | Refined, place: str, truth: Pair, decided: bool) -> None:
+        """Lower and upper hold h; of a pair whose folds are all decided everything is h, ties apart."""
+        slack = H_RTOL * truth.high + TINY
+        words = f"{row.lower!r} exceeds the true {truth.low!r}"
+        self.checks.that(row.lower <= truth.low + slack, f"{place}lower", words)
+        words = f"{row.upper!r} is below the true {truth.high!r}"
+        self.checks.that(truth.high <= row.upper + slack, f"{place}upper", words)
+        if not decided:
+            return
         room = self.design.slack(truth.loose_high, row.gamma, row.tau, ALLOWANCE_RTOL)
         low, high = truth.loose_low - room, truth.loose_high + room
         for name in ("lower", "cv_error", "upper"):
@@ -149,7 +152,7 @@ class Optimality:
 
     def _supports(self) -> None:
         record, before = self.record, len(self.checks.failures)
-        if own_row(record) is None:
+        if row_of(record, record.table) is None:
             return
         optimal = self.truth(record.gamma, record.tau).optima.reported_optimal
         for fold in np.flatnonzero(~optimal & record.chosen_folds.decided)[:3].tolist():
@@ -176,13 +179,7 @@ class Optimality:
         refined, before = record.refined, len(checks.failures)
         if refined is None:
             return
-        truth = self.truth(refined.gamma, refined.tau)
-        slack = H_RTOL * truth.high + TINY
-        low, high = truth.low + slack, truth.high - slack
-        checks.that(refined.lower <= low, "refined.lower", f"{refined.lower!r} exceeds the true {truth.low!r}")
-        checks.that(high <= refined.upper, "refined.upper", f"{refined.upper!r} is below the true {truth.high!r}")
-        if not refined.estimate:
-            self._decided(refined, "refined.", truth)
+        self._interval(refined, "refined.", self.truth(refined.gamma, refined.tau), not refined.estimate)
         checks.part("refined, by enumeration of all supports", before)
 
     # -- neighbours -------------------------------------------------------------------------------------------------
@@ -227,10 +224,8 @@ def check_refined(checks: Checks, record: Record) -> None:
     checks.that(inside, "refined.cv_error", words)
     worse = f"{refined.upper!r} is no better than the answer, {record.upper!r}"
     checks.that(refined.upper <= record.upper, "refined.upper", worse)
-    own = own_row(record)
+    own = row_of(record, record.table)
     if own is not None and refined.gamma == record.gamma:
         checks.equal("refined.estimate", refined.estimate, own.estimate)
-        for name in ("cv_error", "lower", "upper"):
-            said, found = getattr(refined, name), getattr(own, name)
-            checks.that(same(said, found), f"refined.{name}", f"is {said!r}, the table says {found!r} of the pair")
+        check_as_tabled(checks, refined, own, ("cv_error", "lower", "upper"), "refined.")
     checks.part("refined agrees with the answer", before)

@@ -13,11 +13,11 @@ import math
 import numpy as np
 
 from sparsecv_mio.certificate.checks import Checks, VerifyReport
-from sparsecv_mio.certificate.claims import check_claims, own_row
+from sparsecv_mio.certificate.claims import check_claims, check_gap, check_grid, row_of
 from sparsecv_mio.certificate.enumeration import UnitColumns, enumeration_cost, held_out_errors
 from sparsecv_mio.certificate.fit_record import FitRecord
 from sparsecv_mio.certificate.optimality import COST_LIMIT, H_RTOL, Optimality, Supports, check_refined, level_of
-from sparsecv_mio.certificate.parts import DataInfo, relative_gap
+from sparsecv_mio.certificate.parts import DataInfo
 from sparsecv_mio.certificate.path_record import PathRecord
 from sparsecv_mio.certificate.record import Record
 from sparsecv_mio.certificate.refits import (
@@ -107,11 +107,8 @@ def verify_any(record: Record | PathRecord | FitRecord, dataset: Dataset) -> Ver
 
 def _data(checks: Checks, data: DataInfo, dataset: Dataset) -> bool:
     before = len(checks.failures)
-    checks.equal("data.n", data.n, dataset.n)
-    checks.equal("data.p", data.p, dataset.p)
-    checks.equal("data.target", data.target, dataset.target)
-    checks.equal("data.names", data.names, dataset.names)
-    checks.equal("data.fingerprint", data.fingerprint, dataset.fingerprint)
+    for name in ("n", "p", "target", "names", "fingerprint"):
+        checks.equal(f"data.{name}", getattr(data, name), getattr(dataset, name))
     words = {"scale": ("length", "variance", "none"), "intercept": ("fold", "global", "none")}
     for name, allowed in words.items():
         checks.that(getattr(data, name) in allowed, f"data.{name}", f"must be one of {', '.join(allowed)}")
@@ -121,13 +118,10 @@ def _data(checks: Checks, data: DataInfo, dataset: Dataset) -> bool:
 
 def _folds(checks: Checks, record: Record, plan: FoldPlan) -> bool:
     before = len(checks.failures)
-    checks.equal("folds.spec", record.folds.spec, plan.spec)
-    checks.equal("folds.seed", record.folds.seed, plan.seed)
-    checks.equal("folds.k", record.folds.k, plan.k)
-    checks.equal("folds.digest", record.folds.digest, plan.digest)
-    checks.that(
-        len(record.chosen_folds) == plan.k, "chosen_folds", f"{len(record.chosen_folds)} entries for {plan.k} folds"
-    )
+    for name in ("spec", "seed", "k", "digest"):
+        checks.equal(f"folds.{name}", getattr(record.folds, name), getattr(plan, name))
+    count = len(record.chosen_folds)
+    checks.that(count == plan.k, "chosen_folds", f"{count} entries for {plan.k} folds")
     checks.part(f"folds: {plan.k}, rebuilt from {record.folds.spec!r}, same digest", before)
     return len(checks.failures) == before
 
@@ -157,7 +151,7 @@ def _errors(checks: Checks, record: Record, design: UnitColumns, plan: FoldPlan,
     for fold in wrong[:3].tolist():
         checks.close(f"chosen_folds[{fold}].error", float(said[fold]), float(found[fold]), 0.0)
     checks.part(f"held-out error of every fold ({how})", before)
-    before, sum_of, own = len(checks.failures), float(said.sum()) / rows, own_row(record)
+    before, sum_of, own = len(checks.failures), float(said.sum()) / rows, row_of(record, record.table)
     if own is not None and own.folds_decided < own.folds:  # an estimate is moved into the interval of its pair
         sum_of, mean = (min(max(value, own.lower), own.upper) for value in (sum_of, mean))
     checks.close("cv_error", record.cv_error, sum_of, 1e-12 * sum_of)
@@ -166,11 +160,10 @@ def _errors(checks: Checks, record: Record, design: UnitColumns, plan: FoldPlan,
 
 
 def _refit(checks: Checks, record: Record, design: UnitColumns) -> RidgeFit | None:
-    before, refit = len(checks.failures), record.refit
-    one = record.one_se
-    pair = (record.gamma, record.tau) if one is None else (one.gamma, one.tau)
-    checks.that(refit.gamma == pair[0], "refit.gamma", f"is {refit.gamma!r}, the model's is {pair[0]!r}")
-    checks.that(refit.tau == pair[1], "refit.tau", f"is {refit.tau}, the model's is {pair[1]}")
+    before, refit, model_of = len(checks.failures), record.refit, record.one_se or record
+    for name in ("gamma", "tau"):
+        said, found = getattr(refit, name), getattr(model_of, name)
+        checks.that(said == found, f"refit.{name}", f"is {said!r}, the model's is {found!r}")
     model = check_fit(checks, design, record, refit)
     if model is not None:
         check_objective(checks, design, refit, model, record.request.gap, "refit.")
@@ -196,10 +189,7 @@ def verify_path(record: PathRecord, dataset: Dataset) -> VerifyReport:
         reason = f"p > {ENUMERATE_PAIR}" if q > ENUMERATE_PAIR else "too many rows to try all supports"
         checks.caveat = f"optimality not verified ({reason})"
     before = len(checks.failures)
-    checks.that(0.0 <= request.gap < 1.0, "request.gap", f"{request.gap!r} is not in [0, 1)")
-    rows = {(row.gamma, row.tau) for row in record.path}
-    grid = {(gamma, tau) for gamma in request.gammas for tau in request.taus}
-    checks.that(rows == grid and len(rows) == len(record.path), "path", "does not hold the requested grid once")
+    check_grid(checks, request, record.path, "path")
     every = all(row.proved for row in record.path)
     checks.that(every == (record.status == "proved"), "status", f"is {record.status}, the rows say otherwise")
     checks.part("the requested grid, status", before)
@@ -258,8 +248,7 @@ def verify_fit(record: FitRecord, dataset: Dataset) -> VerifyReport:
 
 
 def _fit_claims(checks: Checks, record: FitRecord, dataset: Dataset) -> None:
-    gap = relative_gap(record.lower, record.upper)
-    checks.that(gap == record.gap or abs(gap - record.gap) <= 1e-12, "gap", f"lower and upper give {gap!r}")
+    check_gap(checks, record)
     checks.that(0.0 <= record.requested_gap < 1.0, "requested_gap", f"{record.requested_gap!r} is not in [0, 1)")
     slack = 100.0 * objective_slack(record.objective, dataset, record.data.intercept)
     checks.that(record.lower <= record.objective + slack, "lower", f"{record.lower!r} exceeds the objective")
