@@ -8,10 +8,8 @@ from collections.abc import Sequence
 import numpy as np
 
 from sparsecv_mio.certificate.checks import Checks
-from sparsecv_mio.certificate.fit_record import FitRecord
 from sparsecv_mio.certificate.parts import Request, relative_gap
-from sparsecv_mio.certificate.path_record import PathRow
-from sparsecv_mio.certificate.record import DescentStep, OneSe, Record, Refined, Region, TableRow
+from sparsecv_mio.certificate.record import DescentStep, FitRecord, OneSe, PathRow, Record, Refined, Region, TableRow
 from sparsecv_mio.data.folds import FoldPlan
 from sparsecv_mio.problem.objective import r_squared, standard_error
 from sparsecv_mio.units import CROSSING_RTOL

@@ -12,6 +12,7 @@ from typing import Any, ClassVar, Literal, Self, get_type_hints
 from sparsecv_mio.certificate.codec import Count, Gamma, Number, Seconds, decode, json_pieces, plain
 from sparsecv_mio.errors import CorruptStore
 from sparsecv_mio.files import write_text
+from sparsecv_mio.version import __version__
 
 Status = Literal["proved", "limit", "interrupted"]
 PairStatus = Literal["decided", "excluded", "open"]
@@ -160,7 +161,7 @@ def _versions() -> dict[str, str]:
     import platform
     from importlib.metadata import PackageNotFoundError, version
 
-    found = {"sparsecv_mio": _own_version(), "python": platform.python_version()}
+    found = {"sparsecv_mio": __version__, "python": platform.python_version()}
     for package in ("numpy", "scipy", "numba"):
         try:
             found[package] = version(package)
@@ -172,9 +173,3 @@ def _versions() -> dict[str, str]:
 def versions() -> dict[str, str]:
     """Versions of the package, of Python and of the numerical libraries, for the record; looked up once."""
     return dict(_versions())
-
-
-def _own_version() -> str:
-    from sparsecv_mio.version import __version__
-
-    return __version__

@@ -5,10 +5,8 @@ from __future__ import annotations
 import os
 
 from sparsecv_mio.certificate.codec import decode
-from sparsecv_mio.certificate.fit_record import FitRecord
 from sparsecv_mio.certificate.parts import Head
-from sparsecv_mio.certificate.path_record import PathRecord
-from sparsecv_mio.certificate.record import Record
+from sparsecv_mio.certificate.record import FitRecord, PathRecord, Record
 from sparsecv_mio.errors import CorruptStore
 from sparsecv_mio.files import check_readable
 

@@ -1,4 +1,4 @@
-"""The record of a cross-validation: the answer with everything needed to check it again, schema `sparsecv/1`.
+"""The records of all commands: answers with everything needed to check them again, each under a schema of its own.
 
 Objectives and errors are in squared units of the target, coefficients in units of the file.
 """
@@ -10,10 +10,12 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from sparsecv_mio.certificate.chosen_folds import ChosenFolds
-from sparsecv_mio.certificate.codec import Bound, Coefficients, Count, Gamma, Number
-from sparsecv_mio.certificate.parts import DataInfo, PairStatus, SearchRequest, Stored, Work
+from sparsecv_mio.certificate.codec import Bound, Coefficients, Count, Gamma, Number, Seconds
+from sparsecv_mio.certificate.parts import DataInfo, PairStatus, Request, SearchRequest, Stored, Work
 
 SCHEMA = "sparsecv/1"
+PATH_SCHEMA = "sparsecv-path/1"
+FIT_SCHEMA = "sparsecv-fit/1"
 
 
 @dataclass(frozen=True)
@@ -185,3 +187,72 @@ class Record(Stored):
     descent: tuple[DescentStep, ...] = ()
     estimate: bool = False
     region: Region | None = None
+
+
+@dataclass(frozen=True)
+class PathRow:
+    """Best subset of one (gamma, tau) on all rows: `lower <= min f <= upper`, `objective = f(support)`."""
+
+    gamma: Gamma
+    tau: Count
+    support: tuple[str, ...]
+    coefficients: Coefficients
+    intercept: Number
+    objective: Number
+    lower: Number
+    upper: Bound
+    proved: bool
+
+
+@dataclass(frozen=True)
+class PathRecord(Stored):
+    """Best subsets on all rows for every (gamma, tau), schema `sparsecv-path/1`."""
+
+    schema_name: ClassVar[str] = PATH_SCHEMA
+
+    schema: str
+    status: str
+    path: tuple[PathRow, ...]
+    work: Work
+    data: DataInfo
+    request: Request
+    warnings: tuple[str, ...]
+    versions: Mapping[str, str]
+
+
+@dataclass(frozen=True)
+class FitRecord(Stored):
+    """Best subset of one (tau, gamma) on all rows, by one backend.
+
+    `objective` is `||y - Xb||^2 + (gamma / 2) ||b||^2` of the support in the scaled columns, `lower <= optimum <=
+    upper`. `proved` means `upper - lower <= gap * upper + allowance` for the requested gap: `allowance` is what the
+    solver's dual bound is not trusted for, in the same units (docs/backends.md). The field `gap` is the relative gap
+    reached. `seconds` is the time inside the solver, `setup_seconds` all the rest but reading the data.
+    """
+
+    schema_name: ClassVar[str] = FIT_SCHEMA
+
+    schema: str
+    backend: str
+    formulation: str
+    status: str
+    tau: Count
+    gamma: Gamma
+    support: tuple[str, ...]
+    coefficients: Coefficients
+    intercept: Number
+    objective: Number
+    lower: Number
+    upper: Bound
+    gap: Bound
+    requested_gap: Number
+    allowance: Number
+    nodes: Count
+    cuts: Count
+    seconds: Seconds
+    setup_seconds: Seconds
+    stop: str
+    raw_status: str
+    data: DataInfo
+    warnings: tuple[str, ...]
+    versions: Mapping[str, str]

@@ -4,40 +4,19 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping
-from typing import Protocol
 
 import numpy as np
 
 from sparsecv_mio.certificate.checks import Checks
 from sparsecv_mio.certificate.enumeration import UnitColumns, full_optimum
 from sparsecv_mio.certificate.exchange import Exchanges
-from sparsecv_mio.certificate.path_record import PathRow
-from sparsecv_mio.certificate.record import Refit
+from sparsecv_mio.certificate.record import PathRow, Record, Refit
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.problem.objective import RidgeFit, fit
 from sparsecv_mio.units import PROVED_RTOL
 
 COEFFICIENT_RTOL = 1e-7
 F_RTOL = 1e-9
-
-
-class Fitted(Protocol):
-    """A support with its coefficients."""
-
-    @property
-    def support(self) -> tuple[str, ...]:
-        """Names of the columns."""
-        ...
-
-    @property
-    def coefficients(self) -> Mapping[str, float]:
-        """By name, in the units of the file."""
-        ...
-
-    @property
-    def intercept(self) -> float:
-        """In the units of the file."""
-        ...
 
 
 def positions(names: Iterable[str], index: Mapping[str, int]) -> tuple[int, ...] | None:
@@ -71,7 +50,7 @@ def objective_slack(objective: float, dataset: Dataset, intercept: str) -> float
 
 
 def check_fit(
-    checks: Checks, design: UnitColumns, said: Fitted, row: Refit | PathRow, path: str = ""
+    checks: Checks, design: UnitColumns, said: Record | PathRow, row: Refit | PathRow, path: str = ""
 ) -> RidgeFit | None:
     """Refit a support on all rows and compare names, coefficients and intercept.
 
@@ -80,7 +59,7 @@ def check_fit(
     checks : Checks
     design : UnitColumns
         All columns that vary.
-    said : object with support, coefficients and intercept
+    said : Record or PathRow
         What the record says; an objective stands in `row`.
     row : Refit or PathRow
         At which gamma and tau.

@@ -15,11 +15,9 @@ import numpy as np
 from sparsecv_mio.certificate.checks import Checks, VerifyReport
 from sparsecv_mio.certificate.claims import check_claims, check_gap, check_grid, row_of
 from sparsecv_mio.certificate.enumeration import UnitColumns, enumeration_cost, held_out_errors
-from sparsecv_mio.certificate.fit_record import FitRecord
 from sparsecv_mio.certificate.optimality import COST_LIMIT, H_RTOL, Optimality, Supports, check_refined, level_of
 from sparsecv_mio.certificate.parts import DataInfo
-from sparsecv_mio.certificate.path_record import PathRecord
-from sparsecv_mio.certificate.record import Record
+from sparsecv_mio.certificate.record import FitRecord, PathRecord, Record
 from sparsecv_mio.certificate.refits import (
     check_fit,
     check_neighbours,

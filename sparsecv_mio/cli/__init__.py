@@ -1,7 +1,8 @@
 """The command line: parse, one library call, print, exit code. No numerics here, and no import of any at start-up.
 
-A command is one module of this package, named in `COMMANDS` and imported when it is called; it holds a typer app with
-one command (or a group) whose functions return the exit code.
+A command is one module of this package, named in `COMMANDS` and imported when it is called. It holds the function of
+that name, which returns the exit code, and the words on exit codes (`CODES`) that its help ends with; or a typer app,
+the group of its commands.
 """
 
 from __future__ import annotations
@@ -31,21 +32,10 @@ class Began:
     moment = LOADED
 
 
-COMMANDS = {
-    "solve": "sparsecv_mio.cli.solve",
-    "path": "sparsecv_mio.cli.path",
-    "verify": "sparsecv_mio.cli.verify",
-    "bounds": "sparsecv_mio.cli.bounds",
-    "plot": "sparsecv_mio.cli.plot",
-    "fit": "sparsecv_mio.cli.fit",
-    "backends": "sparsecv_mio.cli.backends",
-    "compare": "sparsecv_mio.cli.compare",
-    "export": "sparsecv_mio.cli.export",
-    "iacv": "sparsecv_mio.cli.iacv",
-    "treecv": "sparsecv_mio.cli.treecv",
-    "glru": "sparsecv_mio.cli.glru",
-    "warmup": "sparsecv_mio.cli.warmup",
-}
+COMMANDS = (
+    "solve", "path", "verify", "bounds", "plot", "fit", "backends", "compare", "export", "iacv", "treecv", "glru",
+    "warmup",
+)  # fmt: skip
 EXIT_CODES = (
     "Exit codes: 0 proved, 1 verification failed, 2 bad input, 3 limit reached (bounds valid, answer printed), "
     "4 backend unavailable, 130 interrupted (answer and record written)."
@@ -72,7 +62,12 @@ class LazyCommands(TyperGroup):
         """Import and return the command; None for an unknown name."""
         if cmd_name not in COMMANDS:
             return None
-        command = typer.main.get_command(import_module(COMMANDS[cmd_name]).app)
+        module = import_module(f"{__name__}.{cmd_name}")
+        shell = getattr(module, "app", None)
+        if shell is None:
+            shell = typer.Typer(add_completion=False, rich_markup_mode=None)
+            shell.command(epilog=getattr(module, "CODES", None))(getattr(module, cmd_name))
+        command = typer.main.get_command(shell)
         command.name = cmd_name
         command.short_help = (command.help or "").split("\n\n")[0]  # whole: the usual short help is cut at one line
         return command

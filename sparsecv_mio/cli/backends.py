@@ -2,14 +2,9 @@
 
 from __future__ import annotations
 
-import typer
-
 from sparsecv_mio.cli import ending, options, session
 
-app = typer.Typer(add_completion=False, rich_markup_mode=None)
 
-
-@app.command()
 def backends(json: options.Json = None) -> int:
     """Say of every solver whether it can be used here, or why not and what to do.
 

@@ -10,11 +10,11 @@ import typer
 from sparsecv_mio import grids
 from sparsecv_mio.cli import ending, options, oracles, parse, session
 
-app = typer.Typer(add_completion=False, rich_markup_mode=None)
 WORDS = ("safe", "conic", "aggregated", "as-printed")
 
+CODES = "Exit codes: 0 done, 2 bad input, 130 interrupted (folds not reached keep [0, ?])."
 
-@app.command(epilog="Exit codes: 0 done, 2 bad input, 130 interrupted (folds not reached keep [0, ?]).")
+
 def bounds(
     data: options.DataFile,
     target: options.Target = None,

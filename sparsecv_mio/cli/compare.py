@@ -21,11 +21,12 @@ if TYPE_CHECKING:
 
 OUTPUTS = ("compare.csv", "compare.md", "compare.png")
 
-app = typer.Typer(add_completion=False, rich_markup_mode=None)
+CODES = (
+    "Exit codes: 0 done (the table says where a backend met a limit), 2 bad input, 4 no backend could "
+    "solve anything, 130 interrupted (what was measured is written)."
+)
 
 
-@app.command(epilog="Exit codes: 0 done (the table says where a backend met a limit), 2 bad input, 4 no backend could "
-             "solve anything, 130 interrupted (what was measured is written).")  # fmt: skip
 def compare(
     data: Annotated[list[str], typer.Argument(metavar="DATA...", help="One or more data files.", show_default=False)],
     tau: Annotated[str, typer.Option("--tau", metavar="LIST", help="Support sizes: 2,5,8 or LO:HI.")],

@@ -9,10 +9,7 @@ import typer
 from sparsecv_mio.cli import ending, options, parse, session
 from sparsecv_mio.cli import side as extra
 
-app = typer.Typer(add_completion=False, rich_markup_mode=None)
 
-
-@app.command()
 def export(
     data: options.DataFile,
     tau: Annotated[int, typer.Option("--tau", metavar="K", help="Largest number of features.")],

@@ -12,11 +12,12 @@ from sparsecv_mio.cli import ending, options, parse, session
 from sparsecv_mio.cli import side as extra
 from sparsecv_mio.errors import BadInput
 
-app = typer.Typer(add_completion=False, rich_markup_mode=None)
+CODES = (
+    "Exit codes: 0 proved within --gap, 2 bad input or no support meets the side constraints, 3 limit "
+    "reached (answer printed, bounds valid), 4 backend unavailable, 130 interrupted."
+)
 
 
-@app.command(epilog="Exit codes: 0 proved within --gap, 2 bad input or no support meets the side constraints, 3 limit "
-             "reached (answer printed, bounds valid), 4 backend unavailable, 130 interrupted.")  # fmt: skip
 def fit(
     data: options.DataFile,
     tau: Annotated[int, typer.Option("--tau", metavar="K", help="Largest number of features.")],

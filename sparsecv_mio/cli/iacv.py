@@ -15,10 +15,9 @@ if TYPE_CHECKING:
 MOST_STEPS = 10**9
 LOSSES, PENALTIES, SOLVERS = ("logistic", "squared", "poisson"), ("ridge", "l1"), ("gd", "sgd", "proxgd")
 
-app = typer.Typer(add_completion=False, rich_markup_mode=None)
+CODES = "Exit codes: 0 done, 2 bad input, 130 interrupted (what was found until then is written)."
 
 
-@app.command(epilog="Exit codes: 0 done, 2 bad input, 130 interrupted (what was found until then is written).")
 def iacv(
     data: options.DataFile,
     lam: Annotated[float, typer.Option("--lam", metavar="X", help="Weight lam of the penalty.", show_default=False)],

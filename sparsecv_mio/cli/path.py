@@ -4,19 +4,18 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import typer
-
 from sparsecv_mio import grids
 from sparsecv_mio.cli import Began, ending, options, session
 
 if TYPE_CHECKING:
     from sparsecv_mio.data.dataset import Dataset
 
-app = typer.Typer(add_completion=False, rich_markup_mode=None)
+CODES = (
+    "Exit codes: 0 proved within --gap, 2 bad input, 3 limit reached (answer printed, bounds valid), "
+    "130 interrupted (answer and record written)."
+)
 
 
-@app.command(epilog="Exit codes: 0 proved within --gap, 2 bad input, 3 limit reached (answer printed, bounds valid), "
-             "130 interrupted (answer and record written).")  # fmt: skip
 def path(
     data: options.DataFile,
     target: options.Target = None,

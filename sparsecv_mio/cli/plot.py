@@ -8,10 +8,9 @@ import typer
 
 from sparsecv_mio.cli import session
 
-app = typer.Typer(add_completion=False, rich_markup_mode=None)
+CODES = "Exit codes: 0 drawn, 2 bad input."
 
 
-@app.command(epilog="Exit codes: 0 drawn, 2 bad input.")
 def plot(
     trace: Annotated[str, typer.Argument(metavar="TRACE", help="What `sparsecv solve --trace` wrote.")],
     out: Annotated[

@@ -12,8 +12,8 @@ from sparsecv_mio.cli import Began, parse
 from sparsecv_mio.cli.ending import tell
 from sparsecv_mio.errors import BadInput, OutOfTime
 from sparsecv_mio.files import check_writable
-from sparsecv_mio.search.interrupts import interruptible as interruptible
 from sparsecv_mio.report.figures import check_plot
+from sparsecv_mio.search.interrupts import interruptible as interruptible
 
 if TYPE_CHECKING:
     from sparsecv_mio.data.dataset import Dataset

@@ -15,8 +15,6 @@ if TYPE_CHECKING:
     from sparsecv_mio.data.dataset import Dataset
     from sparsecv_mio.data.folds import FoldPlan
 
-app = typer.Typer(add_completion=False, rich_markup_mode=None)
-
 
 EXAMPLES = """\b
 Examples:
@@ -33,11 +31,12 @@ WORDS = (
     "branch-and-bound, nodes are its subproblems; ~ stands before an estimate; lower and upper are certified.\n\n"
 )
 
-
-@app.command(
-    epilog=EXAMPLES + WORDS + "Exit codes: 0 proved within --gap, 2 bad input, 3 limit reached (answer printed, bounds "
+CODES = (
+    EXAMPLES + WORDS + "Exit codes: 0 proved within --gap, 2 bad input, 3 limit reached (answer printed, bounds "
     "valid), 4 backend unavailable, 130 interrupted (answer and record written)."
 )
+
+
 def solve(
     data: options.DataFile,
     target: options.Target = None,

@@ -16,10 +16,9 @@ if TYPE_CHECKING:
 
 LEARNERS = ("pegasos", "lsqsgd", "ridge", "naive-bayes", "bernoulli-nb")
 
-app = typer.Typer(add_completion=False, rich_markup_mode=None)
+CODES = "Exit codes: 0 done, 2 bad input, 130 interrupted."
 
 
-@app.command(epilog="Exit codes: 0 done, 2 bad input, 130 interrupted.")
 def treecv(
     data: options.DataFile,
     target: options.Target = None,

@@ -8,10 +8,9 @@ import typer
 
 from sparsecv_mio.cli import ending, options
 
-app = typer.Typer(add_completion=False, rich_markup_mode=None)
+CODES = "Exit codes: 0 verified, 1 verification failed (the field is named), 2 bad input."
 
 
-@app.command(epilog="Exit codes: 0 verified, 1 verification failed (the field is named), 2 bad input.")
 def verify(
     record: Annotated[str, typer.Argument(metavar="RECORD", help="JSON record of `solve`, `path` or `fit`.")],
     data: options.DataFile,

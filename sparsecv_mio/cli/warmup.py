@@ -4,14 +4,9 @@ from __future__ import annotations
 
 import time
 
-import typer
-
 from sparsecv_mio.cli import ending
 
-app = typer.Typer(add_completion=False, rich_markup_mode=None)
 
-
-@app.command()
 def warmup() -> int:
     """Compile all numerical code now and keep it in the cache, so that no later command has to.
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from sparsecv_mio.arrays import IntArray
 from sparsecv_mio.certificate.parts import Request, Work, versions
-from sparsecv_mio.certificate.path_record import PATH_SCHEMA, PathRecord, PathRow
+from sparsecv_mio.certificate.record import PATH_SCHEMA, PathRecord, PathRow
 from sparsecv_mio.data.standard import StandardData
 from sparsecv_mio.fits.options import PathOptions
 from sparsecv_mio.formulation.backends.native.cell import PathCell

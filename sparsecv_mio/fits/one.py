@@ -9,8 +9,8 @@ from typing import Unpack
 import numpy as np
 
 from sparsecv_mio.arrays import FloatArray, IntArray
-from sparsecv_mio.certificate.fit_record import FIT_SCHEMA, FitRecord
 from sparsecv_mio.certificate.parts import relative_gap, versions
+from sparsecv_mio.certificate.record import FIT_SCHEMA, FitRecord
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.standard import StandardData, standardize
 from sparsecv_mio.errors import BadInput

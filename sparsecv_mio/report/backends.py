@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass
 from rich.console import Console
 from rich.text import Text
 
-from sparsecv_mio.certificate.fit_record import FitRecord
+from sparsecv_mio.certificate.record import FitRecord
 from sparsecv_mio.formulation.backends import BACKENDS, get_backend
 from sparsecv_mio.report.layout import Column, Row, print_table
 from sparsecv_mio.report.tables import MEANING, interval_digits, pair, print_model, shown

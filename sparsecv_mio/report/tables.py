@@ -11,8 +11,7 @@ from rich.console import Console
 from rich.text import Text
 
 from sparsecv_mio.certificate.parts import Work
-from sparsecv_mio.certificate.path_record import PathRecord, PathRow
-from sparsecv_mio.certificate.record import OneSe, Record, TableRow
+from sparsecv_mio.certificate.record import OneSe, PathRecord, PathRow, Record, TableRow
 from sparsecv_mio.report.hints import ended_by_itself, hints
 from sparsecv_mio.report.layout import Column, Row, print_table
 from sparsecv_mio.report.region import region_lines

@@ -19,9 +19,7 @@ MODULES = sorted(
 ELSEWHERE = {
     "certificate/checks": "unit/certificate/test_verify.py",
     "certificate/claims": "unit/certificate/test_verify_altered.py",
-    "certificate/fit_record": "unit/certificate/test_reading.py",
     "certificate/optimality": "unit/certificate/test_verify.py",
-    "certificate/path_record": "unit/certificate/test_record.py",
     "certificate/refits": "unit/certificate/test_verify_altered.py",
     "cli/options": "unit/cli/test_solve.py",
     "cli/warmup": "unit/test_warmup.py",

@@ -6,11 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from sparsecv_mio.certificate.fit_record import FIT_SCHEMA, FitRecord
 from sparsecv_mio.certificate.parts import versions
-from sparsecv_mio.certificate.path_record import PATH_SCHEMA, PathRecord, PathRow
 from sparsecv_mio.certificate.reading import AnyRecord, read_record
-from sparsecv_mio.certificate.record import Record
+from sparsecv_mio.certificate.record import FIT_SCHEMA, PATH_SCHEMA, FitRecord, PathRecord, PathRow, Record
 from sparsecv_mio.errors import CorruptStore
 
 from .examples import DATA, REQUEST, WORK, example

@@ -11,9 +11,7 @@ import pytest
 from repository import DOCS
 
 from sparsecv_mio.certificate.chosen_folds import ChosenFold, ChosenFolds
-from sparsecv_mio.certificate.fit_record import FitRecord
-from sparsecv_mio.certificate.path_record import PathRecord
-from sparsecv_mio.certificate.record import Record
+from sparsecv_mio.certificate.record import FitRecord, PathRecord, Record
 from sparsecv_mio.certificate.treatment import (
     ENUMERATE_GRID,
     ENUMERATE_PAIR,

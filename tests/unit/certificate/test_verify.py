@@ -11,8 +11,7 @@ from every_support import brute_force_cell
 
 from sparsecv_mio.certificate.chosen_folds import ChosenFolds
 from sparsecv_mio.certificate.parts import DataInfo, Request, Work, relative_gap, versions
-from sparsecv_mio.certificate.path_record import PathRecord, PathRow
-from sparsecv_mio.certificate.record import OneSe, Record
+from sparsecv_mio.certificate.record import OneSe, PathRecord, PathRow, Record
 from sparsecv_mio.certificate.verify import verify, verify_path
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.folds import folds_from_labels, make_folds

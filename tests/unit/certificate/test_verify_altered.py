@@ -13,10 +13,8 @@ import pytest
 from every_support import brute_force_cell
 
 from sparsecv_mio.certificate.chosen_folds import ChosenFolds
-from sparsecv_mio.certificate.fit_record import FitRecord
 from sparsecv_mio.certificate.parts import relative_gap
-from sparsecv_mio.certificate.path_record import PathRecord
-from sparsecv_mio.certificate.record import DescentStep, Record, Refined
+from sparsecv_mio.certificate.record import DescentStep, FitRecord, PathRecord, Record, Refined
 from sparsecv_mio.certificate.verify import verify, verify_any
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.folds import make_folds

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from repository import INSTANCES
 
-from sparsecv_mio.certificate.fit_record import FitRecord
+from sparsecv_mio.certificate.record import FitRecord
 from sparsecv_mio.cli import run
 from sparsecv_mio.errors import CorruptStore
 from sparsecv_mio.formulation.backends import get_backend

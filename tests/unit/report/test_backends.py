@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from sparsecv_mio.certificate.fit_record import FitRecord
+from sparsecv_mio.certificate.record import FitRecord
 from sparsecv_mio.fits.one import fit_one
 from sparsecv_mio.formulation.backends import BACKENDS
 from sparsecv_mio.report.backends import describe_backends, print_backends, print_fit, text_of_backends

@@ -8,8 +8,7 @@ import pytest
 from repository import INSTANCES
 
 from sparsecv_mio.bounds.cv_error import compute_bounds
-from sparsecv_mio.certificate.path_record import PathRecord
-from sparsecv_mio.certificate.record import Record
+from sparsecv_mio.certificate.record import PathRecord, Record
 from sparsecv_mio.cli import run
 from sparsecv_mio.data.folds import make_folds
 from sparsecv_mio.data.standard import standardize
