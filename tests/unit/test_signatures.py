@@ -60,7 +60,8 @@ def functions_of(tree: ast.Module, module: str) -> list[Function]:
             names = [each.arg for each in every if each is not None]
             names = names[1:] if owner and "staticmethod" not in marks else names
             doc = ast.get_docstring(node) or ""
-            elsewhere = bool(marks & {"overload", "command"}) or module == f"cli.{node.name}"  # options explain themselves
+            command = module == f"cli.{node.name}"  # its options explain themselves
+            elsewhere = command or bool(marks & {"overload", "command"})
             found.append(Function(module, owner, node.name, tuple(names), doc, elsewhere, bases))
     return found
 
