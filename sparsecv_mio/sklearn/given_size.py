@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from sparsecv_mio.arrays import BoolArray, FloatArray
-from sparsecv_mio.certificate.path_record import PathRecord
+from sparsecv_mio.certificate.record import PathRecord
 from sparsecv_mio.fits.best_subsets import best_subsets
 from sparsecv_mio.grids import taus_of
 from sparsecv_mio.sklearn.linear import SparseLinearModel
