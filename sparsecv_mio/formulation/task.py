@@ -132,3 +132,21 @@ def make_task(problem: SparseProblem, tau: int, constraints: SideConstraints, st
     floor = max(scaled.own_lower(tau), known)
     points = (scaled.ridge, *(scaled.to_u(point) for point in advice.points))
     return Task(problem, scaled, tau, constraints, start, lo, hi, z_lo, z_hi, floor, points)
+
+
+def unscaled_task(problem: SparseProblem, tau: int, constraints: SideConstraints, start: Fit, advice: Advice) -> Task:
+    """Make a task for a solver that uses neither scaled units nor bounds of the coefficients; O(q).
+
+    Parameters
+    ----------
+    problem, tau, constraints, start, advice
+        As for `make_task`; a constraint on z or on a coefficient is not for such a solver.
+    """
+    q = problem.q
+    none, unknown = np.zeros(q), np.full(q, np.inf)
+    empty = np.zeros((0, 0))
+    scaled = ScaledProblem(
+        empty, problem.penalty, problem.c, none, unknown, -problem.yy, np.inf, np.ones(q), 1.0, problem.yy
+    )
+    floor = max(scaled.floor, advice.lower - problem.yy)
+    return Task(problem, scaled, tau, constraints, start, -unknown, unknown, none, np.ones(q), floor, ())

@@ -8,9 +8,10 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from sparsecv_mio.arrays import FloatArray
+from sparsecv_mio.arrays import FloatArray, IntArray
+from sparsecv_mio.problem.diagonal import smallest_eigenvalue
 
-EIGEN_LIMIT = 1500  # columns beyond which the spectrum is bounded, not computed
+EIGEN_LIMIT = 1500  # columns from which on the spectrum is bounded, not computed
 LARGEST_PENALTY = 1e290
 
 
@@ -85,17 +86,42 @@ class SparseProblem:
         """Return the same rows under another gamma; the Gram matrix is shared, not copied."""
         return replace(self, lam=gamma / 2.0)
 
+    def only(self, keep: IntArray) -> SparseProblem:
+        """Return the problem on some of its columns, in rising order.
+
+        Examples
+        --------
+        >>> whole = SparseProblem(np.diag([1.0, 2.0]), np.ones(2), 4.0, np.ones(2), 1.0, 9, np.zeros(2), 0.0)
+        >>> whole.only(np.array([1])).Q.tolist()
+        [[2.0]]
+        """
+        copy_of = self.copy_of
+        if copy_of is not None:
+            place = np.full(self.q + 1, -1, dtype=np.int64)  # the last for a column that is no copy
+            place[keep] = np.arange(len(keep))
+            copy_of = place[copy_of[keep]]
+        return replace(
+            self,
+            Q=np.ascontiguousarray(self.Q[np.ix_(keep, keep)]),
+            c=self.c[keep],
+            weight=self.weight[keep],
+            v_mean=self.v_mean[keep],
+            copy_of=copy_of,
+            _gamma_free={},
+        )
+
     def spectrum(self) -> tuple[float, float]:
         """Bounds on the eigenvalues of Q: the smallest from below (at least 0), the largest from above.
 
-        O(q^3) the first time, shared by every gamma of the same rows. With fewer rows than columns, or too many
-        columns, the smallest is 0 and the largest is bounded by row sums.
+        O(q^3) the first time, shared by every gamma of the same rows. With fewer rows than columns the smallest is 0
+        and the largest is bounded by row sums; with very many columns two factorisations do for the smallest.
         """
         if "spectrum" not in self._gamma_free:
             if self.q == 0:
                 ends = (0.0, 0.0)
             elif self.q >= min(self.n, EIGEN_LIMIT):
-                ends = (0.0, float(np.abs(self.Q).sum(axis=1).max()))
+                least = smallest_eigenvalue(self.Q) if self.q < self.n else 0.0
+                ends = (least, float(np.abs(self.Q).sum(axis=1).max()))
             else:
                 values = np.linalg.eigvalsh(self.Q)
                 error = 1e-14 * self.q * abs(values[-1])

@@ -217,10 +217,14 @@ class Backend(ABC):
         if start is not None and constraints.allows(start.support, tau):
             given = refit_moments(problem, start.support, constraints.boxes(problem.q))
             first = min(first, given, key=lambda fit: fit.objective)
-        task = make_task(problem, tau, constraints, first, advice)
+        task = self._task(problem, tau, constraints, first, advice)
         passes = self._passes(task, form, limits, advice)
         outcome = self._judge(task, passes, limits, advice)
         return replace(outcome, setup_seconds=time.perf_counter() - begin - outcome.seconds, formulation=form)
+
+    def _task(self, problem: SparseProblem, tau: int, constraints: SideConstraints, start: Fit, advice: Advice) -> Task:
+        """Scale a problem and bound its coefficients."""
+        return make_task(problem, tau, constraints, start, advice)
 
     def _passes(self, task: Task, form: str, limits: Limits, advice: Advice) -> list[_Pass]:
         """Solve; where the answer is small relative to the objective's scale, eliminate proven columns and solve again.

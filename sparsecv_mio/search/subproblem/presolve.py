@@ -98,7 +98,7 @@ def solve_presolved(
     if len(keep) == problem.q or len(keep) <= left[0]:
         rest = solver(problem, left, known)
     else:
-        rest = in_columns(solver(restricted(problem, keep), left, places_in(keep, known)), keep)
+        rest = in_columns(solver(problem.only(keep), left, places_in(keep, known)), keep)
     return PathResult({**rest.cells, **decided}, rest.nodes, rest.finished, rest.reused)
 
 
@@ -126,26 +126,6 @@ def _columns_left(problem: SparseProblem, tested: Tested, left: list[int]) -> In
     if copies or len(left) != 1 or left[0] not in tested.sizes:
         return np.arange(problem.q)
     return np.flatnonzero(tested.status[int(np.searchsorted(tested.sizes, left[0]))] != DROPPED)
-
-
-def restricted(problem: SparseProblem, keep: IntArray) -> SparseProblem:
-    """Return the problem on some of its columns, none of which is a copy.
-
-    Examples
-    --------
-    >>> whole = SparseProblem(np.diag([1.0, 2.0]), np.ones(2), 4.0, np.ones(2), 1.0, 9, np.zeros(2), 0.0)
-    >>> restricted(whole, np.array([1])).Q.tolist()
-    [[2.0]]
-    """
-    return replace(
-        problem,
-        Q=np.ascontiguousarray(problem.Q[np.ix_(keep, keep)]),
-        c=problem.c[keep],
-        weight=problem.weight[keep],
-        v_mean=problem.v_mean[keep],
-        copy_of=np.full(len(keep), -1, dtype=np.intp) if problem.copy_of is not None else None,
-        _gamma_free={},
-    )
 
 
 def in_columns(result: PathResult, columns: IntArray) -> PathResult:

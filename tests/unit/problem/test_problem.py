@@ -33,6 +33,7 @@ def test_the_spectrum_is_bounded(n: int, q: int, limit: int, monkeypatch: pytest
     low, high = problem.spectrum()
     values = np.linalg.eigvalsh(problem.Q) if q else np.zeros(1)
     assert 0.0 <= low <= max(values[0], 0.0) + 1e-15 and high >= values[-1]
+    assert low > 0.5 * values[0] or q >= n or q < 2
     if 0 < q < min(n, limit):
         assert low == pytest.approx(values[0], rel=1e-9) and high == pytest.approx(values[-1], rel=1e-9)
     assert problem.with_gamma(9.0).spectrum() is problem.spectrum()

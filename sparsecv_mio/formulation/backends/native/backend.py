@@ -11,8 +11,11 @@ from typing import ClassVar
 import numpy as np
 
 from sparsecv_mio.formulation.backends.base import Answer, Availability, Backend, Capabilities
-from sparsecv_mio.formulation.outcome import Limits, Stop
-from sparsecv_mio.formulation.task import Task
+from sparsecv_mio.formulation.backends.native.cell import MANY
+from sparsecv_mio.formulation.constraints import SideConstraints
+from sparsecv_mio.formulation.outcome import Advice, Limits, Stop
+from sparsecv_mio.formulation.task import Task, make_task, unscaled_task
+from sparsecv_mio.problem.moment_refit import Fit
 from sparsecv_mio.problem.problem import SparseProblem
 from sparsecv_mio.version import __version__
 
@@ -33,6 +36,11 @@ class NativeBackend(Backend):
         except PackageNotFoundError:
             return Availability(False, "numba is not installed", hint="pip install numba")
         return Availability(True, "", f"{__version__} (numba {numba})", "MIT, no limits")
+
+    def _task(self, problem: SparseProblem, tau: int, constraints: SideConstraints, start: Fit, advice: Advice) -> Task:
+        """Skip, where columns are many, what costs more than the trees and is of no use to them."""
+        make = make_task if problem.q <= MANY else unscaled_task
+        return make(problem, tau, constraints, start, advice)
 
     def _run(self, task: Task, formulation: str, limits: Limits) -> Answer:
         from sparsecv_mio.formulation.backends.native.path import FEW, UNLIMITED, solve_path

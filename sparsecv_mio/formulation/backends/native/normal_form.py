@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sparsecv_mio.arrays import FloatArray, IntArray
+from sparsecv_mio.formulation.backends.native.cell import MANY
 from sparsecv_mio.kernels.copies import Copies
 from sparsecv_mio.kernels.forms import Form
 from sparsecv_mio.kernels.kept import Margin
@@ -16,7 +17,7 @@ from sparsecv_mio.problem.problem import SparseProblem
 from sparsecv_mio.units import KEEP_RTOL
 
 NULL_COLUMN = 1e-26  # squared length, relative to a whole column's, below which a column is constant in training
-OWN_PART_COLUMNS = (37, 500)  # sizes for which the curvature takes each column's own part into account
+OWN_PART_COLUMNS = (37, MANY)  # sizes for which the curvature takes each column's own part into account
 WIDEST_RATIO = 1e12  # condition of M beyond which the penalty is too small to bound anything
 
 

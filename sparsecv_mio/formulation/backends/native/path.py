@@ -15,13 +15,16 @@ import numpy as np
 
 from sparsecv_mio.arrays import BoolArray, FloatArray, IntArray
 from sparsecv_mio.formulation.backends.native.cell import SMALL as SMALL
+from sparsecv_mio.formulation.backends.native.cell import MANY
 from sparsecv_mio.formulation.backends.native.cell import PathCell as PathCell
 from sparsecv_mio.formulation.backends.native.cell import PathResult as PathResult
 from sparsecv_mio.formulation.backends.native.listing import PATH_SLICE
 from sparsecv_mio.formulation.backends.native.normal_form import NormalForm, normal_form
-from sparsecv_mio.formulation.backends.native.perspective import Candidates, PerspectiveTree
+from sparsecv_mio.formulation.backends.native.perspective import WHOLE, Candidates, PerspectiveTree
+from sparsecv_mio.formulation.backends.native.root import Root, solve_root
 from sparsecv_mio.kernels import path_tree, starts
 from sparsecv_mio.kernels.elimination import new_levels
+from sparsecv_mio.kernels.status import DROPPED
 from sparsecv_mio.problem.problem import SparseProblem
 
 PATH_COLUMNS = 400  # the path tree's memory grows as m^3 / 3
@@ -79,6 +82,7 @@ class _PathSolver:
         effort: int,
         expired: Callable[[], bool],
     ) -> None:
+        self.problem = problem
         self.form: NormalForm = normal_form(problem)
         self.taus = sorted(set(taus))
         self.effort, self.expired = effort, expired
@@ -94,6 +98,7 @@ class _PathSolver:
         self.branched: set[int] = set()
         self.nodes = self.reused = 0
         self._inverse: tuple[FloatArray, FloatArray, float] | None = None
+        self._roots: dict[int, Root] = {}  # of sizes that are solved on all of many columns
         self._begin(first)
 
     def _sizes_of(self, tau: int) -> tuple[int, ...]:
@@ -174,6 +179,8 @@ class _PathSolver:
     def _prove(self, sizes: list[int]) -> None:
         """All sizes at once where the path tree is likely to close them, then one by one, the easy ones first."""
         small = self.form.m <= SMALL
+        if self.form.m > MANY and self.form.curved:
+            sizes = self._on_columns_left(sizes)
         if not small:
             for size in sizes:
                 if not self.expired():
@@ -186,6 +193,61 @@ class _PathSolver:
         for size in sizes:
             if size not in self.done and not self.expired():
                 self._one_size(size, self.effort)
+
+    def _on_columns_left(self, sizes: list[int]) -> list[int]:
+        """Solve sizes on the columns that their roots leave; return those whose roots leave most, and what failed."""
+        point = np.zeros(self.form.m)
+        for size in sizes:
+            if self.expired():
+                break
+            root = self._roots[size] = solve_root(self.form, size, self._bar(size), point, self.expired)
+            point = root.b
+            self._try_point(size, root)
+            self.lower[size] = max(self.lower[size], min(root.dual, self.best[size]))
+            left = np.flatnonzero(root.status(size, self._bar(size)) != DROPPED)
+            if len(left) <= WHOLE * self.form.m:
+                self._solve_part(size, left)
+        return [size for size in sizes if size not in self.done]
+
+    def _try_point(self, size: int, root: Root) -> None:
+        """Try the largest coefficients of a root's point as a support, then exchanges."""
+        form = self.form
+        mask = np.zeros((1, form.m), dtype=np.bool_)
+        mask[0, np.argsort(-np.abs(root.b), kind="stable")[:size]] = True
+        before, M = self.best[size], form.matrix()
+        starts.try_supports(M, form.c, form.yy, mask, self.best, self.support)
+        if self.best[size] < before:
+            starts.improve_by_swaps(M, form.c, form.yy, size, self.best, self.support, SWAP_ROUNDS)
+
+    def _solve_part(self, size: int, left: IntArray) -> None:
+        """Solve a size on some columns of the normal form that hold every support of it within the bar."""
+        place = np.full(self.form.m, -1, dtype=np.int64)
+        place[left] = np.arange(len(left))
+        start = place[np.flatnonzero(self.support[size])]
+        part = self.problem.only(self.form.columns[left])
+        result = solve_path(part, [size], starts=[start[start >= 0]], effort=self.effort, expired=self.expired)
+        cell = result.cells[size]
+        self.nodes += result.nodes
+        self.reused += result.reused
+        self.lower[size] = max(self.lower[size], min(cell.lower, self.best[size]))
+        if cell.branched:
+            self.branched.add(size)
+        found = [(self._mask_of(left[s]), v) for s, v in zip(cell.candidates, cell.values, strict=True)]
+        if cell.upper < self.best[size]:
+            self.best[size], self.support[size] = cell.upper, self._mask_of(left[cell.support])
+        if cell.complete:
+            self._close(size, found)
+        elif result.finished:
+            self.done[size] = False
+
+    def _mask_of(self, columns: IntArray) -> BoolArray:
+        mask = np.zeros(self.form.m, dtype=np.bool_)
+        mask[columns] = True
+        return mask
+
+    def _bar(self, size: int) -> float:
+        """Value up to which supports of a size are kept."""
+        return float(self.best[size]) * (1.0 + self.form.keep) + self.form.slack
 
     def _path_state(self, sizes: list[int]) -> path_tree.PathState:
         assert self._inverse is not None
@@ -250,7 +312,7 @@ class _PathSolver:
             if self._inverse is not None and spent + budget > FIRST_LOOK:
                 path = path or self._path_state([size])
                 if path.best[size] > self.best[size]:
-                    path.set_bars(size, self.best[size], self.best[size] * (1 + self.form.keep) + self.form.slack)
+                    path.set_bars(size, self.best[size], self._bar(size))
                 finished = self._advance_path(path, budget)
                 if path.ctrl[path_tree.OVERFLOW]:
                     break
@@ -279,7 +341,10 @@ class _PathSolver:
             self.branched.add(size)
 
     def _rooted(self, size: int) -> PerspectiveTree | None:
-        pool = PerspectiveTree(self.form, size, float(self.best[size]), self.support[size])
+        root = self._roots.get(size)
+        if root is None:
+            root = solve_root(self.form, size, self._bar(size), np.zeros(self.form.m), self.expired)
+        pool = PerspectiveTree(self.form, size, float(self.best[size]), self.support[size], root)
         self._learn(size, pool)
         return pool
 

@@ -5,19 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import numpy as np
-from numpy.typing import NDArray
 
 from sparsecv_mio.arrays import BoolArray
+from sparsecv_mio.formulation.backends.native.cell import MANY
 from sparsecv_mio.formulation.backends.native.normal_form import NormalForm
+from sparsecv_mio.formulation.backends.native.root import Root
 from sparsecv_mio.kernels import perspective_tree
 from sparsecv_mio.kernels.copies import Copies
-from sparsecv_mio.kernels.forms import Node, Stop
-from sparsecv_mio.kernels.perspective import relax
-from sparsecv_mio.kernels.screening import screen
 from sparsecv_mio.kernels.status import DROPPED
 
 PERSPECTIVE_SLICE = 400  # nodes between two checks of the clock
-ROOT_NEAR, ROOT_STEPS = 0.1, 300  # of the relaxation of the root
+WHOLE = 0.7  # share of the columns from which on a tree keeps them all
 
 Candidates = list[tuple[BoolArray, float]]
 
@@ -25,14 +23,13 @@ Candidates = list[tuple[BoolArray, float]]
 class PerspectiveTree:
     """A perspective tree on the columns that survive the root's screening."""
 
-    def __init__(self, form: NormalForm, size: int, upper: float, support: BoolArray) -> None:
+    def __init__(self, form: NormalForm, size: int, upper: float, support: BoolArray, root: Root) -> None:
         self.form, self.size = form, size
         m = form.m
-        status = np.zeros(m, dtype=np.int8)
         self.bar = upper * (1.0 + form.keep) + form.slack
-        self.root = self._screen(status)
+        status = root.status(size, self.bar)
         self.columns = np.flatnonzero(status != DROPPED)
-        if len(self.columns) > 0.7 * m:
+        if len(self.columns) > WHOLE * m:
             self.columns = np.arange(m)
         part = slice(None) if len(self.columns) == m else np.ix_(self.columns, self.columns)
         self.part = form.quadratic._replace(
@@ -44,19 +41,10 @@ class PerspectiveTree:
         self.pool = perspective_tree.new_pool(
             status[self.columns], upper, self.bar, np.asarray(support[self.columns], dtype=np.bool_)
         )
-        self.pool.bound[0] = self.root
+        self.pool.bound[0] = root.dual
+        if m > MANY:
+            self.pool.point[0] = root.b[self.columns]
         self.finished = False
-
-    def _screen(self, status: NDArray[np.int8]) -> float:
-        """Solve the root's relaxation and fix what its dual point allows; returns the certified bound."""
-        form, m, size = self.form, self.form.m, self.size
-        free = np.arange(m)
-        b, g, best_b, best_g = (np.zeros(m) for _ in range(4))
-        node, stop = Node(free, 0, free, m, size), Stop(self.bar, ROOT_NEAR, ROOT_STEPS)
-        dual, _, _ = relax(form.quadratic, node, stop, b, g, best_b, best_g)
-        if dual < self.bar:
-            screen(best_g**2, m, free, size, self.bar - dual, status)
-        return float(dual)
 
     def advance(self, nodes: int, expired: Callable[[], bool]) -> bool:
         """Run for some nodes; True when the tree is finished."""

@@ -12,7 +12,7 @@ from sparsecv_mio.bounds.unit_diagonal import unit_diagonal
 from sparsecv_mio.formulation.backends.native.cell import PathResult
 from sparsecv_mio.formulation.backends.native.path import solve_path
 from sparsecv_mio.problem.problem import SparseProblem
-from sparsecv_mio.search.subproblem.presolve import PresolveWork, in_columns, restricted, solve_presolved
+from sparsecv_mio.search.subproblem.presolve import PresolveWork, in_columns, solve_presolved
 
 from .drawn import all_rows_of, context_of, fold_of
 
@@ -62,7 +62,7 @@ def test_vendors_problems_keep_their_columns() -> None:
 def test_a_restricted_problem_is_the_problem_on_its_columns() -> None:
     context = context_of()
     problem, keep = all_rows_of(context).problem(0), np.array([0, 2, 5])
-    part = restricted(problem, keep)
+    part = problem.only(keep)
     assert ridge(part, np.array([0, 2]))[1] == ridge(problem, np.array([0, 5]))[1]
     assert part.spectrum()[0] >= problem.spectrum()[0] * (1.0 - 1e-9)
     found = solve_path(part, [2])

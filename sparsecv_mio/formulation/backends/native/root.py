@@ -1,0 +1,75 @@
+"""The relaxation of all columns: solved to the end where these are many, as all else is done on those it leaves."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sparsecv_mio.arrays import FloatArray
+from sparsecv_mio.formulation.backends.native.cell import MANY
+from sparsecv_mio.formulation.backends.native.normal_form import NormalForm
+from sparsecv_mio.kernels.forms import Node, Stop
+from sparsecv_mio.kernels.perspective import relax
+from sparsecv_mio.kernels.screening import screen
+
+NEAR, STEPS = 0.1, 300  # accuracy, of what is left to the bar, and steps of a root
+NEAR_OF_MANY, SLICE, SLICES = 1e-4, 500, 40  # the same of many columns; the clock is looked at between slices of steps
+
+
+@dataclass(frozen=True, eq=False)
+class Root:
+    """A point of the relaxation of all columns with its dual value, rounding not yet taken off.
+
+    Attributes
+    ----------
+    dual : float
+    b, g : (m,) arrays
+        The point and its slope, in the columns of the normal form.
+    """
+
+    dual: float
+    b: FloatArray
+    g: FloatArray
+
+    def status(self, size: int, bar: float) -> NDArray[np.int8]:
+        """(m,) what supports of `size` columns with f at most `bar` have in common: FREE, INSIDE or DROPPED."""
+        m = len(self.b)
+        status = np.zeros(m, dtype=np.int8)
+        if self.dual < bar:
+            screen(self.g**2, m, np.arange(m), size, bar - self.dual, status)
+        return status
+
+
+def solve_root(form: NormalForm, size: int, bar: float, start: FloatArray, expired: Callable[[], bool]) -> Root:
+    """Solve the relaxation of a size until it passes `bar`, or well enough to branch.
+
+    Parameters
+    ----------
+    form : NormalForm
+        A curved one.
+    size : int
+        0 < size < m.
+    bar : float
+        Supports above it are of no interest.
+    start : (m,) array
+        A point to start from: zero, or the solution of a neighbouring size.
+    expired : callable
+        True ends it with the best dual value so far.
+    """
+    m = form.m
+    near, steps, slices = (NEAR_OF_MANY, SLICE, SLICES) if m > MANY else (NEAR, STEPS, 1)
+    free = np.arange(m)
+    b, g, best_b, best_g = start.copy(), np.zeros(m), np.zeros(m), np.zeros(m)
+    node, stop = Node(free, 0, free, m, size), Stop(bar, near, steps)
+    root = Root(-np.inf, best_b, best_g)
+    for _ in range(slices):
+        dual, _, taken = relax(form.quadratic, node, stop, b, g, best_b, best_g)
+        if dual > root.dual:
+            root = Root(float(dual), best_b.copy(), best_g.copy())
+        if taken < steps or expired():
+            break
+        b = root.b.copy()
+    return root
