@@ -159,7 +159,9 @@ class PathSearch:
                 for tau in taus:
                     if self.clock.expired():
                         return
-                    known.cells[g, tau] = solve_by_rows(data, whole, tau, gamma, self.clock)
+                    found = solve_by_rows(data, whole, tau, gamma, self.clock.expired)
+                    known.cells[g, tau] = found.cells[tau]
+                    known.nodes += found.nodes
                     self._report(progress, known, len(known.cells))
 
     def _rounds(self, known: KnownSubsets, problem: SparseProblem) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Unpack
 
 import numpy as np
@@ -15,8 +16,9 @@ from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.standard import StandardData, standardize
 from sparsecv_mio.errors import BadInput
 from sparsecv_mio.fits.options import FitKeywords, FitOptions, SideOptions
-from sparsecv_mio.formulation.backends import get_backend
+from sparsecv_mio.formulation.backends import NATIVE, get_backend
 from sparsecv_mio.formulation.backends.base import Backend
+from sparsecv_mio.formulation.backends.native.cell import UNLIMITED
 from sparsecv_mio.formulation.constraints import SideConstraints
 from sparsecv_mio.formulation.outcome import Limits, Outcome, Start, Stop
 from sparsecv_mio.problem.accumulate import full_problem
@@ -70,14 +72,18 @@ def fit_one(
     limits = options.limits or Limits()
     model = _Model.of(dataset, (tau, gamma), options.scale, options.intercept, options.side)
     backend = get_backend(options.backend)
-    outcome = backend.solve(
-        model.problem,
-        model.tau,
-        limits=limits,
-        constraints=model.constraints,
-        formulation=options.formulation,
-        start=None if options.start is None else _start(model.data, options.start),
-    )
+    start = None if options.start is None else _start(model.data, options.start)
+    if backend.name == NATIVE and not model.constraints.needs and _wide(model.data):
+        outcome = _solve_by_rows(model, start, limits)
+    else:
+        outcome = backend.solve(
+            model.problem,
+            model.tau,
+            limits=limits,
+            constraints=model.constraints,
+            formulation=options.formulation,
+            start=start,
+        )
     if outcome.incumbent is None:
         raise BadInput(f"no support of at most {tau} features meets the side constraints")
     return _record(model, outcome, backend, (tau, gamma), limits)
@@ -135,9 +141,14 @@ class _Model:
     """The inner problem of all rows, its size and its side constraints, in standard coordinates."""
 
     data: StandardData
-    problem: SparseProblem
     tau: int
+    gamma: float
     constraints: SideConstraints
+
+    @cached_property
+    def problem(self) -> SparseProblem:
+        """The problem by its moments."""
+        return full_problem(self.data, self.gamma)
 
     @classmethod
     def of(
@@ -150,8 +161,7 @@ class _Model:
         if not (np.isfinite(gamma) and gamma > 0.0):
             raise BadInput(f"gamma {gamma:g} is out of range: it must be positive and finite")
         data = standardize(dataset, scale, intercept)
-        problem = full_problem(data, gamma)
-        return cls(data, problem, min(tau, problem.q), (side or SideOptions()).on(data))
+        return cls(data, min(tau, data.q), gamma, (side or SideOptions()).on(data))
 
     @property
     def unit(self) -> float:
@@ -167,6 +177,54 @@ class _Model:
         v_mean = np.zeros(self.data.q)
         v_mean[support] = fit.v_mean
         return fit.objective, support, fit.beta, v_mean, fit.r_mean
+
+
+def _wide(data: StandardData) -> bool:
+    from sparsecv_mio.search.methods.by_rows import by_rows
+
+    return by_rows(data, 1)
+
+
+def _solve_by_rows(model: _Model, start: Start | None, limits: Limits) -> Outcome:
+    """Solve by our own engine where columns are too many for a matrix of them."""
+    from sparsecv_mio.bounds.wide import WideFold
+    from sparsecv_mio.bounds.wide_rows import WideRows
+    from sparsecv_mio.search.methods.by_rows import solve_by_rows
+    from sparsecv_mio.search.state.deadline import Deadline
+
+    data, tau, gamma = model.data, model.tau, model.gamma
+    clock = Deadline(limits.seconds, None)
+
+    def expired() -> bool:
+        return limits.cancelled or clock.expired()
+
+    rows = np.arange(data.n)
+    whole = WideFold(WideRows.of(data, rows, data.rows(rows[:0]), gamma), expired)
+    built = clock.seconds
+    whole.search([tau])
+    whole.try_supports([] if start is None else [np.asarray(start.support, dtype=np.int64)])
+    effort = int(limits.nodes) if np.isfinite(limits.nodes) else UNLIMITED
+    found = solve_by_rows(data, whole, tau, gamma, expired, effort)
+    cell = found.cells[tau]
+    fit = refit_rows(data, slice(0, data.n), cell.support, gamma)
+    upper = fit.objective + fit.objective_error
+    lower = min(cell.lower, upper)
+    stop = Stop.INTERRUPTED if limits.cancelled else Stop.TIME if clock.expired() else Stop.NODES
+    if upper - lower <= limits.gap * upper + cell.margin:
+        stop = Stop.OPTIMAL
+    return Outcome(
+        stop=stop,
+        incumbent=tuple(cell.support.tolist()),
+        lower=lower,
+        upper=upper,
+        nodes=found.nodes,
+        seconds=clock.seconds - built,
+        raw_status="complete" if cell.complete else "stopped",
+        beta=tuple(fit.beta.tolist()),
+        allowance=cell.margin,
+        formulation="tree",
+        setup_seconds=built,
+    )
 
 
 def _start(data: StandardData, names: Sequence[str]) -> Start:

@@ -13,8 +13,10 @@ from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.standard import standardize
 from sparsecv_mio.fits.one import fit_one
 from sparsecv_mio.formulation.backends.native import normal_form, path, perspective, root
+from sparsecv_mio.formulation.backends.native.cell import UNLIMITED
 from sparsecv_mio.formulation.outcome import Limits
 from sparsecv_mio.problem.accumulate import full_problem
+from sparsecv_mio.search.methods import by_rows
 
 INSIDE = 1e-9  # relative: closer than this two supports may tie
 
@@ -59,7 +61,7 @@ def check(data: Dataset, gamma: float, tau: int, how: tuple[str, str], effort: i
         padded = any(len(S) < tau for S in named)
         assert tied <= named or copies or padded
     else:
-        assert effort < path.UNLIMITED or cell.lower == 0.0 or cell.margin > 0.0
+        assert effort < UNLIMITED or cell.lower == 0.0 or cell.margin > 0.0
 
 
 @pytest.mark.parametrize("seed", range(40))
@@ -76,7 +78,7 @@ def test_many_answers_are_those_of_enumeration(block: int) -> None:
 
 def against_enumeration(seed: int) -> None:
     """Half of the problems are drawn by `toeplitz`, half are hostile; every third is stopped at once."""
-    effort = 1 if seed % 3 == 0 else path.UNLIMITED
+    effort = 1 if seed % 3 == 0 else UNLIMITED
     if seed % 4 < 2:
         data, gamma, intercept = toeplitz(seed)
         check(data, gamma, 1 + seed % max(data.p - 1, 1), ("length", intercept), effort)
@@ -84,6 +86,24 @@ def against_enumeration(seed: int) -> None:
     drawn = random_problem(seed, columns=9)
     for gamma in drawn.gammas[:2]:
         check(drawn.data, gamma, drawn.taus[-1], (drawn.scale, drawn.intercept), effort)
+
+
+@pytest.mark.parametrize("seed", range(1, 40, 2))
+def test_fits_by_rows_are_those_of_enumeration(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(by_rows, "PRODUCT_BYTES", 0)
+    data, gamma, intercept = toeplitz(seed)
+    everyone, tau = np.arange(data.n), 1 + seed % max(data.p - 1, 1)
+    every = Enumeration(data.X, data.y, everyone, everyone[:1], "length", intercept)
+    optima, unit = every.optima(gamma, tau), np.ldexp(1.0, every.exponent) ** 2
+    limits = Limits(nodes=1) if seed % 3 == 0 else Limits(seconds=1e-6) if seed % 3 == 1 else Limits()
+    found = fit_one(data, tau=tau, gamma=gamma, intercept=intercept, limits=limits, start=data.names[:tau])
+    best, slip = optima.best * unit, float(optima.value_error.max()) * unit + found.allowance
+    assert found.lower <= best + slip and found.upper >= best - slip
+    assert found.upper <= optima.at(tuple(range(tau)))[0] * unit + slip
+    if found.status == "proved":
+        assert found.upper <= best * (1.0 + found.requested_gap) + slip
+    else:
+        assert limits != Limits()
 
 
 @pytest.mark.parametrize(("n", "p", "rho"), [(60, 60, 0.9), (30, 80, 0.5), (120, 60, 0.99)])

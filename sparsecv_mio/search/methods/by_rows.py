@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 
 import numpy as np
 
@@ -18,6 +19,7 @@ from sparsecv_mio.arrays import BoolArray, IntArray
 from sparsecv_mio.bounds.wide import WideFold
 from sparsecv_mio.bounds.wide_rows import WideRows
 from sparsecv_mio.data.standard import StandardData
+from sparsecv_mio.formulation.backends.native.cell import UNLIMITED
 from sparsecv_mio.formulation.backends.native.path import PathCell, PathResult, solve_path
 from sparsecv_mio.problem.accumulate import row_moments
 from sparsecv_mio.problem.problem import SparseProblem
@@ -31,7 +33,6 @@ from sparsecv_mio.search.methods.parts.run import Run
 from sparsecv_mio.search.parallel import run_folds
 from sparsecv_mio.search.state.cells import Archive, Where
 from sparsecv_mio.search.state.context import unproved
-from sparsecv_mio.search.state.deadline import Deadline
 from sparsecv_mio.search.state.stored import within
 from sparsecv_mio.search.subproblem.cell_intervals import CellIntervals
 from sparsecv_mio.search.subproblem.fold_problem import FoldProblem
@@ -44,6 +45,7 @@ PRODUCT_BYTES = 1 << 29  # of q x q matrices alive at once: log2(k) of the tree 
 TREE_MATRICES = 4
 COPY_BYTES = 1 << 29  # of rows, all threads together: two copies of the training rows while a fold is made
 EXACT_COLUMNS = 1200  # columns left that are worth a matrix of their own
+PART_COLUMNS = 3000  # the same on all rows, once
 MANY_FOLDS = 200  # whose working sets would be too small, and take too long
 
 
@@ -285,8 +287,8 @@ class ByRows:
         whole.try_supports([cell.support])
         whole.search([tau])
         return solve_by_rows(
-            self.context.data, whole, tau, float(self.context.grid.gammas[g]), self.context.deadline
-        )
+            self.context.data, whole, tau, float(self.context.grid.gammas[g]), self.context.deadline.expired
+        ).cells[tau]
 
     # -- what is known now -------------------------------------------------------------------------------------------
 
@@ -333,7 +335,14 @@ def _supports_of(whole: WideFold, taus: list[int]) -> dict[int, PathCell]:
     return found
 
 
-def solve_by_rows(data: StandardData, whole: WideFold, tau: int, gamma: float, deadline: Deadline) -> PathCell:
+def solve_by_rows(
+    data: StandardData,
+    whole: WideFold,
+    tau: int,
+    gamma: float,
+    expired: Callable[[], bool],
+    effort: int = UNLIMITED,
+) -> PathResult:
     """Find the best subset of one size on all rows, exactly where screening leaves few columns, else with bounds.
 
     Parameters
@@ -343,21 +352,25 @@ def solve_by_rows(data: StandardData, whole: WideFold, tau: int, gamma: float, d
         All rows at `gamma`.
     tau : int
     gamma : float
-    deadline : Deadline
+    expired : callable
+        True ends it with what it holds.
+    effort : int
+        As for `solve_path`.
     """
     seen = whole.survivors(tau)
     support = whole.incumbent(tau)
-    lower = seen.lower
-    if len(seen.columns) <= EXACT_COLUMNS and not deadline.expired():
-        small = data.only(seen.columns)
-        problem = row_moments(small, slice(0, data.n)).problem(small, gamma)
-        starts = places_in(seen.columns, [support] if support is not None else [])
-        cell = in_columns(solve_path(problem, [tau], starts=starts, expired=deadline.expired), seen.columns).cells[tau]
-        if cell.complete:
-            return cell
-        support, lower = cell.support, max(lower, cell.lower)
     held = support if support is not None else np.zeros(0, dtype=np.int64)
-    return PathCell(tau, held, lower, np.inf, (), (), 0.0, complete=False, branched=False)
+    cell = PathCell(tau, held, seen.lower, np.inf, (), (), 0.0, complete=False, branched=False)
+    if len(seen.columns) > PART_COLUMNS or expired():
+        return PathResult({tau: cell}, 0, False)
+    small = data.only(seen.columns)
+    problem = row_moments(small, slice(0, data.n)).problem(small, gamma)
+    starts = places_in(seen.columns, [support] if support is not None else [])
+    result = in_columns(solve_path(problem, [tau], starts=starts, effort=effort, expired=expired), seen.columns)
+    cell = result.cells[tau]
+    if not cell.complete:
+        result.cells[tau] = replace(cell, lower=max(cell.lower, seen.lower))
+    return result
 
 
 def threads_for(data: StandardData, threads: int) -> int:

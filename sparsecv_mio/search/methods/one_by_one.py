@@ -7,7 +7,7 @@ from typing import Protocol
 import numpy as np
 
 from sparsecv_mio.arrays import BoolArray
-from sparsecv_mio.formulation.backends.native.path import UNLIMITED, PathCell
+from sparsecv_mio.formulation.backends.native.cell import UNLIMITED, PathCell
 from sparsecv_mio.search.methods.parts.all_rows import best_on_all_rows
 from sparsecv_mio.search.methods.parts.beyond_proof import decide_beyond_proof
 from sparsecv_mio.search.methods.parts.bracketing import bracket

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from sparsecv_mio.arrays import BoolArray, IntArray
-from sparsecv_mio.formulation.backends.native.path import UNLIMITED, PathResult
+from sparsecv_mio.formulation.backends.native.cell import UNLIMITED, PathResult
 from sparsecv_mio.problem.problem import SparseProblem
 from sparsecv_mio.search.state.cells import Where
 from sparsecv_mio.search.subproblem.fold_problem import FoldProblem, FoldStore

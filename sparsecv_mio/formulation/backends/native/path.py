@@ -14,8 +14,8 @@ from math import comb
 import numpy as np
 
 from sparsecv_mio.arrays import BoolArray, FloatArray, IntArray
+from sparsecv_mio.formulation.backends.native.cell import MANY, UNLIMITED
 from sparsecv_mio.formulation.backends.native.cell import SMALL as SMALL
-from sparsecv_mio.formulation.backends.native.cell import MANY
 from sparsecv_mio.formulation.backends.native.cell import PathCell as PathCell
 from sparsecv_mio.formulation.backends.native.cell import PathResult as PathResult
 from sparsecv_mio.formulation.backends.native.listing import PATH_SLICE
@@ -33,7 +33,6 @@ FIRST_LOOK = 1024  # effort of the first pass over the sizes of a large problem:
 NODE_RATIO = 16  # path nodes worth one perspective node
 SWAP_ROUNDS = 4
 MOST_TRIED = 4096  # supports of a size that are all tried where a tree cannot tell them apart
-UNLIMITED = 1 << 62  # nodes
 MOST_REFITTED = 512  # the same where not even their values can be trusted
 
 

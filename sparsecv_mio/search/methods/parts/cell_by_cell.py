@@ -11,7 +11,7 @@ import numpy as np
 from sparsecv_mio.arrays import BoolArray
 from sparsecv_mio.errors import BackendUnavailable
 from sparsecv_mio.formulation.backends import NATIVE, get_backend
-from sparsecv_mio.formulation.backends.native.path import UNLIMITED
+from sparsecv_mio.formulation.backends.native.cell import UNLIMITED
 from sparsecv_mio.search.methods.parts.all_rows import fit_all_rows
 from sparsecv_mio.search.methods.parts.run import Run
 from sparsecv_mio.search.state.cells import Archive, Where

@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 
 from sparsecv_mio.arrays import IntArray
-from sparsecv_mio.formulation.backends.native.cell import PathResult
-from sparsecv_mio.formulation.backends.native.path import UNLIMITED
+from sparsecv_mio.formulation.backends.native.cell import UNLIMITED, PathResult
 from sparsecv_mio.problem.accumulate import Moments, training_moments
 from sparsecv_mio.problem.problem import SparseProblem
 from sparsecv_mio.search.subproblem.fold_solver import FoldSolver
