@@ -2,12 +2,31 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
-from typing import TypeVar
+from contextlib import AbstractContextManager
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, TypeVar
+
+if TYPE_CHECKING:
+    from threadpoolctl import ThreadpoolController
 
 Given = TypeVar("Given")
 Result = TypeVar("Result")
+
+
+def blas_on_one_thread() -> AbstractContextManager[Any]:
+    """Hold BLAS to one thread, as the context that is returned lasts."""
+    return _blas_libraries(len(sys.modules)).limit(limits=1)
+
+
+@lru_cache(maxsize=1)
+def _blas_libraries(_modules: int) -> ThreadpoolController:
+    """Find the loaded libraries of BLAS: milliseconds, and in vain unless a module was imported since."""
+    from threadpoolctl import ThreadpoolController
+
+    return ThreadpoolController()
 
 
 def run_folds(
@@ -30,9 +49,7 @@ def run_folds(
     Result
         In the order in which the folds are done.
     """
-    from threadpoolctl import threadpool_limits
-
-    with threadpool_limits(limits=1):
+    with blas_on_one_thread():
         if threads <= 1:
             for fold, given in source:
                 yield work(fold, given)

@@ -28,6 +28,7 @@ from sparsecv_mio.kernels import starts
 from sparsecv_mio.problem.centred_rows import CentredRows
 from sparsecv_mio.problem.refit import refit_rows
 from sparsecv_mio.search.methods.parts.run import Run, Stored
+from sparsecv_mio.search.parallel import blas_on_one_thread
 
 COLD_ITERATIONS, WARM_ITERATIONS = 500, 150  # of the first tau; of the next ones, from the point of the one before
 FAVOURITES = 3  # candidate columns per column of the support, at least `FEWEST`
@@ -216,9 +217,7 @@ class SaddleRun:
     def step(self) -> None:
         """Estimate the cells of the next folds, one a thread."""
         left = np.flatnonzero(~self.run.state.cells.final.all(axis=(0, 1)))[: self.context.threads].tolist()
-        from threadpoolctl import threadpool_limits
-
-        with threadpool_limits(limits=1):
+        with blas_on_one_thread():
             if len(left) == 1:
                 self._fold(left[0])
             else:

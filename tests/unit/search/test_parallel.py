@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
+from threadpoolctl import ThreadpoolController, threadpool_limits
 
-from sparsecv_mio.search.parallel import run_folds
+from sparsecv_mio.search.parallel import blas_on_one_thread, run_folds
 
 
 @pytest.mark.parametrize("threads", [1, 3])
@@ -19,3 +21,17 @@ def test_an_error_of_a_fold_comes_out() -> None:
 
     with pytest.raises(ValueError, match="fold"):
         list(run_folds(((fold, 0) for fold in range(4)), work, 2))
+
+
+def threads_of_blas() -> list[int]:
+    return [one["num_threads"] for one in ThreadpoolController().info() if one["user_api"] == "blas"]
+
+
+def test_blas_is_held_to_one_thread_time_and_again() -> None:
+    assert np.linalg.inv(np.eye(2)).shape == (2, 2)
+    with threadpool_limits(limits=2):
+        before = threads_of_blas()
+        for _ in range(2):
+            with blas_on_one_thread():
+                assert set(threads_of_blas()) == {1}
+            assert threads_of_blas() == before
