@@ -98,9 +98,7 @@ class KnownSubsets:
             for tau, (support, value) in found.items():
                 if (g, tau) not in known:
                     at_hand = self._rows.get((g, tau))
-                    known[g, tau] = at_hand[0] if at_hand is not None else PathCell(
-                        tau, support, 0.0, value, (), (), 0.0, complete=False, branched=False
-                    )
+                    known[g, tau] = at_hand[0] if at_hand else PathCell.unproved(tau, support, value)
         return known
 
     def _row(self, gamma: float, problem: SparseProblem | None, cell: PathCell, quick: bool) -> PathRow:

@@ -9,13 +9,11 @@ from sparsecv_mio.data.folds import FoldPlan
 from sparsecv_mio.data.standard import StandardData
 from sparsecv_mio.formulation.backends import get_backend
 from sparsecv_mio.search.accelerators import Accelerators
-from sparsecv_mio.search.methods.algorithm1 import Algorithm1
-from sparsecv_mio.search.methods.bounds_only import BoundsOnly
 from sparsecv_mio.search.methods.by_rows import ByRows, by_rows, threads_for
 from sparsecv_mio.search.methods.descent import Descent
-from sparsecv_mio.search.methods.grid import GridOrder
 from sparsecv_mio.search.methods.joint import JointSearch
-from sparsecv_mio.search.methods.one_by_one import OneByOne, Order
+from sparsecv_mio.search.methods.one_by_one import OneByOne
+from sparsecv_mio.search.methods.orders import ORDERS
 from sparsecv_mio.search.methods.parts.cell_by_cell import MioSettings
 from sparsecv_mio.search.methods.parts.grid_search import GridSearch
 from sparsecv_mio.search.methods.parts.run import Run
@@ -29,11 +27,6 @@ from sparsecv_mio.search.state.deadline import Deadline
 from sparsecv_mio.search.state.state import SearchState
 from sparsecv_mio.words import Method, TauStep
 
-ORDERS: dict[Method, type[Order]] = {
-    Method.ALGORITHM1: Algorithm1,
-    Method.GRID: GridOrder,
-    Method.BOUNDS: BoundsOnly,
-}
 Search = GridSearch | Descent
 MANY_COLUMNS = 500  # beyond, a descent estimates its rows: folds are seldom solved to optimality in reasonable time
 
@@ -84,7 +77,7 @@ def new_method(context: Context, options: SearchOptions, signals: Signals) -> Se
         return GridSearch(Rounds(run, options.engine))
     if method is Method.JOINT:
         return GridSearch(JointSearch(run, mio))
-    return GridSearch(OneByOne(run, ORDERS[method](), mio))
+    return GridSearch(OneByOne(run, ORDERS[method], mio))
 
 
 def continued(context: Context, options: SearchOptions, path: str | os.PathLike[str]) -> SearchOptions:

@@ -151,7 +151,7 @@ def with_fallback(snapshot: Snapshot, fallback: FallbackSupports | None) -> Snap
             cells.offer((int(place[0]), t), named, fallback.nominal[t], fallback.value[t])
     on_all_rows = zip(grid.taus.tolist(), fallback.on_all_rows, fallback.value_on_all_rows, strict=True)
     found = {
-        tau: PathCell(tau, support, 0.0, float(value), (), (), 0.0, complete=False, branched=False)
+        tau: PathCell.unproved(tau, support, float(value))
         for tau, support, value in on_all_rows
     }
     missing = len(grid.gammas) - len(snapshot.best)

@@ -32,7 +32,6 @@ from sparsecv_mio.search.methods.parts.fold_rounds import EFFORT_GROWTH, FIRST_E
 from sparsecv_mio.search.methods.parts.run import Run
 from sparsecv_mio.search.parallel import run_folds
 from sparsecv_mio.search.state.cells import Archive, Where
-from sparsecv_mio.search.state.context import unproved
 from sparsecv_mio.search.state.stored import within
 from sparsecv_mio.search.subproblem.cell_intervals import CellIntervals
 from sparsecv_mio.search.subproblem.fold_problem import FoldProblem
@@ -128,7 +127,7 @@ class ByRows:
         q, found = self.context.data.q, {}
         for t, tau in enumerate(self.context.grid.taus.tolist()):
             support = paths.support(g, t)
-            found[tau] = unproved(tau, filled_up(support, min(tau, q), np.arange(min(q, tau + len(support)))))
+            found[tau] = PathCell.unproved(tau, filled_up(support, min(tau, q), np.arange(min(q, tau + len(support)))))
         return found
 
     def _worth_work(self) -> BoolArray:
@@ -331,7 +330,7 @@ def _supports_of(whole: WideFold, taus: list[int]) -> dict[int, PathCell]:
     for tau in taus:
         known = [size for size in support if size <= tau]
         largest = support[max(known)] if known and tau else none
-        found[tau] = unproved(tau, filled_up(largest, min(tau, rows.q), by_gain))
+        found[tau] = PathCell.unproved(tau, filled_up(largest, min(tau, rows.q), by_gain))
     return found
 
 
@@ -360,7 +359,7 @@ def solve_by_rows(
     seen = whole.survivors(tau)
     support = whole.incumbent(tau)
     held = support if support is not None else np.zeros(0, dtype=np.int64)
-    cell = PathCell(tau, held, seen.lower, np.inf, (), (), 0.0, complete=False, branched=False)
+    cell = PathCell.unproved(tau, held, lower=seen.lower)
     if len(seen.columns) > PART_COLUMNS or expired():
         return PathResult({tau: cell}, 0, False)
     small = data.only(seen.columns)

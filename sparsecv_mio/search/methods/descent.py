@@ -19,6 +19,7 @@ from typing import Any
 
 import numpy as np
 
+from sparsecv_mio.certificate.codec import plain, read
 from sparsecv_mio.certificate.record import DescentStep
 from sparsecv_mio.errors import BadInput, CorruptStore
 from sparsecv_mio.search.methods.gamma_step import LEAST, MOST, PROGRESS, GammaPoint, log_uniform, proposals
@@ -215,32 +216,31 @@ class Descent:
 
     def archive(self) -> Archive:
         """Return all that a checkpoint holds: the journal, the row we stand on, the run in progress."""
-        journal = self.journal.plain()
-        state: Archive = {}
+        journal, state = replace(self.journal), Archive()
         if self.here is not None:
             state |= prefixed("here", self.here.archive())
-            journal["here"] = self.here.context.grid.gammas.tolist()
+            journal.here = self.here.context.grid.gammas.tolist()
         if self.trial is not None:
             grid, begun = self.trial.row.context.grid, self.trial.begun
-            journal["trial"] = [self.trial.move, grid.gammas.tolist(), grid.taus.tolist(), begun]
+            journal.trial = (self.trial.move, grid.gammas.tolist(), grid.taus.tolist(), begun)
             state |= prefixed("trial", self.trial.row.archive()) if begun else {}
-        return state | {"journal": np.array(json.dumps(journal))}
+        return state | {"journal": np.array(json.dumps(plain(journal, Journal, "journal")))}
 
     def resume(self, stored: Archive) -> None:
         """Go to where `stored` was archived."""
         check_like(stored, {"journal": np.array("")})
         try:
-            found = parsed(stored["journal"])
-            self.journal = Journal.of(found)
-            if "here" in found:
-                self.here = self._row(found["here"], self.taus)
-            if found["trial"] is not None:
-                move, gammas, taus, begun = found["trial"]
-                self.trial = Trial(move, self._row(gammas, taus), bool(begun))
+            journal = read(parsed(stored["journal"]), Journal, "journal")
+            if journal.here is not None:
+                self.here = self._row(journal.here, self.taus)
+            if journal.trial is not None:
+                move, gammas, taus, begun = journal.trial
+                self.trial = Trial(move, self._row(gammas, taus), begun)
             if self.here is None and (self.trial is None or self.trial.move != "start"):
-                raise ValueError  # every other move goes from a row
-        except (KeyError, TypeError, ValueError, BadInput):
+                raise CorruptStore("every other move goes from a row")
+        except (CorruptStore, BadInput):
             raise CorruptStore("its journal of the descent cannot be read") from None
+        self.journal = replace(journal, here=None, trial=None)
         if self.here is not None:
             self.here.resume(below("here", stored))
         if self.trial is not None and self.trial.begun:

@@ -40,7 +40,6 @@ from sparsecv_mio.search.options import PATH_TREE_COLUMNS
 from sparsecv_mio.search.shared_tree.engines import SharedTrees
 from sparsecv_mio.search.shared_tree.first_intervals import first_intervals
 from sparsecv_mio.search.state.cells import Where
-from sparsecv_mio.search.state.context import unproved
 from sparsecv_mio.search.state.pairs import likely_winner
 
 EXPENSIVE_NODES = 4096  # nodes of a cell beyond which bounds without branching and rounds over taus are cheaper
@@ -128,7 +127,7 @@ class JointSearch:
                     state.cells.pool.supports[number] if known else best[tau].support
                     for tau, known, number in zip(taus, shown.tolist(), numbers, strict=True)
                 ]
-                cells = {tau: unproved(tau, support) for tau, support in zip(taus, supports, strict=True)}
+                cells = {tau: PathCell.unproved(tau, support) for tau, support in zip(taus, supports, strict=True)}
                 solver.intervals.write_outcome(solver.at(g, fold), g, which, PathResult(cells, 0, False), relax=False)
             if expired():
                 break

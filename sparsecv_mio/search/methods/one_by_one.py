@@ -1,13 +1,15 @@
-"""Methods that hand cells to branch-and-bound one by one; what tells them apart is the order (:class:`Order`)."""
+"""Methods that hand cells to branch-and-bound one by one.
+
+What tells them apart is the order (:mod:`sparsecv_mio.search.methods.orders`).
+"""
 
 from __future__ import annotations
-
-from typing import Protocol
 
 import numpy as np
 
 from sparsecv_mio.arrays import BoolArray
 from sparsecv_mio.formulation.backends.native.cell import UNLIMITED, PathCell
+from sparsecv_mio.search.methods.orders import Order
 from sparsecv_mio.search.methods.parts.all_rows import best_on_all_rows
 from sparsecv_mio.search.methods.parts.beyond_proof import decide_beyond_proof
 from sparsecv_mio.search.methods.parts.bracketing import bracket
@@ -16,26 +18,6 @@ from sparsecv_mio.search.methods.parts.estimates import OpenCellEstimates
 from sparsecv_mio.search.methods.parts.reported_pair import score_reported_pair
 from sparsecv_mio.search.methods.parts.run import Run
 from sparsecv_mio.search.shared_tree.engines import SharedTrees
-from sparsecv_mio.search.state.cells import Where
-
-
-class Order(Protocol):
-    """Which cells are solved next."""
-
-    @property
-    def name(self) -> str:
-        """The word of the method."""
-
-    @property
-    def brackets(self) -> bool:
-        """Whether every cell is bounded without branching first."""
-
-    @property
-    def goes_beyond_proof(self) -> bool:
-        """Whether cells that the proof leaves open are solved where they are asked for all the same."""
-
-    def pick(self, by_cell: CellByCell) -> list[Where]:
-        """Return the cells to solve next, all of one pair; none ends the run."""
 
 
 class OneByOne:

@@ -207,7 +207,7 @@ class SaddleRun:
         fit = refit_rows(self.context.data, slice(0, self.context.data.n), support, gamma)
         upper = fit.objective + fit.objective_error
         lower = min(max(one.dual - ROWS_ROUNDING * self._squares, 0.0), fit.objective)
-        return PathCell(tau, support, lower, upper, (), (), 0.0, complete=False, branched=False)
+        return PathCell.unproved(tau, support, upper, lower)
 
     @property
     def finished(self) -> bool:

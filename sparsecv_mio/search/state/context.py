@@ -184,9 +184,4 @@ def _joined(old: PathCell, new: PathCell) -> PathCell:
 
 def _unproved(result: PathResult) -> PathResult:
     """Return the supports of a result, of which nothing is proved at another gamma or in a fold."""
-    return PathResult({tau: unproved(tau, cell.support) for tau, cell in result.cells.items()}, 0, False)
-
-
-def unproved(tau: int, support: IntArray) -> PathCell:
-    """Return a support of which nothing is proved."""
-    return PathCell(tau, support, 0.0, np.inf, (), (), 0.0, complete=False, branched=False)
+    return PathResult({tau: PathCell.unproved(tau, cell.support) for tau, cell in result.cells.items()}, 0, False)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import numpy as np
+
 from sparsecv_mio.arrays import IntArray
 
 SMALL = 36  # columns up to which the path tree of all tau nearly always finishes at once
@@ -28,6 +30,19 @@ class PathCell:
     margin: float
     complete: bool
     branched: bool
+
+    @classmethod
+    def unproved(cls, tau: int, support: IntArray, upper: float = np.inf, lower: float = 0.0) -> PathCell:
+        """Return a support that is not known to be the best one.
+
+        Parameters
+        ----------
+        tau : int
+        support : int array
+        upper, lower : float
+            At least and at most the optimum; by default nothing is known.
+        """
+        return cls(tau, support, lower, upper, (), (), 0.0, complete=False, branched=False)
 
 
 @dataclass(frozen=True, eq=False)

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
 
-from sparsecv_mio.certificate.codec import plain, read
 from sparsecv_mio.certificate.record import DescentStep
 
 
@@ -28,6 +26,10 @@ class Journal:
         Every move that was turned down is certified to be no better.
     nodes, mios : int
         Of the runs that ended.
+    here : list of float, optional
+        In a checkpoint: the gammas of the row where the descent stands.
+    trial : str, list of float, list of int, bool, optional
+        In a checkpoint: the move that is being tried, gammas and taus of its run, and whether that has begun.
     """
 
     steps: list[DescentStep] = field(default_factory=list)
@@ -38,23 +40,5 @@ class Journal:
     certain: bool = True
     nodes: int = 0
     mios: int = 0
-
-    def plain(self) -> dict[str, Any]:
-        """Return it as JSON material."""
-        return {
-            "steps": [plain(step, DescentStep, "steps") for step in self.steps],
-            "proposed": self.proposed, "seen": self.seen, "lined": self.lined, "over": self.over,
-            "certain": self.certain, "spent": [self.nodes, self.mios], "trial": None,
-        }  # fmt: skip
-
-    @classmethod
-    def of(cls, found: dict[str, Any]) -> Journal:
-        """Return the inverse of `plain`; raises what a wrong type raises."""
-        nodes, mios = found["spent"]
-        return cls(
-            steps=[read(step, DescentStep, "steps") for step in found["steps"]],
-            proposed=[float(gamma) for gamma in found["proposed"]],
-            seen=[float(gamma) for gamma in found["seen"]],
-            lined=bool(found["lined"]), over=bool(found["over"]), certain=bool(found["certain"]),
-            nodes=int(nodes), mios=int(mios),
-        )  # fmt: skip
+    here: list[float] | None = None
+    trial: tuple[str, list[float], list[int], bool] | None = None

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 from drawn_search import drawn_run
 
-from sparsecv_mio.formulation.backends.native.cell import PathResult
-from sparsecv_mio.search.state.context import AllRows, unproved
+from sparsecv_mio.formulation.backends.native.cell import PathCell, PathResult
+from sparsecv_mio.search.state.context import AllRows
 
 
 def test_units_and_shape() -> None:
@@ -30,7 +30,7 @@ def test_a_gamma_that_was_left_out_gets_supports_and_no_bound() -> None:
     all_rows = AllRows(drawn_run().context)
     all_rows.keep({})
     assert all_rows.best == []
-    cell = unproved(2, np.array([0, 3]))
+    cell = PathCell.unproved(2, np.array([0, 3]))
     all_rows.keep({1: PathResult({2: cell}, 4, True)})
     assert all_rows.best[0].cells[2].support.tolist() == [0, 3]
     assert all_rows.best[0].cells[2].lower == 0.0 and not all_rows.best[0].cells[2].complete
