@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, fields
 from functools import cache
-from typing import Any, ClassVar, Literal, Self, get_type_hints
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, get_type_hints
 
 from sparsecv_mio.certificate.codec import Count, Gamma, Number, Seconds, decode, json_pieces, plain
 from sparsecv_mio.errors import CorruptStore
 from sparsecv_mio.files import write_text
 from sparsecv_mio.version import __version__
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from _typeshed import DataclassInstance
 
 Status = Literal["proved", "limit", "interrupted"]
 PairStatus = Literal["decided", "excluded", "open"]
@@ -112,6 +116,13 @@ class Head:
     """The field that says which record a text is."""
 
     schema: str
+
+
+def frame_of(rows: Sequence[DataclassInstance]) -> pd.DataFrame:
+    """Return dataclasses of one kind as a pandas frame, a column for every field."""
+    import pandas as pd
+
+    return pd.DataFrame({f.name: [getattr(row, f.name) for row in rows] for f in fields(rows[0])})
 
 
 class Stored:

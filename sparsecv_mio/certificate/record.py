@@ -7,11 +7,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from sparsecv_mio.certificate.chosen_folds import ChosenFolds
 from sparsecv_mio.certificate.codec import Bound, Coefficients, Count, Gamma, Number, Seconds
-from sparsecv_mio.certificate.parts import DataInfo, PairStatus, Request, SearchRequest, Stored, Work
+from sparsecv_mio.certificate.model import LinearModel
+from sparsecv_mio.certificate.parts import DataInfo, PairStatus, Request, SearchRequest, Stored, Work, frame_of
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 SCHEMA = "sparsecv/1"
 PATH_SCHEMA = "sparsecv-path/1"
@@ -130,7 +134,7 @@ class FoldInfo:
 
 
 @dataclass(frozen=True)
-class Record(Stored):
+class Record(Stored, LinearModel):
     """Answer and certificate of a cross-validation, schema `sparsecv/1`.
 
     `cv_error` is h(gamma, tau) of the reported pair per row, in squared units of the target, at the supports of
@@ -188,6 +192,30 @@ class Record(Stored):
     estimate: bool = False
     region: Region | None = None
 
+    def __repr__(self) -> str:
+        return f"Record({self.status}: {self._answer()})"
+
+    def _answer(self) -> str:
+        ends = f"[{self.lower:.6g}, {self.upper:.6g}]"
+        estimate = "~" if self.estimate else ""
+        return f"tau={self.tau}, gamma={self.gamma:.6g}, CV error {estimate}{self.cv_error:.6g} in {ends}"
+
+    def to_frame(self) -> pd.DataFrame:
+        """Return the table of all pairs (gamma, tau) as a pandas frame, a column for every field of `TableRow`."""
+        return frame_of(self.table)
+
+    def summary(self) -> str:
+        """Return the answer in a few lines: the pair, what is certified, the model."""
+        chosen = "best pair" if self.one_se is None else "one-standard-error pair"
+        lines = [
+            f"{self.status}: {self._answer()}",
+            f"{self.data.n} rows, {self.data.p} features, {self.folds.k} folds, {len(self.table)} pairs of the grid",
+            f"model on all rows at the {chosen}, tau={self.refit.tau}, gamma={self.refit.gamma:.6g}:",
+        ]
+        model = {**self.coefficients, "(intercept)": self.intercept}
+        width = max(map(len, model))
+        return "\n".join([*lines, *(f"  {name:<{width}}  {value:.6g}" for name, value in model.items())])
+
 
 @dataclass(frozen=True)
 class PathRow:
@@ -219,9 +247,17 @@ class PathRecord(Stored):
     warnings: tuple[str, ...]
     versions: Mapping[str, str]
 
+    def __repr__(self) -> str:
+        taus, gammas = self.request.taus, self.request.gammas
+        return f"PathRecord({self.status}: tau {taus[0]} to {taus[-1]}, {len(gammas)} gamma{'s'[: len(gammas) > 1]})"
+
+    def to_frame(self) -> pd.DataFrame:
+        """Return the fits as a pandas frame, a column for every field of `PathRow`."""
+        return frame_of(self.path)
+
 
 @dataclass(frozen=True)
-class FitRecord(Stored):
+class FitRecord(Stored, LinearModel):
     """Best subset of one (tau, gamma) on all rows, by one backend.
 
     `objective` is `||y - Xb||^2 + (gamma / 2) ||b||^2` of the support in the scaled columns, `lower <= optimum <=
@@ -256,3 +292,7 @@ class FitRecord(Stored):
     data: DataInfo
     warnings: tuple[str, ...]
     versions: Mapping[str, str]
+
+    def __repr__(self) -> str:
+        pair, ends = f"tau={self.tau}, gamma={self.gamma:.6g}", f"[{self.lower:.6g}, {self.upper:.6g}]"
+        return f"FitRecord({self.status}: {pair}, objective {self.objective:.6g} in {ends})"

@@ -32,8 +32,8 @@ class Columns:
     """
 
     def __init__(self, chosen: Selection, rows: int) -> None:
-        self.names, self.target = chosen.names, chosen.header[chosen.target]
-        self.X, self.y = np.empty((rows, len(self.names))), np.empty(rows)
+        self.names, self.target = chosen.names, chosen.goal
+        self.X, self.y = np.empty((rows, len(self.names))), np.zeros(rows)
         self.place = {self.target: self.y} | {name: self.X[:, k] for k, name in enumerate(self.names)}
         self.aux: dict[str, list[NDArray[Any]]] = {chosen.header[j]: [] for j in chosen.aux}
 

@@ -49,9 +49,9 @@ def frame_columns(
     X = np.empty((len(frame), len(chosen.features)))
     for k, j in enumerate(chosen.features):
         X[:, k] = _series_numbers(frame.iloc[:, j], chosen.header[j])
-    y = _series_numbers(frame.iloc[:, chosen.target], chosen.header[chosen.target])
+    y = _series_numbers(frame.iloc[:, chosen.header.index(chosen.goal)], chosen.goal)
     extra = {chosen.header[j]: _series_ids(frame.iloc[:, j]) for j in chosen.aux}
-    return FrameColumns(X, y, chosen.names, chosen.header[chosen.target], extra)
+    return FrameColumns(X, y, chosen.names, chosen.goal, extra)
 
 
 def _series_numbers(series: pd.Series[Any], name: str) -> FloatArray:

@@ -61,7 +61,7 @@ def from_matrix(
     BadInput
         Another target was asked for, or a name is wrong.
     """
-    if str(wanted.target) != "y":
+    if wanted.needed and str(wanted.target) != "y":
         raise BadInput(f"file {str(path)!r} holds its target under the name 'y': ask for target y, not {wanted.target}")
     chosen = wanted.within([*names, "y", *extra])
     aux = dict(extra)

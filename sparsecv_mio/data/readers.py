@@ -101,6 +101,36 @@ def read_dataset(
     [[1.0], [4.0]]
     >>> folder.cleanup()
     """
+    return _read(path, Wanted(target, features, drop, tuple(aux)))
+
+
+def read_rows(path: str | Path, features: Sequence[str], target: str) -> tuple[Dataset, bool]:
+    """Read some columns of new rows, of which the target may not be known yet.
+
+    Parameters
+    ----------
+    path : str or Path
+        As for :func:`read_dataset`.
+    features : sequence of str
+    target : str
+
+    Returns
+    -------
+    data : Dataset
+        Without a name of the target, and zeros for it, where the file has none.
+    known : bool
+        Whether the file has the target.
+
+    Raises
+    ------
+    BadInput
+        As :func:`read_dataset`; the message names every column that is missing.
+    """
+    data = _read(path, Wanted(target, features, None, (), needed=False))
+    return data, data.target == target
+
+
+def _read(path: str | Path, wanted: Wanted) -> Dataset:
     file = Path(path)
     shown = str(file)
     try:
@@ -117,7 +147,7 @@ def read_dataset(
     try:
         if file.stat().st_size == 0:
             raise BadInput(f"file {shown!r} is empty: give one header line and one line per row")
-        return reader(file, Wanted(target, features, drop, tuple(aux)))
+        return reader(file, wanted)
     except OSError as error:
         raise BadInput(f"file {shown!r} cannot be read: {reason(error)}") from error
     except MemoryError as error:

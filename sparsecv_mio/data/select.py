@@ -19,20 +19,28 @@ class Wanted:
     features: Sequence[str] | None
     drop: Sequence[str] | None
     aux: tuple[str, ...]
+    needed: bool = True  # whether the data must have the target
 
     def within(self, header: Sequence[str]) -> Selection:
         """Resolve the words against a header; see :func:`select_columns`."""
+        if not self.needed and self.target not in header:
+            return select_features(header, self.features or ())
         return select_columns(header, self.target, self.features, self.drop, self.aux)
 
 
 @dataclass(frozen=True)
 class Selection:
-    """Positions in a header: the target, the features in file order, the auxiliary columns by name."""
+    """Positions in a header: the target, if any, the features in file order, the auxiliary columns by name."""
 
     header: tuple[str, ...]
-    target: int
+    target: int | None
     features: tuple[int, ...]
     aux: tuple[int, ...]
+
+    @property
+    def goal(self) -> str:
+        """Name of the target, empty if there is none."""
+        return "" if self.target is None else self.header[self.target]
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -42,7 +50,20 @@ class Selection:
     @property
     def numeric(self) -> tuple[int, ...]:
         """Positions of every column that must hold numbers: the features, then the target."""
-        return (*self.features, self.target)
+        return self.features if self.target is None else (*self.features, self.target)
+
+
+def select_features(header: Sequence[str], features: Sequence[str]) -> Selection:
+    """Resolve the names of features where there is no target; see :func:`select_columns`.
+
+    Examples
+    --------
+    >>> select_features(["a", "b", "c"], ["c", "a"]).names
+    ('a', 'c')
+    """
+    names = tuple(header)
+    _check_header(names)
+    return Selection(names, None, tuple(sorted(_positions(names, features))), ())
 
 
 def select_columns(
@@ -86,7 +107,7 @@ def select_columns(
     _check_repeats(features, "features")
     _check_repeats(drop, "drop")
     if features is not None:
-        kept = {_position(names, name, "feature") for name in features}
+        kept = _positions(names, features)
         if goal in kept:
             raise BadInput(f"column {names[goal]!r} is the target and cannot be a feature: take it off the features")
         for j in extra:
@@ -137,6 +158,14 @@ def _position(names: tuple[str, ...], name: str, role: str) -> int:
         near = did_you_mean(name, names)
         raise BadInput(f"{role} {name!r} is not in the data{near}: its columns are {_listed(names)}")
     return names.index(name)
+
+
+def _positions(names: tuple[str, ...], features: Sequence[str]) -> set[int]:
+    missing = [name for name in features if name not in names]
+    if len(missing) > 1:
+        named = ", ".join(map(repr, missing))
+        raise BadInput(f"features {named} are not in the data: its columns are {_listed(names)}")
+    return {_position(names, name, "feature") for name in features}
 
 
 def _listed(names: tuple[str, ...]) -> str:

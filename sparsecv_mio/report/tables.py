@@ -18,6 +18,8 @@ from sparsecv_mio.report.region import region_lines
 
 if TYPE_CHECKING:
     from sparsecv_mio.certificate.checks import VerifyReport
+    from sparsecv_mio.certificate.model import Accuracy
+    from sparsecv_mio.certificate.record import FitRecord
 
 MEANING = {
     "proved": ("proved", "green"),
@@ -138,6 +140,17 @@ def _error_lines(record: Record) -> list[str]:
         path = " -> ".join(f"({shown(step.gamma, 4)}, {step.tau}) {shown(step.cv_error)}" for step in taken)
         refused = len(record.descent) - len(taken)
         lines.append(f"descent over (gamma, tau): {path}; moves turned down: {refused}")
+    return lines
+
+
+def error_lines(record: Record | FitRecord, found: Accuracy) -> list[str]:
+    """Return lines on the errors of predictions, beside those of the cross-validation that chose the model."""
+    explained = "R^2 unknown" if math.isnan(found.r_squared) else f"R^2 {found.r_squared:.4f}"
+    lines = [f"errors: RMSE {shown(found.rmse)}, MAE {shown(found.mae)}, {explained}"]
+    if isinstance(record, Record):
+        chosen = record.one_se or record
+        root = marked(shown(math.sqrt(chosen.cv_error)), chosen.estimate)
+        lines.append(f"in cross-validation: RMSE {root}, the square root of the CV error {shown(chosen.cv_error)}")
     return lines
 
 

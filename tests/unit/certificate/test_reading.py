@@ -30,6 +30,11 @@ def test_every_kind_comes_back_as_itself(record: AnyRecord, tmp_path: Path) -> N
     assert again == record and type(again) is type(record) and again.to_json() == record.to_json()
 
 
+def test_each_kind_is_short_on_a_screen() -> None:
+    assert repr(PATH) == "PathRecord(limit: tau 1 to 2, 2 gammas)" and PATH.to_frame().support.tolist() == [("a b",)]
+    assert repr(FIT) == "FitRecord(proved: tau=1, gamma=0.1, objective 3 in [2.9, inf])"
+
+
 def test_a_record_of_another_kind_is_refused() -> None:
     with pytest.raises(CorruptStore, match="schema must be 'sparsecv/1', not 'sparsecv-path/1'"):
         Record.from_json(PATH.to_json())

@@ -188,3 +188,14 @@ def test_a_missing_field_is_named(field: str) -> None:
 def test_text_that_is_no_record(text: str) -> None:
     with pytest.raises(CorruptStore):
         Record.from_json(text)
+
+
+def test_records_are_short_on_a_screen_and_long_in_a_frame() -> None:
+    record = example()
+    assert repr(record) == "Record(proved: tau=1, gamma=0.1, CV error 2 in [1.9999, 2.0001])"
+    frame = record.to_frame()
+    assert frame.shape == (2, len(dataclasses.fields(record.table[0]))) and frame.status.tolist() == ["decided", "open"]
+    lines = record.summary().splitlines()
+    assert lines[0] == "proved: tau=1, gamma=0.1, CV error 2 in [1.9999, 2.0001]"
+    assert "one-standard-error pair" in lines[2] and [line.split()[-1] for line in lines[3:]] == ["0.3", "-1e-150"]
+    assert "CV error ~2 in" in repr(example(estimate=True))

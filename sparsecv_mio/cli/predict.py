@@ -1,0 +1,58 @@
+"""`sparsecv predict`: the target of new rows, by the model of a record."""
+
+from __future__ import annotations
+
+import sys
+from typing import Annotated
+
+import typer
+
+from sparsecv_mio.cli import ending, options, session
+from sparsecv_mio.errors import BadInput
+
+app = typer.Typer(add_completion=False, rich_markup_mode=None)
+
+
+@app.command(epilog="Exit codes: 0 predicted, 2 bad input (a column that is missing is named).")
+def predict(
+    record: Annotated[str, typer.Argument(metavar="RECORD", help="JSON record of `solve` or `fit`.")],
+    data: Annotated[
+        str, typer.Argument(metavar="DATA", help="New rows, a file with the columns of the model by name.")
+    ],
+    out: Annotated[
+        str | None, typer.Option("--out", metavar="FILE", help="Write the predictions here, as CSV. [standard output]")
+    ] = None,
+    quiet: options.Quiet = False,
+) -> int:
+    """Predict new rows by the model that a record holds.
+
+    The file needs the columns of the model alone, in any order. Where it has the target too, the errors of the
+    predictions are printed beside the cross-validation error.
+    """
+    from sparsecv_mio.certificate.model import accuracy
+    from sparsecv_mio.certificate.reading import read_record
+    from sparsecv_mio.certificate.record import PathRecord
+    from sparsecv_mio.data.readers import read_rows
+    from sparsecv_mio.files import write_text
+    from sparsecv_mio.report.tables import error_lines
+
+    session.check_outputs({"--out": out}, [record, data])
+    stored = read_record(record)
+    if isinstance(stored, PathRecord):
+        raise BadInput(f"record {record} holds a model for every size: name a record of `solve` or `fit`")
+    rows, known = read_rows(data, tuple(stored.coefficients) or stored.data.names, stored.data.target)
+    predicted = stored.predict(rows)
+    found = accuracy(rows.y, predicted) if known else None
+    notes = [f"{rows.n} rows predicted", *([] if found is None else error_lines(stored, found))]
+    lines = ("prediction\n", *(f"{value!r}\n" for value in predicted.tolist()))
+    if out is None:
+        failure = ending.put(sys.stdout, lines)
+        for note in () if quiet else notes:
+            ending.tell(note)
+        if failure is not None:
+            raise failure
+        return 0
+    return ending.deliver(
+        0, lambda screen: screen.print("\n".join(() if quiet else notes)),
+        files=[lambda: write_text(out, lines, "predictions", through=True)],
+    )  # fmt: skip

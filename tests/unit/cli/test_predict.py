@@ -1,0 +1,96 @@
+"""`predict`: new rows by the model of a record, with or without their target."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from repository import INSTANCES
+
+import sparsecv_mio as sc
+from sparsecv_mio.cli import run
+
+PROSTATE = INSTANCES / "prostate.csv"
+Said = pytest.CaptureFixture[str]
+
+
+@pytest.fixture(scope="module")
+def record(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    file = tmp_path_factory.mktemp("predict") / "record.json"
+    sc.solve(PROSTATE, "lpsa", gammas=0.1, taus=3).write_record(file)
+    return file
+
+
+def test_predictions_go_to_the_screen_and_errors_beside_them(record: Path, capsys: Said) -> None:
+    assert run(["predict", str(record), str(PROSTATE)]) == 0
+    said = capsys.readouterr()
+    head, *lines = said.out.splitlines()
+    stored = sc.read_record(record)
+    assert head == "prediction" and [float(line) for line in lines] == stored.predict(pd.read_csv(PROSTATE)).tolist()
+    for words in ("97 rows predicted", "errors: RMSE 0.7", "in cross-validation: RMSE 0.7"):
+        assert words in said.err
+    assert run(["predict", str(record), str(PROSTATE), "--quiet"]) == 0
+    assert capsys.readouterr().err == ""
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".tsv", ".parquet"])
+def test_a_file_needs_the_columns_of_the_model_alone(record: Path, suffix: str, tmp_path: Path, capsys: Said) -> None:
+    frame = pd.read_csv(PROSTATE)
+    new = frame[["svi", "lweight", "lcavol"]][::-1].assign(name="text")
+    file, out = tmp_path / f"new{suffix}", tmp_path / "out.csv"
+    if suffix == ".parquet":
+        new.to_parquet(file)
+    else:
+        new.to_csv(file, index=False, sep="\t" if suffix == ".tsv" else ",")
+    assert run(["predict", str(record), str(file), "--out", str(out)]) == 0
+    said = capsys.readouterr()
+    assert said.out.strip() == "97 rows predicted" and said.err == ""
+    stored = sc.read_record(record)
+    assert pd.read_csv(out).prediction.tolist() == stored.predict(new).tolist()
+
+
+def test_matrices_without_a_target_of_that_name(record: Path, tmp_path: Path, capsys: Said) -> None:
+    data = sc.read_dataset(PROSTATE, "lpsa")
+    np.savez(tmp_path / "new.npz", X=data.X, y=data.y, names=np.array(data.names))
+    assert run(["predict", str(record), str(tmp_path / "new.npz")]) == 0
+    assert "errors" not in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        ("age,lpsa\n1,2\n", "features 'lcavol', 'lweight', 'svi' are not in the data"),
+        ("lcavol,lweight,swi\n1,2,3\n", "feature 'svi' is not in the data (did you mean 'swi'?)"),
+        ("lcavol,lweight,svi\n1,2,\n", "column 'svi' is empty in row 1"),
+        ("lcavol,lweight,svi,lpsa\n1,2,3,x\n", "column 'lpsa' holds text 'x' in row 1"),
+        ("lcavol,lweight,svi\n", "has a header but no rows"),
+    ],
+)
+def test_what_is_wrong_with_a_file_is_one_line(
+    record: Path, content: str, said: str, tmp_path: Path, capsys: Said
+) -> None:
+    file, out = tmp_path / "new.csv", tmp_path / "out.csv"
+    file.write_text(content)
+    assert run(["predict", str(record), str(file), "--out", str(out)]) == 2
+    printed = capsys.readouterr()
+    assert said in printed.err and printed.err.count("\n") == 1 and printed.out == "" and not out.exists()
+
+
+def test_a_model_without_features_predicts_its_intercept(tmp_path: Path, capsys: Said) -> None:
+    stored = sc.solve(PROSTATE, "lpsa", gammas=0.1, taus=0)
+    stored.write_record(tmp_path / "r.json")
+    assert run(["predict", str(tmp_path / "r.json"), str(PROSTATE), "-q"]) == 0
+    assert {float(line) for line in capsys.readouterr().out.split()[1:]} == {stored.intercept}
+
+
+def test_records_that_cannot_predict_and_outputs_that_cannot_be_written(
+    record: Path, tmp_path: Path, capsys: Said
+) -> None:
+    data = sc.read_dataset(PROSTATE, "lpsa")
+    sc.best_subsets(data, gammas=0.1).write_record(tmp_path / "path.json")
+    assert run(["predict", str(tmp_path / "path.json"), str(PROSTATE)]) == 2
+    assert "holds a model for every size" in capsys.readouterr().err
+    assert run(["predict", str(record), str(PROSTATE), "--out", str(record)]) == 2
+    assert "is the data too" in capsys.readouterr().err
