@@ -53,7 +53,8 @@ def check(seed: int, **size: int) -> None:
     reported = high[case.gammas.index(record.gamma), case.taus.index(record.tau)]
     assert record.lower <= low.min() + rounding, (method, gap)
     assert record.upper >= reported - rounding, (method, gap)
-    assert record.work.mios <= len(case.gammas) * len(case.taus) * case.folds.k
+    lists = 1 if method is Method.JOINT else 0  # of near-optimal supports on all rows, one a pair at most
+    assert record.work.mios <= len(case.gammas) * len(case.taus) * (case.folds.k + lists)
     if record.status == "proved":
         room = gap * record.upper + record.tie_width + record.allowance
         assert reported <= low.min() + room * (1.0 + 1e-9) + rounding, (method, gap)
@@ -91,7 +92,7 @@ def test_methods_that_search_first_against_enumeration(search_first: None) -> No
 
 @pytest.mark.slow
 def test_methods_that_search_first_against_enumeration_at_length(search_first: None) -> None:
-    for seed in range(6100, 6500):
+    for seed in range(6100, 6400):
         check(seed, rows=40, columns=8)
 
 
