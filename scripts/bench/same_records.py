@@ -55,7 +55,7 @@ class Tree:
         }  # fmt: skip
         environ = {name: value for name, value in os.environ.items() if name != "NUMBA_CACHE_DIR"}
         self.process = subprocess.Popen(
-            [sys.executable, str(Path(__file__).with_name("_record_worker.py")), str(tree), str(self.log)],
+            [sys.executable, str(Path(__file__).with_name("_record_worker.py")), str(tree.resolve()), str(self.log)],
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, cwd=place, env=environ | settings,
         )  # fmt: skip
 
