@@ -14,6 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from sparsecv_mio.arrays import FloatArray
 from sparsecv_mio.data.cells import check_finite
+from sparsecv_mio.data.select import Wanted
 from sparsecv_mio.errors import BadInput
 
 if TYPE_CHECKING:
@@ -177,7 +178,7 @@ class Dataset:
         """
         from sparsecv_mio.data.frame import frame_columns
 
-        return assemble(*frame_columns(frame, target, features, drop, aux))
+        return assemble(*frame_columns(frame, Wanted(target, features, drop, tuple(aux))))
 
 
 def assemble(

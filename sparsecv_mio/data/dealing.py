@@ -10,10 +10,14 @@ from sparsecv_mio.errors import BadInput, did_you_mean
 SPECS = "K, loo, blocks:B, holdout:F, groups:COLUMN, column:COLUMN or file:F"
 
 
-def _shuffled(n: int, seed: int) -> IntArray:
+def _dealt(labels: IntArray, seed: int) -> IntArray:
+    """Deal labels to rows in a shuffled order."""
     # numpy keeps the raw stream of PCG64 across versions but not what Generator.permutation makes of it, and a record
     # must still find its folds years later.
-    return np.argsort(np.random.PCG64(seed).random_raw(n), kind="stable").astype(np.int64)
+    order = np.argsort(np.random.PCG64(seed).random_raw(len(labels)), kind="stable")
+    dealt = np.empty(len(labels), dtype=np.int64)
+    dealt[order] = labels
+    return dealt
 
 
 def _whole_number(text: str, spec: str) -> int:
@@ -44,9 +48,7 @@ def equal_folds(text: str, n: int, seed: int) -> IntArray:
         raise BadInput(f"folds {text!r} make fewer than two folds: ask for 2 or more, or holdout:F for one scored fold")
     if k > n:
         raise BadInput(f"folds {text!r} need {k} rows but the data has {n}: ask for fewer folds")
-    labels = np.empty(n, dtype=np.int64)
-    labels[_shuffled(n, seed)] = np.repeat(np.arange(k), [n // k + (j < n % k) for j in range(k)])
-    return labels
+    return _dealt(np.repeat(np.arange(k), [n // k + (j < n % k) for j in range(k)]), seed)
 
 
 def blocks(text: str, n: int, seed: int) -> IntArray:
@@ -72,10 +74,7 @@ def blocks(text: str, n: int, seed: int) -> IntArray:
     k = n // size
     if k < 2:
         raise BadInput(f"folds {spec!r} make fewer than two blocks of the data's {n} rows: ask for smaller blocks")
-    dealt = np.concatenate((np.repeat(np.arange(k), size), np.arange(n - k * size) % k))
-    labels = np.empty(n, dtype=np.int64)
-    labels[_shuffled(n, seed)] = dealt
-    return labels
+    return _dealt(np.concatenate((np.repeat(np.arange(k), size), np.arange(n - k * size) % k)), seed)
 
 
 def holdout(text: str, n: int, seed: int) -> IntArray:
@@ -102,6 +101,4 @@ def holdout(text: str, n: int, seed: int) -> IntArray:
     if not 0.0 < share < 1.0:
         raise BadInput(f"folds {spec!r}: the share of held-out rows must be between 0 and 1, as in holdout:0.2")
     held = max(1, int(share * n + 0.5))
-    labels = np.full(n, -1, dtype=np.int64)
-    labels[_shuffled(n, seed)[:held]] = 0
-    return labels
+    return _dealt(np.repeat([0, -1], [held, n - held]), seed)

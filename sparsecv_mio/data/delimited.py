@@ -75,12 +75,23 @@ def blame(path: Path, delimiter: str, chosen: Selection) -> None:
                     "make every line as long as the header"
                 )
             for j in chosen.numeric:
-                _blame_cell(cells[j], chosen.header[j], count, line)
+                blame_cell(cells[j], chosen.header[j], count, line)
     if count == 0:
         raise BadInput(f"file {str(path)!r} has a header but no rows: give one line per row")
 
 
-def _blame_cell(text: str, column: str, row: int, line: int) -> None:
+def blame_cell(text: str, column: str, row: int, line: int) -> None:
+    """Raise `BadInput` for a cell that is no finite number.
+
+    Parameters
+    ----------
+    text : str
+    column : str
+    row : int
+        1-based, the header not counted.
+    line : int
+        Its line in the file.
+    """
     try:
         value = parse_number(text)
     except ValueError:

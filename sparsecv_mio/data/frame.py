@@ -3,55 +3,30 @@
 from __future__ import annotations
 
 import numbers
-from collections.abc import Sequence
 from decimal import Decimal
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from sparsecv_mio.arrays import FloatArray
 from sparsecv_mio.data.cells import bad_cell
-from sparsecv_mio.data.select import select_columns
+from sparsecv_mio.data.select import Wanted
 
 if TYPE_CHECKING:
     import pandas as pd
 
 
-class FrameColumns(NamedTuple):
-    """Columns of a frame in fresh arrays: features (n, p), target (n,), their names, and others by name."""
-
-    X: FloatArray
-    y: FloatArray
-    names: tuple[str, ...]
-    target: str
-    aux: dict[str, NDArray[Any]]
-
-
 def frame_columns(
-    frame: pd.DataFrame,
-    target: str | int,
-    features: Sequence[str] | None,
-    drop: Sequence[str] | None,
-    aux: Sequence[str],
-) -> FrameColumns:
-    """Copy a frame's columns one by one into fresh arrays.
-
-    Parameters
-    ----------
-    frame : pandas.DataFrame
-    target : str or int
-    features, drop : sequence of str or None
-    aux : sequence of str
-        All as in :meth:`sparsecv_mio.data.dataset.Dataset.from_frame`.
-    """
-    chosen = select_columns([str(name) for name in frame.columns], target, features, drop, aux)
+    frame: pd.DataFrame, wanted: Wanted
+) -> tuple[FloatArray, FloatArray, tuple[str, ...], str, dict[str, NDArray[Any]]]:
+    """Copy a frame's columns one by one: features (n, p), target (n,), their names, and others by name."""
+    chosen = wanted.within([str(name) for name in frame.columns])
     X = np.empty((len(frame), len(chosen.features)))
     for k, j in enumerate(chosen.features):
         X[:, k] = _series_numbers(frame.iloc[:, j], chosen.header[j])
     y = _series_numbers(frame.iloc[:, chosen.header.index(chosen.goal)], chosen.goal)
-    extra = {chosen.header[j]: _series_ids(frame.iloc[:, j]) for j in chosen.aux}
-    return FrameColumns(X, y, chosen.names, chosen.goal, extra)
+    return X, y, chosen.names, chosen.goal, {chosen.header[j]: _series_ids(frame.iloc[:, j]) for j in chosen.aux}
 
 
 def _series_numbers(series: pd.Series[Any], name: str) -> FloatArray:

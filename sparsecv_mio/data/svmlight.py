@@ -6,9 +6,8 @@ from pathlib import Path
 
 import numpy as np
 
-from sparsecv_mio.data.cells import bad_cell
 from sparsecv_mio.data.dataset import Dataset
-from sparsecv_mio.data.delimited import parse_number
+from sparsecv_mio.data.delimited import blame_cell
 from sparsecv_mio.data.npz import from_matrix
 from sparsecv_mio.data.select import Wanted
 from sparsecv_mio.errors import BadInput
@@ -42,7 +41,7 @@ def _blame_line(path: Path) -> None:
             if not words:
                 continue
             row += 1
-            _blame_number(words[0], "y", row, line)
+            blame_cell(words[0], "y", row, line)
             last = -1
             for word in words[1:]:
                 index, colon, value = word.partition(":")
@@ -53,11 +52,4 @@ def _blame_line(path: Path) -> None:
                 if int(index) <= last:
                     raise BadInput(f"file {str(path)!r} repeats or disorders index {index} in line {line}: sort them")
                 last = int(index)
-                _blame_number(value, f"x{index}", row, line)
-
-
-def _blame_number(text: str, column: str, row: int, line: int) -> None:
-    try:
-        parse_number(text)
-    except ValueError:
-        raise bad_cell(column, row, text, line) from None
+                blame_cell(value, f"x{index}", row, line)

@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from sparsecv_mio.data.frame import frame_columns
+from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.errors import BadInput
 
 FRAME = pd.DataFrame(
@@ -19,7 +19,7 @@ FRAME = pd.DataFrame(
 
 def test_types_become_floats_and_nothing_is_shared() -> None:
     frame = FRAME.copy()
-    found = frame_columns(frame, "y", None, None, ["g"])
+    found = Dataset.from_frame(frame, "y", aux=["g"])
     assert found.names == ("a", "b", "c", "d") and found.target == "y"
     assert found.X.tolist() == [[1.0, 1.0, 1.5, 0.5], [2.0, 0.0, 2.5, 3.0]] and found.y.tolist() == [0.0, 1.0]
     assert found.aux["g"].tolist() == ["u", "v"]
@@ -39,9 +39,9 @@ def test_types_become_floats_and_nothing_is_shared() -> None:
 )
 def test_what_is_no_number_is_named(column: object, word: str) -> None:
     with pytest.raises(BadInput, match=word):
-        frame_columns(FRAME.assign(z=column).drop(columns="g"), "y", None, None, [])
+        Dataset.from_frame(FRAME.assign(z=column).drop(columns="g"), "y")
 
 
 def test_ids_with_holes_stay_objects() -> None:
-    found = frame_columns(FRAME.assign(k=[1.0, np.nan]), "y", ["a"], None, ["k"])
+    found = Dataset.from_frame(FRAME.assign(k=[1.0, np.nan]), "y", features=["a"], aux=["k"])
     assert found.aux["k"].dtype == object and found.names == ("a",)
