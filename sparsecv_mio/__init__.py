@@ -7,30 +7,17 @@ from typing import TYPE_CHECKING, Any
 from sparsecv_mio.version import __version__ as __version__
 
 if TYPE_CHECKING:
-    from sparsecv_mio.certificate.reading import read_record
-    from sparsecv_mio.certificate.verify import verify
-    from sparsecv_mio.data.dataset import Dataset
-    from sparsecv_mio.data.folds import make_folds
-    from sparsecv_mio.data.readers import read_dataset
-    from sparsecv_mio.errors import SparseCVError
-    from sparsecv_mio.fits.best_subsets import best_subsets
-    from sparsecv_mio.search.api import cross_validate
-    from sparsecv_mio.search.solve import solve
-    from sparsecv_mio.sklearn import BestSubsetRidge, BestSubsetRidgeCV
-
-__all__ = [
-    "BestSubsetRidge",
-    "BestSubsetRidgeCV",
-    "Dataset",
-    "SparseCVError",
-    "best_subsets",
-    "cross_validate",
-    "make_folds",
-    "read_dataset",
-    "read_record",
-    "solve",
-    "verify",
-]
+    from sparsecv_mio.certificate.reading import read_record as read_record
+    from sparsecv_mio.certificate.verify import verify as verify
+    from sparsecv_mio.data.dataset import Dataset as Dataset
+    from sparsecv_mio.data.folds import make_folds as make_folds
+    from sparsecv_mio.data.readers import read_dataset as read_dataset
+    from sparsecv_mio.errors import SparseCVError as SparseCVError
+    from sparsecv_mio.fits.best_subsets import best_subsets as best_subsets
+    from sparsecv_mio.search.api import cross_validate as cross_validate
+    from sparsecv_mio.search.solve import solve as solve
+    from sparsecv_mio.sklearn import BestSubsetRidge as BestSubsetRidge
+    from sparsecv_mio.sklearn import BestSubsetRidgeCV as BestSubsetRidgeCV
 
 _HOME = {
     "BestSubsetRidge": "sklearn",
@@ -45,6 +32,8 @@ _HOME = {
     "solve": "search.solve",
     "verify": "certificate.verify",
 }
+
+__all__ = sorted(_HOME)
 
 
 def __getattr__(name: str) -> Any:

@@ -81,6 +81,13 @@ class SideConstraints:
         pairs = tuple((group[0], j) for group in self.together for j in group[1:])
         return self.at_most, pairs
 
+    def fixed(self, q: int) -> tuple[FloatArray, FloatArray]:
+        """Return (q,) bounds of the indicators: 1, 1 for a column forced in, 0, 0 for one forced out, else 0, 1."""
+        low, high = np.zeros(q), np.ones(q)
+        low[list(self.forced_in)] = 1.0
+        high[list(self.forced_out)] = 0.0
+        return low, high
+
     def interval(self, q: int) -> tuple[FloatArray, FloatArray]:
         """Return (q,) arrays lo, hi: the box of every column, intersected where a column has several."""
         lo, hi = np.full(q, -np.inf), np.full(q, np.inf)

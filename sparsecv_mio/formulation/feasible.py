@@ -6,7 +6,6 @@ from collections.abc import Callable
 
 import numpy as np
 
-from sparsecv_mio.arrays import FloatArray
 from sparsecv_mio.errors import BackendFailed
 from sparsecv_mio.formulation.constraints import SideConstraints
 from sparsecv_mio.problem.moment_refit import Fit, refit_moments
@@ -51,10 +50,6 @@ def feasible_start(problem: SparseProblem, tau: int, constraints: SideConstraint
     return _improve(problem, support, tau, constraints)
 
 
-def _scores(problem: SparseProblem) -> FloatArray:
-    return np.asarray(problem.c**2 / np.maximum(problem.M.diagonal(), TINY), dtype=np.float64)
-
-
 def _forward(problem: SparseProblem, size: int) -> tuple[int, ...]:
     """Forward selection by pivoted elimination on `[M c]`, O(size q^2)."""
     M, c = problem.M.copy(), problem.c.copy()
@@ -78,31 +73,19 @@ def _feasible(problem: SparseProblem, tau: int, constraints: SideConstraints) ->
     from scipy.optimize import Bounds, LinearConstraint, milp
 
     q = problem.q
-    score = _scores(problem)
-    lo, hi = np.zeros(q), np.ones(q)
-    lo[list(constraints.forced_in)] = 1.0
-    hi[list(constraints.forced_out)] = 0.0
+    score = np.asarray(problem.c**2 / np.maximum(problem.M.diagonal(), TINY))
+    lo, hi = constraints.fixed(q)
     if np.any(lo > hi):
         return None
-    rows, low, high = [np.ones(q)], [0.0], [float(tau)]
     at_most, equal = constraints.rows
-    for k, columns in at_most:
-        row = np.zeros(q)
-        row[list(columns)] = 1.0
-        rows.append(row)
-        low.append(0.0)
-        high.append(float(k))
-    for i, j in equal:
-        row = np.zeros(q)
-        row[i] += 1.0
-        row[j] -= 1.0
-        rows.append(row)
-        low.append(0.0)
-        high.append(0.0)
+    columns = np.arange(q)
+    rows = [np.ones(q), *(np.isin(columns, some) * 1.0 for _, some in at_most)]
+    rows += [(columns == i) * 1.0 - (columns == j) for i, j in equal]
+    high = [tau, *(k for k, _ in at_most), *(0 for _ in equal)]
     gain = score / max(float(score.max(initial=0.0)), TINY)
     found = milp(
         -gain,
-        constraints=LinearConstraint(np.array(rows), np.array(low), np.array(high)),
+        constraints=LinearConstraint(np.array(rows), 0.0, high),
         integrality=np.ones(q, dtype=np.int64),
         bounds=Bounds(lo, hi),
     )
@@ -128,9 +111,7 @@ def _improve(problem: SparseProblem, support: tuple[int, ...], tau: int, constra
 def _best_move(
     problem: SparseProblem, fit: Fit, allowed: Callable[[set[int]], bool], constraints: SideConstraints
 ) -> Fit | None:
-    beta = np.zeros(problem.q)
-    beta[list(fit.support)] = fit.beta
-    slope = problem.c - problem.M @ beta
+    slope = problem.c - problem.M @ fit.spread(problem.q)
     reach = slope**2 / np.maximum(problem.M.diagonal(), TINY)
     reach[list(fit.support)] = -1.0
     enter = [int(j) for j in np.argsort(-reach)[:5] if reach[j] >= 0]

@@ -77,9 +77,7 @@ class Task:
     @property
     def start_u(self) -> FloatArray:
         """(q,) scaled coefficients of the start."""
-        beta = np.zeros(self.q)
-        beta[list(self.start.support)] = self.start.beta
-        return self.scaled.to_u(beta)
+        return self.scaled.to_u(self.start.spread(self.q))
 
     @property
     def start_z(self) -> FloatArray:
@@ -116,14 +114,10 @@ def make_task(problem: SparseProblem, tau: int, constraints: SideConstraints, st
         scaled = scaled.magnified(level**-0.5)
     upper = scaled.value(start.objective)
     lo, hi = link_bounds(scaled, upper, constraints.interval(q))
-    beta = np.zeros(q)
-    beta[list(start.support)] = start.beta
-    start_u = scaled.to_u(beta)
+    start_u = scaled.to_u(start.spread(q))
     # the start satisfies every valid bound; a bound that rounding put inside of it is widened
     lo, hi = np.minimum(lo, np.where(start_u < 0, start_u, lo)), np.maximum(hi, np.where(start_u > 0, start_u, hi))
-    z_lo, z_hi = np.zeros(q), np.ones(q)
-    z_lo[list(constraints.forced_in)] = 1.0
-    z_hi[list(constraints.forced_out)] = 0.0
+    z_lo, z_hi = constraints.fixed(q)
     # a box that does not meet the level set: choosing the column cannot beat the start
     unreachable = lo > hi
     z_hi[unreachable] = 0.0

@@ -36,6 +36,12 @@ class Fit:
     objective: float
     shortfall: float
 
+    def spread(self, q: int) -> FloatArray:
+        """(q,) coefficients of all columns, zero outside of the support."""
+        beta = np.zeros(q)
+        beta[list(self.support)] = self.beta
+        return beta
+
 
 def refit_moments(
     problem: SparseProblem, support: tuple[int, ...], box: tuple[FloatArray, FloatArray] | None = None

@@ -10,7 +10,7 @@ from rich.text import Text
 
 from sparsecv_mio.certificate.record import FitRecord
 from sparsecv_mio.formulation.backends import BACKENDS, get_backend
-from sparsecv_mio.report.layout import Column, Row, print_table
+from sparsecv_mio.report.layout import Row, print_table, say
 from sparsecv_mio.report.tables import MEANING, interval_digits, pair, print_model, shown
 
 
@@ -64,14 +64,14 @@ def print_backends(console: Console, rows: list[BackendRow]) -> None:
         cells = row.name, "yes" if row.usable else "no", row.version, told
         seen.append(Row(cells, None if row.usable else "dim"))
     heads = ("backend", "usable", "version", "licence, or why not")
-    print_table(console, [Column(head, text=True) for head in heads], seen)
+    print_table(console, heads, seen, text=heads)
     forms = [
         Row((row.name, form, ", ".join(kinds) or "none", ", ".join(row.limits)))
         for row in rows
         for form, kinds in row.formulations.items()
     ]
     heads = ("backend", "formulation", "side constraints", "limits")
-    print_table(console, [Column(head, text=True) for head in heads], forms)
+    print_table(console, heads, forms, text=heads)
 
 
 def print_fit(console: Console, record: FitRecord, brief: bool = False) -> None:
@@ -89,21 +89,15 @@ def print_fit(console: Console, record: FitRecord, brief: bool = False) -> None:
     digits = interval_digits([(record.lower, record.upper)])
     word, colour = MEANING[record.status]
     console.print(Text.assemble((word, f"bold {colour}"), f"   {pair(record.tau, record.gamma)}"))
-    console.print(
-        f"objective {shown(record.objective, digits)} (training errors and penalty)   certified: the least is in "
-        f"[{shown(record.lower, digits)}, {shown(record.upper, digits)}], gap {shown(record.gap, 3)}",
-        markup=False,
-    )
+    ends = f"[{shown(record.lower, digits)}, {shown(record.upper, digits)}], gap {shown(record.gap, 3)}"
+    objective = f"objective {shown(record.objective, digits)} (training errors and penalty)"
+    say(console, f"{objective}   certified: the least is in {ends}")
     print_model(console, record.coefficients, record.intercept)
     if brief:
         return
-    console.print(
-        f"work: {record.backend} {record.formulation}: {record.raw_status}, {record.nodes:,} nodes, "
-        f"{record.cuts:,} cuts, {record.seconds:.3f} s in the solver, {record.setup_seconds:.3f} s around it",
-        style="dim", markup=False,
-    )  # fmt: skip
+    effort = f"{record.raw_status}, {record.nodes:,} nodes, {record.cuts:,} cuts"
+    seconds = f"{record.seconds:.3f} s in the solver, {record.setup_seconds:.3f} s around it"
+    say(console, f"work: {record.backend} {record.formulation}: {effort}, {seconds}", "dim")
     if record.allowance > 0.0:
-        console.print(
-            f"allowance {shown(record.allowance, 3)}: subtracted from the solver's bound, for its tolerances",
-            style="dim", markup=False,
-        )  # fmt: skip
+        doubt = shown(record.allowance, 3)
+        say(console, f"allowance {doubt}: subtracted from the solver's bound, for its tolerances", "dim")

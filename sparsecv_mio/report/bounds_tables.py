@@ -7,7 +7,7 @@ from collections.abc import Callable
 from rich.console import Console
 
 from sparsecv_mio.bounds.table import BoundsTable, PrintedTable
-from sparsecv_mio.report.layout import Column, Row, print_table
+from sparsecv_mio.report.layout import Row, print_table, say
 from sparsecv_mio.report.tables import ESTIMATE, aligned, marked, pair, shown
 
 DIGITS = 6
@@ -37,15 +37,13 @@ def print_bounds(
     """
     full = full or len(table.gammas) == 1
     if isinstance(table, PrintedTable):
-        console.print("the paper's Corollary 2.7 as printed: not valid, estimates only", markup=False)
+        say(console, "the paper's Corollary 2.7 as printed: not valid, estimates only")
         _print_all(console, table.gammas, full, lambda g: _print_printed(console, table, g))
         return
     least = table.minimum()
     g, t = table.best()
-    console.print(
-        f"certified: the least CV error of the grid is in [{shown(least.lower)}, {shown(least.upper)}]", markup=False
-    )
-    console.print(f"smallest upper bound at {pair(table.taus[t], table.gammas[g])}", markup=False)
+    say(console, f"certified: the least CV error of the grid is in [{shown(least.lower)}, {shown(least.upper)}]")
+    say(console, f"smallest upper bound at {pair(table.taus[t], table.gammas[g])}")
     if brief:
         return
     console.print()
@@ -56,23 +54,20 @@ def print_bounds(
         _print_summary(console, table)
     wall = "" if seconds is None else f" in {seconds:.2f} s"
     cells, decided = table.lower.size, int((table.left == 0).sum())
-    console.print(f"{ESTIMATE} an estimate: the CV error of the relaxations' own solutions", style="dim", markup=False)
-    console.print(
-        f"work: {cells:,} cells (a pair of tau and gamma, one fold left out), {decided:,} decided by bounds alone, "
-        f"0 MIOs{wall}",
-        style="dim", markup=False,
-    )  # fmt: skip
+    say(console, f"{ESTIMATE} an estimate: the CV error of the relaxations' own solutions", "dim")
+    unit = "cells (a pair of tau and gamma, one fold left out)"
+    say(console, f"work: {cells:,} {unit}, {decided:,} decided by bounds alone, 0 MIOs{wall}", "dim")
     if not full:
-        console.print("--full or --json: the bounds of every gamma", style="dim", markup=False)
+        say(console, "--full or --json: the bounds of every gamma", "dim")
 
 
 def _print_all(console: Console, gammas: tuple[float, ...], full: bool, table: Callable[[int], None]) -> None:
     """Print a table for every gamma; without `full`, for the middle one only."""
     for place in range(len(gammas)) if full else [len(gammas) // 2]:
-        console.print(f"gamma = {shown(gammas[place])} (ridge weight)", markup=False)
+        say(console, f"gamma = {shown(gammas[place])} (ridge weight)")
         table(place)
     if not full:
-        console.print(f"--full or --json: the other {len(gammas) - 1} gammas", style="dim", markup=False)
+        say(console, f"--full or --json: the other {len(gammas) - 1} gammas", "dim")
 
 
 def _print_summary(console: Console, table: BoundsTable) -> None:
@@ -83,7 +78,7 @@ def _print_summary(console: Console, table: BoundsTable) -> None:
         g = best[0] if best[1] == t else min(range(len(ends)), key=lambda k: (ends[k].upper, ends[k].lower))
         rows.append(_row(table, g, t, [shown(table.gammas[g])], best))
     names = ("tau", "gamma", "lower", "upper", "estimate", "folds decided")
-    print_table(console, [Column(name) for name in names], rows)
+    print_table(console, names, rows)
 
 
 def _row(table: BoundsTable, g: int, t: int, gamma: list[str], best: tuple[int, int], *more: str) -> Row:
@@ -97,11 +92,10 @@ def _row(table: BoundsTable, g: int, t: int, gamma: list[str], best: tuple[int, 
 def _print_certified(console: Console, table: BoundsTable, g: int) -> None:
     best = table.best()
     rows = [_row(table, g, t, [], best, table.won(g, t)) for t in range(len(table.taus))]
-    columns = [Column(name) for name in ("tau", "lower", "upper", "estimate", "folds decided")]
-    print_table(console, [*columns, Column("bound", text=True)], rows)
+    print_table(console, ("tau", "lower", "upper", "estimate", "folds decided", "bound"), rows, text=("bound",))
 
 
 def _print_printed(console: Console, table: PrintedTable, g: int) -> None:
     rows = [Row((str(tau), *(shown(value) for value in table.cv_estimates(g, t)))) for t, tau in enumerate(table.taus)]
     names = ("tau", "lower (estimate)", "upper (estimate)", "estimate")
-    print_table(console, [Column(name) for name in names], rows)
+    print_table(console, names, rows)

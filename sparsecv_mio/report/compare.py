@@ -15,7 +15,7 @@ from rich.console import Console
 from sparsecv_mio.comparison.compare import CompareRow
 from sparsecv_mio.files import write_text
 from sparsecv_mio.report.figures import panels, save
-from sparsecv_mio.report.layout import Column, Row, print_table
+from sparsecv_mio.report.layout import Row, print_table, say
 from sparsecv_mio.report.tables import shown
 
 if TYPE_CHECKING:
@@ -51,10 +51,10 @@ def print_compare(console: Console, rows: Sequence[CompareRow]) -> None:
         gaps = [shown(row.gap, 2), shown(row.true_gap, 2), "yes" if row.same_support else "no"]
         lines.append(Row((row.data, *cells, row.status.partition(":")[0], *numbers, *gaps)))
     names = (*COLUMNS, "gap", "true gap", "agrees")
-    print_table(console, [Column(name, text=name in ("data", "backend", "status")) for name in names], lines)
+    print_table(console, names, lines, text=("data", "backend", "status"))
     _print_summary(console, rows)
     for text in dict.fromkeys(row.status for row in rows if ":" in row.status):
-        console.print(text, markup=False)
+        say(console, text)
 
 
 def _print_summary(console: Console, rows: Sequence[CompareRow]) -> None:
@@ -71,7 +71,7 @@ def _print_summary(console: Console, rows: Sequence[CompareRow]) -> None:
         agree = f"{sum(row.same_support for row in ran)}/{len(ran)}"
         lines.append(Row((name, *counts, *times, shown(max(row.true_gap for row in ran), 2), agree)))
     names = ("backend", "solved", "of", "median s", "total s", "largest true gap", "supports agree")
-    print_table(console, [Column(name, text=name == "backend") for name in names], lines)
+    print_table(console, names, lines, text=("backend",))
 
 
 def markdown(rows: Sequence[CompareRow], command: str) -> str:

@@ -5,7 +5,7 @@ Headers wrap first, then text is folded; where that is not enough, a row is writ
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 from rich.box import SIMPLE_HEAD
@@ -34,18 +34,26 @@ class Row:
     style: str | None = None
 
 
-def print_table(console: Console, columns: Sequence[Column], rows: Sequence[Row]) -> None:
+def say(console: Console, line: str, style: str = "") -> None:
+    """Print a line as it is: brackets are no markup, numbers have no colours."""
+    console.print(Text(line, style))
+
+
+def print_table(console: Console, names: Sequence[str], rows: Sequence[Row], text: Collection[str] = ()) -> None:
     """Print a table; where its numbers do not fit side by side, each row as several lines.
 
     Parameters
     ----------
     console : rich.console.Console
         Its width decides the layout.
-    columns : sequence of Column
-        Their names and what they hold.
+    names : sequence of str
+        Of the columns.
     rows : sequence of Row
         As many cells each as there are columns.
+    text : collection of str, optional
+        Names of the columns that hold text; the others hold numbers.
     """
+    columns = [Column(name, name in text) for name in names]
     layouts = ((gap, _widths(console.width - 2 - gap * (len(columns) - 1), columns, rows)) for gap in GAPS)
     gap, widths = next(((gap, found) for gap, found in layouts if found is not None), (0, None))
     if widths is None:

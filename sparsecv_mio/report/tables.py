@@ -13,7 +13,7 @@ from rich.text import Text
 from sparsecv_mio.certificate.parts import Work
 from sparsecv_mio.certificate.record import OneSe, PathRecord, PathRow, Record, TableRow
 from sparsecv_mio.report.hints import ended_by_itself, hints
-from sparsecv_mio.report.layout import Column, Row, print_table
+from sparsecv_mio.report.layout import Row, print_table, say
 from sparsecv_mio.report.region import region_lines
 
 if TYPE_CHECKING:
@@ -96,14 +96,14 @@ def print_answer(console: Console, record: Record, brief: bool = False) -> None:
         word = word.replace("bounds valid", "nothing proved yet")
     console.print(Text.assemble((word, f"bold {colour}"), f"   {pair(record.tau, record.gamma)}"))
     for line in _error_lines(record):
-        console.print(line, markup=False)
+        say(console, line)
     _print_coefficients(console, record)
     if brief:
         return
-    console.print("best gamma of every tau", style="bold")
+    say(console, "best gamma of every tau", "bold")
     _print_taus(console, record)
     for line in _legend(record):
-        console.print(line, markup=False, style="dim")
+        say(console, line, "dim")
     for hint in hints(record):
         console.print(Text.assemble(("hint: ", "bold"), hint))
 
@@ -181,17 +181,12 @@ def _print_coefficients(console: Console, record: Record) -> None:
     console.print()
     if one is not None:
         error = marked(shown(one.cv_error), one.estimate)
-        console.print(
-            f"{_rule(one, record)} within one standard error "
-            f"({marked(shown(one.standard_error), one.estimate)}) of the least",
-            markup=False,
-        )
-        console.print(
-            f"{pair(one.tau, one.gamma)}, CV error {error} in [{shown(one.lower)}, {shown(one.upper)}]", markup=False
-        )
+        width = marked(shown(one.standard_error), one.estimate)
+        say(console, f"{_rule(one, record)} within one standard error ({width}) of the least")
+        say(console, f"{pair(one.tau, one.gamma)}, CV error {error} in [{shown(one.lower)}, {shown(one.upper)}]")
     where = f"tau = {refit.tau}, gamma = {shown(refit.gamma)}"
     found = "the best subset" if refit.proved else "the best subset found"
-    console.print(f"coefficients: {found} on all rows at {where} ({proof})", markup=False)
+    say(console, f"coefficients: {found} on all rows at {where} ({proof})")
     print_model(console, record.coefficients, record.intercept)
 
 
@@ -218,7 +213,7 @@ def print_model(console: Console, coefficients: Mapping[str, float], intercept: 
     """
     rows = [Row((name, shown(value))) for name, value in coefficients.items()]
     rows.append(Row(("(intercept)", shown(intercept)), "dim"))
-    print_table(console, (Column("feature", text=True), Column("coefficient")), rows)
+    print_table(console, ("feature", "coefficient"), rows, text=("feature",))
 
 
 def _legend(record: Record) -> list[str]:
@@ -265,7 +260,7 @@ def _print_taus(console: Console, record: Record) -> None:
         chosen = (row.gamma, row.tau) == (record.gamma, record.tau)
         lines.append(Row((*cells, f"{row.folds_decided}/{row.folds}"), "bold" if chosen else None))
     names = ("tau", "gamma", "CV error", "lower", "upper", "folds decided")
-    print_table(console, [Column(name) for name in names], lines)
+    print_table(console, names, lines)
 
 
 def _work(work: Work, threads: int | None) -> str:
@@ -293,14 +288,14 @@ def print_path(console: Console, record: PathRecord, brief: bool = False, full: 
     gammas = sorted({row.gamma for row in record.path})
     if full or len(gammas) == 1:
         for gamma in gammas:
-            console.print(f"\nbest subsets on all rows, gamma = {shown(gamma)} (ridge weight)", markup=False)
+            say(console, f"\nbest subsets on all rows, gamma = {shown(gamma)} (ridge weight)")
             _print_models(console, [row for row in record.path if row.gamma == gamma])
     else:
         console.print("\nbest subsets on all rows: tau features, and the gammas (ridge weights) they are best at")
         _print_subsets(console, record.path)
-        console.print("--full or --json: objectives, bounds and coefficients of every gamma", style="dim")
+        say(console, "--full or --json: objectives, bounds and coefficients of every gamma", "dim")
     if not brief:
-        console.print(f"work: {_work(record.work, record.request.threads)}", markup=False, style="dim")
+        say(console, f"work: {_work(record.work, record.request.threads)}", "dim")
 
 
 def _print_models(console: Console, rows: list[PathRow]) -> None:
@@ -311,8 +306,7 @@ def _print_models(console: Console, rows: list[PathRow]) -> None:
         numbers = aligned(row.objective, digits), aligned(row.lower, digits)
         proved = "yes" if row.proved else "no"
         lines.append(Row((str(row.tau), *numbers, proved, f"{row.intercept:.5g}{model}")))
-    columns = [Column(name) for name in ("tau", "objective", "lower", "proved")]
-    print_table(console, [*columns, Column("model", text=True)], lines)
+    print_table(console, ("tau", "objective", "lower", "proved", "model"), lines, text=("model",))
 
 
 def _print_subsets(console: Console, path: Iterable[PathRow]) -> None:
@@ -327,8 +321,7 @@ def _print_subsets(console: Console, path: Iterable[PathRow]) -> None:
             proved = f"{sum(row.proved for row in same)}/{len(same)}"
             lines.append(Row((str(tau) if first else "", gammas, proved, ", ".join(support) or "(intercept alone)")))
             first = False
-    columns = [Column(name) for name in ("tau", "gamma", "proved")]
-    print_table(console, [*columns, Column("features", text=True)], lines)
+    print_table(console, ("tau", "gamma", "proved", "features"), lines, text=("features",))
 
 
 def print_verification(console: Console, report: VerifyReport, brief: bool = False, full: bool = False) -> None:

@@ -147,7 +147,7 @@ def test_gurobi_callback_errors_surface(monkeypatch: pytest.MonkeyPatch) -> None
     def broken(self: object, solver: object, where: int) -> None:
         raise ZeroDivisionError("inside the callback")
 
-    monkeypatch.setattr(gurobi._Benders, "__call__", broken)
+    monkeypatch.setattr(gurobi._Benders, "cut", broken)
     with pytest.raises(ZeroDivisionError, match="inside the callback"):
         backend.solve(random_problem(np.random.default_rng(9), q=8), 3, formulation="benders")
 

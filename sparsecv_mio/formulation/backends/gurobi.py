@@ -57,8 +57,7 @@ class GurobiBackend(Backend):
                 watch = _Watch(limits)
                 if formulation == "benders":
                     solver.Params.LazyConstraints = 1
-                    eta = int(arrays.columns([model.pyomo.eta])[0])
-                    watch.cuts = _Benders(task, variables, z, eta)
+                    watch = _Benders(limits, task, variables, z, int(arrays.columns([model.pyomo.eta])[0]))
                 begin = time.perf_counter()
                 solver.optimize(watch.callback)
                 seconds = time.perf_counter() - begin
@@ -144,57 +143,54 @@ def _options(solver: Any, task: Task, limits: Limits) -> None:
 
 
 class _Watch(Poll):
-    """The callback: checks the cancel event, adds the lazy cuts, and stores exceptions, which gurobipy would drop."""
+    """The callback: checks the cancel event and stores exceptions, which gurobipy would drop.
 
-    cuts: _Benders | None = None
+    `added` cuts were made, at the integer points of `supports`.
+    """
 
-    @property
-    def added(self) -> int:
-        """Number of lazy cuts."""
-        return 0 if self.cuts is None else self.cuts.added
-
-    @property
-    def supports(self) -> tuple[tuple[int, ...], ...]:
-        """Supports of the integer points at which cuts were made."""
-        return () if self.cuts is None else tuple(self.cuts.supports)
+    def __init__(self, limits: Limits) -> None:
+        super().__init__(limits)
+        self.added = 0
+        self.supports: dict[tuple[int, ...], None] = {}
 
     def callback(self, solver: Any, where: int) -> None:
         """Handle one callback of gurobipy; no exception leaves here."""
-        if self():
-            solver.terminate()
-        elif self.cuts is not None:
+        if not self():
             try:
-                self.cuts(solver, where)
+                return self.cut(solver, where)
             except BaseException as error:
                 self.error = error
-                solver.terminate()
+        solver.terminate()
+
+    def cut(self, solver: Any, where: int) -> None:
+        """Add no cut."""
 
 
-class _Benders:
+class _Benders(_Watch):
     """Lazy cuts `eta >= a - s'z` at every integer point, and at the root's fractional points (theory section 6)."""
 
-    def __init__(self, task: Task, variables: Any, z: IntArray, eta: int) -> None:
+    def __init__(self, limits: Limits, task: Task, variables: Any, z: IntArray, eta: int) -> None:
+        super().__init__(limits)
         self.task, self.x, self.z, self.eta = task, variables, z, eta
-        self.added = 0
         self.rounds = 0
-        self.supports: dict[tuple[int, ...], None] = {}
 
-    def __call__(self, solver: Any, where: int) -> None:
+    def cut(self, solver: Any, where: int) -> None:
+        """Cut off an integer point that is not optimal in its eta, or a fractional one of the root."""
         from gurobipy import GRB
 
         if where == GRB.Callback.MIPSOL:
             x = solver.cbGetSolution(self.x)
             z = np.round(x[self.z])
             self.supports.setdefault(tuple(int(j) for j in np.flatnonzero(z)))
-            self._cut(solver, z, float(x[self.eta]), 1e-10)
+            self._cut_at(solver, z, float(x[self.eta]), 1e-10)
         elif where == GRB.Callback.MIPNODE and solver.cbGet(GRB.Callback.MIPNODE_STATUS) == GRB.OPTIMAL:
             depth = solver.cbGet(GRB.Callback.MIPNODE_NODCNT)
             if depth == 0 and self.rounds < ROOT_ROUNDS:
                 self.rounds += 1
                 x = solver.cbGetNodeRel(self.x)
-                self._cut(solver, np.clip(x[self.z], 0.0, 1.0), float(x[self.eta]), 1e-5)
+                self._cut_at(solver, np.clip(x[self.z], 0.0, 1.0), float(x[self.eta]), 1e-5)
 
-    def _cut(self, solver: Any, z: FloatArray, eta: float, tolerance: float) -> None:
+    def _cut_at(self, solver: Any, z: FloatArray, eta: float, tolerance: float) -> None:
         u = self.task.scaled.fractional_fit(z)
         a, s = self.task.scaled.clipped_cut(u, self.task.floor)
         if eta < a - s @ z - tolerance:
