@@ -10,10 +10,9 @@ import typer
 from sparsecv_mio.cli import ending, options, session
 from sparsecv_mio.errors import BadInput
 
-app = typer.Typer(add_completion=False, rich_markup_mode=None)
+CODES = "Exit codes: 0 predicted, 2 bad input (a column that is missing is named)."
 
 
-@app.command(epilog="Exit codes: 0 predicted, 2 bad input (a column that is missing is named).")
 def predict(
     record: Annotated[str, typer.Argument(metavar="RECORD", help="JSON record of `solve` or `fit`.")],
     data: Annotated[

@@ -35,7 +35,14 @@ class Row:
 
 
 def say(console: Console, line: str, style: str = "") -> None:
-    """Print a line as it is: brackets are no markup, numbers have no colours."""
+    """Print a line as it is: brackets are no markup, numbers have no colours.
+
+    Parameters
+    ----------
+    console : rich.console.Console
+    line : str
+    style : str, optional
+    """
     console.print(Text(line, style))
 
 
