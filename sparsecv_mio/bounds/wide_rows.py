@@ -6,12 +6,12 @@ import numpy as np
 
 from sparsecv_mio.arrays import FloatArray, IntArray
 from sparsecv_mio.bounds.unit_diagonal import CONSTANT_COLUMN, centring_loss
-from sparsecv_mio.data.standard import StandardData
+from sparsecv_mio.data.dataset import row_chunks
+from sparsecv_mio.data.standard import Intercept, StandardData
 from sparsecv_mio.kernels.conic import size_of_candidates
 from sparsecv_mio.kernels.forms import Rounding
 from sparsecv_mio.kernels.relaxation_rows import Wide
 from sparsecv_mio.problem.accumulate import CONSTANT
-from sparsecv_mio.problem.centred_rows import CentredRows
 
 WIDE_COLUMNS = 600  # fewer columns than this go by moments in any case
 CAPACITY = 1000  # columns that a relaxation solves for
@@ -77,7 +77,7 @@ class WideRows:
         gamma: float,
         largest: float | None = None,
     ) -> WideRows:
-        """Gather a fold; two copies of its training rows at most are held.
+        """Gather a fold; one copy of its training rows is held.
 
         Parameters
         ----------
@@ -90,9 +90,7 @@ class WideRows:
         largest : float, optional
             As for the class.
         """
-        train = CentredRows.of(data, rows)
-        V, y, v_mean, r_mean = train.V, train.r, train.v_mean, train.r_mean
-        squares = np.einsum("ij,ij->j", V, V)
+        Xt, y, squares, v_mean, r_mean = _gathered(data, rows)
         dead = squares <= CONSTANT_COLUMN * len(rows) * v_mean**2
         root = 1.0 / np.sqrt(gamma / 2.0 * data.weight)
         scale = np.where(dead, 0.0, root)
@@ -101,8 +99,8 @@ class WideRows:
             y, yy = np.zeros_like(y), 0.0
         longest = float(np.abs(v_mean * root / np.sqrt(1.0 + squares * root**2)).max(initial=0.0))
         loss = centring_loss(len(rows), longest, r_mean, yy)
-        V *= scale
-        return cls(V, y, (held_out[0] - v_mean) * scale, held_out[1] - r_mean, loss, largest)
+        Xt *= scale[:, None]
+        return cls(Xt.T, y, (held_out[0] - v_mean) * scale, held_out[1] - r_mean, loss, largest)
 
     @property
     def training(self) -> Wide:
@@ -120,3 +118,19 @@ class WideRows:
         """Return what rounding is allowed for where supports of tau columns are compared."""
         prior = size_of_candidates(self.yy, self.square, tau)
         return Rounding(self.rounding, prior, float(np.sqrt(self.yy)), np.sqrt(self.square))
+
+
+def _gathered(data: StandardData, rows: IntArray) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray, float]:
+    """Rows about their means, gathered in blocks: columns as rows, target, squared lengths of columns, both means."""
+    Xt, y, squares, v_mean, r_mean = np.empty((data.q, len(rows))), np.empty(len(rows)), np.zeros(data.q), 0.0, 0.0
+    blocks = list(row_chunks(len(rows), data.q))
+    if data.intercept is Intercept.FOLD:
+        v_mean = sum(data.rows(rows[block])[0].sum(axis=0) for block in blocks) / len(rows)
+    for block in blocks:
+        V, y[block] = data.rows(rows[block])
+        V = V - v_mean
+        squares += np.einsum("ij,ij->j", V, V)
+        Xt[:, block] = V.T
+    if data.intercept is Intercept.FOLD:
+        r_mean = float(y.mean())
+    return Xt, y - r_mean, squares, np.broadcast_to(v_mean, data.q), r_mean
