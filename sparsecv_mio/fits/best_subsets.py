@@ -14,10 +14,10 @@ from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.standard import standardize
 from sparsecv_mio.errors import OutOfTime
 from sparsecv_mio.fits.known import KnownSubsets
-from sparsecv_mio.fits.options import PathKeywords, PathOptions
+from sparsecv_mio.fits.options import PathOptions
 from sparsecv_mio.grids import gammas_of, taus_of
 from sparsecv_mio.problem.accumulate import row_moments
-from sparsecv_mio.search.checks import with_keywords
+from sparsecv_mio.search.checks import EffortKeywords, with_keywords
 from sparsecv_mio.search.options import Grid
 from sparsecv_mio.search.state.deadline import Deadline
 from sparsecv_mio.search.time_limit import run_within_limit
@@ -38,7 +38,7 @@ def best_subsets(
     progress: Callable[[Progress], None] | None = None,
     stop: threading.Event | None = None,
     began: float | None = None,
-    **keywords: Unpack[PathKeywords],
+    **keywords: Unpack[EffortKeywords],
 ) -> PathRecord:
     """Best subset of every size on all rows, each with its certified interval.
 

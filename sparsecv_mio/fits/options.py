@@ -10,8 +10,8 @@ from sparsecv_mio.data.standard import StandardData
 from sparsecv_mio.formulation.backends import BACKENDS, NATIVE
 from sparsecv_mio.formulation.constraints import SideConstraints, side_constraints
 from sparsecv_mio.formulation.outcome import Limits
-from sparsecv_mio.search.checks import check_effort, check_formulation, check_limits
-from sparsecv_mio.words import Intercept, Scale, one_of, word_of
+from sparsecv_mio.search.checks import EffortKeywords, check_effort, check_formulation, check_limits, settle_words
+from sparsecv_mio.words import Intercept, Scale, one_of
 
 
 @dataclass(frozen=True)
@@ -108,26 +108,11 @@ class FitOptions:
 
     def __post_init__(self) -> None:
         backend = one_of(self.backend, BACKENDS, "backend")
-        settled = {
-            "backend": backend,
-            "formulation": check_formulation(backend, self.formulation),
-            "scale": word_of(Scale, self.scale, "scale"),
-            "intercept": word_of(Intercept, self.intercept, "intercept"),
-        }
-        for name, value in settled.items():
-            object.__setattr__(self, name, value)
+        settle_words(self)
+        object.__setattr__(self, "backend", backend)
+        object.__setattr__(self, "formulation", check_formulation(backend, self.formulation))
         if self.limits is not None:
             check_limits(self.limits)
-
-
-class PathKeywords(TypedDict, total=False):
-    """The fields of `PathOptions` as they may be given: words as text in any letters."""
-
-    scale: str
-    intercept: str
-    gap: float
-    time_limit: float | None
-    threads: int | None
 
 
 @dataclass(frozen=True)
@@ -165,12 +150,11 @@ class PathOptions:
     threads: int | None = None
 
     @classmethod
-    def of(cls, **words: Unpack[PathKeywords]) -> PathOptions:
+    def of(cls, **words: Unpack[EffortKeywords]) -> PathOptions:
         """Make options of words as text."""
         given: dict[str, Any] = dict(words)
         return cls(**given)
 
     def __post_init__(self) -> None:
         check_effort(self.gap, self.time_limit, self.threads)
-        object.__setattr__(self, "scale", word_of(Scale, self.scale, "scale"))
-        object.__setattr__(self, "intercept", word_of(Intercept, self.intercept, "intercept"))
+        settle_words(self)

@@ -5,13 +5,14 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import fields, replace
-from typing import TYPE_CHECKING, TypeVar
+from enum import StrEnum
+from typing import TYPE_CHECKING, TypedDict, TypeVar
 
 from sparsecv_mio.errors import BadInput
 from sparsecv_mio.formulation.backends import get_backend
 from sparsecv_mio.formulation.outcome import Limits
 from sparsecv_mio.units import MOST_THREADS
-from sparsecv_mio.words import one_of
+from sparsecv_mio.words import one_of, word_of
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
@@ -19,9 +20,33 @@ if TYPE_CHECKING:
     Made = TypeVar("Made", bound=DataclassInstance)
 
 
+class EffortKeywords(TypedDict, total=False):
+    """Options of every run as they may be given by keyword: words as text in any letters."""
+
+    scale: str
+    intercept: str
+    gap: float
+    time_limit: float | None
+    threads: int | None
+
+
 def shown(field: str) -> str:
     """Return the name of an option as messages have it."""
     return field.replace("_", "-")
+
+
+def settle_words(options: DataclassInstance) -> None:
+    """Turn the words of frozen options, given as text in any letters, into members of their enumerations.
+
+    Raises
+    ------
+    BadInput
+        For an unknown word.
+    """
+    for field in fields(options):
+        if isinstance(field.default, StrEnum):
+            word = word_of(type(field.default), getattr(options, field.name), shown(field.name))
+            object.__setattr__(options, field.name, word)
 
 
 def with_keywords(made: Made, keywords: Mapping[str, object], function: str) -> Made:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, fields
-from typing import Any, TypedDict, Unpack
+from typing import Any, Unpack
 
 import numpy as np
 
@@ -18,9 +18,9 @@ from sparsecv_mio.data.folds import FoldPlan
 from sparsecv_mio.errors import BadInput
 from sparsecv_mio.formulation.backends import BACKENDS, NATIVE
 from sparsecv_mio.formulation.backends.native.cell import SMALL
-from sparsecv_mio.search.checks import check_effort, check_formulation, check_whole, shown
+from sparsecv_mio.search.checks import EffortKeywords, check_effort, check_formulation, check_whole, settle_words, shown
 from sparsecv_mio.units import GAMMA_RANGE
-from sparsecv_mio.words import Engine, Intercept, Method, Oracle, Scale, TauStep, one_of, word_of
+from sparsecv_mio.words import Engine, Intercept, Method, Oracle, Scale, TauStep, one_of
 
 VENDORS = tuple(name for name in BACKENDS if name != NATIVE)
 COUNT_MIOS = (Method.JOINT, Method.ALGORITHM1, Method.GRID)  # one MIO at a time, by any backend
@@ -113,15 +113,10 @@ RULES = (
 )  # fmt: skip
 
 
-class OptionKeywords(TypedDict, total=False):
+class OptionKeywords(EffortKeywords, total=False):
     """The fields of `SearchOptions` as they may be given: words as text in any letters, oracles as a list or text."""
 
-    scale: str
-    intercept: str
-    gap: float
     one_se: bool
-    time_limit: float | None
-    threads: int | None
     method: str
     backend: str
     formulation: str | None
@@ -214,17 +209,9 @@ class SearchOptions:
     def __post_init__(self) -> None:
         check_effort(self.gap, self.time_limit, self.threads)
         check_whole("mio_budget", self.mio_budget, 0)
-        settled = {
-            "scale": word_of(Scale, self.scale, "scale"),
-            "intercept": word_of(Intercept, self.intercept, "intercept"),
-            "method": word_of(Method, self.method, "method"),
-            "backend": one_of(self.backend, BACKENDS, "backend"),
-            "engine": word_of(Engine, self.engine, "engine"),
-            "tau_step": word_of(TauStep, self.tau_step, "tau-step"),
-            "oracles": oracles_of(self.oracles),
-        }
-        for name, value in settled.items():
-            object.__setattr__(self, name, value)
+        settle_words(self)
+        object.__setattr__(self, "backend", one_of(self.backend, BACKENDS, "backend"))
+        object.__setattr__(self, "oracles", oracles_of(self.oracles))
         for rule in RULES:
             self._check(rule)
         object.__setattr__(self, "formulation", check_formulation(self.backend, self.formulation))

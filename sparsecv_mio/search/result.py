@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
+from enum import StrEnum
+from typing import Any
 
 import numpy as np
 
@@ -153,39 +155,35 @@ class _Reported:
         self.decided = self.bounds.decided
         check_cells(self.cells)
 
+    def numbers(self, g: int, t: int) -> dict[str, Any]:
+        """Return gamma, tau, CV error and interval of a pair, as the parts of a record name them."""
+        gamma, tau = float(self.grid.gammas[g]), int(self.grid.taus[t])
+        interval = {"lower": float(self.lower[g, t]), "upper": float(self.upper[g, t])}
+        return {"gamma": gamma, "tau": tau, "cv_error": float(self.shown[g, t]), **interval}
+
+    def estimated(self, g: int, t: int) -> bool:
+        """Whether some fold of a pair is not decided, so that its CV error is an estimate."""
+        return bool(self.decided[g, t] < self.folds.k)
+
     def one_se(self) -> tuple[OneSe, tuple[int, int]]:
         """Return the pair of the one-standard-error rule."""
         grid, sizes = self.grid, self.folds.sizes
         rule = one_standard_error.apply(self.bounds, self.pair, grid.gammas, grid.taus, sizes, self.unit)
-        a, b = rule.pair
-        chosen = OneSe(
-            gamma=float(self.grid.gammas[a]),
-            tau=int(self.grid.taus[b]),
-            cv_error=float(self.shown[a, b]),
-            lower=float(self.lower[a, b]),
-            upper=float(self.upper[a, b]),
-            standard_error=rule.standard_error,
-            estimate=bool(rule.missing.any()),
-        )
-        return chosen, rule.pair
+        numbers, estimate = self.numbers(*rule.pair), bool(rule.missing.any())
+        return OneSe(**numbers, standard_error=rule.standard_error, estimate=estimate), rule.pair
 
     def table(self, proved: bool) -> tuple[TableRow, ...]:
         """One row per (gamma, tau); whether the grid is `proved` tells pairs that are excluded from open ones."""
-        words = statuses(self.lower, self.upper, self.decided == self.folds.k, self.gap, proved)
+        words = statuses(self.lower, self.upper, self.decided == self.folds.k, self.gap, proved).tolist()
         return tuple(
             TableRow(
-                gamma=float(gamma),
-                tau=int(tau),
-                cv_error=float(self.shown[g, t]),
-                lower=float(self.lower[g, t]),
-                upper=float(self.upper[g, t]),
+                **self.numbers(g, t),
                 folds_decided=int(self.decided[g, t]),
                 folds=self.folds.k,
-                estimate=bool(self.decided[g, t] < self.folds.k),
-                status=words[g, t].item(),
+                estimate=self.estimated(g, t),
+                status=words[g][t],
             )
-            for g, gamma in enumerate(self.grid.gammas)
-            for t, tau in enumerate(self.grid.taus)
+            for g, t in np.ndindex(self.decided.shape)
         )
 
     def region(self) -> Region | None:
@@ -194,18 +192,17 @@ class _Reported:
         part = proved_part(self.bounds, self.gap, grid.gammas, grid.taus)
         if part is None:
             return None
-        (g, t), (tie, allowance) = part.bounds.best, part.bounds.allowances()
         return Region(
             up_to_tau=int(grid.taus[part.taus - 1]) if part.taus else None,
             from_gamma=float(grid.gammas[-part.gammas]) if part.gammas else None,
-            gamma=float(grid.gammas[g]),
-            tau=int(grid.taus[t]),
-            cv_error=float(self.shown[g, t]),
-            lower=part.bounds.floor * self.per_row,
-            upper=float(self.upper[g, t]),
-            tie_width=tie * self.per_row,
-            allowance=allowance * self.per_row,
+            **self.certificate(part.bounds, part.bounds.best),
         )
+
+    def certificate(self, bounds: PairBounds, pair: tuple[int, int]) -> dict[str, Any]:
+        """Return the numbers of the best pair of (a part of) the grid, bounded from below by all pairs there."""
+        tie, allowance = bounds.allowances()
+        width = {"tie_width": tie * self.per_row, "allowance": allowance * self.per_row}
+        return self.numbers(*pair) | {"lower": bounds.floor * self.per_row} | width
 
     def chosen_folds(self) -> ChosenFolds:
         """Support and held-out error of every fold of the reported pair."""
@@ -243,7 +240,7 @@ def build_record(
         If a number of the record lies outside of its own interval.
     """
     known, context = _Reported(snapshot), snapshot.context
-    bounds, grid, data, deadline = known.bounds, known.grid, known.data, context.deadline
+    grid, data, deadline = known.grid, known.data, context.deadline
     g, t = known.pair
     rule, at = known.one_se() if options.one_se else (None, (g, t))
     gamma, tau = float(grid.gammas[at[0]]), int(grid.taus[at[1]])
@@ -251,22 +248,14 @@ def build_record(
     at_gamma = all_rows.problem(at[0]) if all_rows is not None and all_rows.at_hand else None
     quick = deadline.abandoned.is_set() and data.n * cell.tau > MANY_NUMBERS
     refit, support, coefficients, intercept = all_rows_fit(data, gamma, at_gamma, cell, context.gap, quick)
-    tie, allowance = bounds.allowances()
-    cv_error, upper = float(known.shown[g, t]), float(known.upper[g, t])
-    lower = bounds.floor * known.per_row
-    proved = known.proved and snapshot.complete
+    answer = known.certificate(known.bounds, (g, t))
+    cv_error, proved = answer["cv_error"], known.proved and snapshot.complete
     status = "proved" if proved else "interrupted" if deadline.stop.is_set() else "limit"
     record = Record(
         schema=SCHEMA,
         status=status,
-        gamma=float(grid.gammas[g]),
-        tau=int(grid.taus[t]),
-        cv_error=cv_error,
-        lower=lower,
-        upper=upper,
-        gap=relative_gap(lower, upper),
-        tie_width=tie * known.per_row,
-        allowance=allowance * known.per_row,
+        **answer,
+        gap=relative_gap(answer["lower"], answer["upper"]),
         r_squared=r_squared(data.dataset.y, known.folds.labels, cv_error) if np.isfinite(cv_error) else None,
         support=support,
         coefficients=coefficients,
@@ -288,7 +277,7 @@ def build_record(
         warnings=(*data.warnings, *snapshot.notes),
         versions=versions(),
         descent=snapshot.steps,
-        estimate=bool(known.decided[g, t] < known.folds.k),
+        estimate=known.estimated(g, t),
         region=None if options.method is Method.DESCENT else known.region(),
     )
     check_intervals(record)
@@ -297,23 +286,21 @@ def build_record(
 
 def _request(context: Context, options: SearchOptions) -> SearchRequest:
     gammas, _, folds = context.shape
+    shared = {field.name for field in fields(SearchRequest)} & {field.name for field in fields(options)}
+    asked = {name: _plain(getattr(options, name)) for name in shared} | {"gap": context.gap}
     return SearchRequest(
         gammas=tuple(context.grid.gammas.tolist()),
         taus=tuple(context.grid.taus.tolist()),
-        gap=context.gap,
-        one_se=options.one_se,
-        time_limit=options.time_limit,
-        threads=options.threads,
-        method=str(options.method),
         method_used=str(method_for(options, gammas, context.data.q, folds)),
-        backend=options.backend,
-        formulation=options.formulation,
-        engine=str(options.engine),
-        mio_budget=options.mio_budget,
-        refine=options.refine,
-        tau_step=str(options.tau_step),
-        oracles=None if options.oracles is None else tuple(str(oracle) for oracle in options.oracles),
+        **asked,
     )
+
+
+def _plain(option: Any) -> Any:
+    """Return an option with its words as text."""
+    if isinstance(option, tuple):
+        return tuple(map(str, option))
+    return str(option) if isinstance(option, StrEnum) else option
 
 
 def check_cells(cells: CellTable) -> None:
