@@ -18,6 +18,7 @@ import time
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 
@@ -33,7 +34,7 @@ from sparsecv_mio.search.shared_tree.dual_screening import decide_by_reuse
 from sparsecv_mio.search.shared_tree.root_node import RootNode
 from sparsecv_mio.search.state.cells import CellTable
 from sparsecv_mio.search.state.context import AllRows, Context
-from sparsecv_mio.search.subproblem.presolve import PresolveWork, Solver, solve_presolved
+from sparsecv_mio.search.subproblem.presolve import Solver, solve_presolved
 from sparsecv_mio.words import Oracle
 
 GLRU_COLUMNS = 300  # beyond, a fold's diagonal costs more than its first test can save
@@ -52,9 +53,18 @@ class Ledger:
         self.seconds: dict[Oracle, float] = dict.fromkeys(Oracle, 0.0)
         self.trees, self.nodes = 0, 0
 
-    def add(self, oracle: Oracle, **counts: int) -> None:
-        """Add to the counts of an oracle."""
+    def add(self, oracle: Oracle, seconds: float = 0.0, **counts: int) -> None:
+        """Add to the seconds and the counts of an oracle.
+
+        Parameters
+        ----------
+        oracle : Oracle
+        seconds : float
+        **counts : int
+            By their names in `COUNTS`.
+        """
         with self.lock:
+            self.seconds[oracle] += seconds
             for name, count in counts.items():
                 self.counts[oracle][name] += int(count)
 
@@ -71,8 +81,7 @@ class Ledger:
         try:
             yield
         finally:
-            with self.lock:
-                self.seconds[oracle] += time.perf_counter() - begun
+            self.add(oracle, time.perf_counter() - begun)
 
     def work(self, oracle: Oracle) -> OracleWork:
         """Return what an oracle did so far."""
@@ -113,13 +122,9 @@ class Accelerators:
     def training_moments(self, wanted: Sequence[int] | None = None) -> Iterator[tuple[int, Moments]]:
         """Training moments of every fold wanted, along the tree or, with `treecv` off, one by one."""
         data, folds, ledger = self.context.data, self.context.folds, self.ledger
-        read = [0]
-
-        def visited(rows: int) -> None:
-            read[0] += rows
-
+        read: list[int] = []
         tree = Oracle.TREECV in self.on
-        source = (training_moments if tree else direct_moments)(data, folds, wanted, visited)
+        source = (training_moments if tree else direct_moments)(data, folds, wanted, read.append)
         anew = 0
         while True:
             with ledger.clocked(Oracle.TREECV):
@@ -131,7 +136,7 @@ class Accelerators:
                 ledger.add(Oracle.TREECV, asked=1)
             yield found
         if tree:
-            ledger.add(Oracle.TREECV, rows=max(anew - read[0], 0))
+            ledger.add(Oracle.TREECV, rows=max(anew - sum(read), 0))
 
     # -- glru -------------------------------------------------------------------------------------------------------
 
@@ -178,16 +183,12 @@ class Accelerators:
         if points is None:
             result = solver(problem, list(taus), list(starts))
         else:
-            result = solve_presolved(problem, points, taus, starts, solver, self._note_presolve, restrict=not by_vendor)
+            note = partial(self.ledger.add, Oracle.GLRU)
+            result = solve_presolved(problem, points, taus, starts, solver, note, restrict=not by_vendor)
         if Oracle.GLRU in self.on:
             self.ledger.add(Oracle.GLRU, relaxations=result.reused)
         self.ledger.grown(sum(cell.branched for cell in result.cells.values()), result.nodes)
         return result
-
-    def _note_presolve(self, work: PresolveWork) -> None:
-        self.ledger.add(Oracle.GLRU, asked=work.cells, mios=work.decided, columns=work.columns)
-        with self.ledger.lock:
-            self.ledger.seconds[Oracle.GLRU] += work.seconds
 
     @property
     def reuses(self) -> bool:
@@ -206,9 +207,7 @@ class Accelerators:
             Cells tested, and relaxations of folds that this spared.
         seconds : float
         """
-        self.ledger.add(Oracle.GLRU, asked=tested, relaxations=relaxations)
-        with self.ledger.lock:
-            self.ledger.seconds[Oracle.GLRU] += seconds
+        self.ledger.add(Oracle.GLRU, seconds, asked=tested, relaxations=relaxations)
 
     def decide_in_every_fold(self, root: RootNode) -> None:
         """Decide cells of every fold at once, from the rows alone, where `glru` was named.

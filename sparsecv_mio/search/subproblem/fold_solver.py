@@ -103,11 +103,9 @@ class FoldSolver:
         """
         nodes = 0
         found: list[IntArray] = []  # at the gamma before
-        fold_problem = FoldProblem.of(self.context.data, self.context.folds, fold, moments)
-        for g in self._falling(wanted):
+        for g, which, here in self._each_gamma(fold, moments, wanted):
             if self.context.deadline.expired():
                 break
-            which, here = np.flatnonzero(wanted[g]), self.at_gamma(fold_problem, g)
             starts = self.best_on_all_rows(g) + found + self._shown(g, which, fold)
             result = self.branch_and_bound(here, g, which, starts, effort)
             self.intervals.write_outcome(here, g, which, result)
@@ -125,9 +123,7 @@ class FoldSolver:
             Of its training rows.
         wanted : (G, T) bool array
         """
-        fold_problem = FoldProblem.of(self.context.data, self.context.folds, fold, moments)
-        for g in self._falling(wanted):
-            which, here = np.flatnonzero(wanted[g]), self.at_gamma(fold_problem, g)
+        for g, which, here in self._each_gamma(fold, moments, wanted):
             starts = self.best_on_all_rows(g) + self._shown(g, which, fold)
             taus = self.context.grid.taus[which].tolist()
             result = solve_path(here.problem, taus, starts=starts, effort=0, expired=lambda: True)
@@ -170,9 +166,14 @@ class FoldSolver:
         """Return the best supports known on all rows at a gamma, of every tau."""
         return [cell.support for cell in self.all_rows.best[g].cells.values()]
 
-    def _falling(self, wanted: BoolArray) -> list[int]:
-        """Return the indices of the gammas with cells that are wanted, the largest gamma first."""
-        return [g for g in np.argsort(-self.context.grid.gammas, kind="stable").tolist() if wanted[g].any()]
+    def _each_gamma(
+        self, fold: int, moments: Moments, wanted: BoolArray
+    ) -> Iterator[tuple[int, IntArray, FoldProblem]]:
+        """Yield the gammas with cells that are wanted, the largest first, with their taus and the fold there."""
+        fold_problem = FoldProblem.of(self.context.data, self.context.folds, fold, moments)
+        for g in np.argsort(-self.context.grid.gammas, kind="stable").tolist():
+            if wanted[g].any():
+                yield g, np.flatnonzero(wanted[g]), self.at_gamma(fold_problem, g)
 
     def _shown(self, g: int, which: IntArray, fold: int) -> list[IntArray]:
         """Supports that the table holds for some tau of a fold, where folds have searched by themselves."""

@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from typing import Protocol
 
 import numpy as np
 
@@ -28,25 +29,11 @@ from sparsecv_mio.units import KEEP_RTOL
 Solver = Callable[[SparseProblem, list[int], list[IntArray]], PathResult]
 
 
-@dataclass(frozen=True)
-class PresolveWork:
-    """What one test did.
+class Report(Protocol):
+    """Takes note of what one test did."""
 
-    Attributes
-    ----------
-    cells : int
-        Tested.
-    decided : int
-        Decided without branch-and-bound.
-    columns : int
-        Removed from the problem of the others.
-    seconds : float
-    """
-
-    cells: int
-    decided: int
-    columns: int
-    seconds: float
+    def __call__(self, *, seconds: float, asked: int = 0, mios: int = 0, columns: int = 0) -> None:
+        """Count cells that were tested, those decided without branch-and-bound, and columns removed for the others."""
 
 
 def solve_presolved(
@@ -55,7 +42,7 @@ def solve_presolved(
     taus: Sequence[int],
     starts: Sequence[IntArray],
     solver: Solver,
-    report: Callable[[PresolveWork], None],
+    report: Report,
     restrict: bool = True,
 ) -> PathResult:
     """Solve some tau of a fold, by `solver` what the relaxations on all rows do not decide.
@@ -85,14 +72,15 @@ def solve_presolved(
     fold = FoldBounds(problem, np.zeros((0, problem.q)), np.zeros(0), points.diagonal)  # no held-out rows
     tested = _test(fold, points, [tau for tau in taus if 0 < tau < fold.m], starts)
     if tested is None:
-        report(PresolveWork(0, 0, 0, time.perf_counter() - begun))
+        report(seconds=time.perf_counter() - begun)
         return solver(problem, list(taus), list(starts))
     decided = {int(tested.sizes[t]): _decided(fold, int(tested.sizes[t])) for t in np.flatnonzero(tested.decided)}
     left = [tau for tau in taus if tau not in decided]
     incumbents = [tau for tau in left if 0 < tau < fold.m and np.isfinite(fold.best[tau])]
     known = [*starts, *(np.flatnonzero(fold.supports[tau]) for tau in incumbents)]
     keep = _columns_left(problem, tested, left) if restrict else np.arange(problem.q)
-    report(PresolveWork(len(tested.sizes), len(decided), problem.q - len(keep), time.perf_counter() - begun))
+    seconds, removed = time.perf_counter() - begun, problem.q - len(keep)
+    report(seconds=seconds, asked=len(tested.sizes), mios=len(decided), columns=removed)
     if not left:
         return PathResult(decided, 0, True)
     if len(keep) == problem.q or len(keep) <= left[0]:
