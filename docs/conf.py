@@ -45,7 +45,8 @@ autodoc_typehints_format = "short"
 autodoc_default_options = {
     "members": True,
     "member-order": "bysource",
-    "inherited-members": "BaseException,str,int,tuple,Enum,Sequence,Protocol,Generic,object",
+    "inherited-members": "CallbackSupportMixin,RegressorMixin,BaseEstimator,"
+    "BaseException,str,int,tuple,Enum,Sequence,Protocol,Generic,object",
 }
 python_use_unqualified_type_names = True
 python_maximum_signature_line_length = 90
@@ -90,7 +91,9 @@ html_theme_options = {
 
 
 def _keep_words(app: Any, what: str, name: str, obj: Any, skip: bool, options: Any) -> bool | None:
-    """List the members of an enumeration: they are the words that an option takes."""
+    """List the members of an enumeration, the words that an option takes; not what scikit-learn writes for routing."""
+    if name == "get_metadata_routing" or (name.startswith("set_") and name.endswith("_request")):
+        return True
     return False if isinstance(obj, Enum) else None
 
 

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from numbers import Integral
 from typing import Any
 
+import numpy as np
 from joblib import effective_n_jobs
 
-from sparsecv_mio.arrays import BoolArray, FloatArray
+from sparsecv_mio.arrays import BoolArray, FloatArray, IntArray
 from sparsecv_mio.certificate.record import Record
-from sparsecv_mio.data.folds import AnyFolds, folds_of
+from sparsecv_mio.data.counts import repeated, repeated_folds, row_counts
+from sparsecv_mio.data.dataset import Dataset
+from sparsecv_mio.data.folds import AnyFolds, FoldPlan, Splitter, folds_of
 from sparsecv_mio.grids import gammas_of, taus_of
 from sparsecv_mio.search.api import cross_validate
 from sparsecv_mio.sklearn.linear import SparseLinearModel
@@ -120,7 +124,7 @@ class BestSubsetRidgeCV(SparseLinearModel):
         self.verbose = verbose
 
     @with_callbacks
-    def fit(self, X: Any, y: Any, *, groups: Any = None) -> BestSubsetRidgeCV:
+    def fit(self, X: Any, y: Any, sample_weight: Any = None, groups: Any = None) -> BestSubsetRidgeCV:
         """Choose tau and gamma, and fit the best subset on all rows.
 
         Ctrl-C keeps the best answer so far, as a limit does; a second one quits.
@@ -129,6 +133,8 @@ class BestSubsetRidgeCV(SparseLinearModel):
         ----------
         X : (n, p) array_like
         y : (n,) array_like
+        sample_weight : (n,) array_like of whole numbers, optional
+            How often each row counts, in every fit and in the error of held-out rows; 0 is as if it were not there.
         groups : (n,) array_like, optional
             For a splitter that needs them.
 
@@ -137,8 +143,9 @@ class BestSubsetRidgeCV(SparseLinearModel):
         BestSubsetRidgeCV
             This object.
         """
-        data = self._dataset(X, y)
-        plan = folds_of(self.cv, data, groups=groups)
+        rows = self._dataset(X, y)
+        counts = row_counts(np.ones(rows.n) if sample_weight is None else sample_weight, rows)
+        data, plan = repeated(rows, counts), self._folds(rows, counts, groups)
         gammas = gammas_of(f"1e-3:10:{self.n_gammas}" if self.gammas is None else self.gammas)
         with watched(self, data.X, data.y) as watch:
             record = cross_validate(
@@ -149,6 +156,14 @@ class BestSubsetRidgeCV(SparseLinearModel):
             self._keep(record)
         warn_unproved(self)
         return self
+
+    def _folds(self, rows: Dataset, counts: IntArray, groups: Any) -> FoldPlan:
+        """Return the folds of repeated rows; rows that do not count are not dealt to any."""
+        if not isinstance(self.cv, str | Integral | Splitter):  # given row by row
+            return repeated_folds(folds_of(self.cv, rows, groups=groups), counts)
+        there = np.minimum(counts, 1)
+        groups = groups if groups is None else np.repeat(np.asarray(groups), there)
+        return repeated_folds(folds_of(self.cv, repeated(rows, there), groups=groups), counts[counts > 0])
 
     def _keep(self, record: Record) -> None:
         """Set the fitted attributes."""

@@ -9,6 +9,7 @@ import numpy as np
 
 from sparsecv_mio.arrays import BoolArray, FloatArray
 from sparsecv_mio.certificate.record import PathRecord
+from sparsecv_mio.data.counts import repeated, row_counts
 from sparsecv_mio.fits.best_subsets import best_subsets
 from sparsecv_mio.grids import taus_of
 from sparsecv_mio.sklearn.linear import SparseLinearModel
@@ -102,7 +103,7 @@ class BestSubsetRidge(SparseLinearModel):
         self.verbose = verbose
 
     @with_callbacks
-    def fit(self, X: Any, y: Any) -> BestSubsetRidge:
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> BestSubsetRidge:
         """Find the best subset of every size that is asked for.
 
         Ctrl-C keeps the best answer so far, as a limit does; a second one quits.
@@ -111,6 +112,8 @@ class BestSubsetRidge(SparseLinearModel):
         ----------
         X : (n, p) array_like
         y : (n,) array_like
+        sample_weight : (n,) array_like of whole numbers, optional
+            How often each row counts; 0 is as if it were not there.
 
         Returns
         -------
@@ -118,6 +121,8 @@ class BestSubsetRidge(SparseLinearModel):
             This object.
         """
         data = self._dataset(X, y)
+        if sample_weight is not None:
+            data = repeated(data, row_counts(sample_weight, data))
         with watched(self, data.X, data.y) as watch:
             record = best_subsets(
                 data, gammas=[self.gamma], taus=taus_of(self.tau, data.p, data.n, "tau"), gap=self.gap,

@@ -24,7 +24,7 @@ import sparsecv_mio as sc
 from sparsecv_mio import grids
 from sparsecv_mio.certificate.record import Record
 from sparsecv_mio.cli import run
-from sparsecv_mio.sklearn import BestSubsetRidgeCV
+from sparsecv_mio.sklearn import BestSubsetRidge, BestSubsetRidgeCV
 
 PROSTATE = INSTANCES / "prostate.csv"
 QUICK: dict[str, Any] = {"gammas": 0.1, "cv": 3, "taus": "log"}
@@ -100,6 +100,31 @@ def test_groups_reach_the_splitter() -> None:
         assert model.record_.folds.k == 5
     with pytest.raises(ValueError, match="^groups go with a splitter"):
         BestSubsetRidgeCV(**QUICK).fit(X, y, groups=groups)
+
+
+def test_a_row_of_weight_zero_is_as_if_it_were_not_there() -> None:
+    X, y = prostate()
+    weight = np.arange(len(y)) % 4 > 0
+    groups = np.arange(len(y)) % 7
+    for cv, keywords in ((3, {}), (KFold(4), {}), (GroupKFold(5), {"groups": groups})):
+        with_all = BestSubsetRidgeCV(**QUICK | {"cv": cv}).fit(X, y, weight.astype(float), **keywords)
+        kept = {name: values[weight] for name, values in keywords.items()}
+        without = BestSubsetRidgeCV(**QUICK | {"cv": cv}).fit(X[weight], y[weight], **kept)
+        assert with_all.record_.table == without.record_.table and (with_all.coef_ == without.coef_).all()
+
+
+def test_a_weight_is_so_many_rows_of_one_fold() -> None:
+    X, y = prostate()
+    weight = np.arange(len(y)) % 3
+    labels = np.arange(len(y)) % 5
+    many = np.repeat(np.arange(len(y)), weight)
+    weighted = BestSubsetRidgeCV(**QUICK | {"cv": labels}).fit(X, y, sample_weight=weight)
+    copies = BestSubsetRidgeCV(**QUICK | {"cv": labels[many]}).fit(X.iloc[many], y.iloc[many])
+    assert weighted.record_.table == copies.record_.table and (weighted.coef_ == copies.coef_).all()
+    one, same = BestSubsetRidge(2).fit(X, y, weight), BestSubsetRidge(2).fit(X.iloc[many], y.iloc[many])
+    assert one.objective_ == same.objective_ and (one.coef_ == same.coef_).all()
+    with pytest.raises(ValueError, match="^sample_weight is 0.5 in row 1: give how often"):
+        weighted.fit(X, y, weight + 0.5)
 
 
 def test_metadata_are_routed() -> None:
