@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
+from itertools import pairwise
 from numbers import Real
 
 from sparsecv_mio.errors import BadInput
@@ -15,6 +16,7 @@ from sparsecv_mio.units import GAMMA_RANGE
 DEFAULT_GAMMAS = "1e-3:10:15"
 MAX_TAU = 30
 MAX_COUNT = 10_000
+EVEN = 1e-3  # relative difference of the steps of a logarithmic grid
 MOST_DIGITS = 18  # of a whole number: more is never meant
 
 
@@ -124,6 +126,41 @@ def taus(text: str, p: int, option: str = "--tau") -> tuple[int, ...]:
             raise BadInput(f"{option}: {part.strip()!r} is out of range, the data have {p} features")
         found.update(range(low, high + 1))
     return tuple(sorted(found))
+
+
+def text_of_gammas(values: Iterable[float]) -> str:
+    """Write ridge weights as `gammas` reads them, to four digits.
+
+    Examples
+    --------
+    >>> text_of_gammas(gammas("1e-3:10:15")[-5:]), text_of_gammas([0.1]), text_of_gammas([0.1, 0.5, 1.0])
+    ('0.7197:10:5', '0.1', '0.1,0.5,1')
+    """
+    values = list(values)
+    listed = [f"{value:.4g}" for value in values]
+    if len(values) > 2:
+        steps = [math.log(high / low) for low, high in pairwise(values)]
+        if max(steps) - min(steps) < EVEN:
+            return f"{listed[0]}:{listed[-1]}:{len(values)}"
+    return ",".join(listed)
+
+
+def text_of_taus(values: Iterable[int]) -> str:
+    """Write support sizes, ascending, as `taus` reads them.
+
+    Examples
+    --------
+    >>> text_of_taus([0, 3, 4, 5, 8, 9]), text_of_taus([2])
+    ('0,3:5,8,9', '2')
+    """
+    runs: list[list[int]] = []
+    for value in values:
+        if runs and value == runs[-1][-1] + 1:
+            runs[-1].append(value)
+        else:
+            runs.append([value])
+    parts = [f"{run[0]}:{run[-1]}" if len(run) > 2 else ",".join(map(str, run)) for run in runs]
+    return ",".join(parts)
 
 
 def default_taus(p: int, n_train: int) -> tuple[int, ...]:

@@ -8,7 +8,8 @@ A machine that others use too: `--quiet` counts the limit, and every second belo
 would if the threads of this process had their cores for themselves: the CPU seconds of the thread that searches, and
 of the threads it shares work out to divided by their number.
 
-    python scripts/bench/regions.py [--data 200x60 500x100 housing2 ...] [--snr 5 0.5] [--limit 20] [--threads 2] [--quiet] [--out FILE]
+    python scripts/bench/regions.py [--data 200x60 housing2 ...] [--snr 5 0.5] [--limit 20] [--threads 2] [--quiet]
+        [--method auto] [--out FILE]
 """
 
 from __future__ import annotations
@@ -83,7 +84,8 @@ def run(name: str, snr: float, limit: float, threads: int, method: str) -> list[
     region = record.region
     words = "-" if region is None else f"{region.up_to_tau or '-'} | {region.from_gamma or float('inf'):.2g}"
     return [
-        name, snr if name not in TARGETS else "-", record.status, round(wall, 1), round(used, 1), words, f"{reached[0]:.1f}" if reached else "-",
+        name, snr if name not in TARGETS else "-", record.status,
+        round(wall, 1), round(used, 1), words, f"{reached[0]:.1f}" if reached else "-",
         sum(row.status == "open" for row in record.table), record.lower, record.upper, record.cv_error, record.tau,
         record.gamma,
     ]  # fmt: skip

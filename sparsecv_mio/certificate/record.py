@@ -124,6 +124,19 @@ class Region:
 
 
 @dataclass(frozen=True)
+class Advice:
+    """Options that would complete a proof that a limit cut short, each by itself; null where none is known.
+
+    `tau`, `gamma`: a part of the grid, as the option takes it, that holds the reported pair and is proved already.
+    `time_limit`: seconds after which the whole grid may be proved: an estimate, from how fast the costs grew with tau.
+    """
+
+    tau: str | None
+    gamma: str | None
+    time_limit: Number | None
+
+
+@dataclass(frozen=True)
 class FoldInfo:
     """Which folds: rebuilt from `spec` and `seed`, compared by `digest`."""
 
@@ -144,7 +157,8 @@ class Record(Stored, LinearModel):
     a limit comes first, it is the one with the least `cv_error` found. `estimate`: some fold of the reported pair is
     not decided. Its `cv_error` is then the mean of the errors in `chosen_folds`, moved to the nearer end of the pair's
     interval where it lies outside. `region`: where the best pair is proved, all of the grid if the status is `proved`;
-    null where it is nowhere, and for a descent. With `one_se`, `support`, `coefficients` and `intercept` are fitted at
+    null where it is nowhere, and for a descent. `advice`: what would complete the proof; null where that is done, and
+    for a descent. With `one_se`, `support`, `coefficients` and `intercept` are fitted at
     that pair; `refit` says at which.
 
     Examples
@@ -191,6 +205,7 @@ class Record(Stored, LinearModel):
     descent: tuple[DescentStep, ...] = ()
     estimate: bool = False
     region: Region | None = None
+    advice: Advice | None = None
 
     def __repr__(self) -> str:
         return f"Record({self.status}: {self._answer()})"

@@ -158,6 +158,7 @@ RECORD: Mapping[str, Treatment] = {
         "bounded: by 1e-6 h + 2 r sqrt(h) + r^2, r the rounding of a residual",
         "bounded: by upper - lower of the region's pair with the least lower bound",
     ),
+    **_each("advice.", "tau gamma time_limit", READ),
 }
 
 PATH: Mapping[str, Treatment] = {

@@ -91,7 +91,7 @@ def verify(record: Record, dataset: Dataset, folds: FoldPlan | None = None) -> V
         if level is Level.PAIR:
             checks.caveat = f"optimality over the grid not verified ({reason}): of the reported pair it is"
         optimality.enumerate(level)
-    optional = ("one_se", "refined", "descent", "region")
+    optional = ("one_se", "refined", "descent", "region", "advice")
     checks.fields = grouped(RECORD, level, [name for name in optional if not getattr(record, name)])
     return checks.report()
 

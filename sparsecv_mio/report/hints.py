@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
-from sparsecv_mio.certificate.record import Record
-from sparsecv_mio.report.region import open_rows, span
+from sparsecv_mio.certificate.record import Record, TableRow
+from sparsecv_mio.grids import text_of_taus
+from sparsecv_mio.report.region import open_rows
 
 LEAST_GAMMAS = 5  # of a range that a hint proposes
 WHOLE_LIMIT = 0.95  # of a time limit, from which on it is the limit that ended a run
@@ -37,22 +39,26 @@ def hints(record: Record) -> list[str]:
 
 def _proof_hint(record: Record) -> str:
     """Return which options make the proof complete, as far as what was proved here tells."""
-    rows, region = open_rows(record), record.region
-    if record.status == "proved" or record.descent or not rows:
+    rows, advice = open_rows(record), record.advice
+    if advice is None or not rows:
         return ""
-    longer = "; a longer --time-limit proves more" if record.request.time_limit is not None else ""
-    if region is not None and region.up_to_tau is not None and record.tau <= region.up_to_tau:
-        part = span([tau for tau in record.request.taus if tau <= region.up_to_tau])
-        return f"--tau {part} asks for what is proved already: this run would have proved all of it{longer}"
-    if region is not None and region.from_gamma is not None and record.gamma >= region.from_gamma:
-        kept = [gamma for gamma in record.request.gammas if gamma >= region.from_gamma]
-        part = span(kept) + (f":{len(kept)}" if len(kept) > 1 else "")
-        return f"--gamma {part} asks for what is proved already: this run would have proved all of it{longer}"
+    parts = [f"--{name} {value}" for name, value in (("tau", advice.tau), ("gamma", advice.gamma)) if value]
+    proved = f"{' or '.join(parts)} asks for what is proved already" if parts else _simpler(record, rows)
+    if record.request.time_limit is None:
+        return proved
+    longer = "a longer --time-limit proves more"
+    if advice.time_limit is not None:
+        longer = f"--time-limit {advice.time_limit:.0f} may prove the whole grid (as the costs grew so far)"
+    return f"{proved}; {longer}" if proved else longer
+
+
+def _simpler(record: Record, rows: Sequence[TableRow]) -> str:
+    """Return how many pairs with no more features than the reported one are not excluded, if that is a smaller grid."""
     simple = sum(row.tau <= record.tau for row in rows)
     if simple == len(rows):
-        return longer.removeprefix("; ")
-    part = span([tau for tau in record.request.taus if tau <= record.tau])
-    return f"--tau {part} leaves {simple:,} of the {len(rows):,} pairs that are not excluded{longer}"
+        return ""
+    taus = text_of_taus(tau for tau in record.request.taus if tau <= record.tau)
+    return f"--tau {taus} leaves {simple:,} of the {len(rows):,} pairs that are not excluded"
 
 
 def _gamma_hint(record: Record) -> str:

@@ -21,6 +21,7 @@ from sparsecv_mio.problem.objective import r_squared
 from sparsecv_mio.problem.problem import LARGEST_PENALTY, SparseProblem
 from sparsecv_mio.problem.refit import refit_rows
 from sparsecv_mio.search import one_se as one_standard_error
+from sparsecv_mio.search.advice import advice
 from sparsecv_mio.search.options import SearchOptions, method_for
 from sparsecv_mio.search.state.cells import CellTable
 from sparsecv_mio.search.state.context import AllRows, Context
@@ -251,6 +252,8 @@ def build_record(
     answer = known.certificate(known.bounds, (g, t))
     cv_error, proved = answer["cv_error"], known.proved and snapshot.complete
     status = "proved" if proved else "interrupted" if deadline.stop.is_set() else "limit"
+    request, descent = _request(context, options), options.method is Method.DESCENT
+    region = None if descent else known.region()
     record = Record(
         schema=SCHEMA,
         status=status,
@@ -273,12 +276,13 @@ def build_record(
         ),
         data=data_info(data),
         folds=FoldInfo(known.folds.spec, known.folds.seed, known.folds.k, known.folds.digest),
-        request=_request(context, options),
+        request=request,
         warnings=(*data.warnings, *snapshot.notes),
         versions=versions(),
         descent=snapshot.steps,
         estimate=known.estimated(g, t),
-        region=None if options.method is Method.DESCENT else known.region(),
+        region=region,
+        advice=None if proved or descent else advice(request, region, answer["gamma"], answer["tau"], snapshot.reached),
     )
     check_intervals(record)
     return record

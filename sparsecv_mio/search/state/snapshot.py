@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -33,6 +34,8 @@ class Snapshot:
         Moves of a descent.
     notes : tuple of str
         Warnings for the record.
+    reached : mapping of int to float
+        By tau, the seconds after which every pair up to it was proved, where that is known.
     """
 
     context: Context
@@ -45,6 +48,7 @@ class Snapshot:
     complete: bool = True
     steps: tuple[DescentStep, ...] = ()
     notes: tuple[str, ...] = ()
+    reached: Mapping[int, float] = field(default_factory=dict)
 
     @property
     def scored(self) -> bool:

@@ -23,10 +23,13 @@ class Counts:
         Nodes of all branch-and-bound trees.
     by_engine : dict of str to int
         Cells decided for all folds at once, by the engine that did it.
+    reached : dict of int to float
+        By tau, the seconds after which every pair up to it was proved, where the search looked.
     """
 
     nodes: int = 0
     by_engine: dict[str, int] = field(default_factory=dict)
+    reached: dict[int, float] = field(default_factory=dict)
 
     def add(self, nodes: int, decided: Mapping[str, int] | None = None) -> None:
         """Add nodes, and cells decided by engine."""

@@ -6,20 +6,24 @@ from dataclasses import replace
 
 import pytest
 
-from sparsecv_mio.certificate.record import Record, Region
+from sparsecv_mio.certificate.record import Advice, Record, Region
 from sparsecv_mio.report.hints import hints
 from sparsecv_mio.report.region import region_lines
 
 
 def test_what_would_complete_a_proof_is_told(record: Record) -> None:
-    part = limited(record, Region(2, None, 0.1, 2, 1.0, 1.0, 1.0, 0.0, 0.0))
-    assert hints(part) == ["--tau 1:2 asks for what is proved already: this run would have proved all of it"]
+    part = replace(limited(record, Region(2, None, 0.1, 2, 1.0, 1.0, 1.0, 0.0, 0.0)), advice=Advice("1:2", None, None))
+    assert hints(part) == ["--tau 1:2 asks for what is proved already"]
     longer = replace(part, request=replace(part.request, time_limit=5.0), work=replace(part.work, seconds=5.0))
     assert hints(longer)[0].endswith("; a longer --time-limit proves more")
-    gammas = replace(longer, region=Region(None, 0.1, 0.1, 2, 1.0, 1.0, 1.0, 0.0, 0.0))
-    assert hints(gammas)[0].startswith("--gamma 0.1:1:2 asks for what is proved already")
-    nowhere = replace(longer, region=None)
-    assert hints(nowhere)[0].startswith("--tau 1:2 leaves 0 of the 3 pairs that are not excluded")
+    both = replace(longer, advice=Advice("1:2", "0.1:10:9", 300.0))
+    assert hints(both)[0] == (
+        "--tau 1:2 or --gamma 0.1:10:9 asks for what is proved already; --time-limit 300 may prove the whole grid "
+        "(as the costs grew so far)"
+    )
+    nowhere = replace(longer, region=None, advice=Advice(None, None, None))
+    assert hints(nowhere)[0].startswith("--tau 1,2 leaves 0 of the 3 pairs that are not excluded; a longer")
+    assert hints(replace(both, advice=None)) == []
 
 
 def test_the_part_that_is_proved_is_told(record: Record) -> None:

@@ -68,7 +68,8 @@ class GridSearch:
         state, cells = self.run.state, self.run.state.cells.copy()
         best, oracles = tuple(state.all_rows.best), self.run.accelerators.work(cells)
         mios, engine = self.method.mios(), self.method.engine()
-        return Snapshot(self.context, cells, best, mios, state.counts.nodes, engine, oracles)
+        counts, reached = state.counts, dict(state.counts.reached)
+        return Snapshot(self.context, cells, best, mios, counts.nodes, engine, oracles, reached=reached)
 
     def progress(self) -> Progress:
         """Return how far the search is."""

@@ -27,6 +27,7 @@ from sparsecv_mio.search.parallel import run_folds
 from sparsecv_mio.search.state.cells import Archive
 from sparsecv_mio.search.state.deadline import Deadline
 from sparsecv_mio.search.state.pairs import likely_winner
+from sparsecv_mio.search.state.region import proved_ends
 from sparsecv_mio.search.state.stored import within
 from sparsecv_mio.search.subproblem.fold_solver import FoldSolver
 
@@ -107,8 +108,16 @@ class Outward:
             self.looked = True
         else:
             self._work_on(*self._next())
+        self._note_what_is_proved()
         self.run.signals.progressed()
         self.run.signals.safe_point()
+
+    def _note_what_is_proved(self) -> None:
+        """Keep when the part of the grid that is proved came to hold one more tau."""
+        state, context = self.run.state, self.run.context
+        top, _ = proved_ends(state.bounds(), context.gap, context.grid.gammas, context.grid.taus) or (None, None)
+        if top is not None:
+            state.counts.reached.setdefault(top, context.deadline.seconds)
 
     def _leader(self, top: int) -> Pair:
         """Return the pair with the least estimate of h among the first taus up to index `top`."""
