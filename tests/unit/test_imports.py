@@ -57,7 +57,7 @@ SEARCH_LAYERS: tuple[set[str], ...] = (
     {"checks", "parallel", "interrupts"},
     {"options"},
     {"state"},
-    {"one_se", "observers", "time_limit"},
+    {"one_se", "advice", "observers", "time_limit"},
     {"hooks"},
     {"subproblem"},
     {"shared_tree"},
