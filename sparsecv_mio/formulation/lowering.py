@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pyomo.environ as pyo
 from pyomo.repn import generate_standard_repn
-from scipy.sparse import csr_array
+from scipy.sparse import csr_array, csr_matrix
 
 from sparsecv_mio.arrays import BoolArray, FloatArray, IntArray
 from sparsecv_mio.formulation.models.common import SparseModel
@@ -66,6 +66,10 @@ class Lowered:
     def size(self) -> int:
         """Number of variables."""
         return len(self.cost)
+
+    def matrix(self, terms: Terms) -> csr_matrix:
+        """Return quadratic terms as a sparse (m, m) matrix."""
+        return csr_matrix((terms[2], terms[:2]), shape=(self.size, self.size))
 
     def columns(self, variables: list[Any]) -> IntArray:
         """Return the positions of Pyomo variables."""

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import csv
-import io
 from collections.abc import Sequence
-from dataclasses import fields
+from dataclasses import asdict, fields
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
+import pandas as pd
 from rich.console import Console
 
 from sparsecv_mio.comparison.compare import CompareRow
@@ -29,17 +28,9 @@ COLUMNS = ("data", "fold", "tau", "gamma", "backend", "status", "seconds", "node
 def write_csv(rows: Sequence[CompareRow], path: Path) -> None:
     """Write one line for each row, with the environment in every line."""
     places = sorted({key for row in rows for key in row.environment})
-    out = io.StringIO()
-    writer = csv.writer(out, lineterminator="\n")
-    writer.writerow([*PLAIN, "support", *places])
-    for row in rows:
-        values = [_text(getattr(row, name)) for name in PLAIN]
-        writer.writerow([*values, " ".join(row.support), *(row.environment.get(key, "") for key in places)])
-    write_text(path, [out.getvalue()])
-
-
-def _text(value: Any) -> Any:
-    return "" if isinstance(value, float) and np.isnan(value) else value
+    lines = [asdict(row) | {"support": " ".join(row.support)} | row.environment for row in rows]
+    table = pd.DataFrame(lines, columns=[*PLAIN, "support", *places])
+    write_text(path, [table.to_csv(index=False, lineterminator="\n")])
 
 
 def print_compare(console: Console, rows: Sequence[CompareRow]) -> None:

@@ -42,8 +42,7 @@ class GurobiBackend(Backend):
     def _run(self, task: Task, formulation: str, limits: Limits) -> Answer:
         import gurobipy as gp
 
-        from sparsecv_mio.formulation.models.cuts import CutMaster
-        from sparsecv_mio.formulation.models.perspective import BigMModel, FactorModel, PerspectiveModel
+        from sparsecv_mio.formulation.models.perspective import BigMModel, CutMaster, FactorModel, PerspectiveModel
 
         perspective = PerspectiveModel if task.q <= GRAM_COLUMNS else FactorModel
         kinds: dict[str, type[SparseModel]] = {"perspective": perspective, "bigm": BigMModel, "benders": CutMaster}
@@ -114,13 +113,10 @@ def _load(solver: Any, arrays: Lowered, start: FloatArray) -> Any:
         if mask.any():
             solver.addMConstr(rows[np.flatnonzero(mask)], x, sense, bound[mask])
     for cone in arrays.cones:
-        i, j, value = cone.terms
-        matrix = csr_matrix((value, (i, j)), shape=(arrays.size, arrays.size))
         row = np.zeros(arrays.size)
         row[cone.index] = cone.linear
-        solver.addMQConstr(matrix, row, "<", cone.upper, xQ_L=x, xQ_R=x, xc=x)
-    i, j, value = arrays.terms
-    quadratic = csr_matrix((value, (i, j)), shape=(arrays.size, arrays.size)) if len(value) else None
+        solver.addMQConstr(arrays.matrix(cone.terms), row, "<", cone.upper, xQ_L=x, xQ_R=x, xc=x)
+    quadratic = arrays.matrix(arrays.terms) if len(arrays.terms[0]) else None
     solver.setMObjective(quadratic, arrays.cost, arrays.constant, xQ_L=x, xQ_R=x, xc=x)
     x.Start = start
     return x

@@ -26,7 +26,7 @@ from sparsecv_mio.formulation.task import Task
 
 if TYPE_CHECKING:
     from sparsecv_mio.formulation.lowering import Lowered
-    from sparsecv_mio.formulation.models.cuts import OuterModel
+    from sparsecv_mio.formulation.models.perspective import OuterModel
 
 ROOT_ROUNDS = 60
 CUT_TOLERANCE = 1e-10
@@ -45,7 +45,7 @@ class HighsBackend(Backend):
         return probe("highspy", self.name, _describe)
 
     def _run(self, task: Task, formulation: str, limits: Limits) -> Answer:
-        from sparsecv_mio.formulation.models.cuts import OuterModel
+        from sparsecv_mio.formulation.models.perspective import OuterModel
 
         require_finite(task.lo, task.hi, "highs")
         model, arrays = self._lowered(OuterModel, task)

@@ -45,7 +45,7 @@ class MosekBackend(Backend):
                 start = arrays.vector(model.point(task, task.start_u, task.start_z))
                 return _optimise(solver, task, arrays, z, start, limits)
         except mosek.Error as error:
-            if error.errno in _licence_codes():
+            if str(error.errno).startswith(("rescode.err_license", "rescode.err_missing_lic")):
                 raise BackendUnavailable(f"backend mosek has no licence ({error.errno})") from error
             raise failed("mosek", f"{error.errno}: {error.msg}", read_tail(limits.log)) from error
 
@@ -71,10 +71,8 @@ def build(env: Any, arrays: Lowered) -> Any:
     )
     solver.putclist(list(range(size)), arrays.cost.tolist())
     solver.putcfix(arrays.constant)
-    rows = arrays.rows
-    for k in range(count):
-        part = slice(rows.indptr[k], rows.indptr[k + 1])
-        solver.putarow(k, rows.indices[part].tolist(), rows.data[part].tolist())
+    entries = arrays.rows.tocoo()
+    solver.putaijlist(entries.row.tolist(), entries.col.tolist(), entries.data.tolist())
     kinds, low, high = _bounds(arrays.row_lower, arrays.row_upper)
     solver.putconboundslice(0, count, kinds, low, high)
     domain = solver.appendrquadraticconedomain(3)
@@ -201,12 +199,6 @@ def read_answer(solver: Any, reason: Any, z: IntArray, seconds: float, limits: L
         raw_status=f"{reason} / {state}",
         seconds=seconds,
     )
-
-
-def _licence_codes() -> tuple[Any, ...]:
-    from mosek import rescode
-
-    return tuple(getattr(rescode, name) for name in dir(rescode) if name.startswith(("err_license", "err_missing_lic")))
 
 
 def _describe(mosek: Any) -> Availability:

@@ -12,8 +12,7 @@ from lowered_points import objective, violation
 from sparsecv_mio.formulation.constraints import FREE, SideConstraints
 from sparsecv_mio.formulation.lowering import Lowered, lower_model
 from sparsecv_mio.formulation.models.common import SparseModel
-from sparsecv_mio.formulation.models.cuts import CutMaster, OuterModel
-from sparsecv_mio.formulation.models.perspective import BigMModel, FactorModel, PerspectiveModel
+from sparsecv_mio.formulation.models.perspective import BigMModel, CutMaster, FactorModel, OuterModel, PerspectiveModel
 from sparsecv_mio.formulation.task import Task
 from sparsecv_mio.problem.moment_refit import refit_moments
 
