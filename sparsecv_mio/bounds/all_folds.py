@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, fields
 
 import numpy as np
@@ -21,6 +20,7 @@ from sparsecv_mio.bounds.wide import WideFold
 from sparsecv_mio.bounds.wide_rows import WideRows, is_wide
 from sparsecv_mio.data.folds import FoldPlan
 from sparsecv_mio.data.standard import StandardData
+from sparsecv_mio.parallel import run_folds
 from sparsecv_mio.problem.accumulate import Moments, row_moments, training_moments
 
 PRINTED = "as-printed"
@@ -129,7 +129,7 @@ class AllFolds:
             if self.wide
             else self.known.moments or training_moments(self.data, self.folds)
         )
-        for done, _ in enumerate(self._each(sources, threads), start=1):
+        for done, _ in enumerate(run_folds(sources, self._fold, threads), start=1):
             if self.hooks.progress is not None:
                 self.hooks.progress(done, self.folds.k)
             if self.stopped:
@@ -139,28 +139,6 @@ class AllFolds:
         if self.mode is Which.SAFE:
             self._training_loss()
         return self.table
-
-    def _each(self, sources: Iterable[tuple[int, Moments | None]], threads: int) -> Iterator[None]:
-        """Work on every fold; on several threads only a few moments wait at a time."""
-        if threads <= 1:
-            for fold, moments in sources:
-                self._fold(fold, moments)
-                yield
-            return
-        with ThreadPoolExecutor(threads) as pool:
-            waiting: list[Future[None]] = []
-            try:
-                for fold, moments in sources:
-                    waiting.append(pool.submit(self._fold, fold, moments))
-                    if len(waiting) > 2 * threads:
-                        waiting.pop(0).result()
-                        yield
-                while waiting:
-                    waiting.pop(0).result()
-                    yield
-            finally:
-                for future in waiting:
-                    future.cancel()
 
     def _make(
         self, rows: IntArray, fold: int | None, moments: Moments | None, gamma: float, g: int

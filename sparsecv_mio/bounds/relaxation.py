@@ -112,16 +112,10 @@ def relax_form(form: UnitDiagonal, taus: Sequence[int], *, accuracy: float = 1e-
     if len(inner):
         relax_sizes(normal.form, inner, accuracy, MAX_STEPS, np.zeros(form.m), found)
     unit, diagonal = form.scale * root, form.diagonal
-    beta, slope = found.points * unit, found.slopes / unit
-    points = found.points * root
-    lower = [float(d) - allowance(form, tau, b) for d, tau, b in zip(found.dual, inner, points, strict=True)]
-    solved = {
-        int(tau): Relaxation(int(tau), b, g, diagonal, low, high, count)
-        for tau, b, g, low, high, count in zip(
-            inner.tolist(), beta, slope, lower, found.primal.tolist(), found.steps.tolist(),
-            strict=True,
-        )
-    }
+    solved: dict[int, Relaxation] = {}
+    for tau, b, g, dual, primal, steps in zip(inner.tolist(), *found, strict=True):
+        lower = float(dual) - allowance(form, tau, b * root)
+        solved[tau] = Relaxation(tau, b * unit, g / unit, diagonal, lower, float(primal), int(steps))
     return [solved[tau] if tau in solved else _ridge(form, tau) for tau in taus]
 
 

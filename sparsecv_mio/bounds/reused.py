@@ -12,14 +12,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
-from sparsecv_mio.arrays import BoolArray, FloatArray, IntArray
+from sparsecv_mio.arrays import FloatArray, IntArray
 from sparsecv_mio.bounds.fold import FIELDS, OUTWARD, FoldBounds
 from sparsecv_mio.bounds.relaxation import relax_form
 from sparsecv_mio.bounds.unit_diagonal import UnitDiagonal
 from sparsecv_mio.kernels.forms import Incumbents
-from sparsecv_mio.kernels.reused_dual import Asked, Found, reused_duals
+from sparsecv_mio.kernels.reused_dual import Asked, Reused, reused_duals
 
 ACCURACY = 1e-6  # of the relaxations on all rows
 WILDEST = 4.0  # b'Gb over y'y beyond which the dual value is a difference of large numbers
@@ -48,30 +47,6 @@ class Points:
         return at if at < len(self.sizes) and int(self.sizes[at]) == size else -1
 
 
-@dataclass(frozen=True, eq=False)
-class Tested:
-    """What the points say of one fold.
-
-    Attributes
-    ----------
-    sizes : (T,) int array
-    dual : (T,) array
-        Certified lower bounds of f, rounding taken off.
-    status : (T, q) int8 array
-        INSIDE, DROPPED, FREE.
-    decided : (T,) bool array
-        The incumbent is the only support within the tolerance of ties.
-    numbers : (T, 8) array
-        Where decided and asked for: a row of `FoldBounds.numbers`.
-    """
-
-    sizes: IntArray
-    dual: FloatArray
-    status: NDArray[np.int8]
-    decided: BoolArray
-    numbers: FloatArray
-
-
 def points_of(form: UnitDiagonal | None, taus: Sequence[int]) -> Points | None:
     """Solve the relaxation on all rows; None where the form says nothing or no size is left to choose.
 
@@ -94,7 +69,7 @@ def points_of(form: UnitDiagonal | None, taus: Sequence[int]) -> Points | None:
 
 def reuse(
     fold: FoldBounds, points: Points | None, taus: Sequence[int] | IntArray, tie: float, exact: bool = False
-) -> Tested | None:
+) -> Reused | None:
     """Test the points in a fold whose incumbents are known.
 
     Parameters
@@ -111,7 +86,7 @@ def reuse(
 
     Returns
     -------
-    Tested or None
+    Reused or None
         None where nothing can be said.
 
     Notes
@@ -126,13 +101,12 @@ def reuse(
     if not len(rows):
         return None
     sizes, T = points.sizes[rows], len(rows)
-    found = Tested(
+    found = Reused(
         sizes, np.empty(T), np.empty((T, form.m), dtype=np.int8), np.empty(T, dtype=np.bool_), np.empty((T, FIELDS))
     )
     reused_duals(
-        form.fold(fold.X, fold.u), form.scale, points.beta[rows], sizes,
-        Asked(tie, form.rounding, WILDEST, fold.N, exact), Incumbents(fold.best, fold.supports),
-        Found(found.dual, found.status, found.decided, found.numbers),
+        form.fold(fold.X, fold.u), form.scale, points.beta[rows],
+        Asked(tie, form.rounding, WILDEST, fold.N, exact), Incumbents(fold.best, fold.supports), found,
     )  # fmt: skip
     if exact:
         found.numbers[:, 2] *= 1.0 - OUTWARD

@@ -10,6 +10,7 @@ from typing import NamedTuple
 import numpy as np
 from numba import njit
 
+from sparsecv_mio.kernels.dense import put
 from sparsecv_mio.kernels.exchange import (
     BETTER,
     FLAT,
@@ -224,20 +225,16 @@ def keep_out(t, saved, moments, found, size, worst):
 @njit(cache=True, nogil=True, error_model="numpy")
 def _copy(source, target):
     """Copy a tableau. O(s q)."""
-    s = source.size[0]
-    for a in range(s):
-        for k in range(source.g.shape[0]):
-            target.T[a, k] = source.T[a, k]
-        for b in range(s):
-            target.V[a, b] = source.V[a, b]
-        target.beta[a] = source.beta[a]
-        target.members[a] = source.members[a]
-    for k in range(source.g.shape[0]):
-        target.g[k] = source.g[k]
-        target.d[k] = source.d[k]
-        target.floor[k] = source.floor[k]
-    target.now[0] = source.now[0]
-    target.size[0] = s
+    for a in range(source.size[0]):
+        put(source.T[a], target.T[a])
+        put(source.V[a], target.V[a])
+    put(source.beta, target.beta)
+    put(source.members, target.members)
+    put(source.g, target.g)
+    put(source.d, target.d)
+    put(source.floor, target.floor)
+    put(source.now, target.now)
+    put(source.size, target.size)
 
 
 @njit(cache=True, nogil=True, error_model="numpy")

@@ -54,6 +54,21 @@ def _move(value, slope, second, ridge, l1):
 
 
 @njit(cache=True, nogil=True)
+def _step(j, slope, model, u):
+    """Move one coefficient to the least value along it; return the step and what it lowers the model by."""
+    second = model.second[j]
+    if j == model.free:
+        new = u[j] - slope / second if second > 0.0 else u[j]
+        weight = second
+    else:
+        new = _move(u[j], slope, second, model.ridge, model.l1)
+        weight = second + model.ridge
+    step = new - u[j]
+    u[j] = new
+    return step, 0.5 * weight * step * step
+
+
+@njit(cache=True, nogil=True)
 def descend_dense(XT, columns, model, u, v, sweeps, share):
     """Sweep over columns until a full sweep lowers the model by at most `share` of what the first one did.
 
@@ -79,7 +94,7 @@ def descend_dense(XT, columns, model, u, v, sweeps, share):
     -----
     O(n len(columns)) a sweep; between full sweeps only the nonzero columns are visited.
     """
-    h, a, second, ridge, l1, free = model
+    h, a, second, ridge, _, free = model
     n = XT.shape[1]
     full, first = True, -1.0
     for _ in range(sweeps):
@@ -92,16 +107,9 @@ def descend_dense(XT, columns, model, u, v, sweeps, share):
             slope = 0.0
             for i in range(n):
                 slope += x[i] * (h[i] * v[i] - a[i])
-            if j == free:
-                new = u[j] - slope / second[j] if second[j] > 0.0 else u[j]
-                weight = second[j]
-            else:
-                new = _move(u[j], slope, second[j], ridge, l1)
-                weight = second[j] + ridge
-            step = new - u[j]
+            step, lowered = _step(j, slope, model, u)
             if step != 0.0:
-                u[j] = new
-                drop += 0.5 * weight * step * step
+                drop += lowered
                 for i in range(n):
                     v[i] += step * x[i]
         if first < 0.0:
@@ -130,7 +138,7 @@ def descend_sparse(X, columns, model, u, v, sweeps, share):
     O(nonzeros of the columns) a sweep.
     """
     data, rows, starts = X
-    h, a, second, ridge, l1, free = model
+    h, a, second, ridge, _, free = model
     full, first = True, -1.0
     for _ in range(sweeps):
         drop = 0.0
@@ -142,16 +150,9 @@ def descend_sparse(X, columns, model, u, v, sweeps, share):
             for e in range(starts[j], starts[j + 1]):
                 i = rows[e]
                 slope += data[e] * (h[i] * v[i] - a[i])
-            if j == free:
-                new = u[j] - slope / second[j] if second[j] > 0.0 else u[j]
-                weight = second[j]
-            else:
-                new = _move(u[j], slope, second[j], ridge, l1)
-                weight = second[j] + ridge
-            step = new - u[j]
+            step, lowered = _step(j, slope, model, u)
             if step != 0.0:
-                u[j] = new
-                drop += 0.5 * weight * step * step
+                drop += lowered
                 for e in range(starts[j], starts[j + 1]):
                     v[rows[e]] += step * data[e]
         if first < 0.0:

@@ -81,6 +81,28 @@ def extend_gram(Xt, chosen, start, count, gram):
 
 
 @njit(cache=True, nogil=True)
+def add_columns(Xt, near, found, fresh):
+    """Put columns into a working set that has room for them. O(fresh held n).
+
+    Parameters
+    ----------
+    Xt : (q, n) array
+    near : WorkingSet
+        Changed in place.
+    found : int array
+        The columns; none of them is in the set.
+    fresh : int
+        How many of its entries count.
+    """
+    held = near.held[0]
+    for a in range(fresh):
+        near.chosen[held + a] = found[a]
+        near.inside[found[a]] = True
+    extend_gram(Xt, near.chosen, held, held + fresh, near.gram)
+    near.held[0] = held + fresh
+
+
+@njit(cache=True, nogil=True)
 def slope_of(Xt, residual, shift, g):
     """Fill `g = X' residual + shift`. O(q n).
 
@@ -164,10 +186,8 @@ def relax_rows(wide, shift, k, accuracy, max_steps, near, b, g):
     for j in range(q):
         if best_b[j] != 0.0 and not inside[j]:
             if ctrl[0] < cap:
-                chosen[ctrl[0]] = j
-                inside[j] = True
-                extend_gram(Xt, chosen, ctrl[0], ctrl[0] + 1, gram)
-                ctrl[0] += 1
+                found[0] = j
+                add_columns(Xt, near, found, np.int64(1))  # a literal would compile it a second time
             else:
                 best_b[j] = 0.0
     dual = -np.inf
@@ -176,11 +196,7 @@ def relax_rows(wide, shift, k, accuracy, max_steps, near, b, g):
     if ctrl[0] < min(2 * k + 20, q):
         slope_of(Xt, y, shift, trial)
         fresh = largest_outside(trial, inside, ctrl[0], min(2 * k + 40, cap - ctrl[0]), found)
-        for a in range(fresh):
-            chosen[ctrl[0] + a] = found[a]
-            inside[found[a]] = True
-        extend_gram(Xt, chosen, ctrl[0], ctrl[0] + fresh, gram)
-        ctrl[0] += fresh
+        add_columns(Xt, near, found, fresh)
     for _ in range(60):
         count = ctrl[0]
         for a in range(count):
@@ -228,12 +244,8 @@ def relax_rows(wide, shift, k, accuracy, max_steps, near, b, g):
                     inside[j] = False
                     best_b[j] = 0.0
             extend_gram(Xt, chosen, NONE, kept, gram)
-            count = kept
-        for a in range(fresh):
-            chosen[count + a] = found[a]
-            inside[found[a]] = True
-        extend_gram(Xt, chosen, count, count + fresh, gram)
-        ctrl[0] = count + fresh
+            ctrl[0] = kept
+        add_columns(Xt, near, found, fresh)
     return dual, primal
 
 

@@ -38,11 +38,13 @@ class Asked(NamedTuple):
     exact: bool
 
 
-class Found(NamedTuple):
+class Reused(NamedTuple):
     """What the points of T sizes say.
 
     Attributes
     ----------
+    sizes : (T,) int array
+        k, 0 < k < q.
     dual : (T,) array
         D less the allowance, at least 0.
     status : (T, q) int8 array
@@ -53,6 +55,7 @@ class Found(NamedTuple):
         Where decided: as `fold_bounds.run` writes.
     """
 
+    sizes: np.ndarray
     dual: np.ndarray
     status: np.ndarray
     decided: np.ndarray
@@ -60,7 +63,7 @@ class Found(NamedTuple):
 
 
 @njit(cache=True, nogil=True)
-def reused_duals(fold, scale, points, sizes, asked, incumbents, found):
+def reused_duals(fold, scale, points, asked, incumbents, found):
     """Screen every size of a fold by a given point; where one support is left, say what it predicts.
 
         D(b) = yy - b'G b - (sum of the k largest d_j),   G = M - diag(w),  g = c - G b,  d_j = g_j^2 / w_j
@@ -75,19 +78,17 @@ def reused_duals(fold, scale, points, sizes, asked, incumbents, found):
         What the points are divided by to be in the units of M.
     points : (T, q) array
         Any points: the closer to the relaxation's solution the more they fix.
-    sizes : (T,) int array
-        k, 0 < k < q.
     asked : Asked
     incumbents : Incumbents
-    found : Found
-        Filled.
+    found : Reused
+        Filled for its sizes.
 
     Notes
     -----
     O(T (q (nonzeros of a point + log q) + k^3)), the last for decided sizes.
     """
     M, c, yy, w, u = fold.M, fold.c, fold.yy, fold.w, fold.u
-    dual, status, decided, rows = found
+    sizes, dual, status, decided, rows = found
     best, supports = incumbents
     q = c.shape[0]
     b = np.empty(q)

@@ -72,6 +72,35 @@ def backward_elimination(V, beta, value, best, supports):
 
 
 @njit(cache=True, nogil=True)
+def take_column(M, pick, step, rows, left, diag):
+    """Extend the partial Cholesky factor `rows[:step]` by a column; returns the drop in f. O(q step).
+
+    Parameters
+    ----------
+    M : (q, q) array
+    pick, step : int
+        The column, and how many are in.
+    rows : (step + 1, q) array or larger
+    left, diag : (q,) arrays
+        What is left of c and of the diagonal of M beside the columns that are in; `diag[pick] > 0`.
+    """
+    q = left.shape[0]
+    row = rows[step]
+    d = 1.0 / np.sqrt(diag[pick])
+    u = left[pick] * d
+    put(M[pick], row)
+    for k in range(step):
+        a = rows[k, pick]
+        for j in range(q):
+            row[j] -= a * rows[k, j]
+    for j in range(q):
+        row[j] *= d
+        left[j] -= row[j] * u
+        diag[j] -= row[j] * row[j]
+    return u * u
+
+
+@njit(cache=True, nogil=True)
 def forward_selection(M, c, yy, top, best, supports):
     """Add the column with the largest gain until `top` columns are in; keep each support that beats `best`.
 
@@ -106,18 +135,10 @@ def forward_selection(M, c, yy, top, best, supports):
         if pick < 0:
             return
         used[pick] = True
-        d = 1.0 / np.sqrt(diag[pick])
-        u = left[pick] * d
+        value -= take_column(M, pick, step, rows, left, diag)
         for j in range(q):
-            s = M[pick, j]
-            for k in range(step):
-                s -= rows[k, pick] * rows[k, j]
-            rows[step, j] = s * d
-            left[j] -= rows[step, j] * u
-            diag[j] -= rows[step, j] * rows[step, j]
             if diag[j] < SPENT * M[j, j]:
                 diag[j] = 0.0
-        value -= u * u
         if value < best[step + 1]:
             best[step + 1] = value
             put(used, supports[step + 1])
@@ -143,23 +164,21 @@ def add_gains(M, c, support, size, rows, left, diag):
         diag[j] = M[j, j]
     total = 0.0
     for step in range(size):
-        i = support[step]
-        if not diag[i] > 0.0:
+        if not diag[support[step]] > 0.0:
             return -1.0
-        d = 1.0 / np.sqrt(diag[i])
-        u = left[i] * d
-        for j in range(q):
-            rows[step, j] = M[i, j]
-        for k in range(step):
-            a = rows[k, i]
-            for j in range(q):
-                rows[step, j] -= a * rows[k, j]
-        for j in range(q):
-            rows[step, j] *= d
-            left[j] -= rows[step, j] * u
-            diag[j] -= rows[step, j] * rows[step, j]
-        total += u * u
+        total += take_column(M, support[step], step, rows, left, diag)
     return total
+
+
+@njit(cache=True, nogil=True)
+def _columns(mask, index):
+    """Put the columns of a mask into `index`; returns how many."""
+    size = 0
+    for j in range(mask.shape[0]):
+        if mask[j]:
+            index[size] = j
+            size += 1
+    return size
 
 
 @njit(cache=True, nogil=True)
@@ -189,11 +208,7 @@ def improve_by_swaps(M, c, yy, size, best, supports, rounds):
     members = np.empty(size, dtype=np.int64)
     value = best[size]
     for _ in range(rounds):
-        k = 0
-        for j in range(q):
-            if inside[j]:
-                members[k] = j
-                k += 1
+        _columns(inside, members)
         low = value * (1.0 - BETTER)
         out = -1
         into = -1
@@ -221,17 +236,6 @@ def improve_by_swaps(M, c, yy, size, best, supports, rounds):
     if value < best[size]:
         best[size] = value
         put(inside, supports[size])
-
-
-@njit(cache=True, nogil=True)
-def _columns(mask, index):
-    """Put the columns of a mask into `index`; returns how many."""
-    size = 0
-    for j in range(mask.shape[0]):
-        if mask[j]:
-            index[size] = j
-            size += 1
-    return size
 
 
 @njit(cache=True, nogil=True)

@@ -10,15 +10,10 @@ from typing import NamedTuple
 
 import numpy as np
 from numba import njit
-from numpy.typing import NDArray
 
 from sparsecv_mio.kernels.treecv_order import shuffled_range
 
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
-
-PEGASOS = 0
-LEAST_SQUARES = 1
+PEGASOS, LEAST_SQUARES = 0, 1
 
 
 class Sgd(NamedTuple):
@@ -31,7 +26,7 @@ class Sgd(NamedTuple):
 
 
 @njit(cache=True, nogil=True)
-def learn_row(kind: int, model: Floats, x: Floats, target: float, a: float) -> None:
+def learn_row(kind, model, x, target, a):
     """Update `model` in place by one row. O(p).
 
     Parameters
@@ -68,7 +63,7 @@ def learn_row(kind: int, model: Floats, x: Floats, target: float, a: float) -> N
 
 
 @njit(cache=True, nogil=True)
-def learn_rows(kind: int, model: Floats, X: Floats, y: Floats, a: float) -> None:
+def learn_rows(kind, model, X, y, a):
     """Update `model` in place by all rows in order. O(m p).
 
     Parameters
@@ -84,7 +79,7 @@ def learn_rows(kind: int, model: Floats, X: Floats, y: Floats, a: float) -> None
 
 
 @njit(cache=True, nogil=True)
-def score_rows(kind: int, model: Floats, X: Floats, y: Floats, first: int, last: int) -> float:
+def score_rows(kind, model, X, y, first, last):
     """Mean loss over rows first .. last-1: share of wrong signs (kind 0) or squared error (kind 1). O(m p).
 
     Parameters
@@ -110,7 +105,7 @@ def score_rows(kind: int, model: Floats, X: Floats, y: Floats, first: int, last:
 
 
 @njit(cache=True, nogil=True)
-def learn_range(sgd: Sgd, model: Floats, X: Floats, y: Floats, first: int, last: int, order: Ints) -> None:
+def learn_range(sgd, model, X, y, first, last, order):
     """Update by a range of rows. O(m p).
 
     Parameters
@@ -134,9 +129,7 @@ def learn_range(sgd: Sgd, model: Floats, X: Floats, y: Floats, first: int, last:
 
 
 @njit(cache=True, nogil=True)
-def tree(
-    sgd: Sgd, base: Floats, X: Floats, y: Floats, starts: Ints, first: int, last: int, scores: Floats
-) -> int:
+def tree(sgd, base, X, y, starts, first, last, scores):
     """Cross-validate some chunks from a model of all other rows; returns the rows learned.
 
     Parameters

@@ -10,10 +10,10 @@ from sparsecv_mio.arrays import IntArray
 from sparsecv_mio.data.folds import FoldPlan
 from sparsecv_mio.data.standard import StandardData
 from sparsecv_mio.kernels.exchange import BETTER
+from sparsecv_mio.parallel import run_folds
 from sparsecv_mio.search.heuristics.fold_search import FoldPaths, FoldSearch
 from sparsecv_mio.search.heuristics.pool import pooled
 from sparsecv_mio.search.options import Grid
-from sparsecv_mio.search.parallel import run_folds
 
 TABLE_SIZE = 1 << 26  # columns of supports held in all
 SEARCHED_FOLDS = 20  # folds, spread evenly, in which columns are kept out in turn

@@ -21,6 +21,7 @@ from sparsecv_mio.bounds.wide_rows import WideRows
 from sparsecv_mio.data.standard import StandardData
 from sparsecv_mio.formulation.backends.native.cell import UNLIMITED
 from sparsecv_mio.formulation.backends.native.path import PathCell, PathResult, solve_path
+from sparsecv_mio.parallel import run_folds
 from sparsecv_mio.problem.accumulate import row_moments
 from sparsecv_mio.problem.problem import SparseProblem
 from sparsecv_mio.problem.refit import refit_rows
@@ -30,7 +31,6 @@ from sparsecv_mio.search.methods.parts.cell_by_cell import MioSettings, check_av
 from sparsecv_mio.search.methods.parts.first_answers import answers_of_all_rows, first_answers
 from sparsecv_mio.search.methods.parts.fold_rounds import EFFORT_GROWTH, FIRST_EFFORT
 from sparsecv_mio.search.methods.parts.run import Run
-from sparsecv_mio.search.parallel import run_folds
 from sparsecv_mio.search.state.cells import Archive, Where
 from sparsecv_mio.search.state.stored import within
 from sparsecv_mio.search.subproblem.cell_intervals import CellIntervals

@@ -25,10 +25,10 @@ from sparsecv_mio.bounds.training_loss import ROWS_ROUNDING, training_loss_bound
 from sparsecv_mio.data.standard import StandardData
 from sparsecv_mio.formulation.backends.native.path import PathCell, PathResult
 from sparsecv_mio.kernels import starts
+from sparsecv_mio.parallel import blas_on_one_thread
 from sparsecv_mio.problem.centred_rows import CentredRows
 from sparsecv_mio.problem.refit import refit_rows
 from sparsecv_mio.search.methods.parts.run import Run, Stored
-from sparsecv_mio.search.parallel import blas_on_one_thread
 
 COLD_ITERATIONS, WARM_ITERATIONS = 500, 150  # of the first tau; of the next ones, from the point of the one before
 FAVOURITES = 3  # candidate columns per column of the support, at least `FEWEST`

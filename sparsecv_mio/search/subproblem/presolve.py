@@ -17,9 +17,10 @@ import numpy as np
 
 from sparsecv_mio.arrays import IntArray
 from sparsecv_mio.bounds.fold import FoldBounds
-from sparsecv_mio.bounds.reused import Points, Tested, reuse
+from sparsecv_mio.bounds.reused import Points, reuse
 from sparsecv_mio.formulation.backends.native.cell import PathCell, PathResult
 from sparsecv_mio.formulation.backends.native.path import SMALL
+from sparsecv_mio.kernels.reused_dual import Reused
 from sparsecv_mio.kernels.status import DROPPED
 from sparsecv_mio.problem.problem import SparseProblem
 from sparsecv_mio.search.subproblem.moment_fits import near_tie_margin
@@ -90,7 +91,7 @@ def solve_presolved(
     return PathResult({**rest.cells, **decided}, rest.nodes, rest.finished, rest.reused)
 
 
-def _test(fold: FoldBounds, points: Points, sizes: list[int], starts: Sequence[IntArray]) -> Tested | None:
+def _test(fold: FoldBounds, points: Points, sizes: list[int], starts: Sequence[IntArray]) -> Reused | None:
     """Test the points on all rows in a fold; None where they say nothing."""
     if not sizes:
         return None
@@ -108,7 +109,7 @@ def _decided(fold: FoldBounds, tau: int) -> PathCell:
     return PathCell(tau, support, low, value, (support,), (value,), margin, complete=True, branched=False)
 
 
-def _columns_left(problem: SparseProblem, tested: Tested, left: list[int]) -> IntArray:
+def _columns_left(problem: SparseProblem, tested: Reused, left: list[int]) -> IntArray:
     """Columns that a near-optimal support may hold, where a single tau is left and no column has a copy; else all."""
     copies = problem.copy_of is not None and bool(np.any(problem.copy_of >= 0))
     if copies or len(left) != 1 or left[0] not in tested.sizes:

@@ -30,6 +30,7 @@ from sparsecv_mio.formulation.backends.native.cell import PathCell, PathResult
 from sparsecv_mio.formulation.backends.native.normal_form import normal_form
 from sparsecv_mio.formulation.constraints import SideConstraints
 from sparsecv_mio.formulation.outcome import Advice, Limits, Outcome, Start, Stop
+from sparsecv_mio.kernels.status import DROPPED, INSIDE
 from sparsecv_mio.problem.problem import SparseProblem
 from sparsecv_mio.search.state.deadline import Deadline
 from sparsecv_mio.search.subproblem.moment_fits import fit_from_moments, near_tie_margin, objective_rounding
@@ -171,9 +172,9 @@ class VendorListing:
         shared = tuple(point for point in self.points if len(point) == problem.q)
         if relaxation is None or not np.isfinite(value):
             return Fixed(nothing, nothing, Advice(points=shared))
-        columns = screen(relaxation, value * (1.0 + KEEP_RTOL + TIE_RTOL) + objective_rounding(problem))
+        status = screen(relaxation, value * (1.0 + KEEP_RTOL + TIE_RTOL) + objective_rounding(problem))
         advice = Advice(lower=float(relaxation.dual), points=(relaxation.beta, *shared))
-        return Fixed(columns.inside, columns.dropped, advice)
+        return Fixed(np.flatnonzero(status == INSIDE), np.flatnonzero(status == DROPPED), advice)
 
     def remember(self, problem: SparseProblem, support: IntArray) -> None:
         """Keep the coefficients of a support as a point to cut at in other cells."""

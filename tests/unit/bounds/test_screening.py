@@ -7,6 +7,7 @@ import pytest
 
 from sparsecv_mio.bounds.relaxation import relax_problem
 from sparsecv_mio.bounds.screening import screen
+from sparsecv_mio.kernels.status import DROPPED, FREE, INSIDE
 
 from .drawn import best_support, random_problem
 
@@ -17,19 +18,18 @@ def test_the_best_support_survives(seed: int) -> None:
     for tau in (1, 3, 6):
         value, support = best_support(problem, tau)
         found = screen(relax_problem(problem, [tau])[0], value * (1 + 1e-12))
-        assert set(found.inside) <= set(support) and not set(found.dropped) & set(support)
-        every = np.concatenate([found.inside, found.dropped, found.free])
-        assert sorted(every.tolist()) == list(range(problem.q))
+        inside, dropped = (set(np.flatnonzero(found == kind).tolist()) for kind in (INSIDE, DROPPED))
+        assert inside <= set(support) and not dropped & set(support)
+        assert set(found.tolist()) <= {INSIDE, DROPPED, FREE}
 
 
 def test_no_column_and_all_of_them_leave_no_choice() -> None:
     problem, _ = random_problem(0)
     none, full = (screen(point, problem.yy) for point in relax_problem(problem, [0, problem.q]))
-    assert len(none.dropped) == problem.q and not len(none.inside) and not len(none.free)
-    assert len(full.inside) == problem.q and not len(full.dropped) and not len(full.free)
+    assert np.all(none == DROPPED) and np.all(full == INSIDE) and len(none) == len(full) == problem.q
 
 
 def test_a_generous_level_fixes_nothing() -> None:
     problem, _ = random_problem(1)
     found = screen(relax_problem(problem, [3])[0], 10.0 * problem.yy)
-    assert len(found.free) == problem.q
+    assert np.all(found == FREE) and len(found) == problem.q

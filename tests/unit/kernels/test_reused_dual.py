@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from sparsecv_mio.kernels.forms import Incumbents
-from sparsecv_mio.kernels.reused_dual import Asked, Found, reused_duals
+from sparsecv_mio.kernels.reused_dual import Asked, Reused, reused_duals
 from sparsecv_mio.kernels.status import DROPPED, INSIDE
 
 from . import plain
@@ -41,8 +41,8 @@ def test_value_screening_and_decision(seed: int, how: str) -> None:
     dual, status = np.empty(T), np.empty((T, q), dtype=np.int8)
     decided, rows = np.empty(T, dtype=np.bool_), np.full((T, 8), np.nan)
     reused_duals(
-        fold_of(problem, X, u), scale, points * scale, sizes, Asked(tie, 1e-15, 4.0, 2, True),
-        Incumbents(best, supports), Found(dual, status, decided, rows),
+        fold_of(problem, X, u), scale, points * scale, Asked(tie, 1e-15, 4.0, 2, True),
+        Incumbents(best, supports), Reused(sizes, dual, status, decided, rows),
     )  # fmt: skip
     every = np.arange(q)
     for t, k in enumerate(sizes):
@@ -85,8 +85,8 @@ def test_the_point_of_orthogonal_columns_decides() -> None:
     for exact in (False, True):
         rows = np.full((1, 8), np.nan)
         reused_duals(
-            fold_of(problem, X, u), np.ones(q), point, np.array([k]), Asked(2e-9, 1e-15, 4.0, 1, exact),
-            Incumbents(best, supports), Found(dual, status, decided, rows),
+            fold_of(problem, X, u), np.ones(q), point, Asked(2e-9, 1e-15, 4.0, 1, exact),
+            Incumbents(best, supports), Reused(np.array([k]), dual, status, decided, rows),
         )  # fmt: skip
         assert decided[0] and dual[0] == pytest.approx(value, rel=1e-6)
         assert np.isnan(rows).all() != exact

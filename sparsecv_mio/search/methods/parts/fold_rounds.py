@@ -6,8 +6,8 @@ import numpy as np
 
 from sparsecv_mio.arrays import BoolArray
 from sparsecv_mio.errors import CorruptStore
+from sparsecv_mio.parallel import run_folds
 from sparsecv_mio.search.methods.parts.run import Run
-from sparsecv_mio.search.parallel import run_folds
 from sparsecv_mio.search.state.cells import Archive
 from sparsecv_mio.search.state.stored import within
 from sparsecv_mio.search.subproblem.fold_solver import FoldSolver

@@ -7,9 +7,9 @@ from numpy.typing import NDArray
 
 from sparsecv_mio.arrays import BoolArray, FloatArray
 from sparsecv_mio.bounds.training_loss import training_loss_bound
+from sparsecv_mio.parallel import run_folds
 from sparsecv_mio.problem.accumulate import Moments
 from sparsecv_mio.search.methods.parts.run import Run
-from sparsecv_mio.search.parallel import run_folds
 from sparsecv_mio.search.subproblem.fold_problem import FoldProblem
 from sparsecv_mio.units import TIE_RTOL
 

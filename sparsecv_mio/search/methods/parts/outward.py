@@ -19,11 +19,11 @@ import numpy as np
 
 from sparsecv_mio.arrays import BoolArray
 from sparsecv_mio.formulation.backends.native.path import FIRST_LOOK, PathResult, solve_path
+from sparsecv_mio.parallel import run_folds
 from sparsecv_mio.problem.accumulate import Moments
 from sparsecv_mio.search.methods.parts.fold_rounds import FIRST_EFFORT
 from sparsecv_mio.search.methods.parts.loss_bounds import LossBounds
 from sparsecv_mio.search.methods.parts.run import Run
-from sparsecv_mio.search.parallel import run_folds
 from sparsecv_mio.search.state.cells import Archive
 from sparsecv_mio.search.state.deadline import Deadline
 from sparsecv_mio.search.state.pairs import likely_winner

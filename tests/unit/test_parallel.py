@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from threadpoolctl import ThreadpoolController, threadpool_limits
 
-from sparsecv_mio.search.parallel import blas_on_one_thread, run_folds
+from sparsecv_mio.parallel import blas_on_one_thread, run_folds
 
 
 @pytest.mark.parametrize("threads", [1, 3])
