@@ -1,4 +1,4 @@
-"""Losses of a regularised empirical risk: value, derivative, conjugate, its sub-differential, domain and smoothness.
+"""Losses of a regularised empirical risk: value, derivative, sub-differential and domain of the conjugate, smoothness.
 
 Every loss here is convex with minimum 0 over t, so its conjugate is 0 at 0: a row with dual variable 0 costs nothing,
 which is what lets a mask stand for "this row is not in the problem" everywhere in this package. Arrays are elementwise
@@ -41,10 +41,6 @@ class Loss(ABC):
     @abstractmethod
     def curvature(self, t: FloatArray, y: FloatArray) -> FloatArray:
         """`l_y''(t)`; at a kink of the derivative one of the one-sided values."""
-
-    @abstractmethod
-    def conjugate(self, u: FloatArray, y: FloatArray) -> FloatArray:
-        """`l_y*(u) = sup_t (u t - l_y(t))`, +inf outside of the domain."""
 
     @abstractmethod
     def conjugate_ends(self, u: FloatArray, y: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -101,9 +97,8 @@ class Squared(Loss):
 
     Examples
     --------
-    >>> loss = Squared()
-    >>> loss.conjugate(np.array([2.0]), np.array([1.0])).tolist()
-    [4.0]
+    >>> Squared().value(np.array([3.0]), np.array([1.0])).tolist()
+    [2.0]
     """
 
     smoothness = 1.0
@@ -118,9 +113,6 @@ class Squared(Loss):
 
     def curvature(self, t: FloatArray, y: FloatArray) -> FloatArray:
         return np.ones_like(t)
-
-    def conjugate(self, u: FloatArray, y: FloatArray) -> FloatArray:
-        return u * (0.5 * u + y)
 
     def conjugate_ends(self, u: FloatArray, y: FloatArray) -> tuple[FloatArray, FloatArray]:
         return u + y, u + y
@@ -168,9 +160,6 @@ class Huber(Loss):
     def curvature(self, t: FloatArray, y: FloatArray) -> FloatArray:
         return (np.abs(t - y) < self.width).astype(np.float64)
 
-    def conjugate(self, u: FloatArray, y: FloatArray) -> FloatArray:
-        return np.where(np.abs(u) <= self.width, u * (0.5 * u + y), np.inf)
-
     def conjugate_ends(self, u: FloatArray, y: FloatArray) -> tuple[FloatArray, FloatArray]:
         low = np.where(u > -self.width, u + y, -np.inf)
         high = np.where(u < self.width, u + y, np.inf)
@@ -195,8 +184,8 @@ class SquaredHinge(Loss):
 
     Examples
     --------
-    >>> SquaredHinge().conjugate(np.array([-1.0, 1.0]), np.ones(2)).tolist()
-    [-0.75, inf]
+    >>> SquaredHinge().value(np.array([-1.0, 2.0]), np.ones(2)).tolist()
+    [4.0, 0.0]
     """
 
     smoothness = 2.0
@@ -210,9 +199,6 @@ class SquaredHinge(Loss):
 
     def curvature(self, t: FloatArray, y: FloatArray) -> FloatArray:
         return np.where(y * t < 1.0, 2.0, 0.0)
-
-    def conjugate(self, u: FloatArray, y: FloatArray) -> FloatArray:
-        return np.where(y * u <= 0.0, u * (0.25 * u + y), np.inf)
 
     def conjugate_ends(self, u: FloatArray, y: FloatArray) -> tuple[FloatArray, FloatArray]:
         return _label_ends(0.5 * u + y, y, y * u, -np.inf)
@@ -242,8 +228,8 @@ class SmoothedHinge(Loss):
 
     Examples
     --------
-    >>> SmoothedHinge(0.5).conjugate(np.array([1.0]), -np.ones(1)).tolist()
-    [-0.75]
+    >>> SmoothedHinge(0.5).value(np.array([-1.0, 0.75]), np.ones(2)).tolist()
+    [1.75, 0.0625]
     """
 
     width: float = 1.0
@@ -268,10 +254,6 @@ class SmoothedHinge(Loss):
         short = 1.0 - y * t
         return np.where((short > 0.0) & (short < self.width), 1.0 / self.width, 0.0)
 
-    def conjugate(self, u: FloatArray, y: FloatArray) -> FloatArray:
-        inside = (y * u <= 0.0) & (y * u >= -1.0)
-        return np.where(inside, u * (0.5 * self.width * u + y), np.inf)
-
     def conjugate_ends(self, u: FloatArray, y: FloatArray) -> tuple[FloatArray, FloatArray]:
         return _label_ends(self.width * u + y, y, y * u, -1.0)
 
@@ -294,9 +276,8 @@ class Logistic(Loss):
 
     Examples
     --------
-    >>> loss = Logistic()
-    >>> [round(v, 6) for v in loss.conjugate(np.array([-0.5, 0.0]), np.ones(2)).tolist()]
-    [-0.693147, 0.0]
+    >>> Logistic().value(np.zeros(1), np.ones(1)).round(6).tolist()
+    [0.693147]
     """
 
     smoothness = 0.25
@@ -311,12 +292,6 @@ class Logistic(Loss):
 
     def curvature(self, t: FloatArray, y: FloatArray) -> FloatArray:
         return expit(t) * expit(-t)
-
-    def conjugate(self, u: FloatArray, y: FloatArray) -> FloatArray:
-        share = -y * u
-        inside = (share >= 0.0) & (share <= 1.0)
-        safe = np.where(inside, share, 0.0)
-        return np.where(inside, xlogy(safe, safe) + xlog1py(1.0 - safe, -safe), np.inf)
 
     def conjugate_ends(self, u: FloatArray, y: FloatArray) -> tuple[FloatArray, FloatArray]:
         share = np.clip(-y * u, 0.0, 1.0)

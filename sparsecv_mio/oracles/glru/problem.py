@@ -202,12 +202,6 @@ class Problem:
         """`P(w)` given `t = X w`. O(n + d)."""
         return float(self.keep_rows(self.loss.value(t, self.y)).sum()) / self.n + self.regularizer.value(w)
 
-    def dual(self, alpha: FloatArray) -> float:
-        """Return `D(alpha)`, -inf outside of its domain. One pass over X, O(nd)."""
-        score = self.keep_columns(self.design.adjoint(alpha) / self.n)
-        rows = self.keep_rows(self.loss.conjugate(-alpha, self.y))
-        return -float(rows.sum()) / self.n - self.regularizer.conjugate(score)
-
 
 def weighted_gram(X: Any, h: FloatArray) -> FloatArray:
     """`X' diag(h) X` of a dense or sparse matrix. O(n d^2)."""

@@ -1,4 +1,4 @@
-"""Separable regularisers `sum_j rho_j(w_j)`: value, conjugate, its sub-differential, with or without an intercept.
+"""Separable regularisers `sum_j rho_j(w_j)`: value, sub-differential of the conjugate, with or without an intercept.
 
 One class covers the paper's list: `rho(w) = ridge w^2 / 2 + l1 |w|` with ridge > 0, l1 = 0 (L2), both > 0 (elastic net)
 or ridge = 0, l1 > 0 (L1). With an intercept the last column of X is a column of ones and its `rho` is zero.
@@ -63,16 +63,6 @@ class Regularizer:
         """`sum_j rho_j(w_j)` of w (d,)."""
         v = w[: self.penalised(w.shape[0])]
         return float(0.5 * self.ridge * (v @ v) + self.l1 * np.abs(v).sum())
-
-    def conjugate(self, c: FloatArray) -> float:
-        """`sum_j rho_j*(c_j)` of c (d,); +inf outside of the domain. An intercept asks for `c_d = 0`."""
-        v = c[: self.penalised(c.shape[0])]
-        if self.intercept and c[-1] != 0.0:
-            return np.inf
-        beyond = np.maximum(np.abs(v) - self.l1, 0.0)
-        if self.ridge == 0.0:
-            return 0.0 if not beyond.any() else np.inf
-        return float(beyond @ beyond) / (2.0 * self.ridge)
 
     def conjugate_ends(self, low: FloatArray, high: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return the ends of the union of `drho_j*` over `low_j <= c_j <= high_j`, the interval (12) of the paper.

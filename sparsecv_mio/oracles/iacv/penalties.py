@@ -90,7 +90,6 @@ class L1(Penalty):
 
     weights: FloatArray | None = None
     name: str = "l1"
-    smooth: bool = False
     proximable: bool = True
 
     def value(self, theta: FloatArray) -> FloatArray:
@@ -120,7 +119,6 @@ class KSupport(Penalty):
     k: int
     weights: FloatArray | None = None
     name: str = "k-support"
-    smooth: bool = False
     proximable: bool = True
 
     def value(self, theta: FloatArray) -> FloatArray:

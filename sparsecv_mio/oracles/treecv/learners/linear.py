@@ -18,13 +18,9 @@ class _LinearSgd:
 
     p: int
     model: FloatArray
+    rate: float  # the kernel's parameter: lam or the step
 
     kind: ClassVar[int]
-
-    @property
-    def rate(self) -> float:
-        """The kernel's parameter: lam or the step."""
-        raise NotImplementedError
 
     def update(self, X: FloatArray, y: FloatArray) -> None:
         """Learn rows one by one in the order given. O(m p)."""
@@ -115,19 +111,13 @@ class PegasosLearner(_LinearSgd):
     def __init__(self, p: int, lam: float = 1e-6) -> None:
         if not (np.isfinite(lam) and lam > 0.0):
             raise BadInput(f"PEGASOS needs lam > 0, not {lam}")
-        super().__init__(p, np.zeros(p + 1))
-        self.lam = lam
-
-    @property
-    def rate(self) -> float:
-        """`lam`."""
-        return self.lam
+        super().__init__(p, np.zeros(p + 1), lam)
 
     @property
     def coefficients(self) -> FloatArray:
         """(p,) weights w."""
         t = float(self.model[-1])
-        return np.zeros(self.p) if t == 0.0 else np.asarray(self.model[: self.p] / (self.lam * t))
+        return np.zeros(self.p) if t == 0.0 else np.asarray(self.model[: self.p] / (self.rate * t))
 
     def predict(self, X: FloatArray) -> FloatArray:
         """(m,) signs, +1 on the boundary."""
@@ -166,13 +156,7 @@ class LeastSquaresSgd(_LinearSgd):
     def __init__(self, p: int, step: float) -> None:
         if not (np.isfinite(step) and step > 0.0):
             raise BadInput(f"least-squares SGD needs a step > 0, not {step}")
-        super().__init__(p, np.zeros(2 * p + 1))
-        self.step = step
-
-    @property
-    def rate(self) -> float:
-        """The step length."""
-        return self.step
+        super().__init__(p, np.zeros(2 * p + 1), step)
 
     @property
     def coefficients(self) -> FloatArray:

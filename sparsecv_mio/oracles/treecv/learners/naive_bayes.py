@@ -88,9 +88,8 @@ class GaussianNaiveBayes:
             prior = np.log(counts / n)
         out = np.empty((X.shape[0], self.classes.size))
         for c in range(self.classes.size):
-            out[:, c] = prior[c] - 0.5 * (np.log(2.0 * np.pi * variance[c]) + (X - means[c]) ** 2 / variance[c]).sum(
-                axis=1
-            )
+            terms = np.log(2.0 * np.pi * variance[c]) + (X - means[c]) ** 2 / variance[c]
+            out[:, c] = prior[c] - 0.5 * terms.sum(axis=1)
         return out
 
     def predict(self, X: FloatArray) -> FloatArray:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from conjugates import conjugate, penalty_conjugate
 
 from sparsecv_mio.errors import BadInput
 from sparsecv_mio.oracles.glru import (
@@ -28,7 +29,7 @@ def gap(loss: Loss, regularizer: Regularizer, X: np.ndarray, y: np.ndarray, w: n
     """`P(w) - D(alpha)` from the definitions alone."""
     n = len(y)
     primal = loss.value(X @ w, y).sum() / n + regularizer.value(w)
-    return float(primal + loss.conjugate(-alpha, y).sum() / n + regularizer.conjugate(X.T @ alpha / n))
+    return float(primal + conjugate(loss, -alpha, y).sum() / n + penalty_conjugate(regularizer, X.T @ alpha / n))
 
 
 @pytest.mark.parametrize("loss", LOSSES, ids=lambda loss: loss.name)
