@@ -42,7 +42,6 @@ def fold_fits(
     intercept: bool = False,
     steps: int = 500,
     tolerance: float = 1e-10,
-    accelerate: bool = True,
     begin: FloatArray | None = None,
 ) -> FoldFits:
     """Run proximal gradient descent on `sum_(i not in N_j) (y_i - b0 - x_i' theta)^2 + lam pi(theta)`, every fold j.
@@ -61,9 +60,6 @@ def fold_fits(
         Most steps taken.
     tolerance : float
         Relative size of a step at which to stop.
-    accelerate : bool
-        Momentum with restarts; without it the iterates are those of plain proximal gradient with step `1 / (2 L)`, L
-        the largest eigenvalue of X'X.
     begin : (k, p) array, optional
         Starting points; zeros unless given.
 
@@ -110,11 +106,6 @@ def fold_fits(
 
     step = 0.5 / max(float(np.linalg.eigvalsh(Q)[-1]), np.finfo(float).tiny)
     Theta = np.zeros((k, p)) if begin is None else begin
-    if accelerate:
-        Theta, taken = accelerated(gradient, lambda V: penalty.prox(V, step * lam), Theta, step, steps, tolerance)
-    else:
-        taken = steps
-        for _ in range(steps):
-            Theta = penalty.prox(Theta - step * gradient(Theta), step * lam)
+    Theta, taken = accelerated(gradient, lambda V: penalty.prox(V, step * lam), Theta, step, steps, tolerance)
     level = y_mean + m_y - np.einsum("ij,ij->i", x_mean + m_x, Theta) if intercept else np.zeros(k)
     return FoldFits(Theta, level, taken)

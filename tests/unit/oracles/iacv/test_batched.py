@@ -66,12 +66,11 @@ def test_plain_iterates_are_the_left_out_iterates():
     X, y = X - 2.0, y - 5.0
     erm = Erm(X, y, Squared(), L1(), 2.0, labels)
     step = 0.5 / np.linalg.eigvalsh(X.T @ X)[-1]
-    Theta = np.zeros((4, 6))
+    Theta = theta = np.zeros((4, 6))
     for t in range(30):
         Theta = exact_step(erm, proxgd(step), t, Theta)
-    fits = fold_fits(erm, steps=30, accelerate=False)
-    assert fits.steps == 30
-    assert np.abs(fits.theta - Theta).max() < 1e-12
+        theta = fold_fits(erm, steps=1, begin=theta).theta  # the first step of a run has no momentum
+    assert np.abs(theta - Theta).max() < 1e-12
 
 
 def test_warm_start_needs_fewer_steps():
