@@ -1,9 +1,9 @@
-"""Folds on threads."""
+"""Work on threads: one item after the other, or folds as their data come."""
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from contextlib import AbstractContextManager
 from functools import lru_cache
@@ -27,6 +27,26 @@ def _blas_libraries(_modules: int) -> ThreadpoolController:
     from threadpoolctl import ThreadpoolController
 
     return ThreadpoolController()
+
+
+def on_threads(work: Callable[[Given], Result], items: Sequence[Given], threads: int) -> list[Result]:
+    """Do some work on each of a few items, on threads where there are several of both.
+
+    Parameters
+    ----------
+    work : callable
+    items : sequence
+    threads : int
+
+    Returns
+    -------
+    list
+        What the work returned, in the order of the items.
+    """
+    if threads <= 1 or len(items) <= 1:
+        return [work(item) for item in items]
+    with ThreadPoolExecutor(min(threads, len(items))) as pool:
+        return list(pool.map(work, items))
 
 
 def run_folds(

@@ -78,7 +78,7 @@ class ByRows:
     def __init__(self, run: Run, method: Method = Method.ROUNDS, mio: MioSettings | None = None) -> None:
         self.run, self.method, self.mio = run, method, mio or MioSettings()
         self.context = context = run.context
-        self.parts = (_Asked(self),)
+        self.parts = (self,)
         middle = len(context.grid.gammas) // 2
         self.order = sorted(range(len(context.grid.gammas)), key=lambda g: (abs(g - middle), g))
         self.seen, self.submitted = np.zeros(context.shape, dtype=bool), np.zeros(context.shape, dtype=bool)
@@ -303,22 +303,18 @@ class ByRows:
         """Find supports of all rows again; what screening left is found again when it is needed."""
         self._fit_all_rows(answers_of_all_rows(self.context))
 
-
-class _Asked:
-    """The part of a run by rows that a checkpoint holds."""
-
-    def __init__(self, method: ByRows) -> None:
-        self.method = method
-
     def archive(self) -> Archive:
-        return {"asked": self.method.submitted, "effort": np.array(self.method.effort)}
+        """Return where it stands."""
+        return {"asked": self.submitted, "effort": np.array(self.effort)}
 
     def check(self, stored: Archive) -> None:
+        """Raise `CorruptStore` unless it can go to where `stored` was archived."""
         within(stored, "effort", 0, np.iinfo(np.int64).max)
 
     def restore(self, stored: Archive) -> None:
-        self.method.submitted[...] = stored["asked"]
-        self.method.effort = int(stored["effort"])
+        """Go to where `stored` was archived."""
+        self.submitted[...] = stored["asked"]
+        self.effort = int(stored["effort"])
 
 
 def _supports_of(whole: WideFold, taus: list[int]) -> dict[int, PathCell]:

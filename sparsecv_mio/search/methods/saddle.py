@@ -13,7 +13,6 @@ nor a dual point, goes into a fold.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -25,7 +24,7 @@ from sparsecv_mio.bounds.training_loss import ROWS_ROUNDING, training_loss_bound
 from sparsecv_mio.data.standard import StandardData
 from sparsecv_mio.formulation.backends.native.path import PathCell, PathResult
 from sparsecv_mio.kernels import starts
-from sparsecv_mio.parallel import blas_on_one_thread
+from sparsecv_mio.parallel import blas_on_one_thread, on_threads
 from sparsecv_mio.problem.centred_rows import CentredRows
 from sparsecv_mio.problem.refit import refit_rows
 from sparsecv_mio.search.methods.parts.run import Run, Stored
@@ -218,11 +217,7 @@ class SaddleRun:
         """Estimate the cells of the next folds, one a thread."""
         left = np.flatnonzero(~self.run.state.cells.final.all(axis=(0, 1)))[: self.context.threads].tolist()
         with blas_on_one_thread():
-            if len(left) == 1:
-                self._fold(left[0])
-            else:
-                with ThreadPoolExecutor(len(left)) as pool:
-                    list(pool.map(self._fold, left))
+            on_threads(self._fold, left, len(left))
         self.run.signals.progressed()
         self.run.signals.safe_point()
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from typing import NamedTuple
 
 import numpy as np
@@ -13,6 +12,7 @@ from sparsecv_mio.arrays import BoolArray, FloatArray, IntArray
 from sparsecv_mio.data.standard import Intercept
 from sparsecv_mio.kernels import leave_out
 from sparsecv_mio.problem.problem import SparseProblem
+from sparsecv_mio.parallel import on_threads
 from sparsecv_mio.search.shared_tree.listed_supports import ListedSupports, Scores
 from sparsecv_mio.search.state.state import SearchState
 
@@ -81,13 +81,7 @@ class LeaveOut:
 
     def over_chunks(self, work: Callable[[int, int], None]) -> None:
         """Do `work(lo, hi)` on every chunk of folds, on threads where there are several."""
-        pieces = list(self.chunks())
-        if len(pieces) == 1 or self.context.threads == 1:
-            for lo, hi in pieces:
-                work(lo, hi)
-            return
-        with ThreadPoolExecutor(self.context.threads) as pool:
-            list(pool.map(lambda piece: work(*piece), pieces))
+        on_threads(lambda piece: work(*piece), list(self.chunks()), self.context.threads)
 
     def rows(self, lo: int, hi: int) -> HeldOutRows:
         """Rows of the folds lo..hi of a chunk; kept where all of them are not much."""

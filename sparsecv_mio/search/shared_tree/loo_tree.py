@@ -8,13 +8,13 @@ leverage is near one stays open for a tree of its own.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 
 from sparsecv_mio.arrays import BoolArray, FloatArray, IntArray
 from sparsecv_mio.kernels import alive_folds
 from sparsecv_mio.kernels.elimination import new_levels
+from sparsecv_mio.parallel import on_threads
 from sparsecv_mio.search.shared_tree.identities import LARGEST_LEVERAGE, largest_decrease
 from sparsecv_mio.search.shared_tree.leave_out import HeldOutRows, LeaveOut
 from sparsecv_mio.search.shared_tree.listed_supports import ListedSupports, clear_of_ties
@@ -61,11 +61,7 @@ def run_alive_folds(root: RootNode, wanted: Sequence[int], budget: int) -> tuple
     groups = [open_folds[lo : lo + GROUP] for lo in range(0, len(open_folds), GROUP)]
     rows, cutoffs = leave_out.rows(0, leave_out.folds.k), root.cutoffs(0, leave_out.folds.k)
     threads = leave_out.context.threads
-    if threads > 1 and len(groups) > 1:
-        with ThreadPoolExecutor(threads) as pool:
-            trees = list(pool.map(lambda group: _grow(root, group, rows, cutoffs, sizes, budget), groups))
-    else:
-        trees = [_grow(root, group, rows, cutoffs, sizes, budget) for group in groups]
+    trees = on_threads(lambda group: _grow(root, group, rows, cutoffs, sizes, budget), groups, threads)
     done = [(group, state) for group, (_, state) in zip(groups, trees, strict=True) if state is not None]
     nodes = sum(spent for spent, _ in trees)
     return nodes, _decide(root, done, sizes) if done else 0

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 import numpy as np
@@ -14,6 +13,7 @@ from sparsecv_mio.formulation.backends import NATIVE, get_backend
 from sparsecv_mio.formulation.backends.native.cell import UNLIMITED
 from sparsecv_mio.search.methods.parts.all_rows import fit_all_rows
 from sparsecv_mio.search.methods.parts.run import Run
+from sparsecv_mio.parallel import on_threads
 from sparsecv_mio.search.state.cells import Archive, Where
 from sparsecv_mio.search.subproblem.cell_solver import CellSolver
 from sparsecv_mio.search.subproblem.fold_solver import FoldSolver
@@ -144,11 +144,7 @@ class CellByCell:
             cells = cells[: self.mio.budget - mios]
         # what a cell starts from must not depend on which of its neighbours is done first
         work = [(where, self.solver.starts(where), effort(where)) for where in cells]
-        if len(work) == 1:
-            spent = [self.solver.solve(*work[0])]
-        else:
-            with ThreadPoolExecutor(len(work)) as pool:
-                spent = list(pool.map(self.solver.solve, *zip(*work, strict=True)))
+        spent = on_threads(lambda given: self.solver.solve(*given), work, len(work))
         for where, nodes in zip(cells, spent, strict=True):
             self.submitted[where] = True
             self.run.state.counts.add(nodes)
