@@ -27,7 +27,7 @@ from sparsecv_mio.search.state.cells import CellTable
 from sparsecv_mio.search.state.context import AllRows, Context
 from sparsecv_mio.search.state.pairs import PairBounds, pair_bounds, statuses
 from sparsecv_mio.search.state.region import proved_part
-from sparsecv_mio.search.state.snapshot import Snapshot
+from sparsecv_mio.search.state.state import Snapshot
 from sparsecv_mio.units import PROVED_RTOL
 from sparsecv_mio.words import Method
 

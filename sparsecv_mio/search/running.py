@@ -35,7 +35,7 @@ from sparsecv_mio.search.result import build_record
 from sparsecv_mio.search.state.cells import CellTable
 from sparsecv_mio.search.state.context import Context
 from sparsecv_mio.search.state.deadline import Deadline
-from sparsecv_mio.search.state.snapshot import Snapshot
+from sparsecv_mio.search.state.state import Snapshot
 
 
 @dataclass(frozen=True, eq=False)

@@ -25,8 +25,7 @@ from sparsecv_mio.data.standard import StandardData
 from sparsecv_mio.parallel import run_folds
 from sparsecv_mio.problem.accumulate import Moments, training_moments
 from sparsecv_mio.search.heuristics.fold_search import FoldPaths, FoldSearch
-from sparsecv_mio.search.heuristics.fold_searches import FoldSearches
-from sparsecv_mio.search.heuristics.pool import seeds_of
+from sparsecv_mio.search.heuristics.fold_searches import FoldSearches, seeds_of
 from sparsecv_mio.search.heuristics.working_sets import WorkingSets
 from sparsecv_mio.search.options import Grid
 

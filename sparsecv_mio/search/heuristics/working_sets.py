@@ -19,10 +19,8 @@ from sparsecv_mio.data.folds import FoldPlan
 from sparsecv_mio.parallel import run_folds
 from sparsecv_mio.problem.accumulate import row_moments
 from sparsecv_mio.search.heuristics.fold_search import FoldPaths, FoldSearch
-from sparsecv_mio.search.heuristics.fold_searches import FoldSearches
-from sparsecv_mio.search.heuristics.forward_selection import ForwardSelection
-from sparsecv_mio.search.heuristics.pool import pooled, seeds_of
-from sparsecv_mio.search.heuristics.training_rows import TrainingRows
+from sparsecv_mio.search.heuristics.fold_searches import FoldSearches, pooled, seeds_of
+from sparsecv_mio.search.heuristics.forward_selection import ForwardSelection, TrainingRows
 from sparsecv_mio.search.subproblem.supports import filled_up
 from sparsecv_mio.units import TINY
 

@@ -34,7 +34,7 @@ from sparsecv_mio.search.observers.trace import known, trace_line_of
 from sparsecv_mio.search.state.cells import Archive
 from sparsecv_mio.search.state.context import Context
 from sparsecv_mio.search.state.pairs import PairBounds
-from sparsecv_mio.search.state.snapshot import Snapshot
+from sparsecv_mio.search.state.state import Snapshot
 from sparsecv_mio.search.state.stored import below, check_like, parsed, prefixed
 
 SAME_GAMMA = 1e-9  # relative

@@ -12,8 +12,7 @@ from sparsecv_mio.formulation.backends.native.cell import UNLIMITED, PathCell
 from sparsecv_mio.search.methods.orders import Order
 from sparsecv_mio.search.methods.parts.all_rows import best_on_all_rows
 from sparsecv_mio.search.methods.parts.beyond_proof import decide_beyond_proof
-from sparsecv_mio.search.methods.parts.bracketing import bracket
-from sparsecv_mio.search.methods.parts.cell_by_cell import CellByCell, MioSettings, check_available
+from sparsecv_mio.search.methods.parts.cell_by_cell import CellByCell, MioSettings, bracket, check_available
 from sparsecv_mio.search.methods.parts.estimates import OpenCellEstimates
 from sparsecv_mio.search.methods.parts.reported_pair import score_reported_pair
 from sparsecv_mio.search.methods.parts.run import Run

@@ -7,7 +7,7 @@ from typing import Any, Protocol
 from sparsecv_mio.search.observers.progress import Progress
 from sparsecv_mio.search.state.cells import Archive
 from sparsecv_mio.search.state.context import Context
-from sparsecv_mio.search.state.snapshot import Snapshot
+from sparsecv_mio.search.state.state import Snapshot
 
 
 class Watched(Protocol):

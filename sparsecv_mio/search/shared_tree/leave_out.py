@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 from sparsecv_mio.arrays import BoolArray, FloatArray, IntArray
 from sparsecv_mio.data.standard import Intercept
 from sparsecv_mio.kernels import leave_out
-from sparsecv_mio.problem.problem import SparseProblem
 from sparsecv_mio.parallel import on_threads
+from sparsecv_mio.problem.problem import SparseProblem
 from sparsecv_mio.search.shared_tree.listed_supports import ListedSupports, Scores
 from sparsecv_mio.search.state.state import SearchState
 

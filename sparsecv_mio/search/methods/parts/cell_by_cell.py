@@ -1,20 +1,25 @@
-"""Cells (gamma, tau, fold) handed to branch-and-bound one by one, on any backend."""
+"""Cells (gamma, tau, fold) handed to branch-and-bound one by one, on any backend, or bounded without branching."""
 
 from __future__ import annotations
 
+import os
+import threading
 from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 
-from sparsecv_mio.arrays import BoolArray
+from sparsecv_mio.arrays import BoolArray, IntArray
+from sparsecv_mio.bounds.all_folds import BoundsHooks, Known
+from sparsecv_mio.bounds.cv_error import compute_bounds
 from sparsecv_mio.errors import BackendUnavailable
 from sparsecv_mio.formulation.backends import NATIVE, get_backend
 from sparsecv_mio.formulation.backends.native.cell import UNLIMITED
+from sparsecv_mio.parallel import on_threads
 from sparsecv_mio.search.methods.parts.all_rows import fit_all_rows
 from sparsecv_mio.search.methods.parts.run import Run
-from sparsecv_mio.parallel import on_threads
 from sparsecv_mio.search.state.cells import Archive, Where
+from sparsecv_mio.search.state.deadline import Deadline
 from sparsecv_mio.search.subproblem.cell_solver import CellSolver
 from sparsecv_mio.search.subproblem.fold_solver import FoldSolver
 from sparsecv_mio.search.subproblem.vendor_listing import VendorListing
@@ -169,3 +174,46 @@ class CellByCell:
         self.begun = True
 
 
+class Expiry(threading.Event):
+    """A deadline in the form of an event: set once the run should end."""
+
+    def __init__(self, deadline: Deadline) -> None:
+        super().__init__()
+        self.deadline = deadline
+
+    def is_set(self) -> bool:
+        """Whether the time is over or somebody asked to stop."""
+        return self.deadline.expired()
+
+
+def bracket(by_cell: CellByCell, gammas: IntArray, taus: IntArray) -> None:
+    """Intersect cells of some gammas and taus with the bounds layer; a cell with one support left is decided.
+
+    Parameters
+    ----------
+    by_cell : CellByCell
+    gammas, taus : int arrays
+        Indices in the grid.
+    """
+    run = by_cell.run
+    context, cells = run.context, run.state.cells
+    if context.deadline.expired() or not len(gammas) or not len(taus):
+        return
+    supports = [cell.support for result in run.state.all_rows.best for cell in result.cells.values()]
+    part = np.ix_(gammas, taus, np.arange(context.folds.k))
+    wanted = ~cells.final[part]
+    found: dict[tuple[int, int], list[IntArray | None]] = {}
+    grid, threads = context.grid, min(context.threads, os.cpu_count() or 1)
+    table = compute_bounds(
+        context.data, context.folds, grid.gammas[gammas].tolist(), grid.taus[taus].tolist(), threads=threads,
+        known=Known(supports, wanted, run.accelerators.training_moments(), run.accelerators.reuses),
+        hooks=BoundsHooks(
+            stop=Expiry(context.deadline), reused=run.accelerators.note_bounds,
+            found=lambda g, fold, best: found.update({(g, fold): best}),
+        ),
+    )  # fmt: skip
+    cells.narrow(part, np.where(wanted, table.lower, 0.0), np.where(wanted, table.upper, np.inf))
+    for (g, fold), best in found.items():
+        here = [t for t in np.flatnonzero(wanted[g, :, fold]).tolist() if best[t] is not None]
+        known = [support for t in here if (support := best[t]) is not None]
+        by_cell.solver.try_supports(int(gammas[g]), taus[here], fold, known, table.left[g, here, fold] == 0)

@@ -30,7 +30,7 @@ from sparsecv_mio.arrays import IntArray
 from sparsecv_mio.formulation.backends.native.path import SMALL
 from sparsecv_mio.search.heuristics.first_supports import first_supports
 from sparsecv_mio.search.heuristics.fold_search import FoldPaths
-from sparsecv_mio.search.heuristics.pool import pooled
+from sparsecv_mio.search.heuristics.fold_searches import pooled
 from sparsecv_mio.search.methods.parts.first_answers import SEARCH_SHARE, first_answers, offer_paths
 from sparsecv_mio.search.methods.parts.run import Run
 from sparsecv_mio.search.methods.parts.sampled_folds import Expired, SampledFolds, influential_folds

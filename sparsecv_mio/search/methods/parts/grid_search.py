@@ -11,7 +11,7 @@ from sparsecv_mio.search.methods.parts.run import GridMethod
 from sparsecv_mio.search.observers.progress import Progress, progress_of
 from sparsecv_mio.search.observers.trace import trace_line_of
 from sparsecv_mio.search.state.cells import Archive
-from sparsecv_mio.search.state.snapshot import Snapshot
+from sparsecv_mio.search.state.state import Snapshot
 from sparsecv_mio.search.state.stored import below, check_like, counts_of, prefixed, within
 
 FREE = ("round_cells", "round_rest", "by_engine")  # arrays of any length

@@ -10,7 +10,7 @@ from sparsecv_mio.arrays import IntArray
 from sparsecv_mio.parallel import run_folds
 from sparsecv_mio.problem.accumulate import Moments
 from sparsecv_mio.search.heuristics.fold_search import FoldPaths, FoldSearch
-from sparsecv_mio.search.heuristics.pool import pooled
+from sparsecv_mio.search.heuristics.fold_searches import pooled
 from sparsecv_mio.search.methods.parts.run import Run
 from sparsecv_mio.search.options import Grid
 from sparsecv_mio.search.shared_tree.identities import largest_decrease

@@ -8,8 +8,7 @@ import pytest
 from sparsecv_mio.data.standard import StandardData
 from sparsecv_mio.kernels import starts
 from sparsecv_mio.problem.accumulate import row_moments
-from sparsecv_mio.search.heuristics.forward_selection import ForwardSelection
-from sparsecv_mio.search.heuristics.training_rows import TrainingRows
+from sparsecv_mio.search.heuristics.forward_selection import ForwardSelection, TrainingRows
 
 from .drawn import FOLDS, TOP, random_data
 
@@ -41,3 +40,22 @@ def test_picks_rank_first_and_others_are_noted() -> None:
 
 def test_one_column_is_picked_even_where_the_time_is_over() -> None:
     assert [len(picked) for picked in selected(random_data(0), late=True).picked] == [1, 1, 1]
+
+
+@pytest.mark.parametrize("intercept", ["fold", "global", "none"])
+def test_squares_and_products_are_those_of_the_training_rows(intercept: str) -> None:
+    data = random_data(0, p=7, intercept=intercept)
+    rows, (V, r) = TrainingRows(data, FOLDS), data.rows(slice(0, data.n))
+    np.testing.assert_allclose(rows.response(), r, rtol=1e-13)
+    inside = rows.inside([2, 0])
+    centred = rows.centre(np.vstack([r, r]), inside)
+    squares, products = rows.squares([2, 0]), rows.products(centred)
+    for line, fold in enumerate([2, 0]):
+        train = FOLDS.train_rows(fold)
+        assert np.flatnonzero(inside[line]).tolist() == train.tolist()
+        A, b = V[train], r[train]
+        if intercept == "fold":
+            A, b = A - A.mean(axis=0), b - b.mean()
+        np.testing.assert_allclose(squares[line], (A**2).sum(axis=0), rtol=1e-10)
+        np.testing.assert_allclose(products[line], b @ A, rtol=1e-9, atol=1e-12)
+        assert np.all(centred[line, FOLDS.test_rows(fold)] == 0.0)

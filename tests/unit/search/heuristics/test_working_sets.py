@@ -9,8 +9,7 @@ from sparsecv_mio.data.standard import StandardData
 from sparsecv_mio.problem import objective
 from sparsecv_mio.search.heuristics.fold_search import FoldSearch
 from sparsecv_mio.search.heuristics.fold_searches import FoldSearches
-from sparsecv_mio.search.heuristics.forward_selection import ForwardSelection
-from sparsecv_mio.search.heuristics.training_rows import TrainingRows
+from sparsecv_mio.search.heuristics.forward_selection import ForwardSelection, TrainingRows
 from sparsecv_mio.search.heuristics.working_sets import (
     MORE_COLUMNS,
     WorkingSets,

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 from drawn_search import drawn_run
+from runs import to_end
 
 from sparsecv_mio.errors import BackendUnavailable
 from sparsecv_mio.formulation.backends import get_backend
 from sparsecv_mio.formulation.backends.base import Availability
-from sparsecv_mio.search.methods.parts.cell_by_cell import check_available
+from sparsecv_mio.search.methods.parts.cell_by_cell import Expiry, bracket, check_available
+from sparsecv_mio.search.state.deadline import Deadline
 
 
 def test_solving_a_cell_closes_it_and_is_noted() -> None:
@@ -42,3 +45,23 @@ def test_a_backend_that_cannot_be_used(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(type(get_backend("highs")), "available", lambda self: gone)
     with pytest.raises(BackendUnavailable, match="no solver here; install it"):
         check_available("highs")
+
+
+def test_only_the_rows_asked_for_are_bracketed_and_the_truth_is_inside() -> None:
+    truth = to_end(drawn_run()).run.state.cells.nominal
+    run = drawn_run("algorithm1")
+    run.method.by_cell.prepare()
+    bracket(run.method.by_cell, np.array([1]), np.array([0, 2]))
+    cells = run.run.state.cells
+    assert np.isfinite(cells.upper[1][[0, 2]]).all() and not np.isfinite(cells.upper[0]).any()
+    assert not np.isfinite(cells.upper[1, 1]).any()
+    slip = 1e-9 * truth
+    assert (cells.lower <= truth + slip).all() and (cells.upper >= truth - slip).all()
+
+
+def test_expiry_is_the_deadline_as_an_event() -> None:
+    deadline = Deadline(None, None)
+    expiry = Expiry(deadline)
+    assert not expiry.is_set()
+    deadline.stop.set()
+    assert expiry.is_set()
