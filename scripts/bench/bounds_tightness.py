@@ -20,7 +20,7 @@ from _common import INSTANCES, TARGETS, deliver, environment, table
 
 from sparsecv_mio.bounds.cv_error import compute_bounds
 from sparsecv_mio.bounds.fold import FoldBounds, Which
-from sparsecv_mio.bounds.printed import printed_cells
+from sparsecv_mio.bounds.printed import printed_ends
 from sparsecv_mio.bounds.unit_diagonal import Diagonal, unit_diagonal
 from sparsecv_mio.data.folds import make_folds
 from sparsecv_mio.data.readers import read_dataset
@@ -43,7 +43,7 @@ def taus_of(data: StandardData) -> list[int]:
 
 
 def printed(fold: FoldBounds, taus: list[int]) -> list[tuple[float, float]]:
-    return [(cell.lower, cell.upper) for cell in printed_cells(fold, taus)]
+    return [(lower, upper) for lower, upper, _ in printed_ends(fold, taus).tolist()]
 
 
 def family(which: Which) -> Method:
