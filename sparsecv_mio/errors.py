@@ -47,13 +47,9 @@ class BackendFailed(SparseCVError):
 class Contradiction(SparseCVError):
     """A lower bound exceeds an upper bound by more than the rounding allowance: a bug, never hidden."""
 
-    exit_code = 1
-
 
 class Inconsistent(SparseCVError):
     """A number about to be reported lies outside of its own certified interval: a bug, and no answer is given."""
-
-    exit_code = 1
 
 
 class OutOfTime(SparseCVError):
@@ -70,8 +66,6 @@ class CorruptStore(SparseCVError):
 
 class VerificationFailed(SparseCVError):
     """A record does not agree with the data; `field` names what differs."""
-
-    exit_code = 1
 
     def __init__(self, message: str, field: str) -> None:
         super().__init__(message)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 
 from sparsecv_mio.errors import Contradiction
@@ -45,12 +44,8 @@ class Interval:
 
     Examples
     --------
-    >>> Interval(1.0, 3.0).width
-    2.0
     >>> 2.5 in Interval(1.0, 3.0)
     True
-    >>> Interval.unknown()
-    Interval(lower=-inf, upper=inf)
     """
 
     lower: float
@@ -60,27 +55,8 @@ class Interval:
         if not self.lower <= self.upper:
             raise Contradiction(f"lower bound {self.lower!r} exceeds upper bound {self.upper!r}")
 
-    @classmethod
-    def unknown(cls) -> Interval:
-        """Return the whole line: nothing is known yet."""
-        return cls(-math.inf, math.inf)
-
-    @classmethod
-    def point(cls, value: float) -> Interval:
-        """Return the interval of a number known exactly."""
-        return cls(value, value)
-
-    @property
-    def width(self) -> float:
-        """`upper - lower`; zero for a point, infinite while an end is unknown."""
-        return self.upper - self.lower
-
     def __contains__(self, value: float) -> bool:
         return self.lower <= value <= self.upper
-
-    def __add__(self, other: Interval) -> Interval:
-        """Return the interval of the sum of two numbers."""
-        return Interval(self.lower + other.lower, self.upper + other.upper)
 
     def tighten(self, other: Interval, allowance: float = 0.0) -> Interval:
         """Intersect two intervals that contain the same number.

@@ -152,13 +152,11 @@ def in_time(work: Callable[[], T], stop: threading.Event, seconds: float | None)
     from sparsecv_mio.search.time_limit import run_within_limit
 
     def too_early() -> T:
-        if stop.is_set():
-            raise KeyboardInterrupt
+        raise_if_interrupted(stop)
         raise OutOfTime(f"--time-limit: {seconds:g} seconds were over before the data were read: give more")
 
     found = run_within_limit(work, Deadline(seconds, stop, Began.moment), too_early, grace=LOADING_GRACE)
-    if stop.is_set():
-        raise KeyboardInterrupt
+    raise_if_interrupted(stop)
     return found
 
 

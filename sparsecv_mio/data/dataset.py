@@ -228,6 +228,24 @@ def _numbers(values: ArrayLike, what: str, ndim: int) -> FloatArray:
         array = np.array(values, dtype=np.float64, order="C")
     except (TypeError, ValueError) as error:
         raise BadInput(f"{what} must hold numbers only: {error}".splitlines()[0]) from error
+    return shaped(array, what, ndim)
+
+
+def shaped(array: NDArray[Any], what: str, ndim: int) -> NDArray[Any]:
+    """Return an array of so many dimensions; a single column is a vector too.
+
+    Parameters
+    ----------
+    array : ndarray
+    what : str
+        What the message calls it.
+    ndim : int
+
+    Raises
+    ------
+    BadInput
+        It has more dimensions, or fewer.
+    """
     if ndim == 1 and array.ndim == 2 and array.shape[1] == 1:
         array = array.reshape(-1)
     if array.ndim != ndim:

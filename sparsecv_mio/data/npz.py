@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sparsecv_mio.arrays import FloatArray
-from sparsecv_mio.data.dataset import Dataset, assemble
+from sparsecv_mio.data.dataset import Dataset, assemble, shaped
 from sparsecv_mio.data.select import Wanted
 from sparsecv_mio.errors import BadInput
 
@@ -74,9 +74,6 @@ def from_matrix(
 def _array(values: NDArray[Any], key: str, ndim: int, path: Path) -> FloatArray:
     if values.dtype.kind not in "biuf":
         raise BadInput(f"array {key!r} of {str(path)!r} has the type {values.dtype}, not numbers: save it as float64")
-    if ndim == 1 and values.ndim == 2 and values.shape[1] == 1:
-        values = values.reshape(-1)
-    if values.ndim != ndim:
-        raise BadInput(f"array {key!r} of {str(path)!r} has {values.ndim} dimensions: it must have {ndim}")
+    values = shaped(values, f"array {key!r} of {str(path)!r}", ndim)
     with np.errstate(over="ignore"):  # a number that float64 does not hold is named as one that is not finite
         return values.astype(np.float64, copy=False)

@@ -119,8 +119,6 @@ class Outcome:
         Time outside of the solver: start, scaling, model, refits.
     formulation : str
         The model that was solved.
-    log_tail : str
-        The end of the solver's log, where it explains a failure.
     """
 
     stop: Stop
@@ -134,7 +132,6 @@ class Outcome:
     beta: tuple[float, ...] = field(default=(), repr=False)
     allowance: float = 0.0
     formulation: str = ""
-    log_tail: str = field(default="", repr=False)
     setup_seconds: float = 0.0
 
     @property

@@ -17,8 +17,8 @@ def test_the_licence_free_ones_run_here() -> None:
     declared = {name for name in BACKENDS if get_backend(name).capabilities.licence_free}
     assert declared == set(LICENCE_FREE)
     for name in declared:
-        usable, why = get_backend(name).available()
-        assert usable, f"{name}: {why}"
+        here = get_backend(name).available()
+        assert here.usable, f"{name}: {here.why}"
 
 
 def test_contract() -> None:

@@ -12,7 +12,6 @@ import threading
 import time
 from abc import ABC, abstractmethod
 from collections import OrderedDict
-from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, ClassVar
 
@@ -36,7 +35,6 @@ WORTH = 1e-3  # share of the answer above which an allowance is too large to cal
 MOST_PASSES = 3
 REACH = 2e3  # range of a scaled coefficient above which a vendor's bound is not trusted: wrong ones begin at 1e4
 KEPT_MODELS = 4
-LOG_TAIL = 2000
 
 
 @dataclass(frozen=True)
@@ -74,11 +72,6 @@ class Availability:
     licence: str = ""
     hint: str = ""
 
-    def __iter__(self) -> Iterator[bool | str]:
-        """Unpack as `usable, why`."""
-        yield self.usable
-        yield self.why
-
 
 @dataclass(frozen=True)
 class Answer:
@@ -96,8 +89,6 @@ class Answer:
         Work done.
     raw_status : str
         Its own name for how it ended.
-    log_tail : str
-        The end of its log.
     seconds : float
         Time inside the solver, without building the model.
     certified : bool
@@ -112,7 +103,6 @@ class Answer:
     nodes: int = 0
     cuts: int = 0
     raw_status: str = ""
-    log_tail: str = ""
     seconds: float = 0.0
     certified: bool = False
     margin: float = 0.0
@@ -323,7 +313,6 @@ class Backend(ABC):
             raw_status=raw,
             beta=tuple(best.beta.tolist()),
             allowance=doubt + rounding,
-            log_tail=answer.log_tail[-LOG_TAIL:],
         )
 
     def _best(self, task: Task, part: Reduction, answer: Answer) -> Fit:

@@ -8,10 +8,11 @@ from importlib import import_module
 from typing import Any
 
 from sparsecv_mio.errors import BackendFailed
-from sparsecv_mio.formulation.backends.base import LOG_TAIL, Availability
+from sparsecv_mio.formulation.backends.base import Availability
 from sparsecv_mio.formulation.outcome import Limits
 from sparsecv_mio.formulation.task import Task
 
+LOG_TAIL = 2000  # characters
 EVERY_KIND = frozenset({"force", "together", "at_most", "box"})  # of side constraints
 
 
