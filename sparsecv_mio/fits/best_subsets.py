@@ -143,18 +143,15 @@ class PathSearch:
 
     def _by_rows(self, known: KnownSubsets) -> None:
         """One relaxation a size, and the exact answer where it leaves few columns."""
-        from sparsecv_mio.bounds.wide import WideFold
-        from sparsecv_mio.bounds.wide_rows import WideRows
-        from sparsecv_mio.search.methods.by_rows import solve_by_rows
+        from sparsecv_mio.search.methods.by_rows import all_rows_of, solve_by_rows
         from sparsecv_mio.search.observers.progress import reports
 
         data, taus = known.data, self.grid.taus.tolist()
-        rows = np.arange(data.n)
         with reports(self.progress, self.clock) as progress:
             for g, gamma in enumerate(self.grid.gammas.tolist()):
                 if self.clock.expired():
                     return
-                whole = WideFold(WideRows.of(data, rows, data.rows(rows[:0]), gamma), self.clock.expired)
+                whole = all_rows_of(data, gamma, self.clock.expired)
                 whole.search(taus)
                 for tau in taus:
                     if self.clock.expired():

@@ -187,9 +187,7 @@ def _wide(data: StandardData) -> bool:
 
 def _solve_by_rows(model: _Model, start: Start | None, limits: Limits) -> Outcome:
     """Solve by our own engine where columns are too many for a matrix of them."""
-    from sparsecv_mio.bounds.wide import WideFold
-    from sparsecv_mio.bounds.wide_rows import WideRows
-    from sparsecv_mio.search.methods.by_rows import solve_by_rows
+    from sparsecv_mio.search.methods.by_rows import all_rows_of, solve_by_rows
     from sparsecv_mio.search.state.deadline import Deadline
 
     data, tau, gamma = model.data, model.tau, model.gamma
@@ -198,8 +196,7 @@ def _solve_by_rows(model: _Model, start: Start | None, limits: Limits) -> Outcom
     def expired() -> bool:
         return limits.cancelled or clock.expired()
 
-    rows = np.arange(data.n)
-    whole = WideFold(WideRows.of(data, rows, data.rows(rows[:0]), gamma), expired)
+    whole = all_rows_of(data, gamma, expired)
     built = clock.seconds
     whole.search([tau])
     whole.try_supports([] if start is None else [np.asarray(start.support, dtype=np.int64)])

@@ -58,7 +58,7 @@ def _fit_support(
 ) -> _AllRowsFit:
     """Fit by QR of the rows; of many rows from their moments, where those are at hand and accurate enough."""
     if problem is not None and data.n * len(support) > MANY_NUMBERS:
-        from sparsecv_mio.search.subproblem.held_out_fold import VALUE_RTOL
+        from sparsecv_mio.search.subproblem.fold_problem import VALUE_RTOL
         from sparsecv_mio.search.subproblem.moment_fits import fit_from_moments
 
         fit_by_moments = fit_from_moments(problem, [support])

@@ -330,6 +330,20 @@ def _supports_of(whole: WideFold, taus: list[int]) -> dict[int, PathCell]:
     return found
 
 
+def all_rows_of(data: StandardData, gamma: float, expired: Callable[[], bool]) -> WideFold:
+    """Return all rows at a gamma, none held out. O(n^2 q).
+
+    Parameters
+    ----------
+    data : StandardData
+    gamma : float
+    expired : callable
+        True ends what is computed of them early.
+    """
+    rows = np.arange(data.n)
+    return WideFold(WideRows.of(data, rows, data.rows(rows[:0]), gamma), expired)
+
+
 def solve_by_rows(
     data: StandardData,
     whole: WideFold,

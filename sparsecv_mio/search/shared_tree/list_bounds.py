@@ -20,7 +20,7 @@ from sparsecv_mio.search.shared_tree.near_optimal import SupportList
 from sparsecv_mio.search.shared_tree.root_node import Candidates, RootNode
 from sparsecv_mio.search.state.cells import Where
 from sparsecv_mio.search.subproblem.cell_solver import CellSolver
-from sparsecv_mio.search.subproblem.held_out_fold import Refits
+from sparsecv_mio.search.subproblem.fold_problem import Refits
 from sparsecv_mio.units import TIE_RTOL
 
 BISECTIONS = 60

@@ -6,7 +6,8 @@ Branch-and-bound on the training problem of a cell ends in one of two ways.
   objective is least, or tied with the least within the rounding of the refits, are the optimal ones; their held-out
   errors, with the rounding of each, span the interval, and the cell is decided.
 * *Only an incumbent is known*, with training objective at most `u`: the error is bounded by what holds for every b with
-  `f(b) <= u` (:mod:`sparsecv_mio.search.subproblem.open_cells`).
+  `f(b) <= u`: the ridge ball (:mod:`sparsecv_mio.bounds.ridge_ball`), whatever its support, the relaxations of
+  :mod:`sparsecv_mio.bounds.fold` on what screening by the incumbent leaves, and the training-loss bound of section 3.
 
 A cell whose candidates are known stays undecided where the refits disagree with the values that the tree pruned by, or
 where their held-out errors are inaccurate.
@@ -15,21 +16,86 @@ where their held-out errors are inaccurate.
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
 from sparsecv_mio.arrays import BoolArray, IntArray
+from sparsecv_mio.bounds.fold import FoldBounds
+from sparsecv_mio.bounds.ridge_ball import RidgeBall
 from sparsecv_mio.bounds.training_loss import training_loss_bound
 from sparsecv_mio.formulation.backends.native.cell import PathCell, PathResult
 from sparsecv_mio.search.state.cells import Where
 from sparsecv_mio.search.state.state import SearchState
-from sparsecv_mio.search.subproblem.fold_problem import FoldProblem
-from sparsecv_mio.search.subproblem.held_out_fold import Refits
-from sparsecv_mio.search.subproblem.open_cells import Incumbent, held_out_intervals
-from sparsecv_mio.units import TIE_RTOL
+from sparsecv_mio.search.subproblem.fold_problem import FoldProblem, Refits
+from sparsecv_mio.units import TIE_RTOL, Interval
 
+BALL_COLUMNS = 1500  # columns beyond which the ridge ball's factorisation costs more than it is worth
+RELAXED_COLUMNS = 300  # columns beyond which the relaxations of a fold cost more than a round of its trees
 WORST_ROUNDING = 1e-5  # of a held-out error, beyond which knowing the support does not decide a cell
 RELAXED_AFTER_LIMIT = 0.15  # seconds after the limit in which undecided cells are still bounded by relaxations
+
+
+@dataclass(frozen=True, eq=False)
+class Incumbent:
+    """Best support known of a cell.
+
+    Attributes
+    ----------
+    tau : int
+    support : int array
+        Columns of the problem.
+    upper : float
+        At least f of every optimum of the cell, tied ones included; inf where that is not known.
+    """
+
+    tau: int
+    support: IntArray
+    upper: float
+
+
+def held_out_intervals(here: FoldProblem, incumbents: Sequence[Incumbent], relax: bool = True) -> list[Interval]:
+    """Bound the held-out sums of squares of some cells of one fold and gamma.
+
+    Parameters
+    ----------
+    here : FoldProblem
+    incumbents : sequence of Incumbent
+        Of each cell.
+    relax : bool
+        False leaves it at the ridge ball, O(q^3 + rows q^2) in all; True adds relaxations where rows and columns are
+        few enough.
+
+    Returns
+    -------
+    list of Interval
+        Squared standard units.
+    """
+    problem, rows = here.problem, here.held_out
+    found = [Interval(0.0, np.inf)] * len(incumbents)
+    if problem.q <= BALL_COLUMNS:
+        ball = (
+            RidgeBall.of_moments(problem, rows.Q, rows.c, rows.yy, rows.unit)
+            if rows.by_moments
+            else RidgeBall.of_rows(problem, rows.V, rows.r, rows.unit)
+        )
+        if ball is not None:
+            found = [ball.held_out(one.upper) for one in incumbents]
+    known = [at for at, one in enumerate(incumbents) if np.isfinite(one.upper)]
+    if not relax or not known or rows.by_moments or problem.q > RELAXED_COLUMNS:
+        return found
+    fold = FoldBounds(problem, *rows.data.rows(rows.folds.test_rows(rows.fold)))
+    for one in (incumbents[at] for at in known):
+        if 0 < one.tau <= fold.m and one.upper < fold.best[one.tau]:
+            fold.best[one.tau] = one.upper
+            fold.supports[one.tau] = False
+            fold.supports[one.tau, one.support] = True
+    cells = fold.cells([incumbents[at].tau for at in known])
+    slack = 1e-12 * float(fold.u @ fold.u) + 1e-300
+    for at, cell in zip(known, cells, strict=True):
+        found[at] = found[at].tighten(cell.interval, slack + 1e-9 * found[at].upper)
+    return found
 
 
 class CellIntervals:

@@ -1,4 +1,4 @@
-"""One fold at one gamma, and a store of the folds used last."""
+"""One fold at one gamma: supports fitted on its training rows and scored on the rows it leaves out."""
 
 from __future__ import annotations
 
@@ -7,17 +7,133 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from sparsecv_mio.arrays import IntArray
+import numpy as np
+
+from sparsecv_mio.arrays import FloatArray, IntArray
 from sparsecv_mio.data.folds import FoldPlan
-from sparsecv_mio.data.standard import StandardData
-from sparsecv_mio.problem.accumulate import Moments
+from sparsecv_mio.data.standard import Intercept, StandardData
+from sparsecv_mio.kernels import held_out as kernel
+from sparsecv_mio.problem.accumulate import Moments, row_moments
 from sparsecv_mio.problem.problem import SparseProblem
-from sparsecv_mio.search.subproblem.held_out_fold import HeldOutFold, Refits
+from sparsecv_mio.problem.refit import refit_rows
+from sparsecv_mio.search.subproblem.moment_fits import fit_from_moments
 
 MomentSource = Callable[[Sequence[int]], Iterator[tuple[int, Moments]]]
 
+MOMENTS_FACTOR = 4  # folds of more than this many rows a column are scored from their moments
+VALUE_RTOL = 2e-11  # relative error of f beyond which a support is refitted from the rows
+ERROR_RTOL = 1e-9  # relative error of a held-out sum beyond which it is
 NEGLIGIBLE_ERROR = 1e-9  # of the mean square of the response: no held-out error needs to be known more accurately
 STORE_BYTES = 1 << 28
+
+
+@dataclass(frozen=True, eq=False)
+class Refits:
+    """Refits of k supports in one fold.
+
+    Attributes
+    ----------
+    value, value_error : (k,) arrays
+        Training objectives and bounds on their rounding errors.
+    held_out, held_out_error : (k,) arrays
+        Sums of squares over the rows left out and bounds on their rounding errors.
+    """
+
+    value: FloatArray
+    value_error: FloatArray
+    held_out: FloatArray
+    held_out_error: FloatArray
+
+    def at(self, which: slice | IntArray) -> Refits:
+        """Return the refits of some of the supports."""
+        return Refits(self.value[which], self.value_error[which], self.held_out[which], self.held_out_error[which])
+
+
+class HeldOutFold:
+    """The rows that one fold leaves out, gathered once for every gamma and tau.
+
+    Parameters
+    ----------
+    data : StandardData
+    folds : FoldPlan
+    fold : int
+    training : SparseProblem
+        Training rows, at any gamma: their means are taken off the rows left out.
+
+    Attributes
+    ----------
+    count : int
+        Number of rows.
+    unit : float
+        Relative rounding of the training moments.
+    level : (q + 1,) array
+        Size of the means of the columns and, last, of the response, beside which rows are centred.
+    by_moments : bool
+        Whether there are so many rows that only their moments about the training means are kept: `Q` (q, q), `c` (q,)
+        and `yy`. Else `V` (count, q) and `r` (count,) are the rows themselves, less these means.
+    """
+
+    def __init__(self, data: StandardData, folds: FoldPlan, fold: int, training: SparseProblem) -> None:
+        self.data, self.folds, self.fold = data, folds, fold
+        rows = folds.test_rows(fold)
+        self.unit = training.rounding
+        self.count = len(rows)
+        self.level = np.zeros(data.q + 1)
+        if data.intercept is Intercept.FOLD:
+            size = np.sqrt(np.append(np.diag(training.Q), training.yy) / training.n)
+            self.level = size + np.abs(np.append(training.v_mean, training.r_mean))
+        self.by_moments = len(rows) > MOMENTS_FACTOR * data.q + 64
+        if self.by_moments:
+            test = row_moments(data, rows)
+            about = np.append(training.v_mean, training.r_mean)
+            step = test.mean - about
+            second = test.scatter + test.n * np.outer(step, step)
+            self.Q = np.ascontiguousarray(second[:-1, :-1])
+            self.c = second[:-1, -1].copy()
+            self.yy = float(second[-1, -1])
+        else:
+            V, r = data.rows(rows)
+            self.V = np.ascontiguousarray(V - training.v_mean)
+            self.r = np.asarray(r - training.r_mean, dtype=float)
+
+    def refit(self, problem: SparseProblem, supports: Sequence[IntArray]) -> Refits:
+        """Fit each support on the training rows and score it on the rows left out.
+
+        From moments first, with error bounds; where those are too wide, from the rows by QR. O(s^3 + rows s) a support.
+
+        Parameters
+        ----------
+        problem : SparseProblem
+            Training rows at the gamma in question.
+        supports : sequence of k int arrays
+
+        Returns
+        -------
+        Refits
+        """
+        made, scores = fit_from_moments(problem, supports), kernel.new_scores(len(supports))
+        if self.by_moments:
+            moments = kernel.HeldOutMoments(self.Q, self.c, self.yy, self.count)
+            kernel.held_out_moments(moments, self.level, made.listed, self.unit, made.fits, scores)
+        else:
+            kernel.held_out_rows(self.V, self.r, self.level, made.listed, made.fits, scores)
+        fits = Refits(made.value, made.value_error, scores.error, scores.rounding)
+        poor = ~(fits.value_error <= VALUE_RTOL * fits.value) | ~(fits.held_out_error <= ERROR_RTOL * fits.held_out)
+        for place in np.flatnonzero(poor).tolist():
+            self._from_rows(fits, place, np.asarray(supports[place], dtype=np.int64), 2.0 * problem.lam)
+        return fits
+
+    def _from_rows(self, fits: Refits, r: int, support: IntArray, gamma: float) -> None:
+        """Replace one fit by a QR of the rows where that is more accurate."""
+        near = fits.held_out_error[r] <= 1e-7 * fits.held_out[r] and fits.value_error[r] <= 1e-9 * fits.value[r]
+        if self.by_moments and near:
+            return
+        fit = refit_rows(self.data, self.folds.train_rows(self.fold), support, gamma)
+        if fit.objective_error < fits.value_error[r]:
+            fits.value[r], fits.value_error[r] = fit.objective, fit.objective_error
+        held_out, rounding = fit.held_out(self.data, self.folds.test_rows(self.fold))
+        if not fits.held_out_error[r] <= rounding:
+            fits.held_out[r], fits.held_out_error[r] = held_out, rounding
 
 
 @dataclass(frozen=True, eq=False)

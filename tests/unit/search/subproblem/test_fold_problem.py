@@ -7,9 +7,13 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 import pytest
 
+from sparsecv_mio.data.dataset import Dataset
+from sparsecv_mio.data.folds import make_folds
+from sparsecv_mio.data.standard import standardize
+from sparsecv_mio.problem import objective
 from sparsecv_mio.problem.accumulate import Moments, training_moments
 from sparsecv_mio.search.subproblem import fold_problem
-from sparsecv_mio.search.subproblem.fold_problem import FoldProblem, FoldStore
+from sparsecv_mio.search.subproblem.fold_problem import ERROR_RTOL, VALUE_RTOL, FoldProblem, FoldStore, HeldOutFold
 
 from .drawn import context_of, fold_of, held_out_error, moments_of
 
@@ -49,3 +53,37 @@ def test_the_store_makes_again_what_it_let_go(monkeypatch: pytest.MonkeyPatch) -
     assert store.get(0) is kept and store.get(2).fold == 2 and asked == [1, 2]  # 1 was not used for longest
     again = store.get(1)
     assert asked == [1, 2, 1] and np.array_equal(again.problem.Q, first.problem.Q)
+
+
+@pytest.mark.parametrize("rows", [24, 400])
+@pytest.mark.parametrize("intercept", ["fold", "global", "none"])
+@pytest.mark.parametrize("noise", [1.0, 1e-6])
+def test_errors_are_those_of_the_definition(rows: int, intercept: str, noise: float) -> None:
+    rng = np.random.default_rng(rows)
+    X = rng.normal(size=(rows, 4)) + 3.0
+    raw = Dataset.from_arrays(X, X[:, 0] - X[:, 3] + noise * rng.normal(size=rows))
+    data, folds = standardize(raw, "length", intercept), make_folds("3", raw)
+    supports = [np.arange(0), np.array([1]), np.array([0, 3])]
+    for fold, moments in training_moments(data, folds):
+        problem = moments.problem(data, 0.05)
+        held_out = HeldOutFold(data, folds, fold, problem)
+        assert held_out.by_moments == (rows == 400) and held_out.count == len(folds.test_rows(fold))
+        fits = held_out.refit(problem, supports)
+        for i, support in enumerate(supports):
+            columns, train = data.columns[support].tolist(), folds.train_rows(fold)
+            fit = objective.fit(X, raw.y, columns, 0.05, intercept=intercept, rows=train)
+            error = objective.held_out_error(fit, X, raw.y, folds.test_rows(fold)) / data.y_unit**2
+            assert fits.value[i] == pytest.approx(fit.objective / data.y_unit**2, rel=1e-8)
+            assert abs(fits.held_out[i] - error) <= fits.held_out_error[i] + 1e-8 * error
+            assert fits.value_error[i] <= 10 * VALUE_RTOL * fits.value[i] + 1e-18
+            assert fits.held_out_error[i] <= 1e2 * ERROR_RTOL * fits.held_out[i] + 1e-18
+
+
+def test_some_of_the_refits() -> None:
+    raw = Dataset.from_arrays(np.random.default_rng(0).normal(size=(12, 3)), np.arange(12.0))
+    data, folds = standardize(raw), make_folds("3", raw)
+    fold, moments = next(training_moments(data, folds))
+    problem = moments.problem(data, 1.0)
+    fits = HeldOutFold(data, folds, fold, problem).refit(problem, [np.array([j]) for j in range(3)])
+    assert fits.at(slice(1, 2)).value.tolist() == [fits.value[1]]
+    assert fits.at(np.array([2, 0])).held_out.tolist() == [fits.held_out[2], fits.held_out[0]]
