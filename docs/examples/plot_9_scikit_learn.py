@@ -1,9 +1,9 @@
 """
-Beside LassoCV, in a pipeline
-=============================
+Beside LassoCV and abess
+========================
 
 `BestSubsetRidgeCV` is an estimator of scikit-learn. On data with strongly correlated columns it needs fewer of them
-than the lasso, and it proves its choice.
+than the lasso, and it proves its choice. At the end: three real data sets, by the errors of the whole procedures.
 """
 
 # %%
@@ -52,4 +52,48 @@ ax.set_xlabel("column")
 ax.set_ylabel("coefficient")
 ax.set_xticks(range(p))
 ax.legend()
+fig.tight_layout()
+
+# %%
+# Three real data sets. Each procedure chooses its model anew in each of five outer training sets; what is drawn is its
+# mean squared error on the rows that were left out, beside that of least squares on all columns, and the number of
+# columns of its model on all rows. These data have few columns that mean nothing: models with fewer columns are what is
+# gained here, not smaller errors. abess is shown where it is installed.
+from importlib.util import find_spec  # noqa: E402
+from pathlib import Path  # noqa: E402
+
+from sklearn.base import clone  # noqa: E402
+from sklearn.linear_model import LinearRegression  # noqa: E402
+
+home = next(place / "instances" for place in (Path.cwd(), *Path.cwd().parents) if (place / "instances").is_dir())
+models = {
+    "ours": sc.BestSubsetRidgeCV(n_gammas=5),
+    "ours, one SE": sc.BestSubsetRidgeCV(n_gammas=5, one_se=True),
+    "LassoCV": make_pipeline(StandardScaler(), LassoCV(cv=10)),
+}
+if find_spec("abess"):
+    from abess import LinearRegression as Abess
+
+    models["abess"] = make_pipeline(StandardScaler(), Abess(cv=10))
+fig, axes = plt.subplots(2, 3, figsize=(10, 5), sharex=True, sharey="row")
+for column, (name, target) in enumerate((("prostate", "lpsa"), ("autompg", "mpg"), ("housing", "medv"))):
+    data = sc.read_dataset(home / f"{name}.csv", target)
+
+    def error(model: object, data: sc.Dataset = data) -> float:
+        return -cross_val_score(model, data.X, data.y, cv=outer, scoring="neg_mean_squared_error").mean()
+
+    plain = error(LinearRegression())
+    for place, (label, model) in enumerate(models.items()):
+        found = clone(model).fit(data.X, data.y)
+        coefficients = getattr(found, "coef_", None) if hasattr(found, "coef_") else found[-1].coef_
+        used, relative = int(np.count_nonzero(coefficients)), error(model) / plain
+        axes[0, column].bar(place, relative)
+        axes[1, column].bar(place, used)
+        print(f"{name:>9} {label:>13}: {used:2} of {data.p} columns, error {relative:.3f} of that of least squares")
+    axes[0, column].set_title(name)
+    axes[0, column].axhline(1.0, color="black", lw=0.8)
+    axes[1, column].set_xticks(range(len(models)), models, rotation=30, ha="right")
+axes[0, 0].set_ylabel("error beside\nleast squares")
+axes[1, 0].set_ylabel("columns")
+axes[1, 0].yaxis.get_major_locator().set_params(integer=True)
 fig.tight_layout()

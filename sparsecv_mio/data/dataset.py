@@ -134,6 +134,10 @@ class Dataset:
         columns = getattr(X, "columns", None)
         if names is None and columns is not None:
             names = [str(name) for name in columns]
+        if hasattr(X, "iloc") and columns is not None:
+            from sparsecv_mio.data.frame import frame_numbers
+
+            X = frame_numbers(X)
         numbers, response = _numbers(X, "X", 2), _numbers(y, "y", 1)
         n, p = numbers.shape
         if response.shape[0] != n:
@@ -224,6 +228,8 @@ def assemble(
 
 
 def _numbers(values: ArrayLike, what: str, ndim: int) -> FloatArray:
+    if hasattr(values, "toarray"):
+        raise BadInput(f"{what} is sparse: give {what}.toarray(), every method computes with all numbers")
     try:
         array = np.array(values, dtype=np.float64, order="C")
     except (TypeError, ValueError) as error:

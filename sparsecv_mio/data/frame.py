@@ -24,12 +24,21 @@ def frame_columns(
     chosen = wanted.within([str(name) for name in frame.columns])
     X = np.empty((len(frame), len(chosen.features)))
     for k, j in enumerate(chosen.features):
-        X[:, k] = _series_numbers(frame.iloc[:, j], chosen.header[j])
-    y = _series_numbers(frame.iloc[:, chosen.header.index(chosen.goal)], chosen.goal)
+        X[:, k] = series_numbers(frame.iloc[:, j], chosen.header[j])
+    y = series_numbers(frame.iloc[:, chosen.header.index(chosen.goal)], chosen.goal)
     return X, y, chosen.names, chosen.goal, {chosen.header[j]: _series_ids(frame.iloc[:, j]) for j in chosen.aux}
 
 
-def _series_numbers(series: pd.Series[Any], name: str) -> FloatArray:
+def frame_numbers(frame: Any) -> FloatArray:
+    """Return all columns of a frame as numbers; `BadInput` names the first cell that is none."""
+    X = np.empty(frame.shape)
+    for j, name in enumerate(frame.columns):
+        X[:, j] = series_numbers(frame.iloc[:, j], str(name))
+    return X
+
+
+def series_numbers(series: pd.Series[Any], name: str) -> FloatArray:
+    """Return a column of a frame as numbers; `BadInput` names the first cell that is none."""
     if series.dtype.kind in "biuf":
         missing = series.isna().to_numpy()
         if missing.any():

@@ -11,6 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from sparsecv_mio.arrays import FloatArray
 from sparsecv_mio.data.dataset import Dataset
+from sparsecv_mio.data.frame import frame_numbers
 from sparsecv_mio.sklearn.versions import CallbackSupportMixin, validate_data
 from sparsecv_mio.words import Intercept
 
@@ -43,6 +44,8 @@ class SparseLinearModel(CallbackSupportMixin, RegressorMixin, BaseEstimator):
     def _dataset(self, X: Any, y: Any) -> Dataset:
         """Check X and y, and copy them; the columns are called as in X, or x0, x1, ..."""
         target = getattr(y, "name", None)
+        if hasattr(X, "iloc") and getattr(X, "ndim", 0) == 2:
+            frame_numbers(X)  # names the column and the row of a cell that is no number
         rows, response = validate_data(self, X, y, dtype=np.float64, y_numeric=True, ensure_min_samples=2)
         names = [str(name) for name in getattr(self, "feature_names_in_", ())] or None
         given = target if isinstance(target, str) else "y"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 import pytest
+from scipy.sparse import csr_array
 
 from sparsecv_mio.data import dataset as module
 from sparsecv_mio.data.dataset import Dataset
@@ -86,6 +87,9 @@ def test_bad_frames(column: object, message: str) -> None:
         ({"X": X[0], "y": Y}, "X has 1 dimensions"),
         ({"X": X, "y": X}, "y has 2 dimensions"),
         ({"X": [["a"]], "y": [1.0]}, "X must hold numbers only"),
+        ({"X": csr_array([[1.0]]), "y": [1.0]}, "X is sparse: give X.toarray()"),
+        ({"X": pd.DataFrame({"a": [1.0], "b": ["u"]}), "y": [1.0]}, "column 'b' holds text 'u' in row 1: encode it"),
+        ({"X": pd.DataFrame({"a": pd.Categorical(["u"])}), "y": [1.0]}, "column 'a' holds text 'u' in row 1: encode"),
         ({"X": [[1.0], [2.0, 3.0]], "y": [1.0, 2.0]}, "X must hold numbers only"),
         ({"X": X[:0], "y": Y[:0]}, "the data has no rows"),
         ({"X": X[:, :0], "y": Y}, "no feature is left"),
