@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, fields
@@ -61,8 +60,8 @@ class BoundsHooks:
     ----------
     progress : callable, optional
         Called with (folds done, folds in all).
-    stop : threading.Event, optional
-        Once set, the remaining folds keep the interval [0, inf).
+    expired : callable, optional
+        Once it returns True, the remaining folds keep the interval [0, inf).
     found : callable, optional
         Called with `(index of gamma, fold, best support of every tau)`, from any thread.
     reused : callable, optional
@@ -70,7 +69,7 @@ class BoundsHooks:
     """
 
     progress: Callable[[int, int], None] | None = None
-    stop: threading.Event | None = None
+    expired: Callable[[], bool] = lambda: False
     found: Callable[[int, int, list[IntArray | None]], None] | None = None
     reused: Callable[[int, int, float], None] | None = None
 
@@ -112,11 +111,6 @@ class AllFolds:
         self.points: list[Points | None] = []
 
     @property
-    def stopped(self) -> bool:
-        """Whether what is left keeps the interval [0, inf)."""
-        return self.hooks.stop is not None and self.hooks.stop.is_set()
-
-    @property
     def mode(self) -> Which:
         """The family of certified bounds; as-printed needs the incumbents only."""
         return Which.SAFE if self.which == PRINTED else Which(self.which)
@@ -132,7 +126,7 @@ class AllFolds:
         for done, _ in enumerate(run_folds(sources, self._fold, threads), start=1):
             if self.hooks.progress is not None:
                 self.hooks.progress(done, self.folds.k)
-            if self.stopped:
+            if self.hooks.expired():
                 break
         if self.which == PRINTED:
             return PrintedTable(**{x.name: getattr(self.table, x.name) for x in fields(PrintedTable)})
@@ -147,7 +141,7 @@ class AllFolds:
         test = self.folds.test_rows(fold) if fold is not None else rows[:0]
         V, r = self.data.rows(test)
         if self.wide:
-            return WideFold(WideRows.of(self.data, rows, (V, r), gamma), lambda: self.stopped)
+            return WideFold(WideRows.of(self.data, rows, (V, r), gamma), self.hooks.expired)
         assert moments is not None
         near = self.near[g] if fold is not None else None
         return FoldBounds(moments.problem(self.data, gamma), V, r, near)
@@ -158,7 +152,7 @@ class AllFolds:
         moments = None if self.wide else row_moments(self.data, slice(0, self.data.n))
         known: list[Support] = list(self.given)
         for g, gamma in enumerate(self.gammas):
-            if self.stopped:
+            if self.hooks.expired():
                 break
             begin = time.perf_counter()
             full = self._make(rows, None, moments, gamma, g)
@@ -180,7 +174,7 @@ class AllFolds:
     def _fold(self, fold: int, moments: Moments | None) -> None:
         rows = self.folds.train_rows(fold) if self.wide else np.zeros(0, dtype=np.int64)
         for g, gamma in enumerate(self.gammas[: len(self.shared)]):
-            if self.stopped:
+            if self.hooks.expired():
                 break
             begin = time.perf_counter()
             here = self._make(rows, fold, moments, gamma, g)

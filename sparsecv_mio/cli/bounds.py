@@ -68,7 +68,7 @@ def bounds(
         with oracles.counting_bar(quiet, "folds") as progress:
             table = compute_bounds(
                 standardize(dataset, scale, intercept), plan, grid, sizes, bounds,  # type: ignore[call-overload]
-                threads=workers, hooks=BoundsHooks(progress, stop),
+                threads=workers, hooks=BoundsHooks(progress, stop.is_set),
             )  # fmt: skip
         seconds = time.perf_counter() - begin
         interrupted = stop.is_set()

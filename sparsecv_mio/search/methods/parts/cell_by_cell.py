@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import threading
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -19,7 +18,6 @@ from sparsecv_mio.parallel import on_threads
 from sparsecv_mio.search.methods.parts.all_rows import fit_all_rows
 from sparsecv_mio.search.methods.parts.run import Run
 from sparsecv_mio.search.state.cells import Archive, Where
-from sparsecv_mio.search.state.deadline import Deadline
 from sparsecv_mio.search.subproblem.cell_solver import CellSolver
 from sparsecv_mio.search.subproblem.fold_solver import FoldSolver
 from sparsecv_mio.search.subproblem.vendor_listing import VendorListing
@@ -174,18 +172,6 @@ class CellByCell:
         self.begun = True
 
 
-class Expiry(threading.Event):
-    """A deadline in the form of an event: set once the run should end."""
-
-    def __init__(self, deadline: Deadline) -> None:
-        super().__init__()
-        self.deadline = deadline
-
-    def is_set(self) -> bool:
-        """Whether the time is over or somebody asked to stop."""
-        return self.deadline.expired()
-
-
 def bracket(by_cell: CellByCell, gammas: IntArray, taus: IntArray) -> None:
     """Intersect cells of some gammas and taus with the bounds layer; a cell with one support left is decided.
 
@@ -208,7 +194,7 @@ def bracket(by_cell: CellByCell, gammas: IntArray, taus: IntArray) -> None:
         context.data, context.folds, grid.gammas[gammas].tolist(), grid.taus[taus].tolist(), threads=threads,
         known=Known(supports, wanted, run.accelerators.training_moments(), run.accelerators.reuses),
         hooks=BoundsHooks(
-            stop=Expiry(context.deadline), reused=run.accelerators.note_bounds,
+            expired=context.deadline.expired, reused=run.accelerators.note_bounds,
             found=lambda g, fold, best: found.update({(g, fold): best}),
         ),
     )  # fmt: skip

@@ -10,8 +10,7 @@ from runs import to_end
 from sparsecv_mio.errors import BackendUnavailable
 from sparsecv_mio.formulation.backends import get_backend
 from sparsecv_mio.formulation.backends.base import Availability
-from sparsecv_mio.search.methods.parts.cell_by_cell import Expiry, bracket, check_available
-from sparsecv_mio.search.state.deadline import Deadline
+from sparsecv_mio.search.methods.parts.cell_by_cell import bracket, check_available
 
 
 def test_solving_a_cell_closes_it_and_is_noted() -> None:
@@ -57,11 +56,3 @@ def test_only_the_rows_asked_for_are_bracketed_and_the_truth_is_inside() -> None
     assert not np.isfinite(cells.upper[1, 1]).any()
     slip = 1e-9 * truth
     assert (cells.lower <= truth + slip).all() and (cells.upper >= truth - slip).all()
-
-
-def test_expiry_is_the_deadline_as_an_event() -> None:
-    deadline = Deadline(None, None)
-    expiry = Expiry(deadline)
-    assert not expiry.is_set()
-    deadline.stop.set()
-    assert expiry.is_set()
