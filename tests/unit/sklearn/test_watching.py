@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import warnings
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -9,6 +11,7 @@ import pytest
 from sklearn.exceptions import ConvergenceWarning
 
 from sparsecv_mio.sklearn import BestSubsetRidge, BestSubsetRidgeCV, versions
+from sparsecv_mio.sklearn.watching import warn_unproved
 
 RNG = np.random.default_rng(0)
 X, Y = RNG.normal(size=(60, 20)), RNG.normal(size=60)
@@ -48,11 +51,20 @@ def test_callbacks_see_the_fit_from_begin_to_end(model: Any) -> None:
 
 
 @newer
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 def test_a_callback_may_end_the_fit() -> None:
-    model = BestSubsetRidgeCV(gap=0.0, cv="loo").set_callbacks(Witness(1))
-    with pytest.warns(ConvergenceWarning, match="interrupted"):
-        model.fit(X, Y)
+    model = BestSubsetRidgeCV(gap=0.0, cv="loo").set_callbacks(Witness(1)).fit(X, Y)
     assert model.status_ == "interrupted" and np.isfinite(model.predict(X)).all()
+
+
+# of an object by itself: a search that was abandoned may still be compiling, and numba sets filters of its own then
+@pytest.mark.parametrize(("status", "words"), [("limit", "reached its limit"), ("interrupted", "was interrupted")])
+def test_what_is_not_proved_is_a_warning(status: str, words: str) -> None:
+    with pytest.warns(ConvergenceWarning, match=f"SimpleNamespace {words} before the answer .* 1 and 2.5 as"):
+        warn_unproved(SimpleNamespace(status_=status, lower_=1.0, upper_=2.5))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        warn_unproved(SimpleNamespace(status_="proved"))
 
 
 def test_lines_say_how_far_it_is(capsys: pytest.CaptureFixture[str]) -> None:
