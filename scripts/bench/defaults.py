@@ -85,7 +85,7 @@ def searched(X: FloatArray, y: FloatArray, score: Score, seconds: float) -> dict
     """Return the two tables of one problem as arrays, after so many CPU seconds of search."""
     dataset = Dataset.from_arrays(X, y)
     data, folds = standardize(dataset), make_folds("10", dataset)
-    n_train = data.n - int(folds.sizes.max())
+    n_train = folds.least_training
     grid = Grid.of(GAMMAS.tolist(), list(range(1, min(LARGEST, data.dataset.p, n_train - 1) + 1)), data.dataset.p)
     end = time.process_time() + seconds
     found: dict[int, FoldPaths] = {}

@@ -33,11 +33,10 @@ from _peers import Abess
 from sklearn.linear_model import LassoCV
 
 from sparsecv_mio.certificate.record import Record
-from sparsecv_mio.cli.parse import DEFAULT_GAMMAS, default_taus
-from sparsecv_mio.cli.parse import gammas as gammas_of
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.folds import make_folds
 from sparsecv_mio.data.readers import read_dataset
+from sparsecv_mio.grids import default_taus, gammas_of
 from sparsecv_mio.search.api import cross_validate
 from sparsecv_mio.warmup import warm_up
 
@@ -86,9 +85,9 @@ def ours(X: FloatArray, y: FloatArray, limit: float) -> tuple[Fitted, Record, fl
     """Return what `sparsecv solve --time-limit` does with everything else by default."""
     data = Dataset.from_arrays(X, y)
     folds = make_folds("10", data)
-    taus = default_taus(data.p, data.n - int(folds.sizes.max()))
+    taus = default_taus(data.p, folds.least_training)
     begin = time.perf_counter()
-    record = cross_validate(data, folds, gammas=gammas_of(DEFAULT_GAMMAS), taus=taus, time_limit=limit)
+    record = cross_validate(data, folds, gammas=gammas_of(None), taus=taus, time_limit=limit)
     seconds = time.perf_counter() - begin
     beta = np.zeros(data.p)
     beta[[data.names.index(name) for name in record.coefficients]] = list(record.coefficients.values())
