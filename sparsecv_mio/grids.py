@@ -14,7 +14,8 @@ from sparsecv_mio.errors import BadInput
 from sparsecv_mio.units import GAMMA_RANGE
 
 DEFAULT_GAMMAS = "1e-3:10:15"
-MAX_TAU = 30
+FEW_FEATURES = 30  # of which every size is tried by default
+LEAST_MAX_TAU, MOST_MAX_TAU, ROWS_A_FEATURE = 10, 50, 8  # of more features; docs/defaults.md has the evidence
 MAX_COUNT = 10_000
 EVEN = 1e-3  # relative difference of the steps of a logarithmic grid
 MOST_DIGITS = 18  # of a whole number: more is never meant
@@ -164,7 +165,9 @@ def text_of_taus(values: Iterable[int]) -> str:
 
 
 def default_taus(p: int, n_train: int) -> tuple[int, ...]:
-    """Return the support sizes 1 .. min(p, n_train - 1, 30).
+    """Return every support size from 1 to p, but to n_train - 1 at most; of more than 30 features not every one.
+
+    The largest is then one feature for every 8 training rows, but at least 10 and at most 50.
 
     Parameters
     ----------
@@ -177,8 +180,11 @@ def default_taus(p: int, n_train: int) -> tuple[int, ...]:
     --------
     >>> default_taus(4, 100)
     (1, 2, 3, 4)
+    >>> [default_taus(1000, n)[-1] for n in (9, 50, 180, 900)]
+    [8, 10, 22, 50]
     """
-    return tuple(range(1, max(1, min(p, n_train - 1, MAX_TAU)) + 1))
+    largest = p if p <= FEW_FEATURES else max(LEAST_MAX_TAU, min(n_train // ROWS_A_FEATURE, MOST_MAX_TAU))
+    return tuple(range(1, max(1, min(p, n_train - 1, largest)) + 1))
 
 
 def log_taus(p: int, n_train: int) -> tuple[int, ...]:

@@ -40,7 +40,7 @@ Tau = Annotated[
         "--tau",
         metavar="LIST",
         help="Support sizes: K, LO:HI (inclusive) or a list; 0 is the intercept alone; log: all with "
-        "tau log tau <= min(p, n_train). [1:min(p, n_train - 1, 30)]",
+        "tau log tau <= min(p, n_train). [1:p; of p > 30 to n_train / 8, at least 10 and at most 50]",
     ),
 ]
 Scale = Annotated[

@@ -47,7 +47,8 @@ def best_subsets(
     dataset : Dataset
         Rows, target and names.
     gammas, taus : sequences, numbers or texts
-        Ridge weights, positive; support sizes, 0 to p, by default 1 to min(p, n - 1, 30).
+        Ridge weights, positive; support sizes, 0 to p, by default 1 to p, of p > 30 to n / 8, but
+        at least 10 and at most 50.
     options : PathOptions, optional
         Scale, gap, limits.
     progress : callable, optional

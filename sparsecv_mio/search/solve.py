@@ -44,7 +44,8 @@ def solve(
     gammas : float, sequence of float or str, optional
         Ridge weights, or a text as for `--gamma`; 15 from 0.001 to 10 by default.
     taus : int, sequence of int or str, optional
-        Support sizes, or a text as for `--tau`; 1 to min(p, n_train - 1, 30) by default.
+        Support sizes, or a text as for `--tau`; by default 1 to p, of p > 30 to
+        n_train / 8, but at least 10 and at most 50.
     **keywords
         Further options of :func:`~sparsecv_mio.search.api.cross_validate`: `gap`, `time_limit`, `one_se`, ...
 

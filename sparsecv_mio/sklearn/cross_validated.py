@@ -32,7 +32,8 @@ class BestSubsetRidgeCV(SparseLinearModel):
     Parameters
     ----------
     taus : int, sequence of int or str, optional
-        Numbers of features to try; 1 to min(p, n_train - 1, 30) by default.
+        Numbers of features to try; by default 1 to p, of p > 30 to n_train / 8, but at least 10 and at
+        most 50.
     gammas : float, sequence of float or str, optional
         Ridge weights to try; `n_gammas` from 0.001 to 10 by default, logarithmic.
     n_gammas : int

@@ -26,7 +26,7 @@ class BestSubsetRidge(SparseLinearModel):
     ----------
     tau : int, sequence of int or str, optional
         Number of features. Several are a path: the model is the largest, `coef_path_` has them all. By default 1 to
-        min(p, n - 1, 30).
+        p, of p > 30 to n / 8, but at least 10 and at most 50.
     gamma : float
         Ridge weight, positive.
     gap : float

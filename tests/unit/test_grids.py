@@ -69,7 +69,8 @@ def test_a_wrong_tau_names_its_option(text: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("p", "n_train", "last"), [(10, 441, 10), (100, 441, 30), (100, 20, 19), (30, 31, 30), (5, 2, 1), (1, 100, 1)]
+    ("p", "n_train", "last"),
+    [(10, 441, 10), (100, 441, 50), (100, 240, 30), (100, 20, 10), (31, 31, 10), (30, 31, 30), (30, 9, 8), (5, 2, 1)],
 )
 def test_default_taus(p: int, n_train: int, last: int) -> None:
     assert grids.default_taus(p, n_train) == tuple(range(1, last + 1))

@@ -52,12 +52,12 @@ class WorkingSets:
         searches = self.searches
         yield self.quick(seeds)
         yield searches.walk()
-        for times in range(MOST_GROWN):
-            yield self.grow()
+        yield self.grow()
+        for _ in range(MOST_GROWN - 1):
             if not searches.improved:
                 break
-            if times == 0:
-                yield searches.exchange(thorough=True)
+            yield searches.exchange(thorough=True)
+            yield self.grow()
 
     def quick(self, seeds: Sequence[NDArray[np.integer]]) -> Iterator[FoldPaths]:
         """Make first working sets by forward selection at the middle gamma, and first paths on them."""

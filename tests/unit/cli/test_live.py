@@ -17,10 +17,10 @@ from repository import INSTANCES
 from rich.console import Console
 
 from sparsecv_mio.cli import live
-from sparsecv_mio.cli.session import Stop
 from sparsecv_mio.data.folds import make_folds
 from sparsecv_mio.data.readers import read_dataset
 from sparsecv_mio.search.api import cross_validate
+from sparsecv_mio.search.interrupts import Stop
 from sparsecv_mio.search.observers.progress import Progress, TauProgress
 
 SERVO = str(INSTANCES / "servo.csv")
