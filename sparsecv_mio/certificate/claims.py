@@ -108,6 +108,7 @@ def check_claims(checks: Checks, record: Record, y: np.ndarray, plan: FoldPlan) 
     _headline(checks, record)
     _status(checks, record)
     _pairs(checks, record)
+    _standard_errors(checks, record, plan)
     if record.region is not None:
         _region(checks, record, record.region)
     said = record.r_squared
@@ -200,6 +201,18 @@ def _pairs(checks: Checks, record: Record) -> None:
         found = "decided" if row.folds_decided == row.folds else "excluded" if beaten else "open"
         words = f"is {row.status!r}, its bounds and folds make it {found!r}"
         checks.that(row.status == found, f"table[{i}].status", words)
+
+
+def _standard_errors(checks: Checks, record: Record, plan: FoldPlan) -> None:
+    """Check that of the reported pair, by its folds; others are nonnegative, and none is of a single fold."""
+    for i, row in enumerate(record.table):
+        said, place = row.standard_error, f"table[{i}].standard_error"
+        if said is None:
+            continue
+        checks.that(said >= 0.0 and plan.k > 1, place, f"{said!r} is no standard error over {plan.k} folds")
+        if plan.k > 1 and (row.gamma, row.tau) == (record.gamma, record.tau):
+            found = standard_error(record.chosen_folds.error, plan.sizes)
+            checks.that(same(said, found, record.cv_error), place, f"is {said!r}, the folds give {found!r}")
 
 
 def _region(checks: Checks, record: Record, region: Region) -> None:

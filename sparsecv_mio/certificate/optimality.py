@@ -18,7 +18,8 @@ from sparsecv_mio.certificate.refits import check_optimum, positions
 from sparsecv_mio.certificate.treatment import ENUMERATE_GRID, ENUMERATE_PAIR, Level
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.folds import FoldPlan
-from sparsecv_mio.problem.objective import scored_rows, varying_columns
+from sparsecv_mio.problem.coordinates import power_of_two
+from sparsecv_mio.problem.objective import scored_rows, standard_error, varying_columns
 from sparsecv_mio.units import TINY
 
 H_RTOL = 1e-7
@@ -121,6 +122,8 @@ class Optimality:
     def _row(self, i: int, row: TableRow) -> None:
         truth = self.truth(row.gamma, row.tau)
         self._interval(row, f"table[{i}].", truth, row.folds_decided == row.folds)
+        if row.standard_error is not None and row.folds_decided == row.folds and self.plan.k > 1:
+            self._standard_error(row, row.standard_error, f"table[{i}].standard_error", truth.optima)
         right = self.record.lower <= truth.low + H_RTOL * truth.high + TINY
         self.checks.that(right, "lower", f"gamma {row.gamma!r}, tau {row.tau} has h = {truth.low!r}")
 
@@ -139,6 +142,17 @@ class Optimality:
             said = getattr(row, name)
             words = f"{said!r} is not the h of a decided pair, {truth.low!r}"
             self.checks.that(low <= said <= high, f"{place}{name}", words)
+
+    def _standard_error(self, row: TableRow, said: float, place: str, optima: FoldOptima) -> None:
+        """Of a decided pair: by the true errors of its folds, ties and rounding apart."""
+        sizes, low, high = self.plan.sizes, optima.loose_low, optima.loose_high
+        found = standard_error((low + high) / 2.0, sizes)
+        unit = float(power_of_two(high.max()))  # squares neither overflow nor vanish
+        means = np.stack([(high - low) / 2.0, high]) / unit / sizes
+        ties, level = np.sqrt(means**2 @ (sizes / sizes.sum())) * unit
+        room = ties + self.design.slack(float(level), row.gamma, row.tau, ALLOWANCE_RTOL)
+        words = f"is {said!r}, the folds of a decided pair give {found!r}"
+        self.checks.that(abs(said - found) <= room / math.sqrt(self.plan.k - 1), place, words)
 
     def _widths(self, claim: Record | Region, row: TableRow, path: str = "") -> None:
         """Ties and rounding of a certificate: those of the pair with the least lower bound."""

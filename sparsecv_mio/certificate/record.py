@@ -89,6 +89,8 @@ class TableRow:
     folds, and moved to the nearer end of the interval where it lies outside. `status`: `decided`, every fold is;
     `excluded`, another pair is at least as good up to the gap: `upper` is not the least upper bound of the table, and
     `lower` is at least `1 - gap` times that, or the whole grid is proved; `open`, neither; null in older records.
+    `standard_error` is that of `cv_error` over the folds, at the same supports; null for a single fold, where some fold
+    has no support yet, and in older records.
     """
 
     gamma: Gamma
@@ -100,6 +102,7 @@ class TableRow:
     folds: Count
     estimate: bool = False
     status: PairStatus | None = None
+    standard_error: Number | None = None
 
 
 @dataclass(frozen=True)

@@ -109,6 +109,10 @@ RECORD: Mapping[str, Treatment] = {
         "bounded: in 0 .. folds; of the reported pair the folds that are decided",
     ),
     **_each("table[].", "folds estimate status", DONE),
+    "table[].standard_error": _to_grid(
+        "bounded: of the reported pair recomputed; of decided pairs by the true errors of the folds",
+        "bounded: of the reported pair recomputed",
+    ),
     "chosen_folds[].fold": DONE,
     "chosen_folds[].support": _to_pair(
         "bounded: optimal where decided",

@@ -17,7 +17,7 @@ from sparsecv_mio.data.standard import StandardData
 from sparsecv_mio.errors import Inconsistent
 from sparsecv_mio.formulation.backends.native.cell import PathCell
 from sparsecv_mio.problem.centred_rows import CentredRows
-from sparsecv_mio.problem.objective import r_squared
+from sparsecv_mio.problem.objective import r_squared, standard_error
 from sparsecv_mio.problem.problem import LARGEST_PENALTY, SparseProblem
 from sparsecv_mio.problem.refit import refit_rows
 from sparsecv_mio.search import one_se as one_standard_error
@@ -166,6 +166,12 @@ class _Reported:
         """Whether some fold of a pair is not decided, so that its CV error is an estimate."""
         return bool(self.decided[g, t] < self.folds.k)
 
+    def standard_error(self, g: int, t: int) -> float | None:
+        """Return the standard error of h over folds; None where it has none, or is not known yet."""
+        errors = self.cells.nominal[g, t]
+        known = self.folds.k > 1 and bool(np.isfinite(errors).all())
+        return standard_error(errors * self.unit, self.folds.sizes) if known else None
+
     def one_se(self) -> tuple[OneSe, tuple[int, int]]:
         """Return the pair of the one-standard-error rule."""
         grid, sizes = self.grid, self.folds.sizes
@@ -183,6 +189,7 @@ class _Reported:
                 folds=self.folds.k,
                 estimate=self.estimated(g, t),
                 status=words[g][t],
+                standard_error=self.standard_error(g, t),
             )
             for g, t in np.ndindex(self.decided.shape)
         )

@@ -25,7 +25,7 @@ def cv_results(record: Record) -> dict[str, Any]:
     -------
     dict
         `params`, `param_tau`, `param_gamma`; `mean_test_score`, `rank_test_score`; `cv_error` with its certified bounds
-        `lower` and `upper`; `folds_decided`, `decided` (bool) and `status`.
+        `lower` and `upper` and its `standard_error` over the folds; `folds_decided`, `decided` (bool) and `status`.
     """
     rows = record.table
 
@@ -43,6 +43,7 @@ def cv_results(record: Record) -> dict[str, Any]:
         "cv_error": error,
         "lower": column("lower"),
         "upper": column("upper"),
+        "standard_error": column("standard_error").astype(np.float64),
         "folds_decided": column("folds_decided"),
         "decided": column("folds_decided") == column("folds"),
         "status": column("status"),

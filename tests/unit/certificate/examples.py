@@ -38,7 +38,7 @@ def example(**changes: object) -> Record:
         one_se=ONE_SE,
         refit=Refit(0.1, 1, 3.0, 3.0, 3.0, True),
         table=(
-            TableRow(0.1, 1, 2.0, 1.9999, 2.0001, 3, 3, status="decided"),
+            TableRow(0.1, 1, 2.0, 1.9999, 2.0001, 3, 3, status="decided", standard_error=0.5),
             TableRow(1.0, 1, math.inf, 0.0, math.inf, 0, 3, status="open"),
         ),
         chosen_folds=ChosenFolds.of([("a b",), ('quote"d',), ("a b",)], [1.0, 2.0, 3.0]),

@@ -41,9 +41,9 @@ false},
   "refit": {"gamma": 0.1, "tau": 1, "objective": 3.0, "lower": 3.0, "upper": 3.0, "proved": true},
   "table": [
     {"gamma": 0.1, "tau": 1, "cv_error": 2.0, "lower": 1.9999, "upper": 2.0001, "folds_decided": 3, "folds": 3, \
-"estimate": false, "status": "decided"},
+"estimate": false, "status": "decided", "standard_error": 0.5},
     {"gamma": 1.0, "tau": 1, "cv_error": null, "lower": 0.0, "upper": null, "folds_decided": 0, "folds": 3, \
-"estimate": false, "status": "open"}
+"estimate": false, "status": "open", "standard_error": null}
   ],
   "chosen_folds": [
     {"fold": 0, "support": ["a b"], "error": 1.0, "decided": true},

@@ -18,7 +18,7 @@ from sparsecv_mio.cli import run
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.folds import make_folds
 from sparsecv_mio.fits.best_subsets import best_subsets
-from sparsecv_mio.problem.objective import fit, held_out_error, r_squared, scored_rows
+from sparsecv_mio.problem.objective import fit, held_out_error, r_squared, scored_rows, standard_error
 from sparsecv_mio.search.api import cross_validate
 
 CAVEAT = "optimality not verified (p > 15)"
@@ -43,8 +43,9 @@ def with_supports(true: Record, supports: list[tuple[int, ...]]) -> Record:
     models = [fit(data().X, data().y, s, true.gamma, rows=plan.train_rows(j)) for j, s in enumerate(supports)]
     errors = [held_out_error(m, data().X, data().y, plan.test_rows(j)) for j, m in enumerate(models)]
     h = sum(errors) / scored_rows(plan.labels)
+    changes = {"cv_error": h, "lower": h, "upper": h, "standard_error": standard_error(np.array(errors), plan.sizes)}
     rows = [
-        R(row, cv_error=h, lower=h, upper=h) if (row.gamma, row.tau) == (true.gamma, true.tau) else row
+        R(row, **changes) if (row.gamma, row.tau) == (true.gamma, true.tau) else row
         for row in true.table
     ]
     lower = min(row.lower for row in rows)
