@@ -12,7 +12,8 @@ from typing import Any
 Leaf = str | float | bool | None
 IGNORED = re.compile(r"(work|versions)\b.*|(.*\.)?(seconds|setup_seconds|wall_seconds|stages)\b.*")
 OF_A_FIT = re.compile(r"nodes|cuts")  # the work in a record of `fit`
-NEW = re.compile(r"(request\.|region|table\[\d+\]\.(status|standard_error)).*")  # only the second record has it: no difference
+# only the second record has it: no difference
+NEW = re.compile(r"(request\.|region|table\[\d+\]\.(status|standard_error)|data\.weights).*")
 MOST_FIELDS = 6  # that are named of a run
 
 

@@ -8,7 +8,7 @@ is made once unmeasured, then the best of `--repeats` counts, in wall-clock and 
 seconds are the fairer measure; ratios of runs of a few milliseconds say little by themselves.
 
 Records must be equal in every field but what tells of the work, the time and the versions (`IGNORED`), to the last
-digit; new fields of `request` are no difference. `--tolerance` only shows how large differences are. A run that writes
+digit; new fields (`NEW`) are no difference. `--tolerance` only shows how large differences are. A run that writes
 two different records in one tree is reported as well: it can say nothing. Every run is on one thread and without a time
 limit. The exit code is 1 where records or exit codes differ.
 

@@ -70,7 +70,10 @@ class Work:
 
 @dataclass(frozen=True)
 class DataInfo:
-    """Which data: `names` are the features in their order, so that a reader can select the same columns again."""
+    """Which data: `names` are the features in their order, so that a reader can select the same columns again.
+
+    `weights`: the column that says how often each row counts; `n` and `fingerprint` are of the rows so repeated.
+    """
 
     n: Count
     p: Count
@@ -79,6 +82,7 @@ class DataInfo:
     scale: str
     intercept: str
     names: tuple[str, ...]
+    weights: str | None = None
 
 
 @dataclass(frozen=True)

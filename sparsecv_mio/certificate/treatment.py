@@ -62,6 +62,7 @@ DATA: Mapping[str, Treatment] = {
     **_each("data.", "n p target fingerprint", DONE),
     **_each("data.", "scale intercept", _always("bounded: a known word, with which every refit must agree")),
     "data.names": DONE,
+    "data.weights": _always("bounded: rows repeated by it are those of the fingerprint"),
 }
 
 RUN: Mapping[str, Treatment] = {

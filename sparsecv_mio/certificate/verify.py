@@ -27,6 +27,7 @@ from sparsecv_mio.certificate.refits import (
     positions,
 )
 from sparsecv_mio.certificate.treatment import ENUMERATE_PAIR, FIT, PATH, RECORD, Level, grouped
+from sparsecv_mio.data.counts import WEIGHTED, weighted, weighted_rows
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.folds import FoldPlan, make_folds
 from sparsecv_mio.problem.objective import RidgeFit, objective_of, scored_rows, varying_columns
@@ -41,7 +42,7 @@ def verify(record: Record, dataset: Dataset, folds: FoldPlan | None = None) -> V
     ----------
     record : Record
     dataset : Dataset
-        With the record's target and features, and the columns its folds need.
+        With the record's target and features, and the columns its folds and weights need.
     folds : FoldPlan, optional
         By default rebuilt from the record's spec and seed; needed for folds that came from labels or a splitter.
 
@@ -67,6 +68,8 @@ def verify(record: Record, dataset: Dataset, folds: FoldPlan | None = None) -> V
     'intercept'
     """
     checks = Checks()
+    if dataset.weights is None and record.data.weights in dataset.aux:
+        dataset, folds = _weighted(record, dataset, folds)
     if not _data(checks, record.data, dataset):
         return checks.report()
     plan = make_folds(record.folds.spec, dataset, record.folds.seed or 0) if folds is None else folds
@@ -96,6 +99,17 @@ def verify(record: Record, dataset: Dataset, folds: FoldPlan | None = None) -> V
     return checks.report()
 
 
+def _weighted(record: Record, dataset: Dataset, folds: FoldPlan | None) -> tuple[Dataset, FoldPlan]:
+    """Repeat the rows by the column of weights, and deal them to folds as the record says."""
+    column, spec = str(record.data.weights), record.folds.spec.removesuffix(WEIGHTED)
+    by_row = spec.startswith("file:") if folds is None else folds.n == dataset.n
+
+    def deal(rows: Dataset) -> FoldPlan:
+        return make_folds(spec, rows, record.folds.seed or 0) if folds is None else folds
+
+    return weighted(dataset, dataset.aux[column], deal, name=column, by_row=by_row)
+
+
 def verify_any(record: Record | PathRecord | FitRecord, dataset: Dataset) -> VerifyReport:
     """Check a record of any schema."""
     if isinstance(record, PathRecord):
@@ -105,7 +119,7 @@ def verify_any(record: Record | PathRecord | FitRecord, dataset: Dataset) -> Ver
 
 def _data(checks: Checks, data: DataInfo, dataset: Dataset) -> bool:
     before = len(checks.failures)
-    for name in ("n", "p", "target", "names", "fingerprint"):
+    for name in ("n", "p", "target", "names", "fingerprint", "weights"):
         checks.equal(f"data.{name}", getattr(data, name), getattr(dataset, name))
     words = {"scale": ("length", "variance", "none"), "intercept": ("fold", "global", "none")}
     for name, allowed in words.items():
@@ -177,7 +191,9 @@ def verify_path(record: PathRecord, dataset: Dataset) -> VerifyReport:
     record : PathRecord
     dataset : Dataset
     """
-    checks = Checks()
+    checks, column = Checks(), str(record.data.weights)
+    if dataset.weights is None and record.data.weights in dataset.aux:
+        dataset = weighted_rows(dataset, dataset.aux[column], column)
     if not _data(checks, record.data, dataset):
         return checks.report()
     q, request = len(varying_columns(dataset.X)), record.request

@@ -20,6 +20,14 @@ Features = Annotated[
     str | None, typer.Option("--features", metavar="A,B,...", help="Use these columns only. [all but the target]")
 ]
 Drop = Annotated[str | None, typer.Option("--drop", metavar="C,D,...", help="Use all columns but these.")]
+Weights = Annotated[
+    str | None,
+    typer.Option(
+        "--weights",
+        metavar="COLUMN",
+        help="Column that says how often each row counts, in every fit and in the errors: whole numbers. [each once]",
+    ),
+]
 Folds = Annotated[
     str,
     typer.Option(

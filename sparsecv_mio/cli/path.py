@@ -21,6 +21,7 @@ def path(
     target: options.Target = None,
     features: options.Features = None,
     drop: options.Drop = None,
+    weights: options.Weights = None,
     gamma: options.Gamma = grids.DEFAULT_GAMMAS,
     tau: options.Tau = None,
     scale: options.Scale = "length",
@@ -47,7 +48,11 @@ def path(
         )  # fmt: skip
 
         def ready() -> tuple[Dataset, tuple[int, ...]]:
-            dataset = session.read_data(data, target, features, drop, ())
+            dataset = session.read_data(data, target, features, drop, () if weights is None else (weights,))
+            if weights is not None:
+                from sparsecv_mio.data.counts import weighted_rows
+
+                dataset = weighted_rows(dataset, dataset.aux[weights], weights)
             return dataset, grids.taus_of(tau, dataset.p, dataset.n, "--tau")
 
         dataset, sizes = session.in_time(ready, stop, how.time_limit)

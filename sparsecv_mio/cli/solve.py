@@ -42,6 +42,7 @@ def solve(
     target: options.Target = None,
     features: options.Features = None,
     drop: options.Drop = None,
+    weights: options.Weights = None,
     folds: options.Folds = "10",
     seed: options.Seed = None,
     gamma: options.Gamma = grids.DEFAULT_GAMMAS,
@@ -166,10 +167,19 @@ def solve(
         )  # fmt: skip
 
         def ready() -> tuple[Dataset, FoldPlan, tuple[int, ...]]:
-            from sparsecv_mio.data.folds import fold_columns
+            from sparsecv_mio.data.counts import weighted
+            from sparsecv_mio.data.folds import canonical, fold_columns
 
-            dataset = session.read_data(data, target, features, drop, fold_columns(folds))
-            plan = session.make_plan(folds, dataset, seed, quiet)
+            def deal(rows: Dataset) -> FoldPlan:
+                return session.make_plan(folds, rows, seed, quiet)
+
+            aux = (*fold_columns(folds), *([] if weights is None else [weights]))
+            dataset = session.read_data(data, target, features, drop, aux)
+            if weights is None:
+                plan = deal(dataset)
+            else:
+                by_row = canonical(folds).startswith("file:")
+                dataset, plan = weighted(dataset, dataset.aux[weights], deal, name=weights, by_row=by_row)
             how.check_data(dataset, plan)
             return dataset, plan, grids.taus_of(tau, dataset.p, plan.least_training, "--tau")
 

@@ -29,12 +29,16 @@ def verify(
     from sparsecv_mio.certificate.reading import read_record
     from sparsecv_mio.certificate.record import Record
     from sparsecv_mio.certificate.verify import verify_any
+    from sparsecv_mio.data.counts import WEIGHTED
     from sparsecv_mio.data.folds import fold_columns
     from sparsecv_mio.data.readers import read_dataset
     from sparsecv_mio.report.tables import print_verification
 
     stored = read_record(record)
-    aux = fold_columns(stored.folds.spec) if isinstance(stored, Record) else ()
+    weights, aux = stored.data.weights, list[str]()
+    if isinstance(stored, Record):
+        aux += fold_columns(stored.folds.spec.removesuffix(WEIGHTED) if weights else stored.folds.spec)
+    aux += [weights] if weights else []
     dataset = read_dataset(data, stored.data.target, features=stored.data.names, aux=aux)
     report = verify_any(stored, dataset)
     failure = None

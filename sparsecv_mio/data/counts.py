@@ -6,6 +6,9 @@ proved is proved of the weighted problem. The copies of a row are always in one 
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import replace
+
 import numpy as np
 from numpy.typing import ArrayLike
 
@@ -15,16 +18,20 @@ from sparsecv_mio.data.folds import FoldPlan, folds_from_labels
 from sparsecv_mio.errors import BadInput
 
 MOST_NUMBERS = 100_000_000  # of all rows together: 0.8 GB
+WEIGHTED = " weighted"  # after the spec of the folds
 
 
-def row_counts(weights: ArrayLike, data: Dataset) -> IntArray:
+def row_counts(weights: ArrayLike, data: Dataset, name: str = "weights") -> IntArray:
     """Return weights as the number of times that each row counts.
 
     Parameters
     ----------
     weights : (n,) array_like
+        Numbers, or text that holds numbers.
     data : Dataset
         The n rows.
+    name : str
+        Of the weights, for messages.
 
     Raises
     ------
@@ -36,17 +43,70 @@ def row_counts(weights: ArrayLike, data: Dataset) -> IntArray:
     >>> row_counts([2.0, 0.0], Dataset.from_arrays([[1.0], [2.0]], [0.0, 1.0]))
     array([2, 0])
     """
-    given = np.asarray(weights, dtype=np.float64)
+    try:
+        given = np.asarray(weights).astype(np.float64)
+    except (TypeError, ValueError) as error:
+        raise BadInput(f"{name} must hold numbers only: {error}".splitlines()[0]) from None
     if given.shape != (data.n,):
-        raise BadInput(f"sample_weight has the shape {given.shape} but the data has {data.n} rows: give one per row")
+        raise BadInput(f"{name} has the shape {given.shape} but the data has {data.n} rows: give one per row")
     wrong = np.flatnonzero(~(given >= 0.0) | (given != np.floor(given)) | ~np.isfinite(given))
     if wrong.size:
         value, row = given[wrong[0]], wrong[0] + 1
-        raise BadInput(f"sample_weight is {value:g} in row {row}: give how often each row counts, a whole number")
+        raise BadInput(f"{name} is {value:g} in row {row}: give how often each row counts, a whole number")
     if not 0.0 < given.sum() * data.p <= MOST_NUMBERS:
-        much = "are all zero" if not given.any() else f"make {given.sum():g} rows of {data.p} numbers: divide them"
-        raise BadInput(f"sample_weight: the weights {much}")
+        many = f"make {given.sum():g} rows of {data.p} numbers: divide them by a common factor"
+        raise BadInput(f"{name}: the weights {many if given.any() else 'are all zero'}")
     return given.astype(np.int64)
+
+
+def weighted(
+    data: Dataset, weights: ArrayLike, deal: Callable[[Dataset], FoldPlan], *, name: str, by_row: bool = False
+) -> tuple[Dataset, FoldPlan]:
+    """Repeat the rows as often as they count, and deal them to folds.
+
+    Parameters
+    ----------
+    data : Dataset
+    weights : (n,) array_like
+    deal : callable
+        Makes folds of the rows that count, each once.
+    name : str
+        Of the weights, for the record.
+    by_row : bool
+        Whether `deal` makes folds of all rows instead: where they are given row by row.
+
+    Returns
+    -------
+    data : Dataset
+    folds : FoldPlan
+        Every copy is held out with its row; a fold without rows is gone.
+
+    Examples
+    --------
+    >>> from sparsecv_mio.data.folds import make_folds
+    >>> rows = Dataset.from_arrays([[1.0], [2.0], [3.0], [4.0]], [0.0, 1.0, 2.0, 3.0])
+    >>> weighted(rows, [2.0, 0.0, 1.0, 1.0], lambda data: make_folds("loo", data), name="w")
+    (Dataset(n=4, p=1, target='y'), FoldPlan('loo weighted', k=3, n=4))
+    """
+    counts = row_counts(weights, data, name)
+    if by_row:
+        plan = repeated_folds(deal(data), counts)
+    else:
+        plan = repeated_folds(deal(repeated(data, np.minimum(counts, 1))), counts[counts > 0])
+    return weighted_rows(data, weights, name), replace(plan, spec=plan.spec + WEIGHTED)
+
+
+def weighted_rows(data: Dataset, weights: ArrayLike, name: str) -> Dataset:
+    """Repeat the rows as often as they count.
+
+    Parameters
+    ----------
+    data : Dataset
+    weights : (n,) array_like
+    name : str
+        Of the weights, for the record.
+    """
+    return replace(repeated(data, row_counts(weights, data, name)), weights=name)
 
 
 def repeated(data: Dataset, counts: IntArray) -> Dataset:
@@ -57,8 +117,6 @@ def repeated(data: Dataset, counts: IntArray) -> Dataset:
     >>> repeated(Dataset.from_arrays([[1.0], [2.0]], [0.0, 1.0]), np.array([2, 1])).X.tolist()
     [[1.0], [1.0], [2.0]]
     """
-    if (counts == 1).all():
-        return data
     aux = {name: np.repeat(column, counts) for name, column in data.aux.items()}
     return Dataset(np.repeat(data.X, counts, axis=0), np.repeat(data.y, counts), data.names, data.target, aux)
 
@@ -72,9 +130,7 @@ def repeated_folds(folds: FoldPlan, counts: IntArray) -> FoldPlan:
     >>> repeated_folds(folds_from_labels([0, 1, 2, 1]), np.array([2, 0, 1, 3])).labels.tolist()
     [0, 0, 2, 1, 1, 1]
     """
-    if (counts == 1).all():
-        return folds
     labels = np.repeat(folds.labels, counts)
     held = np.unique(labels[labels >= 0])
     labels = np.where(labels >= 0, np.searchsorted(held, labels), -1)
-    return folds_from_labels(labels, f"{folds.spec} weighted")
+    return replace(folds_from_labels(labels, folds.spec), seed=folds.seed)

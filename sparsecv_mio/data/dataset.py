@@ -50,6 +50,8 @@ class Dataset:
         Name of the target.
     aux : mapping of str to (n,) array
         Group and fold columns, numbers or text; never features.
+    weights : str, optional
+        Column, or name, of the weights by which the rows were repeated (:mod:`sparsecv_mio.data.counts`).
 
     Examples
     --------
@@ -65,6 +67,7 @@ class Dataset:
     names: tuple[str, ...]
     target: str
     aux: Mapping[str, NDArray[Any]] = field(default_factory=dict)
+    weights: str | None = None
 
     def __repr__(self) -> str:
         return f"Dataset(n={self.n}, p={self.p}, target={self.target!r})"

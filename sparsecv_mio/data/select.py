@@ -99,7 +99,7 @@ def select_columns(
     names = tuple(header)
     _check_header(names)
     goal = _target(names, target)
-    extra = tuple(_position(names, name, "fold or group column") for name in dict.fromkeys(aux))
+    extra = tuple(_position(names, name, "fold, group or weight column") for name in dict.fromkeys(aux))
     if goal in extra:
         raise BadInput(f"column {names[goal]!r} is the target and cannot give the folds too: use another column")
     if features is not None and drop is not None:
@@ -112,7 +112,8 @@ def select_columns(
             raise BadInput(f"column {names[goal]!r} is the target and cannot be a feature: take it off the features")
         for j in extra:
             if j in kept:
-                raise BadInput(f"column {names[j]!r} gives the folds and cannot be a feature: take it off the features")
+                uses = "gives the folds or weights and cannot be a feature"
+                raise BadInput(f"column {names[j]!r} {uses}: take it off the features")
     else:
         gone = {_position(names, name, "dropped column") for name in drop or ()}
         if goal in gone:

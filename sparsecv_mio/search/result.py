@@ -135,6 +135,7 @@ def data_info(data: StandardData) -> DataInfo:
         scale=str(data.scale),
         intercept=str(data.intercept),
         names=tuple(source.names),
+        weights=source.weights,
     )
 
 

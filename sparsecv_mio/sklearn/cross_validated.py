@@ -6,12 +6,11 @@ from collections.abc import Iterable
 from numbers import Integral
 from typing import Any
 
-import numpy as np
 from joblib import effective_n_jobs
 
-from sparsecv_mio.arrays import BoolArray, FloatArray, IntArray
+from sparsecv_mio.arrays import BoolArray, FloatArray
 from sparsecv_mio.certificate.record import Record
-from sparsecv_mio.data.counts import repeated, repeated_folds, row_counts
+from sparsecv_mio.data.counts import weighted
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.folds import AnyFolds, FoldPlan, Splitter, folds_of
 from sparsecv_mio.grids import gammas_of, taus_of
@@ -144,9 +143,16 @@ class BestSubsetRidgeCV(SparseLinearModel):
         BestSubsetRidgeCV
             This object.
         """
-        rows = self._dataset(X, y)
-        counts = row_counts(np.ones(rows.n) if sample_weight is None else sample_weight, rows)
-        data, plan = repeated(rows, counts), self._folds(rows, counts, groups)
+        data = self._dataset(X, y, groups)
+
+        def deal(rows: Dataset) -> FoldPlan:
+            return folds_of(self.cv, rows, groups=rows.aux.get("groups"))
+
+        if sample_weight is None:
+            plan = deal(data)
+        else:
+            given_by_row = not isinstance(self.cv, str | Integral | Splitter)
+            data, plan = weighted(data, sample_weight, deal, name="sample_weight", by_row=given_by_row)
         gammas = gammas_of(f"1e-3:10:{self.n_gammas}" if self.gammas is None else self.gammas)
         with watched(self, data.X, data.y) as watch:
             record = cross_validate(
@@ -157,14 +163,6 @@ class BestSubsetRidgeCV(SparseLinearModel):
             self._keep(record)
         warn_unproved(self)
         return self
-
-    def _folds(self, rows: Dataset, counts: IntArray, groups: Any) -> FoldPlan:
-        """Return the folds of repeated rows; rows that do not count are not dealt to any."""
-        if not isinstance(self.cv, str | Integral | Splitter):  # given row by row
-            return repeated_folds(folds_of(self.cv, rows, groups=groups), counts)
-        there = np.minimum(counts, 1)
-        groups = groups if groups is None else np.repeat(np.asarray(groups), there)
-        return repeated_folds(folds_of(self.cv, repeated(rows, there), groups=groups), counts[counts > 0])
 
     def _keep(self, record: Record) -> None:
         """Set the fitted attributes."""

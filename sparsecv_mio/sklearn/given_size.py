@@ -9,7 +9,7 @@ import numpy as np
 
 from sparsecv_mio.arrays import BoolArray, FloatArray
 from sparsecv_mio.certificate.record import PathRecord
-from sparsecv_mio.data.counts import repeated, row_counts
+from sparsecv_mio.data.counts import weighted_rows
 from sparsecv_mio.fits.best_subsets import best_subsets
 from sparsecv_mio.grids import taus_of
 from sparsecv_mio.sklearn.linear import SparseLinearModel
@@ -122,7 +122,7 @@ class BestSubsetRidge(SparseLinearModel):
         """
         data = self._dataset(X, y)
         if sample_weight is not None:
-            data = repeated(data, row_counts(sample_weight, data))
+            data = weighted_rows(data, sample_weight, "sample_weight")
         with watched(self, data.X, data.y) as watch:
             record = best_subsets(
                 data, gammas=[self.gamma], taus=taus_of(self.tau, data.p, data.n, "tau"), gap=self.gap,

@@ -41,7 +41,7 @@ class SparseLinearModel(CallbackSupportMixin, RegressorMixin, BaseEstimator):
     def _intercept(self) -> Intercept:
         return Intercept.FOLD if self.fit_intercept else Intercept.NONE
 
-    def _dataset(self, X: Any, y: Any) -> Dataset:
+    def _dataset(self, X: Any, y: Any, groups: Any = None) -> Dataset:
         """Check X and y, and copy them; the columns are called as in X, or x0, x1, ..."""
         target = getattr(y, "name", None)
         if hasattr(X, "iloc") and getattr(X, "ndim", 0) == 2:
@@ -51,7 +51,7 @@ class SparseLinearModel(CallbackSupportMixin, RegressorMixin, BaseEstimator):
         given = target if isinstance(target, str) else "y"
         while given in (names or ()):
             given += "_"
-        return Dataset.from_arrays(rows, response, names, given)
+        return Dataset.from_arrays(rows, response, names, given, {} if groups is None else {"groups": groups})
 
     def _vector(self, coefficients: Mapping[str, float], names: tuple[str, ...]) -> FloatArray:
         """Return coefficients by column."""

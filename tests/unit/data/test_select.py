@@ -53,8 +53,8 @@ BAD_WORDS = [
     ({"features": ["a", "y"]}, "is the target and cannot be a feature"),
     ({"drop": ["y"]}, "is the target and cannot be dropped"),
     ({"aux": ["y"]}, "is the target and cannot give the folds"),
-    ({"aux": ["g"]}, "fold or group column 'g' is not in the data"),
-    ({"aux": ["a"], "features": ["a"]}, "gives the folds and cannot be a feature"),
+    ({"aux": ["g"]}, "fold, group or weight column 'g' is not in the data"),
+    ({"aux": ["a"], "features": ["a"]}, "gives the folds or weights and cannot be a feature"),
     ({"drop": ["a", "b"]}, "no feature is left"),
     ({"features": []}, "no feature is left"),
 ]
