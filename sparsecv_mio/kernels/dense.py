@@ -5,6 +5,8 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
+LONG = 40  # from here on inner products are summed in any order, several numbers at a time
+
 
 @njit(cache=True, nogil=True)
 def put(source, target):
@@ -22,9 +24,34 @@ def times(a, b):
     return out
 
 
+@njit(cache=True, nogil=True, fastmath={"reassoc", "contract"})
+def dot(u, v, size):
+    """Inner product of the first `size` entries, in the order that the machine likes best.
+
+    Parameters
+    ----------
+    u, v : arrays
+    size : int
+    """
+    s = 0.0
+    for k in range(size):
+        s += u[k] * v[k]
+    return s
+
+
 @njit(cache=True, nogil=True)
 def cholesky_in_place(A, size):
     """Overwrite the lower triangle of `A[:size, :size]` by its Cholesky factor; False if not positive. O(size^3/3)."""
+    if size > LONG:
+        for j in range(size):
+            s = A[j, j] - dot(A[j], A[j], j)
+            if not s > 0.0:
+                return False
+            d = np.sqrt(s)
+            A[j, j] = d
+            for i in range(j + 1, size):
+                A[i, j] = (A[i, j] - dot(A[i], A[j], j)) / d
+        return True
     for j in range(size):
         s = A[j, j]
         for k in range(j):
@@ -54,6 +81,10 @@ def solve_lower(L, b, size):
     size : int
         How many of its entries count.
     """
+    if size > LONG:
+        for i in range(size):
+            b[i] = (b[i] - dot(L[i], b, i)) / L[i, i]
+        return
     for i in range(size):
         s = b[i]
         for k in range(i):

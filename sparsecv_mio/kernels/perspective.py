@@ -165,7 +165,7 @@ def relax(form, node, stop, b, g, best_b, best_g):
         members[node.count_inside + a] = node.free[a]
     buffer = np.empty(max(count, 1))
     heap = np.empty(max(k, 1))
-    factor = new_factor(count, min(count, 4 * (node.count_inside + k) + 60))
+    factor = new_factor(count, min(count, 4 * (node.count_inside + k) + 60 + count // 2))
     partition = new_partition(q)
     low_b = np.zeros(q)  # point of the smallest primal value
     low_g = np.zeros(q)

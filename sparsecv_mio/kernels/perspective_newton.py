@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 from numba import njit
 
-from sparsecv_mio.kernels.dense import cholesky_in_place, cholesky_solve, solve_lower, solve_upper
+from sparsecv_mio.kernels.dense import LONG, cholesky_in_place, cholesky_solve, dot, solve_lower, solve_upper
 
 ENTER = 10  # columns at z = 0 that may join a step
 ZERO = 1e-12
@@ -296,8 +296,11 @@ def direction(G, g, factor, s, chosen, count, system):
     for f in range(count):
         for h in range(f + 1):
             t = G[chosen[f], chosen[h]]
-            for a in range(s):
-                t -= A[f, a] * A[h, a]
+            if s > LONG:
+                t -= dot(A[f], A[h], s)
+            else:
+                for a in range(s):
+                    t -= A[f, a] * A[h, a]
             H[f, h] = 2.0 * g[chosen[f]] * g[chosen[h]] * t
         trace += H[f, f]
     for f in range(count):

@@ -3,7 +3,8 @@
 Same normal form as the path tree, `M = G + I`. A node fixes columns in (INSIDE) and out (DROPPED); it is closed by the
 dual of its relaxation, its free columns are fixed by the safe screening of section 2 with the same dual point, and it
 branches on the most fractional z. Open nodes live in a pool of rows and a binary heap, so that a stop at any moment
-leaves a valid lower bound: the smallest bound on the heap.
+leaves a valid lower bound: the smallest bound on the heap. With one or two columns left to choose a node is scanned
+(:mod:`sparsecv_mio.kernels.last_levels`): no relaxation, no node below.
 """
 
 from __future__ import annotations
@@ -14,9 +15,10 @@ import numpy as np
 from numba import njit
 
 from sparsecv_mio.kernels.copies import in_order
-from sparsecv_mio.kernels.dense import support_value
+from sparsecv_mio.kernels.dense import put, support_value
 from sparsecv_mio.kernels.forms import Node, Stop
 from sparsecv_mio.kernels.kept import Kept, keep_support, new_kept
+from sparsecv_mio.kernels.last_levels import Rest, eliminate, new_rest, next_completion
 from sparsecv_mio.kernels.perspective import relax
 from sparsecv_mio.kernels.screening import screen
 from sparsecv_mio.kernels.status import DROPPED, FREE, INSIDE, list_columns
@@ -24,6 +26,8 @@ from sparsecv_mio.kernels.status import DROPPED, FREE, INSIDE, list_columns
 OPEN, NODES, KEPT, OVERFLOW, STEPS, SPARE, REUSED = 0, 1, 2, 3, 4, 5, 6
 FINISHED, BUDGET, FULL = 0, 1, 2
 NEAR, NODE_STEPS = 0.3, np.int64(80)  # of the relaxation of a node; a plain 80 is a type of its own
+SCANNED = 2  # columns left to choose that are scanned
+STEPS_BEFORE_SCAN = np.int64(8)  # of its relaxation, which may close it or fix columns
 
 
 class NodePool(NamedTuple):
@@ -139,13 +143,14 @@ class Scratch(NamedTuple):
     best_g: np.ndarray
     x: np.ndarray
     factor: np.ndarray
+    rest: Rest
 
 
 @njit(cache=True, nogil=True)
 def _new_scratch(q, tau):
     return Scratch(
         np.empty(q, dtype=np.int64), np.empty(q, dtype=np.int64), np.empty(q, dtype=np.int8), np.zeros(q), np.zeros(q),
-        np.zeros(q), np.zeros(q), np.empty(q), np.empty((tau, tau)),
+        np.zeros(q), np.zeros(q), np.empty(q), np.empty((tau, tau)), new_rest(q, tau),
     )  # fmt: skip
 
 
@@ -182,6 +187,29 @@ def _close(s, form, tau, count, scratch, copies, margin):
             s.ctrl[OVERFLOW] = 1
         else:
             s.ctrl[KEPT] = kept
+
+
+@njit(cache=True, nogil=True)
+def _scan(s, form, tau, node, scratch, trial, copies, margin):
+    """Take in every support of a node with one or two columns left that lies within the bar; False if it cannot."""
+    if not eliminate(form, node, scratch.factor, scratch.x, scratch.rest):
+        return False
+    put(scratch.status, trial.status)
+    first, second = 0, 0
+    while True:
+        first, second = next_completion(form, node, scratch.rest, s.best[1] + margin.slack, (first, second))
+        if first >= node.count_free:
+            return True
+        for place in range(node.k):
+            j = node.free[first if place == 0 else second]
+            trial.inside[node.count_inside + place] = j
+            trial.status[j] = INSIDE
+        _close(s, form, tau, tau, trial, copies, margin)
+        put(scratch.status, trial.status)
+        if node.k == 1:
+            first += 1
+        else:
+            second += 1
 
 
 @njit(cache=True, nogil=True)
@@ -279,6 +307,9 @@ def run(s, form, tau, copies, margin, max_nodes):
     scratch = _new_scratch(q, tau)
     inside, free, status, x = scratch.inside, scratch.free, scratch.status, scratch.x
     b, best_b, best_g = scratch.b, scratch.best_b, scratch.best_g
+    trial = Scratch(
+        inside, free, np.empty(q, dtype=np.int8), b, scratch.g, best_b, best_g, x, scratch.factor, scratch.rest
+    )
     left = max_nodes
     while s.ctrl[OPEN] > 0:
         if s.bound[0] >= s.best[1]:
@@ -307,7 +338,8 @@ def run(s, form, tau, copies, margin, max_nodes):
                 if status[j] == DROPPED:
                     b[j] = 0.0
             node = Node(inside, ni, free, nf, k)
-            d, v, steps = relax(form, node, Stop(s.best[1], NEAR, NODE_STEPS), b, scratch.g, best_b, best_g)
+            few = STEPS_BEFORE_SCAN if k <= SCANNED else NODE_STEPS
+            d, v, steps = relax(form, node, Stop(s.best[1], NEAR, few), b, scratch.g, best_b, best_g)
             s.ctrl[STEPS] += steps
             dual = max(dual, d)
             if dual >= s.best[1]:
@@ -332,6 +364,8 @@ def run(s, form, tau, copies, margin, max_nodes):
             continue
         if k == 0 or nf == k:
             _close(s, form, tau, ni, scratch, copies, margin)
+            continue
+        if k <= SCANNED and _scan(s, form, tau, Node(inside, ni, free, nf, k), scratch, trial, copies, margin):
             continue
         _branch(s, dual, _branch_column(best_b, best_g, free, nf), scratch, copies)
     return FINISHED

@@ -6,8 +6,10 @@ import numpy as np
 import pytest
 
 from sparsecv_mio.kernels.dense import (
+    LONG,
     cholesky_in_place,
     cholesky_solve,
+    dot,
     gather,
     gershgorin,
     gram_of_lower,
@@ -24,18 +26,21 @@ from .plain import KINDS, small
 
 
 def test_copies_and_products() -> None:
+    u, v = np.random.default_rng(0).standard_normal((2, 99))
+    assert dot(u, v, 90) == pytest.approx(u[:90] @ v[:90], rel=1e-12) and dot(u, v, 0) == 0.0
     a, b = np.array([1.0, -2.0, 3.0]), np.full(4, 7.0)
     put(a, b)
     assert b.tolist() == [1.0, -2.0, 3.0, 7.0], "entries beyond the source are not touched"
     assert times(a, b[:3]).tolist() == [1.0, 4.0, 9.0]
 
 
-@pytest.mark.parametrize("size", [0, 1, 2, 5])
+@pytest.mark.parametrize("size", [0, 1, 2, 5, LONG + 1, LONG + 30])
 def test_factor_and_solve(size: int) -> None:
     rng = np.random.default_rng(size)
-    A = rng.standard_normal((5, 8))
-    M = A @ A.T + 0.1 * np.eye(5)
-    work, b = M.copy(), rng.standard_normal(5)
+    q = max(5, size + 1)
+    A = rng.standard_normal((q, q + 3))
+    M = A @ A.T + 0.1 * np.eye(q)
+    work, b = M.copy(), rng.standard_normal(q)
     x = b.copy()
     assert cholesky_in_place(work, size)
     assert np.allclose(np.tril(work[:size, :size]), np.linalg.cholesky(M[:size, :size]) if size else 0.0)
@@ -49,6 +54,7 @@ def test_factor_and_solve(size: int) -> None:
 def test_matrices_that_are_not_positive_are_refused(bad: np.ndarray) -> None:
     assert not cholesky_in_place(bad.copy(), 2)
     assert not invert(bad)[1]
+    assert not cholesky_in_place(np.pad(bad, ((LONG, 0), (LONG, 0))) + np.diag([1.0] * LONG + [0.0, 0.0]), LONG + 2)
     work, x = np.empty((2, 2)), np.empty(2)
     assert support_value(bad, 0.0, np.ones(2), 3.0, np.arange(2), 2, work, x) == np.inf
 

@@ -98,6 +98,7 @@ class _PathSolver:
         self.nodes = self.reused = 0
         self._inverse: tuple[FloatArray, FloatArray, float] | None = None
         self._roots: dict[int, Root] = {}  # of sizes that are solved on all of many columns
+        self._trees: dict[int, PerspectiveTree] = {}
         self._begin(first)
 
     def _sizes_of(self, tau: int) -> tuple[int, ...]:
@@ -298,6 +299,7 @@ class _PathSolver:
         """Alternate the perspective and the path tree on one tau with growing budgets."""
         effort = min(effort, self.effort)
         pool = self._rooted(size) if self.form.curved else None
+        before = (pool.nodes, pool.reused) if pool is not None else (0, 0)
         path = None
         spent, budget = 0, 512
         finished = False
@@ -321,9 +323,10 @@ class _PathSolver:
             budget *= 4
         if pool is not None:
             self._learn(size, pool)
-            self.nodes += pool.nodes
-            self.reused += pool.reused
+            self.nodes += pool.nodes - before[0]
+            self.reused += pool.reused - before[1]
             if pool.finished or pool.overflow:
+                self._trees.pop(size)
                 self._close(size, pool.candidates(), not pool.overflow)
         if path is not None:
             self._collect_path(path, [size], finished and size not in self.done)
@@ -339,11 +342,15 @@ class _PathSolver:
         if pool.nodes > 1:
             self.branched.add(size)
 
-    def _rooted(self, size: int) -> PerspectiveTree | None:
+    def _rooted(self, size: int) -> PerspectiveTree:
+        """Return the perspective tree of a size, as far as it has come."""
+        if size in self._trees:
+            self._trees[size].improve(float(self.best[size]), self.support[size])
+            return self._trees[size]
         root = self._roots.get(size)
         if root is None:
             root = solve_root(self.form, size, self._bar(size), np.zeros(self.form.m), self.expired)
-        pool = PerspectiveTree(self.form, size, float(self.best[size]), self.support[size], root)
+        pool = self._trees[size] = PerspectiveTree(self.form, size, float(self.best[size]), self.support[size], root)
         self._learn(size, pool)
         return pool
 

@@ -57,6 +57,12 @@ class PerspectiveTree:
             self.finished = code == perspective_tree.FINISHED
         return self.finished
 
+    def improve(self, upper: float, support: BoolArray) -> None:
+        """Take over a better incumbent."""
+        if upper < self.upper:
+            self.pool.best[:] = upper, upper * (1.0 + self.form.keep) + self.form.slack
+            self.pool.best_mask[:] = support[self.columns]
+
     @property
     def nodes(self) -> int:
         """Nodes so far."""
