@@ -73,7 +73,7 @@ class Rounds:
         self._fit_all_rows()
         self.estimates.before_proof()
         if self.goes_outward:
-            self.outward.loss.apply()
+            self.outward.begin()
 
     def _fit_all_rows(self) -> None:
         """Solve all rows as far as the first effort goes; each gamma starts from the supports of the one before."""

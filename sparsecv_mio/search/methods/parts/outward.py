@@ -35,8 +35,8 @@ Pair = tuple[int, int]
 
 GROWTH = 4  # of the effort of a tau from one try to the next
 MOST_TRIES = 24
-FIRST_TRIES = 2  # of the likely winner, before anything else
-WINNER_SHARE, LOOK_SHARE = 0.15, 0.15  # of a time limit, for each of these tries and for a look at all rows
+FIRST_TRIES = 2  # of the likely winner, before anything else; the last one only if some fold was decided before
+WINNER_SHARE, LOOK_SHARE = 0.1, 0.15  # of a time limit, for each of these tries and for a look at all rows
 ALL_ROWS_EFFORT = 4  # a tree on all rows may cost so many times what one of a fold may: it speaks for all folds
 NEW, OPEN = 0, 1  # taus: tried for the first time, or again
 
@@ -93,6 +93,13 @@ class Outward:
         """(G, T): pairs in question."""
         return np.asarray(self.wanted().any(axis=2))
 
+    def begin(self) -> None:
+        """Bound all rows at the largest tau of every gamma, which bounds them at every smaller one, and so all folds."""
+        state, taus = self.run.state, self.run.context.grid.taus.tolist()
+        missing = np.zeros(self.run.context.shape[:2], dtype=bool)
+        missing[:, -1] = [not result.cells[taus[-1]].lower > 0.0 for result in state.all_rows.best]
+        self._fit_all_rows(missing, 0, LOOK_SHARE)
+
     def step(self) -> None:
         """Work on the likely winner, on the taus up to it, on all rows, or on the next tau."""
         winner = self._leader(len(self.tries) - 1)
@@ -100,7 +107,8 @@ class Outward:
         if self.tries_of_winner < FIRST_TRIES and not known:
             effort = FIRST_EFFORT * GROWTH**self.tries_of_winner
             self._work_on_folds(self._only(winner), effort, WINNER_SHARE)
-            self.tries_of_winner += 1
+            promising = bool(self.run.state.cells.final[winner].any())
+            self.tries_of_winner = self.tries_of_winner + 1 if promising else FIRST_TRIES
         elif known and not self.tries.any():
             self._work_on(range(winner[1] + 1), NEW)
         elif self.tries.any() and not self.looked:
