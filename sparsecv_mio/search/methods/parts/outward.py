@@ -94,7 +94,7 @@ class Outward:
         return np.asarray(self.wanted().any(axis=2))
 
     def begin(self) -> None:
-        """Bound all rows at the largest tau of every gamma, which bounds them at every smaller one, and so the folds."""
+        """Bound all rows at the largest tau of every gamma, which bounds every smaller one, and so the folds."""
         state, taus = self.run.state, self.run.context.grid.taus.tolist()
         missing = np.zeros(self.run.context.shape[:2], dtype=bool)
         missing[:, -1] = [not result.cells[taus[-1]].lower > 0.0 for result in state.all_rows.best]
