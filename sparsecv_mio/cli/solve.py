@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from itertools import chain
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -12,6 +14,8 @@ from sparsecv_mio.errors import SparseCVError
 from sparsecv_mio.words import Engine, Method, TauStep
 
 if TYPE_CHECKING:
+    from sparsecv_mio.certificate.model import Accuracy
+    from sparsecv_mio.certificate.record import Record
     from sparsecv_mio.data.dataset import Dataset
     from sparsecv_mio.data.folds import FoldPlan
 
@@ -144,6 +148,14 @@ def solve(
             show_default=False,
         ),
     ] = None,
+    save_held_out: Annotated[
+        str | None,
+        typer.Option(
+            "--save-held-out",
+            metavar="FILE",
+            help="Write each row's target, fold and prediction by the model that was fitted without it here, as CSV.",
+        ),
+    ] = None,
     json: options.Json = None,
     quiet: options.Quiet = False,
 ) -> int:
@@ -154,7 +166,8 @@ def solve(
     """
     grid = grids.gammas(gamma)
     store = ("--checkpoint", checkpoint) if checkpoint is not None else ("--resume", resume)
-    session.check_outputs(dict([("--json", json), store, ("--trace", trace)]), [data])
+    outputs = dict([("--json", json), store, ("--trace", trace), ("--save-held-out", save_held_out)])
+    session.check_outputs(outputs, [data])
 
     with session.interruptible() as stop:
         from sparsecv_mio.search.options import SearchOptions
@@ -199,7 +212,26 @@ def solve(
                 began=Began.moment, checkpoint=store[1], resume=resume, trace=trace,
             )  # fmt: skip
 
+    found, files = None, []
+    if save_held_out is not None:
+        found, write = _held_out(record, dataset, plan, save_held_out)
+        files.append(write)
     return ending.deliver(
-        session.EXIT_CODE[record.status], lambda screen: print_answer(screen, record, brief=quiet),
-        json=json, record=record.pieces, warnings=() if quiet else record.warnings, lost=lost,
+        session.EXIT_CODE[record.status], lambda screen: print_answer(screen, record, brief=quiet, held_out=found),
+        json=json, record=record.pieces, files=files, warnings=() if quiet else record.warnings, lost=lost,
     )  # fmt: skip
+
+
+def _held_out(
+    record: Record, dataset: Dataset, plan: FoldPlan, place: str
+) -> tuple[Accuracy, Callable[[], None]]:
+    """Return how good the held-out predictions are, and what writes them."""
+    from sparsecv_mio.certificate.model import accuracy
+    from sparsecv_mio.files import write_text
+    from sparsecv_mio.search.held_out import held_out_predictions
+
+    predicted, held = held_out_predictions(record, dataset, plan), plan.labels >= 0
+    rows = zip(dataset.y.tolist(), plan.labels.tolist(), predicted.tolist(), strict=True)
+    lines = (f"{y!r},{fold},{value!r}\n" if fold >= 0 else f"{y!r},,\n" for y, fold, value in rows)
+    head = "target,fold,prediction\n"
+    return accuracy(dataset.y[held], predicted[held]), lambda: write_text(place, chain([head], lines), "predictions")

@@ -77,7 +77,7 @@ def marked(number: str, estimate: bool) -> str:
     return f"{ESTIMATE}{number}" if estimate else number
 
 
-def print_answer(console: Console, record: Record, brief: bool = False) -> None:
+def print_answer(console: Console, record: Record, brief: bool = False, held_out: Accuracy | None = None) -> None:
     """Print a cross-validation record.
 
     Parameters
@@ -88,6 +88,8 @@ def print_answer(console: Console, record: Record, brief: bool = False) -> None:
         What was found.
     brief : bool
         Only the answer: no table by tau, no work, no hints.
+    held_out : Accuracy, optional
+        Of the predictions of held-out rows, where they were made.
     """
     word, colour = MEANING[record.status]
     if ended_by_itself(record):
@@ -97,6 +99,8 @@ def print_answer(console: Console, record: Record, brief: bool = False) -> None:
     console.print(Text.assemble((word, f"bold {colour}"), f"   {pair(record.tau, record.gamma)}"))
     for line in _error_lines(record):
         say(console, line)
+    if held_out is not None:
+        say(console, f"held-out predictions: {error_line(held_out)}")
     _print_coefficients(console, record)
     if brief:
         return
@@ -143,10 +147,15 @@ def _error_lines(record: Record) -> list[str]:
     return lines
 
 
+def error_line(found: Accuracy) -> str:
+    """Return what is known of the errors of predictions."""
+    explained = "unknown" if math.isnan(found.r_squared) else f"{found.r_squared:.4f}"
+    return f"RMSE {shown(found.rmse)}, MAE {shown(found.mae)}, R^2 {explained}"
+
+
 def error_lines(record: Record | FitRecord, found: Accuracy) -> list[str]:
     """Return lines on the errors of predictions, beside those of the cross-validation that chose the model."""
-    explained = "R^2 unknown" if math.isnan(found.r_squared) else f"R^2 {found.r_squared:.4f}"
-    lines = [f"errors: RMSE {shown(found.rmse)}, MAE {shown(found.mae)}, {explained}"]
+    lines = [f"errors: {error_line(found)}"]
     if isinstance(record, Record):
         chosen = record.one_se or record
         root = marked(shown(math.sqrt(chosen.cv_error)), chosen.estimate)

@@ -68,7 +68,7 @@ SEARCH_LAYERS: tuple[set[str], ...] = (
     {"methods"},
     {"registry"},
     {"loop"},
-    {"api"},
+    {"api", "held_out"},
     {"solve"},
 )
 

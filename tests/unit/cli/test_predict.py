@@ -10,6 +10,7 @@ import pytest
 from repository import INSTANCES
 
 import sparsecv_mio as sc
+from sparsecv_mio.certificate.record import Record
 from sparsecv_mio.cli import run
 
 PROSTATE = INSTANCES / "prostate.csv"
@@ -94,3 +95,21 @@ def test_records_that_cannot_predict_and_outputs_that_cannot_be_written(
     assert "holds a model for every size" in capsys.readouterr().err
     assert run(["predict", str(record), str(PROSTATE), "--out", str(record)]) == 2
     assert "is the data too" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("folds", [["loo"], ["holdout:0.2"], ["5", "--weights", "age"]])
+def test_held_out_predictions_are_what_the_cv_error_is_made_of(
+    folds: list[str], tmp_path: Path, capsys: Said
+) -> None:
+    file, out = tmp_path / "r.json", tmp_path / "rows.csv"
+    command = ["solve", str(PROSTATE), "--target", "lpsa", "--gamma", "0.1", "--tau", "3", "--json", str(file)]
+    assert run([*command, "--save-held-out", str(out), "--folds", *folds]) == 0
+    said, record = capsys.readouterr().out, sc.read_record(file)
+    assert isinstance(record, Record)
+    rows = pd.read_csv(out)
+    held = rows.dropna()
+    assert len(rows) == record.data.n and held.fold.nunique() == record.folds.k
+    assert np.mean((held.target - held.prediction) ** 2) == pytest.approx(record.cv_error, rel=1e-9)
+    mae = np.mean(np.abs(held.target - held.prediction))
+    assert f"held-out predictions: RMSE {np.sqrt(record.cv_error):.6g}, MAE {mae:.6g}, R^2 " in said
+    assert f"R^2 {record.r_squared:.4f}" in said.partition("MAE")[2].splitlines()[0]

@@ -1,0 +1,63 @@
+"""The prediction of every row by the model that was fitted without it: what the CV error of a record is made of."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from sparsecv_mio.arrays import FloatArray
+from sparsecv_mio.certificate.record import Record
+from sparsecv_mio.data.dataset import Dataset
+from sparsecv_mio.data.folds import AnyFolds, folds_of
+from sparsecv_mio.data.standard import standardize
+from sparsecv_mio.errors import BadInput
+from sparsecv_mio.problem.accumulate import training_moments
+
+
+def held_out_predictions(record: Record, dataset: Dataset, folds: AnyFolds) -> FloatArray:
+    """Predict every row by the model of the reported pair that was fitted without the row's fold.
+
+    Parameters
+    ----------
+    record : Record
+    dataset : Dataset
+        The data of the record, rows repeated where they have weights.
+    folds : FoldPlan, or what `folds_of` makes one of
+        The folds of the record.
+
+    Returns
+    -------
+    (n,) array
+        In units of the target; NaN for rows that no fold holds out.
+
+    Raises
+    ------
+    BadInput
+        If data or folds are not those of the record.
+
+    Examples
+    --------
+    >>> from sparsecv_mio.search.solve import solve
+    >>> data = Dataset.from_arrays(np.eye(6)[:, :2] * 3.0, [3.0, 1.0, 0.5, 0.0, -0.5, 0.0])
+    >>> record = solve(data, folds="loo", gammas=0.1, taus=1)
+    >>> error = data.y - held_out_predictions(record, data, "loo")
+    >>> bool(np.isclose(np.mean(error**2), record.cv_error))
+    True
+    """
+    plan = folds_of(folds, dataset, record.folds.seed or 0)
+    if dataset.fingerprint != record.data.fingerprint:
+        raise BadInput("these are not the data of the record: their fingerprints differ")
+    if plan.digest != record.folds.digest:
+        raise BadInput("these are not the folds of the record: their digests differ")
+    everything = standardize(dataset, record.data.scale, record.data.intercept)
+    used = {name for support in record.chosen_folds.supports for name in support}
+    data = everything.only(np.flatnonzero([name in used for name in everything.names]))
+    place = {name: j for j, name in enumerate(data.names)}
+    supports = [np.array([place[name] for name in names], dtype=np.int64) for names in record.chosen_folds.supports]
+    predicted = np.full(dataset.n, np.nan)
+    for fold, moments in training_moments(data, plan):
+        problem, support = moments.problem(data, record.gamma), supports[record.chosen_folds.which[fold]]
+        beta = np.linalg.solve(problem.M[np.ix_(support, support)], problem.c[support])
+        rows = plan.test_rows(fold)
+        V = data.rows(rows)[0][:, support] - problem.v_mean[support]
+        predicted[rows] = data.y_center + data.y_unit * (data.r_rest + problem.r_mean + V @ beta)
+    return predicted

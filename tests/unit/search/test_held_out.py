@@ -1,0 +1,42 @@
+"""Every row by the model fitted without it: as the definition says, and their errors are the CV error."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from repository import INSTANCES
+
+import sparsecv_mio as sc
+from sparsecv_mio.problem.objective import fit
+from sparsecv_mio.search.held_out import held_out_predictions
+
+DATA = sc.read_dataset(INSTANCES / "prostate.csv", "lpsa")
+
+
+@pytest.mark.parametrize("folds", ["loo", "5", "holdout:0.3"])
+@pytest.mark.parametrize(
+    "options", [{}, {"scale": "none", "intercept": "none"}, {"scale": "variance", "intercept": "global"}, {"taus": 0}]
+)
+def test_predictions_are_those_of_the_definition(folds: str, options: dict[str, Any]) -> None:
+    record = sc.solve(DATA, folds=folds, **{"gammas": 0.1, "taus": 3, **options})
+    plan = sc.make_folds(folds, DATA)
+    predicted = held_out_predictions(record, DATA, plan)
+    words = {"scale": record.data.scale, "intercept": record.data.intercept}
+    for fold in (0, plan.k - 1):
+        support = [DATA.names.index(name) for name in record.chosen_folds[fold].support]
+        model = fit(DATA.X, DATA.y, support, record.gamma, rows=plan.train_rows(fold), **words)
+        test = plan.test_rows(fold)
+        assert predicted[test] == pytest.approx(model.predict(DATA.X[test]), rel=1e-9)
+    held = plan.labels >= 0
+    assert np.mean((DATA.y - predicted)[held] ** 2) == pytest.approx(record.cv_error, rel=1e-9)
+    assert np.isnan(predicted[~held]).all()
+
+
+def test_other_data_or_folds_are_refused() -> None:
+    record = sc.solve(DATA, folds="5", gammas=0.1, taus=2)
+    with pytest.raises(sc.SparseCVError, match="not the folds of the record"):
+        held_out_predictions(record, DATA, "6")
+    with pytest.raises(sc.SparseCVError, match="not the data of the record"):
+        held_out_predictions(record, sc.Dataset.from_arrays(DATA.X, DATA.y + 1.0), "5")
