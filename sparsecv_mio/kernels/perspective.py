@@ -20,6 +20,7 @@ from sparsecv_mio.kernels.partition import new_partition, newton_point, partitio
 from sparsecv_mio.kernels.perspective_newton import NONE, fit, new_factor, newton_step, point_of, weights_of
 
 SMOOTH_STEPS = 60  # of projected Newton in one call
+NEWTON_COLUMNS = 1000  # with z > 0, about; beyond, a factorisation costs more than many steps of proximal gradient
 
 
 @njit(cache=True, nogil=True)
@@ -165,7 +166,7 @@ def relax(form, node, stop, b, g, best_b, best_g):
         members[node.count_inside + a] = node.free[a]
     buffer = np.empty(max(count, 1))
     heap = np.empty(max(k, 1))
-    factor = new_factor(count, min(count, 4 * (node.count_inside + k) + 60 + count // 2))
+    factor = new_factor(count, min(count, 4 * (node.count_inside + k) + 60 + min(count // 2, NEWTON_COLUMNS)))
     partition = new_partition(q)
     low_b = np.zeros(q)  # point of the smallest primal value
     low_g = np.zeros(q)

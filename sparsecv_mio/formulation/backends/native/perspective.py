@@ -14,7 +14,7 @@ from sparsecv_mio.kernels import perspective_tree
 from sparsecv_mio.kernels.copies import Copies
 from sparsecv_mio.kernels.status import DROPPED
 
-PERSPECTIVE_SLICE = 400  # nodes between two checks of the clock
+PERSPECTIVE_SLICE, SLICE_COLUMNS = 400, 40_000  # nodes between two checks of the clock, and columns of these together
 WHOLE = 0.7  # share of the columns from which on a tree keeps them all
 
 Candidates = list[tuple[BoolArray, float]]
@@ -49,8 +49,9 @@ class PerspectiveTree:
     def advance(self, nodes: int, expired: Callable[[], bool]) -> bool:
         """Run for some nodes; True when the tree is finished."""
         goal = self.nodes + nodes
+        part = max(min(PERSPECTIVE_SLICE, SLICE_COLUMNS // max(len(self.columns), 1)), 1)
         while not self.finished and self.nodes < goal and not expired() and not self.overflow:
-            step = min(goal - self.nodes, PERSPECTIVE_SLICE)
+            step = min(goal - self.nodes, part)
             code = perspective_tree.run(self.pool, self.part, self.size, self.copies, self.form.margin, step)
             if code == perspective_tree.FULL:
                 self.pool = perspective_tree.grown(self.pool)

@@ -16,7 +16,8 @@ from sparsecv_mio.kernels.perspective import relax
 from sparsecv_mio.kernels.screening import screen
 
 NEAR, STEPS = 0.1, 300  # accuracy, of what is left to the bar, and steps of a root
-NEAR_OF_MANY, SLICE, SLICES = 1e-4, 500, 40  # the same of many columns; the clock is looked at between slices of steps
+NEAR_OF_MANY, STEPS_OF_MANY = 1e-4, 20_000  # the same of many columns
+SLICE, SLICE_WORK = 125, 2e9  # between two looks at the clock: fewest steps, and multiplications
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,12 +61,13 @@ def solve_root(form: NormalForm, size: int, bar: float, start: FloatArray, expir
         True ends it with the best dual value so far.
     """
     m = form.m
-    near, steps, slices = (NEAR_OF_MANY, SLICE, SLICES) if m > MANY else (NEAR, STEPS, 1)
+    near, most = (NEAR_OF_MANY, STEPS_OF_MANY) if m > MANY else (NEAR, STEPS)
+    steps = most if m <= MANY else max(SLICE, int(min(SLICE_WORK / max(m, 1) ** 2, most)))
     free = np.arange(m)
     b, g, best_b, best_g = start.copy(), np.zeros(m), np.zeros(m), np.zeros(m)
     node, stop = Node(free, 0, free, m, size), Stop(bar, near, steps)
     root = Root(-np.inf, best_b, best_g)
-    for _ in range(slices):
+    for _ in range(max(most // steps, 1)):
         dual, _, taken = relax(form.quadratic, node, stop, b, g, best_b, best_g)
         if dual > root.dual:
             root = Root(float(dual), best_b.copy(), best_g.copy())
