@@ -26,7 +26,7 @@ class Intercept(StrEnum):
 
 
 class Method(StrEnum):
-    """How the grid is searched (docs/cli.md, "Methods"); `auto` is `rounds` or `joint`, by the size of the search."""
+    """How the grid is searched (docs/cli.md, "Methods"); `auto` is `rounds`, or `joint` by a vendor's solver."""
 
     AUTO = "auto"
     ROUNDS = "rounds"

@@ -87,8 +87,7 @@ def solve(
             "algorithm1: bounds, then one MIO at a time (the paper's); grid: every cell an MIO (the baseline); bounds: "
             "certified bounds alone, no branching (exit code 3 unless they prove the pair); descent: gamma and tau in "
             "turn, gamma free between the least and the largest one given; proved then means that no single change of "
-            "gamma or tau improves the pair. [auto: joint for several gammas or with another --backend than native; "
-            "rounds with one gamma, --gap 0, --one-se or --engine]",
+            "gamma or tau improves the pair. [auto: rounds, the fastest; joint with another --backend than native]",
             show_default=False,
         ),
     ] = "auto",

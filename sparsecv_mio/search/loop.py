@@ -16,7 +16,7 @@ from sparsecv_mio.search.observers.checkpoint import Checkpoint, resume
 from sparsecv_mio.search.observers.progress import Reporter, reports
 from sparsecv_mio.search.observers.signals import Signals
 from sparsecv_mio.search.observers.trace import Trace
-from sparsecv_mio.search.registry import Search, context_of, continued, new_method
+from sparsecv_mio.search.registry import Search, context_of, new_method
 from sparsecv_mio.search.result import build_record, check_intervals
 from sparsecv_mio.search.running import RunningSearch
 
@@ -37,9 +37,6 @@ def search(running: RunningSearch, data: StandardData) -> Record:
     """
     given, options = running.arguments, running.arguments.options
     context = context_of(data, given.folds, given.grid, options, running.deadline)
-    if given.hooks.resume is not None:
-        options = continued(context, options, given.hooks.resume)
-        running.arguments = replace(given, options=options)
     with reports(given.hooks.progress, running.deadline) as progress:
         signals = Signals()
         method = new_method(context, options, signals)

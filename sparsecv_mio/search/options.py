@@ -17,7 +17,6 @@ from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.folds import FoldPlan
 from sparsecv_mio.errors import BadInput
 from sparsecv_mio.formulation.backends import BACKENDS, NATIVE
-from sparsecv_mio.formulation.backends.native.cell import SMALL
 from sparsecv_mio.search.checks import EffortKeywords, check_effort, check_formulation, check_whole, settle_words, shown
 from sparsecv_mio.units import GAMMA_RANGE
 from sparsecv_mio.words import Engine, Intercept, Method, Oracle, Scale, TauStep, one_of
@@ -26,7 +25,6 @@ VENDORS = tuple(name for name in BACKENDS if name != NATIVE)
 COUNT_MIOS = (Method.JOINT, Method.ALGORITHM1, Method.GRID)  # one MIO at a time, by any backend
 FEW_FOLDS = 50  # up to which every fold searches thoroughly before any proof
 PATH_TREE_COLUMNS = 128  # beyond, the path tree rarely closes without the perspective relaxation
-MANY_FOLDS = 10_000  # beyond, what `joint` keeps of every gamma takes too much memory
 
 
 @dataclass(frozen=True, eq=False)
@@ -263,21 +261,15 @@ def oracles_of(words: str | Iterable[str] | None) -> tuple[Oracle, ...] | None:
     return tuple(oracle for oracle in Oracle if oracle in chosen)
 
 
-def method_for(options: SearchOptions, gammas: int, columns: int, folds: int) -> Method:
+def method_for(options: SearchOptions) -> Method:
     """Return the method that is asked for, or what `auto` means.
 
-    `auto` is `joint` for several gammas or another solver than the native one, `rounds` where all cells are asked for:
-    a gap of 0 decides every cell, the one-standard-error rule needs every pair, an engine is a choice within
-    `rounds`; beyond `PATH_TREE_COLUMNS` columns lists on all rows help little, and beyond `MANY_FOLDS` folds what is
-    kept of every gamma is too much. Under a time limit it is `rounds` for data of more than `SMALL` columns and at most
-    `FEW_FOLDS` folds, which then goes outward from small tau: what is proved is a region that grows.
+    `auto` is `rounds`, the fastest, but `joint` for another solver than the native one, which takes long for any cell.
 
     Parameters
     ----------
     options : SearchOptions
         What is asked for.
-    gammas, columns, folds : int
-        How many there are; columns that vary.
 
     Returns
     -------
@@ -286,15 +278,9 @@ def method_for(options: SearchOptions, gammas: int, columns: int, folds: int) ->
 
     Examples
     --------
-    >>> str(method_for(SearchOptions(), 7, 25, 10)), str(method_for(SearchOptions(), 1, 25, 10))
-    ('joint', 'rounds')
+    >>> str(method_for(SearchOptions())), str(method_for(SearchOptions(backend="scip")))
+    ('rounds', 'joint')
     """
     if options.method is not Method.AUTO:
         return options.method
-    if options.backend != NATIVE:
-        return Method.JOINT
-    if options.time_limit is not None and columns > SMALL and folds <= FEW_FOLDS:
-        return Method.ROUNDS
-    lists = gammas > 1 and columns <= PATH_TREE_COLUMNS and folds <= MANY_FOLDS
-    few_cells = options.gap > 0.0 and not options.one_se and options.engine is Engine.AUTO
-    return Method.JOINT if lists and few_cells else Method.ROUNDS
+    return Method.ROUNDS if options.backend == NATIVE else Method.JOINT

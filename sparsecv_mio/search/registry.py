@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from dataclasses import replace
 
 from sparsecv_mio.data.folds import FoldPlan
@@ -19,7 +18,6 @@ from sparsecv_mio.search.methods.parts.grid_search import GridSearch
 from sparsecv_mio.search.methods.parts.run import Run
 from sparsecv_mio.search.methods.rounds import Rounds
 from sparsecv_mio.search.methods.rows import RowMaker
-from sparsecv_mio.search.observers.checkpoint import read_checkpoint
 from sparsecv_mio.search.observers.signals import Signals
 from sparsecv_mio.search.options import Grid, SearchOptions, method_for
 from sparsecv_mio.search.state.context import Context
@@ -65,7 +63,7 @@ def new_method(context: Context, options: SearchOptions, signals: Signals) -> Se
     BadInput
         For options that do not go with the tau step that `auto` means.
     """
-    method = method_for(options, len(context.grid.gammas), context.data.q, context.folds.k)
+    method = method_for(options)
     if method is Method.DESCENT:
         return _descent(context, options, signals)
     state = SearchState.new(context)
@@ -78,33 +76,6 @@ def new_method(context: Context, options: SearchOptions, signals: Signals) -> Se
     if method is Method.JOINT:
         return GridSearch(JointSearch(run, mio))
     return GridSearch(OneByOne(run, ORDERS[method], mio))
-
-
-def continued(context: Context, options: SearchOptions, path: str | os.PathLike[str]) -> SearchOptions:
-    """Return the options by which a stored run is carried on: `auto` stands for the method that it was begun with.
-
-    What `auto` means depends on the limit and the gap, and a run may be carried on with others.
-
-    Parameters
-    ----------
-    context : Context
-    options : SearchOptions
-    path : path
-        Of a checkpoint.
-
-    Raises
-    ------
-    CorruptStore
-        The file cannot be read, is damaged or is no checkpoint.
-    BadInput
-        For options that do not go with that method.
-    """
-    stored = read_checkpoint(path)[0].get("method")
-    gammas, _, folds = context.shape
-    means = method_for(options, gammas, context.data.q, folds)
-    if options.method is not Method.AUTO or stored == means or stored not in (Method.JOINT, Method.ROUNDS):
-        return options
-    return replace(options, method=Method(stored))
 
 
 def _descent(context: Context, options: SearchOptions, signals: Signals) -> Descent:

@@ -297,13 +297,12 @@ def build_record(
 
 
 def _request(context: Context, options: SearchOptions) -> SearchRequest:
-    gammas, _, folds = context.shape
     shared = {field.name for field in fields(SearchRequest)} & {field.name for field in fields(options)}
     given = {name: _plain(getattr(options, name)) for name in shared} | {"gap": context.gap}
     return SearchRequest(
         gammas=tuple(context.grid.gammas.tolist()),
         taus=tuple(context.grid.taus.tolist()),
-        method_used=str(method_for(options, gammas, context.data.q, folds)),
+        method_used=str(method_for(options)),
         **given,
     )
 

@@ -17,9 +17,9 @@ from sparsecv_mio.search.methods.parts.fold_rounds import FoldRounds
 from sparsecv_mio.search.methods.parts.outward import Outward
 from sparsecv_mio.search.methods.parts.reported_pair import score_reported_pair
 from sparsecv_mio.search.methods.parts.run import Run
+from sparsecv_mio.search.methods.parts.shared_pass import SharedPass
 from sparsecv_mio.search.options import FEW_FOLDS
 from sparsecv_mio.search.shared_tree.engines import SharedTrees
-from sparsecv_mio.search.state.cells import Archive
 from sparsecv_mio.words import Engine
 
 ALL_ROWS_SHARE = 0.1  # of the time limit, for the first pass on all rows
@@ -46,16 +46,17 @@ class Rounds:
         self.trees = SharedTrees(run.state, engine, run.accelerators.often_proposed)
         self.rounds = FoldRounds(run)
         self.estimates = OpenCellEstimates(run, self.trees)
-        self.shared_pass = SharedPass(run, self.trees)
+        self.shared_pass = SharedPass(run, self.trees, self.rounds)
         self.outward = Outward(run)
         self.context, self.parts = run.context, (self.rounds, self.shared_pass, self.outward)
 
     @property
     def goes_outward(self) -> bool:
-        """Whether small taus come first: under a time limit, where trees are dear and folds few."""
+        """Whether small taus come first: where trees are expensive and folds few, unless all cells are asked for."""
         context, engine = self.context, self.trees.engine
-        few = context.folds.k <= FEW_FOLDS and engine in (Engine.AUTO, Engine.PER_FOLD)
-        return few and context.data.q > SMALL and bool(np.isfinite(context.deadline.at))
+        if context.data.q <= SMALL or context.folds.k > FEW_FOLDS or engine not in (Engine.AUTO, Engine.PER_FOLD):
+            return False
+        return bool(np.isfinite(context.deadline.at)) or (context.gap > 0.0 and not context.one_se)
 
     @property
     def open(self) -> BoolArray:
@@ -88,11 +89,11 @@ class Rounds:
             self.outward.step()
             return
         if self.shared_pass.left:
-            self.shared_pass.next_gamma()
+            self.shared_pass.step()
             return
         if not self.rounds.under_way:
-            self.rounds.start(self.run.state.worth_work())
-        self.rounds.continue_round()
+            self.rounds.start(self.shared_pass.wanted)
+        self.rounds.continue_round(in_parts=self.shared_pass.excludes)
 
     @property
     def finished(self) -> bool:
@@ -142,47 +143,3 @@ class Rounds:
         """Fit all rows again; what the folds found first is among the cells."""
         self.estimates.resume()
         self._fit_all_rows()
-
-
-class SharedPass:
-    """One tree for all folds, gamma by gamma.
-
-    Parameters
-    ----------
-    run : Run
-    trees : SharedTrees
-
-    Attributes
-    ----------
-    done : (G,) bool array
-        Gammas that were taken.
-    """
-
-    def __init__(self, run: Run, trees: SharedTrees) -> None:
-        self.run, self.trees = run, trees
-        self.done = np.full(len(run.context.grid.gammas), trees.engine is Engine.PER_FOLD)
-
-    @property
-    def left(self) -> bool:
-        """Whether some gamma is left."""
-        return not self.done.all()
-
-    def next_gamma(self) -> None:
-        """Take the next gamma: the likely winner, if somebody has an estimate, else the largest."""
-        order = self.run.accelerators.gamma_order(self.run.context.grid.gammas)
-        g = next(g for g in order if not self.done[g])
-        self.trees.decide_gamma(g)
-        self.done[g] = True
-        self.run.signals.progressed()
-        self.run.signals.safe_point()
-
-    def archive(self) -> Archive:
-        """Return where it stands."""
-        return {"passed": self.done}
-
-    def check(self, stored: Archive) -> None:
-        """Any mask of the grid's gammas is one."""
-
-    def restore(self, stored: Archive) -> None:
-        """Go to where `stored` was archived."""
-        self.done |= stored["passed"]

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 
 from sparsecv_mio.arrays import BoolArray
 from sparsecv_mio.errors import CorruptStore
 from sparsecv_mio.parallel import run_folds
+from sparsecv_mio.problem.accumulate import Moments
 from sparsecv_mio.search.methods.parts.run import Run
-from sparsecv_mio.search.state.cells import Archive
+from sparsecv_mio.search.state.cells import Archive, CellTable
 from sparsecv_mio.search.state.stored import within
 from sparsecv_mio.search.subproblem.fold_solver import FoldSolver
 
 FIRST_EFFORT, EFFORT_GROWTH = 1 << 13, 8
+PARTS = 4  # of a round between which pairs are left out
 
 
 class FoldRounds:
@@ -44,22 +48,29 @@ class FoldRounds:
         return self.cells.size > 0
 
     def start(self, cells: BoolArray) -> None:
-        """Begin a round over some cells (G, T, K)."""
+        """Begin a round over some cells (G, T, K): folds that promise to raise the lower bounds most come first."""
         self.cells = cells
-        self.folds_left = np.flatnonzero(cells.any(axis=(0, 1))).tolist()
+        self.folds_left = promising_folds(self.run.state.cells, cells)
 
-    def continue_round(self) -> None:
-        """Bring the round that is under way to its end, or as far as time allows."""
-        run, context, wanted = self.run, self.run.context, self.cells
+    def continue_round(self, in_parts: bool = False, grow: bool = True) -> None:
+        """Bring the round that is under way to its end, or as far as time allows.
+
+        Parameters
+        ----------
+        in_parts : bool
+            Whether pairs that some of the folds exclude are left out in the next ones.
+        grow : bool
+            Whether the next round makes more effort.
+        """
+        run, context = self.run, self.run.context
         expired = context.deadline.expired
         solver = FoldSolver(run.state, run.accelerators)
         while self.folds_left:
-            # moments are made per visit: parts only where somebody stores the state between them
-            size = max(8 * context.threads, context.folds.k // 16) if run.signals.storing else len(self.folds_left)
-            which = self.folds_left[:size]
+            which = self.folds_left[: self._folds_at_once(in_parts)]
+            wanted = self.cells & run.state.worth_work() if in_parts else self.cells
             for nodes in run_folds(
                 run.accelerators.training_moments(which),
-                lambda fold, moments: solver.run(fold, moments, wanted[:, :, fold], self.effort),
+                partial(_visit, solver, wanted, self.effort),
                 min(context.threads, len(which)),
             ):
                 run.state.counts.add(nodes)
@@ -69,17 +80,33 @@ class FoldRounds:
             if expired():  # which folds were worked on is not known: the next round asks for what is open
                 self.folds_left = []
                 break
-            del self.folds_left[:size]
+            del self.folds_left[: len(which)]
             if self.folds_left:
                 run.signals.safe_point()
         self.cells = np.zeros((0, 0, 0), dtype=bool)
-        self.effort *= EFFORT_GROWTH
+        if grow:
+            self.effort *= EFFORT_GROWTH
         run.signals.safe_point()
 
-    def run_round(self, cells: BoolArray) -> None:
-        """Carry out a round over some cells (G, T, K)."""
+    def _folds_at_once(self, in_parts: bool) -> int:
+        """Return how many folds are visited before the state may be stored, or pairs are left out."""
+        context = self.run.context
+        if in_parts:
+            return -(-context.folds.k // PARTS)
+        # moments are made per visit: parts only where somebody stores the state between them
+        return max(8 * context.threads, context.folds.k // 16) if self.run.signals.storing else len(self.folds_left)
+
+    def run_round(self, cells: BoolArray, grow: bool = True) -> None:
+        """Carry out a round over some cells (G, T, K).
+
+        Parameters
+        ----------
+        cells : (G, T, K) bool array
+        grow : bool
+            Whether the next round makes more effort.
+        """
         self.start(cells)
-        self.continue_round()
+        self.continue_round(grow=grow)
 
     def archive(self) -> Archive:
         """Return where the rounds stand."""
@@ -102,3 +129,14 @@ class FoldRounds:
         self.effort = int(stored["effort"])
         self.cells = stored["round_cells"]
         self.folds_left = stored["round_rest"].tolist()
+
+
+def promising_folds(cells: CellTable, wanted: BoolArray) -> list[int]:
+    """Return the folds with cells that are wanted (G, T, K), those first whose lower ends may rise most."""
+    rise = np.where(wanted & np.isfinite(cells.nominal), np.maximum(cells.nominal - cells.lower, 0.0), 0.0)
+    order = np.argsort(-rise.sum(axis=(0, 1)), kind="stable")
+    return [int(fold) for fold in order if wanted[:, :, fold].any()]
+
+
+def _visit(solver: FoldSolver, wanted: BoolArray, effort: int, fold: int, moments: Moments) -> int:
+    return solver.run(fold, moments, wanted[:, :, fold], effort)

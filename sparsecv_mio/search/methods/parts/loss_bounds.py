@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
-from sparsecv_mio.arrays import BoolArray, FloatArray
+from sparsecv_mio.arrays import BoolArray, FloatArray, IntArray
 from sparsecv_mio.bounds.training_loss import training_loss_bound
 from sparsecv_mio.parallel import run_folds
 from sparsecv_mio.problem.accumulate import Moments
@@ -25,7 +24,7 @@ class LossBounds:
     ----------
     values : (G, T, K) array
         At least the training objective of every optimum, tied ones included: that of the supports that the cells
-        showed when they were last refitted; inf where there was none.
+        showed when they were last refitted; inf where they were not.
     """
 
     def __init__(self, run: Run) -> None:
@@ -33,28 +32,35 @@ class LossBounds:
         self.values = np.full(run.context.shape, np.inf)
         self._refitted = np.full(run.context.shape, -1, dtype=np.int32)  # the numbers of these supports
 
-    def apply(self, lower: FloatArray | None = None) -> None:
+    def apply(self, lower: FloatArray | None = None, gammas: IntArray | slice = slice(None)) -> None:
         """Raise the lower ends of all held-out intervals to what the lower bounds on all rows say.
+
+        Cells that show no support yet are offered the best one on all rows.
 
         Parameters
         ----------
         lower : (G, T) array, optional
             Certified lower bounds of the optimum on all rows, rounding included, beyond those known already; 0 where
             there is none.
+        gammas : int array or slice
+            Indices of those at which supports may be refitted; all by default.
         """
-        self._refit()
+        self._refit(gammas)
         state = self.run.state
         if lower is not None:
             state.all_rows.raise_lower_bounds(lower)
         bound = training_loss_bound(state.all_rows.lower_bounds()[:, :, None], self.values)
         state.cells.narrow(np.s_[:, :, :], bound, np.inf)
 
-    def _refit(self) -> None:
+    def _refit(self, gammas: IntArray | slice) -> None:
         """Refit in every fold the supports that its cells have come to show. O(G T (s^3 + rows s)) a fold."""
         context, cells = self.run.context, self.run.state.cells
+        taus, best = context.grid.taus.tolist(), self.run.state.all_rows.best
+        on_all_rows = np.array([[cells.pool.number(one.cells[tau].support) for tau in taus] for one in best])
         with cells.lock:
-            shown = np.where(np.isfinite(cells.nominal), cells.support, -1)
-        new = shown != self._refitted
+            shown = np.where(np.isfinite(cells.nominal), cells.support, on_all_rows[:, :, None])
+        new = np.zeros(context.shape, dtype=bool)
+        new[gammas] = shown[gammas] != self._refitted[gammas]
 
         def refit(fold: int, moments: Moments) -> None:
             self._refit_fold(FoldProblem.of(context.data, context.folds, fold, moments), shown, new)
@@ -65,15 +71,18 @@ class LossBounds:
                 break
         self.values = np.minimum.accumulate(self.values, axis=1)  # what is feasible for tau is so for a larger one
 
-    def _refit_fold(self, here: FoldProblem, shown: NDArray[np.int32], new: BoolArray) -> None:
-        """Refit some supports of a fold, by their numbers (G, T, K)."""
+    def _refit_fold(self, here: FoldProblem, shown: IntArray, new: BoolArray) -> None:
+        """Refit some supports of a fold, by their numbers (G, T, K), and offer them to its cells."""
         for g, gamma in enumerate(self.run.context.grid.gammas.tolist()):
             which = np.flatnonzero(new[g, :, here.fold])
             if self.run.context.deadline.expired() or not len(which):
                 continue
             numbers, at = np.unique(shown[g, which, here.fold], return_inverse=True)
             fits = here.with_gamma(gamma).refit([self.run.state.cells.pool.supports[i] for i in numbers.tolist()])
+            at = at.reshape(-1)
+            part = (g, which, here.fold)
+            self.run.state.cells.offer(part, numbers[at].astype(np.int32), fits.held_out[at], fits.value[at])
             values = (fits.value + fits.value_error) * (1.0 + TIE_RTOL)
-            values = np.where(np.isfinite(values), values, np.inf)[at.reshape(-1)]
-            self.values[g, which, here.fold] = np.minimum(self.values[g, which, here.fold], values)
-            self._refitted[g, which, here.fold] = shown[g, which, here.fold]
+            values = np.where(np.isfinite(values), values, np.inf)[at]
+            self.values[part] = np.minimum(self.values[part], values)
+            self._refitted[part] = shown[part]

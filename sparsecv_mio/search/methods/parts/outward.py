@@ -21,7 +21,7 @@ from sparsecv_mio.arrays import BoolArray
 from sparsecv_mio.formulation.backends.native.path import FIRST_LOOK, PathResult, solve_path
 from sparsecv_mio.parallel import run_folds
 from sparsecv_mio.problem.accumulate import Moments
-from sparsecv_mio.search.methods.parts.fold_rounds import FIRST_EFFORT
+from sparsecv_mio.search.methods.parts.fold_rounds import FIRST_EFFORT, promising_folds
 from sparsecv_mio.search.methods.parts.loss_bounds import LossBounds
 from sparsecv_mio.search.methods.parts.run import Run
 from sparsecv_mio.search.state.cells import Archive
@@ -216,12 +216,9 @@ class Outward:
 
     def _in_turn(self, wanted: BoolArray) -> list[Sequence[int]]:
         """Split the folds with cells that are wanted into groups, those with most to gain first."""
-        cells = self.run.state.cells
-        gain = np.where(wanted & np.isfinite(cells.nominal), np.maximum(cells.nominal - cells.lower, 0.0), 0.0)
-        order = np.argsort(-gain.sum(axis=(0, 1)), kind="stable")
-        order = order[np.asarray(wanted.any(axis=(0, 1)))[order]]
+        order = promising_folds(self.run.state.cells, wanted)
         size = max(2 * self.run.context.threads, len(order) // 16)
-        return [order[i : i + size].tolist() for i in range(0, len(order), size)]
+        return [order[i : i + size] for i in range(0, len(order), size)]
 
     def archive(self) -> Archive:
         """Return where it stands."""

@@ -7,7 +7,7 @@ import pytest
 from drawn_search import drawn, drawn_run
 from runs import new_run, to_end
 
-from sparsecv_mio.search.methods.joint import likely_winner
+from sparsecv_mio.search.state.pairs import likely_winner
 
 
 def test_it_decides_the_winner_with_less_than_all_cells() -> None:

@@ -65,8 +65,12 @@ def test_supports_found_later_are_refitted() -> None:
     np.testing.assert_allclose(loss.values, f[:, :, :-1], rtol=1e-7)
 
 
-def test_nothing_is_said_of_a_cell_without_a_support() -> None:
+def test_a_cell_without_a_support_is_offered_the_best_on_all_rows() -> None:
     run, loss = begun()
-    run.state.cells.nominal[0, 0] = np.inf
+    cells, tau = run.state.cells, int(run.context.grid.taus[0])
+    cells.nominal[0, 0] = cells.value[0, 0] = np.inf
+    loss.apply(gammas=np.array([1]))
+    assert np.isinf(loss.values[0]).all() and np.isinf(cells.nominal[0, 0]).all() and np.isfinite(loss.values[1]).all()
     loss.apply()
-    assert np.isinf(loss.values[0, 0]).all() and np.isfinite(loss.values[0, 1:]).all()
+    assert np.isfinite(loss.values).all() and np.isfinite(cells.nominal).all()
+    assert set(cells.support[0, 0]) == {cells.pool.number(run.state.all_rows.best[0].cells[tau].support)}
