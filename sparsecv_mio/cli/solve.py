@@ -83,7 +83,7 @@ def solve(
             "--method",
             metavar="|".join(Method),
             help="rounds: every cell in rounds of growing effort, work shared between taus and folds; joint: "
-            "best-first over all pairs, the likely best one solved, the lower bounds of the others raised above it; "
+            "best-first over all pairs, one MIO at a time, the likely best one solved, the others raised above it; "
             "algorithm1: bounds, then one MIO at a time (the paper's); grid: every cell an MIO (the baseline); bounds: "
             "certified bounds alone, no branching (exit code 3 unless they prove the pair); descent: gamma and tau in "
             "turn, gamma free between the least and the largest one given; proved then means that no single change of "

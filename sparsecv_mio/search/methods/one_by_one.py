@@ -15,7 +15,7 @@ from sparsecv_mio.search.methods.parts.beyond_proof import decide_beyond_proof
 from sparsecv_mio.search.methods.parts.cell_by_cell import CellByCell, MioSettings, bracket, check_available
 from sparsecv_mio.search.methods.parts.estimates import OpenCellEstimates
 from sparsecv_mio.search.methods.parts.reported_pair import score_reported_pair
-from sparsecv_mio.search.methods.parts.run import Run
+from sparsecv_mio.search.methods.parts.run import Run, Stored
 from sparsecv_mio.search.shared_tree.engines import SharedTrees
 
 
@@ -34,7 +34,8 @@ class OneByOne:
         self.by_cell = CellByCell(run, mio)
         self.trees = SharedTrees(run.state, proposed=run.accelerators.often_proposed)
         self.estimates = OpenCellEstimates(run, self.trees)
-        self.name, self.context, self.parts = order.name, run.context, (self.by_cell,)
+        self.name, self.context = order.name, run.context
+        self.parts: tuple[Stored, ...] = (self.by_cell,)
 
     @property
     def open(self) -> BoolArray:
@@ -44,7 +45,7 @@ class OneByOne:
     @property
     def exhausted(self) -> bool:
         """Whether the time or the budget of MIOs is spent."""
-        return self.by_cell.exhausted(self.by_cell.mios)
+        return self.by_cell.exhausted(self.mios())
 
     def begin(self) -> None:
         """Find supports on all rows and in every fold, and bound every cell as far as the order asks for it."""
@@ -52,7 +53,7 @@ class OneByOne:
         self.estimates.before_all()
         self.by_cell.prepare()
         self.estimates.before_proof()
-        self.by_cell.bound_every_cell()
+        self.bound_every_cell()
         self.by_cell.begun = not self.context.deadline.expired()
         self.run.signals.progressed()
         if self.order.brackets:
@@ -60,9 +61,13 @@ class OneByOne:
             self.by_cell.begun = not self.context.deadline.expired()
             self.run.signals.progressed()
 
+    def bound_every_cell(self) -> None:
+        """Give every cell a support of its fold, and the bounds at the root of its tree."""
+        self.by_cell.bound_every_cell(range(len(self.context.grid.gammas)))
+
     def step(self) -> None:
         """Solve the next cells."""
-        self.by_cell.solve(self.order.pick(self.by_cell), self.by_cell.mios)
+        self.by_cell.solve(self.order.pick(self.by_cell), self.mios())
 
     @property
     def finished(self) -> bool:
@@ -71,7 +76,7 @@ class OneByOne:
 
     def work_on(self, pairs: BoolArray) -> None:
         """Solve the next open cells of one of some pairs (G, T)."""
-        self.by_cell.solve(self.by_cell.next_of(pairs), self.by_cell.mios)
+        self.by_cell.solve(self.by_cell.next_of(pairs), self.mios())
 
     def finish(self) -> None:
         """Decide what is asked for beyond the proof, and estimate what stays open."""

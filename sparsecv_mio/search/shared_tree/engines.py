@@ -19,12 +19,12 @@ from sparsecv_mio.search.options import PATH_TREE_COLUMNS
 from sparsecv_mio.search.shared_tree.identities import WIDEST_LEVERAGE
 from sparsecv_mio.search.shared_tree.leave_out import LeaveOut, Proposed
 from sparsecv_mio.search.shared_tree.loo_tree import is_applicable, run_alive_folds
-from sparsecv_mio.search.shared_tree.near_optimal import WIDEST_KEEP
 from sparsecv_mio.search.shared_tree.root_node import RootNode
 from sparsecv_mio.search.shared_tree.thresholds import EVERY_FOLD, FEWER_FOLDS, enumerate_below_thresholds
 from sparsecv_mio.search.state.state import SearchState
 from sparsecv_mio.words import Engine
 
+WIDEST_KEEP = 1e-6  # relative rounding of the trees beyond which a threshold on all rows means little in a fold
 LEAST_SHARE = 0.6  # of the folds that must have a leverage thresholds can use
 LARGEST_FOLD = 64  # rows; larger folds have leverages near one half unless n is huge
 FEWEST_FOLDS = 24  # fewer take less time one by one

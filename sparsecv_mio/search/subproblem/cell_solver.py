@@ -70,7 +70,7 @@ class CellSolver:
             one = slice(i, i + 1)
             self.intervals.decide(here, (g, int(which[i]), fold), supports[one], fits.at(one), branched=False)
 
-    def solve(self, where: Where, starts: list[IntArray], effort: int = UNLIMITED) -> int:
+    def solve(self, where: Where, starts: list[IntArray]) -> int:
         """Hand one cell to branch-and-bound.
 
         Parameters
@@ -78,8 +78,6 @@ class CellSolver:
         where : gamma, tau, fold
         starts : list of int arrays
             Supports to try first.
-        effort : int
-            Nodes of our own trees that it may cost.
 
         Returns
         -------
@@ -91,7 +89,7 @@ class CellSolver:
             return 0
         here, which = self.at(g, fold), np.array([t])
         if self.vendor is None:
-            result = self.fold_solver.branch_and_bound(here, g, which, starts, effort)
+            result = self.fold_solver.branch_and_bound(here, g, which, starts, UNLIMITED)
         else:
             result = self._by_vendor(self.vendor, here, where, starts)
         self.intervals.write_outcome(here, g, which, result)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -13,7 +13,6 @@ from sparsecv_mio.bounds.all_folds import BoundsHooks, Known
 from sparsecv_mio.bounds.cv_error import compute_bounds
 from sparsecv_mio.errors import BackendUnavailable
 from sparsecv_mio.formulation.backends import NATIVE, get_backend
-from sparsecv_mio.formulation.backends.native.cell import UNLIMITED
 from sparsecv_mio.parallel import on_threads
 from sparsecv_mio.search.methods.parts.all_rows import fit_all_rows
 from sparsecv_mio.search.methods.parts.run import Run
@@ -82,19 +81,17 @@ class CellByCell:
         vendor = None if mio.native else VendorListing(mio.backend, context.deadline, mio.formulation)
         self.solver = CellSolver(FoldSolver(state, run.accelerators), vendor)
 
-    def prepare(self, effort: int = 0) -> None:
-        """See that the backend can be used, and find supports on all rows at `effort` nodes a gamma."""
+    def prepare(self) -> None:
+        """See that the backend can be used, and find supports on all rows."""
         check_available(self.mio.backend)
-        fit_all_rows(
-            self.run, range(len(self.run.context.grid.gammas)), effort, self.run.context.deadline.expired
-        )
+        fit_all_rows(self.run, range(len(self.run.context.grid.gammas)), 0, self.run.context.deadline.expired)
 
-    def bound_every_cell(self) -> None:
-        """Give every cell a heuristic support of its fold and the bounds at the root of its tree."""
+    def bound_every_cell(self, gammas: Sequence[int]) -> None:
+        """Give every cell of some gammas a heuristic support of its fold and the bounds at the root of its tree."""
         expired = self.run.context.deadline.expired
         for fold, moments in self.run.accelerators.training_moments():
             self.solver.store.keep(fold, moments)
-            for g in range(len(self.run.context.grid.gammas)):
+            for g in gammas:
                 self.solver.first_bounds(g, fold)
                 if expired():
                     break
@@ -105,10 +102,6 @@ class CellByCell:
     def open(self) -> BoolArray:
         """(G, T, K): cells that are not decided and were not handed to branch-and-bound."""
         return ~(self.run.state.cells.final | self.submitted)
-
-    def reopen(self, where: Where) -> None:
-        """Allow a cell that is not decided to be handed over once more, with more effort."""
-        self.submitted[where] = False
 
     @property
     def mios(self) -> int:
@@ -124,13 +117,7 @@ class CellByCell:
         g, t = (int(i) for i in np.argwhere(pairs)[0])
         return [(g, t, fold) for fold in np.flatnonzero(self.open[g, t])[: self.run.context.threads].tolist()]
 
-    def solve(
-        self,
-        cells: list[Where],
-        mios: int,
-        effort: Callable[[Where], int] = lambda where: UNLIMITED,
-        note: Callable[[Where, int], None] = lambda where, nodes: None,
-    ) -> None:
+    def solve(self, cells: list[Where], mios: int) -> None:
         """Hand cells of one pair to branch-and-bound, on threads where there are several.
 
         Parameters
@@ -138,20 +125,15 @@ class CellByCell:
         cells : list of (gamma, tau, fold)
         mios : int
             MIOs solved so far, of the budget.
-        effort : callable
-            Nodes that a cell may cost.
-        note : callable
-            Called with a cell and the nodes it cost.
         """
         if self.mio.budget is not None:
             cells = cells[: self.mio.budget - mios]
         # what a cell starts from must not depend on which of its neighbours is done first
-        work = [(where, self.solver.starts(where), effort(where)) for where in cells]
+        work = [(where, self.solver.starts(where)) for where in cells]
         spent = on_threads(lambda given: self.solver.solve(*given), work, len(work))
         for where, nodes in zip(cells, spent, strict=True):
             self.submitted[where] = True
             self.run.state.counts.add(nodes)
-            note(where, nodes)
         self.run.signals.progressed()
         self.run.signals.safe_point()
 

@@ -23,13 +23,27 @@ def test_the_aim_is_the_likely_winner_first() -> None:
     aim = run.method.aim()
     assert aim is None or aim.pair == likely_winner(run.run.state.bounds()) and aim.goal == np.inf
     to_end(run)
-    assert run.method.aim() is None and run.method.next_cells() == []
+    assert run.method.aim() is None and run.method.next_cells(run.method.by_cell) == []
 
 
-def test_rounds_where_trees_are_expensive() -> None:
-    data, folds, grid = drawn(p=40, n=60)
+def test_all_rows_solved_at_a_pair_raise_bounds_that_stay_true() -> None:
+    truth = to_end(drawn_run()).run.state.cells.nominal
+    run = drawn_run("joint", gap=1e-4)
+    run.begin()
+    cells, pair = run.run.state.cells, (0, 0)
+    cells.lower[pair] = 0.0
+    run.method._solve_all_rows(pair)
+    assert run.method.mios() == 1 and run.method.solved[pair]
+    assert 0.0 < float(cells.lower[pair].sum()) <= float(truth[pair].sum()) * (1.0 + 1e-9)
+    assert (cells.lower <= truth * (1.0 + 1e-9)).all() and (cells.upper >= truth * (1.0 - 1e-9)).all()
+
+
+def test_many_single_rows_are_bounded_in_closed_form() -> None:
+    data, folds, grid = drawn(n=60, folds="loo")
     run = new_run(data, folds, grid, method="joint", gap=1e-4)
-    assert run.method.trees_are_expensive
+    run.begin()
+    assert all(run.method.trees.root(g) is not None for g in range(2))
+    assert np.isfinite(run.run.state.cells.nominal).all() and np.isfinite(run.run.state.cells.upper).all()
     to_end(run)
     assert run.run.state.proved()
 
