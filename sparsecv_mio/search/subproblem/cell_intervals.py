@@ -169,7 +169,8 @@ class CellIntervals:
         lone = np.array([cell.complete and len(cell.candidates) == 1 for cell in found])
         tree = np.array([cell.values[0] if one else np.nan for cell, one in zip(found, lone, strict=True)])
         margin = np.array([cell.margin for cell in found])
-        sure = lone & np.isfinite(fits.value) & (np.abs(fits.value - tree) <= 0.5 * margin + fits.value_error)
+        with np.errstate(invalid="ignore"):  # values that are not finite are not sure
+            sure = lone & np.isfinite(fits.value) & (np.abs(fits.value - tree) <= 0.5 * margin + fits.value_error)
         sure &= fits.held_out_error <= WORST_ROUNDING * fits.held_out + here.negligible
         numbers = [self._number(here, cell.candidates[0]) if one else 0 for cell, one in zip(found, sure, strict=True)]
         self.cells.decide_part(
