@@ -84,7 +84,7 @@ def test_tasks():
     data = Dataset.from_arrays(rng.standard_normal((30, 2)) + 4.0, rng.standard_normal(30) + 1.0)
     plain = make_task(data, "lsqsgd")
     assert isinstance(plain.learner, LeastSquaresSgd)
-    assert plain.learner.step == 30**-0.5
+    assert plain.learner.rate == 30**-0.5
     assert plain.X is data.X
     centred = make_task(data, "ridge", intercept="global", scale="variance")
     assert abs(centred.y.mean()) < 1e-12
