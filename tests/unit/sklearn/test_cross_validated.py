@@ -69,6 +69,12 @@ def test_the_gammas_are_those_of_the_command() -> None:
     assert model.record_.request.gammas == grids.gammas(grids.DEFAULT_GAMMAS)
 
 
+def test_threads_do_not_change_the_answer() -> None:
+    one, all_cores = (BestSubsetRidgeCV(gammas=[0.01, 1.0], cv=5, n_jobs=n).fit(*prostate()) for n in (None, -1))
+    assert one.record_.request.threads == 1 and all_cores.record_.request.threads == joblib.cpu_count()
+    assert one.record_.table == all_cores.record_.table and (one.coef_ == all_cores.coef_).all()
+
+
 def test_in_a_pipeline_in_a_grid_search_in_a_cross_validation() -> None:
     X, y = prostate()
     pipe = make_pipeline(StandardScaler(), BestSubsetRidgeCV(**QUICK)).set_output(transform="pandas")
