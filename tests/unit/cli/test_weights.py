@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import numpy as np
@@ -37,6 +38,15 @@ def test_rows_count_as_often_as_their_weight_says(folds: str, frame: pd.DataFram
     frame.assign(w=frame.w.replace(2, 1)).to_csv("other.csv", index=False)
     assert run(["verify", "r.json", "other.csv"]) == 1
     assert "data.fingerprint" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(("weights", "code"), [("g", 1), (None, 1), ("", 1), ("nobody", 2)])
+def test_a_record_of_other_weights_is_not_verified(weights: str | None, code: int, frame: pd.DataFrame) -> None:
+    assert run(["solve", "rows.csv", *SMALL, "--drop", "g", "--folds", "4", "--json", "r.json"]) == 0
+    record = json.loads(Path("r.json").read_text())
+    record["data"]["weights"] = weights
+    Path("r.json").write_text(json.dumps(record))
+    assert run(["verify", "r.json", "rows.csv", "--quiet"]) == code
 
 
 def test_rows_of_a_path_count_too(frame: pd.DataFrame) -> None:
