@@ -3,8 +3,8 @@
 Same normal form as the path tree, `M = G + I`. A node fixes columns in (INSIDE) and out (DROPPED); it is closed by the
 dual of its relaxation, its free columns are fixed by the safe screening of section 2 with the same dual point, and it
 branches on the most fractional z. Open nodes live in a pool of rows and a binary heap, so that a stop at any moment
-leaves a valid lower bound: the smallest bound on the heap. With one or two columns left to choose a node is scanned
-(:mod:`sparsecv_mio.kernels.last_levels`): no relaxation, no node below.
+leaves a valid lower bound: the smallest bound on the heap. With one or two columns left to choose, or three of not too
+many, a node is scanned (:mod:`sparsecv_mio.kernels.last_levels`): no relaxation, no node below.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ from sparsecv_mio.kernels.status import DROPPED, FREE, INSIDE, list_columns
 OPEN, NODES, KEPT, OVERFLOW, STEPS, SPARE, REUSED = 0, 1, 2, 3, 4, 5, 6
 FINISHED, BUDGET, FULL = 0, 1, 2
 NEAR, NODE_STEPS = 0.3, np.int64(80)  # of the relaxation of a node; a plain 80 is a type of its own
-SCANNED = 2  # columns left to choose that are scanned
-STEPS_BEFORE_SCAN = np.int64(8)  # of its relaxation, which may close it or fix columns
+SHORT = 250  # free columns up to which three left to choose are scanned, for less than the nodes below would cost
+FEW_STEPS, MORE_STEPS = np.int64(2), np.int64(8)  # of a relaxation before a scan: it may close or shrink a node
 
 
 class NodePool(NamedTuple):
@@ -191,25 +191,37 @@ def _close(s, form, tau, count, scratch, copies, margin):
 
 @njit(cache=True, nogil=True)
 def _scan(s, form, tau, node, scratch, trial, copies, margin):
-    """Take in every support of a node with one or two columns left that lies within the bar; False if it cannot."""
+    """Take in every support of a node with one or two columns left that lies within the bar."""
     if not eliminate(form, node, scratch.factor, scratch.x, scratch.rest):
-        return False
-    put(scratch.status, trial.status)
+        return
     first, second = 0, 0
     while True:
         first, second = next_completion(form, node, scratch.rest, s.best[1] + margin.slack, (first, second))
         if first >= node.count_free:
-            return True
+            return
         for place in range(node.k):
-            j = node.free[first if place == 0 else second]
-            trial.inside[node.count_inside + place] = j
-            trial.status[j] = INSIDE
-        _close(s, form, tau, tau, trial, copies, margin)
+            trial.inside[node.count_inside + place] = node.free[first if place == 0 else second]
         put(scratch.status, trial.status)
+        for a in range(tau):
+            trial.status[trial.inside[a]] = INSIDE
+        _close(s, form, tau, tau, trial, copies, margin)
         if node.k == 1:
             first += 1
         else:
             second += 1
+
+
+@njit(cache=True, nogil=True)
+def _scan_all(s, form, tau, node, scratch, trial, copies, margin):
+    """Do so with up to three columns left: one of them in turn, two of those after it."""
+    if node.k <= 2:
+        _scan(s, form, tau, node, scratch, trial, copies, margin)
+        return
+    size = node.count_inside
+    for f in range(node.count_free - 2):
+        node.inside[size] = node.free[f]
+        rest = Node(node.inside, size + 1, node.free[f + 1 :], node.count_free - f - 1, 2)
+        _scan(s, form, tau, rest, scratch, trial, copies, margin)
 
 
 @njit(cache=True, nogil=True)
@@ -338,7 +350,7 @@ def run(s, form, tau, copies, margin, max_nodes):
                 if status[j] == DROPPED:
                     b[j] = 0.0
             node = Node(inside, ni, free, nf, k)
-            few = STEPS_BEFORE_SCAN if k <= SCANNED else NODE_STEPS
+            few = NODE_STEPS if k > 3 else FEW_STEPS if nf <= SHORT else MORE_STEPS if k <= 2 else NODE_STEPS
             d, v, steps = relax(form, node, Stop(s.best[1], NEAR, few), b, scratch.g, best_b, best_g)
             s.ctrl[STEPS] += steps
             dual = max(dual, d)
@@ -365,7 +377,8 @@ def run(s, form, tau, copies, margin, max_nodes):
         if k == 0 or nf == k:
             _close(s, form, tau, ni, scratch, copies, margin)
             continue
-        if k <= SCANNED and _scan(s, form, tau, Node(inside, ni, free, nf, k), scratch, trial, copies, margin):
+        if k <= 2 or (k == 3 and nf <= SHORT):
+            _scan_all(s, form, tau, Node(inside, ni, free, nf, k), scratch, trial, copies, margin)
             continue
         _branch(s, dual, _branch_column(best_b, best_g, free, nf), scratch, copies)
     return FINISHED
