@@ -39,7 +39,7 @@ class HasRows(Protocol):
 
     X: FloatArray
     names: tuple[str, ...]
-    fingerprint: str
+    aux: Mapping[str, NDArray[Any]]
 
 
 class LinearModel:

@@ -43,15 +43,16 @@ def predict(
     predicted = stored.predict(rows)
     found = accuracy(rows.y, predicted) if known else None
     notes = [f"{rows.n} rows predicted", *([] if found is None else error_lines(stored, found))]
+    notes = [] if quiet else notes
     lines = ("prediction\n", *(f"{value!r}\n" for value in predicted.tolist()))
     if out is None:
         failure = ending.put(sys.stdout, lines)
-        for note in () if quiet else notes:
+        for note in notes:
             ending.tell(note)
         if failure is not None:
             raise failure
         return 0
     return ending.deliver(
-        0, lambda screen: screen.print("\n".join(() if quiet else notes)),
+        0, lambda screen: screen.print("\n".join(notes), end="" if quiet else "\n"),
         files=[lambda: write_text(out, lines, "predictions", through=True)],
     )  # fmt: skip

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from numbers import Integral
 from typing import Any
 
+import numpy as np
 from joblib import effective_n_jobs
 
 from sparsecv_mio.arrays import BoolArray, FloatArray
@@ -15,7 +16,7 @@ from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.folds import AnyFolds, FoldPlan, Splitter, folds_of
 from sparsecv_mio.grids import gammas_of, taus_of
 from sparsecv_mio.search.api import cross_validate
-from sparsecv_mio.sklearn.linear import SparseLinearModel
+from sparsecv_mio.sklearn.linear import SparseLinearModel, by_column
 from sparsecv_mio.sklearn.results import cv_results
 from sparsecv_mio.sklearn.versions import with_callbacks
 from sparsecv_mio.sklearn.watching import warn_unproved, watched
@@ -167,9 +168,9 @@ class BestSubsetRidgeCV(SparseLinearModel):
     def _keep(self, record: Record) -> None:
         """Set the fitted attributes."""
         chosen = record.one_se or record
-        self.coef_ = self._vector(record.coefficients, record.data.names)
+        self.coef_ = by_column(record.coefficients, record.data.names)
         self.intercept_ = record.intercept
-        self.support_ = self._vector(dict.fromkeys(record.support, 1.0), record.data.names) > 0.0
+        self.support_ = np.isin(record.data.names, record.support)
         self.tau_, self.gamma_, self.cv_error_ = chosen.tau, chosen.gamma, chosen.cv_error
         self.lower_, self.upper_, self.status_ = record.lower, record.upper, record.status
         self.cv_results_ = cv_results(record)

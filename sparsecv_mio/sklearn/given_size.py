@@ -12,7 +12,7 @@ from sparsecv_mio.certificate.record import PathRecord
 from sparsecv_mio.data.counts import weighted_rows
 from sparsecv_mio.fits.best_subsets import best_subsets
 from sparsecv_mio.grids import taus_of
-from sparsecv_mio.sklearn.linear import SparseLinearModel
+from sparsecv_mio.sklearn.linear import SparseLinearModel, by_column
 from sparsecv_mio.sklearn.versions import with_callbacks
 from sparsecv_mio.sklearn.watching import warn_unproved, watched
 
@@ -136,9 +136,9 @@ class BestSubsetRidge(SparseLinearModel):
         """Set the fitted attributes."""
         names, last = record.data.names, record.path[-1]
         self.taus_ = np.array([row.tau for row in record.path])
-        self.coef_path_ = np.column_stack([self._vector(row.coefficients, names) for row in record.path])
+        self.coef_path_ = np.column_stack([by_column(row.coefficients, names) for row in record.path])
         self.intercept_path_ = np.array([row.intercept for row in record.path])
         self.coef_, self.intercept_, self.tau_ = self.coef_path_[:, -1].copy(), last.intercept, last.tau
-        self.support_ = self._vector(dict.fromkeys(last.support, 1.0), names) > 0.0
+        self.support_ = np.isin(names, last.support)
         self.objective_, self.lower_, self.upper_ = last.objective, last.lower, last.upper
         self.status_, self.record_ = record.status, record

@@ -53,6 +53,7 @@ class SparseLinearModel(CallbackSupportMixin, RegressorMixin, BaseEstimator):
             given += "_"
         return Dataset.from_arrays(rows, response, names, given, {} if groups is None else {"groups": groups})
 
-    def _vector(self, coefficients: Mapping[str, float], names: tuple[str, ...]) -> FloatArray:
-        """Return coefficients by column."""
-        return np.array([coefficients.get(name, 0.0) for name in names])
+
+def by_column(coefficients: Mapping[str, float], names: tuple[str, ...]) -> FloatArray:
+    """Return the coefficients of a model in the order of all columns."""
+    return np.array([coefficients.get(name, 0.0) for name in names])
