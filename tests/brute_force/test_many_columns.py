@@ -106,8 +106,12 @@ def test_fits_by_rows_are_those_of_enumeration(seed: int, monkeypatch: pytest.Mo
         assert limits != Limits()
 
 
-@pytest.mark.parametrize(("n", "p", "rho"), [(60, 60, 0.9), (30, 80, 0.5), (120, 60, 0.99)])
-def test_no_bound_is_below_the_root(n: int, p: int, rho: float) -> None:
+@pytest.mark.parametrize(
+    ("n", "p", "rho", "rows"), [(60, 60, 0.9, 0), (30, 80, 0.5, 0), (120, 60, 0.99, 0), (30, 80, 0.5, 1)]
+)
+def test_no_bound_is_below_the_root(n: int, p: int, rho: float, rows: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    if rows:
+        monkeypatch.setattr(by_rows, "PRODUCT_BYTES", 0)
     rng = np.random.default_rng(p)
     X = rng.normal(size=(n, p))
     for j in range(1, p):
