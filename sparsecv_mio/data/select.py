@@ -170,5 +170,7 @@ def _positions(names: tuple[str, ...], features: Sequence[str]) -> set[int]:
 
 
 def _listed(names: tuple[str, ...]) -> str:
-    shown = ", ".join(names[:SHOWN_NAMES])
-    return shown if len(names) <= SHOWN_NAMES else f"{shown}, ... ({len(names)} in all)"
+    """Write names for a message; of many the first ones and the last, which is the target in most files."""
+    if len(names) <= SHOWN_NAMES:
+        return ", ".join(names)
+    return f"{', '.join(names[: SHOWN_NAMES - 1])}, ..., {names[-1]} ({len(names)} in all)"

@@ -65,3 +65,9 @@ def test_bad_column_words(tmp_path: Path, options: dict[str, list[str]], message
     path = tmp_path / "d.csv"
     path.write_text("a,b,y\n1,2,3\n4,5,7\n")
     refused(message, path, "y", **options)
+
+
+def test_a_wrong_name_is_told_the_first_columns_and_the_last(tmp_path: Path) -> None:
+    path = tmp_path / "data.csv"
+    path.write_text(",".join(f"g{j}" for j in range(30)) + ",outcome\n" + ",".join(["1"] * 31) + "\n")
+    refused("its columns are g0, g1, g2, g3, g4, g5, g6, ..., outcome (31 in all)", path, "zz")
