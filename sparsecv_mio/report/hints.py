@@ -43,7 +43,7 @@ def _proof_hint(record: Record) -> str:
     if advice is None or not rows:
         return ""
     parts = [f"--{name} {value}" for name, value in (("tau", advice.tau), ("gamma", advice.gamma)) if value]
-    proved = f"{' or '.join(parts)} asks for what is proved already" if parts else _simpler(record, rows)
+    proved = f"the smaller grid {' or '.join(parts)} is proved already" if parts else _simpler(record, rows)
     if record.request.time_limit is None:
         return proved
     longer = "a longer --time-limit proves more"
@@ -58,7 +58,7 @@ def _simpler(record: Record, rows: Sequence[TableRow]) -> str:
     if simple == len(rows):
         return ""
     taus = text_of_taus(tau for tau in record.request.taus if tau <= record.tau)
-    return f"--tau {taus} leaves {simple:,} of the {len(rows):,} pairs that are not excluded"
+    return f"--tau {taus} is a smaller grid to prove, with {simple:,} of these {len(rows):,} pairs"
 
 
 def _gamma_hint(record: Record) -> str:

@@ -47,10 +47,10 @@ def aligned(value: float, digits: int) -> str:
     --------
     >>> aligned(2999.8, 6)
     '2999.80'
-    >>> aligned(1762506.9, 6)
-    '1762507'
+    >>> aligned(1762506.9, 6), aligned(0.0, 6)
+    ('1762507', '0')
     """
-    if 10.0**digits <= abs(value) < 1e12:
+    if value == 0.0 or 10.0**digits <= abs(value) < 1e12:
         return f"{value:.0f}"
     return f"{value:#.{digits}g}".rstrip(".") if math.isfinite(value) else "?"
 
@@ -115,23 +115,13 @@ def print_answer(console: Console, record: Record, brief: bool = False, held_out
 def _error_lines(record: Record) -> list[str]:
     """Return lines on the error of the reported pair, its bounds, a refined gamma and the moves of a descent."""
     digits = interval_digits([(record.lower, record.upper)])
-    ends = f"[{shown(record.lower, digits)}, {shown(record.upper, digits)}]"
     error = marked(shown(record.cv_error, digits), record.estimate)
     lines = [f"CV error {error} (mean squared error), cross-validated R^2 " + (
         "?" if record.r_squared is None else marked(f"{record.r_squared:.4f}", record.estimate)
     )]  # fmt: skip
-    what = "of every tau at this gamma" if record.descent else "of the grid"
-    if _unbounded(record):
-        lines.append(f"certified: nothing yet, no bound of the least CV error {what} is proved")
-    else:
-        lines.append(f"certified: the least CV error {what} is in {ends}, gap {shown(record.gap, 3)}")
+    lines.append(_certified_line(record, digits))
     lines += region_lines(record)
     lines += _estimate_lines(record)
-    known = min(record.table, key=lambda row: row.upper)
-    if record.status != "proved" and known.upper < record.upper:
-        low, high = shown(known.lower, digits), shown(known.upper, digits)
-        where = f"tau = {known.tau}, gamma = {shown(known.gamma)}"
-        lines.append(f"least certified upper bound of any pair: {where}, CV error in [{low}, {high}]")
     better = record.refined
     if better is not None:
         found = marked(shown(better.cv_error, digits), better.estimate)
@@ -145,6 +135,27 @@ def _error_lines(record: Record) -> list[str]:
         refused = len(record.descent) - len(taken)
         lines.append(f"descent over (gamma, tau): {path}; moves turned down: {refused}")
     return lines
+
+
+def _certified_line(record: Record, digits: int) -> str:
+    """Return the interval of the least CV error; its upper end is another pair's where the reported one has a worse."""
+    what = "of every tau at this gamma" if record.descent else "of the grid"
+    if _unbounded(record):
+        return f"certified: nothing yet, no bound of the least CV error {what} is proved"
+    known = _least_upper(record)
+    other = record.status != "proved" and known.upper < record.upper
+    upper = known.upper if other else record.upper
+    line = f"certified: the least CV error {what} is in [{shown(record.lower, digits)}, {shown(upper, digits)}]"
+    if not other:
+        return f"{line}, gap {shown(record.gap, 3)}"
+    own = f"at most {shown(record.upper, digits)}" if math.isfinite(record.upper) else "not bounded yet"
+    where = f"tau = {known.tau}, gamma = {shown(known.gamma)}"
+    return f"{line}: the upper end is that of {where}; the CV error of the reported pair is {own}"
+
+
+def _least_upper(record: Record) -> TableRow:
+    """Return the pair with the least certified upper bound, which may be another than the reported one."""
+    return min(record.table, key=lambda row: row.upper)
 
 
 def error_line(found: Accuracy) -> str:
@@ -165,7 +176,7 @@ def error_lines(record: Record | FitRecord, found: Accuracy) -> list[str]:
 
 def _unbounded(record: Record) -> bool:
     """Whether the interval of the least CV error says nothing: from 0 to an unknown number."""
-    return record.lower <= 0.0 and not math.isfinite(record.upper)
+    return record.lower <= 0.0 and not math.isfinite(min(record.upper, _least_upper(record).upper))
 
 
 def _estimate_lines(record: Record) -> list[str]:

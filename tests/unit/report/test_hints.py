@@ -13,16 +13,16 @@ from sparsecv_mio.report.region import region_lines
 
 def test_what_would_complete_a_proof_is_told(record: Record) -> None:
     part = replace(limited(record, Region(2, None, 0.1, 2, 1.0, 1.0, 1.0, 0.0, 0.0)), advice=Advice("1:2", None, None))
-    assert hints(part) == ["--tau 1:2 asks for what is proved already"]
+    assert hints(part) == ["the smaller grid --tau 1:2 is proved already"]
     longer = replace(part, request=replace(part.request, time_limit=5.0), work=replace(part.work, seconds=5.0))
     assert hints(longer)[0].endswith("; a longer --time-limit proves more")
     both = replace(longer, advice=Advice("1:2", "0.1:10:9", 300.0))
     assert hints(both)[0] == (
-        "--tau 1:2 or --gamma 0.1:10:9 asks for what is proved already; --time-limit 300 may prove the whole grid "
+        "the smaller grid --tau 1:2 or --gamma 0.1:10:9 is proved already; --time-limit 300 may prove the whole grid "
         "(as the costs grew so far)"
     )
     nowhere = replace(longer, region=None, advice=Advice(None, None, None))
-    assert hints(nowhere)[0].startswith("--tau 1,2 leaves 0 of the 3 pairs that are not excluded; a longer")
+    assert hints(nowhere)[0].startswith("--tau 1,2 is a smaller grid to prove, with 0 of these 3 pairs; a longer")
     assert hints(replace(both, advice=None)) == []
 
 

@@ -75,12 +75,16 @@ def test_what_is_not_proved_is_said(record: Record) -> None:
     assert "proved to be the best one in 0 of 5 folds" in text
     assert f"chosen among 3 of 9 pairs, all at gamma = {record.gamma:.6g}; the others have no estimate" in text
     assert hints(bare) == ["a longer --time-limit or fewer pairs (--gamma, --tau) let it try and prove more"]
-    assert "least certified upper bound" not in text
+    assert "the upper end is that of" not in text
     better = replace(rows[0], lower=0.5, upper=0.75)
     rest = [row for row in rows if (row.gamma, row.tau) != (better.gamma, better.tau)]
     told = printed(lambda console: print_answer(console, replace(bare, upper=2.0, table=(better, *rest))), 200)
     where = f"tau = {better.tau}, gamma = {better.gamma:.6g}"
-    assert f"least certified upper bound of any pair: {where}, CV error in [0.5, 0.75]" in told
+    ends = "certified: the least CV error of the grid is in [0, 0.75]: the upper end is that of"
+    assert f"{ends} {where}; the CV error of the reported pair is at most 2\n" in told and "nothing proved" not in told
+    told = printed(lambda console: print_answer(console, replace(bare, table=(better, *rest))), 200)
+    assert f"{ends} {where}; the CV error of the reported pair is not bounded yet\n" in told
+    assert "bounds valid" in told
     bounded = replace(bare, lower=1.0, upper=2.0)
     assert "bounds valid" in printed(lambda console: print_answer(console, bounded), 200)
 
