@@ -38,9 +38,10 @@ def advice(
     Advice(tau='1:8', gamma='1,10', time_limit=400.0)
     """
     taus = gammas = None
-    if region is not None and region.up_to_tau is not None and tau <= region.up_to_tau:
+    # what is proved by a pair outside of a part is not proved by the part alone
+    if region is not None and region.up_to_tau is not None and max(tau, region.tau) <= region.up_to_tau:
         taus = text_of_taus(size for size in request.taus if size <= region.up_to_tau)
-    if region is not None and region.from_gamma is not None and gamma >= region.from_gamma:
+    if region is not None and region.from_gamma is not None and min(gamma, region.gamma) >= region.from_gamma:
         gammas = text_of_gammas(value for value in request.gammas if value >= region.from_gamma)
     return Advice(taus, gammas, longer_limit(request, reached))
 

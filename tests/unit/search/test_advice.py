@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
+from sparsecv_mio import grids
 from sparsecv_mio.certificate.parts import SearchRequest
 from sparsecv_mio.certificate.record import Region
 from sparsecv_mio.search.advice import LONGEST, advice, longer_limit
+from sparsecv_mio.search.state.cells import CellTable
+from sparsecv_mio.search.state.pairs import pair_bounds
+from sparsecv_mio.search.state.region import proved_part
 
 
 def request(limit: float | None = 20.0) -> SearchRequest:
@@ -22,6 +27,31 @@ def test_only_parts_with_the_reported_pair_are_advised() -> None:
     assert (inside.tau, inside.gamma) == ("1:9", "0.1:10:3") and (outside.tau, outside.gamma) == (None, None)
     nothing = advice(request(), None, 0.1, 3, {})
     assert (nothing.tau, nothing.gamma, nothing.time_limit) == (None, None, None)
+
+
+def test_what_is_advised_is_proved_by_itself() -> None:
+    gap, gammas, taus, advised = 0.05, np.array([0.1, 1.0, 10.0]), np.arange(1, 5), 0
+    for seed in range(600):
+        rng, cells = np.random.default_rng(seed), CellTable.empty(3, 4, 1)
+        h, width = rng.uniform(1.0, 1.2, size=(3, 4, 1)), rng.choice([0.0, 0.1], size=(3, 4, 1), p=[0.4, 0.6])
+        cells.narrow(np.s_[:, :, :], h * (1.0 - width * rng.random(h.shape)), h * (1.0 + width * rng.random(h.shape)))
+        cells.offer(np.s_[:, :, :], np.zeros(h.shape, dtype=np.int32), h, np.ones(h.shape))
+        now = pair_bounds(cells, gammas, taus)
+        part = proved_part(now, gap, gammas, taus)
+        if part is None or now.proved(gap):
+            continue
+        ends = int(taus[part.taus - 1]) if part.taus else None, float(gammas[-part.gammas]) if part.gammas else None
+        (g, t), (best_g, best_t) = now.reported_pair(gap, gammas, taus), part.bounds.best
+        where = Region(*ends, float(gammas[best_g]), int(taus[best_t]), 1.0, 1.0, 1.0, 0.0, 0.0)
+        asked = SearchRequest(tuple(gammas.tolist()), tuple(taus.tolist()), gap)
+        found = advice(asked, where, float(gammas[g]), int(taus[t]), {})
+        every = np.ones((3, 4), dtype=bool)
+        small = every & np.isin(taus, grids.taus(found.tau or "0", 4))
+        large = every & np.isin(gammas, grids.gammas(found.gamma or "99"))[:, None]
+        for pairs in (small, large):
+            assert not pairs.any() or now.within(pairs, gammas, taus).proved(gap), seed
+            advised += int(pairs.any())
+    assert advised > 40
 
 
 @pytest.mark.parametrize("growth", [1.05, 1.2, 1.4])
