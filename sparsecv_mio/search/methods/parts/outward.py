@@ -23,6 +23,7 @@ from sparsecv_mio.parallel import run_folds
 from sparsecv_mio.problem.accumulate import Moments
 from sparsecv_mio.search.methods.parts.fold_rounds import FIRST_EFFORT, promising_folds
 from sparsecv_mio.search.methods.parts.loss_bounds import LossBounds
+from sparsecv_mio.search.methods.parts.ridge_balls import narrow_by_ridge_balls
 from sparsecv_mio.search.methods.parts.run import Run
 from sparsecv_mio.search.state.cells import Archive
 from sparsecv_mio.search.state.deadline import Deadline
@@ -37,6 +38,7 @@ GROWTH = 4  # of the effort of a tau from one try to the next
 MOST_TRIES = 24
 FIRST_TRIES = 2  # of the likely winner, before anything else; the last one only if some fold was decided before
 WINNER_SHARE, LOOK_SHARE = 0.1, 0.15  # of a time limit, for each of these tries and for a look at all rows
+BALL_SHARE = 0.05  # of a time limit, for ridge balls: they cost little but where columns are many
 ALL_ROWS_EFFORT = 4  # a tree on all rows may cost so many times what one of a fold may: it speaks for all folds
 NEW, OPEN = 0, 1  # taus: tried for the first time, or again
 
@@ -94,11 +96,12 @@ class Outward:
         return np.asarray(self.wanted().any(axis=2))
 
     def begin(self) -> None:
-        """Bound all rows at the largest tau of every gamma, which bounds every smaller one, and so the folds."""
+        """Bound all rows at the largest tau of every gamma, which bounds every smaller one; then every cell."""
         state, taus = self.run.state, self.run.context.grid.taus.tolist()
         missing = np.zeros(self.run.context.shape[:2], dtype=bool)
         missing[:, -1] = [not result.cells[taus[-1]].lower > 0.0 for result in state.all_rows.best]
         self._fit_all_rows(missing, 0, LOOK_SHARE)
+        narrow_by_ridge_balls(self.run, self.loss.values, self.run.context.deadline.sooner(BALL_SHARE))
 
     def step(self) -> None:
         """Work on the likely winner, on the taus up to it, on all rows, or on the next tau."""
