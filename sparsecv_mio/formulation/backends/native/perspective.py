@@ -14,7 +14,7 @@ from sparsecv_mio.kernels import perspective_tree
 from sparsecv_mio.kernels.copies import Copies
 from sparsecv_mio.kernels.status import DROPPED
 
-PERSPECTIVE_SLICE, SLICE_COLUMNS = 400, 40_000  # nodes between two checks of the clock, and columns of these together
+PERSPECTIVE_SLICE, SLICE_COLUMNS = 400, 10_000  # nodes between two checks of the clock, and columns of these together
 WHOLE = 0.7  # share of the columns from which on a tree keeps them all
 
 Candidates = list[tuple[BoolArray, float]]
