@@ -1,7 +1,14 @@
-"""Rounds of growing effort over all open cells until the certificate closes: work shared between taus and folds.
+"""Rounds of growing effort until the certificate closes: work shared between taus and folds.
 
-First one tree on all rows a gamma decides what it can for all folds at once
-(:mod:`sparsecv_mio.search.shared_tree.engines`); then every fold with open cells grows trees of its own.
+In general:
+
+1. `SharedPass`: one tree on all rows a gamma decides what it can for all folds at once
+   (:mod:`sparsecv_mio.search.shared_tree.engines`). Where trees are expensive the likely winner comes first, and pairs
+   that it excludes are left out.
+2. `FoldRounds`: every fold with cells still open grows trees of its own, with eight times the effort in every round.
+
+With many columns and few folds (`Rounds.goes_outward` says when) `Outward` comes before both, mostly instead of them:
+it ends when no pair is in question any more, which closes the certificate but for cells that no work can decide.
 """
 
 from __future__ import annotations
@@ -29,7 +36,7 @@ class Rounds:
     """A round gives every open cell the same effort, counted in nodes; the next one eight times as much.
 
     With a gap above 0, pairs whose certified lower bound already exceeds the best upper bound by the gap are left as
-    they are. Under a time limit, where trees are dear, small taus come first
+    they are. With many columns and few folds small taus come first
     (:mod:`sparsecv_mio.search.methods.parts.outward`).
 
     Parameters

@@ -1,4 +1,12 @@
-"""Sums of the cells over the folds: the interval of every pair (gamma, tau), and the pair to report."""
+"""Sums of the cells over the folds: the interval of every pair (gamma, tau), and the pair to report.
+
+Three pairs may be called the best one:
+
+* `PairBounds.best` has the least upper bound. Certificates and exclusions compare with it.
+* `likely_winner` has the least estimate among the pairs that may still win. Methods work on it first.
+* `PairBounds.reported_pair` is the answer: `best` once the grid is proved, before that the pair with the least CV error
+  found, whose upper bound may not be known.
+"""
 
 from __future__ import annotations
 

@@ -106,7 +106,7 @@ def offer_paths(run: Run, gammas: IntArray, taus: IntArray, paths: FoldPaths) ->
     ----------
     run : Run
     gammas, taus : int arrays
-        Rows of gamma and tau that the paths are of.
+        Indices of the gammas and taus that the paths are of.
     paths : FoldPaths
     """
     cells, fold = run.state.cells, paths.fold

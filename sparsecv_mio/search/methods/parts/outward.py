@@ -1,6 +1,7 @@
-"""The order of work where trees are dear and time is short: outward from the likely winner and from small tau.
+"""The order of work where trees are expensive: outward from the likely winner and from small tau.
 
-Trees grow dearer with tau, and a proof among the taus up to some size is worth more than a little work everywhere. So
+`Rounds.goes_outward` says when. Trees grow more expensive with tau, and a proof among the taus up to some size is worth
+more than a little work everywhere. So
 
 * first the pair that is likely to win is decided: its upper bound is the bar that excludes others;
 * then the taus up to that pair's, at every gamma, and one tau after the other beyond it. Before any fold is looked at,
@@ -73,13 +74,14 @@ class Outward:
     @property
     def left(self) -> bool:
         """Whether some pair is neither decided nor excluded, and more work could change that."""
-        return bool(self.wanted().any())
+        return bool(self.in_question().any())
 
-    def wanted(self) -> BoolArray:
+    def in_question(self) -> BoolArray:
         """(G, T, K): open cells of the pairs that are in question.
 
         A pair is not where its lower bound excludes it, up to the gap: against the best pair of the grid once that is
-        decided; before, against the best pair with no larger tau, for a proof among small taus needs no more.
+        decided; before, against the best pair with no larger tau, for a proof among small taus needs no more. (Until
+        then `SearchState.worth_work`, which compares with the best pair of the grid at once, may leave out more.)
         """
         state, gap = self.run.state, self.run.context.gap
         lower, upper = state.cells.lower.sum(axis=2), state.cells.upper.sum(axis=2)
@@ -91,9 +93,9 @@ class Outward:
         beaten[best] = False
         return np.asarray(state.open & ~beaten[:, :, None])
 
-    def _pairs(self) -> BoolArray:
+    def _pairs_in_question(self) -> BoolArray:
         """(G, T): pairs in question."""
-        return np.asarray(self.wanted().any(axis=2))
+        return np.asarray(self.in_question().any(axis=2))
 
     def begin(self) -> None:
         """Bound all rows at the largest tau of every gamma, which bounds every smaller one; then every cell."""
@@ -104,7 +106,13 @@ class Outward:
         narrow_by_ridge_balls(self.run, self.loss.values, self.run.context.deadline.sooner(BALL_SHARE))
 
     def step(self) -> None:
-        """Work on the likely winner, on the taus up to it, on all rows, or on the next tau."""
+        """Do the first of these that is due.
+
+        1. The pair that is likely to win by now is not decided: work on it, at most `FIRST_TRIES` times in all.
+        2. It is decided, and no tau was worked on yet: work on the taus up to its own, together.
+        3. Some tau was worked on: look at all rows for all pairs in question, once.
+        4. Otherwise: work on one tau, new or open (`_next`).
+        """
         winner = self._leader(len(self.tries) - 1)
         known = bool(self.run.state.cells.final[winner].all())
         if self.tries_of_winner < FIRST_TRIES and not known:
@@ -115,7 +123,7 @@ class Outward:
         elif known and not self.tries.any():
             self._work_on(range(winner[1] + 1), NEW)
         elif self.tries.any() and not self.looked:
-            self._fit_all_rows(self._pairs(), FIRST_LOOK, LOOK_SHARE)
+            self._fit_all_rows(self._pairs_in_question(), FIRST_LOOK, LOOK_SHARE)
             self.looked = True
         else:
             self._work_on(*self._next())
@@ -144,7 +152,7 @@ class Outward:
 
     def _next(self) -> tuple[range, int]:
         """Return the tau to work on, and whether it is new: the smallest new one, or the least tried of the others."""
-        open_taus = self._pairs().any(axis=0)
+        open_taus = self._pairs_in_question().any(axis=0)
         new, tried = np.flatnonzero(open_taus & (self.tries == 0)), np.flatnonzero(open_taus & (self.tries > 0))
         if len(new) and (not len(tried) or self.spent[NEW] <= self.spent[OPEN]):
             return range(int(new[0]), int(new[0]) + 1), NEW
@@ -156,10 +164,10 @@ class Outward:
         before = self.run.state.counts.nodes
         among = np.isin(np.arange(len(self.tries)), taus)
         effort = FIRST_EFFORT * GROWTH ** int(self.tries[among].max())
-        self._fit_all_rows(self._pairs() & among, ALL_ROWS_EFFORT * effort)
+        self._fit_all_rows(self._pairs_in_question() & among, ALL_ROWS_EFFORT * effort)
         for tau in taus:
             self._work_on_folds(self._only(self._leader(tau)), effort)
-            self._work_on_folds(self._pairs() & (np.arange(len(self.tries)) == tau), effort)
+            self._work_on_folds(self._pairs_in_question() & (np.arange(len(self.tries)) == tau), effort)
         self.tries[among] = np.minimum(self.tries[among] + 1, MOST_TRIES)
         self.spent[kind] += self.run.state.counts.nodes - before
 
@@ -172,12 +180,12 @@ class Outward:
         until = context.deadline.sooner(share)
         taus = context.grid.taus
         missing = {
-            g: rows for g, result in enumerate(state.all_rows.best)
-            if len(rows := [t for t in np.flatnonzero(pairs[g]).tolist() if not result.cells[int(taus[t])].complete])
+            g: which for g, result in enumerate(state.all_rows.best)
+            if len(which := [t for t in np.flatnonzero(pairs[g]).tolist() if not result.cells[int(taus[t])].complete])
         }  # fmt: skip
 
-        def fit(g: int, rows: list[int]) -> int:
-            found = self._best_subsets(g, rows, effort, until)
+        def fit(g: int, which: list[int]) -> int:
+            found = self._best_subsets(g, which, effort, until)
             state.all_rows.improve(g, found)
             return found.nodes
 
@@ -187,13 +195,13 @@ class Outward:
                 break
         self.loss.apply()
 
-    def _best_subsets(self, g: int, rows: list[int], effort: int, until: Deadline) -> PathResult:
-        """Solve all rows at a gamma and some taus, from the supports of neighbours and folds."""
+    def _best_subsets(self, g: int, which: list[int], effort: int, until: Deadline) -> PathResult:
+        """Solve all rows at a gamma and some taus, by index, from the supports of neighbours and folds."""
         state, context = self.run.state, self.run.context
         near = [result for result in state.all_rows.best[max(g - 1, 0) : g + 2]]
-        taus = context.grid.taus[rows].tolist()
+        taus = context.grid.taus[which].tolist()
         starts = [result.cells[tau].support for result in near for tau in taus]
-        numbers = np.unique(state.cells.support[g, rows])
+        numbers = np.unique(state.cells.support[g, which])
         starts += [state.cells.pool.supports[number] for number in numbers.tolist()]
         return solve_path(state.all_rows.problem(g), taus, starts=starts, effort=effort, expired=until.expired)
 
@@ -207,9 +215,9 @@ class Outward:
         solver = FoldSolver(replace(run.state, context=context), run.accelerators)
 
         def work(fold: int, moments: Moments) -> int:
-            return solver.run(fold, moments, self.wanted()[:, :, fold] & pairs, effort)
+            return solver.run(fold, moments, self.in_question()[:, :, fold] & pairs, effort)
 
-        for which in self._in_turn(self.wanted() & pairs[:, :, None]):
+        for which in self._in_turn(self.in_question() & pairs[:, :, None]):
             for nodes in run_folds(run.accelerators.training_moments(which), work, min(context.threads, len(which))):
                 run.state.counts.add(nodes)
                 run.signals.progressed()

@@ -51,7 +51,7 @@ def test_the_winner_then_the_taus_up_to_it_then_outward(run: Any) -> None:
         elif len(grown):
             seen.append("first" if not tries.any() else "new" if tries[grown[0]] == 0 else "again")
             if seen[-1] == "new":  # no smaller tau was left out
-                assert not steps._pairs()[:, : grown[0]][:, steps.tries[: grown[0]] == 0].any()
+                assert not steps._pairs_in_question()[:, : grown[0]][:, steps.tries[: grown[0]] == 0].any()
         else:
             seen.append("look")
     assert seen[0] == "winner" and "winner" not in seen[2:] and seen.count("look") == 1
@@ -63,7 +63,7 @@ def test_the_winner_then_the_taus_up_to_it_then_outward(run: Any) -> None:
 def test_new_taus_and_open_ones_take_turns(run: Any) -> None:
     steps = run.method.outward
     steps.tries[:3] = (1, 2, 1)
-    steps.wanted = lambda: np.ones(run.context.shape, dtype=bool)
+    steps.in_question = lambda: np.ones(run.context.shape, dtype=bool)
     steps.spent[:] = (5, 5)
     assert steps._next() == (range(3, 4), NEW)
     steps.spent[:] = (6, 5)
