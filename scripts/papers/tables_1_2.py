@@ -176,9 +176,9 @@ def main() -> int:
             f"    python scripts/papers/tables_1_2.py --data {options.data} --folds {options.folds}"
             f" --gammas {options.gammas}", "", environment(), "",
             "MIOs saved: averages over data sets and gammas; nodes and seconds: sums. The paper's reductions are at "
-            "tolerance 5e-2, with bounds that are not valid (docs/theory.md section 2). What `joint` solves on all rows "
-            "for all folds of a tau counts as one MIO; its nodes count. The seconds were taken while the machine had "
-            "other work: read them as ratios. `rounds` is the default.",
+            "tolerance 5e-2, with bounds that are not valid (docs/theory.md section 2). What `joint` solves on all "
+            "rows for all folds of a tau counts as one MIO; its nodes count. The seconds were taken while the machine "
+            "had other work: read them as ratios. `rounds` is the default.",
             "", table(head, summary(rows)), "",
             table(HEAD, [row.cells_of_table() for row in rows]), "",
         ]

@@ -5,11 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from random_problems import RandomProblem, random_problem
-from test_outward import right
+from test_outward import right, solved
 
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.folds import make_folds
-from sparsecv_mio.search.api import cross_validate
 from sparsecv_mio.search.methods.parts import shared_pass
 from sparsecv_mio.search.shared_tree import engines
 
@@ -37,16 +36,9 @@ def problem(seed: int) -> RandomProblem:
 def left_out(seed: int, gap: float) -> int:
     """Check a run; how many pairs it did not decide."""
     case = problem(seed)
-    record = cross_validate(
-        case.data, case.folds, gammas=case.gammas, taus=case.taus, scale=case.scale, intercept=case.intercept, gap=gap,
-        threads=1,
-    )  # fmt: skip
+    record = solved(case, gap)
     right(case, record)
-    exact = cross_validate(
-        case.data, case.folds, gammas=case.gammas, taus=case.taus, scale=case.scale, intercept=case.intercept, gap=0.0,
-        threads=1,
-    )  # fmt: skip
-    assert record.status == "proved" or any(row.estimate for row in exact.table)
+    assert record.status == "proved" or any(row.estimate for row in solved(case, 0.0).table)
     return sum(row.status == "excluded" for row in record.table)
 
 
