@@ -63,7 +63,8 @@ class Rounds:
         context, engine = self.context, self.trees.engine
         if context.data.q <= SMALL or context.folds.k > FEW_FOLDS or engine not in (Engine.AUTO, Engine.PER_FOLD):
             return False
-        return bool(np.isfinite(context.deadline.at)) or (context.gap > 0.0 and not context.one_se)
+        few_pairs = len(context.grid.gammas) == 1 or context.gap == 0.0 or context.one_se  # that may be left out
+        return not few_pairs or bool(np.isfinite(context.deadline.at))
 
     @property
     def open(self) -> BoolArray:

@@ -26,7 +26,8 @@ from sparsecv_mio.search.state.cells import Archive
 from sparsecv_mio.search.state.pairs import likely_winner
 from sparsecv_mio.words import Engine
 
-EXPENSIVE_NODES = 1 << 14  # of the trees on all rows together, beyond which leaving out pairs is tried
+# of the trees on all rows together, beyond which leaving out pairs is tried: up to `SMALL` columns, and beyond
+EXPENSIVE_NODES, EXPENSIVE_NODES_OF_MANY = 1 << 14, 64
 MOST_LEFT = 0.5  # share of the pairs beyond which it is given up where columns are few
 MANY_FOLDS = 10_000  # beyond, what is kept of every gamma takes too much memory
 
@@ -85,7 +86,8 @@ class SharedPass:
         all_asked_for = context.gap == 0.0 or context.one_se or self.trees.engine is not Engine.AUTO
         if all_asked_for or context.folds.k > MANY_FOLDS:
             return False
-        return context.data.q > SMALL or sum(result.nodes for result in best) > EXPENSIVE_NODES
+        enough = EXPENSIVE_NODES if context.data.q <= SMALL else EXPENSIVE_NODES_OF_MANY
+        return sum(result.nodes for result in best) > enough
 
     def _bound_cells(self) -> None:
         """Bound every cell by the fits on all rows: in closed form where there is one, else refitted in every fold."""
