@@ -48,7 +48,7 @@ Tau = Annotated[
         "--tau",
         metavar="LIST",
         help="Support sizes: K, LO:HI (inclusive) or a list; 0 is the intercept alone; log: all with "
-        "tau log tau <= min(p, n_train). [1:p; of p > 30 to n_train / 8, at least 10 and at most 50]",
+        "tau log tau <= min(p, n_train). [1:p; if p > 30, 1 to n_train / 8, but to 10 at least and 50 at most]",
     ),
 ]
 Scale = Annotated[

@@ -32,7 +32,9 @@ Examples:
 """
 WORDS = (
     "Words: a cell is a pair (tau, gamma) with one fold left out; an MIO is a best-subset problem that needed "
-    "branch-and-bound, nodes are its subproblems; ~ stands before an estimate; lower and upper are certified.\n\n"
+    "branch-and-bound (one tree may solve many), nodes are the subproblems of trees; a fold is decided once its best "
+    "subset is proved, a pair is excluded once another one is proved at least as good, up to the gap; ~ stands before "
+    "an estimate, ? for a bound that is not known; lower and upper are certified.\n\n"
 )
 
 CODES = (
@@ -56,7 +58,7 @@ def solve(
             "--tau",
             metavar="LIST",
             help="Support sizes: K, LO:HI (inclusive) or a list; 0 is the intercept alone; log: all with "
-            "tau log tau <= min(p, n_train). [1:p; of p > 30 to n_train / 8, at least 10 and at most 50]",
+            "tau log tau <= min(p, n_train). [1:p; if p > 30, 1 to n_train / 8, but to 10 at least and 50 at most]",
         ),
     ] = None,
     scale: options.Scale = "length",
