@@ -46,6 +46,11 @@ def row_counts(weights: ArrayLike, data: Dataset, name: str = "weights") -> IntA
     try:
         given = np.asarray(weights).astype(np.float64)
     except (TypeError, ValueError) as error:
+        for row, value in enumerate(np.asarray(weights, dtype=object).tolist(), 1):
+            if _no_number(value):
+                raise BadInput(
+                    f"{name} is {value!r} in row {row}: give how often each row counts, a whole number"
+                ) from None
         raise BadInput(f"{name} must hold numbers only: {error}".splitlines()[0]) from None
     if given.shape != (data.n,):
         raise BadInput(f"{name} has the shape {given.shape} but the data has {data.n} rows: give one per row")
@@ -57,6 +62,14 @@ def row_counts(weights: ArrayLike, data: Dataset, name: str = "weights") -> IntA
         many = f"make {given.sum():g} rows of {data.p} numbers: divide them by a common factor"
         raise BadInput(f"{name}: the weights {many if given.any() else 'are all zero'}")
     return given.astype(np.int64)
+
+
+def _no_number(value: object) -> bool:
+    try:
+        np.float64(value)  # type: ignore[arg-type]
+    except (TypeError, ValueError):
+        return True
+    return False
 
 
 def weighted(

@@ -60,7 +60,7 @@ def test_rows_of_a_path_count_too(frame: pd.DataFrame) -> None:
         ("age", "'age' gives the folds or weights"),
         ("half", "half is 0.5 in row 1: give how often"),
         ("v", "weight column 'v' is not in"),
-        ("text", "text must hold numbers only"),
+        ("text", "text is 'x' in row 1: give how often"),
     ],
 )
 def test_what_is_no_weight_is_refused(column: str, said: str, frame: pd.DataFrame, capsys: Said) -> None:
