@@ -46,7 +46,7 @@ def row_counts(weights: ArrayLike, data: Dataset, name: str = "weights") -> IntA
     try:
         given = np.asarray(weights).astype(np.float64)
     except (TypeError, ValueError) as error:
-        for row, value in enumerate(np.asarray(weights, dtype=object).tolist(), 1):
+        for row, value in enumerate(np.atleast_1d(np.asarray(weights, dtype=object)).tolist(), 1):
             if _no_number(value):
                 raise BadInput(
                     f"{name} is {value!r} in row {row}: give how often each row counts, a whole number"

@@ -47,6 +47,7 @@ def test_copies_stay_in_one_fold_and_folds_without_rows_are_gone() -> None:
         ([np.inf, 1.0, 1.0], "w is inf in row 1"),
         (["1", "x", "2"], "w is 'x' in row 2: give how often"),
         ([[1.0], [2.0, 3.0]], "w must hold numbers only"),
+        ({}, "w is {} in row 1"),
         ([0.0, 0.0, 0.0], "w: the weights are all zero"),
         ([1e9, 1.0, 1.0], r"w: the weights make 1e\+09 rows of 2 numbers"),
     ],
