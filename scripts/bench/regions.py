@@ -2,7 +2,7 @@
 
 Toeplitz 0.5, eight unit coefficients evenly spaced; 10 folds, 15 gammas (1e-3 to 10), tau 1:30. Every line is one run
 from the data in memory to the record, kernels compiled before. `region`: every tau up to the first number at every
-gamma, every tau from the gamma behind the bar on. `8 at` is the second at which tau 1:8 was proved at every gamma.
+gamma, every tau from the gamma behind the semicolon on. `8 at`: the second at which tau 1:8 was proved at every gamma.
 
 A machine that others use too: `--quiet` counts the limit, and every second below, on a clock that runs as a wall clock
 would if the threads of this process had their cores for themselves: the CPU seconds of the thread that searches, and
@@ -82,7 +82,7 @@ def run(name: str, snr: float, limit: float, threads: int, method: str) -> list[
     )  # fmt: skip
     wall, used = time.perf_counter() - wall, cpu() - used
     region = record.region
-    words = "-" if region is None else f"{region.up_to_tau or '-'} | {region.from_gamma or float('inf'):.2g}"
+    words = "-" if region is None else f"{region.up_to_tau or '-'}; {region.from_gamma or float('inf'):.2g}"
     return [
         name, snr if name not in TARGETS else "-", record.status,
         round(wall, 1), round(used, 1), words, f"{reached[0]:.1f}" if reached else "-",
