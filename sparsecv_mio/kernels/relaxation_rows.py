@@ -81,7 +81,7 @@ def extend_gram(Xt, chosen, start, count, gram):
 
 
 @njit(cache=True, nogil=True)
-def add_columns(Xt, near, found, fresh):
+def _add_columns(Xt, near, found, fresh):
     """Put columns into a working set that has room for them. O(fresh held n).
 
     Parameters
@@ -187,7 +187,7 @@ def relax_rows(wide, shift, k, accuracy, max_steps, near, b, g):
         if best_b[j] != 0.0 and not inside[j]:
             if ctrl[0] < cap:
                 found[0] = j
-                add_columns(Xt, near, found, np.int64(1))  # a literal would compile it a second time
+                _add_columns(Xt, near, found, np.int64(1))  # a literal would compile it a second time
             else:
                 best_b[j] = 0.0
     dual = -np.inf
@@ -196,7 +196,7 @@ def relax_rows(wide, shift, k, accuracy, max_steps, near, b, g):
     if ctrl[0] < min(2 * k + 20, q):
         slope_of(Xt, y, shift, trial)
         fresh = largest_outside(trial, inside, ctrl[0], min(2 * k + 40, cap - ctrl[0]), found)
-        add_columns(Xt, near, found, fresh)
+        _add_columns(Xt, near, found, fresh)
     for _ in range(60):
         count = ctrl[0]
         for a in range(count):
@@ -245,7 +245,7 @@ def relax_rows(wide, shift, k, accuracy, max_steps, near, b, g):
                     best_b[j] = 0.0
             extend_gram(Xt, chosen, NONE, kept, gram)
             ctrl[0] = kept
-        add_columns(Xt, near, found, fresh)
+        _add_columns(Xt, near, found, fresh)
     return dual, primal
 
 

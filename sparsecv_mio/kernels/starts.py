@@ -72,7 +72,7 @@ def backward_elimination(V, beta, value, best, supports):
 
 
 @njit(cache=True, nogil=True)
-def take_column(M, pick, step, rows, left, diag):
+def _take_column(M, pick, step, rows, left, diag):
     """Extend the partial Cholesky factor `rows[:step]` by a column; returns the drop in f. O(q step).
 
     Parameters
@@ -135,7 +135,7 @@ def forward_selection(M, c, yy, top, best, supports):
         if pick < 0:
             return
         used[pick] = True
-        value -= take_column(M, pick, step, rows, left, diag)
+        value -= _take_column(M, pick, step, rows, left, diag)
         for j in range(q):
             if diag[j] < SPENT * M[j, j]:
                 diag[j] = 0.0
@@ -166,7 +166,7 @@ def add_gains(M, c, support, size, rows, left, diag):
     for step in range(size):
         if not diag[support[step]] > 0.0:
             return -1.0
-        total += take_column(M, support[step], step, rows, left, diag)
+        total += _take_column(M, support[step], step, rows, left, diag)
     return total
 
 

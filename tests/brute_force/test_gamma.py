@@ -13,10 +13,10 @@ from runs import new_run, to_end
 
 from sparsecv_mio.certificate.record import Record
 from sparsecv_mio.cli import run as main
-from sparsecv_mio.cli.parse import log_taus
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.folds import FoldPlan, make_folds
 from sparsecv_mio.data.standard import StandardData, standardize
+from sparsecv_mio.grids import log_taus
 from sparsecv_mio.problem.objective import cv_error
 from sparsecv_mio.search.api import cross_validate
 from sparsecv_mio.search.methods.gamma_step import LEAST, MOST, PROGRESS, GammaCurve, proposals

@@ -34,7 +34,7 @@ def test_intervals_in_units_of_the_file(intercept: str, spec: str) -> None:
             ends = table.cv_interval(g, t)
             assert ends.lower <= low * (1 + 1e-9) and high * (1 - 1e-9) <= ends.upper
             if tau in (0, 6):
-                assert table.decided(g, t) == folds.k and ends.width < 1e-7 * ends.upper
+                assert table.decided(g, t) == folds.k and ends.upper - ends.lower < 1e-7 * ends.upper
     least = table.minimum()
     assert least.lower <= least.upper == table.cv_interval(*table.best()).upper
 

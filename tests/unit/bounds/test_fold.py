@@ -107,7 +107,7 @@ def test_no_column_and_all_of_them_leave_no_choice(tau: int) -> None:
     cell = FoldBounds(problem, V, r).cells([tau])[0]
     beta = np.linalg.solve(problem.M, problem.c) if tau else np.zeros(8)
     assert cell.low_origin is cell.high_origin is Origin.EXACT and cell.left == 0
-    assert float(np.sum((r - V @ beta) ** 2)) in cell.interval and cell.interval.width < 1e-9
+    assert float(np.sum((r - V @ beta) ** 2)) in cell.interval and cell.interval.upper - cell.interval.lower < 1e-9
     value = problem.yy - float(problem.c @ beta)
     assert cell.objective_lower <= value <= cell.objective_upper
 

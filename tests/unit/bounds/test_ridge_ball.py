@@ -52,7 +52,7 @@ def test_every_fit_up_to_the_level_is_inside(seed: int, m: int) -> None:
                 assert one.lower <= error * (1 + 1e-9) and error <= one.upper * (1 + 1e-9)
                 assert two.lower <= error * (1 + 1e-6) and error <= two.upper * (1 + 1e-6)
         if m <= 2 * problem.q:  # of more rows the sum of the leverages stands for the largest eigenvalue
-            assert one.width <= two.width * (1.0 + 1e-3) + 1e-6
+            assert one.upper - one.lower <= (two.upper - two.lower) * (1.0 + 1e-3) + 1e-6
 
 
 def test_at_the_ridge_fit_the_ball_is_a_point() -> None:
@@ -60,7 +60,7 @@ def test_at_the_ridge_fit_the_ball_is_a_point() -> None:
     ball, b = RidgeBall.of_rows(problem, X, u, UNIT), np.linalg.solve(problem.M, problem.c)
     assert ball is not None
     found = ball.held_out(float(problem.yy - problem.c @ b))
-    assert float(np.sum((u - X @ b) ** 2)) in found and found.width < 1e-4
+    assert float(np.sum((u - X @ b) ** 2)) in found and found.upper - found.lower < 1e-4
     unknown = ball.held_out(np.inf)
     assert (unknown.lower, unknown.upper) == (0.0, np.inf)
 
