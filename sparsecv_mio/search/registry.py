@@ -10,16 +10,17 @@ from sparsecv_mio.formulation.backends import get_backend
 from sparsecv_mio.search.accelerators import Accelerators
 from sparsecv_mio.search.methods.by_rows import ByRows, by_rows, threads_for
 from sparsecv_mio.search.methods.descent import Descent
-from sparsecv_mio.search.methods.joint import JointSearch
+from sparsecv_mio.search.methods.joint import WinnerFirst
 from sparsecv_mio.search.methods.one_by_one import OneByOne
 from sparsecv_mio.search.methods.orders import ORDERS
-from sparsecv_mio.search.methods.parts.cell_by_cell import MioSettings
+from sparsecv_mio.search.methods.parts.cell_by_cell import CellByCell, MioSettings
 from sparsecv_mio.search.methods.parts.grid_search import GridSearch
 from sparsecv_mio.search.methods.parts.run import Run
 from sparsecv_mio.search.methods.rounds import Rounds
 from sparsecv_mio.search.methods.rows import RowMaker
 from sparsecv_mio.search.observers.signals import Signals
 from sparsecv_mio.search.options import Grid, SearchOptions, method_for
+from sparsecv_mio.search.shared_tree.engines import SharedTrees
 from sparsecv_mio.search.state.context import Context
 from sparsecv_mio.search.state.deadline import Deadline
 from sparsecv_mio.search.state.state import SearchState
@@ -73,9 +74,11 @@ def new_method(context: Context, options: SearchOptions, signals: Signals) -> Se
         return GridSearch(ByRows(run, method, mio))
     if method is Method.ROUNDS:
         return GridSearch(Rounds(run, options.engine))
+    by_cell, trees = CellByCell(run, mio), SharedTrees(state, proposed=run.accelerators.often_proposed)
     if method is Method.JOINT:
-        return GridSearch(JointSearch(run, mio))
-    return GridSearch(OneByOne(run, ORDERS[method], mio))
+        winner_first = WinnerFirst(by_cell, trees)
+        return GridSearch(OneByOne(by_cell, trees, winner_first.order, winner_first))
+    return GridSearch(OneByOne(by_cell, trees, ORDERS[method]))
 
 
 def _descent(context: Context, options: SearchOptions, signals: Signals) -> Descent:

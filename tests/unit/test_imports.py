@@ -263,3 +263,15 @@ def test_help_loads_no_numerics(arguments: list[str]) -> None:
     loaded = loaded_by(f"from {PACKAGE}.cli import main; main()", *arguments)
     assert "typer" in loaded
     assert not loaded & {*LATE, "numpy", "scipy", "joblib"}
+
+
+def test_no_class_of_the_search_inherits_behaviour() -> None:
+    trees = [ast.parse(path.read_text(encoding="utf-8")) for path in (ROOT / "search").rglob("*.py")]
+    classes = {one.name: one for tree in trees for one in ast.walk(tree) if isinstance(one, ast.ClassDef)}
+    bases = {name: {ast.unparse(base) for base in one.bases} for name, one in classes.items()}
+    described = {name for name, of in bases.items() if of & {"Protocol", "TypedDict"}}  # no behaviour
+    heirs = {name: of & set(classes) for name, of in bases.items() if name not in described and of & set(classes)}
+    while extended := {name for name in heirs if heirs[name] <= described}:
+        described |= extended
+        heirs = {name: of for name, of in heirs.items() if name not in extended}
+    assert not heirs

@@ -24,11 +24,10 @@ import numpy as np
 
 from sparsecv_mio.bounds.training_loss import ROWS_ROUNDING
 from sparsecv_mio.formulation.backends import get_backend
-from sparsecv_mio.search.methods.one_by_one import OneByOne
 from sparsecv_mio.search.methods.orders import Order
-from sparsecv_mio.search.methods.parts.cell_by_cell import CellByCell, MioSettings, bracket
+from sparsecv_mio.search.methods.parts.cell_by_cell import CellByCell, bracket
 from sparsecv_mio.search.methods.parts.loss_bounds import LossBounds
-from sparsecv_mio.search.methods.parts.run import Run
+from sparsecv_mio.search.shared_tree.engines import SharedTrees
 from sparsecv_mio.search.shared_tree.first_intervals import first_intervals
 from sparsecv_mio.search.state.cells import Archive, Where
 from sparsecv_mio.search.state.pairs import likely_winner
@@ -44,13 +43,13 @@ class Aim(NamedTuple):
     goal: float
 
 
-class JointSearch(OneByOne):
-    """Best-first over all pairs; the answer of Algorithm 1 with a fraction of its MIOs.
+class WinnerFirst:
+    """What is done before the next cells, and which these are: the answer of Algorithm 1 with a fraction of its MIOs.
 
     Parameters
     ----------
-    run : Run
-    mio : MioSettings
+    by_cell : CellByCell
+    trees : SharedTrees
 
     Attributes
     ----------
@@ -60,18 +59,22 @@ class JointSearch(OneByOne):
         Pairs at which all rows were handed to branch-and-bound.
     """
 
-    def __init__(self, run: Run, mio: MioSettings) -> None:
-        super().__init__(run, Order("joint", self.next_cells, brackets=False), mio)
-        self.loss = LossBounds(run)
-        self.bracketed = np.zeros(run.context.shape[0], dtype=bool)
-        self.solved = np.zeros(run.context.shape[:2], dtype=bool)
-        self.parts = (self.by_cell, self)
+    def __init__(self, by_cell: CellByCell, trees: SharedTrees) -> None:
+        self.by_cell, self.trees, self.run = by_cell, trees, by_cell.run
+        self.loss = LossBounds(self.run)
+        self.bracketed = np.zeros(self.run.context.shape[0], dtype=bool)
+        self.solved = np.zeros(self.run.context.shape[:2], dtype=bool)
+
+    @property
+    def order(self) -> Order:
+        """The order of cells that goes with it."""
+        return Order("joint", self.next_cells, brackets=False)
 
     def bound_every_cell(self) -> None:
         """Bound every cell by the fits on all rows: in closed form where there is one, else fold by fold."""
         left = []
         for g in range(len(self.bracketed)):
-            root = None if self.context.deadline.expired() else self.trees.root(g)
+            root = None if self.run.context.deadline.expired() else self.trees.root(g)
             if root is None:
                 left.append(g)
             else:
@@ -80,19 +83,17 @@ class JointSearch(OneByOne):
         if left:
             self.by_cell.bound_every_cell(left)
 
-    # -- what next ---------------------------------------------------------------------------------------------------
-
     def aim(self) -> Aim | None:
         """Return the likely winner to be decided, then the others to be raised to the goal; None once all is proved."""
-        now, gap = self.run.state.bounds(), self.context.gap
+        now, gap, still_open = self.run.state.bounds(), self.run.context.gap, self.by_cell.open
         if now.proved(gap):
             return None
         winner = likely_winner(now)
         goal = now.upper[winner] * (1.0 - gap)
-        others = (now.lower < goal) & self.open.any(axis=2)
+        others = (now.lower < goal) & still_open.any(axis=2)
         others[winner] = False
         nearly_closed = now.upper[winner] * (1.0 - 0.5 * gap) <= now.lower[winner] < np.inf
-        if self.open[winner].any() and not (nearly_closed and others.any()):
+        if still_open[winner].any() and not (nearly_closed and others.any()):
             return Aim(winner, np.inf)
         if not others.any():
             return None
@@ -111,31 +112,33 @@ class JointSearch(OneByOne):
         if np.isfinite(aim.goal):
             top = np.minimum(cells.nominal[g, t, folds], top)
         order = np.argsort(cells.lower[g, t, folds] - top, kind="stable")
-        return [(g, t, int(folds[i])) for i in order[: self.context.threads]]
+        return [(g, t, int(folds[i])) for i in order[: self.run.context.threads]]
 
-    def step(self) -> None:
-        """Do the first thing that may help the pair aimed at; the order is that of the module's docstring."""
+    def step(self) -> bool:
+        """Do what may help the pair aimed at before its cells are solved; returns whether there was anything."""
         aim = self.aim()
-        if aim is not None and not self.bracketed[aim.pair[0]]:
+        if aim is None:
+            return False
+        if not self.bracketed[aim.pair[0]]:
             g = np.array([aim.pair[0]])
-            bracket(self.by_cell, g, np.flatnonzero(self.open[g[0]].any(axis=1)))
+            bracket(self.by_cell, g, np.flatnonzero(self.by_cell.open[g[0]].any(axis=1)))
             self.bracketed[g] = True
-        elif aim is not None and self._may_solve_all_rows(aim):
+        elif self._may_solve_all_rows(aim):
             self._solve_all_rows(aim.pair)
         else:
-            super().step()
-            return
+            return False
         self.run.signals.progressed()
         self.run.signals.safe_point()
+        return True
 
     def _may_solve_all_rows(self, aim: Aim) -> bool:
         """Whether all rows were not solved at a pair whose bounds are to be raised in more than one fold."""
-        return np.isfinite(aim.goal) and not self.solved[aim.pair] and int(self.open[aim.pair].sum()) > 1
+        return np.isfinite(aim.goal) and not self.solved[aim.pair] and int(self.by_cell.open[aim.pair].sum()) > 1
 
     def _solve_all_rows(self, pair: Pair) -> None:
         """Solve all rows at a pair, and bound its folds by what that proves."""
-        all_rows, mio, tau = self.run.state.all_rows, self.by_cell.mio, int(self.context.grid.taus[pair[1]])
-        problem, limits = all_rows.problem(pair[0]), limits_of(self.context.deadline)
+        all_rows, mio, tau = self.run.state.all_rows, self.by_cell.mio, int(self.run.context.grid.taus[pair[1]])
+        problem, limits = all_rows.problem(pair[0]), limits_of(self.run.context.deadline)
         outcome = get_backend(mio.backend).solve(
             problem, min(tau, problem.q), limits=limits, formulation=mio.formulation
         )
@@ -145,19 +148,19 @@ class JointSearch(OneByOne):
         self.loss.apply(lower)
         self.solved[pair] = True
 
-    # -- what is known now -------------------------------------------------------------------------------------------
-
     def mios(self) -> int:
-        """Return the number of cells handed to branch-and-bound so far, and of solves on all rows."""
-        return super().mios() + int(self.solved.sum())
+        """Return the number of solves on all rows."""
+        return int(self.solved.sum())
 
     def archive(self) -> Archive:
         """Return where it stands."""
-        return {"bracketed": self.bracketed, "solved": self.solved}
+        return {"bracketed": self.bracketed, "solved": self.solved} | self.loss.archive()
 
     def check(self, stored: Archive) -> None:
-        """Any masks of the grid's shape are such."""
+        """Raise `CorruptStore` for numbers that cannot be such; any masks of the grid's shape may be."""
+        self.loss.check(stored)
 
     def restore(self, stored: Archive) -> None:
         """Go to where `stored` was archived."""
         self.bracketed[...], self.solved[...] = stored["bracketed"], stored["solved"]
+        self.loss.restore(stored)

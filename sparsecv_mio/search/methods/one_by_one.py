@@ -1,9 +1,12 @@
 """Methods that hand cells to branch-and-bound one by one.
 
-What tells them apart is the order (:mod:`sparsecv_mio.search.methods.orders`).
+What tells them apart is the order (:mod:`sparsecv_mio.search.methods.orders`), and for the joint search what is done
+before the next cells (:mod:`sparsecv_mio.search.methods.joint`).
 """
 
 from __future__ import annotations
+
+from typing import Protocol
 
 import numpy as np
 
@@ -12,11 +15,24 @@ from sparsecv_mio.formulation.backends.native.cell import UNLIMITED, PathCell
 from sparsecv_mio.search.methods.orders import Order
 from sparsecv_mio.search.methods.parts.all_rows import best_on_all_rows
 from sparsecv_mio.search.methods.parts.beyond_proof import decide_beyond_proof
-from sparsecv_mio.search.methods.parts.cell_by_cell import CellByCell, MioSettings, bracket, check_available
+from sparsecv_mio.search.methods.parts.cell_by_cell import CellByCell, bracket, check_available
 from sparsecv_mio.search.methods.parts.estimates import OpenCellEstimates
 from sparsecv_mio.search.methods.parts.reported_pair import score_reported_pair
-from sparsecv_mio.search.methods.parts.run import Run, Stored
+from sparsecv_mio.search.methods.parts.run import Stored
 from sparsecv_mio.search.shared_tree.engines import SharedTrees
+
+
+class Aid(Stored, Protocol):
+    """What is done beside solving cells, so that fewer need it."""
+
+    def bound_every_cell(self) -> None:
+        """Give every cell a support of its fold, and first bounds."""
+
+    def step(self) -> bool:
+        """Do something before the next cells are solved; returns whether there was anything to do."""
+
+    def mios(self) -> int:
+        """Return the number of mixed-integer problems it solved."""
 
 
 class OneByOne:
@@ -24,18 +40,17 @@ class OneByOne:
 
     Parameters
     ----------
-    run : Run
+    by_cell : CellByCell
+    trees : SharedTrees
     order : Order
-    mio : MioSettings
+    aid : Aid, optional
     """
 
-    def __init__(self, run: Run, order: Order, mio: MioSettings) -> None:
-        self.run, self.order = run, order
-        self.by_cell = CellByCell(run, mio)
-        self.trees = SharedTrees(run.state, proposed=run.accelerators.often_proposed)
-        self.estimates = OpenCellEstimates(run, self.trees)
-        self.name, self.context = order.name, run.context
-        self.parts: tuple[Stored, ...] = (self.by_cell,)
+    def __init__(self, by_cell: CellByCell, trees: SharedTrees, order: Order, aid: Aid | None = None) -> None:
+        self.run, self.context, self.name = by_cell.run, by_cell.run.context, order.name
+        self.by_cell, self.trees, self.order, self.aid = by_cell, trees, order, aid
+        self.estimates = OpenCellEstimates(self.run, trees)
+        self.parts: tuple[Stored, ...] = (by_cell,) if aid is None else (by_cell, aid)
 
     @property
     def open(self) -> BoolArray:
@@ -53,7 +68,10 @@ class OneByOne:
         self.estimates.before_all()
         self.by_cell.prepare()
         self.estimates.before_proof()
-        self.bound_every_cell()
+        if self.aid is None:
+            self.by_cell.bound_every_cell(range(len(self.context.grid.gammas)))
+        else:
+            self.aid.bound_every_cell()
         self.by_cell.begun = not self.context.deadline.expired()
         self.run.signals.progressed()
         if self.order.brackets:
@@ -61,13 +79,10 @@ class OneByOne:
             self.by_cell.begun = not self.context.deadline.expired()
             self.run.signals.progressed()
 
-    def bound_every_cell(self) -> None:
-        """Give every cell a support of its fold, and the bounds at the root of its tree."""
-        self.by_cell.bound_every_cell(range(len(self.context.grid.gammas)))
-
     def step(self) -> None:
-        """Solve the next cells."""
-        self.by_cell.solve(self.order.pick(self.by_cell), self.mios())
+        """Do what may help before the next cells are solved, else solve these."""
+        if self.aid is None or not self.aid.step():
+            self.by_cell.solve(self.order.pick(self.by_cell), self.mios())
 
     @property
     def finished(self) -> bool:
@@ -95,8 +110,8 @@ class OneByOne:
     # -- what is known now -------------------------------------------------------------------------------------------
 
     def mios(self) -> int:
-        """Return the number of cells handed to branch-and-bound."""
-        return self.by_cell.mios
+        """Return the number of cells handed to branch-and-bound, and of other mixed-integer problems solved."""
+        return self.by_cell.mios + (0 if self.aid is None else self.aid.mios())
 
     def engine(self) -> str:
         """Return the method and its solver, in words."""

@@ -30,13 +30,12 @@ def made(n: int, p: int, seed: int = 0, offset: float = 0.0) -> Dataset:
 def held(monkeypatch: pytest.MonkeyPatch) -> threading.Event:
     """Searches that hang in their first step, as in a long call of somebody's library, until the event is set."""
     from sparsecv_mio.fits.best_subsets import PathSearch
-    from sparsecv_mio.search.methods.joint import JointSearch
     from sparsecv_mio.search.methods.one_by_one import OneByOne
     from sparsecv_mio.search.methods.rounds import Rounds
     from sparsecv_mio.search.methods.saddle import SaddleRun
 
     release = threading.Event()
-    for kind in (Rounds, OneByOne, JointSearch, SaddleRun):
+    for kind in (Rounds, OneByOne, SaddleRun):
         monkeypatch.setattr(kind, "begin", lambda self: release.wait(60.0))
     monkeypatch.setattr(PathSearch, "_rounds", lambda self, known, problem: release.wait(60.0))
     return release

@@ -9,6 +9,8 @@ from sparsecv_mio.bounds.training_loss import training_loss_bound
 from sparsecv_mio.parallel import run_folds
 from sparsecv_mio.problem.accumulate import Moments
 from sparsecv_mio.search.methods.parts.run import Run
+from sparsecv_mio.search.state.cells import Archive
+from sparsecv_mio.search.state.stored import within
 from sparsecv_mio.search.subproblem.fold_problem import FoldProblem
 from sparsecv_mio.units import TIE_RTOL
 
@@ -86,3 +88,20 @@ class LossBounds:
             values = np.where(np.isfinite(values), values, np.inf)[at]
             self.values[part] = np.minimum(self.values[part], values)
             self._refitted[part] = shown[part]
+
+    def archive(self) -> Archive:
+        """Return what is known: training objectives by cell, of which supports, and lower bounds on all rows."""
+        lower = np.zeros(self.values.shape[:2])
+        for known, one in zip(lower, self.run.state.all_rows.best, strict=False):  # none before the first steps
+            known[:] = [one.cells[tau].lower for tau in self.run.context.grid.taus.tolist()]
+        return {"loss_values": self.values, "loss_refitted": self._refitted, "loss_lower": lower}
+
+    def check(self, stored: Archive) -> None:
+        """Raise `CorruptStore` for numbers that cannot be such."""
+        within(stored, "loss_values", 0.0, np.inf)
+        within(stored, "loss_lower", 0.0, np.finfo(np.float64).max)
+
+    def restore(self, stored: Archive) -> None:
+        """Go to where `stored` was archived, once all rows have a support of every size."""
+        self.values, self._refitted = stored["loss_values"].copy(), stored["loss_refitted"].copy()
+        self.run.state.all_rows.raise_lower_bounds(stored["loss_lower"])

@@ -20,10 +20,10 @@ def test_it_decides_the_winner_with_less_than_all_cells() -> None:
 def test_the_aim_is_the_likely_winner_first() -> None:
     run = drawn_run("joint", gap=1e-4)
     run.begin()
-    aim = run.method.aim()
+    aim = run.method.aid.aim()
     assert aim is None or aim.pair == likely_winner(run.run.state.bounds()) and aim.goal == np.inf
     to_end(run)
-    assert run.method.aim() is None and run.method.next_cells(run.method.by_cell) == []
+    assert run.method.aid.aim() is None and run.method.aid.next_cells(run.method.by_cell) == []
 
 
 def test_all_rows_solved_at_a_pair_raise_bounds_that_stay_true() -> None:
@@ -32,8 +32,8 @@ def test_all_rows_solved_at_a_pair_raise_bounds_that_stay_true() -> None:
     run.begin()
     cells, pair = run.run.state.cells, (0, 0)
     cells.lower[pair] = 0.0
-    run.method._solve_all_rows(pair)
-    assert run.method.mios() == 1 and run.method.solved[pair]
+    run.method.aid._solve_all_rows(pair)
+    assert run.method.mios() == 1 and run.method.aid.solved[pair]
     assert 0.0 < float(cells.lower[pair].sum()) <= float(truth[pair].sum()) * (1.0 + 1e-9)
     assert (cells.lower <= truth * (1.0 + 1e-9)).all() and (cells.upper >= truth * (1.0 - 1e-9)).all()
 
