@@ -41,7 +41,7 @@ def main() -> int:
     for t, tau in enumerate(found.taus):
         gap = (found.objective_upper[0, t] - found.objective_lower[0, t]) / found.objective_upper[0, t]
         ends, middle = found.cv_interval(0, t), found.cv_estimate(0, t)
-        widths.append(ends.width / middle)
+        widths.append((ends.upper - ends.lower) / middle)
         rows.append(
             [tau, float(gap.mean()), float(gap.max()), ends.lower, ends.upper, middle, widths[-1], found.won(0, t)]
         )

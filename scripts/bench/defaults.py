@@ -121,7 +121,7 @@ def all_tables(ask: argparse.Namespace) -> list[Tables]:
         if not path.exists() and not ask.only_kept:
             X, y, score, noise = make()
             made = searched(X, y, score, ask.seconds)
-            np.savez(path, **(made | {"new": made["new"] + noise}))
+            np.savez(path, allow_pickle=False, **(made | {"new": made["new"] + noise}))
             print(name, repeat, flush=True)
         if path.exists():
             with np.load(path) as held:
