@@ -11,6 +11,7 @@ from sparsecv_mio.data.folds import AnyFolds, folds_of
 from sparsecv_mio.data.standard import standardize
 from sparsecv_mio.errors import BadInput
 from sparsecv_mio.problem.accumulate import training_moments
+from sparsecv_mio.problem.moment_refit import refit_moments
 
 
 def held_out_predictions(record: Record, dataset: Dataset, folds: AnyFolds) -> FloatArray:
@@ -52,12 +53,13 @@ def held_out_predictions(record: Record, dataset: Dataset, folds: AnyFolds) -> F
     used = {name for support in record.chosen_folds.supports for name in support}
     data = everything.only(np.flatnonzero([name in used for name in everything.names]))
     place = {name: j for j, name in enumerate(data.names)}
-    supports = [np.array([place[name] for name in names], dtype=np.int64) for names in record.chosen_folds.supports]
+    supports = [tuple(place[name] for name in names) for names in record.chosen_folds.supports]
     predicted = np.full(dataset.n, np.nan)
     for fold, moments in training_moments(data, plan):
         problem, support = moments.problem(data, record.gamma), supports[record.chosen_folds.which[fold]]
-        beta = np.linalg.solve(problem.M[np.ix_(support, support)], problem.c[support])
-        rows = plan.test_rows(fold)
-        V = data.rows(rows)[0][:, support] - problem.v_mean[support]
-        predicted[rows] = data.y_center + data.y_unit * (data.r_rest + problem.r_mean + V @ beta)
+        rows, columns = plan.test_rows(fold), list(support)
+        V = data.rows(rows)[0][:, columns] - problem.v_mean[columns]
+        predicted[rows] = data.y_center + data.y_unit * (
+            data.r_rest + problem.r_mean + V @ refit_moments(problem, support).beta
+        )
     return predicted

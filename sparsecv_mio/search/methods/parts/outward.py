@@ -234,8 +234,7 @@ class Outward:
     def archive(self) -> Archive:
         """Return where it stands."""
         return {
-            "outward_tries": self.tries, "outward_first": np.array(self.tries_of_winner),
-            "outward_looked": np.array(self.looked), "outward_spent": self.spent,
+            "outward_tries": self.tries, "outward_first": np.array(self.tries_of_winner), "outward_spent": self.spent,
         }  # fmt: skip
 
     def check(self, stored: Archive) -> None:
