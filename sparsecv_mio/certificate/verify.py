@@ -17,6 +17,7 @@ from sparsecv_mio.certificate.claims import check_claims, check_gap, check_grid,
 from sparsecv_mio.certificate.enumeration import UnitColumns, enumeration_cost, held_out_errors
 from sparsecv_mio.certificate.optimality import COST_LIMIT, H_RTOL, Optimality, Supports, check_refined, level_of
 from sparsecv_mio.certificate.parts import DataInfo
+from sparsecv_mio.certificate.reading import AnyRecord
 from sparsecv_mio.certificate.record import FitRecord, PathRecord, Record
 from sparsecv_mio.certificate.refits import (
     check_fit,
@@ -35,16 +36,17 @@ from sparsecv_mio.problem.objective import RidgeFit, objective_of, scored_rows, 
 FOLD_RTOL = 1e-8  # of the mean error: a fold's own error may happen to be next to nothing
 
 
-def verify(record: Record, dataset: Dataset, folds: FoldPlan | None = None) -> VerifyReport:
-    """Check a cross-validation record.
+def verify(record: AnyRecord, dataset: Dataset, folds: FoldPlan | None = None) -> VerifyReport:
+    """Check a record of `solve`, `path` or `fit`.
 
     Parameters
     ----------
-    record : Record
+    record : Record, PathRecord or FitRecord
     dataset : Dataset
         With the record's target and features, and the columns its folds and weights need.
     folds : FoldPlan, optional
-        By default rebuilt from the record's spec and seed; needed for folds that came from labels or a splitter.
+        Of a cross-validation: by default rebuilt from the record's spec and seed; needed for folds that came from
+        labels or a splitter.
 
     Returns
     -------
@@ -67,6 +69,12 @@ def verify(record: Record, dataset: Dataset, folds: FoldPlan | None = None) -> V
     >>> verify(replace(record, intercept=record.intercept + 1.0), data).failures[0].field
     'intercept'
     """
+    if isinstance(record, PathRecord):
+        return verify_path(record, dataset)
+    return verify_fit(record, dataset) if isinstance(record, FitRecord) else _verify_search(record, dataset, folds)
+
+
+def _verify_search(record: Record, dataset: Dataset, folds: FoldPlan | None) -> VerifyReport:
     checks = Checks()
     if dataset.weights is None and record.data.weights in dataset.aux:
         dataset, folds = _weighted(record, dataset, folds)
@@ -108,13 +116,6 @@ def _weighted(record: Record, dataset: Dataset, folds: FoldPlan | None) -> tuple
         return make_folds(spec, rows, record.folds.seed or 0) if folds is None else folds
 
     return weighted(dataset, dataset.aux[column], deal, name=column, by_row=by_row)
-
-
-def verify_any(record: Record | PathRecord | FitRecord, dataset: Dataset) -> VerifyReport:
-    """Check a record of any schema."""
-    if isinstance(record, PathRecord):
-        return verify_path(record, dataset)
-    return verify_fit(record, dataset) if isinstance(record, FitRecord) else verify(record, dataset)
 
 
 def _data(checks: Checks, data: DataInfo, dataset: Dataset) -> bool:

@@ -25,8 +25,8 @@ def predict(
 ) -> int:
     """Predict new rows by the model that a record holds.
 
-    The file needs the columns of the model alone, in any order. Where it has the target too, the errors of the
-    predictions are printed beside the cross-validation error.
+    The file needs the columns of the model alone, in any order. Where it has the target of every row too, the errors
+    of the predictions are printed beside the cross-validation error.
     """
     from sparsecv_mio.certificate.model import accuracy
     from sparsecv_mio.certificate.reading import read_record
@@ -39,10 +39,11 @@ def predict(
     stored = read_record(record)
     if isinstance(stored, PathRecord):
         raise BadInput(f"record {record} holds a model for every size: name a record of `solve` or `fit`")
-    rows, known = read_rows(data, tuple(stored.coefficients) or stored.data.names, stored.data.target)
+    rows, known, doubt = read_rows(data, tuple(stored.coefficients) or stored.data.names, stored.data.target)
     predicted = stored.predict(rows)
     found = accuracy(rows.y, predicted) if known else None
     notes = [f"{rows.n} rows predicted", *([] if found is None else error_lines(stored, found))]
+    notes += [f"errors are not known: {doubt}"] if doubt else []
     notes = [] if quiet else notes
     lines = ("prediction\n", *(f"{value!r}\n" for value in predicted.tolist()))
     if out is None:

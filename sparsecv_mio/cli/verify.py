@@ -28,7 +28,7 @@ def verify(
     """
     from sparsecv_mio.certificate.reading import read_record
     from sparsecv_mio.certificate.record import Record
-    from sparsecv_mio.certificate.verify import verify_any
+    from sparsecv_mio.certificate.verify import verify as check
     from sparsecv_mio.data.counts import WEIGHTED
     from sparsecv_mio.data.folds import fold_columns
     from sparsecv_mio.data.readers import read_dataset
@@ -40,7 +40,7 @@ def verify(
         aux += fold_columns(stored.folds.spec.removesuffix(WEIGHTED) if weights else stored.folds.spec)
     aux += [weights] if weights else []
     dataset = read_dataset(data, stored.data.target, features=stored.data.names, aux=aux)
-    report = verify_any(stored, dataset)
+    report = check(stored, dataset)
     failure = None
     if not quiet or not report.ok or report.caveat:
         failure = ending.show(lambda screen: print_verification(screen, report, brief=quiet, full=full))

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
+from typing import NamedTuple
 
 from sparsecv_mio.data.arrow import read_delimited, read_parquet
 from sparsecv_mio.data.dataset import Dataset
@@ -104,7 +106,15 @@ def read_dataset(
     return _read(path, Wanted(target, features, drop, tuple(aux)))
 
 
-def read_rows(path: str | Path, features: Sequence[str], target: str) -> tuple[Dataset, bool]:
+class NewRows(NamedTuple):
+    """Rows to predict; whether their target is `known`, and what is wrong with it if the file has one that is not."""
+
+    data: Dataset
+    known: bool
+    doubt: str
+
+
+def read_rows(path: str | Path, features: Sequence[str], target: str) -> NewRows:
     """Read some columns of new rows, of which the target may not be known yet.
 
     Parameters
@@ -116,18 +126,20 @@ def read_rows(path: str | Path, features: Sequence[str], target: str) -> tuple[D
 
     Returns
     -------
-    data : Dataset
-        Without a name of the target, and zeros for it, where the file has none.
-    known : bool
-        Whether the file has the target.
+    NewRows
+        With zeros for a target that is not known, in some row or at all, and no name of it.
 
     Raises
     ------
     BadInput
         As :func:`read_dataset`; the message names every column that is missing.
     """
-    data = _read(path, Wanted(target, features, None, (), needed=False))
-    return data, data.target == target
+    wanted = Wanted(target, features, None, (), needed=False)
+    try:
+        data = _read(path, wanted)
+    except BadInput as error:
+        return NewRows(_read(path, replace(wanted, target="")), False, str(error))  # raises if it is not the target
+    return NewRows(data, data.target == target, "")
 
 
 def _read(path: str | Path, wanted: Wanted) -> Dataset:

@@ -17,7 +17,7 @@ from sparsecv_mio.fits.known import KnownSubsets
 from sparsecv_mio.fits.options import PathOptions
 from sparsecv_mio.grids import gammas_of, taus_of
 from sparsecv_mio.problem.accumulate import row_moments
-from sparsecv_mio.search.checks import EffortKeywords, with_keywords
+from sparsecv_mio.search.checks import GRID, EffortKeywords, with_keywords
 from sparsecv_mio.search.options import Grid
 from sparsecv_mio.search.state.deadline import Deadline
 from sparsecv_mio.search.time_limit import run_within_limit
@@ -82,7 +82,7 @@ def best_subsets(
     >>> [row.support for row in best_subsets(data, gammas=[0.1], taus=[1, 2]).path]
     [('x0',), ('x0', 'x1')]
     """
-    options = with_keywords(options or PathOptions(), keywords, "best_subsets")
+    options = with_keywords(options or PathOptions(), keywords, "best_subsets", GRID)
     grid = Grid.of(gammas_of(gammas), taus_of(taus, dataset.p, dataset.n), dataset.p)
     clock = Deadline(options.time_limit, stop, began)
     search = PathSearch(dataset, grid, options, clock, progress)

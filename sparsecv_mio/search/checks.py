@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import fields, replace
 from enum import StrEnum
 from typing import TYPE_CHECKING, TypedDict, TypeVar
 
-from sparsecv_mio.errors import BadInput
+from sparsecv_mio.errors import BadInput, did_you_mean
 from sparsecv_mio.formulation.backends import get_backend
 from sparsecv_mio.formulation.outcome import Limits
 from sparsecv_mio.units import MOST_THREADS
@@ -18,6 +18,9 @@ if TYPE_CHECKING:
     from _typeshed import DataclassInstance
 
     Made = TypeVar("Made", bound=DataclassInstance)
+
+
+GRID = ("gammas", "taus")  # keywords of every function that searches one
 
 
 class EffortKeywords(TypedDict, total=False):
@@ -49,7 +52,7 @@ def settle_words(options: DataclassInstance) -> None:
             object.__setattr__(options, field.name, word)
 
 
-def with_keywords(made: Made, keywords: Mapping[str, object], function: str) -> Made:
+def with_keywords(made: Made, keywords: Mapping[str, object], function: str, near: Iterable[str] = ()) -> Made:
     """Return options with some fields that were given by keyword, checked anew.
 
     Parameters
@@ -59,6 +62,8 @@ def with_keywords(made: Made, keywords: Mapping[str, object], function: str) -> 
     keywords : mapping of str to object
     function : str
         Who was called, for the error.
+    near : iterable of str
+        Its other keywords, which may have been meant.
 
     Returns
     -------
@@ -75,7 +80,8 @@ def with_keywords(made: Made, keywords: Mapping[str, object], function: str) -> 
     known = {field.name for field in fields(made)}
     for name in keywords:
         if name not in known:
-            raise TypeError(f"{function}() got an unexpected keyword argument {name!r}")
+            meant = did_you_mean(name, (*near, *sorted(known)))
+            raise TypeError(f"{function}() got an unexpected keyword argument {name!r}{meant}")
     return replace(made, **keywords)
 
 

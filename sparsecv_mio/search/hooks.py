@@ -9,7 +9,7 @@ from dataclasses import dataclass, fields
 from typing import TypedDict
 
 from sparsecv_mio.errors import SparseCVError
-from sparsecv_mio.search.checks import with_keywords
+from sparsecv_mio.search.checks import GRID, with_keywords
 from sparsecv_mio.search.observers.progress import Progress
 from sparsecv_mio.search.options import OptionKeywords, SearchOptions
 
@@ -92,5 +92,5 @@ def merged(
     ours = {field.name for field in fields(Hooks)}
     of_hooks = {name: value for name, value in keywords.items() if name in ours}
     others = {name: value for name, value in keywords.items() if name not in ours}
-    chosen = with_keywords(options or SearchOptions(), others, function)
+    chosen = with_keywords(options or SearchOptions(), others, function, (*GRID, *ours))
     return chosen, with_keywords(hooks or Hooks(), of_hooks, function)

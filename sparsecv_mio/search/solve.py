@@ -13,7 +13,7 @@ from sparsecv_mio.data.readers import read_dataset, target_of
 from sparsecv_mio.errors import BadInput
 from sparsecv_mio.grids import gammas_of, taus_of
 from sparsecv_mio.search.api import cross_validate
-from sparsecv_mio.search.hooks import Keywords
+from sparsecv_mio.search.hooks import Keywords, merged
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -58,6 +58,8 @@ def solve(
     ------
     BadInput
         If a file, a column, the folds, the grid or an option is wrong.
+    TypeError
+        For a keyword that is no option.
 
     Examples
     --------
@@ -65,10 +67,11 @@ def solve(
     >>> record.status, record.tau, record.gamma
     ('proved', 7, 0.01)
     """
+    options, hooks = merged(None, None, keywords, "solve")
     dataset = _dataset(data, target, fold_columns(folds) if isinstance(folds, str) else ())
     plan = folds_of(folds, dataset, seed)
     sizes = taus_of(taus, dataset.p, plan.least_training)
-    return cross_validate(dataset, plan, gammas=gammas_of(gammas), taus=sizes, **keywords)
+    return cross_validate(dataset, plan, gammas=gammas_of(gammas), taus=sizes, options=options, hooks=hooks)
 
 
 def _dataset(

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 from joblib import effective_n_jobs
+from sklearn.utils.metaestimators import available_if
 
 from sparsecv_mio.arrays import BoolArray, FloatArray
 from sparsecv_mio.certificate.record import Record
@@ -20,6 +21,12 @@ from sparsecv_mio.sklearn.linear import SparseLinearModel, by_column
 from sparsecv_mio.sklearn.results import cv_results
 from sparsecv_mio.sklearn.versions import with_callbacks
 from sparsecv_mio.sklearn.watching import warn_unproved, watched
+
+
+def _has_model(estimator: BestSubsetRidgeCV) -> bool:
+    if not estimator.refit:
+        raise AttributeError("BestSubsetRidgeCV(refit=False) has no model to predict by: fit it with refit=True")
+    return True
 
 
 class BestSubsetRidgeCV(SparseLinearModel):
@@ -53,18 +60,21 @@ class BestSubsetRidgeCV(SparseLinearModel):
         In which units of the columns the penalty is measured: centred length 1, standard deviation 1, or as they are.
     fit_intercept : bool
         Whether every fit has an intercept, which is not penalised.
+    refit : bool
+        Keep the best subset on all rows as the model; False leaves the choice of tau and gamma and `cv_results_` alone,
+        and nothing to predict by.
     verbose : int
         Print how far the search is.
 
     Attributes
     ----------
     coef_ : (p,) array
-        Coefficients of the best subset on all rows, in the units of X.
+        Coefficients of the best subset on all rows, in the units of X; this and the next two with `refit` only.
     intercept_ : float
     support_ : (p,) bool array
         The features that were chosen.
     tau_, gamma_ : int, float
-        The pair that was fitted.
+        The pair that was chosen.
     cv_error_ : float
         Its mean squared error over held-out rows.
     lower_, upper_ : float
@@ -110,6 +120,7 @@ class BestSubsetRidgeCV(SparseLinearModel):
         n_jobs: int | None = None,
         scale: str = "length",
         fit_intercept: bool = True,
+        refit: bool = True,
         verbose: int = 0,
     ) -> None:
         self.taus = taus
@@ -122,6 +133,7 @@ class BestSubsetRidgeCV(SparseLinearModel):
         self.n_jobs = n_jobs
         self.scale = scale
         self.fit_intercept = fit_intercept
+        self.refit = refit
         self.verbose = verbose
 
     @with_callbacks
@@ -165,12 +177,30 @@ class BestSubsetRidgeCV(SparseLinearModel):
         warn_unproved(self)
         return self
 
+    @available_if(_has_model)
+    def predict(self, X: Any) -> FloatArray:
+        """Predict the target; there is no such method with `refit=False`.
+
+        Parameters
+        ----------
+        X : (n, p) array_like
+            The columns that were fitted, in their order.
+
+        Returns
+        -------
+        (n,) array
+        """
+        return super().predict(X)
+
     def _keep(self, record: Record) -> None:
         """Set the fitted attributes."""
         chosen = record.one_se or record
-        self.coef_ = by_column(record.coefficients, record.data.names)
-        self.intercept_ = record.intercept
-        self.support_ = np.isin(record.data.names, record.support)
+        for name in ("coef_", "intercept_", "support_"):
+            self.__dict__.pop(name, None)  # of a fit before
+        if self.refit:
+            self.coef_ = by_column(record.coefficients, record.data.names)
+            self.intercept_ = record.intercept
+            self.support_ = np.isin(record.data.names, record.support)
         self.tau_, self.gamma_, self.cv_error_ = chosen.tau, chosen.gamma, chosen.cv_error
         self.lower_, self.upper_, self.status_ = record.lower, record.upper, record.status
         self.cv_results_ = cv_results(record)

@@ -65,7 +65,6 @@ def test_matrices_without_a_target_of_that_name(record: Path, tmp_path: Path, ca
         ("age,lpsa\n1,2\n", "features 'lcavol', 'lweight', 'svi' are not in the data"),
         ("lcavol,lweight,swi\n1,2,3\n", "feature 'svi' is not in the data (did you mean 'swi'?)"),
         ("lcavol,lweight,svi\n1,2,\n", "column 'svi' is empty in row 1"),
-        ("lcavol,lweight,svi,lpsa\n1,2,3,x\n", "column 'lpsa' holds text 'x' in row 1"),
         ("lcavol,lweight,svi\n", "has a header but no rows"),
     ],
 )
@@ -77,6 +76,22 @@ def test_what_is_wrong_with_a_file_is_one_line(
     assert run(["predict", str(record), str(file), "--out", str(out)]) == 2
     printed = capsys.readouterr()
     assert said in printed.err and printed.err.count("\n") == 1 and printed.out == "" and not out.exists()
+
+
+@pytest.mark.parametrize(("cell", "said"), [("", "column 'lpsa' is empty in row 2"), ("x", "text 'x' in row 2")])
+def test_a_target_that_is_not_known_is_not_needed(
+    record: Path, cell: str, said: str, tmp_path: Path, capsys: Said
+) -> None:
+    file = tmp_path / "new.csv"
+    file.write_text(f"lcavol,lweight,svi,lpsa\n1,2,0,3\n0,3,1,{cell}\n")
+    assert run(["predict", str(record), str(file)]) == 0
+    printed = capsys.readouterr()
+    stored = sc.read_record(record)
+    new = pd.DataFrame({"lcavol": [1.0, 0.0], "lweight": [2.0, 3.0], "svi": [0.0, 1.0]})
+    assert [float(line) for line in printed.out.split()[1:]] == stored.predict(new).tolist()
+    assert "2 rows predicted" in printed.err and "errors are not known" in printed.err and said in printed.err
+    file.write_text(f"lcavol,lweight,svi,lpsa\n1,,0,3\n0,3,1,{cell}\n")
+    assert run(["predict", str(record), str(file)]) == 2 and "column 'lweight' is empty" in capsys.readouterr().err
 
 
 def test_a_model_without_features_predicts_its_intercept(tmp_path: Path, capsys: Said) -> None:

@@ -66,3 +66,9 @@ def test_folds_of_any_form() -> None:
 def test_bad_input_is_one_line(given: dict[str, Any], said: str) -> None:
     with pytest.raises(sc.SparseCVError, match=f"^[^\n]*{said}[^\n]*$"):
         sc.solve(**{"data": PROSTATE, "target": "lpsa"} | QUICK | given)
+
+
+@pytest.mark.parametrize(("wrong", "meant"), [("tau", "taus"), ("gamma", "gammas"), ("time_limt", "time_limit")])
+def test_a_wrong_keyword_is_named_with_the_right_one(wrong: str, meant: str) -> None:
+    with pytest.raises(TypeError, match=rf"^solve\(\) got .* '{wrong}' \(did you mean '{meant}'\?\)$"):
+        sc.solve("no.csv", target="y", **{wrong: 3})  # type: ignore[arg-type]

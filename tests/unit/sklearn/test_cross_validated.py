@@ -165,6 +165,18 @@ def test_an_interrupt_leaves_a_fitted_estimator() -> None:
     assert signal.getsignal(signal.SIGINT) is before
 
 
+def test_without_a_refit_there_is_a_choice_and_no_model() -> None:
+    X, y = prostate()
+    model = BestSubsetRidgeCV(**QUICK).fit(X, y)
+    chosen = model.tau_, model.gamma_, model.cv_error_
+    alone = model.set_params(refit=False).fit(X, y)
+    assert (alone.tau_, alone.gamma_, alone.cv_error_) == chosen and len(alone.cv_results_["params"]) == 4
+    assert not any(hasattr(alone, name) for name in ("coef_", "intercept_", "support_", "predict"))
+    with pytest.raises(AttributeError) as raised:
+        alone.predict(X)
+    assert "refit=True" in str(raised.value.__cause__)
+
+
 @pytest.mark.parametrize(
     ("given", "said"),
     [
