@@ -108,7 +108,7 @@ def each_bound(data: StandardData, spec: str, gamma: float, sample: int) -> list
     full.cells(taus)
     width, seconds, held, cells = dict.fromkeys(METHODS, 0.0), dict.fromkeys(METHODS, 0.0), 0.0, 0
     for fold, moments in training_moments(data, folds, range(0, folds.k, max(1, folds.k // sample))):
-        here = FoldBounds(moments.problem(data, gamma), *data.rows(folds.test_rows(fold)))
+        here = FoldBounds(moments.problem(data, gamma), *data.rows(folds.scored_rows(fold)))
         here.try_supports(full.incumbents())
         here.search(taus, swap_rounds=2)
         here.cells(taus)  # rounds every relaxation: all methods below start from the same incumbents

@@ -29,7 +29,6 @@ from sparsecv_mio.data.standard import StandardData, standardize
 from sparsecv_mio.problem.refit import refit_rows
 from sparsecv_mio.search.heuristics.first_supports import first_supports
 from sparsecv_mio.search.heuristics.fold_search import FoldPaths
-from sparsecv_mio.search.methods.parts.first_answers import and_all_rows
 from sparsecv_mio.search.options import Grid
 
 LARGEST = 50
@@ -89,7 +88,7 @@ def searched(X: FloatArray, y: FloatArray, score: Score, seconds: float) -> dict
     grid = Grid.of(GAMMAS.tolist(), list(range(1, min(LARGEST, data.dataset.p, n_train - 1) + 1)), data.dataset.p)
     end = time.process_time() + seconds
     found: dict[int, FoldPaths] = {}
-    for paths in first_supports(data, and_all_rows(folds), grid, expired=lambda: time.process_time() > end):
+    for paths in first_supports(data, folds.with_all_rows(), grid, expired=lambda: time.process_time() > end):
         found[paths.fold] = paths
     held_out = np.sum([found[fold].held_out for fold in range(folds.k)], axis=0)
     new = np.empty(held_out.shape)

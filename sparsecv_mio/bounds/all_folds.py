@@ -138,7 +138,7 @@ class AllFolds:
         self, rows: IntArray, fold: int | None, moments: Moments | None, gamma: float, g: int
     ) -> FoldBounds | WideFold:
         """Return the fold (or all rows, fold None) at a gamma."""
-        test = self.folds.test_rows(fold) if fold is not None else rows[:0]
+        test = self.folds.scored_rows(fold) if fold is not None else rows[:0]
         V, r = self.data.rows(test)
         if self.wide:
             return WideFold(WideRows.of(self.data, rows, (V, r), gamma), self.hooks.expired)
@@ -222,6 +222,8 @@ class AllFolds:
 
     def _training_loss(self) -> None:
         """Raise lower ends by the training-loss bound, from the bounds on all rows and the folds' incumbents."""
+        every = self.folds.scores_all_left_out
         for g in range(len(self.lower_on_all_rows)):
             upper = self.table.objective_upper[g]
-            self.table.raise_lower(g, training_loss_bound(self.lower_on_all_rows[g][:, None], upper), Origin.TRAINING)
+            floor = training_loss_bound(self.lower_on_all_rows[g][:, None], upper)
+            self.table.raise_lower(g, np.where(every, floor, -np.inf), Origin.TRAINING)

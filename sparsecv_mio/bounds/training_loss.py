@@ -11,7 +11,8 @@ an intercept being the fold's own on the right, which all rows may improve on. L
 * `h_N(b) >= v - u` for every lower bound v of the optimum on all rows;
 * with a list of *every* support of tau columns with `f(S) <= T`: the support of b is in the list, or `h_N(b) > T - u`.
 
-Both are `training_loss_bound`, v being the T of a list without supports.
+Both are `training_loss_bound`, v being the T of a list without supports. N is all rows that the fold does not train on:
+of a fold that scores only a part of them (`FoldPlan.scores_all_left_out`) the bound says nothing.
 
 **Rounding.** The function subtracts and rounds nothing itself. Its caller sees to it that v (or T) is at most, and u at
 least, what the theorem speaks of, rounding included, and that u covers tied optima where ties count as optimal; what is

@@ -113,7 +113,7 @@ def check_claims(checks: Checks, record: Record, y: np.ndarray, plan: FoldPlan) 
         _region(checks, record, record.region)
     said = record.r_squared
     if checks.that((said is None) == math.isinf(record.cv_error), "r_squared", _null(said)) and said is not None:
-        found = r_squared(y, plan.labels, record.cv_error)
+        found = r_squared(y, plan.all_scored, record.cv_error)
         checks.that(same(said, found, 1.0), "r_squared", f"is {said!r}, cv_error gives {found!r}")
     checks.part("bounds, gap, status and R^2 agree with each other and with the table", before)
     before = len(checks.failures)
@@ -209,9 +209,10 @@ def _standard_errors(checks: Checks, record: Record, plan: FoldPlan) -> None:
         said, place = row.standard_error, f"table[{i}].standard_error"
         if said is None:
             continue
-        checks.that(said >= 0.0 and plan.k > 1, place, f"{said!r} is no standard error over {plan.k} folds")
-        if plan.k > 1 and (row.gamma, row.tau) == (record.gamma, record.tau):
-            found = standard_error(record.chosen_folds.error, plan.sizes)
+        right = said >= 0.0 and plan.has_standard_error
+        checks.that(right, place, f"{said!r} is no standard error over {plan.k} folds")
+        if plan.has_standard_error and (row.gamma, row.tau) == (record.gamma, record.tau):
+            found = standard_error(record.chosen_folds.error, plan.sizes, plan.times_scored)
             checks.that(same(said, found, record.cv_error), place, f"is {said!r}, the folds give {found!r}")
 
 
@@ -246,9 +247,9 @@ def _widths(checks: Checks, claim: Record | Region, lowest: TableRow | None, pat
 
 
 def _one_se(checks: Checks, record: Record, one: OneSe, plan: FoldPlan) -> None:
-    if not checks.that(plan.k > 1, "one_se", "a single fold has no standard error"):
+    if not checks.that(plan.has_standard_error, "one_se", "a single fold has no standard error"):
         return
-    error = standard_error(record.chosen_folds.error, plan.sizes)
+    error = standard_error(record.chosen_folds.error, plan.sizes, plan.times_scored)
     right = same(one.standard_error, error, record.cv_error)
     checks.that(right, "one_se.standard_error", f"is {one.standard_error!r}, the folds give {error!r}")
     row = row_of(one, record.table)

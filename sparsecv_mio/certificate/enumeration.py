@@ -234,7 +234,7 @@ def fold_optima(
             alone = float(error[candidates[0]]) * design.y_unit * design.y_unit
             low[fold] = high[fold] = loose_low[fold] = loose_high[fold] = alone
             continue
-        train, test = folds.train_rows(fold), folds.test_rows(fold)
+        train, test = folds.train_rows(fold), folds.scored_rows(fold)
         fits = [design.refit(s, gamma, train) for s in supports[candidates]]
         least = min(model.objective for model in fits)
         doubt = design.rounding(least)
@@ -274,23 +274,23 @@ def _all_objectives(
     design: UnitColumns, folds: FoldPlan, gamma: float, supports: IntArray
 ) -> Iterator[tuple[int, FloatArray, FloatArray | None]]:
     """(fold, objective of every support, held-out error of every support where the identity gave it)."""
-    sizes = folds.sizes
+    sizes = folds.left_sizes
     for size in np.unique(sizes[sizes <= IDENTITY_ROWS]).tolist():
         members = np.flatnonzero(sizes == size)
         step = max(1, BLOCK_ELEMENTS // len(supports))
         for start in range(0, len(members), step):
             yield from _by_identity(design, folds, gamma, supports, members[start : start + step])
     for fold in np.flatnonzero(sizes > IDENTITY_ROWS).tolist():
-        gram, moment = _moments(design, folds.test_rows(fold))
+        gram, moment = _moments(design, folds.left_out(fold))
         yield fold, np.concatenate(list(_gram_objectives(design, gram, moment, gamma, supports))), None
 
 
 def _by_identity(
     design: UnitColumns, folds: FoldPlan, gamma: float, supports: IntArray, members: IntArray
 ) -> Iterator[tuple[int, FloatArray, FloatArray | None]]:
-    rows = np.stack([folds.test_rows(fold) for fold in members.tolist()])
+    rows = np.stack([folds.left_out(fold) for fold in members.tolist()])
     objective, error = np.empty((2, len(supports), len(members)))
-    sure = np.ones(len(members), dtype=bool)
+    sure = folds.scores_all_left_out[members].copy()
     for i, support in enumerate(supports):
         objective[i], error[i], trust = leave_out(design, support, gamma, rows)
         for j in np.flatnonzero(trust < TRUSTED).tolist():
@@ -406,16 +406,16 @@ def held_out_errors(
     if folds.k * dataset.n * (tau + 1.0) ** 2 > 5e8:
         groups: dict[tuple[tuple[int, ...], int], list[int]] = {}
         for fold, (support, size) in enumerate(zip(supports, folds.sizes.tolist(), strict=True)):
-            if size <= IDENTITY_ROWS:
+            if size <= IDENTITY_ROWS and folds.scores_all_left_out[fold]:
                 groups.setdefault((support, size), []).append(fold)
         for (support, _), members in groups.items():
             design = UnitColumns.of(dataset, scale, intercept, np.array(support, dtype=np.int64))
-            rows = np.stack([folds.test_rows(fold) for fold in members])
+            rows = np.stack([folds.scored_rows(fold) for fold in members])
             _, error, trust = leave_out(design, np.arange(len(support)), gamma, rows)
             errors[members] = error * design.y_unit * design.y_unit
             direct[members] = trust < TRUSTED
     for fold in np.flatnonzero(direct).tolist():
         model = fit(dataset.X, dataset.y, supports[fold], gamma,
                     scale=scale, intercept=intercept, rows=folds.train_rows(fold))  # fmt: skip
-        errors[fold] = held_out_error(model, dataset.X, dataset.y, folds.test_rows(fold))
+        errors[fold] = held_out_error(model, dataset.X, dataset.y, folds.scored_rows(fold))
     return errors, "one refit per fold" if direct.all() else "leave-out identity"

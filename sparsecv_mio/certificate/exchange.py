@@ -127,7 +127,7 @@ def improvable_folds(
     least = _least_others(design, folds, gamma, others, wanted)
     for fold in wanted:
         support = supports[fold]
-        found, train = exchanges.best(folds.test_rows(fold), support), folds.train_rows(fold)
+        found, train = exchanges.best(folds.left_out(fold), support), folds.train_rows(fold)
         if found is not None and exchanges.beats(train, found, support):
             new, old = set(found) - set(support), set(support) - set(found)
             yield fold, f"{names[new.pop()]} in place of {names[old.pop()]} has a smaller training objective"

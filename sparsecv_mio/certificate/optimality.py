@@ -19,7 +19,7 @@ from sparsecv_mio.certificate.treatment import ENUMERATE_GRID, ENUMERATE_PAIR, L
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.folds import FoldPlan
 from sparsecv_mio.problem.coordinates import power_of_two
-from sparsecv_mio.problem.objective import scored_rows, standard_error, varying_columns
+from sparsecv_mio.problem.objective import standard_error, varying_columns
 from sparsecv_mio.units import TINY
 
 H_RTOL = 1e-7
@@ -81,7 +81,7 @@ class Optimality:
         self.checks, self.record, self.design, self.plan = checks, record, design, plan
         place = {int(j): i for i, j in enumerate(self.design.columns)}
         self.supports = [tuple(place[j] for j in support) for support in supports]
-        self.scored = scored_rows(plan.labels)
+        self.scored = plan.scored
         self._known: dict[tuple[float, int], Pair] = {}
 
     def truth(self, gamma: float, tau: int) -> Pair:
@@ -122,7 +122,7 @@ class Optimality:
     def _row(self, i: int, row: TableRow) -> None:
         truth = self.truth(row.gamma, row.tau)
         self._interval(row, f"table[{i}].", truth, row.folds_decided == row.folds)
-        if row.standard_error is not None and row.folds_decided == row.folds and self.plan.k > 1:
+        if row.standard_error is not None and row.folds_decided == row.folds and self.plan.has_standard_error:
             self._standard_error(row, row.standard_error, f"table[{i}].standard_error", truth.optima)
         right = self.record.lower <= truth.low + H_RTOL * truth.high + TINY
         self.checks.that(right, "lower", f"gamma {row.gamma!r}, tau {row.tau} has h = {truth.low!r}")
@@ -146,13 +146,14 @@ class Optimality:
     def _standard_error(self, row: TableRow, said: float, place: str, optima: FoldOptima) -> None:
         """Of a decided pair: by the true errors of its folds, ties and rounding apart."""
         sizes, low, high = self.plan.sizes, optima.loose_low, optima.loose_high
-        found = standard_error((low + high) / 2.0, sizes)
+        times = self.plan.times_scored
+        found = standard_error((low + high) / 2.0, sizes, times)
         unit = float(power_of_two(high.max()))  # squares neither overflow nor vanish
         means = np.stack([(high - low) / 2.0, high]) / unit / sizes
         ties, level = np.sqrt(means**2 @ (sizes / sizes.sum())) * unit
         room = ties + self.design.slack(float(level), row.gamma, row.tau, ALLOWANCE_RTOL)
         words = f"is {said!r}, the folds of a decided pair give {found!r}"
-        self.checks.that(abs(said - found) <= room / math.sqrt(self.plan.k - 1), place, words)
+        self.checks.that(abs(said - found) <= room / math.sqrt(self.plan.k / times - 1), place, words)
 
     def _widths(self, claim: Record | Region, row: TableRow, path: str = "") -> None:
         """Ties and rounding of a certificate: those of the pair with the least lower bound."""

@@ -141,12 +141,13 @@ class Advice:
 
 @dataclass(frozen=True)
 class FoldInfo:
-    """Which folds: rebuilt from `spec` and `seed`, compared by `digest`."""
+    """Which folds: rebuilt from `spec` and `seed`, compared by `digest`; `k` counts those of all `repeats`."""
 
     spec: str
     seed: Count | None
     k: Count
     digest: str
+    repeats: Count = 1
 
 
 @dataclass(frozen=True)

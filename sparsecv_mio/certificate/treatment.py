@@ -122,7 +122,7 @@ RECORD: Mapping[str, Treatment] = {
     "chosen_folds[].decided": _always("bounded: true in `folds_decided` folds of the pair; as support"),
     "chosen_folds[].error": DONE,
     **DATA,
-    **_each("folds.", "spec seed k digest", DONE),
+    **_each("folds.", "spec seed k repeats digest", DONE),
     **_each("request.", "gammas taus", _always("bounded: the grid of the table")),
     "request.gap": _always("bounded: in [0, 1); status must agree with it"),
     "request.one_se": _always("bounded: one_se is there"),

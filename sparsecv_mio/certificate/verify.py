@@ -31,7 +31,7 @@ from sparsecv_mio.certificate.treatment import ENUMERATE_PAIR, FIT, PATH, RECORD
 from sparsecv_mio.data.counts import WEIGHTED, weighted, weighted_rows
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.folds import FoldPlan, make_folds
-from sparsecv_mio.problem.objective import RidgeFit, objective_of, scored_rows, varying_columns
+from sparsecv_mio.problem.objective import RidgeFit, objective_of, varying_columns
 
 FOLD_RTOL = 1e-8  # of the mean error: a fold's own error may happen to be next to nothing
 
@@ -131,7 +131,7 @@ def _data(checks: Checks, data: DataInfo, dataset: Dataset) -> bool:
 
 def _folds(checks: Checks, record: Record, plan: FoldPlan) -> bool:
     before = len(checks.failures)
-    for name in ("spec", "seed", "k", "digest"):
+    for name in ("spec", "seed", "k", "repeats", "digest"):
         checks.equal(f"folds.{name}", getattr(record.folds, name), getattr(plan, name))
     count = len(record.chosen_folds)
     checks.that(count == plan.k, "chosen_folds", f"{count} entries for {plan.k} folds")
@@ -155,7 +155,7 @@ def _fold_supports(checks: Checks, record: Record, design: UnitColumns) -> Suppo
 def _errors(checks: Checks, record: Record, design: UnitColumns, plan: FoldPlan, supports: Supports) -> None:
     before, gamma, tau = len(checks.failures), record.gamma, record.tau
     found, how = held_out_errors(design, plan, supports, gamma)
-    said, rows = record.chosen_folds.error, scored_rows(plan.labels)
+    said, rows = record.chosen_folds.error, plan.scored
     mean = float(found.sum()) / rows
     noise = design.residual_noise(mean, gamma, tau)
     # a residual is a difference of numbers of the target's size: near 0 it is exact only against that size

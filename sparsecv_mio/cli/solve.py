@@ -229,10 +229,12 @@ def _held_out(
     """Return how good the held-out predictions are, and what writes them."""
     from sparsecv_mio.certificate.model import accuracy
     from sparsecv_mio.files import write_text
-    from sparsecv_mio.search.held_out import held_out_predictions
+    from sparsecv_mio.search.held_out import mean_predictions, predictions_by_fold
 
-    predicted, held = held_out_predictions(record, dataset, plan), plan.labels >= 0
-    rows = zip(dataset.y.tolist(), plan.labels.tolist(), predicted.tolist(), strict=True)
-    lines = (f"{y!r},{fold},{value!r}\n" if fold >= 0 else f"{y!r},,\n" for y, fold, value in rows)
-    head = "target,fold,prediction\n"
-    return accuracy(dataset.y[held], predicted[held]), lambda: write_text(place, chain([head], lines), "predictions")
+    scored, predicted = predictions_by_fold(record, dataset, plan)
+    means, times = mean_predictions(scored, predicted, dataset.n)
+    said, missing = (plan.labels, -1) if plan.is_partition else (times, 0)
+    rows = zip(dataset.y.tolist(), said.tolist(), means.tolist(), strict=True)
+    lines = (f"{y!r},{number},{value!r}\n" if number != missing else f"{y!r},,\n" for y, number, value in rows)
+    head = f"target,{'fold' if plan.is_partition else 'times scored'},prediction\n"
+    return accuracy(dataset.y[scored], predicted), lambda: write_text(place, chain([head], lines), "predictions")

@@ -1,19 +1,19 @@
-"""`FoldPlan`: which fold holds each row out. Built once, digested, passed down; nothing else splits."""
+"""`FoldPlan`: the rows that each fold trains on and scores. Built once, digested, passed down; nothing else splits."""
 
 from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from numbers import Integral
 from pathlib import Path
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from sparsecv_mio.arrays import IntArray
+from sparsecv_mio.arrays import BoolArray, IntArray
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.dealing import SPECS, blocks, equal_folds, holdout
 from sparsecv_mio.data.ids import fold_labels, group_labels, read_fold_file
@@ -22,9 +22,20 @@ from sparsecv_mio.errors import BadInput, did_you_mean
 KINDS = ("loo", "blocks", "holdout", "groups", "column", "file")
 
 
+class RowLists(NamedTuple):
+    """Rows of every fold, one fold after the other: those of fold j are `rows[starts[j]:starts[j + 1]]`, ascending."""
+
+    rows: IntArray
+    starts: IntArray
+
+    def of(self, j: int) -> IntArray:
+        """Return the rows of fold j."""
+        return self.rows[self.starts[j] : self.starts[j + 1]]
+
+
 @dataclass(frozen=True, eq=False, repr=False)
 class FoldPlan:
-    """The folds of a cross-validation; the arrays are read-only.
+    """The folds of a cross-validation: for each the rows it trains on and the rows it scores. The arrays are read-only.
 
     Attributes
     ----------
@@ -32,59 +43,176 @@ class FoldPlan:
         What the user asked for.
     seed : int or None
         Seed of the shuffle, None where nothing is shuffled.
-    labels : (n,) int array
-        Fold that holds each row out, -1 for rows that are never held out.
+    n : int
+        Number of rows.
     k : int
         Number of scored folds.
-    order : (n,) int array
-        Rows sorted by fold, stable; rows never held out come last.
+    order : (m,) int array
+        Scored rows, fold after fold, ascending in each. In a partition the rows that are never scored follow.
     starts : (k + 1,) int array
-        Fold j is `order[starts[j]:starts[j + 1]]`.
+        Fold j scores `order[starts[j]:starts[j + 1]]`.
+    left : RowLists or None
+        Rows that each fold does not train on, where some fold scores only a part of them; None where every fold trains
+        on all rows but those it scores.
+    repeats : int
+        How often the rows were dealt to folds.
 
     Examples
     --------
     >>> plan = folds_from_labels([1, 0, 1, 0, -1])
-    >>> plan.k, plan.test_rows(1).tolist(), plan.train_rows(1).tolist()
+    >>> plan.k, plan.scored_rows(1).tolist(), plan.train_rows(1).tolist()
     (2, [0, 2], [1, 3, 4])
     """
 
     spec: str
     seed: int | None
-    labels: IntArray
+    n: int
     k: int
     order: IntArray
     starts: IntArray
-
-    @property
-    def n(self) -> int:
-        """Number of rows."""
-        return int(self.labels.shape[0])
+    left: RowLists | None = None
+    repeats: int = 1
 
     @property
     def sizes(self) -> IntArray:
-        """(k,) numbers of held-out rows."""
+        """(k,) numbers of scored rows."""
         return np.diff(self.starts)
+
+    @property
+    def scored(self) -> int:
+        """Number of scored rows, each as often as a fold scores it."""
+        return int(self.starts[-1])
+
+    @cached_property
+    def all_scored(self) -> IntArray:
+        """(scored,) scored rows of all folds, ascending, each as often as a fold scores it."""
+        return np.sort(self.order[: self.scored])
+
+    @property
+    def left_sizes(self) -> IntArray:
+        """(k,) numbers of rows that a fold does not train on."""
+        return self.sizes if self.left is None else np.diff(self.left.starts)
 
     @property
     def least_training(self) -> int:
         """Rows of the smallest training set."""
-        return self.n - int(self.sizes.max())
+        return self.n - int(self.left_sizes.max())
+
+    @cached_property
+    def scores_all_left_out(self) -> BoolArray:
+        """(k,) whether a fold scores every row that it does not train on."""
+        return np.asarray(self.sizes == self.left_sizes)
+
+    @cached_property
+    def is_partition(self) -> bool:
+        """Whether no row is scored twice and every fold trains on all rows but those it scores."""
+        return self.left is None and bool(np.all(np.diff(self.all_scored) > 0))
+
+    @cached_property
+    def labels(self) -> IntArray:
+        """(n,) fold that scores each row of a partition, -1 for rows that are never scored.
+
+        Raises
+        ------
+        BadInput
+            The folds are no partition.
+        """
+        if not self.is_partition:
+            raise BadInput(
+                f"folds {self.spec!r} overlap or leave rows out of both parts: this needs folds that score each row "
+                "at most once and train on all others"
+            )
+        labels = np.full(self.n, -1, dtype=np.int64)
+        labels[self.order[: self.scored]] = np.repeat(np.arange(self.k), self.sizes)
+        labels.setflags(write=False)
+        return labels
+
+    @property
+    def has_standard_error(self) -> bool:
+        """Whether the CV error has a standard error over folds: more than one is needed to score every row once."""
+        return self.k > self.times_scored * (1.0 + 1e-9)
+
+    @cached_property
+    def times_scored(self) -> float:
+        """How often a row that is scored at all is scored, on average: 1 for a partition."""
+        distinct = 1 + int(np.count_nonzero(np.diff(self.all_scored))) if self.scored else 0
+        return self.scored / distinct if distinct else 1.0
 
     def __repr__(self) -> str:
         return f"FoldPlan({self.spec!r}, k={self.k}, n={self.n})"
 
     @cached_property
     def digest(self) -> str:
-        """`"sha256:<hex>"` of the labels as little-endian int64."""
-        return f"sha256:{hashlib.sha256(self.labels.astype('<i8', copy=False).tobytes()).hexdigest()}"
+        """`"sha256:<hex>"`, all numbers as little-endian int64.
 
-    def test_rows(self, j: int) -> IntArray:
-        """Return the rows fold j holds out, ascending."""
+        Of the labels of a partition; else of n, k, where the scored rows of each fold start, these rows, and, where
+        folds score only a part of what they leave out, the same of the rows left out.
+        """
+        if self.is_partition:
+            parts = [self.labels]
+        else:
+            parts = [np.array([self.n, self.k]), self.starts, self.order[: self.scored], *(self.left or ())]
+        digest = hashlib.sha256()
+        for part in parts:
+            digest.update(part.astype("<i8", copy=False).tobytes())
+        return f"sha256:{digest.hexdigest()}"
+
+    def scored_rows(self, j: int) -> IntArray:
+        """Return the rows fold j scores, ascending."""
         return self.order[self.starts[j] : self.starts[j + 1]]
 
+    def left_out(self, j: int) -> IntArray:
+        """Return the rows fold j does not train on, ascending: those it scores and perhaps others."""
+        return self.scored_rows(j) if self.left is None else self.left.of(j)
+
     def train_rows(self, j: int) -> IntArray:
-        """Return all other rows, ascending."""
-        return np.flatnonzero(self.labels != j).astype(np.int64)
+        """Return the rows fold j trains on, ascending."""
+        train = np.ones(self.n, dtype=bool)
+        train[self.left_out(j)] = False
+        return np.flatnonzero(train).astype(np.int64, copy=False)
+
+    def with_all_rows(self) -> FoldPlan:
+        """Return the same folds and one more, the last, that trains on all rows and scores none.
+
+        Examples
+        --------
+        >>> both = folds_from_labels([1, 0, 1, 0, -1]).with_all_rows()
+        >>> both.k, both.scored_rows(2).tolist(), both.train_rows(2).tolist()
+        (3, [], [0, 1, 2, 3, 4])
+        """
+        left = self.left and RowLists(self.left.rows, np.append(self.left.starts, self.left.starts[-1]))
+        return replace(self, k=self.k + 1, starts=np.append(self.starts, self.starts[-1]), left=left)
+
+    def without_folds(self) -> FoldPlan:
+        """Return a plan of the same rows and no fold."""
+        order = self.order if self.is_partition else np.arange(self.n)
+        return replace(self, k=0, order=order, starts=np.zeros(1, dtype=np.int64), left=None)
+
+    @cached_property
+    def pieces(self) -> tuple[tuple[int, int, bool], ...]:
+        """Consecutive folds that can share their sums over rows: `(first, end, nested)` of each piece.
+
+        Either no row is left out by two folds of a piece; or, in a nested one, every fold trains on all rows that the
+        fold before it trains on, and perhaps more.
+        """
+        if self.is_partition:
+            return ((0, self.k, False),)
+        found: list[tuple[int, int, bool]] = []
+        taken = np.zeros(self.n, dtype=bool)  # rows left out by the piece; of a nested one, by its last fold
+        for j in range(self.k):
+            left = self.left_out(j)
+            first, end, nested = found[-1] if found else (0, 0, False)
+            overlap = int(np.count_nonzero(taken[left]))
+            if found and overlap == 0 and not nested:
+                found[-1] = first, j + 1, False
+            elif found and overlap == len(left) and (nested or end - first == 1):
+                found[-1] = first, j + 1, True
+                taken[:] = False
+            else:
+                found.append((j, j + 1, False))
+                taken[:] = False
+            taken[left] = True
+        return tuple(found)
 
 
 @runtime_checkable
@@ -310,7 +438,6 @@ def _plan(labels: IntArray, spec: str, seed: int | None, single: bool = False) -
         )
     order = np.argsort(np.where(labels < 0, k, labels), kind="stable").astype(np.int64)
     starts = np.concatenate(([0], np.cumsum(sizes))).astype(np.int64)
-    labels = labels.copy()
-    for array in (labels, order, starts):
+    for array in (order, starts):
         array.setflags(write=False)
-    return FoldPlan(spec, seed, labels, k, order, starts)
+    return FoldPlan(spec, seed, n, k, order, starts)

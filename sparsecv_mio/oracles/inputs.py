@@ -115,7 +115,7 @@ def holdout_split(dataset: Dataset, share: float, seed: int = 0) -> tuple[IntArr
     (8, 2)
     """
     plan = make_folds(f"holdout:{share!r}", dataset, seed)
-    return plan.train_rows(0), plan.test_rows(0)
+    return plan.train_rows(0), plan.scored_rows(0)
 
 
 def validation_rows(

@@ -1,9 +1,9 @@
 """Training moments of every fold by additions only.
 
-A fold's training set is all rows but its own. Subtracting its moments from the total loses digits, so the complement
-is built by *adding*: a binary tree over the folds passes down the moments of everything outside the current range of
-folds, as TreeCV passes down a model (theory section 8). Each row is visited `log2 k` times, each leaf is one training
-set.
+A fold's training set is all rows but those it leaves out. Subtracting their moments from the total loses digits, so
+the complement is built by *adding*: a binary tree over the folds passes down the moments of everything outside the
+current range of folds, as TreeCV passes down a model (theory section 8). Each row is visited `log2 k` times, each leaf
+is one training set.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from sparsecv_mio.arrays import FloatArray
+from sparsecv_mio.arrays import FloatArray, IntArray
 from sparsecv_mio.data.folds import FoldPlan
 from sparsecv_mio.data.standard import Intercept, Scale, StandardData
 from sparsecv_mio.problem.problem import SparseProblem
@@ -136,14 +136,34 @@ def training_moments(
 
     Notes
     -----
-    O(n q^2 log2 k) time, O(q^2 log2 k) memory. Small folds are grouped into leaves' ranges by halving, so LOO costs two
-    additions of q x q matrices a fold.
+    O(n q^2 log2 k) time, O(q^2 log2 k) memory, for folds that leave out disjoint rows. Small folds are grouped into
+    leaves' ranges by halving, so LOO costs two additions of q x q matrices a fold. Repeated folds take a tree a repeat;
+    training sets that grow, as in forward chaining, O(n q^2) in all; other folds that overlap O(n q^2) each.
     """
     flags = np.zeros(folds.k + 1, dtype=np.int64)
     chosen = np.arange(folds.k) if wanted is None else np.asarray(sorted(wanted), dtype=np.int64)
     flags[chosen + 1] = 1
     before = np.cumsum(flags)
-    rest = folds.order[folds.starts[-1] :]
+    for first, end, nested in folds.pieces:
+        if before[end] > before[first]:
+            source = _nested if nested else _disjoint
+            yield from source(data, folds, (first, end), before, visited)
+
+
+def _disjoint(
+    data: StandardData, folds: FoldPlan, piece: tuple[int, int], before: IntArray, visited: Callable[[int], None]
+) -> Iterator[tuple[int, Moments]]:
+    """Yield what is wanted of consecutive folds that leave out disjoint rows: down a binary tree over the folds.
+
+    `before[j]` is the number of wanted folds before fold j.
+    """
+    rows, starts = folds.left or (folds.order, folds.starts)
+    if folds.is_partition:
+        rest = folds.order[folds.scored :]
+    else:
+        inside = np.ones(folds.n, dtype=bool)
+        inside[rows[starts[piece[0]] : starts[piece[1]]]] = False
+        rest = np.flatnonzero(inside)
 
     def visit(lo: int, hi: int, outside: Moments) -> Iterator[tuple[int, Moments]]:
         if before[hi] == before[lo]:
@@ -154,12 +174,29 @@ def training_moments(
         mid = (lo + hi) // 2
         for a, b, c, d in ((lo, mid, mid, hi), (mid, hi, lo, mid)):
             if before[b] > before[a]:
-                visited(int(folds.starts[d] - folds.starts[c]))
-                others = row_moments(data, folds.order[folds.starts[c] : folds.starts[d]])
+                visited(int(starts[d] - starts[c]))
+                others = row_moments(data, rows[starts[c] : starts[d]])
                 yield from visit(a, b, outside + others)
 
     visited(len(rest))
-    yield from visit(0, folds.k, row_moments(data, rest))
+    yield from visit(*piece, row_moments(data, rest))
+
+
+def _nested(
+    data: StandardData, folds: FoldPlan, piece: tuple[int, int], before: IntArray, visited: Callable[[int], None]
+) -> Iterator[tuple[int, Moments]]:
+    """Yield what is wanted of consecutive folds whose training sets grow: each adds its own rows to the one before."""
+    total, train = Moments.empty(data.q + 1), np.zeros(folds.n, dtype=bool)
+    for fold in range(*piece):
+        if before[fold] == before[piece[1]]:
+            break
+        rows = folds.train_rows(fold)
+        rows = rows[~train[rows]]
+        visited(len(rows))
+        total = total + row_moments(data, rows)
+        train[rows] = True
+        if before[fold + 1] > before[fold]:
+            yield fold, total
 
 
 def direct_moments(

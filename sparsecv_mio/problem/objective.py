@@ -12,6 +12,9 @@ unpenalised (`fold`); or the data are centred once, on all rows, and b0 follows 
 (`none`). Constant columns never enter a support.
 
     h = (1 / m) sum over folds N of sum_{i in N} (y_i - b0^(-N) - x_i' b^(-N))^2,    m = rows that some fold holds out
+
+counted as often as a fold scores them, where folds overlap. A fold may score only a part of the rows that it leaves out
+of its training: then N in b^(-N) is all that it leaves out.
 """
 
 from __future__ import annotations
@@ -282,11 +285,6 @@ def held_out_error(model: RidgeFit, X: FloatArray, y: FloatArray, test: IntArray
     return float(np.sum((residual / unit) ** 2)) * unit * model.coordinates.y_unit * unit * model.coordinates.y_unit
 
 
-def scored_rows(labels: IntArray) -> int:
-    """m: the number of rows that some fold holds out (n, but for a hold-out split)."""
-    return int(np.count_nonzero(labels >= 0))
-
-
 def cv_error(
     X: FloatArray,
     y: FloatArray,
@@ -320,38 +318,42 @@ def cv_error(
     for fold, support in enumerate(supports):
         model = fit(X, y, support, gamma, scale=scale, intercept=intercept, rows=np.flatnonzero(labels != fold))
         total += held_out_error(model, X, y, np.flatnonzero(labels == fold))
-    return total / scored_rows(labels)
+    return total / int(np.count_nonzero(labels >= 0))
 
 
-def r_squared(y: FloatArray, labels: IntArray, cv_error: float) -> float:
+def r_squared(y: FloatArray, scored_rows: IntArray, cv_error: float) -> float:
     """Cross-validated R^2: 1 - h / (variance of the scored targets); 0 if these are all equal.
 
     Parameters
     ----------
     y : (n,) array
-    labels : (n,) integers
-        -1 for rows that are never scored.
+    scored_rows : (m,) integers
+        Rows that some fold scores, each as often as one does.
     cv_error : float
         h.
     """
-    scored = y[labels >= 0]
+    scored = y[scored_rows]
     scored = scored - scored.mean()
     unit = float(power_of_two(np.abs(scored).max(initial=0.0)))
     variance = float(np.var(scored / unit))
     return 1.0 - cv_error / unit / unit / variance if variance > 0.0 else 0.0
 
 
-def standard_error(errors: FloatArray, sizes: IntArray) -> float:
-    """Return the standard error of h over folds as glmnet defines it.
+def standard_error(errors: FloatArray, sizes: IntArray, times: float = 1.0) -> float:
+    """Return the standard error of h over folds as glmnet defines it, as if each row had been scored once.
 
-    With `e_j = h_j / n_j` and weights `w_j = n_j / sum n`: sqrt( sum_j w_j (e_j - h)^2 / (k - 1) ).
+    With `e_j = h_j / n_j` and weights `w_j = n_j / sum n`: sqrt( sum_j w_j (e_j - h)^2 / (k / times - 1) ). Folds that
+    score rows again are no further observations: of repeated folds this is the root of the mean square of the repeats'
+    own standard errors, about the common mean.
 
     Parameters
     ----------
     errors : (k,) array
         Held-out sums of squares.
     sizes : (k,) integers
-        Rows per fold; k >= 2.
+        Rows per fold.
+    times : float
+        How often a row that is scored is scored, on average; less than k.
 
     Examples
     --------
@@ -360,4 +362,4 @@ def standard_error(errors: FloatArray, sizes: IntArray) -> float:
     """
     unit = float(power_of_two(np.abs(errors).max(initial=0.0)))
     means, weights = errors / unit / sizes, sizes / sizes.sum()
-    return float(np.sqrt(weights @ (means - weights @ means) ** 2 / (len(errors) - 1))) * unit
+    return float(np.sqrt(weights @ (means - weights @ means) ** 2 / (len(errors) / times - 1))) * unit

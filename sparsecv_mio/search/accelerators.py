@@ -131,7 +131,7 @@ class Accelerators:
                 found = next(source, None)
             if found is None:
                 break
-            anew += folds.n - int(folds.sizes[found[0]])
+            anew += folds.n - int(folds.left_sizes[found[0]])
             if tree:
                 ledger.add(Oracle.TREECV, asked=1)
             yield found

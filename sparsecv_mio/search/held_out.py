@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from sparsecv_mio.arrays import FloatArray
+from sparsecv_mio.arrays import FloatArray, IntArray
 from sparsecv_mio.certificate.record import Record
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.folds import AnyFolds, folds_of
@@ -28,7 +28,7 @@ def held_out_predictions(record: Record, dataset: Dataset, folds: AnyFolds) -> F
     Returns
     -------
     (n,) array
-        In units of the target; NaN for rows that no fold holds out.
+        In units of the target: of rows that several folds score the mean; NaN for rows that none does.
 
     Raises
     ------
@@ -44,6 +44,44 @@ def held_out_predictions(record: Record, dataset: Dataset, folds: AnyFolds) -> F
     >>> bool(np.isclose(np.mean(error**2), record.cv_error))
     True
     """
+    return mean_predictions(*predictions_by_fold(record, dataset, folds), dataset.n)[0]
+
+
+def mean_predictions(rows: IntArray, predicted: FloatArray, n: int) -> tuple[FloatArray, IntArray]:
+    """Return the (n,) mean prediction of every row, NaN where there is none, and how many there are.
+
+    Parameters
+    ----------
+    rows : (m,) int array
+    predicted : (m,) array
+        Of these rows.
+    n : int
+        Number of rows in all.
+
+    Examples
+    --------
+    >>> mean_predictions(np.array([0, 0, 2]), np.array([1.0, 2.0, 5.0]), 3)
+    (array([1.5, nan, 5. ]), array([2, 0, 1]))
+    """
+    times = np.bincount(rows, minlength=n)
+    return np.divide(np.bincount(rows, predicted, n), times, out=np.full(n, np.nan), where=times > 0), times
+
+
+def predictions_by_fold(record: Record, dataset: Dataset, folds: AnyFolds) -> tuple[IntArray, FloatArray]:
+    """Predict the rows that each fold scores by its model: what :func:`held_out_predictions` takes the means of.
+
+    Parameters
+    ----------
+    record : Record
+    dataset : Dataset
+    folds : FoldPlan, or what `folds_of` makes one of
+
+    Returns
+    -------
+    rows : (m,) int array
+        Ascending, each as often as a fold scores it.
+    predicted : (m,) array
+    """
     plan = folds_of(folds, dataset, record.folds.seed or 0)
     if dataset.fingerprint != record.data.fingerprint:
         raise BadInput("these are not the data of the record: their fingerprints differ")
@@ -54,12 +92,13 @@ def held_out_predictions(record: Record, dataset: Dataset, folds: AnyFolds) -> F
     data = everything.only(np.flatnonzero([name in used for name in everything.names]))
     place = {name: j for j, name in enumerate(data.names)}
     supports = [tuple(place[name] for name in names) for names in record.chosen_folds.supports]
-    predicted = np.full(dataset.n, np.nan)
+    predicted = np.empty(plan.scored)
     for fold, moments in training_moments(data, plan):
         problem, support = moments.problem(data, record.gamma), supports[record.chosen_folds.which[fold]]
-        rows, columns = plan.test_rows(fold), list(support)
+        rows, columns = plan.scored_rows(fold), list(support)
         V = data.rows(rows)[0][:, columns] - problem.v_mean[columns]
-        predicted[rows] = data.y_center + data.y_unit * (
+        predicted[plan.starts[fold] : plan.starts[fold + 1]] = data.y_center + data.y_unit * (
             data.r_rest + problem.r_mean + V @ refit_moments(problem, support).beta
         )
-    return predicted
+    order = np.argsort(plan.order[: plan.scored], kind="stable")
+    return plan.all_scored, predicted[order]

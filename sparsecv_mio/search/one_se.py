@@ -12,6 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from sparsecv_mio.arrays import BoolArray, FloatArray, IntArray
+from sparsecv_mio.data.folds import FoldPlan
 from sparsecv_mio.problem.objective import standard_error
 from sparsecv_mio.search.state.pairs import PairBounds, simplest
 
@@ -37,7 +38,7 @@ class Choice:
     missing: BoolArray
 
 
-def apply(now: PairBounds, best: Pair, gammas: FloatArray, taus: IntArray, sizes: IntArray, unit: float) -> Choice:
+def apply(now: PairBounds, best: Pair, gammas: FloatArray, taus: IntArray, folds: FoldPlan, unit: float) -> Choice:
     """Apply the rule.
 
     Parameters
@@ -46,19 +47,18 @@ def apply(now: PairBounds, best: Pair, gammas: FloatArray, taus: IntArray, sizes
     best : gamma, tau
         The pair with the least h.
     gammas, taus : arrays
-    sizes : (K,) int array
-        Rows of each fold.
+    folds : FoldPlan
     unit : float
         From squared standard units to squared units of the target.
     """
-    cells, scored = now.cells, int(sizes.sum())
-    error = standard_error(cells.nominal[best] * unit, sizes)
+    scored = folds.scored
+    error = standard_error(now.cells.nominal[best] * unit, folds.sizes, folds.times_scored)
     limit = now.shown[best] * (unit / scored) + error
     # by the certified upper ends: within one standard error for sure
     within = now.upper * (unit / scored) <= limit
     within[best] = True
     pair = simplest(within, gammas, taus)
-    open_pairs = now.decided < len(sizes)
+    open_pairs = now.decided < folds.k
     simpler = (taus[None, :] < taus[pair[1]]) | ((taus[None, :] == taus[pair[1]]) & (gammas[:, None] > gammas[pair[0]]))
     missing = simpler & (now.lower * (unit / scored) <= limit)
     missing |= now.lower < now.upper[best]

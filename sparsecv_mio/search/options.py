@@ -230,8 +230,10 @@ class SearchOptions:
         """Raise `BadInput` for folds of other data, or too few of them."""
         if folds.n != dataset.n:
             raise BadInput(f"the fold plan is for {folds.n} rows, the data have {dataset.n}")
-        if self.one_se and folds.k < 2:
-            raise BadInput("one-se: a single fold has no standard error, use at least two")
+        if self.one_se and not folds.has_standard_error:
+            raise BadInput("one-se: a single fold has no standard error, use at least two that score different rows")
+        if self.oracles and Oracle.IACV in self.oracles and not folds.is_partition:
+            raise BadInput(f"oracles iacv: needs folds that score each row at most once, not {folds.spec!r}")
 
 
 DEFAULTS = {field.name: field.default for field in fields(SearchOptions)}

@@ -170,13 +170,14 @@ class _Reported:
     def standard_error(self, g: int, t: int) -> float | None:
         """Return the standard error of h over folds; None where it has none, or is not known yet."""
         errors = self.cells.nominal[g, t]
-        known = self.folds.k > 1 and bool(np.isfinite(errors).all())
-        return standard_error(errors * self.unit, self.folds.sizes) if known else None
+        folds = self.folds
+        known = folds.has_standard_error and bool(np.isfinite(errors).all())
+        return standard_error(errors * self.unit, folds.sizes, folds.times_scored) if known else None
 
     def one_se(self) -> tuple[OneSe, tuple[int, int]]:
         """Return the pair of the one-standard-error rule."""
-        grid, sizes = self.grid, self.folds.sizes
-        rule = one_standard_error.apply(self.bounds, self.pair, grid.gammas, grid.taus, sizes, self.unit)
+        grid = self.grid
+        rule = one_standard_error.apply(self.bounds, self.pair, grid.gammas, grid.taus, self.folds, self.unit)
         numbers, estimate = self.numbers(*rule.pair), bool(rule.missing.any())
         return OneSe(**numbers, standard_error=rule.standard_error, estimate=estimate), rule.pair
 
@@ -267,7 +268,7 @@ def build_record(
         status=status,
         **answer,
         gap=relative_gap(answer["lower"], answer["upper"]),
-        r_squared=r_squared(data.dataset.y, known.folds.labels, cv_error) if np.isfinite(cv_error) else None,
+        r_squared=r_squared(data.dataset.y, known.folds.all_scored, cv_error) if np.isfinite(cv_error) else None,
         support=support,
         coefficients=coefficients,
         intercept=intercept,
@@ -283,7 +284,7 @@ def build_record(
             oracles=snapshot.oracles,
         ),
         data=data_info(data),
-        folds=FoldInfo(known.folds.spec, known.folds.seed, known.folds.k, known.folds.digest),
+        folds=FoldInfo(known.folds.spec, known.folds.seed, known.folds.k, known.folds.digest, known.folds.repeats),
         request=request,
         warnings=(*data.warnings, *snapshot.notes),
         versions=versions(),

@@ -72,7 +72,7 @@ def supports(q: int, size: int) -> np.ndarray:
 def truth(case: Case, fold: int, tau: int, weight: np.ndarray) -> tuple[float, float, float]:
     """Best objective, and the ends of the held-out sum of squares over its ties; from residuals of every support."""
     V, r = case.data.rows(slice(0, case.data.n))
-    train, test = case.folds.train_rows(fold), case.folds.test_rows(fold)
+    train, test = case.folds.train_rows(fold), case.folds.scored_rows(fold)
     centred = case.data.intercept == "fold"
     v_mean, r_mean = (V[train].mean(0), r[train].mean()) if centred else (np.zeros(V.shape[1]), 0.0)
     A, y = V[train] - v_mean, r[train] - r_mean
@@ -96,7 +96,7 @@ def moment_folds(case: Case, near: bool = True):
     """(fold, FoldBounds) as `compute_bounds` makes them: the diagonal handed from fold to fold."""
     last = None
     for fold, moments in training_moments(case.data, case.folds, some_folds(case)):
-        V, r = case.data.rows(case.folds.test_rows(fold))
+        V, r = case.data.rows(case.folds.scored_rows(fold))
         here = FoldBounds(moments.problem(case.data, case.gamma), V, r, last if near else None)
         if here.form is not None:
             last = here.form.diagonal
@@ -105,7 +105,7 @@ def moment_folds(case: Case, near: bool = True):
 
 def wide_folds(case: Case):
     for fold in some_folds(case):
-        V, r = case.data.rows(case.folds.test_rows(fold))
+        V, r = case.data.rows(case.folds.scored_rows(fold))
         yield fold, WideFold(WideRows.of(case.data, case.folds.train_rows(fold), (V, r), case.gamma))
 
 

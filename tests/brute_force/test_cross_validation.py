@@ -72,7 +72,7 @@ def compare(seed: int, case: RandomProblem, run: Rounds, tally: Tally) -> None:
             case.data.X,
             case.data.y,
             case.folds.train_rows(fold),
-            case.folds.test_rows(fold),
+            case.folds.scored_rows(fold),
             case.scale,
             case.intercept,
         )
@@ -170,7 +170,7 @@ def test_reference_is_the_definition(seed: int) -> None:
     case = random_problem(seed, rows=20, columns=5)
     how = {"scale": case.scale, "intercept": case.intercept}
     X, y, fold = case.data.X, case.data.y, seed % case.folds.k
-    train, test = case.folds.train_rows(fold), case.folds.test_rows(fold)
+    train, test = case.folds.train_rows(fold), case.folds.scored_rows(fold)
     rows = Enumeration(X, y, train, test, **how)
     unit = np.ldexp(1.0, rows.exponent)
     for tau in case.taus:

@@ -192,7 +192,7 @@ def test_an_estimate_has_not_seen_the_rows_it_is_scored_on(seed: int) -> None:
     y = X[:, 0] - X[:, 1] + 2.0 * rng.normal(size=24)
     folds = make_folds("4", Dataset.from_arrays(X, y), seed)
     mixed = y.copy()
-    mixed[folds.test_rows(2)] = rng.permutation(y[folds.test_rows(2)])
+    mixed[folds.scored_rows(2)] = rng.permutation(y[folds.scored_rows(2)])
     chosen = []
     for target in (y, mixed):
         data = standardize(Dataset.from_arrays(X, target))

@@ -46,7 +46,7 @@ def test_folds_partition_the_rows(n: int, seed: int, draw: st.DataObject) -> Non
         except BadInput:
             assert spec.startswith("blocks:") or n - int(share * n + 0.5) < 2
             continue
-        held = np.concatenate([plan.test_rows(j) for j in range(plan.k)])
+        held = np.concatenate([plan.scored_rows(j) for j in range(plan.k)])
         assert len(set(held.tolist())) == held.size == np.sum(plan.labels >= 0)
         assert spec.startswith("holdout") or held.size == n
         assert np.ptp(plan.sizes) <= 1 or spec.startswith("blocks:")

@@ -116,6 +116,6 @@ class TreeCvOracle:
             The rows are not those of one fold.
         """
         j = int(self.folds.labels[rows[0]]) if rows.size else -1
-        if j < 0 or not np.array_equal(np.sort(rows), self.folds.test_rows(j)):
+        if j < 0 or not np.array_equal(np.sort(rows), self.folds.scored_rows(j)):
             raise BadInput("TreeCV leaves out whole folds of its plan: ask for the rows of one")
         return Guess(self._predictions[rows])

@@ -186,27 +186,31 @@ class _Folds:
         other.penalty, other.promising = np.minimum(gamma / 2.0 * self.data.weight, LARGEST_PENALTY), {}
         return other
 
-    def _held(self, fold: int) -> tuple[FloatArray, FloatArray]:
-        return self.data.rows(self._test_rows(fold))
+    def _left_out(self, fold: int) -> IntArray:
+        return self.folds.left_out(fold) if self.folds is not None and fold >= 0 else np.zeros(0, dtype=np.int64)
 
-    def _test_rows(self, fold: int) -> IntArray:
-        return self.folds.test_rows(fold) if self.folds is not None and fold >= 0 else np.zeros(0, dtype=np.int64)
+    def _scored(self, fold: int) -> IntArray:
+        return self.folds.scored_rows(fold) if self.folds is not None and fold >= 0 else np.zeros(0, dtype=np.int64)
 
     def empty(self) -> tuple[FloatArray, FloatArray]:
         """Return held-out sums of squares of every fold by the empty support, and its training objectives. O(n)."""
         assert self.folds is not None
-        held = self.folds.labels >= 0
-        label, r = self.folds.labels[held], self.data.rows(slice(0, self.data.n))[1][held]
-        k = self.folds.k
-        count, total, square = (np.bincount(label, weight, k) for weight in (np.ones(len(r)), r, r * r))
+        folds, r = self.folds, self.data.rows(slice(0, self.data.n))[1]
+        k, held = folds.k, r[folds.order[: folds.scored]]
+        scoring = np.repeat(np.arange(k), folds.sizes)
+        label, left = (scoring, held) if folds.left is None else (
+            np.repeat(np.arange(k), folds.left_sizes), r[folds.left.rows]
+        )
+        count, total, square = (np.bincount(label, weight, k) for weight in (np.ones(len(left)), left, left * left))
         n = self.all.n - count
         level = (self.all.r - total) / n if self.centred else np.zeros(k)
         yy = np.maximum(self.all.rr - square - n * level**2, 0.0)
-        return np.asarray(np.bincount(label, (r - level[label]) ** 2, k), dtype=float), np.asarray(yy, dtype=float)
+        scores = np.bincount(scoring, (held - level[scoring]) ** 2, k)
+        return np.asarray(scores, dtype=float), np.asarray(yy, dtype=float)
 
     def first(self, fold: int) -> list[_Fit]:
         """Fit the empty support and the best single column. O(q) beside the rows left out."""
-        V, r = self._held(fold)
+        V, r = self.data.rows(self._left_out(fold))
         sums = self.all.plus(_Sums.of(V, r), -1)
         mean, level = (sums.v / sums.n, sums.r / sums.n) if self.centred else (np.zeros(self.data.q), 0.0)
         c, yy = sums.vr - sums.n * mean * level, max(sums.rr - sums.n * level**2, 0.0)
@@ -216,7 +220,8 @@ class _Folds:
         best = np.argpartition(-gain, width - 1)[:width]
         self.promising[fold] = best[np.argsort(-gain[best], kind="stable")].astype(np.int64)
         j = int(self.promising[fold][0])
-        rest = r - level
+        scored = np.isin(self._left_out(fold), self._scored(fold))
+        V, rest = V[scored], r[scored] - level
         none = _Fit(np.zeros(0, dtype=np.int64), yy, float(rest @ rest))
         rest = rest - (V[:, j] - mean[j]) * (c[j] / M[j])
         return [none, _Fit(np.array([j]), max(yy - float(gain[j]), 0.0), float(rest @ rest))]
@@ -224,11 +229,11 @@ class _Folds:
     def forward(self, fold: int, most: int) -> list[_Fit]:
         """Run forward selection among the promising columns; fits by size, from the empty support on."""
         among = np.sort(self.promising[fold][: max(PROMISING, 2 * most)])
-        rows = np.setdiff1d(np.arange(self.data.n), self._test_rows(fold))
+        rows = np.setdiff1d(np.arange(self.data.n), self._left_out(fold))
         few = self.data.only(among)
         train = CentredRows.of(few, rows)
         V, r = train.V, train.r
-        H, u = few.rows(self._test_rows(fold))
+        H, u = few.rows(self._scored(fold))
         H, u = H - train.v_mean, u - train.r_mean
         M, c = V.T @ V, r @ V
         M.flat[:: len(among) + 1] += self.penalty[among]

@@ -41,7 +41,10 @@ class TrainingRows:
 
     def inside(self, folds: Sequence[int]) -> FloatArray:
         """Return (m, n): 1 where a row trains the fold."""
-        return (self.folds.labels != np.asarray(folds)[:, None]).astype(float)
+        out = np.ones((len(folds), self.folds.n))
+        for line, fold in zip(out, folds, strict=True):
+            line[self.folds.left_out(fold)] = 0.0
+        return out
 
     def squares(self, folds: Sequence[int]) -> FloatArray:
         """Return (m, q): each column's sum of squares over the training rows, about its mean with a fold intercept."""

@@ -183,7 +183,7 @@ class ByRows:
         data, folds = self.context.data, self.context.folds
         gamma, key = float(self.context.grid.gammas[g]), -1 if fold is None else fold
         rows = np.arange(data.n) if fold is None else folds.train_rows(fold)
-        test = data.rows(rows[:0] if fold is None else folds.test_rows(fold))
+        test = data.rows(rows[:0] if fold is None else folds.scored_rows(fold))
         known = self._largest.get(key)
         largest = None if known is None else known / gamma * (1.0 + 1e-12)
         made = WideFold(WideRows.of(data, rows, test, gamma, largest), self.context.deadline.expired)
@@ -210,7 +210,7 @@ class ByRows:
         g, _, fold = where
         data, folds, cells = self.context.data, self.context.folds, self.run.state.cells
         fit = refit_rows(data, folds.train_rows(fold), support, float(self.context.grid.gammas[g]))
-        held, _ = fit.held_out(data, folds.test_rows(fold))
+        held, _ = fit.held_out(data, folds.scored_rows(fold))
         cells.offer(where, cells.pool.number(support), held, fit.objective)
 
     def _visit(self, fold: int, g: int, which: list[int]) -> None:

@@ -64,7 +64,7 @@ class GammaCurve:
             problem = moments.problem(data, 1.0)
             support = place[np.asarray(supports[fold], dtype=np.int64)]
             rows = slice(int(folds.starts[fold]), int(folds.starts[fold + 1]))
-            V, r = data.rows(folds.test_rows(fold))
+            V, r = data.rows(folds.scored_rows(fold))
             self.target[rows] = r - problem.r_mean
             if len(support) == 0:
                 continue

@@ -243,12 +243,12 @@ class SaddleRun:
         t = int(np.searchsorted(context.grid.taus, tau))
         where = (g, t, fold)
         fit = refit_rows(context.data, context.folds.train_rows(fold), support, float(context.grid.gammas[g]))
-        held, _ = fit.held_out(context.data, context.folds.test_rows(fold))
+        held, _ = fit.held_out(context.data, context.folds.scored_rows(fold))
         best = self.run.state.all_rows.best[g].cells[tau]
         rounding = fit.objective_error, ROWS_ROUNDING * self._squares
-        lower = training_loss_bound(best.lower, fit.objective, *rounding)
         cells.offer(where, cells.pool.number(support), held, fit.objective)
-        cells.narrow(where, lower, np.inf)
+        if context.folds.scores_all_left_out[fold]:
+            cells.narrow(where, training_loss_bound(best.lower, fit.objective, *rounding), np.inf)
         cells.mark(where)
 
     def score_reported_pair(self) -> None:

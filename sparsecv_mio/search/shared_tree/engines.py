@@ -68,6 +68,7 @@ class SharedTrees:
         leave_out, engine = self.leave_out, self.engine
         wanted, folds, q = self._open_taus(g), leave_out.folds, leave_out.data.q
         usable = engine is not Engine.PER_FOLD and folds.sizes.max() <= LARGEST_FOLD and q <= PATH_TREE_COLUMNS
+        usable = usable and folds.left is None  # the identities score every row that is left out
         if engine is Engine.AUTO:
             usable = usable and folds.k >= FEWEST_FOLDS
         if not usable or not wanted:

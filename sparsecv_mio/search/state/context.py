@@ -49,7 +49,7 @@ class Context:
     @property
     def per_row(self) -> float:
         """Factor from sums of h_j in standard units to CV errors per row in units of the file."""
-        return self.data.y_unit**2 / max(int(self.folds.starts[-1]), 1)
+        return self.data.y_unit**2 / max(self.folds.scored, 1)
 
     @property
     def shape(self) -> tuple[int, int, int]:

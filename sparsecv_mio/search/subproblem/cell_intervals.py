@@ -85,7 +85,7 @@ def held_out_intervals(here: FoldProblem, incumbents: Sequence[Incumbent], relax
     known = [at for at, one in enumerate(incumbents) if np.isfinite(one.upper)]
     if not relax or not known or rows.by_moments or problem.q > RELAXED_COLUMNS:
         return found
-    fold = FoldBounds(problem, *rows.data.rows(rows.folds.test_rows(rows.fold)))
+    fold = FoldBounds(problem, *rows.data.rows(rows.folds.scored_rows(rows.fold)))
     for one in (incumbents[at] for at in known):
         if 0 < one.tau <= fold.m and one.upper < fold.best[one.tau]:
             fold.best[one.tau] = one.upper
@@ -197,7 +197,8 @@ class CellIntervals:
         on_all_rows = np.array([self.all_rows.best[g].cells[one.tau].lower for one in incumbents])
         uppers = np.array([one.upper for one in incumbents])
         part = (g, np.array(list(undecided)), here.fold)
-        self.cells.narrow(part, training_loss_bound(on_all_rows, uppers), np.inf)
+        if self.context.folds.scores_all_left_out[here.fold]:
+            self.cells.narrow(part, training_loss_bound(on_all_rows, uppers), np.inf)
         self.cells.narrow(part, [one.lower for one in intervals], [one.upper for one in intervals])
 
     def _time_to_relax(self) -> bool:

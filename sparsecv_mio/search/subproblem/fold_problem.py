@@ -75,7 +75,7 @@ class HeldOutFold:
 
     def __init__(self, data: StandardData, folds: FoldPlan, fold: int, training: SparseProblem) -> None:
         self.data, self.folds, self.fold = data, folds, fold
-        rows = folds.test_rows(fold)
+        rows = folds.scored_rows(fold)
         self.unit = training.rounding
         self.count = len(rows)
         self.level = np.zeros(data.q + 1)
@@ -131,7 +131,7 @@ class HeldOutFold:
         fit = refit_rows(self.data, self.folds.train_rows(self.fold), support, gamma)
         if fit.objective_error < fits.value_error[r]:
             fits.value[r], fits.value_error[r] = fit.objective, fit.objective_error
-        held_out, rounding = fit.held_out(self.data, self.folds.test_rows(self.fold))
+        held_out, rounding = fit.held_out(self.data, self.folds.scored_rows(self.fold))
         if not fits.held_out_error[r] <= rounding:
             fits.held_out[r], fits.held_out_error[r] = held_out, rounding
 

@@ -57,7 +57,7 @@ def test_one_fold_by_itself_meets_the_table() -> None:
     table = compute_bounds(standard, folds, [0.3], [2])
     for fold, moments in training_moments(standard, folds):
         inner = moments.problem(standard, 0.3)
-        V, r = standard.rows(folds.test_rows(fold))
+        V, r = standard.rows(folds.scored_rows(fold))
         alone = FoldBounds(inner, V, r)
         alone.best[2] = float(table.objective_upper[0, 0, fold])
         ends = alone.cells([2])[0].interval

@@ -27,7 +27,7 @@ def test_rows_and_moments_agree() -> None:
     data = standardize(Dataset.from_arrays(X, X[:, :3].sum(1) + 0.3 * rng.standard_normal(30)))
     folds = make_folds("5", data.dataset)
     for fold, moments in training_moments(data, folds):
-        V, r = data.rows(folds.test_rows(fold))
+        V, r = data.rows(folds.scored_rows(fold))
         one = FoldBounds(moments.problem(data, 1.0), V, r)
         two = WideFold(WideRows.of(data, folds.train_rows(fold), (V, r), 1.0))
         one.search([2, 3], swap_rounds=3)

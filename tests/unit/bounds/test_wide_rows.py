@@ -19,7 +19,7 @@ def test_objective_and_residuals_are_those_by_moments(intercept: str) -> None:
     data = standardize(Dataset.from_arrays(X, X[:, 0] + rng.standard_normal(20)), "length", intercept)
     folds, gamma = make_folds("4", data.dataset), 0.7
     for fold, moments in training_moments(data, folds):
-        problem, held_out = moments.problem(data, gamma), data.rows(folds.test_rows(fold))
+        problem, held_out = moments.problem(data, gamma), data.rows(folds.scored_rows(fold))
         rows = WideRows.of(data, folds.train_rows(fold), held_out, gamma)
         beta = rng.standard_normal(7)
         b = beta * np.sqrt(problem.penalty)

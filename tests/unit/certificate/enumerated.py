@@ -24,7 +24,7 @@ def small(seed: int, n: int = 18, p: int = 4, aux: bool = False) -> Dataset:
 
 
 def worst_fold(data: Dataset, plan: FoldPlan, fold: int, pair: Pair, how: dict[str, str]) -> tuple[list[str], float]:
-    train, test = plan.train_rows(fold), plan.test_rows(fold)
+    train, test = plan.train_rows(fold), plan.scored_rows(fold)
     cell = brute_force_cell(data.X, data.y, pair[1], pair[0], rows=train, **how)
     errors = [held_out_error(model, data.X, data.y, test) for model in cell.fits]
     worst = int(np.argmax(errors))
@@ -61,7 +61,7 @@ def truth(
         gap=relative_gap(lower, upper),
         tie_width=h[best][1] - h[best][0],
         allowance=1e-12 * upper,
-        r_squared=r_squared(y, plan.labels, upper),
+        r_squared=r_squared(y, plan.all_scored, upper),
         support=names,
         coefficients=dict(zip(names, model.beta.tolist(), strict=True)),
         intercept=model.intercept,

@@ -49,5 +49,5 @@ def test_held_out_errors_by_identity_and_by_refit_agree() -> None:
     assert how == "leave-out identity"
     for fold in (0, 1, 777, 7999):
         model = fit(X, data.y, supports[fold], 0.5, rows=plan.train_rows(fold))
-        expected = held_out_error(model, X, data.y, plan.test_rows(fold))
+        expected = held_out_error(model, X, data.y, plan.scored_rows(fold))
         assert errors[fold] == pytest.approx(expected, rel=1e-8)

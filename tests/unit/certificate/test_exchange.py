@@ -21,7 +21,7 @@ def test_the_best_exchange_is_that_of_trying_all(intercept: str) -> None:
         design = UnitColumns.of(small, "length", intercept)
         for fold in range(5):
             support, train = tuple(sorted(rng.permutation(9)[:3].tolist())), plan.train_rows(fold)
-            found = Exchanges(design, gamma).best(plan.test_rows(fold), support)
+            found = Exchanges(design, gamma).best(plan.scored_rows(fold), support)
             tried = [
                 tuple(sorted({*support, i} - {j})) for j in support for i in range(9) if i not in support
             ]

@@ -53,7 +53,7 @@ false},
   "work": {"mios": 4, "nodes": 17, "seconds": 0.25, "engine": "per-fold", "oracles": []},
   "data": {"n": 3, "p": 2, "target": "y", "fingerprint": "sha256:00", "scale": "length", "intercept": "fold", \
 "names": ["a b", "quote\\"d"], "weights": null},
-  "folds": {"spec": "loo", "seed": null, "k": 3, "digest": "sha256:11"},
+  "folds": {"spec": "loo", "seed": null, "k": 3, "digest": "sha256:11", "repeats": 1},
   "request": {"gammas": [0.1, 1.0], "taus": [1, 2], "gap": 0.0001, "one_se": true, "time_limit": null, "threads": 2, \
 "method": "auto", "method_used": "rounds", "backend": "native", "formulation": null, "engine": "per-fold", \
 "mio_budget": null, "refine": false, "tau_step": "auto", "oracles": ["glru", "treecv"]},
@@ -120,7 +120,7 @@ def test_fields_and_names_are_those_of_the_schema() -> None:
     assert entries["chosen_folds"][1] == {"fold": 1, "support": ['quote"d'], "error": 2.0, "decided": True}
     assert {"gamma", "tau", "lower", "upper", "folds_decided", "folds", "estimate"} <= set(entries["table"][0])
     assert {"n", "p", "target", "fingerprint", "scale", "intercept"} <= set(entries["data"])
-    assert entries["folds"] == {"spec": "loo", "seed": None, "k": 3, "digest": "sha256:11"}
+    assert entries["folds"] == {"spec": "loo", "seed": None, "k": 3, "digest": "sha256:11", "repeats": 1}
 
 
 def test_unknown_bounds_are_null() -> None:

@@ -16,7 +16,7 @@ from sparsecv_mio.certificate.verify import verify, verify_path
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.folds import folds_from_labels, make_folds
 from sparsecv_mio.errors import VerificationFailed
-from sparsecv_mio.problem.objective import fit, held_out_error, r_squared, scored_rows
+from sparsecv_mio.problem.objective import fit, held_out_error, r_squared
 from sparsecv_mio.search.api import cross_validate
 
 from .enumerated import small, truth
@@ -63,7 +63,7 @@ def test_real_ties_pass() -> None:
     record = truth(data, plan, [0.1], [1], scale="none")
     assert record.tie_width > 0.1
     assert verify(record, data).failures == ()
-    train, test = plan.train_rows(0), plan.test_rows(0)
+    train, test = plan.train_rows(0), plan.scored_rows(0)
     tied = brute_force_cell(data.X, data.y, 1, 0.1, scale="none", rows=train).fits
     luckier = min(tied, key=lambda model: held_out_error(model, data.X, data.y, test))
     errors = np.array([held_out_error(luckier, data.X, data.y, test), record.chosen_folds.error[1]])
@@ -71,7 +71,7 @@ def test_real_ties_pass() -> None:
     h = float(errors.sum()) / 6
     named = failing(
         record, data, chosen_folds=ChosenFolds.of(supports, errors), cv_error=h,
-        r_squared=r_squared(data.y, plan.labels, h), table=(dataclasses.replace(record.table[0], cv_error=h),),
+        r_squared=r_squared(data.y, plan.all_scored, h), table=(dataclasses.replace(record.table[0], cv_error=h),),
     )  # fmt: skip
     assert named == [], "any tied support may be the one reported, as long as upper covers the worst"
     assert failing(record, data, upper=h, gap=relative_gap(record.lower, h)) == ["upper", "upper"]
@@ -164,8 +164,8 @@ def test_a_support_that_is_not_optimal_is_found() -> None:
     columns = [data.names.index(name) for name in wrong]
     model = fit(data.X, data.y, columns, RECORD.gamma, rows=plan.train_rows(4))
     errors = RECORD.chosen_folds.error.copy()
-    errors[4] = held_out_error(model, data.X, data.y, plan.test_rows(4))
-    h = float(errors.sum()) / scored_rows(plan.labels)
+    errors[4] = held_out_error(model, data.X, data.y, plan.scored_rows(4))
+    h = float(errors.sum()) / plan.scored
     table = tuple(
         dataclasses.replace(r, cv_error=h, upper=max(h, r.upper), lower=min(h, r.lower))
         if (r.gamma, r.tau) == (RECORD.gamma, RECORD.tau)
@@ -176,7 +176,7 @@ def test_a_support_that_is_not_optimal_is_found() -> None:
     named = failing(
         RECORD, data, chosen_folds=ChosenFolds.of(supports, errors), table=table, cv_error=h, lower=lower, upper=upper,
         gap=relative_gap(lower, upper), request=dataclasses.replace(RECORD.request, gap=1.0),
-        r_squared=r_squared(data.y, plan.labels, h),
+        r_squared=r_squared(data.y, plan.all_scored, h),
     )  # fmt: skip
     assert "chosen_folds[4].support" in named
     assert not {"cv_error", "gap", "status", "chosen_folds[4].error"} & set(named) - {"chosen_folds[4].error"}

@@ -20,7 +20,7 @@ from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.folds import make_folds
 from sparsecv_mio.fits.best_subsets import best_subsets
 from sparsecv_mio.fits.one import fit_one
-from sparsecv_mio.problem.objective import fit, held_out_error, r_squared, scored_rows, standard_error
+from sparsecv_mio.problem.objective import fit, held_out_error, r_squared, standard_error
 from sparsecv_mio.search.api import cross_validate
 
 
@@ -119,13 +119,13 @@ def on_other_support(r: Record, j: int = 1) -> Record:
     wrong = [name for name in data().names if name not in right][: len(right)]
     columns = sorted(data().names.index(name) for name in wrong)
     model = fit(data().X, data().y, columns, r.gamma, rows=plan.train_rows(j))
-    error = held_out_error(model, data().X, data().y, plan.test_rows(j))
+    error = held_out_error(model, data().X, data().y, plan.scored_rows(j))
     changed = fold(r, j, support=wrong, error=error)
-    h = float(changed.chosen_folds.error.sum()) / scored_rows(plan.labels)
+    h = float(changed.chosen_folds.error.sum()) / plan.scored
     low, high = min(h, r.lower), max(h, r.upper)
     changed = row(changed, own(r), cv_error=h, lower=low, upper=high)
     return bounds(
-        changed, low, high, cv_error=h, r_squared=r_squared(data().y, plan.labels, h), request=R(r.request, gap=0.9)
+        changed, low, high, cv_error=h, r_squared=r_squared(data().y, plan.all_scored, h), request=R(r.request, gap=0.9)
     )
 
 

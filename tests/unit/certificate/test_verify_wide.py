@@ -18,7 +18,7 @@ from sparsecv_mio.cli import run
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.folds import make_folds
 from sparsecv_mio.fits.best_subsets import best_subsets
-from sparsecv_mio.problem.objective import fit, held_out_error, r_squared, scored_rows, standard_error
+from sparsecv_mio.problem.objective import fit, held_out_error, r_squared, standard_error
 from sparsecv_mio.search.api import cross_validate
 
 CAVEAT = "optimality not verified (p > 15)"
@@ -41,8 +41,8 @@ def with_supports(true: Record, supports: list[tuple[int, ...]]) -> Record:
     """The record as if these were the optimal supports: errors, means, bounds and R^2 agree with them."""
     plan = make_folds(true.folds.spec, data(), 1)
     models = [fit(data().X, data().y, s, true.gamma, rows=plan.train_rows(j)) for j, s in enumerate(supports)]
-    errors = [held_out_error(m, data().X, data().y, plan.test_rows(j)) for j, m in enumerate(models)]
-    h = sum(errors) / scored_rows(plan.labels)
+    errors = [held_out_error(m, data().X, data().y, plan.scored_rows(j)) for j, m in enumerate(models)]
+    h = sum(errors) / plan.scored
     changes = {"cv_error": h, "lower": h, "upper": h, "standard_error": standard_error(np.array(errors), plan.sizes)}
     rows = [
         R(row, **changes) if (row.gamma, row.tau) == (true.gamma, true.tau) else row
@@ -52,7 +52,7 @@ def with_supports(true: Record, supports: list[tuple[int, ...]]) -> Record:
     names = [[data().names[j] for j in s] for s in supports]
     return R(
         true, chosen_folds=ChosenFolds.of(names, errors), cv_error=h, lower=lower, upper=h, table=tuple(rows),
-        gap=relative_gap(lower, h), r_squared=r_squared(data().y, plan.labels, h), tie_width=0.0, allowance=0.0,
+        gap=relative_gap(lower, h), r_squared=r_squared(data().y, plan.all_scored, h), tie_width=0.0, allowance=0.0,
         region=None,
     )  # fmt: skip
 
@@ -65,7 +65,7 @@ def supports_of(true: Record) -> list[tuple[int, ...]]:
 def best_held_out(true: Record, fold: int) -> tuple[int, ...]:
     """The support that looks best on the rows it is scored on."""
     plan = make_folds(true.folds.spec, data(), 1)
-    train, test = plan.train_rows(fold), plan.test_rows(fold)
+    train, test = plan.train_rows(fold), plan.scored_rows(fold)
     return min(
         combinations(range(18), true.tau),
         key=lambda s: held_out_error(fit(data().X, data().y, s, true.gamma, rows=train), data().X, data().y, test),

@@ -20,7 +20,7 @@ def check(plan: FoldPlan, n: int) -> None:
     assert plan.n == n
     assert sorted(plan.order.tolist()) == list(range(n))
     for j in range(plan.k):
-        test, train = plan.test_rows(j), plan.train_rows(j)
+        test, train = plan.scored_rows(j), plan.train_rows(j)
         assert np.array_equal(test, np.flatnonzero(plan.labels == j)) and test.size == plan.sizes[j] > 0
         assert np.array_equal(np.sort(np.concatenate([test, train])), np.arange(n))
     assert np.array_equal(plan.order[plan.starts[-1] :], np.flatnonzero(plan.labels < 0))

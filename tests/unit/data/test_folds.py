@@ -161,7 +161,7 @@ def test_splitters_that_leave_each_row_out_at_most_once(splitter: Any) -> None:
     plan = folds_from_splitter(splitter, data, groups)
     check(plan, 12)
     for j, (train, test) in enumerate(splitter.split(data.X, data.y, groups)):
-        assert np.array_equal(plan.test_rows(j), np.sort(test)) and np.array_equal(plan.train_rows(j), np.sort(train))
+        assert np.array_equal(plan.scored_rows(j), np.sort(test)) and np.array_equal(plan.train_rows(j), np.sort(train))
     assert plan.spec == f"splitter:{type(splitter).__name__}"
 
 

@@ -134,7 +134,7 @@ def test_reused_duals_are_below_every_support(gamma: float, intercept: str) -> N
         folds = make_folds(spec, dataset)
         for fold, moments in training_moments(data, folds):
             problem = moments.problem(data, gamma)
-            here = FoldBounds(problem, *data.rows(folds.test_rows(fold)), points.diagonal if points else None)
+            here = FoldBounds(problem, *data.rows(folds.scored_rows(fold)), points.diagonal if points else None)
             here.search(range(1, 6))
             tested = reuse(here, points, range(1, 6), TIE, exact=True)
             assert tested is not None and tested.sizes.tolist() == [1, 2, 3, 4, 5]
@@ -172,7 +172,7 @@ def test_kernel_against_numpy() -> None:
     assert points is not None
     folds = make_folds("6", dataset)
     for fold, moments in training_moments(data, folds):
-        here = FoldBounds(moments.problem(data, 0.5), *data.rows(folds.test_rows(fold)), points.diagonal)
+        here = FoldBounds(moments.problem(data, 0.5), *data.rows(folds.scored_rows(fold)), points.diagonal)
         here.search(sizes)
         tested = reuse(here, points, sizes, TIE)
         assert tested is not None

@@ -27,7 +27,7 @@ def test_predictions_are_those_of_the_definition(folds: str, options: dict[str, 
     for fold in (0, plan.k - 1):
         support = [DATA.names.index(name) for name in record.chosen_folds[fold].support]
         model = fit(DATA.X, DATA.y, support, record.gamma, rows=plan.train_rows(fold), **words)
-        test = plan.test_rows(fold)
+        test = plan.scored_rows(fold)
         assert predicted[test] == pytest.approx(model.predict(DATA.X[test]), rel=1e-9)
     held = plan.labels >= 0
     assert np.mean((DATA.y - predicted)[held] ** 2) == pytest.approx(record.cv_error, rel=1e-9)

@@ -7,12 +7,9 @@ estimate: a support chosen on all rows has seen the rows that the fold leaves ou
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 
 from sparsecv_mio.arrays import FloatArray, IntArray
-from sparsecv_mio.data.folds import FoldPlan
 from sparsecv_mio.search.heuristics.first_supports import first_supports
 from sparsecv_mio.search.heuristics.fold_search import FoldPaths
 from sparsecv_mio.search.methods.parts.run import Run
@@ -48,7 +45,7 @@ def first_answers(run: Run) -> FoldPaths | None:
 
     found: dict[int, FoldPaths] = {}
     whole: FoldPaths | None = None
-    plan = and_all_rows(context.folds)
+    plan = context.folds.with_all_rows()
     for paths in first_supports(context.data, plan, context.grid, context.threads, enough):
         if paths.fold in found:
             offer(run, found)
@@ -70,25 +67,12 @@ def first_answers(run: Run) -> FoldPaths | None:
 
 def answers_of_all_rows(context: Context) -> FoldPaths | None:
     """Search on all rows alone: of a run that was stored, whose folds have their answers."""
-    alone = replace(context.folds, labels=np.full(context.folds.n, -1), k=0, starts=np.zeros(1, dtype=np.int64))
     if not context.grid.taus.max():
         return None
     enough = context.deadline.share_from_now(SEARCH_SHARE)
-    *_, last = first_supports(context.data, and_all_rows(alone), context.grid, context.threads, enough)
+    alone = context.folds.without_folds().with_all_rows()
+    *_, last = first_supports(context.data, alone, context.grid, context.threads, enough)
     return last
-
-
-def and_all_rows(folds: FoldPlan) -> FoldPlan:
-    """Return the same folds and one more, the last, that leaves nothing out.
-
-    Examples
-    --------
-    >>> from sparsecv_mio.data.folds import folds_from_labels
-    >>> both = and_all_rows(folds_from_labels([1, 0, 1, 0, -1]))
-    >>> both.k, both.test_rows(2).tolist(), both.train_rows(2).tolist()
-    (3, [], [0, 1, 2, 3, 4])
-    """
-    return replace(folds, k=folds.k + 1, starts=np.append(folds.starts, folds.starts[-1]))
 
 
 def offer(run: Run, found: dict[int, FoldPaths]) -> None:

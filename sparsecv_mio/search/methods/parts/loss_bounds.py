@@ -52,6 +52,7 @@ class LossBounds:
         if lower is not None:
             state.all_rows.raise_lower_bounds(lower)
         bound = training_loss_bound(state.all_rows.lower_bounds()[:, :, None], self.values)
+        bound = np.where(self.run.context.folds.scores_all_left_out, bound, 0.0)
         state.cells.narrow(np.s_[:, :, :], bound, np.inf)
 
     def _refit(self, gammas: IntArray | slice) -> None:

@@ -38,7 +38,8 @@ def _score_one_pair(run: Run, trees: SharedTrees) -> None:
     if count.min() > 0:
         known = np.where(missing, 0.0, nominal).sum(axis=2)
         g, t = (int(i) for i in np.unravel_index(int(np.lexsort((known.ravel(), count.ravel()))[0]), count.shape))
-        if count[g, t] > FEW_FOLDS and run.context.folds.sizes.max() <= SMALL_FOLD:
+        folds = run.context.folds
+        if count[g, t] > FEW_FOLDS and folds.left is None and folds.sizes.max() <= SMALL_FOLD:
             _score_in_closed_form(run, trees, g, t)
         _visit(run, (g, t), np.flatnonzero(~np.isfinite(nominal[g, t])))
     _bound(run)

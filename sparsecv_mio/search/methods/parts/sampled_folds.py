@@ -116,7 +116,7 @@ class SampledFolds:
             for g in gammas:
                 found = search.columns[g][np.isfinite(search.value[g])]
                 search.learn(found, np.full(len(found), -1))
-            return search.paths(taus, *self.data.rows(self.folds.test_rows(fold)))
+            return search.paths(taus, *self.data.rows(self.folds.scored_rows(fold)))
 
         yield from run_folds(self.run.accelerators.training_moments(folds), paths_of, self.run.context.threads)
 

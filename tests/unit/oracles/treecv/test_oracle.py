@@ -18,7 +18,7 @@ def test_treecv_predictions():
     found = held_out_predictions(RidgeLearner(0.5), X, y, folds)
     oracle = TreeCvOracle(RidgeLearner(0.5), X, y, folds)
     for j in range(5):
-        rows, keep = folds.test_rows(j), folds.train_rows(j)
+        rows, keep = folds.scored_rows(j), folds.train_rows(j)
         b = np.linalg.solve(X[keep].T @ X[keep] + 0.5 * np.eye(3), X[keep].T @ y[keep])
         assert found[rows] == pytest.approx(X[rows] @ b, rel=1e-10)
         assert oracle.leave_out(rows[::-1]).value == pytest.approx(X[rows[::-1]] @ b, rel=1e-10)

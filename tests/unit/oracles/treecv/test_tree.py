@@ -97,7 +97,7 @@ def test_each_model_learned_the_other_rows_in_the_papers_order(seed, k, more, fi
         Diary.clear()
         result = tree_cv(Diary(), *numbered(n), folds, strategy=strategy)
         assert [seen for seen, _ in Diary.scored] == expected
-        assert [held for _, held in Diary.scored] == [folds.test_rows(j).tolist() for j in range(k)]
+        assert [held for _, held in Diary.scored] == [folds.scored_rows(j).tolist() for j in range(k)]
         held = int(folds.starts[-1])
         assert result.updates <= fixed + held * np.ceil(np.log2(k))
         assert result.updates <= n * (1 + np.log2(k))

@@ -33,7 +33,7 @@ def test_fits_are_what_they_say(intercept: str, late: bool) -> None:
         found = fallback_supports(std, folds, grid, until)
         V, r = std.rows(slice(0, std.n))
         for fold in range(folds.k):
-            train, test = folds.train_rows(fold), folds.test_rows(fold)
+            train, test = folds.train_rows(fold), folds.scored_rows(fold)
             for t, tau in enumerate(grid.taus.tolist()):
                 S = found.supports[t][fold]
                 assert len(S) == min(tau, 1 if late else tau)
@@ -59,7 +59,7 @@ def test_many_folds_get_supports_whatever_the_time(monkeypatch: pytest.MonkeyPat
     found = fallback_supports(std, folds, Grid.of([0.5], [1, 2], 12), 0.0)
     r = std.rows(slice(0, 40))[1]
     for fold in range(40):
-        rest, test = r[folds.train_rows(fold)], r[folds.test_rows(fold)]
+        rest, test = r[folds.train_rows(fold)], r[folds.scored_rows(fold)]
         if len(found.supports[0][fold]) == 0:
             assert found.nominal[0, fold] == pytest.approx(float(np.sum((test - rest.mean()) ** 2)), rel=1e-9)
             assert found.value[0, fold] == pytest.approx(float(np.sum((rest - rest.mean()) ** 2)), rel=1e-9)

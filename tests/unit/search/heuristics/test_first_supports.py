@@ -36,7 +36,7 @@ def test_values_are_plain_refits(most: int, monkeypatch: pytest.MonkeyPatch) -> 
         for g, t in np.ndindex(2, 3):
             support = data.columns[paths.support(g, t)].tolist()
             fit = objective.fit(dataset.X, dataset.y, support, grid.gammas[g], rows=FOLDS.train_rows(paths.fold))
-            error = objective.held_out_error(fit, dataset.X, dataset.y, FOLDS.test_rows(paths.fold))
+            error = objective.held_out_error(fit, dataset.X, dataset.y, FOLDS.scored_rows(paths.fold))
             assert paths.objective[g, t] * data.y_unit**2 == pytest.approx(fit.objective, rel=1e-7)
             assert paths.held_out[g, t] * data.y_unit**2 == pytest.approx(error, rel=1e-6)
 

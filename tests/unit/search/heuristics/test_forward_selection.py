@@ -58,4 +58,4 @@ def test_squares_and_products_are_those_of_the_training_rows(intercept: str) -> 
             A, b = A - A.mean(axis=0), b - b.mean()
         np.testing.assert_allclose(squares[line], (A**2).sum(axis=0), rtol=1e-10)
         np.testing.assert_allclose(products[line], b @ A, rtol=1e-9, atol=1e-12)
-        assert np.all(centred[line, FOLDS.test_rows(fold)] == 0.0)
+        assert np.all(centred[line, FOLDS.scored_rows(fold)] == 0.0)

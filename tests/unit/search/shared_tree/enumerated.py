@@ -46,7 +46,7 @@ def enumerated(
         whole[s] = fit(X, y, s, gamma, **how).objective / unit
         models = [fit(X, y, s, gamma, rows=folds.train_rows(fold), **how) for fold in range(folds.k)]
         inside[s] = np.array([model.objective for model in models]) / unit
-        rows = [folds.test_rows(fold) for fold in range(folds.k)]
+        rows = [folds.scored_rows(fold) for fold in range(folds.k)]
         error[s] = np.array([held_out_error(model, X, y, N) for model, N in zip(models, rows, strict=True)]) / unit
     return whole, inside, error
 

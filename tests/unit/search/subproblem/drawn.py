@@ -73,7 +73,7 @@ def held_out_error(context: Context, where: tuple[int, int, int], support: tuple
     dataset, folds = context.data.dataset, context.folds
     columns = context.data.columns[np.array(support, dtype=np.int64)].tolist()
     fit = objective.fit(dataset.X, dataset.y, columns, float(context.grid.gammas[g]), rows=folds.train_rows(fold))
-    return float(objective.held_out_error(fit, dataset.X, dataset.y, folds.test_rows(fold)) / context.data.y_unit**2)
+    return float(objective.held_out_error(fit, dataset.X, dataset.y, folds.scored_rows(fold)) / context.data.y_unit**2)
 
 
 def assert_true(context: Context, cells: CellTable) -> None:

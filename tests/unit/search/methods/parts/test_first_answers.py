@@ -38,7 +38,7 @@ def test_every_cell_shows_a_support_refitted_in_its_fold(
         fit = refit_rows(data, folds.train_rows(fold), support, float(grid.gammas[g]))
         assert len(support) == grid.taus[t]
         assert cells.value[g, t, fold] == pytest.approx(fit.objective, rel=1e-9)
-        assert cells.nominal[g, t, fold] == pytest.approx(fit.held_out(data, folds.test_rows(fold))[0], rel=1e-8)
+        assert cells.nominal[g, t, fold] == pytest.approx(fit.held_out(data, folds.scored_rows(fold))[0], rel=1e-8)
 
 
 def test_a_quick_answer_has_not_seen_the_rows_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -49,7 +49,7 @@ def test_a_quick_answer_has_not_seen_the_rows_left_out(monkeypatch: pytest.Monke
     for change in (0.0, 50.0):
         folds = make_folds("5", Dataset.from_arrays(X, y))
         other = y.copy()
-        other[folds.test_rows(1)] += change * X[folds.test_rows(1), 7]
+        other[folds.scored_rows(1)] += change * X[folds.scored_rows(1), 7]
         data = standardize(Dataset.from_arrays(X, other), "none")
         run = new_run(data, folds, Grid.of([0.1, 1.0], [1, 2, 3], 40), seconds=600.0)
         run.method.estimates.before_all()

@@ -22,7 +22,7 @@ def optima(run: Any) -> Any:
             for fold in range(folds.k):
                 cell = brute_force_cell(data.X, data.y, tau, gamma, rows=folds.train_rows(fold))
                 f[g, t, fold] = cell.objective / unit
-                h[g, t, fold] = cell.held_out(data.X, data.y, folds.test_rows(fold))[0] / unit
+                h[g, t, fold] = cell.held_out(data.X, data.y, folds.scored_rows(fold))[0] / unit
             f[g, t, -1] = brute_force_cell(data.X, data.y, tau, gamma).objective / unit
     return f, h
 

@@ -23,7 +23,7 @@ def held_out(run: Any) -> Any:
     for g, t, fold in np.ndindex(*context.shape):
         gamma, tau = float(context.grid.gammas[g]), int(context.grid.taus[t])
         cell = brute_force_cell(data.X, data.y, tau, gamma, rows=folds.train_rows(fold))
-        ends[:, g, t, fold] = cell.held_out(data.X, data.y, folds.test_rows(fold))
+        ends[:, g, t, fold] = cell.held_out(data.X, data.y, folds.scored_rows(fold))
     return ends / context.data.y_unit**2
 
 
