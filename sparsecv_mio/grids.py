@@ -11,6 +11,7 @@ from itertools import pairwise
 from numbers import Real
 
 from sparsecv_mio.errors import BadInput
+from sparsecv_mio.restrictions import NONE, Restrictions
 from sparsecv_mio.units import GAMMA_RANGE
 
 DEFAULT_GAMMAS = "1e-3:10:15"
@@ -219,19 +220,28 @@ def gammas_of(given: str | float | Iterable[float] | None) -> tuple[float, ...]:
     return _numbers(given, "gammas")
 
 
-def taus_of(given: str | int | Iterable[int] | None, p: int, n_train: int, option: str = "taus") -> tuple[int, ...]:
+def taus_of(
+    given: str | int | Iterable[int] | None,
+    p: int,
+    n_train: int,
+    option: str = "taus",
+    restrictions: Restrictions = NONE,
+) -> tuple[int, ...]:
     """Return the support sizes that a text, a number or several stand for.
 
     Parameters
     ----------
     given : str, int, iterable of int, or None
-        A text as for `taus`; the word `log` for `log_taus`, None for `default_taus`.
+        A text as for `taus`; the word `log` for `log_taus`, None for `default_taus`. These two start at the number of
+        features that are forced in, and see none that are forced out.
     p : int
         Features.
     n_train : int
         Rows of the smallest training set.
     option : str
         Its name, for messages.
+    restrictions : Restrictions, optional
+        By the names of the data.
 
     Raises
     ------
@@ -243,10 +253,13 @@ def taus_of(given: str | int | Iterable[int] | None, p: int, n_train: int, optio
     >>> taus_of(3, 10, 50), taus_of(range(1, 3), 10, 50), taus_of("2:4", 10, 50), taus_of(None, 4, 50)
     ((3,), (1, 2), (2, 3, 4), (1, 2, 3, 4))
     """
-    if given is None:
-        return default_taus(p, n_train)
+    if given is None or (isinstance(given, str) and given.strip().lower() == "log"):
+        own = default_taus if given is None else log_taus
+        least = len(restrictions.force_in)
+        sizes = own(p - len(restrictions.force_out), n_train)
+        return tuple(tau for tau in sizes if tau >= least) or (least,)
     if isinstance(given, str):
-        return log_taus(p, n_train) if given.strip().lower() == "log" else taus(given, p, option)
+        return taus(given, p, option)
     found = _numbers(given, option)
     for value in found:
         if value != int(value):

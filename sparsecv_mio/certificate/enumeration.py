@@ -12,7 +12,7 @@ Gram matrix without their rows instead. Both only choose candidates: whatever is
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import combinations, islice
 from math import comb
@@ -24,6 +24,7 @@ from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.folds import FoldPlan
 from sparsecv_mio.problem.coordinates import Coordinates
 from sparsecv_mio.problem.objective import RidgeFit, fit, held_out_error, scales, varying_columns
+from sparsecv_mio.restrictions import NONE, Restrictions
 from sparsecv_mio.units import TIE_RTOL
 
 IDENTITY_ROWS = 12
@@ -55,6 +56,8 @@ class UnitColumns:
         Penalty weights in these coordinates.
     y_unit : float
         Objectives here times `y_unit ** 2` are objectives in the file.
+    forced : tuple of int
+        Positions in `columns` of those in every support.
     """
 
     dataset: Dataset
@@ -65,6 +68,7 @@ class UnitColumns:
     t: FloatArray
     weight: FloatArray
     y_unit: float
+    forced: tuple[int, ...] = ()
 
     @classmethod
     def of(cls, dataset: Dataset, scale: str, intercept: str, columns: IntArray | None = None) -> UnitColumns:
@@ -85,6 +89,26 @@ class UnitColumns:
         weight = np.minimum(scales(dataset.X[:, chosen], scale) / place.x_unit, 1e150) ** 2
         return cls(dataset, scale, intercept, chosen, Z, t, weight, place.y_unit)
 
+    @classmethod
+    def within(
+        cls, dataset: Dataset, scale: str, intercept: str, restrictions: Restrictions | None
+    ) -> UnitColumns:
+        """Return the columns that vary and are not forced out, and which of them every support contains.
+
+        Parameters
+        ----------
+        dataset : Dataset
+        scale : {"length", "variance", "none"}
+        intercept : {"fold", "global", "none"}
+        restrictions : Restrictions or None
+            By the names of the data.
+        """
+        wanted = restrictions or NONE
+        varying = varying_columns(dataset.X)
+        found = cls.of(dataset, scale, intercept, varying[~np.isin(np.array(dataset.names)[varying], wanted.force_out)])
+        names = [dataset.names[j] for j in found.columns.tolist()]
+        return replace(found, forced=tuple(i for i, name in enumerate(names) if name in wanted.force_in))
+
     @property
     def q(self) -> int:
         """Number of columns."""
@@ -96,9 +120,10 @@ class UnitColumns:
         return {self.dataset.names[j]: j for j in self.columns.tolist()}
 
     def supports(self, tau: int) -> IntArray:
-        """(C, min(tau, q)) all supports of one size, as positions in `columns`."""
+        """(C, min(tau, q)) all supports of one size within the restrictions, as sorted positions in `columns`."""
         size = min(tau, self.q)
-        found = [list(support) for support in combinations(range(self.q), size)]
+        others = [j for j in range(self.q) if j not in self.forced]
+        found = [sorted((*self.forced, *rest)) for rest in combinations(others, max(size - len(self.forced), 0))]
         return np.array(found, dtype=np.int64).reshape(len(found), size)
 
     def refit(self, support: IntArray | tuple[int, ...], gamma: float, rows: IntArray | None) -> RidgeFit:

@@ -81,6 +81,7 @@ class Exchanges:
         gain = (e + B * b[:, None] / v) ** 2 / np.maximum(d + B * B / v, SINGULAR * whole)
         change = b[:, None] ** 2 / v - gain
         change[:, S] = np.inf
+        change[np.isin(S, self.design.forced)] = np.inf
         if change.size == 0 or not change.min() < 0.0:
             return None
         j, i = np.unravel_index(int(np.argmin(change)), change.shape)

@@ -16,10 +16,9 @@ from sparsecv_mio.certificate.exchange import EXCHANGE_LIMIT, Exchanges, improva
 from sparsecv_mio.certificate.record import Record, Refined, Region, TableRow
 from sparsecv_mio.certificate.refits import check_optimum, positions
 from sparsecv_mio.certificate.treatment import ENUMERATE_GRID, ENUMERATE_PAIR, Level
-from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.folds import FoldPlan
 from sparsecv_mio.problem.coordinates import power_of_two
-from sparsecv_mio.problem.objective import standard_error, varying_columns
+from sparsecv_mio.problem.objective import standard_error
 from sparsecv_mio.units import TINY
 
 H_RTOL = 1e-7
@@ -40,13 +39,14 @@ class Pair:
     optima: FoldOptima
 
 
-def level_of(record: Record, dataset: Dataset, plan: FoldPlan) -> tuple[Level, str]:
+def level_of(record: Record, design: UnitColumns, plan: FoldPlan) -> tuple[Level, str]:
     """Say how much is enumerated.
 
     Parameters
     ----------
     record : Record
-    dataset : Dataset
+    design : UnitColumns
+        All columns that may be in a support.
     plan : FoldPlan
 
     Returns
@@ -55,15 +55,15 @@ def level_of(record: Record, dataset: Dataset, plan: FoldPlan) -> tuple[Level, s
     reason : str
         Why that is not all; empty where it is.
     """
-    q, taus, gammas = len(varying_columns(dataset.X)), list(record.request.taus), len(record.request.gammas)
+    n, q, taus, gammas = design.dataset.n, design.q, list(record.request.taus), len(record.request.gammas)
     moves = len(record.descent) + (record.refined is not None)
     if q > ENUMERATE_PAIR:
         return Level.NEIGHBOURS, f"p > {ENUMERATE_PAIR}"
-    if enumeration_cost(dataset.n, q, [record.tau], 2, plan.k) > COST_LIMIT:
+    if enumeration_cost(n, q, [record.tau], 2, plan.k) > COST_LIMIT:
         return Level.NEIGHBOURS, "too many rows to try all supports"
     if q > ENUMERATE_GRID:
         return Level.PAIR, f"p > {ENUMERATE_GRID}"
-    if enumeration_cost(dataset.n, q, taus, gammas + moves, plan.k) > COST_LIMIT:
+    if enumeration_cost(n, q, taus, gammas + moves, plan.k) > COST_LIMIT:
         return Level.PAIR, "too many rows to try all supports of every pair"
     return Level.GRID, ""
 

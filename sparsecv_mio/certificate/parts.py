@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, get_type_hints
 from sparsecv_mio.certificate.codec import Count, Gamma, Number, Seconds, decode, json_pieces, plain
 from sparsecv_mio.errors import CorruptStore
 from sparsecv_mio.files import write_text
+from sparsecv_mio.restrictions import Restrictions
 from sparsecv_mio.version import __version__
 
 if TYPE_CHECKING:
@@ -87,7 +88,7 @@ class DataInfo:
 
 @dataclass(frozen=True)
 class Request:
-    """What was asked for: the grid, the relative gap, the limits."""
+    """What was asked for: the grid, the relative gap, the limits, restrictions where there are any."""
 
     gammas: tuple[Gamma, ...]
     taus: tuple[Count, ...]
@@ -95,6 +96,7 @@ class Request:
     one_se: bool = False
     time_limit: Seconds | None = None
     threads: Count | None = None
+    restrictions: Restrictions | None = None
 
 
 @dataclass(frozen=True)

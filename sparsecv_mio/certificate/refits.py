@@ -25,6 +25,24 @@ def positions(names: Iterable[str], index: Mapping[str, int]) -> tuple[int, ...]
     return None if None in found or len(set(found)) < len(found) else tuple(sorted(f for f in found if f is not None))
 
 
+def check_forced(checks: Checks, design: UnitColumns, support: tuple[int, ...], path: str) -> bool:
+    """Whether a support has every column that is forced in.
+
+    Parameters
+    ----------
+    checks : Checks
+    design : UnitColumns
+        All columns that may be in a support.
+    support : tuple of int
+        Positions in the data set.
+    path : str
+        What stands before `support` in messages.
+    """
+    lacking = [j for j in design.columns[list(design.forced)].tolist() if j not in support]
+    names = ", ".join(design.dataset.names[j] for j in lacking)
+    return checks.that(not lacking, f"{path}support", f"lacks {names}, forced in")
+
+
 def size_of_target(dataset: Dataset, intercept: str) -> float:
     """Return the largest target about its mean, about zero without an intercept."""
     y = dataset.y
@@ -76,6 +94,8 @@ def check_fit(
     size = min(row.tau, len(index))
     if support is None or len(support) != size:
         checks.that(False, f"{path}support", f"is not a set of {size} features of the data")
+        return None
+    if not check_forced(checks, design, support, path):
         return None
     model = fit(dataset.X, dataset.y, support, row.gamma, scale=design.scale, intercept=design.intercept)
     names = [dataset.names[j] for j in support]

@@ -16,11 +16,12 @@ from sparsecv_mio.certificate.checks import Checks, VerifyReport
 from sparsecv_mio.certificate.claims import check_claims, check_gap, check_grid, row_of
 from sparsecv_mio.certificate.enumeration import UnitColumns, enumeration_cost, held_out_errors
 from sparsecv_mio.certificate.optimality import COST_LIMIT, H_RTOL, Optimality, Supports, check_refined, level_of
-from sparsecv_mio.certificate.parts import DataInfo
+from sparsecv_mio.certificate.parts import DataInfo, Request
 from sparsecv_mio.certificate.reading import AnyRecord
 from sparsecv_mio.certificate.record import FitRecord, PathRecord, Record
 from sparsecv_mio.certificate.refits import (
     check_fit,
+    check_forced,
     check_neighbours,
     check_objective,
     check_optimum,
@@ -31,6 +32,7 @@ from sparsecv_mio.certificate.treatment import ENUMERATE_PAIR, FIT, PATH, RECORD
 from sparsecv_mio.data.counts import WEIGHTED, weighted, weighted_rows
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.folds import FoldPlan, make_folds
+from sparsecv_mio.errors import BadInput
 from sparsecv_mio.problem.objective import RidgeFit, objective_of, varying_columns
 
 FOLD_RTOL = 1e-8  # of the mean error: a fold's own error may happen to be next to nothing
@@ -85,13 +87,15 @@ def _verify_search(record: Record, dataset: Dataset, folds: FoldPlan | None) -> 
         return checks.report()
     check_claims(checks, record, dataset.y, plan)
     check_refined(checks, record)
-    design = UnitColumns.of(dataset, record.data.scale, record.data.intercept)
+    if not _restrictions(checks, record.request, dataset):
+        return checks.report()
+    design = UnitColumns.within(dataset, record.data.scale, record.data.intercept, record.request.restrictions)
     supports = _fold_supports(checks, record, design)
     if supports is None:
         return checks.report()
     _errors(checks, record, design, plan, supports)
     model = _refit(checks, record, design)
-    level, reason = level_of(record, dataset, plan)
+    level, reason = level_of(record, design, plan)
     optimality = Optimality(checks, record, design, plan, supports)
     if level is Level.NEIGHBOURS:
         checks.caveat = f"optimality not verified ({reason})"
@@ -129,6 +133,24 @@ def _data(checks: Checks, data: DataInfo, dataset: Dataset) -> bool:
     return len(checks.failures) == before
 
 
+def _restrictions(checks: Checks, request: Request, dataset: Dataset) -> bool:
+    """Whether the restrictions are of features of the data that vary where they must, and leave every size a model."""
+    restrictions, place = request.restrictions, "request.restrictions"
+    if restrictions is None:
+        return True
+    try:
+        known = restrictions.within(dataset.names)
+        known.check_sizes(request.taus, dataset.p)
+    except BadInput as error:
+        return checks.that(False, place, str(error))
+    vary = {dataset.names[j] for j in varying_columns(dataset.X).tolist()}
+    before = len(checks.failures)
+    checks.that(known == restrictions, place, "are not by the names of the data, in their order")
+    checks.that(vary.issuperset(known.force_in), f"{place}.force_in", "has a feature that is constant")
+    checks.part("restrictions: features of the data, kept to by every support", before)
+    return len(checks.failures) == before
+
+
 def _folds(checks: Checks, record: Record, plan: FoldPlan) -> bool:
     before = len(checks.failures)
     for name in ("spec", "seed", "k", "repeats", "digest"):
@@ -147,6 +169,8 @@ def _fold_supports(checks: Checks, record: Record, design: UnitColumns) -> Suppo
         support = translated[which]
         if support is None or len(support) > size:
             checks.that(False, f"chosen_folds[{fold}].support", f"is not a set of up to {size} features of the data")
+            return None
+        if not check_forced(checks, design, support, f"chosen_folds[{fold}]."):
             return None
         supports.append(support)
     return supports
@@ -197,7 +221,10 @@ def verify_path(record: PathRecord, dataset: Dataset) -> VerifyReport:
         dataset = weighted_rows(dataset, dataset.aux[column], column)
     if not _data(checks, record.data, dataset):
         return checks.report()
-    q, request = len(varying_columns(dataset.X)), record.request
+    if not _restrictions(checks, record.request, dataset):
+        return checks.report()
+    design = UnitColumns.within(dataset, record.data.scale, record.data.intercept, record.request.restrictions)
+    q, request = design.q, record.request
     cost = enumeration_cost(dataset.n, q, list(request.taus), len(request.gammas), 1)
     enumerated = q <= ENUMERATE_PAIR and cost <= COST_LIMIT
     if not enumerated:
@@ -209,7 +236,6 @@ def verify_path(record: PathRecord, dataset: Dataset) -> VerifyReport:
     checks.that(every == (record.status == "proved"), "status", f"is {record.status}, the rows say otherwise")
     checks.part("the requested grid, status", before)
     before = len(checks.failures)
-    design = UnitColumns.of(dataset, record.data.scale, record.data.intercept)
     for i, row in enumerate(record.path):
         path = f"path[{i}]."
         model = check_fit(checks, design, row, row, path)

@@ -9,6 +9,7 @@ import typer
 
 from sparsecv_mio import grids
 from sparsecv_mio.cli import ending, options, oracles, parse, session
+from sparsecv_mio.restrictions import RESTRICTIONS
 
 WORDS = ("safe", "conic", "aggregated", "as-printed")
 
@@ -24,6 +25,8 @@ def bounds(
     seed: options.Seed = None,
     gamma: options.Gamma = grids.DEFAULT_GAMMAS,
     tau: options.Tau = None,
+    force_in: options.ForceIn = None,
+    force_out: options.ForceOut = None,
     scale: options.Scale = "length",
     intercept: options.Intercept = "fold",
     bounds: Annotated[
@@ -48,6 +51,7 @@ def bounds(
     relaxations' own solutions and proves nothing.
     """
     grid = grids.gammas(gamma)
+    asked = parse.restrictions(force_in=force_in, force_out=force_out)
     workers = parse.threads(threads, session.cores())
     session.check_outputs({"--json": json, "--plot": plot}, [data])
     with session.interruptible() as stop:
@@ -57,7 +61,9 @@ def bounds(
 
         dataset = session.read_data(data, target, features, drop, fold_columns(folds))
         plan = session.make_plan(folds, dataset, seed, quiet)
-        sizes = grids.taus_of(tau, dataset.p, plan.least_training, "--tau")
+        restrictions = asked.within(dataset.names)
+        sizes = grids.taus_of(tau, dataset.p, plan.least_training, "--tau", restrictions)
+        restrictions.check_sizes(sizes, dataset.p)
 
         from sparsecv_mio.bounds.all_folds import BoundsHooks
         from sparsecv_mio.bounds.cv_error import compute_bounds
@@ -67,12 +73,14 @@ def bounds(
         begin = time.perf_counter()
         with oracles.counting_bar(quiet, "folds") as progress:
             table = compute_bounds(
-                standardize(dataset, scale, intercept), plan, grid, sizes, bounds,  # type: ignore[call-overload]
+                standardize(dataset, scale, intercept, restrictions), plan, grid, sizes,
+                bounds,  # type: ignore[call-overload]
                 threads=workers, hooks=BoundsHooks(progress, stop.is_set),
             )  # fmt: skip
         seconds = time.perf_counter() - begin
         interrupted = stop.is_set()
     chosen = {"folds": folds, "seed": plan.seed, "scale": scale, "intercept": intercept, "fold_digest": plan.digest}
+    chosen |= {name: getattr(restrictions, name) for name in RESTRICTIONS if getattr(restrictions, name)}
     numbers = table.to_dict() | {"data": oracles.describe(dataset), "options": chosen, "wall_seconds": seconds}
     return ending.deliver(
         130 if interrupted else 0, lambda screen: print_bounds(screen, table, brief=quiet, full=full, seconds=seconds),

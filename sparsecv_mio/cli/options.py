@@ -28,6 +28,17 @@ Weights = Annotated[
         help="Column that says how often each row counts, in every fit and in the errors: whole numbers. [each once]",
     ),
 ]
+ForceIn = Annotated[
+    str | None,
+    typer.Option(
+        "--force-in",
+        metavar="A,B,...",
+        help="Features in every model, by name or by position among the features; they count in --tau.",
+    ),
+]
+ForceOut = Annotated[
+    str | None, typer.Option("--force-out", metavar="C,D,...", help="Features in no model, as if they were dropped.")
+]
 Folds = Annotated[
     str,
     typer.Option(

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Sequence
 
 from sparsecv_mio.errors import BadInput
 from sparsecv_mio.grids import MOST_DIGITS
+from sparsecv_mio.restrictions import Restrictions
 from sparsecv_mio.units import MOST_THREADS
 from sparsecv_mio.words import one_of
 
@@ -70,6 +71,12 @@ def names(text: str | None, option: str) -> list[str] | None:
     if not found or "" in found:
         raise BadInput(f"{option}: {text!r} is not a list of column names separated by commas")
     return found
+
+
+def restrictions(**texts: str | None) -> Restrictions:
+    """Return the restrictions that options describe, each a list of columns separated by commas."""
+    given = {name: names(text, "--" + name.replace("_", "-")) or () for name, text in texts.items()}
+    return Restrictions(**{name: tuple(columns) for name, columns in given.items()})
 
 
 def word(words: Iterable[str], option: str) -> Callable[[str | None], str | None]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from sparsecv_mio import grids
-from sparsecv_mio.cli import Began, ending, options, session
+from sparsecv_mio.cli import Began, ending, options, parse, session
 
 if TYPE_CHECKING:
     from sparsecv_mio.data.dataset import Dataset
@@ -24,6 +24,8 @@ def path(
     weights: options.Weights = None,
     gamma: options.Gamma = grids.DEFAULT_GAMMAS,
     tau: options.Tau = None,
+    force_in: options.ForceIn = None,
+    force_out: options.ForceOut = None,
     scale: options.Scale = "length",
     intercept: options.Intercept = "fold",
     gap: options.Gap = 1e-4,
@@ -45,6 +47,7 @@ def path(
         how = PathOptions.of(
             scale=scale, intercept=intercept, gap=gap, time_limit=time_limit,
             threads=session.cores() if threads is None else threads,
+            restrictions=parse.restrictions(force_in=force_in, force_out=force_out),
         )  # fmt: skip
 
         def ready() -> tuple[Dataset, tuple[int, ...]]:
@@ -53,7 +56,7 @@ def path(
                 from sparsecv_mio.data.counts import weighted_rows
 
                 dataset = weighted_rows(dataset, dataset.aux[weights], weights)
-            return dataset, grids.taus_of(tau, dataset.p, dataset.n, "--tau")
+            return dataset, grids.taus_of(tau, dataset.p, dataset.n, "--tau", how.restrictions.within(dataset.names))
 
         dataset, sizes = session.in_time(ready, stop, how.time_limit)
 

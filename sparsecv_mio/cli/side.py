@@ -18,8 +18,6 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-ForceIn = Annotated[str | None, typer.Option("--force-in", metavar="A,B", help="Features in every support.")]
-ForceOut = Annotated[str | None, typer.Option("--force-out", metavar="A,B", help="Features in no support.")]
 Together = Annotated[
     list[str] | None, typer.Option("--together", metavar="A,B", help="Chosen all or none; may be repeated.")
 ]

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from sparsecv_mio import grids
-from sparsecv_mio.cli import Began, ending, options, session
+from sparsecv_mio.cli import Began, ending, options, parse, session
 from sparsecv_mio.errors import SparseCVError
 from sparsecv_mio.words import Engine, Method, TauStep
 
@@ -61,6 +61,8 @@ def solve(
             "tau log tau <= min(p, n_train). [1:p; if p > 30, 1 to n_train / 8, but to 10 at least and 50 at most]",
         ),
     ] = None,
+    force_in: options.ForceIn = None,
+    force_out: options.ForceOut = None,
     scale: options.Scale = "length",
     intercept: options.Intercept = "fold",
     one_se: Annotated[
@@ -177,7 +179,7 @@ def solve(
             scale=scale, intercept=intercept, gap=gap, one_se=one_se, time_limit=time_limit,
             threads=session.cores() if threads is None else threads, method=method, backend=backend,
             formulation=formulation, engine=engine, mio_budget=mio_budget, refine=refine, tau_step=tau_step,
-            oracles=oracles,
+            oracles=oracles, restrictions=parse.restrictions(force_in=force_in, force_out=force_out),
         )  # fmt: skip
 
         def ready() -> tuple[Dataset, FoldPlan, tuple[int, ...]]:
@@ -195,7 +197,8 @@ def solve(
                 by_row = canonical(folds).startswith("file:")
                 dataset, plan = weighted(dataset, dataset.aux[weights], deal, name=weights, by_row=by_row)
             how.check_data(dataset, plan)
-            return dataset, plan, grids.taus_of(tau, dataset.p, plan.least_training, "--tau")
+            within = how.restrictions.within(dataset.names)
+            return dataset, plan, grids.taus_of(tau, dataset.p, plan.least_training, "--tau", within)
 
         dataset, plan, sizes = session.in_time(ready, stop, how.time_limit)
 

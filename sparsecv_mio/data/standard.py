@@ -14,6 +14,7 @@ from sparsecv_mio.data.copies import find_copies
 from sparsecv_mio.data.dataset import Dataset, row_chunks
 from sparsecv_mio.data.scaling import column_moments, nearest_exponent
 from sparsecv_mio.errors import BadInput
+from sparsecv_mio.restrictions import NONE, Restrictions
 from sparsecv_mio.words import Intercept, Scale, word_of
 
 CACHE_BYTES = 256 << 20
@@ -35,7 +36,7 @@ class StandardData:
     scale : Scale
     intercept : Intercept
     columns : (q,) int array
-        Positions in `dataset.names` of the columns that vary.
+        Positions in `dataset.names` of the columns that vary and are not forced out.
     center : (q,) array
         Means over all rows for `fold` and `global`, zero for `none`; units of the file.
     divisor : (q,) array
@@ -54,6 +55,8 @@ class StandardData:
     rest, r_rest : (q,) array, float
         Mean of the rows and of the targets after `center` and `y_center`, taken off as well under `global`: a centre
         is rounded, and beside a spread much smaller than itself that shows.
+    restrictions : Restrictions
+        What every model must and may not contain, by the names of the data.
     """
 
     dataset: Dataset
@@ -69,6 +72,7 @@ class StandardData:
     warnings: tuple[str, ...]
     rest: FloatArray
     r_rest: float = 0.0
+    restrictions: Restrictions = NONE
 
     @property
     def n(self) -> int:
@@ -84,6 +88,13 @@ class StandardData:
     def names(self) -> tuple[str, ...]:
         """Names of the q columns."""
         return tuple(self.dataset.names[j] for j in self.columns.tolist())
+
+    @cached_property
+    def forced(self) -> IntArray:
+        """Those of the q columns that are in every support, ascending."""
+        wanted = set(self.restrictions.force_in)
+        found = [j for j, name in enumerate(self.names) if name in wanted] if wanted else []
+        return np.array(found, dtype=np.int64)
 
     @cached_property
     def _all_rows(self) -> tuple[FloatArray, FloatArray] | None:
@@ -185,7 +196,9 @@ class StandardData:
         return dict(zip(names, in_units.tolist(), strict=True)), float(intercept)
 
 
-def standardize(dataset: Dataset, scale: str = "length", intercept: str = "fold") -> StandardData:
+def standardize(
+    dataset: Dataset, scale: str = "length", intercept: str = "fold", restrictions: Restrictions = NONE
+) -> StandardData:
     """Compute the scales once, on all rows, about the mean (theory section 0).
 
     Parameters
@@ -193,6 +206,8 @@ def standardize(dataset: Dataset, scale: str = "length", intercept: str = "fold"
     dataset : Dataset
     scale : {"length", "variance", "none"}
     intercept : {"fold", "global", "none"}
+    restrictions : Restrictions, optional
+        By the names of the data. Columns that are forced out are left out; the others are as they are without it.
 
     Returns
     -------
@@ -201,7 +216,8 @@ def standardize(dataset: Dataset, scale: str = "length", intercept: str = "fold"
     Raises
     ------
     BadInput
-        If a word is unknown, the target is constant, no feature varies, or a magnitude cannot be handled.
+        If a word is unknown, the target is constant, no feature varies, one that is forced in does not, or a magnitude
+        cannot be handled.
 
     Examples
     --------
@@ -217,7 +233,8 @@ def standardize(dataset: Dataset, scale: str = "length", intercept: str = "fold"
     centred = where is not Intercept.NONE
     y_center, y_unit = _target_unit(dataset, centred)
     moments = column_moments(dataset.X)
-    columns = np.flatnonzero(~moments.constant).astype(np.int64)
+    columns = np.flatnonzero(~moments.constant & ~np.isin(dataset.names, restrictions.force_out)).astype(np.int64)
+    _check_forced(dataset, moments.constant, restrictions)
     if columns.size == 0:
         raise BadInput("every feature is constant: keep at least one column that varies")
     norm = moments.norm[columns]
@@ -242,6 +259,7 @@ def standardize(dataset: Dataset, scale: str = "length", intercept: str = "fold"
         copy_of=np.full(columns.size, -1, dtype=np.int64),
         warnings=(),
         rest=np.zeros(columns.size),
+        restrictions=restrictions,
     )
     if where is Intercept.GLOBAL:
         rest = _project(bare, np.full(dataset.n, 1.0 / dataset.n))
@@ -261,6 +279,14 @@ def _target_unit(dataset: Dataset, centred: bool) -> tuple[float, float]:
     if not TARGET_EXPONENTS[0] <= exponent <= TARGET_EXPONENTS[1]:
         raise BadInput(f"target {dataset.target!r} is too large or too small for its square to be a float: rescale it")
     return (float(moments.mean[0]) if centred else 0.0), float(np.ldexp(1.0, exponent))
+
+
+def _check_forced(dataset: Dataset, constant: BoolArray, restrictions: Restrictions) -> None:
+    if restrictions.force_in:
+        raise BadInput("force-in: no method takes it yet")
+    for name in restrictions.force_in:
+        if constant[dataset.names.index(name)]:
+            raise BadInput(f"force-in: feature {name!r} is constant and cannot take part")
 
 
 def _check_magnitudes(dataset: Dataset, columns: IntArray, largest: FloatArray, norm: FloatArray) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 from typing import TYPE_CHECKING, Unpack
 
 import numpy as np
@@ -83,7 +84,10 @@ def best_subsets(
     [('x0',), ('x0', 'x1')]
     """
     options = with_keywords(options or PathOptions(), keywords, "best_subsets", GRID)
-    grid = Grid.of(gammas_of(gammas), taus_of(taus, dataset.p, dataset.n), dataset.p)
+    restrictions = options.restrictions.within(dataset.names)
+    options = replace(options, restrictions=restrictions)
+    sizes = taus_of(taus, dataset.p, dataset.n, restrictions=restrictions)
+    grid = Grid.of(gammas_of(gammas), sizes, dataset.p, restrictions)
     clock = Deadline(options.time_limit, stop, began)
     search = PathSearch(dataset, grid, options, clock, progress)
     return run_within_limit(search.solve, clock, search.record, search.prepare)
@@ -111,7 +115,8 @@ class PathSearch:
 
     def solve(self) -> PathRecord:
         """Give every open size rounds of growing effort."""
-        data = standardize(self.dataset, self.options.scale, self.options.intercept)
+        options = self.options
+        data = standardize(self.dataset, options.scale, options.intercept, options.restrictions)
         known = self.known = KnownSubsets(data, self.grid, self.options, self.clock)
         _ = self.dataset.fingerprint  # of the record: after the limit there is no time for it
         from sparsecv_mio.search.methods.by_rows import by_rows

@@ -86,7 +86,10 @@ class KnownSubsets:
             path=tuple(rows),
             work=Work(branched, self.nodes, self.clock.seconds, "path"),
             data=data_info(self.data),
-            request=Request(tuple(gammas), tuple(taus), options.gap, False, options.time_limit, options.threads),
+            request=Request(
+                tuple(gammas), tuple(taus), options.gap, False, options.time_limit, options.threads,
+                options.restrictions or None,
+            ),
             warnings=self.data.warnings,
             versions=versions(),
         )

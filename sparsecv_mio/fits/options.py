@@ -10,7 +10,15 @@ from sparsecv_mio.data.standard import StandardData
 from sparsecv_mio.formulation.backends import BACKENDS, NATIVE
 from sparsecv_mio.formulation.constraints import SideConstraints, side_constraints
 from sparsecv_mio.formulation.outcome import Limits
-from sparsecv_mio.search.checks import EffortKeywords, check_effort, check_formulation, check_limits, settle_words
+from sparsecv_mio.restrictions import NONE, Restrictions
+from sparsecv_mio.search.checks import (
+    EffortKeywords,
+    check_effort,
+    check_formulation,
+    check_limits,
+    settle_words,
+    with_keywords,
+)
 from sparsecv_mio.words import Intercept, Scale, one_of
 
 
@@ -131,6 +139,8 @@ class PathOptions:
         Seconds; what is known by then is returned with valid bounds, a second later at most.
     threads : int, optional
         Stored in the record; the trees of a path take one thread.
+    restrictions : Restrictions
+        What every subset must and may not contain.
 
     Raises
     ------
@@ -148,12 +158,12 @@ class PathOptions:
     gap: float = 1e-7
     time_limit: float | None = None
     threads: int | None = None
+    restrictions: Restrictions = NONE
 
     @classmethod
     def of(cls, **words: Unpack[EffortKeywords]) -> PathOptions:
         """Make options of words as text."""
-        given: dict[str, Any] = dict(words)
-        return cls(**given)
+        return with_keywords(cls(), words, "of")
 
     def __post_init__(self) -> None:
         check_effort(self.gap, self.time_limit, self.threads)

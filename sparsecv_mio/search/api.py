@@ -28,8 +28,8 @@ def cross_validate(
     dataset: Dataset,
     folds: AnyFolds,
     *,
-    gammas: str | float | Iterable[float],
-    taus: str | int | Iterable[int],
+    gammas: str | float | Iterable[float] | None,
+    taus: str | int | Iterable[int] | None,
     options: SearchOptions | None = None,
     hooks: Hooks | None = None,
     **keywords: Unpack[Keywords],
@@ -45,7 +45,7 @@ def cross_validate(
     folds : FoldPlan, str, int, splitter, labels or pairs
         See :func:`~sparsecv_mio.data.folds.folds_of`.
     gammas, taus : sequences, numbers or texts
-        The grid; gamma > 0, 0 <= tau <= p.
+        The grid; gamma > 0, 0 <= tau <= p. None for those of the command line.
     options : SearchOptions, optional
         Scale, gap, limits, method and what goes with it.
     hooks : Hooks, optional
@@ -83,7 +83,9 @@ def cross_validate(
     options, hooks = merged(options, hooks, keywords, "cross_validate")
     plan = folds_of(folds, dataset)
     options.check_data(dataset, plan)
-    grid = Grid.of(gammas_of(gammas), taus_of(taus, dataset.p, plan.least_training), dataset.p)
+    options = options.within(dataset)
+    sizes = taus_of(taus, dataset.p, plan.least_training, restrictions=options.restrictions)
+    grid = Grid.of(gammas_of(gammas), sizes, dataset.p, options.restrictions)
     deadline = Deadline(options.time_limit, hooks.stop, hooks.began)
     arguments = Arguments(dataset, plan, grid, options, replace(hooks, lost=hooks.lost or _warn))
     running = RunningSearch(deadline, arguments)

@@ -6,11 +6,12 @@ import math
 from collections.abc import Iterable, Mapping
 from dataclasses import fields, replace
 from enum import StrEnum
-from typing import TYPE_CHECKING, TypedDict, TypeVar
+from typing import TYPE_CHECKING, Any, TypedDict, TypeVar
 
 from sparsecv_mio.errors import BadInput, did_you_mean
 from sparsecv_mio.formulation.backends import get_backend
 from sparsecv_mio.formulation.outcome import Limits
+from sparsecv_mio.restrictions import NONE, RESTRICTIONS, RestrictionKeywords, Restrictions
 from sparsecv_mio.units import MOST_THREADS
 from sparsecv_mio.words import one_of, word_of
 
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
 GRID = ("gammas", "taus")  # keywords of every function that searches one
 
 
-class EffortKeywords(TypedDict, total=False):
+class EffortKeywords(RestrictionKeywords, TypedDict, total=False):
     """Options of every run as they may be given by keyword: words as text in any letters."""
 
     scale: str
@@ -31,6 +32,7 @@ class EffortKeywords(TypedDict, total=False):
     gap: float
     time_limit: float | None
     threads: int | None
+    restrictions: Restrictions
 
 
 def shown(field: str) -> str:
@@ -53,7 +55,7 @@ def settle_words(options: DataclassInstance) -> None:
 
 
 def with_keywords(made: Made, keywords: Mapping[str, object], function: str, near: Iterable[str] = ()) -> Made:
-    """Return options with some fields that were given by keyword, checked anew.
+    """Return options with some fields that were given by keyword, checked anew; those of the restrictions too.
 
     Parameters
     ----------
@@ -78,11 +80,17 @@ def with_keywords(made: Made, keywords: Mapping[str, object], function: str, nea
         For what the options refuse.
     """
     known = {field.name for field in fields(made)}
-    for name in keywords:
+    inside = RESTRICTIONS if "restrictions" in known else ()
+    inner: dict[str, Any] = {name: keywords[name] for name in inside if name in keywords}
+    given = {name: value for name, value in keywords.items() if name not in inner}
+    for name in given:
         if name not in known:
-            meant = did_you_mean(name, (*near, *sorted(known)))
+            meant = did_you_mean(name, (*near, *inside, *sorted(known)))
             raise TypeError(f"{function}() got an unexpected keyword argument {name!r}{meant}")
-    return replace(made, **keywords)
+    if inner:
+        whole = given.get("restrictions", getattr(made, "restrictions", NONE))
+        given["restrictions"] = replace(whole if isinstance(whole, Restrictions) else NONE, **inner)
+    return replace(made, **given)
 
 
 def check_formulation(backend: str, formulation: str | None) -> str | None:

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, fields
-from typing import Any, Unpack
+from dataclasses import dataclass, fields, replace
+from typing import Unpack
 
 import numpy as np
 
@@ -17,7 +17,16 @@ from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.folds import FoldPlan
 from sparsecv_mio.errors import BadInput
 from sparsecv_mio.formulation.backends import BACKENDS, NATIVE
-from sparsecv_mio.search.checks import EffortKeywords, check_effort, check_formulation, check_whole, settle_words, shown
+from sparsecv_mio.restrictions import NONE, RESTRICTIONS, Restrictions
+from sparsecv_mio.search.checks import (
+    EffortKeywords,
+    check_effort,
+    check_formulation,
+    check_whole,
+    settle_words,
+    shown,
+    with_keywords,
+)
 from sparsecv_mio.units import GAMMA_RANGE
 from sparsecv_mio.words import Engine, Intercept, Method, Oracle, Scale, TauStep, one_of
 
@@ -35,7 +44,7 @@ class Grid:
     taus: IntArray
 
     @classmethod
-    def of(cls, gammas: Sequence[float], taus: Sequence[int], p: int) -> Grid:
+    def of(cls, gammas: Sequence[float], taus: Sequence[int], p: int, restrictions: Restrictions = NONE) -> Grid:
         """Check and freeze the grid.
 
         Parameters
@@ -44,11 +53,14 @@ class Grid:
         taus : sequence of int
         p : int
             Number of features of the data.
+        restrictions : Restrictions, optional
+            By the names of the data.
 
         Raises
         ------
         BadInput
-            For an empty grid, a gamma outside 1e-300 .. 1e300, or a tau that is no whole number in 0 .. p.
+            For an empty grid, a gamma outside 1e-300 .. 1e300, or a tau that is no whole number in 0 .. p or that no
+            model within the restrictions has.
         """
         if len(gammas) == 0 or len(taus) == 0:
             raise BadInput("the grid is empty: give at least one gamma and one tau")
@@ -58,6 +70,7 @@ class Grid:
         for tau in taus:
             if not 0 <= tau <= p or tau != int(tau):
                 raise BadInput(f"tau {tau} is out of range: use 0 to {p}, the number of features")
+        restrictions.check_sizes(taus, p)
         unique = sorted(set(float(g) for g in gammas)), sorted(set(int(t) for t in taus))
         return cls(np.array(unique[0]), np.array(unique[1], dtype=np.int64))
 
@@ -163,6 +176,8 @@ class SearchOptions:
     tau_step : {"auto", "mio", "saddle"}
         Of a descent: every row certified, or estimated without MIOs (`auto`: beyond 500 columns); an estimate is never
         `proved`.
+    restrictions : Restrictions
+        What every model must and may not contain; `force_in` and the others may be given by keyword as well.
     oracles : tuple of {"glru", "iacv", "treecv"}, optional
         What the search uses (:mod:`sparsecv_mio.search.accelerators`); empty for none, those that pay by default. The
         answer is the same, `work.oracles` says what each of them saved.
@@ -197,12 +212,12 @@ class SearchOptions:
     refine: bool = False
     tau_step: TauStep = TauStep.AUTO
     oracles: tuple[Oracle, ...] | None = None
+    restrictions: Restrictions = NONE
 
     @classmethod
     def of(cls, **words: Unpack[OptionKeywords]) -> SearchOptions:
         """Make options of words as text."""
-        given: dict[str, Any] = dict(words)
-        return cls(**given)
+        return with_keywords(cls(), words, "of")
 
     def __post_init__(self) -> None:
         check_effort(self.gap, self.time_limit, self.threads)
@@ -215,7 +230,8 @@ class SearchOptions:
         object.__setattr__(self, "formulation", check_formulation(self.backend, self.formulation))
 
     def _check(self, rule: Rule) -> None:
-        value, other = getattr(self, rule.option), getattr(self, rule.other)
+        holder = self.restrictions if rule.option in RESTRICTIONS else self
+        value, other = getattr(holder, rule.option), getattr(self, rule.other)
         if value in (DEFAULTS[rule.option], ()) or other in rule.words:
             return
         named = "" if value is True else f" {','.join(value) if isinstance(value, tuple) else value}"
@@ -225,6 +241,10 @@ class SearchOptions:
     def workers(self) -> int:
         """Threads to use."""
         return self.threads or os.cpu_count() or 1
+
+    def within(self, dataset: Dataset) -> SearchOptions:
+        """Return the same options, the restrictions by the names of the data."""
+        return replace(self, restrictions=self.restrictions.within(dataset.names))
 
     def check_data(self, dataset: Dataset, folds: FoldPlan) -> None:
         """Raise `BadInput` for folds of other data, or too few of them."""
@@ -236,7 +256,7 @@ class SearchOptions:
             raise BadInput(f"oracles iacv: needs folds that score each row at most once, not {folds.spec!r}")
 
 
-DEFAULTS = {field.name: field.default for field in fields(SearchOptions)}
+DEFAULTS = {field.name: field.default for field in (*fields(SearchOptions), *fields(Restrictions))}
 
 
 def oracles_of(words: str | Iterable[str] | None) -> tuple[Oracle, ...] | None:

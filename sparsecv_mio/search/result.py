@@ -299,7 +299,8 @@ def build_record(
 
 def _request(context: Context, options: SearchOptions) -> SearchRequest:
     shared = {field.name for field in fields(SearchRequest)} & {field.name for field in fields(options)}
-    given = {name: _plain(getattr(options, name)) for name in shared} | {"gap": context.gap}
+    given = {name: _plain(getattr(options, name)) for name in shared}
+    given |= {"gap": context.gap, "restrictions": options.restrictions or None}
     return SearchRequest(
         gammas=tuple(context.grid.gammas.tolist()),
         taus=tuple(context.grid.taus.tolist()),

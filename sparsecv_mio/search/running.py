@@ -76,7 +76,7 @@ class RunningSearch:
     def standardize(self) -> StandardData:
         """Bring the data to standard coordinates; from here on a record can be made."""
         dataset, options = self.arguments.dataset, self.arguments.options
-        self.data = standardize(dataset, options.scale, options.intercept)
+        self.data = standardize(dataset, options.scale, options.intercept, options.restrictions)
         _ = dataset.fingerprint  # of the record: after the limit there is no time for it
         return self.data
 

@@ -11,7 +11,6 @@ from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.folds import AnyFolds, fold_columns, folds_of
 from sparsecv_mio.data.readers import read_dataset, target_of
 from sparsecv_mio.errors import BadInput
-from sparsecv_mio.grids import gammas_of, taus_of
 from sparsecv_mio.search.api import cross_validate
 from sparsecv_mio.search.hooks import Keywords, merged
 
@@ -70,8 +69,7 @@ def solve(
     options, hooks = merged(None, None, keywords, "solve")
     dataset = _dataset(data, target, fold_columns(folds) if isinstance(folds, str) else ())
     plan = folds_of(folds, dataset, seed)
-    sizes = taus_of(taus, dataset.p, plan.least_training)
-    return cross_validate(dataset, plan, gammas=gammas_of(gammas), taus=sizes, options=options, hooks=hooks)
+    return cross_validate(dataset, plan, gammas=gammas, taus=taus, options=options, hooks=hooks)
 
 
 def _dataset(

@@ -15,7 +15,8 @@ from sparsecv_mio.certificate.record import Record
 from sparsecv_mio.data.counts import weighted
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.folds import AnyFolds, FoldPlan, Splitter, folds_of
-from sparsecv_mio.grids import gammas_of, taus_of
+from sparsecv_mio.grids import gammas_of
+from sparsecv_mio.restrictions import Column
 from sparsecv_mio.search.api import cross_validate
 from sparsecv_mio.sklearn.linear import SparseLinearModel, by_column
 from sparsecv_mio.sklearn.results import cv_results
@@ -63,6 +64,8 @@ class BestSubsetRidgeCV(SparseLinearModel):
     refit : bool
         Keep the best subset on all rows as the model; False leaves the choice of tau and gamma and `cv_results_` alone,
         and nothing to predict by.
+    force_in, force_out : str, int or list of these, optional
+        Features in every model, which count in `taus`, and features in none; by name, or by position.
     verbose : int
         Print how far the search is.
 
@@ -121,6 +124,8 @@ class BestSubsetRidgeCV(SparseLinearModel):
         scale: str = "length",
         fit_intercept: bool = True,
         refit: bool = True,
+        force_in: Column | Iterable[Column] | None = None,
+        force_out: Column | Iterable[Column] | None = None,
         verbose: int = 0,
     ) -> None:
         self.taus = taus
@@ -134,6 +139,8 @@ class BestSubsetRidgeCV(SparseLinearModel):
         self.scale = scale
         self.fit_intercept = fit_intercept
         self.refit = refit
+        self.force_in = force_in
+        self.force_out = force_out
         self.verbose = verbose
 
     @with_callbacks
@@ -169,8 +176,8 @@ class BestSubsetRidgeCV(SparseLinearModel):
         gammas = gammas_of(f"1e-3:10:{self.n_gammas}" if self.gammas is None else self.gammas)
         with watched(self, data.X, data.y) as watch:
             record = cross_validate(
-                data, plan, gammas=gammas, taus=taus_of(self.taus, data.p, plan.least_training), gap=self.gap,
-                one_se=self.one_se, time_limit=self.time_limit, threads=effective_n_jobs(self.n_jobs),
+                data, plan, gammas=gammas, taus=self.taus, gap=self.gap, one_se=self.one_se,
+                restrictions=self._restrictions, time_limit=self.time_limit, threads=effective_n_jobs(self.n_jobs),
                 scale=self.scale, intercept=self._intercept, **watch._asdict(),
             )  # fmt: skip
             self._keep(record)

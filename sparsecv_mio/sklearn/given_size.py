@@ -12,6 +12,7 @@ from sparsecv_mio.certificate.record import PathRecord
 from sparsecv_mio.data.counts import weighted_rows
 from sparsecv_mio.fits.best_subsets import best_subsets
 from sparsecv_mio.grids import taus_of
+from sparsecv_mio.restrictions import Column
 from sparsecv_mio.sklearn.linear import SparseLinearModel, by_column
 from sparsecv_mio.sklearn.versions import with_callbacks
 from sparsecv_mio.sklearn.watching import warn_unproved, watched
@@ -37,6 +38,8 @@ class BestSubsetRidge(SparseLinearModel):
         In which units of the columns the penalty is measured: centred length 1, standard deviation 1, or as they are.
     fit_intercept : bool
         Whether there is an intercept, which is not penalised.
+    force_in, force_out : str, int or list of these, optional
+        Features in every model, which count in `tau`, and features in none; by name, or by position.
     verbose : int
         Print how far the search is.
 
@@ -92,6 +95,8 @@ class BestSubsetRidge(SparseLinearModel):
         time_limit: float | None = None,
         scale: str = "length",
         fit_intercept: bool = True,
+        force_in: Column | Iterable[Column] | None = None,
+        force_out: Column | Iterable[Column] | None = None,
         verbose: int = 0,
     ) -> None:
         self.tau = tau
@@ -100,6 +105,8 @@ class BestSubsetRidge(SparseLinearModel):
         self.time_limit = time_limit
         self.scale = scale
         self.fit_intercept = fit_intercept
+        self.force_in = force_in
+        self.force_out = force_out
         self.verbose = verbose
 
     @with_callbacks
@@ -123,9 +130,11 @@ class BestSubsetRidge(SparseLinearModel):
         data = self._dataset(X, y)
         if sample_weight is not None:
             data = weighted_rows(data, sample_weight, "sample_weight")
+        within = self._restrictions.within(data.names)
+        sizes = taus_of(self.tau, data.p, data.n, "tau", within)
         with watched(self, data.X, data.y) as watch:
             record = best_subsets(
-                data, gammas=[self.gamma], taus=taus_of(self.tau, data.p, data.n, "tau"), gap=self.gap,
+                data, gammas=[self.gamma], taus=sizes, gap=self.gap, restrictions=within,
                 time_limit=self.time_limit, scale=self.scale, intercept=self._intercept, **watch._asdict(),
             )  # fmt: skip
             self._keep(record)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import numpy as np
@@ -12,6 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 from sparsecv_mio.arrays import FloatArray
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.frame import frame_numbers
+from sparsecv_mio.restrictions import RESTRICTIONS, Column, Restrictions
 from sparsecv_mio.sklearn.versions import CallbackSupportMixin, validate_data
 from sparsecv_mio.words import Intercept
 
@@ -20,6 +21,8 @@ class SparseLinearModel(CallbackSupportMixin, RegressorMixin, BaseEstimator):
     """A linear model with few features, once `fit` has set `coef_` and `intercept_`."""
 
     fit_intercept: bool
+    force_in: Column | Iterable[Column] | None
+    force_out: Column | Iterable[Column] | None
 
     def predict(self, X: Any) -> FloatArray:
         """Predict the target.
@@ -40,6 +43,11 @@ class SparseLinearModel(CallbackSupportMixin, RegressorMixin, BaseEstimator):
     @property
     def _intercept(self) -> Intercept:
         return Intercept.FOLD if self.fit_intercept else Intercept.NONE
+
+    @property
+    def _restrictions(self) -> Restrictions:
+        given = {name: getattr(self, name) for name in RESTRICTIONS if getattr(self, name) is not None}
+        return Restrictions(**given)
 
     def _dataset(self, X: Any, y: Any, groups: Any = None) -> Dataset:
         """Check X and y, and copy them; the columns are called as in X, or x0, x1, ..."""

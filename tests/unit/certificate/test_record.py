@@ -55,6 +55,7 @@ false},
 "names": ["a b", "quote\\"d"], "weights": null},
   "folds": {"spec": "loo", "seed": null, "k": 3, "digest": "sha256:11", "repeats": 1},
   "request": {"gammas": [0.1, 1.0], "taus": [1, 2], "gap": 0.0001, "one_se": true, "time_limit": null, "threads": 2, \
+"restrictions": null, \
 "method": "auto", "method_used": "rounds", "backend": "native", "formulation": null, "engine": "per-fold", \
 "mio_budget": null, "refine": false, "tau_step": "auto", "oracles": ["glru", "treecv"]},
   "warnings": ["column é is constant"],
@@ -83,7 +84,7 @@ def test_a_record_from_before_the_regions_still_reads() -> None:
 
 
 def test_a_record_from_before_the_options_still_reads() -> None:
-    start = TEXT.index(', "method": "auto"')
+    start = TEXT.index(', "restrictions": null, "method": "auto"')
     old = TEXT[:start] + TEXT[TEXT.index("},", start) :]
     record, request = Record.from_json(old), Record.from_json(old).request
     assert (request.gap, request.threads) == (1e-4, 2) and request.method is request.oracles is request.refine is None

@@ -17,6 +17,7 @@ from sparsecv_mio.cli.solve import solve
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.folds import make_folds
 from sparsecv_mio.errors import BadInput
+from sparsecv_mio.restrictions import RESTRICTIONS
 from sparsecv_mio.search.api import cross_validate
 from sparsecv_mio.search.checks import shown
 from sparsecv_mio.search.options import (
@@ -48,7 +49,9 @@ OTHER: dict[str, list[Any]] = {
     "refine": [True],
     "tau_step": ["mio", "saddle"],
     "oracles": ["glru", "none"],
+    "force_out": ["x2"],
 }
+EVERY = {field.name for field in fields(SearchOptions)} - {"restrictions"} | set(RESTRICTIONS)
 # what an option needs before it can be combined with a third one
 NEEDS: dict[str, dict[str, str]] = {
     "formulation": {"backend": "highs"},
@@ -160,7 +163,7 @@ def test_a_grid_is_ascending_without_repeats() -> None:
 
 
 def test_there_is_another_value_of_every_option() -> None:
-    assert set(OTHER) == {field.name for field in fields(SearchOptions)}
+    assert set(OTHER) | {"force_in"} == EVERY
     assert all({rule.option, rule.other} <= set(OTHER) and rule.why for rule in RULES)
 
 
@@ -238,12 +241,12 @@ def test_the_documentation_has_the_table() -> None:
 
 def test_the_command_line_has_every_option() -> None:
     there = set(inspect.signature(solve).parameters)
-    assert {field.name for field in fields(SearchOptions)} <= there
+    assert there >= EVERY
     assert {"checkpoint", "resume", "trace"} <= there
 
 
 def test_keywords_are_the_fields() -> None:
-    assert set(typing.get_type_hints(OptionKeywords)) == {field.name for field in fields(SearchOptions)}
+    assert set(typing.get_type_hints(OptionKeywords)) == EVERY | {"restrictions"}
     assert OptionKeywords.__required_keys__ == frozenset()
 
 

@@ -1,0 +1,123 @@
+"""Restrictions: which sets of features the models of a search may use, by the names of the features."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, fields
+from numbers import Integral
+from typing import Any, TypedDict
+
+from sparsecv_mio.errors import BadInput, did_you_mean
+
+Column = str | int
+
+
+class RestrictionKeywords(TypedDict, total=False):
+    """The fields of `Restrictions` as they may be given: a name, a position, or several."""
+
+    force_in: Column | Iterable[Column]
+    force_out: Column | Iterable[Column]
+
+
+@dataclass(frozen=True)
+class Restrictions:
+    """What every model must and may not contain. Supports that keep to it are compared, and no others.
+
+    Attributes
+    ----------
+    force_in : tuple of str
+        Features in every model. They are penalised as all others are, and count in tau.
+    force_out : tuple of str
+        Features in no model: as if the data did not have them.
+
+    Notes
+    -----
+    As given, a feature is named, or counted from 0 where no feature has that name; `within` turns it into names.
+
+    Examples
+    --------
+    >>> Restrictions(force_in=["b", 0]).within(["a", "b", "c"])
+    Restrictions(force_in=('a', 'b'), force_out=())
+    """
+
+    force_in: tuple[str, ...] = ()
+    force_out: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        for name in ("force_in", "force_out"):
+            object.__setattr__(self, name, _columns(getattr(self, name), name))
+
+    def __bool__(self) -> bool:
+        return any(getattr(self, field.name) for field in fields(self))
+
+    def within(self, names: Sequence[str]) -> Restrictions:
+        """Return the same by the names of the data, in their order.
+
+        Parameters
+        ----------
+        names : sequence of str
+            Features of the data.
+
+        Raises
+        ------
+        BadInput
+            For an unknown feature, one that is forced in and out, or no feature left.
+        """
+        if not self:
+            return self
+        place = {name: j for j, name in enumerate(names)}
+        inside, outside = (_found(getattr(self, name), place, name) for name in ("force_in", "force_out"))
+        both = sorted(inside & outside)
+        if both:
+            raise BadInput(f"force-in, force-out: feature {names[both[0]]!r} is in both: take it off one of them")
+        if len(outside) == len(names):
+            raise BadInput("force-out: no feature is left, take one off")
+        return Restrictions(*(tuple(names[j] for j in sorted(some)) for some in (inside, outside)))
+
+    def check_sizes(self, taus: Iterable[int], p: int) -> None:
+        """Raise `BadInput` for a support size that no model can have.
+
+        Parameters
+        ----------
+        taus : iterable of int
+        p : int
+            Features of the data.
+        """
+        least, most = len(self.force_in), p - len(self.force_out)
+        for tau in taus:
+            if tau < least:
+                raise BadInput(f"tau {tau} is below the number of features that are forced in: use {least} to {most}")
+            if tau > most:
+                raise BadInput(f"tau {tau} is above the number of features that are not forced out: use at most {most}")
+
+
+def _columns(given: Any, option: str) -> tuple[str, ...]:
+    """Return features as given, as texts, each once."""
+    if isinstance(given, str | Integral):
+        given = (given,)
+    if not isinstance(given, Iterable):
+        raise BadInput(f"{option.replace('_', '-')}: {given!r} is not a feature nor a list of features")
+    found = list(given)
+    for one in found:
+        if not isinstance(one, str | Integral):
+            raise BadInput(f"{option.replace('_', '-')}: {one!r} is neither the name nor the position of a feature")
+    return tuple(dict.fromkeys(str(one) for one in found))
+
+
+def _found(given: Sequence[str], place: dict[str, int], option: str) -> set[int]:
+    """Return the positions of features given by name, or by position where none has that name."""
+    found = set()
+    for text in given:
+        word = text.strip()
+        if text in place or word in place:
+            found.add(place[text if text in place else word])
+        elif word.isascii() and word.isdigit() and len(word) < 10 and int(word) < len(place):
+            found.add(int(word))
+        else:
+            where = did_you_mean(text, place)
+            raise BadInput(f"{option.replace('_', '-')}: there is no feature {text!r}{where}")
+    return found
+
+
+NONE = Restrictions()
+RESTRICTIONS = tuple(field.name for field in fields(Restrictions))
