@@ -139,12 +139,11 @@ class AllFolds:
     ) -> FoldBounds | WideFold:
         """Return the fold (or all rows, fold None) at a gamma."""
         test = self.folds.scored_rows(fold) if fold is not None else rows[:0]
-        V, r = self.data.rows(test)
         if self.wide:
-            return WideFold(WideRows.of(self.data, rows, (V, r), gamma), self.hooks.expired)
+            return WideFold(WideRows.of(self.data, rows, test, gamma), self.hooks.expired)
         assert moments is not None
         near = self.near[g] if fold is not None else None
-        return FoldBounds(moments.problem(self.data, gamma), V, r, near)
+        return FoldBounds(moments.problem(self.data, gamma), *self.data.rows(test), near, self.data.root_of(test))
 
     def _all_rows(self) -> None:
         """Incumbents, the diagonal and lower bounds on all rows, gamma by gamma."""

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import IntEnum, StrEnum
 
 import numpy as np
 from numpy.typing import NDArray
 
 from sparsecv_mio.arrays import BoolArray, FloatArray, IntArray
-from sparsecv_mio.bounds.unit_diagonal import UnitDiagonal, unit_diagonal
+from sparsecv_mio.bounds.unit_diagonal import UnitDiagonal, held_out_loss, unit_diagonal
 from sparsecv_mio.errors import Contradiction
 from sparsecv_mio.kernels import fold_bounds, starts
 from sparsecv_mio.kernels import held_out_interval as kernel
@@ -110,26 +110,37 @@ class FoldBounds:
         Held-out rows in standard coordinates.
     near : (q,) array, optional
         Diagonal of a similar problem, see `unit_diagonal`.
+    root : (N,) array, optional
+        Roots of the weights of the held-out rows, which are times these; None where each counts once.
 
     Attributes
     ----------
     best, supports : (m + 1,), (m + 1, m) bool
         Incumbents by size.
+    rows : (N, m), (N,) arrays
+        Held-out rows and their targets in the coordinates of `form`.
     """
 
     def __init__(
-        self, problem: SparseProblem, V_test: FloatArray, r_test: FloatArray, near: FloatArray | None = None
+        self,
+        problem: SparseProblem,
+        V_test: FloatArray,
+        r_test: FloatArray,
+        near: FloatArray | None = None,
+        root: FloatArray | None = None,
     ) -> None:
         self.problem = problem
-        self.rows: tuple[FloatArray, FloatArray] = (V_test, r_test)
         self.form: UnitDiagonal | None = unit_diagonal(problem, near)
-        self.u = np.asarray(r_test - problem.r_mean, dtype=float)
+        if self.form is not None and root is not None:
+            loss = held_out_loss(root, problem.total)
+            self.form = replace(self.form, rounding=self.form.rounding * loss)
+        self.u = np.asarray(r_test - (problem.r_mean if root is None else root * problem.r_mean), dtype=float)
         self.N = len(self.u)
         self.m = 0 if self.form is None else self.form.m
         self.best = np.full(self.m + 1, np.inf)
         self.supports = np.zeros((self.m + 1, self.m), dtype=np.bool_)
         if self.form is not None:
-            self.X, self.u = self.form.rows(problem, V_test, r_test)
+            self.X, self.u = self.rows = self.form.rows(problem, V_test, r_test, root)
             self.compressed = len(self.u) > self.m + 1
             if self.compressed:
                 self.X, self.u = compress(self.X, self.u)
@@ -260,7 +271,7 @@ class FoldBounds:
         slip = form.rounding * prior * prior
         low, high = kernel.distances(self.u, lo, hi)
         middle, exact = 0.5 * (low + high), Origin.EXACT
-        prior += float(np.sqrt(self.problem.n)) * abs(self.problem.r_mean) if not form.yy > 0.0 else 0.0
+        prior += float(np.sqrt(self.problem.total)) * abs(self.problem.r_mean) if not form.yy > 0.0 else 0.0
         low, high = kernel.blurred(low, high, self.N, rounding._replace(prior=prior))
         return np.array([value - slip, value + slip, low, high, exact, exact, middle, 0.0])
 

@@ -35,8 +35,7 @@ def printed_ends(fold: FoldBounds | WideFold, taus: Sequence[int]) -> FloatArray
     form = fold.form
     if form is None:
         return np.array([(0.0, np.inf, np.nan)] * len(taus))
-    V, r = fold.rows
-    X, u = form.rows(fold.problem, V, r)
+    X, u = fold.rows
     reach = np.maximum(np.einsum("ij,ji->i", X, np.linalg.solve(form.M, X.T)), 0.0)
     relaxed = {x.tau: x for x in relax_problem(fold.problem, sorted(set(taus)), diagonal=Diagonal.PENALTY)}
     levels = [float(fold.best[min(tau, fold.m)]) if tau else fold.problem.yy for tau in taus]

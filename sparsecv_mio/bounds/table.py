@@ -17,6 +17,7 @@ from sparsecv_mio.arrays import FloatArray
 from sparsecv_mio.bounds.fold import OUTWARD, Origin
 from sparsecv_mio.data.folds import FoldPlan
 from sparsecv_mio.data.standard import StandardData
+from sparsecv_mio.data.weights import Scored
 from sparsecv_mio.errors import Contradiction
 from sparsecv_mio.units import CROSSING_RTOL, Interval
 
@@ -30,7 +31,7 @@ class _Grid:
     gammas: tuple[float, ...]
     taus: tuple[int, ...]
     folds: int
-    rows: int  # rows that some fold holds out
+    rows: float  # that some fold holds out, by their weights
     unit: float  # squared: what turns a squared standard unit into the file's
     seconds: FloatArray  # (gammas,) wall time, all threads together
     lower: FloatArray
@@ -120,7 +121,7 @@ class BoundsTable(_Grid):
             gammas=gammas,
             taus=taus,
             folds=folds.k,
-            rows=int(folds.sizes.sum()),
+            rows=Scored.of(data.dataset, folds).total,
             unit=data.y_unit**2,
             seconds=np.zeros(len(gammas)),
             lower=np.zeros(shape),

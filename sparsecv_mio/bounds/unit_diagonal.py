@@ -14,6 +14,7 @@ from enum import StrEnum
 import numpy as np
 
 from sparsecv_mio.arrays import BoolArray, FloatArray
+from sparsecv_mio.data.standard import about_means
 from sparsecv_mio.kernels import curvature
 from sparsecv_mio.kernels.curvature import SHARP_COLUMNS, SHARPNESS
 from sparsecv_mio.kernels.fold_start import unit_form
@@ -74,7 +75,9 @@ class UnitDiagonal:
         """Return what the kernels are given, with held-out rows in these units."""
         return Fold(self.M, self.c, self.yy, self.w, X, u)
 
-    def rows(self, problem: SparseProblem, V: FloatArray, r: FloatArray) -> tuple[FloatArray, FloatArray]:
+    def rows(
+        self, problem: SparseProblem, V: FloatArray, r: FloatArray, root: FloatArray | None = None
+    ) -> tuple[FloatArray, FloatArray]:
         """Held-out rows about the training means in these units, and their targets: the residual of b is `u - X b`.
 
         Parameters
@@ -83,13 +86,16 @@ class UnitDiagonal:
             The one that the form was made of.
         V, r : (N, q), (N,) arrays
             In standard coordinates.
+        root : (N,) array, optional
+            Roots of the weights of these rows; None where each counts once.
 
         Returns
         -------
         X, u : (N, q), (N,) arrays
         """
-        X = (V - problem.v_mean) * np.where(self.dead, 0.0, self.scale)
-        return np.ascontiguousarray(X), np.asarray(r - problem.r_mean, dtype=float)
+        V, u = about_means(V, r, root, problem.v_mean, problem.r_mean)
+        X = V * np.where(self.dead, 0.0, self.scale)
+        return np.ascontiguousarray(X), np.asarray(u, dtype=float)
 
 
 def rounding_unit(problem: SparseProblem) -> float:
@@ -105,7 +111,7 @@ def rounding_unit(problem: SparseProblem) -> float:
     return float(np.finfo(float).eps) * (problem.n + 4 * problem.q + 64)
 
 
-def centring_loss(n: int, longest: float, r_mean: float, yy: float) -> float:
+def centring_loss(n: float, longest: float, r_mean: float, yy: float) -> float:
     """Factor by which centring on the training means raises the rounding unit.
 
     A mean is known to a rounding of itself, so a length about it to `sqrt(n) |mean|` of that: much where a column or
@@ -113,7 +119,8 @@ def centring_loss(n: int, longest: float, r_mean: float, yy: float) -> float:
 
     Parameters
     ----------
-    n : int
+    n : float
+        Training rows, by their weights.
     longest : float
         Largest ratio of a column's training mean to its length.
     r_mean, yy : float
@@ -126,6 +133,27 @@ def centring_loss(n: int, longest: float, r_mean: float, yy: float) -> float:
     """
     ratio = max(longest, abs(r_mean) / math.sqrt(yy)) if yy > 0.0 else longest
     return 1.0 + math.sqrt(n) * ratio
+
+
+def held_out_loss(root: FloatArray | None, total: float) -> float:
+    """Return the factor by which heavy held-out rows raise the rounding unit.
+
+    The means they are about are known to a rounding of `length / sqrt(total)`, which is taken off them `root` times:
+    no more than what the unit allows for, unless a row weighs more than the training rows together.
+
+    Parameters
+    ----------
+    root : (N,) array or None
+        Roots of the weights of the held-out rows; None where each counts once.
+    total : float
+        Weight of the training rows together.
+
+    Examples
+    --------
+    >>> held_out_loss(np.array([1.0, 6.0]), 4.0), held_out_loss(None, 2.0)
+    (3.0, 1.0)
+    """
+    return 1.0 if root is None else max(1.0, float(root.max(initial=0.0)) / math.sqrt(total))
 
 
 def unit_diagonal(
@@ -150,9 +178,9 @@ def unit_diagonal(
     O(q^3): a few factorisations. Beyond 300 columns the diagonal is not sharpened.
     """
     M, c, scale, dead, longest = unit_form(
-        problem.Q, problem.penalty, problem.c, problem.v_mean, CONSTANT_COLUMN * problem.n
+        problem.Q, problem.penalty, problem.c, problem.v_mean, CONSTANT_COLUMN * problem.total
     )
-    loss = centring_loss(problem.n, longest, problem.r_mean, problem.yy)
+    loss = centring_loss(problem.total, longest, problem.r_mean, problem.yy)
     w: FloatArray | None
     if diagonal is Diagonal.SHARP and len(M) <= SHARP_COLUMNS:
         w = _sharp(M, None if near is None else near * scale**2)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from sparsecv_mio.arrays import FloatArray, IntArray
-from sparsecv_mio.bounds.unit_diagonal import CONSTANT_COLUMN, centring_loss
+from sparsecv_mio.bounds.unit_diagonal import CONSTANT_COLUMN, centring_loss, held_out_loss
 from sparsecv_mio.data.dataset import row_chunks
 from sparsecv_mio.data.standard import Intercept, StandardData
 from sparsecv_mio.kernels.conic import size_of_candidates
@@ -73,7 +73,7 @@ class WideRows:
         cls,
         data: StandardData,
         rows: IntArray,
-        held_out: tuple[FloatArray, FloatArray],
+        held_out: IntArray,
         gamma: float,
         largest: float | None = None,
     ) -> WideRows:
@@ -84,23 +84,25 @@ class WideRows:
         data : StandardData
         rows : int array
             Training rows.
-        held_out : pair of (N, q) and (N,) arrays
-            Held-out rows in standard coordinates, as `data.rows` returns them.
+        held_out : int array
+            Held-out rows.
         gamma : float
         largest : float, optional
             As for the class.
         """
         Xt, y, squares, v_mean, r_mean = _gathered(data, rows)
-        dead = squares <= CONSTANT_COLUMN * len(rows) * v_mean**2
+        total = data.dataset.weight_of(rows)
+        dead = squares <= CONSTANT_COLUMN * total * v_mean**2
         root = 1.0 / np.sqrt(gamma / 2.0 * data.weight)
         scale = np.where(dead, 0.0, root)
         yy = float(y @ y)
         if yy <= CONSTANT * data.n:  # the rounding of a constant target's mean
             y, yy = np.zeros_like(y), 0.0
         longest = float(np.abs(v_mean * root / np.sqrt(1.0 + squares * root**2)).max(initial=0.0))
-        loss = centring_loss(len(rows), longest, r_mean, yy)
+        loss = centring_loss(total, longest, r_mean, yy) * held_out_loss(data.root_of(held_out), total)
         Xt *= scale[:, None]
-        return cls(Xt.T, y, (held_out[0] - v_mean) * scale, held_out[1] - r_mean, loss, largest)
+        V, u = data.about(held_out, v_mean, r_mean)
+        return cls(Xt.T, y, V * scale, u, loss, largest)
 
     @property
     def training(self) -> Wide:
@@ -122,15 +124,20 @@ class WideRows:
 
 def _gathered(data: StandardData, rows: IntArray) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray, float]:
     """Rows about their means, gathered in blocks: columns as rows, target, squared lengths of columns, both means."""
-    Xt, y, squares, v_mean, r_mean = np.empty((data.q, len(rows))), np.empty(len(rows)), np.zeros(data.q), 0.0, 0.0
-    blocks = list(row_chunks(len(rows), data.q))
+    Xt, y, squares, r_mean = np.empty((data.q, len(rows))), np.empty(len(rows)), np.zeros(data.q), 0.0
+    v_mean: FloatArray | float = 0.0
+    blocks, root = list(row_chunks(len(rows), data.q)), data.root_of(rows)
+    total = data.dataset.weight_of(rows)
     if data.intercept is Intercept.FOLD:
-        v_mean = sum(data.rows(rows[block])[0].sum(axis=0) for block in blocks) / len(rows)
+        for block in blocks:
+            V = data.rows(rows[block])[0]
+            v_mean = v_mean + (V.sum(axis=0) if root is None else root[block] @ V)
+        v_mean = v_mean / total
     for block in blocks:
         V, y[block] = data.rows(rows[block])
-        V = V - v_mean
+        V = V - (v_mean if root is None else root[block][:, None] * v_mean)
         squares += np.einsum("ij,ij->j", V, V)
         Xt[:, block] = V.T
     if data.intercept is Intercept.FOLD:
-        r_mean = float(y.mean())
-    return Xt, y - r_mean, squares, np.broadcast_to(v_mean, data.q), r_mean
+        r_mean = float(y.mean() if root is None else root @ y / total)
+    return Xt, y - (r_mean if root is None else root * r_mean), squares, np.broadcast_to(v_mean, data.q), r_mean

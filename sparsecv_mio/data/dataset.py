@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from sparsecv_mio.arrays import FloatArray
+from sparsecv_mio.arrays import FloatArray, IntArray
 from sparsecv_mio.data.cells import check_finite
 from sparsecv_mio.data.select import Wanted
 from sparsecv_mio.errors import BadInput
@@ -51,7 +51,9 @@ class Dataset:
     aux : mapping of str to (n,) array
         Group and fold columns, numbers or text; never features.
     weights : str, optional
-        Column, or name, of the weights by which the rows were repeated (:mod:`sparsecv_mio.data.counts`).
+        Column, or name, of the weights of the rows (:mod:`sparsecv_mio.data.weights`).
+    row_weights : (n,) array, optional
+        The weights themselves, positive: of every row in the fits and in the errors. None: each row counts once.
 
     Examples
     --------
@@ -68,6 +70,7 @@ class Dataset:
     target: str
     aux: Mapping[str, NDArray[Any]] = field(default_factory=dict)
     weights: str | None = None
+    row_weights: FloatArray | None = None
 
     def __repr__(self) -> str:
         return f"Dataset(n={self.n}, p={self.p}, target={self.target!r})"
@@ -75,6 +78,8 @@ class Dataset:
     def __post_init__(self) -> None:
         self.X.setflags(write=False)
         self.y.setflags(write=False)
+        if self.row_weights is not None:
+            self.row_weights.setflags(write=False)
 
     @property
     def n(self) -> int:
@@ -86,12 +91,19 @@ class Dataset:
         """Number of features."""
         return int(self.X.shape[1])
 
+    def weight_of(self, rows: slice | IntArray) -> float:
+        """Return the weight of some rows together; their number where each counts once."""
+        if self.row_weights is not None:
+            return float(self.row_weights[rows].sum())
+        return len(range(self.n)[rows]) if isinstance(rows, slice) else len(rows)
+
     @cached_property
     def fingerprint(self) -> str:
         """`"sha256:<hex>"` of names, target, X and y, read in 8 MB chunks.
 
         Equal numbers give equal fingerprints whatever the file format: the bytes are little-endian float64 in row
-        order and -0 counts as 0. Group and fold columns are left out; the digest of the folds speaks for them.
+        order and -0 counts as 0. Weights come last where there are any. Group and fold columns are left out; the
+        digest of the folds speaks for them.
         """
         digest = hashlib.sha256()
         head = {"n": self.n, "p": self.p, "names": list(self.names), "target": self.target}
@@ -99,6 +111,8 @@ class Dataset:
         for rows in row_chunks(self.n, self.p):
             digest.update((self.X[rows] + 0.0).astype("<f8", copy=False).tobytes())
         digest.update((self.y + 0.0).astype("<f8", copy=False).tobytes())
+        if self.row_weights is not None:
+            digest.update(b"weights" + self.row_weights.astype("<f8", copy=False).tobytes())
         return f"sha256:{digest.hexdigest()}"
 
     @classmethod

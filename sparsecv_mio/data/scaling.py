@@ -23,11 +23,11 @@ class ColumnMoments:
     constant : (p,) bool array
         All values equal up to `4 eps` of the largest: what is left is the rounding of whoever wrote the file.
     mean : (p,) array
-        Column means.
+        Column means, weighted.
     norm : (p,) array
-        Centred l2 norms, `sqrt(sum_i (x_ij - mean_j)^2)`.
+        Centred l2 norms, `sqrt(sum_i w_i (x_ij - mean_j)^2)`.
     raw_norm : (p,) array
-        l2 norms about zero.
+        l2 norms about zero, weighted.
     """
 
     largest: FloatArray
@@ -37,12 +37,18 @@ class ColumnMoments:
     raw_norm: FloatArray
 
 
-def column_moments(X: FloatArray) -> ColumnMoments:
+def column_moments(X: FloatArray, weights: FloatArray | None = None) -> ColumnMoments:
     """Two passes over power-of-two multiples of the columns; O(np) time, one 8 MB chunk of memory.
 
     Each column is multiplied by the power of two that brings its largest value into [1/2, 1), which is exact, so the
     squares stay in range for values up to 2^1000 in size. The second pass corrects the first pass's mean, which makes
     both moments accurate to a few ulps whatever the number of rows.
+
+    Parameters
+    ----------
+    X : (n, p) array
+    weights : (n,) array, optional
+        Of the rows, positive; 1 by default.
 
     Examples
     --------
@@ -55,21 +61,31 @@ def column_moments(X: FloatArray) -> ColumnMoments:
     largest = np.maximum(np.abs(low), np.abs(high))
     exponent = np.clip(np.frexp(largest)[1], -1000, 1000)
     factor = np.ldexp(1.0, -exponent)
+    total = n if weights is None else float(weights.sum())
+
+    def summed(block: FloatArray, rows: slice) -> FloatArray:
+        return np.asarray(block.sum(axis=0) if weights is None else weights[rows] @ block)
+
+    def squared(block: FloatArray, rows: slice) -> FloatArray:
+        if weights is None:
+            return np.asarray(np.einsum("ij,ij->j", block, block))
+        return np.asarray(np.einsum("i,ij,ij->j", weights[rows], block, block))
+
     mean = np.zeros(p)
     for rows in row_chunks(n, p):
-        mean += (X[rows] * factor).sum(axis=0) / n
+        mean += summed(X[rows] * factor, rows) / total
     drift, squares, raw = np.zeros(p), np.zeros(p), np.zeros(p)
     for rows in row_chunks(n, p):
         block = X[rows] * factor
-        raw += np.einsum("ij,ij->j", block, block)
+        raw += squared(block, rows)
         block -= mean
-        drift += block.sum(axis=0)
-        squares += np.einsum("ij,ij->j", block, block)
-    squares = np.maximum(squares - drift * (drift / n), 0.0)
+        drift += summed(block, rows)
+        squares += squared(block, rows)
+    squares = np.maximum(squares - drift * (drift / total), 0.0)
     constant = high * factor - low * factor <= CONSTANT_ULPS * np.finfo(float).eps * (largest * factor)
     with np.errstate(over="ignore"):  # a norm beyond the floats becomes infinite and is refused by the caller
         norm, raw_norm = np.ldexp(np.sqrt(squares), exponent), np.ldexp(np.sqrt(raw), exponent)
-    return ColumnMoments(largest, constant, np.ldexp(mean + drift / n, exponent), norm, raw_norm)
+    return ColumnMoments(largest, constant, np.ldexp(mean + drift / total, exponent), norm, raw_norm)
 
 
 def nearest_exponent(values: FloatArray) -> IntArray:

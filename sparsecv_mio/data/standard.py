@@ -30,6 +30,10 @@ class StandardData:
     The training objective is `sum_i (r_i - b0 - v_i' beta)^2 + lam sum_j weight_j beta_j^2` with `lam = gamma / 2`; it
     equals the user's objective divided by `y_unit ** 2` (theory section 0).
 
+    Where rows have weights w, every row that is handed out is times `root_i = sqrt(w_i)`, and so is the constant 1 that
+    an intercept multiplies: sums of squares of scaled rows are weighted sums of squares, and whoever centres rows does
+    so along `root`, by means `sum w_i v_i / sum w_i`. Means are never scaled.
+
     Attributes
     ----------
     dataset : Dataset
@@ -38,15 +42,17 @@ class StandardData:
     columns : (q,) int array
         Positions in `dataset.names` of the columns that vary and are not forced out.
     center : (q,) array
-        Means over all rows for `fold` and `global`, zero for `none`; units of the file.
+        Means over all rows for `fold` and `global`, zero for `none`; units of the file. All means, norms and lengths
+        here are weighted.
     divisor : (q,) array
-        `length`: centred l2 norm; `variance`: that over sqrt(n); `none`: the power of two nearest the centred norm.
+        `length`: centred l2 norm; `variance`: that over sqrt(n), n the total weight of the rows where they have
+        weights; `none`: the power of two nearest the centred norm.
     weight : (q,) array
         1 for `length` and `variance`; `divisor ** -2` for `none`.
     y_center : float
         Mean of the target for `fold` and `global`, zero for `none`.
     y_unit : float
-        The power of two nearest the rms of `y - y_center`.
+        The power of two nearest the rms of `root (y - y_center)`.
     copy_of : (q,) int array
         The earliest earlier column that equals this one or its negative in these coordinates with the same weight,
         else -1.
@@ -57,6 +63,8 @@ class StandardData:
         is rounded, and beside a spread much smaller than itself that shows.
     restrictions : Restrictions
         What every model must and may not contain, by the names of the data.
+    root : (n,) array, optional
+        Roots of the weights of the rows; None where each counts once.
     """
 
     dataset: Dataset
@@ -73,6 +81,7 @@ class StandardData:
     rest: FloatArray
     r_rest: float = 0.0
     restrictions: Restrictions = NONE
+    root: FloatArray | None = None
 
     @property
     def n(self) -> int:
@@ -106,7 +115,7 @@ class StandardData:
         return V, r
 
     def rows(self, index: slice | IntArray | NDArray[np.intp]) -> tuple[FloatArray, FloatArray]:
-        """Return `(V, r)` for some rows.
+        """Return `(V, r)` for some rows, each times the root of its weight.
 
         Parameters
         ----------
@@ -126,6 +135,28 @@ class StandardData:
             return self._compute(index)
         return cached[0][index], cached[1][index]
 
+    def root_of(self, index: slice | IntArray) -> FloatArray | None:
+        """Return the roots of the weights of some rows; None where rows have none."""
+        return None if self.root is None else self.root[index]
+
+    def about(
+        self, index: slice | IntArray, v_mean: FloatArray, r_mean: float
+    ) -> tuple[FloatArray, FloatArray]:
+        """Return `(V, r)` for some rows about given means, each times the root of its weight.
+
+        Parameters
+        ----------
+        index : slice or (m,) int array
+        v_mean, r_mean : (q,) array, float
+
+        Returns
+        -------
+        V : (m, q) array
+        r : (m,) array
+        """
+        V, r = self.rows(index)
+        return about_means(V, r, self.root_of(index), v_mean, r_mean)
+
     def _compute(self, index: slice | IntArray | NDArray[np.intp]) -> tuple[FloatArray, FloatArray]:
         block = self.dataset.X[index]
         if self.q < self.dataset.p:
@@ -136,11 +167,15 @@ class StandardData:
         if self.intercept is Intercept.GLOBAL:
             V -= self.rest
             r -= self.r_rest
+        if self.root is not None:
+            V *= self.root[index][:, None]
+            r *= self.root[index]
         return V, r
 
     def column(self, j: int) -> FloatArray:
         """Return `V[:, j]`, all rows of one column."""
-        return (self.dataset.X[:, self.columns[j]] - self.center[j]) / self.divisor[j] - self.rest[j]
+        found = (self.dataset.X[:, self.columns[j]] - self.center[j]) / self.divisor[j] - self.rest[j]
+        return found if self.root is None else found * self.root
 
     def only(self, columns: IntArray) -> StandardData:
         """Return the same rows and coordinates with some of the q columns, in ascending order."""
@@ -196,6 +231,30 @@ class StandardData:
         return dict(zip(names, in_units.tolist(), strict=True)), float(intercept)
 
 
+def about_means(
+    V: FloatArray, r: FloatArray, root: FloatArray | None, v_mean: FloatArray, r_mean: float
+) -> tuple[FloatArray, FloatArray]:
+    """Take means off rows, off each as often as the root of its weight says.
+
+    Parameters
+    ----------
+    V, r : (m, q), (m,) arrays
+        Each row times the root of its weight.
+    root : (m,) array or None
+        These roots; None where each row counts once.
+    v_mean, r_mean : (q,) array, float
+        Not scaled.
+
+    Examples
+    --------
+    >>> about_means(np.array([[6.0]]), np.array([4.0]), np.array([2.0]), np.array([1.0]), 0.5)
+    (array([[4.]]), array([3.]))
+    """
+    if root is None:
+        return V - v_mean, r - r_mean
+    return V - root[:, None] * v_mean, r - root * r_mean
+
+
 def standardize(
     dataset: Dataset, scale: str = "length", intercept: str = "fold", restrictions: Restrictions = NONE
 ) -> StandardData:
@@ -232,7 +291,8 @@ def standardize(
     how, where = word_of(Scale, scale, "scale"), word_of(Intercept, intercept, "intercept")
     centred = where is not Intercept.NONE
     y_center, y_unit = _target_unit(dataset, centred)
-    moments = column_moments(dataset.X)
+    moments = column_moments(dataset.X, dataset.row_weights)
+    total = dataset.weight_of(slice(0, dataset.n))
     columns = np.flatnonzero(~moments.constant & ~np.isin(dataset.names, restrictions.force_out)).astype(np.int64)
     _check_forced(dataset, moments.constant, restrictions)
     if columns.size == 0:
@@ -245,7 +305,7 @@ def standardize(
         divisor = np.ldexp(1.0, exponent)
         weight = np.ldexp(1.0, np.clip(-2 * exponent, *WEIGHT_EXPONENTS))
     else:
-        divisor = norm / np.sqrt(dataset.n) if how is Scale.VARIANCE else norm
+        divisor = norm / np.sqrt(total) if how is Scale.VARIANCE else norm
     bare = StandardData(
         dataset=dataset,
         scale=how,
@@ -260,10 +320,15 @@ def standardize(
         warnings=(),
         rest=np.zeros(columns.size),
         restrictions=restrictions,
+        root=None if dataset.row_weights is None else np.sqrt(dataset.row_weights),
     )
     if where is Intercept.GLOBAL:
-        rest = _project(bare, np.full(dataset.n, 1.0 / dataset.n))
-        bare = replace(bare, rest=rest, r_rest=float(((dataset.y - y_center) / y_unit).mean()))
+        left = (dataset.y - y_center) / y_unit
+        if bare.root is None:
+            rest, r_rest = _project(bare, np.full(dataset.n, 1.0 / dataset.n)), float(left.mean())
+        else:
+            rest, r_rest = _project(bare, bare.root / total), float(bare.root @ (bare.root * left)) / total
+        bare = replace(bare, rest=rest, r_rest=r_rest)
     length = (norm if centred else moments.raw_norm[columns]) / divisor
     copy_of = find_copies(lambda g: _project(bare, g), bare.column, length, weight, dataset.n)
     notes = _constant_warning(dataset, moments.constant) + _copy_warning(bare.names, copy_of)
@@ -271,7 +336,7 @@ def standardize(
 
 
 def _target_unit(dataset: Dataset, centred: bool) -> tuple[float, float]:
-    moments = column_moments(dataset.y[:, None])
+    moments = column_moments(dataset.y[:, None], dataset.row_weights)
     if moments.constant[0]:
         raise BadInput(f"target {dataset.target!r} is constant: there is nothing to predict")
     rms = (moments.norm if centred else moments.raw_norm) / np.sqrt(dataset.n)

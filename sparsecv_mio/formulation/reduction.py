@@ -111,6 +111,7 @@ def _eliminate(problem: SparseProblem, out: NDArray[np.intp]) -> SparseProblem |
         weight=problem.weight[rest],
         lam=problem.lam,
         n=problem.n,
+        row_weight=problem.row_weight,
         v_mean=problem.v_mean[rest],
         r_mean=problem.r_mean,
     )

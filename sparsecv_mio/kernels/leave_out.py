@@ -12,6 +12,18 @@ from sparsecv_mio.kernels.dense import cholesky_in_place, cholesky_solve, gather
 EPS = 2.220446049250313e-16
 
 
+class HeldOutRows(NamedTuple):
+    """Rows of consecutive folds about the means of all rows: columns, target, and where each fold starts.
+
+    Rows are times the roots of their weights, `root`: ones where each counts once.
+    """
+
+    V: np.ndarray
+    r: np.ndarray
+    starts: np.ndarray
+    root: np.ndarray
+
+
 class Listed(NamedTuple):
     """Supports, refitted on all rows.
 
@@ -72,21 +84,19 @@ class Best(NamedTuple):
 
 
 @njit(cache=True, nogil=True)
-def score_supports(V, r, starts, base, listed, limits, first, scores):
+def score_supports(rows, base, listed, limits, first, scores):
     """Leave every fold out of every listed support; keep the best two values per (tau, fold).
 
-    With `e = r - V_S beta`, `H = V_S (M_S)^{-1} V_S' + base` on the fold's rows: `f^(-N) = f - e' (I - H)^{-1} e` and
-    the held-out residual is `(I - H)^{-1} e` (theory section 5, exactly). Rounding: that of e and of H, through
-    `(I - H)^{-1}`, is in `error`; that of `best` is for whoever compares it.
+    With `e = r - V_S beta`, `H = V_S (M_S)^{-1} V_S' + base root root'` on the fold's rows:
+    `f^(-N) = f - e' (I - H)^{-1} e` and the held-out residual is `(I - H)^{-1} e` (theory section 5, exactly).
+    Rounding: that of e and of H, through `(I - H)^{-1}`, is in `error`; that of `best` is for whoever compares it.
 
     Parameters
     ----------
-    V, r : (rows, q), (rows,)
-        Rows of a chunk, folds contiguous, centred as the full-data fit is.
-    starts : (k + 1,) int array
-        Rows of each fold of the chunk.
+    rows : HeldOutRows
+        Of a chunk, centred as the full-data fit is.
     base : float
-        1 / n where an intercept is profiled out, else 0.
+        1 over the weight of all rows where an intercept is profiled out, else 0.
     listed : Listed
     limits : Limits
     first : int
@@ -98,6 +108,7 @@ def score_supports(V, r, starts, base, listed, limits, first, scores):
     O(rows s) a support for e, O(rows s^2 / 2) for the leverages of the folds that e alone does not rule out.
     """
     supports, sizes, place, value, beta, spread, level, half, blur = listed
+    V, r, starts, root = rows
     limit, eta = limits
     best, second, held, error, which = scores
     top = 1
@@ -136,7 +147,7 @@ def score_supports(V, r, starts, base, listed, limits, first, scores):
             trace = 0.0
             for i in range(b):
                 for j in range(i + 1):
-                    s = base
+                    s = base * root[lo + i] * root[lo + j]
                     for c in range(n):
                         s += z[i, c] * z[j, c]
                     if i == j:
@@ -160,7 +171,7 @@ def score_supports(V, r, starts, base, listed, limits, first, scores):
                 # rounding of e, then of H, through (I - H)^{-1}, whose norm is at most 1 / (1 - eta)
                 wide = 0.0
                 for i in range(b):
-                    s = level[a]
+                    s = level[a] * root[lo + i]
                     size = abs(r[lo + i])
                     for c in range(n):
                         x = abs(V[lo + i, supports[a, c]])
@@ -199,14 +210,14 @@ def _leverages_of_block(X, half, size, count, z, h):
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def score_supports_by_row(V, r, base, listed, limits, first, scores):
+def score_supports_by_row(rows, base, listed, limits, first, scores):
     """`score_supports` where every fold is one row: the same numbers, rows gathered 64 at a time for SIMD.
 
     O(rows s) a support for e, O(rows s^2 / 2) for the leverages of the rows that e alone does not rule out.
 
     Parameters
     ----------
-    V, r : (rows, q), (rows,)
+    rows : HeldOutRows
         A row a fold.
     base, listed, limits, first, scores
         As for `score_supports`.
@@ -214,10 +225,11 @@ def score_supports_by_row(V, r, base, listed, limits, first, scores):
     supports, sizes, place, value, beta, spread, level, half, blur = listed
     limit, eta = limits
     best, second, held, error, which = scores
+    V, r, _, root = rows
     block = 64
     top = supports.shape[1]
     X = np.empty((top, block))
-    rows = np.empty(block, dtype=np.int64)
+    alive = np.empty(block, dtype=np.int64)
     e = np.empty(block)
     h = np.empty(block)
     z = np.empty(block)
@@ -229,32 +241,32 @@ def score_supports_by_row(V, r, base, listed, limits, first, scores):
             count = np.int64(0)  # a plain 0 is a type of its own: what is called with it would be compiled twice
             for k in range(lo, min(lo + block, V.shape[0])):
                 if limit[t, k] >= g:
-                    rows[count] = k
+                    alive[count] = k
                     count += 1
             if count == 0:
                 continue
             for i in range(count):
-                k = rows[i]
+                k = alive[i]
                 e[i] = r[k]
                 for c in range(n):
                     X[c, i] = V[k, supports[a, c]]
             _residuals_of_block(X, beta[a], n, count, e)
             hopes = np.int64(0)
             for i in range(count):
-                k = rows[i]
+                k = alive[i]
                 if g - e[i] * e[i] / (1.0 - eta[k]) <= second[t, k]:
                     if hopes < i:
-                        rows[hopes] = k
+                        alive[hopes] = k
                         e[hopes] = e[i]
                         for c in range(n):
                             X[c, hopes] = X[c, i]
-                    h[hopes] = base
+                    h[hopes] = base * root[k] * root[k]
                     hopes += 1
             if hopes == 0:
                 continue
             _leverages_of_block(X, half[a], n, hopes, z, h)
             for i in range(hopes):
-                k = rows[i]
+                k = alive[i]
                 gap = 1.0 - h[i]
                 if not gap > 0.0:
                     continue
@@ -266,7 +278,7 @@ def score_supports_by_row(V, r, base, listed, limits, first, scores):
                     which[t, k] = first + a
                     held[t, k] = d * d
                     # rounding of e, then of h, through 1 / (1 - h)
-                    s = level[a]
+                    s = level[a] * root[k]
                     size = abs(r[k])
                     for c in range(n):
                         x = abs(X[c, i])

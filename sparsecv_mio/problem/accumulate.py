@@ -25,33 +25,50 @@ CONSTANT = 1e-28  # squared spread, beside a mean square near one, that is round
 
 @dataclass(frozen=True, eq=False)
 class Moments:
-    """Count, mean and centred scatter of rows `(v, r)`: q columns and the response last.
+    """Count, weight, mean and centred scatter of rows `(v, r)`: q columns and the response last.
 
     Attributes
     ----------
     n : int
         Rows seen.
+    total : float
+        Their weight together: n where each counts once.
     mean : (q + 1,) array
-        Their mean.
+        Their mean, weighted.
     scatter : (q + 1, q + 1) array
-        `sum (row - mean)(row - mean)'`.
+        `sum w (row - mean)(row - mean)'`.
     """
 
     n: int
+    total: float
     mean: FloatArray
     scatter: FloatArray
 
     @classmethod
     def empty(cls, size: int) -> Moments:
         """Moments of no row."""
-        return cls(0, np.zeros(size), np.zeros((size, size)))
+        return cls(0, 0, np.zeros(size), np.zeros((size, size)))
 
     @classmethod
-    def of(cls, block: FloatArray) -> Moments:
-        """Moments of the rows of `block` (m, q + 1); the block is overwritten. O(m q^2)."""
-        mean = block.mean(axis=0)
-        block -= mean
-        return cls(block.shape[0], mean, block.T @ block)
+    def of(cls, block: FloatArray, root: FloatArray | None = None) -> Moments:
+        """Compute the moments of some rows. O(m q^2).
+
+        Parameters
+        ----------
+        block : (m, q + 1) array
+            Each row times the root of its weight; overwritten.
+        root : (m,) array, optional
+            These roots; None where each row counts once.
+        """
+        n = block.shape[0]
+        if root is None:
+            mean = block.mean(axis=0)
+            block -= mean
+            return cls(n, n, mean, block.T @ block)
+        total = float(root @ root)
+        mean = root @ block / total
+        block -= root[:, None] * mean
+        return cls(n, total, mean, block.T @ block)
 
     def __add__(self, other: Moments) -> Moments:
         """Moments of both sets of rows: a sum of positive semidefinite terms, so nothing cancels. O(q^2)."""
@@ -59,11 +76,11 @@ class Moments:
             return other
         if other.n == 0:
             return self
-        n = self.n + other.n
+        total = self.total + other.total
         step = other.mean - self.mean
         scatter = self.scatter + other.scatter
-        scatter += np.outer(step * (self.n * other.n / n), step)
-        return Moments(n, self.mean + step * (other.n / n), scatter)
+        scatter += np.outer(step * (self.total * other.total / total), step)
+        return Moments(self.n + other.n, total, self.mean + step * (other.total / total), scatter)
 
     def problem(self, data: StandardData, gamma: float) -> SparseProblem:
         """Turn the moments into the inner problem for one gamma (theory section 0: what the intercept changes)."""
@@ -71,7 +88,7 @@ class Moments:
         if data.intercept is Intercept.FOLD:
             full, mean = self.scatter, self.mean
         else:
-            full, mean = self.scatter + self.n * np.outer(self.mean, self.mean), np.zeros(q + 1)
+            full, mean = self.scatter + self.total * np.outer(self.mean, self.mean), np.zeros(q + 1)
         gram = np.ascontiguousarray(full[:q, :q])
         # a target that is constant on these rows leaves the rounding of its mean, and nothing to choose a support by
         flat = full[q, q] <= CONSTANT * data.n
@@ -82,10 +99,11 @@ class Moments:
             weight=data.weight,
             lam=gamma / 2.0,
             n=self.n,
+            row_weight=self.total,
             v_mean=mean[:q].copy(),
             r_mean=float(mean[q]),
             copy_of=data.copy_of,
-            full_length=float(data.n) if data.scale is Scale.VARIANCE else 1.0,
+            full_length=float(data.dataset.weight_of(slice(0, data.n))) if data.scale is Scale.VARIANCE else 1.0,
         )
 
 
@@ -104,7 +122,7 @@ def row_moments(data: StandardData, rows: slice | NDArray[np.intp]) -> Moments:
         block = np.empty((v.shape[0], data.q + 1))
         block[:, :-1] = v
         block[:, -1] = r
-        total = total + Moments.of(block)
+        total = total + Moments.of(block, data.root_of(index))
     return total
 
 

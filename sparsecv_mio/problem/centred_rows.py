@@ -15,7 +15,8 @@ class CentredRows:
     """Rows in standard coordinates, less their means where the intercept is `fold`.
 
     `||r - V b||^2 + lam sum_j weight_j b_j^2` is the training objective of b; a new row v is predicted by
-    `r_mean + (v - v_mean)' b`. Its moments are those of :class:`sparsecv_mio.problem.problem.SparseProblem`.
+    `r_mean + (v - v_mean)' b`. Rows are times the roots of their weights, means are not. Its moments are those of
+    :class:`sparsecv_mio.problem.problem.SparseProblem`.
 
     Attributes
     ----------
@@ -53,6 +54,12 @@ class CentredRows:
             V = V.copy()
         if data.intercept is not Intercept.FOLD:
             return cls(V, r, np.zeros(data.q), 0.0)
+        root = data.root_of(rows)
+        if root is not None:
+            total = float(root @ root)
+            v_mean, r_mean = root @ V / total, float(root @ r) / total
+            V -= root[:, None] * v_mean
+            return cls(V, r - root * r_mean, v_mean, r_mean)
         v_mean, r_mean = V.mean(axis=0), float(r.mean())
         V -= v_mean
         return cls(V, r - r_mean, v_mean, r_mean)

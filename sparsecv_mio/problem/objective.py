@@ -339,7 +339,7 @@ def r_squared(y: FloatArray, scored_rows: IntArray, cv_error: float) -> float:
     return 1.0 - cv_error / unit / unit / variance if variance > 0.0 else 0.0
 
 
-def standard_error(errors: FloatArray, sizes: IntArray, times: float = 1.0) -> float:
+def standard_error(errors: FloatArray, sizes: FloatArray | IntArray, times: float = 1.0) -> float:
     """Return the standard error of h over folds as glmnet defines it, as if each row had been scored once.
 
     With `e_j = h_j / n_j` and weights `w_j = n_j / sum n`: sqrt( sum_j w_j (e_j - h)^2 / (k / times - 1) ). Folds that
@@ -350,8 +350,8 @@ def standard_error(errors: FloatArray, sizes: IntArray, times: float = 1.0) -> f
     ----------
     errors : (k,) array
         Held-out sums of squares.
-    sizes : (k,) integers
-        Rows per fold.
+    sizes : (k,) array
+        Rows per fold, or their weights.
     times : float
         How often a row that is scored is scored, on average; less than k.
 

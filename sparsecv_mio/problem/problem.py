@@ -45,6 +45,8 @@ class SparseProblem:
         prediction (theory section 9).
     full_length : float, optional
         Squared length of a typical column over all rows: what is nothing beside it is constant on these rows.
+    row_weight : float, optional
+        Weight of the training rows together; n by default. `n` says how sums over them round, this what means are of.
     """
 
     Q: FloatArray
@@ -57,12 +59,18 @@ class SparseProblem:
     r_mean: float
     copy_of: NDArray[np.intp] | None = None
     full_length: float = 0.0
+    row_weight: float | None = None
     _gamma_free: dict[str, tuple[float, float]] = field(default_factory=dict, repr=False)
 
     @property
     def q(self) -> int:
         """Number of columns."""
         return int(self.c.shape[0])
+
+    @property
+    def total(self) -> float:
+        """Weight of the training rows together."""
+        return self.n if self.row_weight is None else self.row_weight
 
     @property
     def rounding(self) -> float:

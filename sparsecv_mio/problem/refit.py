@@ -34,7 +34,7 @@ STEPS = 3  # each multiplies the error by ROUNDING * cond(A)
 
 @dataclass(frozen=True, eq=False)
 class RowFit:
-    """A fit in standard coordinates: prediction of a row v is `r_mean + (v_S - v_mean)' beta`.
+    """A fit in standard coordinates: prediction of a row v, not scaled, is `r_mean + (v_S - v_mean)' beta`.
 
     `spread` bounds the rounding error of each coefficient, `objective_error` that of the objective.
     """
@@ -49,11 +49,14 @@ class RowFit:
     fine: tuple[LongArray, LongArray, Any]  # beta, v_mean and r_mean in long precision
 
     def held_out(self, data: StandardData, rows: IntArray) -> tuple[float, float]:
-        """Sum of squares of the residuals of `rows`, and a bound on its rounding error. O(rows s)."""
+        """Weighted sum of squares of the residuals of `rows`, and a bound on its rounding error. O(rows s)."""
         beta, v_mean, r_mean = self.fine
         V, r = _long_rows(data, rows, self.support)
         level = FINE * (np.abs(r) + np.abs(r_mean) + (np.abs(V) + np.abs(v_mean)) @ np.abs(beta))
         V, r = V - v_mean, r - r_mean
+        root = _long_root(data, rows)
+        if root is not None:
+            V, r, level = V * root[:, None], r * root, level * root
         e = r - V @ beta
         if not np.all(np.isfinite(self.spread)):
             return float(e @ e), np.inf
@@ -85,10 +88,17 @@ def refit_rows(
     ratio of their epsilons, and as valid.
     """
     V, r = _long_rows(data, rows, support)
+    r_mean: Any
     v_mean, r_mean = np.zeros(len(support), dtype=LONG), LONG(0.0)
+    root = _long_root(data, rows)
     if data.intercept is Intercept.FOLD:
         v_mean, r_mean = V.mean(axis=0), r.mean()
+        if root is not None:
+            share = root * root / (root @ root)
+            v_mean, r_mean = share @ V, share @ r
         V, r = V - v_mean, r - r_mean
+    if root is not None:
+        V, r = V * root[:, None], r * root
     penalty = LONG(gamma) / 2 * data.weight[support].astype(LONG)
     size = np.sqrt((V * V).sum(axis=0) + penalty)
     size[size == 0.0] = 1.0
@@ -137,10 +147,16 @@ def _solve(V: LongArray, r: LongArray, penalty: LongArray) -> tuple[LongArray, L
 def _long_rows(
     data: StandardData, rows: IntArray | slice, support: IntArray
 ) -> tuple[LongArray, LongArray]:
-    """`(V_S, r)` of some rows in long precision, from the numbers of the file."""
+    """`(V_S, r)` of some rows in long precision, from the numbers of the file; not scaled by weights."""
     columns = data.columns[support]
     X = data.dataset.X[rows][:, columns].astype(LONG)
     center, divisor, rest = (part[support].astype(LONG) for part in (data.center, data.divisor, data.rest))
     V: LongArray = (X - center) / divisor - rest
     r: LongArray = (data.dataset.y[rows].astype(LONG) - LONG(data.y_center)) / LONG(data.y_unit) - LONG(data.r_rest)
     return V, r
+
+
+def _long_root(data: StandardData, rows: IntArray | slice) -> LongArray | None:
+    """Roots of the weights of some rows, as the search has them, in long precision; None where each counts once."""
+    root = data.root_of(rows)
+    return None if root is None else root.astype(LONG)

@@ -96,9 +96,10 @@ def predictions_by_fold(record: Record, dataset: Dataset, folds: AnyFolds) -> tu
     for fold, moments in training_moments(data, plan):
         problem, support = moments.problem(data, record.gamma), supports[record.chosen_folds.which[fold]]
         rows, columns = plan.scored_rows(fold), list(support)
-        V = data.rows(rows)[0][:, columns] - problem.v_mean[columns]
+        V, root = data.about(rows, problem.v_mean, problem.r_mean)[0][:, columns], data.root_of(rows)
+        fitted = V @ refit_moments(problem, support).beta
         predicted[plan.starts[fold] : plan.starts[fold + 1]] = data.y_center + data.y_unit * (
-            data.r_rest + problem.r_mean + V @ refit_moments(problem, support).beta
+            data.r_rest + problem.r_mean + (fitted if root is None else fitted / root)
         )
     order = np.argsort(plan.order[: plan.scored], kind="stable")
     return plan.all_scored, predicted[order]

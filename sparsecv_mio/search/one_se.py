@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from sparsecv_mio.arrays import BoolArray, FloatArray, IntArray
-from sparsecv_mio.data.folds import FoldPlan
+from sparsecv_mio.data.weights import Scored
 from sparsecv_mio.problem.objective import standard_error
 from sparsecv_mio.search.state.pairs import PairBounds, simplest
 
@@ -38,7 +38,7 @@ class Choice:
     missing: BoolArray
 
 
-def apply(now: PairBounds, best: Pair, gammas: FloatArray, taus: IntArray, folds: FoldPlan, unit: float) -> Choice:
+def apply(now: PairBounds, best: Pair, gammas: FloatArray, taus: IntArray, scored: Scored, unit: float) -> Choice:
     """Apply the rule.
 
     Parameters
@@ -47,20 +47,21 @@ def apply(now: PairBounds, best: Pair, gammas: FloatArray, taus: IntArray, folds
     best : gamma, tau
         The pair with the least h.
     gammas, taus : arrays
-    folds : FoldPlan
+    scored : Scored
+        Weights of the rows of each fold.
     unit : float
         From squared standard units to squared units of the target.
     """
-    scored = folds.scored
-    error = standard_error(now.cells.nominal[best] * unit, folds.sizes, folds.times_scored)
-    limit = now.shown[best] * (unit / scored) + error
+    total = scored.total
+    error = standard_error(now.cells.nominal[best] * unit, scored.by_fold, scored.times)
+    limit = now.shown[best] * (unit / total) + error
     # by the certified upper ends: within one standard error for sure
-    within = now.upper * (unit / scored) <= limit
+    within = now.upper * (unit / total) <= limit
     within[best] = True
     pair = simplest(within, gammas, taus)
-    open_pairs = now.decided < folds.k
+    open_pairs = now.decided < len(scored.by_fold)
     simpler = (taus[None, :] < taus[pair[1]]) | ((taus[None, :] == taus[pair[1]]) & (gammas[:, None] > gammas[pair[0]]))
-    missing = simpler & (now.lower * (unit / scored) <= limit)
+    missing = simpler & (now.lower * (unit / total) <= limit)
     missing |= now.lower < now.upper[best]
     missing[best] = True
     return Choice(pair, error, missing & open_pairs)

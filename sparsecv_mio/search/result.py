@@ -148,7 +148,7 @@ class _Reported:
         self.cells: CellTable = snapshot.cells
         self.bounds: PairBounds = pair_bounds(self.cells, self.grid.gammas, self.grid.taus)
         self.unit = self.data.y_unit**2
-        self.per_row = context.per_row
+        self.per_row, self.scored = context.per_row, context.scored
         self.proved = self.bounds.proved(context.gap)
         self.gap = context.gap
         self.pair = self.bounds.reported_pair(context.gap, self.grid.gammas, self.grid.taus)
@@ -170,14 +170,14 @@ class _Reported:
     def standard_error(self, g: int, t: int) -> float | None:
         """Return the standard error of h over folds; None where it has none, or is not known yet."""
         errors = self.cells.nominal[g, t]
-        folds = self.folds
-        known = folds.has_standard_error and bool(np.isfinite(errors).all())
-        return standard_error(errors * self.unit, folds.sizes, folds.times_scored) if known else None
+        scored = self.scored
+        known = scored.has_standard_error and bool(np.isfinite(errors).all())
+        return standard_error(errors * self.unit, scored.by_fold, scored.times) if known else None
 
     def one_se(self) -> tuple[OneSe, tuple[int, int]]:
         """Return the pair of the one-standard-error rule."""
         grid = self.grid
-        rule = one_standard_error.apply(self.bounds, self.pair, grid.gammas, grid.taus, self.folds, self.unit)
+        rule = one_standard_error.apply(self.bounds, self.pair, grid.gammas, grid.taus, self.scored, self.unit)
         numbers, estimate = self.numbers(*rule.pair), bool(rule.missing.any())
         return OneSe(**numbers, standard_error=rule.standard_error, estimate=estimate), rule.pair
 

@@ -105,8 +105,8 @@ def moment_folds(case: Case, near: bool = True):
 
 def wide_folds(case: Case):
     for fold in some_folds(case):
-        V, r = case.data.rows(case.folds.scored_rows(fold))
-        yield fold, WideFold(WideRows.of(case.data, case.folds.train_rows(fold), (V, r), case.gamma))
+        train, test = case.folds.train_rows(fold), case.folds.scored_rows(fold)
+        yield fold, WideFold(WideRows.of(case.data, train, test, case.gamma))
 
 
 def breaches(case: Case, fold: int, here, which) -> tuple[list[str], int]:

@@ -109,7 +109,7 @@ def test_ellipsoids_relaxations_and_reused_points() -> None:
             before = point.beta
             tau = inner[seed % len(inner)]
             best, low, high = truth(case, fold, tau, weight)
-            X, u = here.form.rows(here.problem, *here.rows)
+            X, u = here.rows
             ends = ellipsoid_interval(here.form, X, u, tau, best * (1.0 + 3e-9))
             slack = 1e-9 * (high + float(u @ u))
             assert ends.lower <= low + slack and ends.upper >= high - slack, (seed, fold, tau)

@@ -157,7 +157,8 @@ def check(seeds: range) -> int:
                 here.search(range(1, q + 1), swap_rounds=int(rng.integers(0, 3)))
             cells = [cell for which in Which for cell in here.cells(range(q + 2), which)]
             if rng.random() < 0.3:
-                rows = WideFold(WideRows.of(case.data, case.folds.train_rows(fold), (V, r), case.gamma))
+                train, test = case.folds.train_rows(fold), case.folds.scored_rows(fold)
+                rows = WideFold(WideRows.of(case.data, train, test, case.gamma))
                 cells += rows.cells(range(q))
             truth = Truth(case, fold)
             for cell in cells:

@@ -18,7 +18,7 @@ import numpy as np
 from sparsecv_mio.arrays import FloatArray, IntArray
 from sparsecv_mio.data.dataset import row_chunks
 from sparsecv_mio.data.folds import FoldPlan
-from sparsecv_mio.data.standard import Intercept, StandardData
+from sparsecv_mio.data.standard import Intercept, StandardData, about_means
 from sparsecv_mio.problem.centred_rows import CentredRows
 from sparsecv_mio.problem.problem import LARGEST_PENALTY
 from sparsecv_mio.search.heuristics.forward_selection import NULL
@@ -57,9 +57,9 @@ class FallbackSupports:
 
 @dataclass(frozen=True, eq=False)
 class _Sums:
-    """Sums over some rows: their number, of columns v, of v^2, of v times the response r, of r and of r^2."""
+    """Weighted sums over some rows: of 1, of columns v, of v^2, of v times the response r, of r and of r^2."""
 
-    n: int
+    n: float
     v: FloatArray
     vv: FloatArray
     vr: FloatArray
@@ -67,8 +67,11 @@ class _Sums:
     rr: float
 
     @classmethod
-    def of(cls, V: FloatArray, r: FloatArray) -> _Sums:
-        return cls(len(r), V.sum(axis=0), np.einsum("ij,ij->j", V, V), r @ V, float(r.sum()), float(r @ r))
+    def of(cls, V: FloatArray, r: FloatArray, root: FloatArray | None) -> _Sums:
+        squares, products, rr = np.einsum("ij,ij->j", V, V), r @ V, float(r @ r)
+        if root is None:
+            return cls(len(r), V.sum(axis=0), squares, products, float(r.sum()), rr)
+        return cls(float(root @ root), root @ V, squares, products, float(root @ r), rr)
 
     def plus(self, other: _Sums, sign: int = 1) -> _Sums:
         """Add other rows, or subtract them with `sign` -1: accurate enough to choose columns by."""
@@ -175,7 +178,7 @@ class _Folds:
         self.centred = data.intercept is Intercept.FOLD
         self.penalty = np.minimum(gamma / 2.0 * data.weight, LARGEST_PENALTY)
         self.promising: dict[int, IntArray] = {}
-        parts = [_Sums.of(*data.rows(rows)) for rows in row_chunks(data.n, data.q)]
+        parts = [_Sums.of(*data.rows(rows), data.root_of(rows)) for rows in row_chunks(data.n, data.q)]
         self.all = parts[0]
         for part in parts[1:]:
             self.all = self.all.plus(part)
@@ -196,22 +199,25 @@ class _Folds:
         """Return held-out sums of squares of every fold by the empty support, and its training objectives. O(n)."""
         assert self.folds is not None
         folds, r = self.folds, self.data.rows(slice(0, self.data.n))[1]
-        k, held = folds.k, r[folds.order[: folds.scored]]
+        root = np.ones(len(r)) if self.data.root is None else self.data.root
+        k, scored = folds.k, folds.order[: folds.scored]
         scoring = np.repeat(np.arange(k), folds.sizes)
-        label, left = (scoring, held) if folds.left is None else (
-            np.repeat(np.arange(k), folds.left_sizes), r[folds.left.rows]
+        label, left = (scoring, scored) if folds.left is None else (
+            np.repeat(np.arange(k), folds.left_sizes), folds.left.rows
         )
-        count, total, square = (np.bincount(label, weight, k) for weight in (np.ones(len(left)), left, left * left))
+        ones, mine = root[left], r[left]
+        count, total, square = (np.bincount(label, weight, k) for weight in (ones * ones, ones * mine, mine * mine))
         n = self.all.n - count
         level = (self.all.r - total) / n if self.centred else np.zeros(k)
         yy = np.maximum(self.all.rr - square - n * level**2, 0.0)
-        scores = np.bincount(scoring, (held - level[scoring]) ** 2, k)
+        scores = np.bincount(scoring, (r[scored] - root[scored] * level[scoring]) ** 2, k)
         return np.asarray(scores, dtype=float), np.asarray(yy, dtype=float)
 
     def first(self, fold: int) -> list[_Fit]:
         """Fit the empty support and the best single column. O(q) beside the rows left out."""
-        V, r = self.data.rows(self._left_out(fold))
-        sums = self.all.plus(_Sums.of(V, r), -1)
+        left = self._left_out(fold)
+        (V, r), root = self.data.rows(left), self.data.root_of(left)
+        sums = self.all.plus(_Sums.of(V, r, root), -1)
         mean, level = (sums.v / sums.n, sums.r / sums.n) if self.centred else (np.zeros(self.data.q), 0.0)
         c, yy = sums.vr - sums.n * mean * level, max(sums.rr - sums.n * level**2, 0.0)
         M = np.maximum(sums.vv - sums.n * mean**2, 0.0) + self.penalty
@@ -220,10 +226,11 @@ class _Folds:
         best = np.argpartition(-gain, width - 1)[:width]
         self.promising[fold] = best[np.argsort(-gain[best], kind="stable")].astype(np.int64)
         j = int(self.promising[fold][0])
-        scored = np.isin(self._left_out(fold), self._scored(fold))
-        V, rest = V[scored], r[scored] - level
+        scored = np.isin(left, self._scored(fold))
+        root = None if root is None else root[scored]
+        centred, rest = about_means(V[scored][:, [j]], r[scored], root, mean[[j]], level)
         none = _Fit(np.zeros(0, dtype=np.int64), yy, float(rest @ rest))
-        rest = rest - (V[:, j] - mean[j]) * (c[j] / M[j])
+        rest = rest - centred[:, 0] * (c[j] / M[j])
         return [none, _Fit(np.array([j]), max(yy - float(gain[j]), 0.0), float(rest @ rest))]
 
     def forward(self, fold: int, most: int) -> list[_Fit]:
@@ -233,8 +240,7 @@ class _Folds:
         few = self.data.only(among)
         train = CentredRows.of(few, rows)
         V, r = train.V, train.r
-        H, u = few.rows(self._scored(fold))
-        H, u = H - train.v_mean, u - train.r_mean
+        H, u = few.about(self._scored(fold), train.v_mean, train.r_mean)
         M, c = V.T @ V, r @ V
         M.flat[:: len(among) + 1] += self.penalty[among]
         chosen = _greedy(M, c, min(most, len(among), len(rows)))

@@ -171,16 +171,15 @@ class FoldSearch:
         ----------
         taus : (T,) int array
         V, r : (m, q), (m,) arrays
-            Rows left out, in the columns of `problem`.
+            Rows left out about the training means, in the columns of `problem`.
 
         Returns
         -------
         FoldPaths
             Nowhere worse, by training objective, than what was returned before.
         """
-        chosen, problem = self.supports_for(taus), self.problem
+        chosen = self.supports_for(taus)
         objective, held_out = np.empty(chosen.shape[:2]), np.empty(chosen.shape[:2])
-        V, r = V - problem.v_mean, r - problem.r_mean
         kernel.score(self._moments, self.lams, chosen, taus, V, r, objective, held_out)
         found, last = FoldPaths(self.fold, objective, held_out, self._in_data(chosen)), self.last
         if last is not None:  # the tableau drifts a little where a fit is nearly perfect

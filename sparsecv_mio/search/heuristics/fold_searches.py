@@ -174,7 +174,8 @@ class FoldSearches:
         """Refit and score what is known of a fold."""
         data = self.data.only(search.among) if len(search.among) < self.data.q else self.data
         last = search.last
-        found = search.paths(self.taus, *data.rows(self.folds.scored_rows(search.fold)))
+        problem, rows = search.problem, self.folds.scored_rows(search.fold)
+        found = search.paths(self.taus, *data.about(rows, problem.v_mean, problem.r_mean))
         if last is None or np.any(found.objective < last.objective * (1.0 - BETTER)):
             self.improved = True
         return found

@@ -18,7 +18,7 @@ NULL = 1e-12  # of a column's own curvature: what is left of it beside the picks
 
 
 class TrainingRows:
-    """All rows, with a 0 for those that a fold leaves out.
+    """All rows, each times the root of its weight, with a 0 for those that a fold leaves out.
 
     Parameters
     ----------
@@ -53,19 +53,22 @@ class TrainingRows:
         for rows in row_chunks(self.data.n, self.data.q):
             total += inside[:, rows] @ self.data.rows(rows)[0] ** 2
         if self.centred:
-            total -= self.products(inside) ** 2 / inside.sum(axis=1)[:, None]
+            ones = inside if self.data.root is None else inside * self.data.root
+            total -= self.products(ones) ** 2 / np.einsum("ij,ij->i", ones, ones)[:, None]
         return np.maximum(total, 0.0)
 
     def centre(self, values: FloatArray, inside: FloatArray) -> FloatArray:
         """Return values (m, n) less their training mean, with a fold intercept, and 0 on the rows left out."""
         out = values * inside
         if self.centred:
-            out -= inside * (out.sum(axis=1) / inside.sum(axis=1))[:, None]
+            ones, parts = (inside, out) if self.data.root is None else (inside * self.data.root, out * self.data.root)
+            out -= ones * (parts.sum(axis=1) / np.einsum("ij,ij->i", ones, ones))[:, None]
         return out
 
     def response(self) -> FloatArray:
         """Return the (n,) response of all rows."""
-        return (self.data.dataset.y - self.data.y_center) / self.data.y_unit - self.data.r_rest
+        found = (self.data.dataset.y - self.data.y_center) / self.data.y_unit - self.data.r_rest
+        return found if self.data.root is None else found * self.data.root
 
 
 class ForwardSelection:

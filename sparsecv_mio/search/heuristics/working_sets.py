@@ -152,11 +152,11 @@ def residuals(search: FoldSearch, rows: TrainingRows) -> FloatArray:
             S = search.columns[G // 2, s, :s]
             refits += [(G // 2, np.delete(S, a)) for a in range(s)]
             dropped += s
-    V, r = rows.data.only(search.among).rows(slice(0, rows.data.n))
-    out = np.broadcast_to(r - problem.r_mean, (len(refits), len(r))).copy()
+    V, r = rows.data.only(search.among).about(slice(0, rows.data.n), problem.v_mean, problem.r_mean)
+    out = np.broadcast_to(r, (len(refits), len(r))).copy()
     for row, (g, S) in zip(out, refits, strict=True):
         M = problem.Q[np.ix_(S, S)] + np.diag(search.lams[g] * problem.weight[S])
-        row -= (V[:, S] - problem.v_mean[S]) @ np.linalg.lstsq(M, problem.c[S], rcond=None)[0]
+        row -= V[:, S] @ np.linalg.lstsq(M, problem.c[S], rcond=None)[0]
     return out * rows.inside([search.fold])
 
 

@@ -183,7 +183,7 @@ class ByRows:
         data, folds = self.context.data, self.context.folds
         gamma, key = float(self.context.grid.gammas[g]), -1 if fold is None else fold
         rows = np.arange(data.n) if fold is None else folds.train_rows(fold)
-        test = data.rows(rows[:0] if fold is None else folds.scored_rows(fold))
+        test = rows[:0] if fold is None else folds.scored_rows(fold)
         known = self._largest.get(key)
         largest = None if known is None else known / gamma * (1.0 + 1e-12)
         made = WideFold(WideRows.of(data, rows, test, gamma, largest), self.context.deadline.expired)
@@ -341,7 +341,7 @@ def all_rows_of(data: StandardData, gamma: float, expired: Callable[[], bool]) -
         True ends what is computed of them early.
     """
     rows = np.arange(data.n)
-    return WideFold(WideRows.of(data, rows, data.rows(rows[:0]), gamma), expired)
+    return WideFold(WideRows.of(data, rows, rows[:0], gamma), expired)
 
 
 def solve_by_rows(

@@ -64,13 +64,12 @@ class GammaCurve:
             problem = moments.problem(data, 1.0)
             support = place[np.asarray(supports[fold], dtype=np.int64)]
             rows = slice(int(folds.starts[fold]), int(folds.starts[fold + 1]))
-            V, r = data.rows(folds.scored_rows(fold))
-            self.target[rows] = r - problem.r_mean
+            V, self.target[rows] = data.about(folds.scored_rows(fold), problem.v_mean, problem.r_mean)
             if len(support) == 0:
                 continue
             root = np.sqrt(problem.weight[support])
             values, vectors = np.linalg.eigh(problem.Q[np.ix_(support, support)] / np.outer(root, root))
-            turned = ((V[:, support] - problem.v_mean[support]) / root) @ vectors
+            turned = (V[:, support] / root) @ vectors
             self.part[rows, : len(support)] = turned * (vectors.T @ (problem.c[support] / root))
             self.pole[rows, : len(support)] = np.maximum(values, 0.0)
 

@@ -1,6 +1,7 @@
 """Dual points of all rows tested in every fold at once, from the held-out rows alone (theory section 8).
 
-With b the relaxation's solution on all rows, e its residuals and s, u the sums of the held-out rows of V and e,
+With b the relaxation's solution on all rows, e its residuals, s, u the (weighted) sums of the held-out rows of V and e
+and n_T the (weight of the) training rows,
 
     c_T - Q_T b = (c - Q b) - V_N'e_N - s u / n_T,      ||r_T||^2 = ||r||^2 - ||e_N||^2 - u^2 / n_T
 
@@ -16,11 +17,11 @@ from sparsecv_mio.arrays import BoolArray, FloatArray
 from sparsecv_mio.bounds.reused import WILDEST, Points
 from sparsecv_mio.bounds.training_loss import ROWS_ROUNDING
 from sparsecv_mio.data.standard import Intercept
+from sparsecv_mio.kernels.leave_out import HeldOutRows
 from sparsecv_mio.kernels.screening import leaves_only
 from sparsecv_mio.problem.diagonal import without_rows
 from sparsecv_mio.problem.problem import SparseProblem
 from sparsecv_mio.search.shared_tree.identities import WIDEST_LEVERAGE
-from sparsecv_mio.search.shared_tree.leave_out import HeldOutRows
 from sparsecv_mio.search.shared_tree.root_node import RootNode
 
 
@@ -168,7 +169,7 @@ def training_residual(
     -----
     O(|N| q) a fold: the training rows themselves are not read.
     """
-    V, r, starts = rows
+    V, r, starts, root = rows
     first = starts[:-1]
     e = r - V @ b
     slope = problem.c - problem.Q @ b
@@ -176,8 +177,9 @@ def training_residual(
     held_slope = np.add.reduceat(V * e[:, None], first, axis=0)
     held_square = np.add.reduceat(e * e, first)
     if intercept is Intercept.FOLD:
-        left = problem.n - np.diff(starts)
-        mean = np.add.reduceat(e, first) / left
-        held_slope += np.add.reduceat(V, first, axis=0) * mean[:, None]
+        left = problem.total - np.add.reduceat(root * root, first)
+        mean = np.add.reduceat(root * e, first) / left
+        ones = V if np.all(root == 1.0) else V * root[:, None]
+        held_slope += np.add.reduceat(ones, first, axis=0) * mean[:, None]
         held_square += mean * mean * left
     return slope - held_slope, square - held_square

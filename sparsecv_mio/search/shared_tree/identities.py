@@ -2,7 +2,8 @@ r"""Leaving a fold out of a ridge fit in closed form: what the fit on all rows s
 
 Notation of docs/theory.md, section 5. `f` is the training objective on all rows, `f^(-N)` that without the rows of the
 fold N. For a support S, with `e_N` the residuals of the held-out rows in the fit of S on all rows and `H_NN` their
-block of the hat matrix (plus `1/n` in every entry where an intercept is profiled out),
+block of the hat matrix (plus `1/n` in every entry where an intercept is profiled out, or, of weighted rows, which are
+times the roots of their weights, the product of these over the weight of all rows),
 
     f^(-N)(S) = f(S) - e_N' (I - H_NN)^{-1} e_N,        held-out residuals = (I - H_NN)^{-1} e_N.
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,6 +10,7 @@ from numpy.typing import NDArray
 from sparsecv_mio.arrays import BoolArray, FloatArray, IntArray
 from sparsecv_mio.data.standard import Intercept
 from sparsecv_mio.kernels import leave_out
+from sparsecv_mio.kernels.leave_out import HeldOutRows
 from sparsecv_mio.parallel import on_threads
 from sparsecv_mio.problem.problem import SparseProblem
 from sparsecv_mio.search.shared_tree.listed_supports import ListedSupports, Scores
@@ -24,14 +24,6 @@ KEPT_NUMBERS = 1 << 23  # of rows or scores that are kept from one pass to the n
 CLIPPED_LEVERAGE = 0.9999  # what a larger leverage counts as where rounding errors are divided by `1 - leverage`
 NEGLIGIBLE_ERROR = 2e-8, 1e-12  # of a held-out error, and of the mean square of the target: no cell is known better
 EIGENVALUE_TRACE = 1e-3  # up to here the trace of a fold's leverages stands for their largest eigenvalue
-
-
-class HeldOutRows(NamedTuple):
-    """Rows of consecutive folds about the means of all rows: columns, target, and where each fold starts."""
-
-    V: FloatArray
-    r: FloatArray
-    starts: IntArray
 
 
 class LeaveOut:
@@ -48,7 +40,8 @@ class LeaveOut:
     Attributes
     ----------
     intercept_leverage : float
-        `1/n` where every fold has its own intercept: what that adds to each entry of a hat matrix.
+        `1/n` where every fold has its own intercept, n the weight of all rows: what that adds to each entry of a hat
+        matrix, times the roots of the weights of its two rows.
     one_chunk : bool
         Whether the rows of all folds are worked on at once.
     """
@@ -57,7 +50,7 @@ class LeaveOut:
         self.context, self.all_rows, self.cells, self.proposed = state.context, state.all_rows, state.cells, proposed
         context, all_rows = state.context, state.all_rows
         self.data, self.folds, self.taus = context.data, context.folds, context.grid.taus
-        self.intercept_leverage = 1.0 / all_rows.moments.n if self.data.intercept is Intercept.FOLD else 0.0
+        self.intercept_leverage = 1.0 / all_rows.moments.total if self.data.intercept is Intercept.FOLD else 0.0
         self.one_chunk = next(self.chunks())[1] == self.folds.k
         self._in_order = bool(np.all(np.diff(self.folds.order) == 1))
         self._keep_rows = self.data.n * self.data.q <= KEPT_NUMBERS
@@ -93,9 +86,10 @@ class LeaveOut:
             if self._in_order
             else self.folds.order[starts[0] : starts[-1]]
         )
-        V, r = self.data.rows(index)
-        base = self.all_rows.base
-        found = HeldOutRows(V - base.v_mean, r - base.r_mean, np.ascontiguousarray(starts - starts[0]))
+        base, root = self.all_rows.base, self.data.root_of(index)
+        V, r = self.data.about(index, base.v_mean, base.r_mean)
+        root = np.ones(len(r)) if root is None else np.ascontiguousarray(root)
+        found = HeldOutRows(V, r, np.ascontiguousarray(starts - starts[0]), root)
         if self._keep_rows:
             self._kept[lo] = found
         return found
@@ -124,14 +118,14 @@ class LeaveOut:
         leverage, norm = np.empty(self.folds.k), np.empty(self.folds.k)
 
         def measure(lo: int, hi: int) -> None:
-            V, r, starts = self.rows(lo, hi)
+            V, r, starts, root = self.rows(lo, hi)
             Z = V @ factor
             e = r - V @ beta
             norm[lo:hi] = np.sqrt(np.add.reduceat(e * e, starts[:-1]))
-            trace = np.add.reduceat(np.einsum("ij,ij->i", Z, Z) + self.intercept_leverage, starts[:-1])
+            trace = np.add.reduceat(np.einsum("ij,ij->i", Z, Z) + self.intercept_leverage * root * root, starts[:-1])
             for k in np.flatnonzero((np.diff(starts) > 1) & (trace > EIGENVALUE_TRACE)):
-                block = Z[starts[k] : starts[k + 1]]
-                trace[k] = np.linalg.eigvalsh(block @ block.T + self.intercept_leverage)[-1]
+                block, ones = Z[starts[k] : starts[k + 1]], root[starts[k] : starts[k + 1]]
+                trace[k] = np.linalg.eigvalsh(block @ block.T + self.intercept_leverage * np.outer(ones, ones))[-1]
             leverage[lo:hi] = trace * (1.0 + rounding) + rounding
 
         self.over_chunks(measure)
@@ -179,8 +173,7 @@ class LeaveOut:
         -----
         O(n s^2) a support.
         """
-        V, r, starts = rows
-        folds = len(starts) - 1
+        folds = len(rows.starts) - 1
         if scores is None:
             scores = Scores.empty(len(self.taus), folds)
         most = np.full(folds, CLIPPED_LEVERAGE) if leverage is None else np.minimum(leverage, CLIPPED_LEVERAGE)
@@ -192,10 +185,10 @@ class LeaveOut:
         )  # fmt: skip
         limits = leave_out.Limits(np.ascontiguousarray(limit, dtype=float), most)
         best = leave_out.Best(scores.value, scores.second, scores.held_out, scores.error, scores.which)
-        if folds == len(r):
-            leave_out.score_supports_by_row(V, r, self.intercept_leverage, listed, limits, first, best)
+        if folds == len(rows.r):
+            leave_out.score_supports_by_row(rows, self.intercept_leverage, listed, limits, first, best)
         else:
-            leave_out.score_supports(V, r, starts, self.intercept_leverage, listed, limits, first, best)
+            leave_out.score_supports(rows, self.intercept_leverage, listed, limits, first, best)
         return scores
 
     def pool_numbers(self, listing: ListedSupports) -> NDArray[np.int32]:

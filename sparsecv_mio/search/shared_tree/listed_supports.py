@@ -31,7 +31,7 @@ class ListedSupports:
     beta, beta_error : (L, s) arrays
         Coefficients, and bounds on their rounding errors.
     residual_error : (L,) array
-        Bound on the rounding error that the means of columns and target leave in a residual.
+        Bound on the rounding error that the means of columns and target leave in a residual, of a row of weight 1.
     half_inverse : (L, s, s) array
         Lower-triangular C with `C'C = M_S^{-1}`.
     leverage_error : (L,) array
@@ -98,8 +98,8 @@ class ListedSupports:
             leverage_error=np.zeros(k),
         )
         # rows are centred on rounded means
-        lengths = np.sqrt(np.maximum(np.diag(problem.Q), 0.0) / problem.n)
-        load = np.sqrt(problem.yy / problem.n) + (lengths[table] * np.abs(made.beta)).sum(axis=1)
+        lengths = np.sqrt(np.maximum(np.diag(problem.Q), 0.0) / problem.total)
+        load = np.sqrt(problem.yy / problem.total) + (lengths[table] * np.abs(made.beta)).sum(axis=1)
         made.residual_error[:] = 4.0 * np.finfo(float).eps * load
         leave_out.half_inverses(problem.Q, problem.penalty, table, sizes, made.half_inverse, made.leverage_error)
         return made

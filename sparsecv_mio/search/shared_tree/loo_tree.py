@@ -14,9 +14,10 @@ import numpy as np
 from sparsecv_mio.arrays import BoolArray, FloatArray, IntArray
 from sparsecv_mio.kernels import alive_folds
 from sparsecv_mio.kernels.elimination import new_levels
+from sparsecv_mio.kernels.leave_out import HeldOutRows
 from sparsecv_mio.parallel import on_threads
 from sparsecv_mio.search.shared_tree.identities import LARGEST_LEVERAGE, largest_decrease
-from sparsecv_mio.search.shared_tree.leave_out import HeldOutRows, LeaveOut
+from sparsecv_mio.search.shared_tree.leave_out import LeaveOut
 from sparsecv_mio.search.shared_tree.listed_supports import ListedSupports, clear_of_ties
 from sparsecv_mio.search.shared_tree.root_node import RootNode
 
@@ -83,7 +84,7 @@ def _grow(
         new_levels(root.V, root.beta, root.value, inner[0], inner[-1]),
         W,
         rows.r[group] - X @ root.beta,
-        np.einsum("ij,ji->i", X, W) + leave_out.intercept_leverage,
+        np.einsum("ij,ji->i", X, W) + leave_out.intercept_leverage * rows.root[group] ** 2,
         np.arange(len(group)),
         row_of,
         np.ascontiguousarray(cutoffs[:, group]),

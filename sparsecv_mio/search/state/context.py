@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 
@@ -12,6 +13,7 @@ from sparsecv_mio.arrays import FloatArray, IntArray
 from sparsecv_mio.bounds.implied import implied_lower_bounds
 from sparsecv_mio.data.folds import FoldPlan
 from sparsecv_mio.data.standard import StandardData
+from sparsecv_mio.data.weights import Scored
 from sparsecv_mio.formulation.backends.native.cell import PathCell, PathResult
 from sparsecv_mio.formulation.backends.native.normal_form import NormalForm, normal_form
 from sparsecv_mio.problem.accumulate import Moments, row_moments
@@ -48,8 +50,13 @@ class Context:
 
     @property
     def per_row(self) -> float:
-        """Factor from sums of h_j in standard units to CV errors per row in units of the file."""
-        return self.data.y_unit**2 / max(self.folds.scored, 1)
+        """Factor from sums of h_j in standard units to CV errors per row, by weight, in units of the file."""
+        return self.data.y_unit**2 / (self.scored.total or 1)
+
+    @cached_property
+    def scored(self) -> Scored:
+        """Weights of the rows that each fold scores."""
+        return Scored.of(self.data.dataset, self.folds)
 
     @property
     def shape(self) -> tuple[int, int, int]:

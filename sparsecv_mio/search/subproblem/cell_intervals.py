@@ -85,7 +85,8 @@ def held_out_intervals(here: FoldProblem, incumbents: Sequence[Incumbent], relax
     known = [at for at, one in enumerate(incumbents) if np.isfinite(one.upper)]
     if not relax or not known or rows.by_moments or problem.q > RELAXED_COLUMNS:
         return found
-    fold = FoldBounds(problem, *rows.data.rows(rows.folds.scored_rows(rows.fold)))
+    scored = rows.folds.scored_rows(rows.fold)
+    fold = FoldBounds(problem, *rows.data.rows(scored), root=rows.data.root_of(scored))
     for one in (incumbents[at] for at in known):
         if 0 < one.tau <= fold.m and one.upper < fold.best[one.tau]:
             fold.best[one.tau] = one.upper

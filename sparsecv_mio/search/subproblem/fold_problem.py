@@ -67,7 +67,10 @@ class HeldOutFold:
     unit : float
         Relative rounding of the training moments.
     level : (q + 1,) array
-        Size of the means of the columns and, last, of the response, beside which rows are centred.
+        Size of the means of the columns and, last, of the response, beside which rows are centred; of the row that
+        weighs most.
+    weight : float
+        Of the rows together: `count` where each counts once.
     by_moments : bool
         Whether there are so many rows that only their moments about the training means are kept: `Q` (q, q), `c` (q,)
         and `yy`. Else `V` (count, q) and `r` (count,) are the rows themselves, less these means.
@@ -77,24 +80,26 @@ class HeldOutFold:
         self.data, self.folds, self.fold = data, folds, fold
         rows = folds.scored_rows(fold)
         self.unit = training.rounding
-        self.count = len(rows)
+        self.count, self.weight = len(rows), data.dataset.weight_of(rows)
         self.level = np.zeros(data.q + 1)
         if data.intercept is Intercept.FOLD:
-            size = np.sqrt(np.append(np.diag(training.Q), training.yy) / training.n)
+            size = np.sqrt(np.append(np.diag(training.Q), training.yy) / training.total)
             self.level = size + np.abs(np.append(training.v_mean, training.r_mean))
+            root = data.root_of(rows)
+            if root is not None:
+                self.level *= root.max()
         self.by_moments = len(rows) > MOMENTS_FACTOR * data.q + 64
         if self.by_moments:
             test = row_moments(data, rows)
             about = np.append(training.v_mean, training.r_mean)
             step = test.mean - about
-            second = test.scatter + test.n * np.outer(step, step)
+            second = test.scatter + test.total * np.outer(step, step)
             self.Q = np.ascontiguousarray(second[:-1, :-1])
             self.c = second[:-1, -1].copy()
             self.yy = float(second[-1, -1])
         else:
-            V, r = data.rows(rows)
-            self.V = np.ascontiguousarray(V - training.v_mean)
-            self.r = np.asarray(r - training.r_mean, dtype=float)
+            V, r = data.about(rows, training.v_mean, training.r_mean)
+            self.V, self.r = np.ascontiguousarray(V), np.asarray(r, dtype=float)
 
     def refit(self, problem: SparseProblem, supports: Sequence[IntArray]) -> Refits:
         """Fit each support on the training rows and score it on the rows left out.
@@ -186,7 +191,7 @@ class FoldProblem:
     @property
     def negligible(self) -> float:
         """Held-out sum of squares below which an error is not worth knowing more accurately."""
-        return NEGLIGIBLE_ERROR * self.problem.yy / self.problem.n * self.held_out.count
+        return NEGLIGIBLE_ERROR * self.problem.yy / self.problem.total * self.held_out.weight
 
     def with_gamma(self, gamma: float) -> FoldProblem:
         """Return the same fold at another gamma; the arrays are shared."""

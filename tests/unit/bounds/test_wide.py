@@ -29,7 +29,7 @@ def test_rows_and_moments_agree() -> None:
     for fold, moments in training_moments(data, folds):
         V, r = data.rows(folds.scored_rows(fold))
         one = FoldBounds(moments.problem(data, 1.0), V, r)
-        two = WideFold(WideRows.of(data, folds.train_rows(fold), (V, r), 1.0))
+        two = WideFold(WideRows.of(data, folds.train_rows(fold), folds.scored_rows(fold), 1.0))
         one.search([2, 3], swap_rounds=3)
         two.search([2, 3], swap_rounds=3)
         for a, b in zip(one.cells([0, 2, 3]), two.cells([0, 2, 3]), strict=True):

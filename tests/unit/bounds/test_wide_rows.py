@@ -20,7 +20,7 @@ def test_objective_and_residuals_are_those_by_moments(intercept: str) -> None:
     folds, gamma = make_folds("4", data.dataset), 0.7
     for fold, moments in training_moments(data, folds):
         problem, held_out = moments.problem(data, gamma), data.rows(folds.scored_rows(fold))
-        rows = WideRows.of(data, folds.train_rows(fold), held_out, gamma)
+        rows = WideRows.of(data, folds.train_rows(fold), folds.scored_rows(fold), gamma)
         beta = rng.standard_normal(7)
         b = beta * np.sqrt(problem.penalty)
         every = np.arange(7)

@@ -7,7 +7,15 @@ from itertools import combinations
 import numpy as np
 import pytest
 
-from sparsecv_mio.kernels.leave_out import Best, Limits, Listed, half_inverses, score_supports, score_supports_by_row
+from sparsecv_mio.kernels.leave_out import (
+    Best,
+    HeldOutRows,
+    Limits,
+    Listed,
+    half_inverses,
+    score_supports,
+    score_supports_by_row,
+)
 
 from .plain import KINDS, Small, small
 
@@ -70,10 +78,11 @@ def test_best_two_supports_of_every_fold(seed: int, length: int) -> None:
     T = int(given.place.max()) + 1
     limits = Limits(np.full((T, len(folds)), np.inf), eta_of(problem, folds))
     best, second, held, error, which = scores = outputs(T, len(folds))
-    score_supports(problem.X, problem.y, starts, 0.0, given, limits, 100, scores)
+    rows = HeldOutRows(problem.X, problem.y, starts, np.ones(n))
+    score_supports(rows, 0.0, given, limits, 100, scores)
     if length == 1:
         again = outputs(T, len(folds))
-        score_supports_by_row(problem.X, problem.y, 0.0, given, limits, 100, again)
+        score_supports_by_row(rows, 0.0, given, limits, 100, again)
         for mine, other in zip((best, second, held, error), again, strict=False):
             assert np.allclose(mine, other, rtol=1e-9)
         assert np.array_equal(which, again[4])
@@ -101,11 +110,12 @@ def test_an_intercept_and_a_limit(seed: int, by_row: bool) -> None:
     limit = np.full((1, n), np.inf)
     limit[0, 3] = given.value.min() * 0.5  # nothing can win fold 3
     eta = np.clip(eta_of(problem, [np.array([i]) for i in range(n)]) + 1.0 / n, 0.0, 1.0 - 1e-12)
+    rows = HeldOutRows(problem.X, problem.y, np.arange(n + 1), np.ones(n))
     out = outputs(1, n)
     if by_row:
-        score_supports_by_row(problem.X, problem.y, 1.0 / n, given, Limits(limit, eta), 0, out)
+        score_supports_by_row(rows, 1.0 / n, given, Limits(limit, eta), 0, out)
     else:
-        score_supports(problem.X, problem.y, np.arange(n + 1), 1.0 / n, given, Limits(limit, eta), 0, out)
+        score_supports(rows, 1.0 / n, given, Limits(limit, eta), 0, out)
     best, _, held, _, which = out
     assert np.isinf(best[0, 3]) and which[0, 3] == -1
     for i in set(range(n)) - {3}:
@@ -116,3 +126,29 @@ def test_an_intercept_and_a_limit(seed: int, by_row: bool) -> None:
         assert best[0, i] == pytest.approx(value, rel=1e-8) and which[0, i] == where
         truth = (raw.y[i] - level - (raw.X[i] - mean) @ rest.beta(every[where])) ** 2
         assert held[0, i] == pytest.approx(truth, rel=1e-6)
+
+
+@pytest.mark.parametrize("seed", [0, 1, 7])
+@pytest.mark.parametrize("length", [1, 3])
+def test_weights_and_an_intercept(seed: int, length: int) -> None:
+    """Rows times the roots of weights, about weighted means: fits that centre each training set by its own."""
+    raw, w = small(seed), np.random.default_rng(seed).uniform(0.1, 3.0, len(small(seed).y))
+    n, root = len(raw.y), np.sqrt(w)
+
+    def about_means(rows: np.ndarray, scored: np.ndarray) -> tuple[Small, Small]:
+        mean, level = w[rows] @ raw.X[rows] / w[rows].sum(), w[rows] @ raw.y[rows] / w[rows].sum()
+        X, y = root[:, None] * (raw.X - mean), root * (raw.y - level)
+        return Small(X[rows], y[rows]), Small(X[scored], y[scored])
+
+    problem, _ = about_means(np.arange(n), np.arange(n))
+    folds = np.array_split(np.arange(n), n // length)
+    every, given = listed(problem, sizes=(2,))
+    starts = np.concatenate([[0], np.cumsum([len(N) for N in folds])]).astype(np.int64)
+    rows, out = HeldOutRows(problem.X, problem.y, starts, root), outputs(1, len(folds))
+    limits = Limits(np.full((1, len(folds)), np.inf), np.full(len(folds), 1.0 - 1e-9))
+    (score_supports_by_row if length == 1 else score_supports)(rows, 1.0 / w.sum(), given, limits, 0, out)
+    for k, N in enumerate(folds):
+        rest, held = about_means(np.setdiff1d(np.arange(n), N), N)
+        value, a = min((rest.value(s), a) for a, s in enumerate(every))
+        assert out.which[0, k] == a and out.best[0, k] == pytest.approx(value, rel=1e-8)
+        assert out.held[0, k] == pytest.approx(float(np.sum((held.y - held.X @ rest.beta(every[a])) ** 2)), rel=1e-7)

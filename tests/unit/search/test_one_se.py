@@ -14,7 +14,7 @@ def test_the_simplest_pair_within_one_standard_error() -> None:
     run = to_end(drawn_run())
     now, asked = run.run.state.bounds(), run.context
     sizes, unit, cells = asked.folds.sizes, asked.data.y_unit**2, run.run.state.cells
-    rule = one_se.apply(now, now.best, asked.grid.gammas, asked.grid.taus, asked.folds, unit)
+    rule = one_se.apply(now, now.best, asked.grid.gammas, asked.grid.taus, asked.scored, unit)
     error = standard_error(cells.nominal[now.best] * unit, sizes)
     h = now.nominal * unit / sizes.sum()
     within = [(t, -g) for g, t in np.argwhere(h <= h[now.best] + error).tolist()]
@@ -26,5 +26,5 @@ def test_open_pairs_are_missing_until_decided() -> None:
     run = drawn_run("joint", gap=1e-4)
     run.begin()
     now, asked = run.run.state.bounds(), run.context
-    rule = one_se.apply(now, now.best, asked.grid.gammas, asked.grid.taus, asked.folds, 1.0)
+    rule = one_se.apply(now, now.best, asked.grid.gammas, asked.grid.taus, asked.scored, 1.0)
     assert rule.missing[now.best] and one_se.next_to_decide(rule.missing, now)[now.best]

@@ -27,5 +27,5 @@ def pairs_for_rule(method: GridMethod) -> BoolArray:
     """(G, T): the pairs to decide next for the one-standard-error rule to be sure of its pair."""
     context, now = method.run.context, method.run.state.bounds()
     grid, unit = context.grid, context.data.y_unit**2
-    rule = one_se.apply(now, now.best, grid.gammas, grid.taus, context.folds, unit)
+    rule = one_se.apply(now, now.best, grid.gammas, grid.taus, context.scored, unit)
     return one_se.next_to_decide(rule.missing & method.open.any(axis=2), now)

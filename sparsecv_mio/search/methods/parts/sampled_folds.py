@@ -116,7 +116,8 @@ class SampledFolds:
             for g in gammas:
                 found = search.columns[g][np.isfinite(search.value[g])]
                 search.learn(found, np.full(len(found), -1))
-            return search.paths(taus, *self.data.rows(self.folds.scored_rows(fold)))
+            problem, rows = search.problem, self.folds.scored_rows(fold)
+            return search.paths(taus, *self.data.about(rows, problem.v_mean, problem.r_mean))
 
         yield from run_folds(self.run.accelerators.training_moments(folds), paths_of, self.run.context.threads)
 

@@ -75,7 +75,7 @@ def test_paths_have_full_supports_even_where_none_is_known() -> None:
     problem = row_moments(data, FOLDS.train_rows(0)).problem(data, 1.0)
     search = FoldSearch(0, problem, LAMS, 4)
     search.learn(np.array([[6, 7, -1, -1]]), np.array([0]))
-    paths = search.paths(np.array([0, 2, 4]), *data.rows(FOLDS.scored_rows(0)))
+    paths = search.paths(np.array([0, 2, 4]), *data.about(FOLDS.scored_rows(0), problem.v_mean, problem.r_mean))
     assert paths.support(0, 1).tolist() == [6, 7] and paths.support(0, 2).tolist() == [0, 1, 6, 7]
     assert [len(paths.support(1, t)) for t in range(3)] == [0, 2, 4] and search.last is paths
     for g, t in np.ndindex(2, 3):

@@ -77,7 +77,7 @@ def test_leverages(spec: str, intercept: str) -> None:
     case = Enumerated(3, spec=spec, intercept=intercept)
     problem = case.all_rows.problem(0)
     leverage, residual = case.leave_out.leverages(problem, 1e-9)
-    V, r, starts = case.leave_out.rows(0, case.folds.k)
+    V, r, starts, _ = case.leave_out.rows(0, case.folds.k)
     H = V @ np.linalg.solve(problem.M, V.T) + (1.0 / case.n if intercept == "fold" else 0.0)
     e = r - V @ np.linalg.solve(problem.M, problem.c)
     for fold in range(case.folds.k):

@@ -12,7 +12,7 @@ from sparsecv_mio.search.methods.parts.beyond_proof import decide_beyond_proof, 
 def test_the_rule_is_sure_of_its_pair() -> None:
     run = to_end(drawn_run("joint", gap=0.05, one_se=True))
     now, asked = run.run.state.bounds(), run.context
-    rule = one_se.apply(now, now.best, asked.grid.gammas, asked.grid.taus, asked.folds, asked.data.y_unit**2)
+    rule = one_se.apply(now, now.best, asked.grid.gammas, asked.grid.taus, asked.scored, asked.data.y_unit**2)
     assert not rule.missing.any() and not pairs_for_rule(run.method).any()
 
 

@@ -1,0 +1,208 @@
+"""Weights of rows: how much each row counts in the fits and in the errors; a row of weight 0 is not there.
+
+The training objective and the CV error are weighted sums, `sum w_i e_i^2` and that of the rows held out over
+`sum w_i`, the means and scales of the columns weighted means. So a row of weight 2 is two rows that are always in one
+fold, and whatever is proved is proved of the weighted problem.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from sparsecv_mio.arrays import FloatArray, IntArray
+from sparsecv_mio.data.dataset import Dataset
+from sparsecv_mio.data.folds import FoldPlan, folds_from_labels
+from sparsecv_mio.errors import BadInput
+
+LEAST, MOST = 1e-30, 1e30  # weights whose roots leave room for the magnitudes of columns
+WIDEST = 1e12  # largest over smallest: beyond, the light rows would be rounding of the heavy ones
+WEIGHTED = " weighted"  # after the spec of the folds
+HOW = "give how much each row counts, a number from 0 on"
+
+
+def row_weights(weights: ArrayLike, data: Dataset, name: str = "weights") -> FloatArray:
+    """Return weights as floats.
+
+    Parameters
+    ----------
+    weights : (n,) array_like
+        Numbers, or text that holds numbers.
+    data : Dataset
+        The n rows.
+    name : str
+        Of the weights, for messages.
+
+    Raises
+    ------
+    BadInput
+        For a weight that is no number from 0 on, weights too far apart to compute with, or all zero.
+
+    Examples
+    --------
+    >>> row_weights([0.5, 0.0], Dataset.from_arrays([[1.0], [2.0]], [0.0, 1.0]))
+    array([0.5, 0. ])
+    """
+    try:
+        given = np.asarray(weights).astype(np.float64)
+    except (TypeError, ValueError) as error:
+        for row, value in enumerate(np.atleast_1d(np.asarray(weights, dtype=object)).tolist(), 1):
+            if _no_number(value):
+                raise BadInput(f"{name} is {value!r} in row {row}: {HOW}") from None
+        raise BadInput(f"{name} must hold numbers only: {error}".splitlines()[0]) from None
+    if given.shape != (data.n,):
+        raise BadInput(f"{name} has the shape {given.shape} but the data has {data.n} rows: give one per row")
+    wrong = np.flatnonzero(~(given >= 0.0) | ~np.isfinite(given))
+    if wrong.size:
+        raise BadInput(f"{name} is {given[wrong[0]]:g} in row {wrong[0] + 1}: {HOW}")
+    if not given.any():
+        raise BadInput(f"{name}: the weights are all zero: {HOW}")
+    least, most = float(given[given > 0.0].min()), float(given.max())
+    if least < LEAST or most > MOST:
+        far = least if least < LEAST else most
+        raise BadInput(f"{name} holds {far:g}: divide all weights by one number, they must be from 1e-30 to 1e30")
+    if most > WIDEST * least:
+        raise BadInput(
+            f"{name} goes from {least:g} to {most:g}, too far apart to compute with: give 0 to rows that hardly count"
+        )
+    return given
+
+
+def _no_number(value: object) -> bool:
+    try:
+        np.float64(value)  # type: ignore[arg-type]
+    except (TypeError, ValueError):
+        return True
+    return False
+
+
+def weighted(
+    data: Dataset, weights: ArrayLike, deal: Callable[[Dataset], FoldPlan], *, name: str, by_row: bool = False
+) -> tuple[Dataset, FoldPlan]:
+    """Give rows their weights, leave out those of weight 0, and deal the others to folds.
+
+    Parameters
+    ----------
+    data : Dataset
+    weights : (n,) array_like
+    deal : callable
+        Makes folds of the rows that count.
+    name : str
+        Of the weights, for the record.
+    by_row : bool
+        Whether `deal` makes folds of all rows instead: where they are given row by row.
+
+    Returns
+    -------
+    data : Dataset
+    folds : FoldPlan
+        A fold without rows that count is gone.
+
+    Examples
+    --------
+    >>> from sparsecv_mio.data.folds import make_folds
+    >>> rows = Dataset.from_arrays([[1.0], [2.0], [3.0], [4.0]], [0.0, 1.0, 2.0, 3.0])
+    >>> data, plan = weighted(rows, [0.5, 0.0, 1.0, 1.0], lambda data: make_folds("loo", data), name="w")
+    >>> data.row_weights, plan
+    (array([0.5, 1. , 1. ]), FoldPlan('loo weighted', k=3, n=3))
+    """
+    kept = weighted_rows(data, weights, name)
+    plan = repeated_folds(deal(data), (row_weights(weights, data, name) > 0).astype(int)) if by_row else deal(kept)
+    return kept, replace(plan, spec=plan.spec + WEIGHTED)
+
+
+def weighted_rows(data: Dataset, weights: ArrayLike, name: str) -> Dataset:
+    """Give rows their weights, and leave out those of weight 0.
+
+    Parameters
+    ----------
+    data : Dataset
+    weights : (n,) array_like
+    name : str
+        Of the weights, for the record.
+
+    Returns
+    -------
+    Dataset
+        Without `row_weights` where every row that is left counts once.
+    """
+    given = row_weights(weights, data, name)
+    left = data if given.all() else repeated(data, (given > 0.0).astype(np.int64))
+    given = given[given > 0.0]
+    return replace(left, weights=name, row_weights=None if np.all(given == 1.0) else given)
+
+
+@dataclass(frozen=True, eq=False)
+class Scored:
+    """Weights of the rows that folds score; their numbers where each row counts once.
+
+    Attributes
+    ----------
+    by_fold : (k,) array
+    total : float
+        Of all folds: what the sum of their errors is divided by.
+    times : float
+        How often a row that is scored at all is scored, on average.
+    """
+
+    by_fold: FloatArray | IntArray
+    total: float
+    times: float
+
+    @property
+    def has_standard_error(self) -> bool:
+        """Whether the CV error has a standard error over folds: more than one is needed to score every row once."""
+        return len(self.by_fold) > self.times * (1.0 + 1e-9)
+
+    @classmethod
+    def of(cls, data: Dataset, folds: FoldPlan) -> Scored:
+        """Add the weights up, fold by fold.
+
+        Parameters
+        ----------
+        data : Dataset
+        folds : FoldPlan
+
+        Examples
+        --------
+        >>> from sparsecv_mio.data.folds import folds_from_labels
+        >>> rows = weighted_rows(Dataset.from_arrays(np.eye(4), np.arange(4.0)), [2.0, 1.0, 0.5, 1.0], "w")
+        >>> Scored.of(rows, folds_from_labels([0, 1, 0, 1])).by_fold.tolist()
+        [2.5, 2.0]
+        """
+        if data.row_weights is None:
+            return cls(folds.sizes, folds.scored, folds.times_scored)
+        weights = data.row_weights[folds.order[: folds.scored]]
+        by_fold = np.add.reduceat(weights, folds.starts[:-1]) if folds.k else np.zeros(0)
+        once = data.weight_of(np.unique(folds.all_scored))
+        return cls(by_fold, float(weights.sum()), float(weights.sum()) / once if once else 1.0)
+
+
+def repeated(data: Dataset, counts: IntArray) -> Dataset:
+    """Return the data with every row as often as it counts, and no weights.
+
+    Examples
+    --------
+    >>> repeated(Dataset.from_arrays([[1.0], [2.0]], [0.0, 1.0]), np.array([2, 1])).X.tolist()
+    [[1.0], [1.0], [2.0]]
+    """
+    aux = {name: np.repeat(column, counts) for name, column in data.aux.items()}
+    return Dataset(np.repeat(data.X, counts, axis=0), np.repeat(data.y, counts), data.names, data.target, aux)
+
+
+def repeated_folds(folds: FoldPlan, counts: IntArray) -> FoldPlan:
+    """Return folds of :func:`repeated` data: every copy is held out with its row; a fold that lost all rows is gone.
+
+    Examples
+    --------
+    >>> from sparsecv_mio.data.folds import folds_from_labels
+    >>> repeated_folds(folds_from_labels([0, 1, 2, 1]), np.array([2, 0, 1, 3])).labels.tolist()
+    [0, 0, 2, 1, 1, 1]
+    """
+    labels = np.repeat(folds.labels, counts)
+    held = np.unique(labels[labels >= 0])
+    labels = np.where(labels >= 0, np.searchsorted(held, labels), -1)
+    return replace(folds_from_labels(labels, folds.spec), seed=folds.seed)
