@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 from sparsecv_mio.certificate.chosen_folds import ChosenFolds
 from sparsecv_mio.certificate.codec import Bound, Coefficients, Count, Gamma, Number, Seconds
+from sparsecv_mio.certificate.drawn import DrawnModel, DrawnSearch
 from sparsecv_mio.certificate.model import LinearModel
 from sparsecv_mio.certificate.parts import DataInfo, PairStatus, Request, SearchRequest, Stored, Work, frame_of
 
@@ -151,7 +152,7 @@ class FoldInfo:
 
 
 @dataclass(frozen=True)
-class Record(Stored, LinearModel):
+class Record(Stored, LinearModel, DrawnSearch):
     """Answer and certificate of a cross-validation, schema `sparsecv/1`.
 
     `cv_error` is h(gamma, tau) of the reported pair per row, in squared units of the target, at the supports of
@@ -252,7 +253,7 @@ class PathRow:
 
 
 @dataclass(frozen=True)
-class PathRecord(Stored):
+class PathRecord(Stored, DrawnModel):
     """Best subsets on all rows for every (gamma, tau), schema `sparsecv-path/1`."""
 
     schema_name: ClassVar[str] = PATH_SCHEMA
@@ -276,7 +277,7 @@ class PathRecord(Stored):
 
 
 @dataclass(frozen=True)
-class FitRecord(Stored, LinearModel):
+class FitRecord(Stored, LinearModel, DrawnModel):
     """Best subset of one (tau, gamma) on all rows, by one backend.
 
     `objective` is `||y - Xb||^2 + (gamma / 2) ||b||^2` of the support in the scaled columns, `lower <= optimum <=

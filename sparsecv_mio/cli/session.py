@@ -16,6 +16,7 @@ from sparsecv_mio.report.figures import check_plot
 from sparsecv_mio.search.interrupts import interruptible as interruptible
 
 if TYPE_CHECKING:
+    from sparsecv_mio.certificate.reading import AnyRecord
     from sparsecv_mio.data.dataset import Dataset
     from sparsecv_mio.data.folds import FoldPlan
 
@@ -60,6 +61,27 @@ def read_data(path: str, target: str | None, features: str | None, drop: str | N
     from sparsecv_mio.data.readers import read_dataset, target_of
 
     return read_dataset(path, target_of(path, target, "--target"), features=kept, drop=dropped, aux=tuple(aux))
+
+
+def read_again(path: str, stored: AnyRecord) -> Dataset:
+    """Read the data of a record: its columns, and those that its folds and weights need.
+
+    Parameters
+    ----------
+    path : str
+        The file.
+    stored : Record, PathRecord or FitRecord
+    """
+    from sparsecv_mio.certificate.record import Record
+    from sparsecv_mio.data.counts import WEIGHTED
+    from sparsecv_mio.data.folds import fold_columns
+    from sparsecv_mio.data.readers import read_dataset
+
+    weights, aux = stored.data.weights, list[str]()
+    if isinstance(stored, Record):
+        aux += fold_columns(stored.folds.spec.removesuffix(WEIGHTED) if weights else stored.folds.spec)
+    aux += [weights] if weights else []
+    return read_dataset(path, stored.data.target, features=stored.data.names, aux=aux)
 
 
 def check_outputs(places: Mapping[str, str | None], inputs: Sequence[str] = ()) -> None:

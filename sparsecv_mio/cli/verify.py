@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from sparsecv_mio.cli import ending, options
+from sparsecv_mio.cli import ending, options, session
 
 CODES = "Exit codes: 0 verified, 1 verification failed (the field is named), 2 bad input."
 
@@ -27,19 +27,11 @@ def verify(
     not prove.
     """
     from sparsecv_mio.certificate.reading import read_record
-    from sparsecv_mio.certificate.record import Record
     from sparsecv_mio.certificate.verify import verify as check
-    from sparsecv_mio.data.counts import WEIGHTED
-    from sparsecv_mio.data.folds import fold_columns
-    from sparsecv_mio.data.readers import read_dataset
     from sparsecv_mio.report.tables import print_verification
 
     stored = read_record(record)
-    weights, aux = stored.data.weights, list[str]()
-    if isinstance(stored, Record):
-        aux += fold_columns(stored.folds.spec.removesuffix(WEIGHTED) if weights else stored.folds.spec)
-    aux += [weights] if weights else []
-    dataset = read_dataset(data, stored.data.target, features=stored.data.names, aux=aux)
+    dataset = session.read_again(data, stored)
     report = check(stored, dataset)
     failure = None
     if not quiet or not report.ok or report.caveat:

@@ -1,7 +1,9 @@
-"""What every figure shares: its panels, the formats it is written in, and a file that is complete or untouched."""
+"""What every figure shares: colours and axes, its panels, the formats it is written in; complete or untouched files."""
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -9,20 +11,26 @@ from sparsecv_mio.errors import BadInput
 from sparsecv_mio.files import check_writable, replacing
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 FORMATS = (".png", ".pdf", ".svg")
 DPI = 150
+LOWER, UPPER, BEST, FAINT, INK, PROVED = "#0b6e8a", "#b3541e", "#111111", "#c9ced6", "#3a3f47", "#3b8b3b"
+BELOW = 40.0  # points from the axes down to a legend: tick labels and the name of the axis are between
+MOST_LABELS = 16  # on an axis with a place for every value
 
 
-def check_plot(path: str) -> None:
+def check_plot(path: str, option: str = "--plot") -> None:
     """Raise :class:`BadInput` for a plot file that could not be written, before any work."""
     if Path(path).suffix.lower() not in FORMATS:
-        raise BadInput(f"--plot: {path} must end in {', '.join(FORMATS)}")
-    check_writable(path, "--plot")
+        raise BadInput(f"{option}: {path} must end in {', '.join(FORMATS)}")
+    check_writable(path, option)
 
 
-def panels(rows: int, columns: int, size: tuple[float, float], title: str = "") -> tuple[Figure, Any]:
+def panels(
+    rows: int, columns: int, size: tuple[float, float], title: str = "", share: bool = False
+) -> tuple[Figure, Any]:
     """Make a figure of `rows` times `columns` panels.
 
     Parameters
@@ -33,6 +41,8 @@ def panels(rows: int, columns: int, size: tuple[float, float], title: str = "") 
         Width and height of the figure in inches.
     title : str
         Stands above all panels.
+    share : bool
+        All panels have the same ranges.
 
     Returns
     -------
@@ -44,11 +54,95 @@ def panels(rows: int, columns: int, size: tuple[float, float], title: str = "") 
 
     figure = Figure(figsize=size, layout="constrained")
     if title:
-        figure.suptitle(title)
-    return figure, figure.subplots(rows, columns, squeeze=False)
+        figure.suptitle(title, fontsize=11, color=INK)
+    axes = figure.subplots(rows, columns, squeeze=False, sharex=share, sharey=share)
+    for ax in axes.flat:
+        tidy(ax)
+    return figure, axes
 
 
 def save(figure: Figure, path: str | Path) -> None:
     """Write a figure, PNG, PDF or SVG by the ending of `path`."""
     with replacing(path, "figure") as temporary:
         figure.savefig(temporary, dpi=DPI)
+
+
+def tidy(ax: Axes) -> None:
+    """Give axes the look of all figures: no frame above and to the right, small labels in one colour."""
+    ax.spines[["top", "right"]].set_visible(False)
+    ax.spines[:].set_color(INK)
+    ax.tick_params(color=INK, labelcolor=INK, labelsize=9)
+    ax.xaxis.label.set(color=INK, size=10)
+    ax.yaxis.label.set(color=INK, size=10)
+
+
+def titled(ax: Axes, title: str) -> None:
+    """Write a title above the left end of axes."""
+    ax.set_title(title, fontsize=10, color=INK, loc="left")
+
+
+def whole_numbers(ax: Axes, values: Sequence[int]) -> None:
+    """Let the horizontal axis have ticks at whole numbers only, and half a step of room beside the ends."""
+    from matplotlib.ticker import MaxNLocator
+
+    ax.xaxis.set_major_locator(MaxNLocator(integer=True, min_n_ticks=1))
+    ax.set_xlim(min(values) - 0.6, max(values) + 0.6)
+
+
+def places(ax: Axes, which: str, labels: Sequence[str]) -> None:
+    """Give every value a place of the same width on an axis, and as many of them a label as there is room for.
+
+    Parameters
+    ----------
+    ax : matplotlib Axes
+    which : {"x", "y"}
+    labels : sequence of str
+    """
+    step = -(-len(labels) // MOST_LABELS)
+    ticks = range(0, len(labels), step)
+    getattr(ax, f"set_{which}ticks")(ticks, [labels[k] for k in ticks])
+    getattr(ax, f"set_{which}lim")(-0.5, len(labels) - 0.5)
+
+
+def legend_below(ax: Axes, columns: int = 3, **options: Any) -> None:
+    """Put the legend below the axes, where it hides no data; nothing where nothing has a label.
+
+    Parameters
+    ----------
+    ax : matplotlib Axes
+    columns : int
+        Most entries side by side.
+    **options
+        For `Axes.legend`.
+    """
+    from matplotlib.transforms import ScaledTranslation
+
+    if "handles" not in options:
+        options["handles"], options["labels"] = ax.get_legend_handles_labels()
+    count = len(options["handles"])
+    figure = ax.get_figure()
+    if not count or figure is None:
+        return
+    down = ScaledTranslation(0.0, -BELOW / 72.0, figure.dpi_scale_trans)
+    ax.legend(
+        loc="upper left", bbox_to_anchor=(0.0, 0.0), bbox_transform=ax.transAxes + down, ncols=min(columns, count),
+        frameon=False, fontsize=8.5, labelcolor=INK, borderaxespad=0.0, borderpad=0.0, columnspacing=1.2,
+        **options,
+    )  # fmt: skip
+
+
+def short(names: Sequence[str], most: int = 26) -> list[str]:
+    """Shorten names to so many characters, by the middle; those that would look the same get their number instead.
+
+    Examples
+    --------
+    >>> short(["age", "systolic blood pressure in mmHg", "systolic blood pressure at night in mmHg"], 18)
+    ['age', 'systolic blo… (2)', 'systolic blo… (3)']
+    """
+    end = most // 3
+    cut = [name if len(name) <= most else f"{name[: most - end - 1]}…{name[-end:]}" for name in names]
+    twice = {name for name, count in Counter(cut).items() if count > 1}
+    return [
+        f"{name[: most - 6].rstrip()}… ({place})" if shown in twice else shown
+        for place, (name, shown) in enumerate(zip(names, cut, strict=True), start=1)
+    ]

@@ -12,14 +12,13 @@ import numpy as np
 from sparsecv_mio.arrays import FloatArray
 from sparsecv_mio.errors import BadInput
 from sparsecv_mio.files import replacing
-from sparsecv_mio.report.figures import save
+from sparsecv_mio.report.figures import BEST, FAINT, INK, LOWER, PROVED, UPPER, legend_below, save, tidy, titled, whole_numbers
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 FRAMES, FPS, LAST_SECONDS, COLOURS = 80, 12, 3, 64
-LOWER, UPPER, BEST, FAINT, INK, PROVED = "#0b6e8a", "#b3541e", "#111111", "#c9ced6", "#3a3f47", "#3b8b3b"
 ENDINGS = (".png", ".gif", ".svg", ".pdf")
 MANY_TAUS = 40  # markers would run into each other
 

@@ -23,7 +23,7 @@ BOUNDS = FORMULATION | {"bounds", "oracles"}
 SEARCH = BOUNDS | {"search", "certificate"}
 FITS = SEARCH | {"fits", "comparison", "warmup"}
 REPORT = FITS | {"report"}
-RECORDS = ("codec", "parts", "model", "chosen_folds", "record", "reading")
+RECORDS = ("codec", "drawn", "parts", "model", "chosen_folds", "record", "reading")
 
 # A module may import the rooms of the longest entry that its own name starts with, and its own room.
 MAY_IMPORT: dict[str, set[str]] = {

@@ -130,6 +130,15 @@ class Trace:
         self.stream.flush()
 
 
+def is_trace(path: str | os.PathLike[str]) -> bool:
+    """Whether a file that can be read begins as a trace does."""
+    if not os.path.isfile(path):
+        return False
+    with suppress(OSError), open(path, "rb") as stream:
+        return SCHEMA.encode() in stream.read(200)
+    return False
+
+
 def read_trace(path: str | os.PathLike[str]) -> tuple[dict[str, Any], list[dict[str, Any]]]:
     """Return the first line and the moments of a trace; a last line that was cut off is left out.
 

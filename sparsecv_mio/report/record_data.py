@@ -1,0 +1,49 @@
+"""What a figure or a report adds to a record where the data are at hand."""
+
+from __future__ import annotations
+
+from sparsecv_mio.certificate.reading import AnyRecord
+from sparsecv_mio.certificate.record import PathRecord, Record
+from sparsecv_mio.data.counts import weighted_rows
+from sparsecv_mio.data.dataset import Dataset
+from sparsecv_mio.errors import BadInput
+
+
+def rows_of(record: AnyRecord, data: Dataset) -> Dataset:
+    """Return the data of a record as they were fitted: rows that count more than once are repeated.
+
+    Parameters
+    ----------
+    record : Record, PathRecord or FitRecord
+    data : Dataset
+
+    Raises
+    ------
+    BadInput
+        If these are not the data of the record.
+    """
+    column = record.data.weights
+    if column is not None and data.weights is None and column in data.aux:
+        data = weighted_rows(data, data.aux[column], column)
+    if data.fingerprint != record.data.fingerprint:
+        raise BadInput("these are not the data of the record: their fingerprints differ")
+    return data
+
+
+def path_at(record: Record, data: Dataset, seconds: float) -> PathRecord:
+    """Return the best subsets on all rows, at the gamma of the record's model, of the sizes that it tried.
+
+    Parameters
+    ----------
+    record : Record
+    data : Dataset
+        From `rows_of`.
+    seconds : float
+        Time limit.
+    """
+    from sparsecv_mio.fits.best_subsets import best_subsets
+
+    return best_subsets(
+        data, gammas=[record.refit.gamma], taus=record.request.taus, time_limit=seconds, scale=record.data.scale,
+        intercept=record.data.intercept, threads=record.request.threads,
+    )  # fmt: skip

@@ -1,0 +1,455 @@
+"""Figures of a record: CV error by tau, the grid, how often features are chosen, coefficients.
+
+Every function draws one panel and returns its axes; `figure_of` puts those of a record side by side.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from sparsecv_mio.certificate.reading import AnyRecord
+from sparsecv_mio.certificate.record import FitRecord, PathRecord, PathRow, Record, TableRow
+from sparsecv_mio.data.dataset import Dataset
+from sparsecv_mio.errors import BadInput
+from sparsecv_mio.report.figures import (
+    FAINT, INK, LOWER, UPPER, legend_below, places, short, tidy, titled, whole_numbers,
+)  # fmt: skip
+from sparsecv_mio.report.tables import best_by_tau, shown
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+MANY_CELLS = 2000  # of a map, from which on a picture of it is smaller than a list of boxes
+MANY = 40  # values on an axis, from which on marks would run into each other
+FAR = 4.0  # times the least CV error: what lies beyond is cut at the frame, or it would flatten the rest
+LEAST_ROWS = 6  # that there is room for: a bar would be very thick
+MOST_FEATURES = 24  # that get a row of their own
+PATH_SECONDS = 10.0  # for the best subsets on all rows of a figure
+SIZE = {"*": 13.0, "D": 8.0}
+KINDS = {  # of a dot: whether it is filled, and its colour
+    "decided": (True, LOWER),
+    "estimate": (False, LOWER),
+    "excluded by proof": (False, "#8a8f98"),
+}
+
+
+def axes_of(ax: Axes | None, size: tuple[float, float] = (7.0, 4.2)) -> Axes:
+    """Return the axes that were given, or those of a new figure of pyplot, in the look of all figures."""
+    if ax is None:
+        import matplotlib.pyplot as plt
+
+        _, ax = plt.subplots(figsize=size, layout="constrained")
+    tidy(ax)
+    return ax
+
+
+def plot_cv_error(record: Record, ax: Axes | None = None) -> Axes:
+    """Draw the CV error by tau, each at its best gamma; by gamma where there is a single tau.
+
+    Parameters
+    ----------
+    record : Record
+    ax : matplotlib Axes, optional
+        Of a new figure of pyplot by default.
+
+    Returns
+    -------
+    matplotlib Axes
+        Bands are certified intervals, bars one standard error over the folds to each side.
+    """
+    ax = axes_of(ax)
+    by_gamma = len({row.tau for row in record.table}) == 1 < len({row.gamma for row in record.table})
+    chosen = record.gamma, record.tau
+    rows = sorted(record.table, key=lambda row: row.gamma) if by_gamma else best_by_tau(record.table, chosen)
+    at = np.arange(len(rows)) if by_gamma else np.array([row.tau for row in rows])
+    bottom, top = _range(record, rows)
+    _bands(ax, at, rows, bottom, top)
+    _dots(ax, at, rows, top)
+    least = next((row for row in rows if (row.gamma, row.tau) == chosen), None)
+    if least is not None and least.standard_error:
+        ax.axhline(
+            record.cv_error + least.standard_error, color=INK, linewidth=0.8, linestyle=(0, (4, 3)), zorder=1,
+            label="one standard error above",
+        )  # fmt: skip
+    for pair, marker, label in _choices(record):
+        places_of = [k for k, row in enumerate(rows) if (row.gamma, row.tau) == pair[:2]] or [
+            k for k, row in enumerate(rows) if row.tau == pair[1] and not by_gamma
+        ]
+        if places_of and math.isfinite(pair[2]):
+            ax.plot(at[places_of[0]], min(pair[2], top), marker, color=UPPER, markersize=SIZE[marker], markeredgecolor="white",
+                    label=label, linestyle="none", zorder=5)  # fmt: skip
+    ax.set(ylim=(bottom, top), ylabel="CV error", xlabel="gamma (ridge weight)" if by_gamma else "tau (features)")
+    if by_gamma:
+        places(ax, "x", [f"{row.gamma:.3g}" for row in rows])
+        titled(ax, f"CV error at tau = {rows[0].tau}")
+    else:
+        whole_numbers(ax, at.tolist())
+        one = len({row.gamma for row in record.table}) == 1
+        titled(ax, f"CV error, gamma = {shown(rows[0].gamma, 4)}" if one else "CV error, every tau at its best gamma")
+    legend_below(ax)
+    return ax
+
+
+def _choices(record: Record) -> list[tuple[tuple[float, int, float], str, str]]:
+    """Return the pairs that are marked, with their CV error, mark and name."""
+    found = [((record.gamma, record.tau, record.cv_error), "*", "the choice")]
+    one = record.one_se
+    if one is not None and (one.gamma, one.tau) != (record.gamma, record.tau):
+        found.append(((one.gamma, one.tau, one.cv_error), "D", "choice of the one-standard-error rule"))
+    return found
+
+
+def _range(record: Record, rows: Sequence[TableRow]) -> tuple[float, float]:
+    """Return the ends of the vertical axis: all CV errors and their bars, bands as far as they are not much wider."""
+    known = [(row.cv_error, row.standard_error or 0.0) for row in rows if math.isfinite(row.cv_error)]
+    if not known:
+        highest = max([row.upper for row in rows if math.isfinite(row.upper)] or [row.lower for row in rows])
+        return 0.0, 1.05 * highest or 1.0
+    least = min(value for value, _ in known)
+    low, high = min(value - width for value, width in known), max(value + width for value, width in known)
+    high = min(high, FAR * least) if least > 0.0 else high
+    room = (high - low) or abs(high) or 1.0
+    ends = [end for row in rows for end in (row.lower, row.upper) if low - room <= end <= high + room]
+    low, high = min([low, *ends]), max([high, *ends])
+    room = 0.06 * (high - low) or 0.05 * abs(high) or 1.0
+    return max(low - room, 0.0) if low >= 0.0 else 0.0, high + room
+
+
+def _bands(ax: Axes, at: Any, rows: Sequence[TableRow], bottom: float, top: float) -> None:
+    """Draw the certified intervals: a step for every value, nothing in between."""
+    low = np.array([max(row.lower, bottom) for row in rows])
+    high = np.array([min(row.upper, top) for row in rows])
+    seen = high > low
+    if seen.any():
+        ax.bar(at[seen], (high - low)[seen], bottom=low[seen], width=0.9, color=LOWER, alpha=0.2, linewidth=0,
+               label="certified interval", zorder=2)  # fmt: skip
+
+
+def _kind(row: TableRow) -> str:
+    if row.folds_decided == row.folds:
+        return "decided"
+    return "excluded by proof" if row.status == "excluded" else "estimate"
+
+
+def _dots(ax: Axes, at: Any, rows: Sequence[TableRow], top: float) -> None:
+    """Draw the CV errors with their standard errors, by what is known of them."""
+    size = 5.0 if len(rows) <= MANY else 3.0
+    for kind, (filled, colour) in KINDS.items():
+        mine = [k for k, row in enumerate(rows) if _kind(row) == kind and math.isfinite(row.cv_error)]
+        inside = [k for k in mine if rows[k].cv_error <= top]
+        if inside:
+            errors = [rows[k].cv_error for k in inside]
+            widths = [rows[k].standard_error or math.nan for k in inside]
+            ax.errorbar(
+                at[inside], errors, None if all(map(math.isnan, widths)) else widths, fmt="o", color=colour,
+                markerfacecolor=colour if filled else "white", markersize=size, elinewidth=0.9, capsize=2.0,
+                label=kind, zorder=4,
+            )  # fmt: skip
+        beyond = [k for k in mine if rows[k].cv_error > top]
+        if beyond:  # an empty line that is not clipped would still take room
+            ax.plot(at[beyond], np.full(len(beyond), top), "^", color=colour, markersize=size, clip_on=False, zorder=4)
+
+
+def plot_grid(record: Record, ax: Axes | None = None) -> Axes:
+    """Draw the CV error of every pair as a map over tau and gamma, hatched where a pair is excluded by proof.
+
+    Parameters
+    ----------
+    record : Record
+    ax : matplotlib Axes, optional
+        Of a new figure of pyplot by default.
+
+    Returns
+    -------
+    matplotlib Axes
+        Pairs without any CV error are left empty.
+    """
+    ax = axes_of(ax)
+    taus, gammas = sorted({row.tau for row in record.table}), sorted({row.gamma for row in record.table})
+    spot = {(row.gamma, row.tau): (taus.index(row.tau), gammas.index(row.gamma)) for row in record.table}
+    errors = np.full((len(gammas), len(taus)), np.nan)
+    for row in record.table:
+        t, g = spot[row.gamma, row.tau]
+        errors[g, t] = row.cv_error if math.isfinite(row.cv_error) else np.nan
+    _map(ax, errors)
+    _hatch(ax, [spot[row.gamma, row.tau] for row in record.table if row.status == "excluded"])
+    open_pairs = [spot[row.gamma, row.tau] for row in record.table if row.status == "open"]
+    if open_pairs:
+        ax.plot(*np.transpose(open_pairs), ".", color="white", markersize=5, markeredgecolor=INK, markeredgewidth=0.6,
+                linestyle="none", label="not excluded", zorder=4)  # fmt: skip
+    for pair, marker, label in _choices(record):
+        if pair[:2] in spot:
+            ax.plot(*spot[pair[:2]], marker, color=UPPER, markersize=SIZE[marker], markeredgecolor="white", linestyle="none",
+                    label=label, zorder=5)  # fmt: skip
+    places(ax, "x", [str(tau) for tau in taus])
+    places(ax, "y", [f"{gamma:.3g}" for gamma in gammas])
+    ax.set(xlabel="tau (features)", ylabel="gamma (ridge weight)")
+    titled(ax, "CV error of every pair")
+    legend_below(ax)
+    return ax
+
+
+def _map(ax: Axes, errors: Any) -> None:
+    from matplotlib.colors import PowerNorm
+
+    figure = ax.get_figure()
+    known = errors[np.isfinite(errors)]
+    if figure is None or not known.size:
+        return
+    least = float(known.min())
+    worse = 100.0 * (errors / least - 1.0) if least > 0.0 else errors
+    most = float(np.nanmax(worse))
+    end = min(most, 100.0) if least > 0.0 and most > 0.0 else most or 1.0
+    mesh = ax.pcolormesh(
+        np.arange(errors.shape[1] + 1) - 0.5, np.arange(errors.shape[0] + 1) - 0.5, np.ma.masked_invalid(worse),
+        cmap="YlGnBu_r", norm=PowerNorm(0.5, 0.0, end), rasterized=errors.size > MANY_CELLS,
+    )  # fmt: skip
+    bar = figure.colorbar(mesh, ax=ax, extend="max" if most > end else "neither", pad=0.02)
+    bar.set_label("% above the least" if least > 0.0 else "CV error", color=INK, size=9)
+    bar.ax.tick_params(color=INK, labelcolor=INK, labelsize=8)
+    bar.outline.set_visible(False)  # type: ignore[operator]
+
+
+def _hatch(ax: Axes, cells: Sequence[tuple[int, int]]) -> None:
+    from matplotlib.collections import PatchCollection
+    from matplotlib.patches import Rectangle
+
+    if not cells:
+        return
+    boxes = [Rectangle((t - 0.5, g - 0.5), 1.0, 1.0) for t, g in cells]
+    ax.add_collection(PatchCollection(boxes, facecolor="none", edgecolor="#8a8f98", hatch="////", linewidth=0))
+    ax.bar([0], [0], bottom=[-9], facecolor="none", edgecolor="#8a8f98", hatch="////", label="excluded by proof")
+
+
+def plot_features(record: Record, ax: Axes | None = None) -> Axes:
+    """Draw how many folds choose each feature, at the reported pair.
+
+    Parameters
+    ----------
+    record : Record
+    ax : matplotlib Axes, optional
+        Of a new figure of pyplot by default.
+
+    Returns
+    -------
+    matplotlib Axes
+        Features of the model that was fitted on all rows stand out; the least frequent of very many are left out.
+    """
+    folds = record.chosen_folds
+    decided, open_ = dict[str, int](), dict[str, int]()
+    count = np.bincount(folds.which, minlength=len(folds.supports))
+    sure = np.bincount(folds.which[folds.decided], minlength=len(folds.supports))
+    for support, all_folds, known in zip(folds.supports, count.tolist(), sure.tolist(), strict=True):
+        for name in support:
+            decided[name] = decided.get(name, 0) + known
+            open_[name] = open_.get(name, 0) + all_folds - known
+    order = {name: place for place, name in enumerate(record.data.names)}
+    every = sorted({*decided, *record.support}, key=lambda name: (-decided.get(name, 0) - open_.get(name, 0), order[name]))
+    names = every[:MOST_FEATURES]
+    ax = axes_of(ax, (7.0, 1.4 + 0.22 * max(len(names), 4)))
+    at = np.arange(len(names))
+    known, unknown = ([by.get(name, 0) for name in names] for by in (decided, open_))
+    inside = np.array([name in record.support for name in names], dtype=bool)
+    for mine, colour, label in ((inside, LOWER, "in the model"), (~inside, FAINT, "not in the model")):
+        ax.barh(at[mine], np.array(known)[mine], color=colour, height=0.7, label=label if mine.any() else None)
+        ax.barh(at[mine], np.array(unknown)[mine], left=np.array(known)[mine], color=colour, height=0.7, alpha=0.45)
+    if any(unknown):
+        ax.barh([0], [0], color=LOWER, alpha=0.45, label="pale: best support not proved")
+    _rows(ax, names, every, record.data.names)
+    whole_numbers(ax, [0, len(folds)])
+    ax.set(xlim=(0, 1.02 * len(folds)), xlabel=f"folds, of {len(folds):,}")
+    titled(ax, f"how often a feature is chosen, tau = {record.tau}")
+    legend_below(ax)
+    return ax
+
+
+def _rows(ax: Axes, names: Sequence[str], every: Sequence[str], columns: Sequence[str]) -> None:
+    """Give each feature its row, from above, under its name shortened; say how many of `every` are left out."""
+    labels = dict(zip(columns, short(columns), strict=True)) if names else {}
+    left = len(every) - len(names)
+    ax.set_yticks(range(len(names)), [labels[name] for name in names])
+    ax.set_ylim(max(len(names), LEAST_ROWS) - 0.5, -0.5)
+    if left:
+        ax.text(1.0, 1.01, f"{left} more features are not shown", transform=ax.transAxes, ha="right", va="bottom",
+                color=INK, fontsize=8)  # fmt: skip
+    if not names:
+        ax.text(0.5, 0.5, "no feature: the intercept alone", transform=ax.transAxes, ha="center", color=INK)
+
+
+def plot_coefficients(
+    record: AnyRecord, ax: Axes | None = None, data: Dataset | None = None, gamma: float | None = None
+) -> Axes:
+    """Draw coefficients: of every tau for a path, or with the data; else of the one model of a record.
+
+    Parameters
+    ----------
+    record : Record, PathRecord or FitRecord
+    ax : matplotlib Axes, optional
+        Of a new figure of pyplot by default.
+    data : Dataset, optional
+        The data of the record: coefficients are then those of columns and target of standard deviation 1, and a
+        `Record` is drawn as the path of best subsets on all rows at the model's gamma (of 10 seconds at most).
+    gamma : float, optional
+        Of a path, the one to draw; by default that in the middle.
+
+    Returns
+    -------
+    matplotlib Axes
+        Without the data, the colours of a path are shares of each feature's largest coefficient.
+    """
+    if data is not None:
+        from sparsecv_mio.report.record_data import path_at, rows_of
+
+        data = rows_of(record, data)
+        record = path_at(record, data, PATH_SECONDS) if isinstance(record, Record) else record
+    if not isinstance(record, PathRecord):
+        return _draw_model(record, ax, data)
+    gammas = sorted({row.gamma for row in record.path})
+    wanted = gammas[len(gammas) // 2] if gamma is None else min(gammas, key=lambda one: abs(one - gamma))
+    rows = sorted((row for row in record.path if row.gamma == wanted), key=lambda row: row.tau)
+    return _draw_path(rows, record.data.names, ax, data)
+
+
+def _deviations(names: Sequence[str], data: Dataset) -> dict[str, float]:
+    """Return by name what makes coefficients those of standardised columns and target."""
+    spread = float(data.y.std()) or 1.0
+    return {name: float(data.X[:, data.names.index(name)].std()) / spread for name in names}
+
+
+def _draw_path(rows: Sequence[PathRow], columns: Sequence[str], ax: Axes | None, data: Dataset | None) -> Axes:
+    used = [name for name in columns if any(row.coefficients.get(name) for row in rows)]
+    first = {name: min(row.tau for row in rows if name in row.coefficients) for name in used}
+    often = {name: sum(name in row.coefficients for row in rows) for name in used}
+    every = sorted(used, key=lambda name: (-often[name], first[name]))
+    names = every[:MOST_FEATURES]
+    ax = axes_of(ax, (7.0, 1.6 + 0.22 * max(len(names), 4)))
+    values = np.array([[row.coefficients.get(name, np.nan) for row in rows] for name in names]).reshape(-1, len(rows))
+    if data is not None:
+        unit = _deviations(names, data)
+        values = values * np.array([unit[name] for name in names])[:, None]
+        end = float(np.nanmax(np.abs(values), initial=0.0)) or 1.0
+    else:
+        largest = np.nanmax(np.abs(values), axis=1, keepdims=True) if names else np.ones((0, 1))
+        values, end = values / np.where(largest > 0.0, largest, 1.0), 1.0
+    figure = ax.get_figure()
+    if names and figure is not None:
+        mesh = ax.pcolormesh(
+            np.arange(len(rows) + 1) - 0.5, np.arange(len(names) + 1) - 0.5, np.ma.masked_invalid(values),
+            cmap="RdBu_r", vmin=-end, vmax=end,
+        )  # fmt: skip
+        bar = figure.colorbar(mesh, ax=ax, pad=0.02)
+        bar.set_label("standardised" if data is not None else "share of the row's largest", color=INK, size=9)
+        bar.ax.tick_params(color=INK, labelcolor=INK, labelsize=8)
+        bar.outline.set_visible(False)  # type: ignore[operator]
+    _rows(ax, names, every, columns)
+    places(ax, "x", [f"{'' if row.proved else '~'}{row.tau}" for row in rows])
+    ax.set_xlabel("tau (features)" if all(row.proved for row in rows) else "tau (features), ~ not proved")
+    titled(ax, f"coefficients by tau, gamma = {shown(rows[0].gamma, 4)}")
+    return ax
+
+
+def _draw_model(record: Record | FitRecord, ax: Axes | None, data: Dataset | None) -> Axes:
+    every = sorted(record.coefficients, key=lambda name: -abs(record.coefficients[name]))
+    unit = dict.fromkeys(every, 1.0) if data is None else _deviations(every, data)
+    every = sorted(every, key=lambda name: -abs(record.coefficients[name] * unit[name]))
+    names = every[:MOST_FEATURES]
+    ax = axes_of(ax, (7.0, 1.4 + 0.22 * max(len(names), 4)))
+    values = np.array([record.coefficients[name] * unit[name] for name in names])
+    ax.barh(np.arange(len(names)), values, color=np.where(values < 0.0, LOWER, UPPER), height=0.7)
+    for place, value in enumerate(values.tolist()):
+        ax.annotate(f"{value:.3g}", (value, place), xytext=(3 if value >= 0.0 else -3, 0), textcoords="offset points",
+                    ha="left" if value >= 0.0 else "right", va="center", fontsize=8, color=INK)  # fmt: skip
+    ax.axvline(0.0, color=INK, linewidth=0.8)
+    low, high = float(values.min(initial=0.0)), float(values.max(initial=0.0))
+    room = 0.2 * (high - low) or 1.0
+    ax.set_xlim(low - (room if low < 0.0 else 0.0), high + (room if high > 0.0 or low == 0.0 else 0.0))
+    _rows(ax, names, every, record.data.names)
+    tau, gamma = (record.refit.tau, record.refit.gamma) if isinstance(record, Record) else (record.tau, record.gamma)
+    ax.set_xlabel("coefficient, in units of the file" if data is None else "standardised coefficient")
+    titled(ax, f"the model on all rows, tau = {tau}, gamma = {shown(gamma, 4)}")
+    return ax
+
+
+def _headline(record: AnyRecord) -> str:
+    """Return the target, and the answer as the record shows itself."""
+    return f"{short([record.data.target])[0]}, {repr(record).partition('(')[2][:-1]}"
+
+
+def panel_of(record: AnyRecord, panel: str, data: Dataset | None = None) -> Figure:
+    """Draw one panel of a record as a figure.
+
+    Parameters
+    ----------
+    record : Record, PathRecord or FitRecord
+    panel : {"all", "cv-error", "grid", "features", "coefficients"}
+        The first three are of records of `solve` only.
+    data : Dataset, optional
+        As in `plot_coefficients`.
+
+    Raises
+    ------
+    BadInput
+        For a panel that the record does not have.
+    """
+    from matplotlib.figure import Figure
+
+    if panel == "all":
+        return figure_of(record, data)
+    draw = {"cv-error": plot_cv_error, "grid": plot_grid, "features": plot_features}.get(panel)
+    if draw is not None and not isinstance(record, Record):
+        raise BadInput(f"panel {panel}: only records of `solve` have it, this one has the coefficients")
+    rows = LEAST_ROWS
+    if isinstance(record, Record) and panel == "features":
+        rows = len({name for support in record.chosen_folds.supports for name in support})
+    elif panel == "coefficients":
+        rows = record.data.p if isinstance(record, PathRecord) or data is not None else len(record.coefficients)
+    height = 4.6 if panel in ("cv-error", "grid") else 1.6 + 0.24 * min(max(rows, LEAST_ROWS), MOST_FEATURES)
+    figure = Figure(figsize=(7.5, height), layout="constrained")
+    if draw is None or not isinstance(record, Record):
+        plot_coefficients(record, figure.subplots(), data)
+    else:
+        draw(record, figure.subplots())
+    return figure
+
+
+def figure_of(record: AnyRecord, data: Dataset | None = None) -> Figure:
+    """Draw what there is to see of a record, its panels side by side.
+
+    Parameters
+    ----------
+    record : Record, PathRecord or FitRecord
+    data : Dataset, optional
+        As in `plot_coefficients`.
+
+    Returns
+    -------
+    matplotlib Figure
+        Independent of pyplot.
+    """
+    from matplotlib.figure import Figure
+
+    if not isinstance(record, Record):
+        figure = Figure(figsize=(8.0, 5.2), layout="constrained")
+        plot_coefficients(record, figure.subplots(), data)
+        figure.suptitle(_headline(record), fontsize=10, color=INK)
+        return figure
+    sizes = [len({getattr(row, name) for row in record.table}) for name in ("tau", "gamma")]
+    features = {name for support in record.chosen_folds.supports for name in support}
+    tall = 1.6 + 0.2 * min(MOST_FEATURES, max(len(features), 8))
+    figure = Figure(figsize=(13.0, 5.0 + tall), layout="constrained")
+    figure.suptitle(_headline(record), fontsize=11, color=INK)
+    figure.get_layout_engine().set(h_pad=0.12, w_pad=0.12)  # type: ignore[union-attr,call-arg]
+    grid = figure.add_gridspec(2, 2, height_ratios=(4.6, tall))
+    if min(sizes) > 1:
+        plot_cv_error(record, figure.add_subplot(grid[0, 0]))
+        plot_grid(record, figure.add_subplot(grid[0, 1]))
+    else:
+        plot_cv_error(record, figure.add_subplot(grid[0, :]))
+    plot_features(record, figure.add_subplot(grid[1, 0]))
+    plot_coefficients(record, figure.add_subplot(grid[1, 1]), data)
+    return figure
