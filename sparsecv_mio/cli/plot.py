@@ -26,7 +26,7 @@ class Panel(StrEnum):
 def plot(
     record: Annotated[
         str,
-        typer.Argument(metavar="RECORD", help="JSON record of `solve`, `path` or `fit`, or what `solve --trace` wrote."),
+        typer.Argument(metavar="RECORD", help="JSON record of `solve`, `path` or `fit`; or a trace (`solve --trace`)."),
     ],
     data: Annotated[
         str | None,
@@ -63,9 +63,13 @@ def plot(
         plot_trace(*read_trace(record), place)
     else:
         from sparsecv_mio.certificate.reading import read_record
+        from sparsecv_mio.errors import BadInput, CorruptStore
         from sparsecv_mio.report.record_plots import panel_of
 
         check_plot(place, "--out")
-        stored = read_record(record)
+        try:
+            stored = read_record(record)
+        except CorruptStore as error:
+            raise BadInput(f"{record} is neither a trace nor a record: {error}") from None
         save(panel_of(stored, str(panel), session.read_again(data, stored) if data else None), place)
     return 0 if out else ending.deliver(0, lambda screen: screen.print(f"figure: {place}", soft_wrap=True))

@@ -13,7 +13,7 @@ from rich.console import Console
 
 from sparsecv_mio.comparison.compare import CompareRow
 from sparsecv_mio.files import write_text
-from sparsecv_mio.report.figures import panels, save
+from sparsecv_mio.report.figures import INK, legend_below, panels, save, titled
 from sparsecv_mio.report.layout import Row, print_table, say
 from sparsecv_mio.report.tables import shown
 
@@ -109,12 +109,12 @@ def _draw_times(axes: Axes, rows: Sequence[CompareRow], names: Sequence[str]) ->
             axes.scatter(place + offset[at], seconds, s=18, marker=marker, color=f"C{place}")
         if mine:
             middle = float(np.median([max(row.seconds, 1e-5) for row in mine]))
-            axes.hlines(middle, place - 0.35, place + 0.35, color="black", linewidth=1)
+            axes.hlines(middle, place - 0.35, place + 0.35, color=INK, linewidth=1)
     if any(np.isfinite(row.seconds) for row in rows):
         axes.set_yscale("log")
     axes.set_xticks(range(len(names)), names)
     axes.set_ylabel("seconds in the solver")
-    axes.set_title("time per MIO (line: median, x: limit)")
+    titled(axes, "time per MIO (line: median, x: limit)")
 
 
 def _draw_profile(axes: Axes, rows: Sequence[CompareRow], names: Sequence[str]) -> None:
@@ -134,5 +134,5 @@ def _draw_profile(axes: Axes, rows: Sequence[CompareRow], names: Sequence[str]) 
     axes.set_ylim(0, 1.02)
     axes.set_xlabel("times the fastest")
     axes.set_ylabel("share of MIOs solved")
-    axes.set_title("performance profile")
-    axes.legend(loc="lower right")
+    titled(axes, "performance profile")
+    legend_below(axes)

@@ -12,6 +12,7 @@ from sparsecv_mio.files import check_writable, replacing
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.axis import Axis
     from matplotlib.figure import Figure
 
 FORMATS = (".png", ".pdf", ".svg")
@@ -83,10 +84,15 @@ def titled(ax: Axes, title: str) -> None:
 
 def whole_numbers(ax: Axes, values: Sequence[int]) -> None:
     """Let the horizontal axis have ticks at whole numbers only, and half a step of room beside the ends."""
+    counted(ax.xaxis)
+    ax.set_xlim(min(values) - 0.6, max(values) + 0.6)
+
+
+def counted(axis: Axis) -> None:
+    """Let an axis have ticks at whole numbers only."""
     from matplotlib.ticker import MaxNLocator
 
-    ax.xaxis.set_major_locator(MaxNLocator(integer=True, min_n_ticks=1))
-    ax.set_xlim(min(values) - 0.6, max(values) + 0.6)
+    axis.set_major_locator(MaxNLocator(integer=True, min_n_ticks=1))
 
 
 def places(ax: Axes, which: str, labels: Sequence[str]) -> None:
@@ -104,30 +110,17 @@ def places(ax: Axes, which: str, labels: Sequence[str]) -> None:
     getattr(ax, f"set_{which}lim")(-0.5, len(labels) - 0.5)
 
 
-def legend_below(ax: Axes, columns: int = 3, **options: Any) -> None:
-    """Put the legend below the axes, where it hides no data; nothing where nothing has a label.
-
-    Parameters
-    ----------
-    ax : matplotlib Axes
-    columns : int
-        Most entries side by side.
-    **options
-        For `Axes.legend`.
-    """
+def legend_below(ax: Axes, columns: int = 3) -> None:
+    """Put the legend below the axes, where it hides no data; nothing where nothing has a label."""
     from matplotlib.transforms import ScaledTranslation
 
-    if "handles" not in options:
-        options["handles"], options["labels"] = ax.get_legend_handles_labels()
-    count = len(options["handles"])
-    figure = ax.get_figure()
+    count, figure = len(ax.get_legend_handles_labels()[0]), ax.get_figure()
     if not count or figure is None:
         return
     down = ScaledTranslation(0.0, -BELOW / 72.0, figure.dpi_scale_trans)
     ax.legend(
         loc="upper left", bbox_to_anchor=(0.0, 0.0), bbox_transform=ax.transAxes + down, ncols=min(columns, count),
         frameon=False, fontsize=8.5, labelcolor=INK, borderaxespad=0.0, borderpad=0.0, columnspacing=1.2,
-        **options,
     )  # fmt: skip
 
 

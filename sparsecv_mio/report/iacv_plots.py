@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from sparsecv_mio.arrays import FloatArray, IntArray
-from sparsecv_mio.report.figures import panels, save
+from sparsecv_mio.report.figures import legend_below, panels, save
 
 if TYPE_CHECKING:
     from sparsecv_mio.oracles.iacv import Report
@@ -53,9 +53,11 @@ def draw(ax: Any, iterations: IntArray, curves: Mapping[str, FloatArray], label:
     if log:
         ax.set_xscale("log")
         ax.set_yscale("log")
+        for axis in (ax.xaxis, ax.yaxis):
+            axis.set_minor_formatter("")  # labels between powers of ten would run into each other
     ax.set_xlabel("iteration")
     ax.set_ylabel(label)
-    ax.legend(fontsize="small")
+    legend_below(ax)
 
 
 def plot_report(report: Report, path: str | Path, title: str) -> None:

@@ -6,17 +6,28 @@ Every function draws one panel and returns its axes; `figure_of` puts those of a
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from sparsecv_mio.certificate.chosen_folds import ChosenFolds
 from sparsecv_mio.certificate.reading import AnyRecord
 from sparsecv_mio.certificate.record import FitRecord, PathRecord, PathRow, Record, TableRow
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.errors import BadInput
 from sparsecv_mio.report.figures import (
-    FAINT, INK, LOWER, UPPER, legend_below, places, short, tidy, titled, whole_numbers,
+    FAINT,
+    INK,
+    LOWER,
+    UPPER,
+    legend_below,
+    places,
+    short,
+    tidy,
+    titled,
+    whole_numbers,
 )  # fmt: skip
 from sparsecv_mio.report.tables import best_by_tau, shown
 
@@ -70,19 +81,7 @@ def plot_cv_error(record: Record, ax: Axes | None = None) -> Axes:
     bottom, top = _range(record, rows)
     _bands(ax, at, rows, bottom, top)
     _dots(ax, at, rows, top)
-    least = next((row for row in rows if (row.gamma, row.tau) == chosen), None)
-    if least is not None and least.standard_error:
-        ax.axhline(
-            record.cv_error + least.standard_error, color=INK, linewidth=0.8, linestyle=(0, (4, 3)), zorder=1,
-            label="one standard error above",
-        )  # fmt: skip
-    for pair, marker, label in _choices(record):
-        places_of = [k for k, row in enumerate(rows) if (row.gamma, row.tau) == pair[:2]] or [
-            k for k, row in enumerate(rows) if row.tau == pair[1] and not by_gamma
-        ]
-        if places_of and math.isfinite(pair[2]):
-            ax.plot(at[places_of[0]], min(pair[2], top), marker, color=UPPER, markersize=SIZE[marker], markeredgecolor="white",
-                    label=label, linestyle="none", zorder=5)  # fmt: skip
+    _mark_choices(ax, record, at, rows, top)
     ax.set(ylim=(bottom, top), ylabel="CV error", xlabel="gamma (ridge weight)" if by_gamma else "tau (features)")
     if by_gamma:
         places(ax, "x", [f"{row.gamma:.3g}" for row in rows])
@@ -95,13 +94,33 @@ def plot_cv_error(record: Record, ax: Axes | None = None) -> Axes:
     return ax
 
 
+def _mark_choices(ax: Axes, record: Record, at: Any, rows: Sequence[TableRow], top: float) -> None:
+    """Mark the choice, the level one standard error above it and the choice of that rule."""
+    least = next((row for row in rows if (row.gamma, row.tau) == (record.gamma, record.tau)), None)
+    if least is not None and least.standard_error:
+        level = record.cv_error + least.standard_error
+        ax.axhline(
+            level, color=INK, linewidth=0.8, linestyle=(0, (4, 3)), zorder=1, label="one standard error above"
+        )  # fmt: skip
+    for (gamma, tau, error), marker, label in _choices(record):
+        own = [k for k, row in enumerate(rows) if (row.gamma, row.tau) == (gamma, tau)]
+        own = own or [k for k, row in enumerate(rows) if row.tau == tau]
+        if own and math.isfinite(error):
+            _mark(ax, at[own[0]], min(error, top), marker, label)
+
+
 def _choices(record: Record) -> list[tuple[tuple[float, int, float], str, str]]:
     """Return the pairs that are marked, with their CV error, mark and name."""
     found = [((record.gamma, record.tau, record.cv_error), "*", "the choice")]
     one = record.one_se
     if one is not None and (one.gamma, one.tau) != (record.gamma, record.tau):
-        found.append(((one.gamma, one.tau, one.cv_error), "D", "choice of the one-standard-error rule"))
+        found.append(((one.gamma, one.tau, one.cv_error), "D", "one-standard-error choice"))
     return found
+
+
+def _mark(ax: Axes, x: float, y: float, marker: str, label: str) -> None:
+    ax.plot(x, y, marker, color=UPPER, markersize=SIZE[marker], markeredgecolor="white", linestyle="none", label=label,
+            zorder=5)  # fmt: skip
 
 
 def _range(record: Record, rows: Sequence[TableRow]) -> tuple[float, float]:
@@ -184,8 +203,7 @@ def plot_grid(record: Record, ax: Axes | None = None) -> Axes:
                 linestyle="none", label="not excluded", zorder=4)  # fmt: skip
     for pair, marker, label in _choices(record):
         if pair[:2] in spot:
-            ax.plot(*spot[pair[:2]], marker, color=UPPER, markersize=SIZE[marker], markeredgecolor="white", linestyle="none",
-                    label=label, zorder=5)  # fmt: skip
+            _mark(ax, *spot[pair[:2]], marker, label)
     places(ax, "x", [str(tau) for tau in taus])
     places(ax, "y", [f"{gamma:.3g}" for gamma in gammas])
     ax.set(xlabel="tau (features)", ylabel="gamma (ridge weight)")
@@ -212,7 +230,7 @@ def _map(ax: Axes, errors: Any) -> None:
     bar = figure.colorbar(mesh, ax=ax, extend="max" if most > end else "neither", pad=0.02)
     bar.set_label("% above the least" if least > 0.0 else "CV error", color=INK, size=9)
     bar.ax.tick_params(color=INK, labelcolor=INK, labelsize=8)
-    bar.outline.set_visible(False)  # type: ignore[operator]
+    bar.outline.set_visible(False)
 
 
 def _hatch(ax: Axes, cells: Sequence[tuple[int, int]]) -> None:
@@ -240,20 +258,13 @@ def plot_features(record: Record, ax: Axes | None = None) -> Axes:
     matplotlib Axes
         Features of the model that was fitted on all rows stand out; the least frequent of very many are left out.
     """
-    folds = record.chosen_folds
-    decided, open_ = dict[str, int](), dict[str, int]()
-    count = np.bincount(folds.which, minlength=len(folds.supports))
-    sure = np.bincount(folds.which[folds.decided], minlength=len(folds.supports))
-    for support, all_folds, known in zip(folds.supports, count.tolist(), sure.tolist(), strict=True):
-        for name in support:
-            decided[name] = decided.get(name, 0) + known
-            open_[name] = open_.get(name, 0) + all_folds - known
+    decided, open_ = _times_chosen(record.chosen_folds)
     order = {name: place for place, name in enumerate(record.data.names)}
-    every = sorted({*decided, *record.support}, key=lambda name: (-decided.get(name, 0) - open_.get(name, 0), order[name]))
+    every = sorted({*decided, *record.support}, key=lambda name: (-decided[name] - open_[name], order[name]))
     names = every[:MOST_FEATURES]
     ax = axes_of(ax, (7.0, 1.4 + 0.22 * max(len(names), 4)))
     at = np.arange(len(names))
-    known, unknown = ([by.get(name, 0) for name in names] for by in (decided, open_))
+    known, unknown = ([by[name] for name in names] for by in (decided, open_))
     inside = np.array([name in record.support for name in names], dtype=bool)
     for mine, colour, label in ((inside, LOWER, "in the model"), (~inside, FAINT, "not in the model")):
         ax.barh(at[mine], np.array(known)[mine], color=colour, height=0.7, label=label if mine.any() else None)
@@ -261,11 +272,24 @@ def plot_features(record: Record, ax: Axes | None = None) -> Axes:
     if any(unknown):
         ax.barh([0], [0], color=LOWER, alpha=0.45, label="pale: best support not proved")
     _rows(ax, names, every, record.data.names)
-    whole_numbers(ax, [0, len(folds)])
-    ax.set(xlim=(0, 1.02 * len(folds)), xlabel=f"folds, of {len(folds):,}")
+    count = len(record.chosen_folds)
+    whole_numbers(ax, [0, count])
+    ax.set(xlim=(0, 1.02 * count), xlabel=f"folds, of {count:,}")
     titled(ax, f"how often a feature is chosen, tau = {record.tau}")
     legend_below(ax)
     return ax
+
+
+def _times_chosen(folds: ChosenFolds) -> tuple[Counter[str], Counter[str]]:
+    """Count by feature the folds that choose it: those whose best support is proved, and the others."""
+    decided, others = Counter[str](), Counter[str]()
+    count = np.bincount(folds.which, minlength=len(folds.supports))
+    sure = np.bincount(folds.which[folds.decided], minlength=len(folds.supports))
+    for support, of_all, known in zip(folds.supports, count.tolist(), sure.tolist(), strict=True):
+        for name in support:
+            decided[name] += known
+            others[name] += of_all - known
+    return decided, others
 
 
 def _rows(ax: Axes, names: Sequence[str], every: Sequence[str], columns: Sequence[str]) -> None:
@@ -345,7 +369,7 @@ def _draw_path(rows: Sequence[PathRow], columns: Sequence[str], ax: Axes | None,
         bar = figure.colorbar(mesh, ax=ax, pad=0.02)
         bar.set_label("standardised" if data is not None else "share of the row's largest", color=INK, size=9)
         bar.ax.tick_params(color=INK, labelcolor=INK, labelsize=8)
-        bar.outline.set_visible(False)  # type: ignore[operator]
+        bar.outline.set_visible(False)
     _rows(ax, names, every, columns)
     places(ax, "x", [f"{'' if row.proved else '~'}{row.tau}" for row in rows])
     ax.set_xlabel("tau (features)" if all(row.proved for row in rows) else "tau (features), ~ not proved")

@@ -12,7 +12,19 @@ import numpy as np
 from sparsecv_mio.arrays import FloatArray
 from sparsecv_mio.errors import BadInput
 from sparsecv_mio.files import replacing
-from sparsecv_mio.report.figures import BEST, FAINT, INK, LOWER, PROVED, UPPER, legend_below, save, tidy, titled, whole_numbers
+from sparsecv_mio.report.figures import (
+    BEST,
+    FAINT,
+    INK,
+    LOWER,
+    PROVED,
+    UPPER,
+    legend_below,
+    save,
+    tidy,
+    titled,
+    whole_numbers,
+)  # fmt: skip
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -20,6 +32,7 @@ if TYPE_CHECKING:
 
 FRAMES, FPS, LAST_SECONDS, COLOURS = 80, 12, 3, 64
 ENDINGS = (".png", ".gif", ".svg", ".pdf")
+CLOSED = 1e-6  # relative width of an interval that looks like a point
 MANY_TAUS = 40  # markers would run into each other
 
 Moment = Mapping[str, Any]
@@ -40,7 +53,7 @@ class Course:
     low, high : (m, T) arrays
         Interval of every tau at its best gamma: least lower end, least upper end.
     estimate : (m, T) array
-        CV errors that are not certified (a descent by saddle points), else NaN.
+        CV errors at the supports known so far, certified or not; NaN where there are none.
     """
 
     head: Moment
@@ -60,9 +73,9 @@ class Course:
         ends = np.array([[[a, _number(b)] for a, b in moment["pairs"]] for moment in moments], dtype=float)
         low, high = (ends[:, :, side].reshape(shape).min(axis=1) for side in (0, 1))
         upper = np.array([_number(moment["upper"]) for moment in moments])
-        estimate = np.full((len(moments), taus), np.nan)
+        none = [None] * taus  # in traces of older versions
+        estimate = np.array([[_number(h) for h in moment.get("estimates", none)] for moment in moments])
         if gammas is None and not np.isfinite(upper).any():
-            estimate = np.array([[_number(h) for h in moment["estimates"]] for moment in moments])
             upper = np.array([_number(moment["estimate"]) for moment in moments])
         seconds = np.array([moment["seconds"] for moment in moments])
         lower = np.array([moment["lower"] for moment in moments])
@@ -76,7 +89,7 @@ class Course:
     @property
     def estimated(self) -> bool:
         """Whether the upper curve is an estimate."""
-        return self.moving and bool(np.isfinite(self.estimate).any())
+        return self.moving and not any(moment["upper"] is not None for moment in self.moments)
 
     @property
     def top(self) -> float:
@@ -84,8 +97,10 @@ class Course:
 
         The best value is then at about a third of the height, unless everything fits below that.
         """
-        last = self.upper[-1] if np.isfinite(self.upper[-1]) else float(self.low[-1].max()) or 1.0
-        shown = self.estimate[-1] if self.estimated else self.high[-1]
+        found = self.estimate[-1][np.isfinite(self.estimate[-1])]
+        guess = float(found.min()) if found.size else float(self.low[-1].max())
+        last = self.upper[-1] if np.isfinite(self.upper[-1]) else guess or 1.0
+        shown = np.concatenate((self.high[-1][:0] if self.estimated else self.high[-1], found))
         highest = float(np.max(shown[np.isfinite(shown)], initial=last))
         return 1.08 * min(max(highest, 1.2 * last), 2.6 * last) or 1.0
 
@@ -154,16 +169,18 @@ def _frame(figure: Figure, course: Course, count: int) -> None:
     words = [f"{now['mios']:,} MIOs", f"{now['nodes']:,} nodes", *([] if course.estimated else [gap])]
     figure.suptitle(f"{course.head['method']}:  " + "   ".join(words), fontsize=11, color=INK)
     for axes in (left, right):
-        axes.spines[["top", "right"]].set_visible(False)
-        axes.tick_params(color=INK, labelcolor=INK, labelsize=9)
+        tidy(axes)
+        legend_below(axes, 3)
 
 
 def _course(axes: Axes, course: Course, count: int) -> None:
     """Draw the bounds of the least CV error over time."""
     t, low, high = course.seconds[:count], course.lower[:count], course.upper[:count]
     last = max(float(course.seconds[-1]), float(course.seconds[0]) + 1e-3)
-    axes.set(xlim=(float(course.seconds[0]), last), xlabel="seconds", ylabel="CV error")
-    axes.step(t, high, where="post", color=UPPER, linewidth=1.8, label="upper bound")
+    began = float(course.seconds[0]) if len(course.seconds) > 1 else 0.0
+    axes.set(xlim=(began, last), xlabel="seconds", ylabel="CV error")
+    word = "estimate" if course.estimated else "upper bound"
+    axes.step(t, high, where="post", color=UPPER, linewidth=1.8, label=word)
     axes.plot(t[-1:], high[-1:], "o", color=UPPER, markersize=4, clip_on=False)
     if course.moving:
         _moves(axes, course, count)
@@ -171,9 +188,15 @@ def _course(axes: Axes, course: Course, count: int) -> None:
     axes.fill_between(t, low, np.minimum(high, course.top), step="post", color=LOWER, alpha=0.10, linewidth=0)
     axes.step(t, low, where="post", color=LOWER, linewidth=1.8, label="lower bound")
     axes.plot(t[-1:], low[-1:], "o", color=LOWER, markersize=4, clip_on=False)
+    if not np.isfinite(high[-1]):
+        known = np.isfinite(course.estimate[:count]).any(axis=1)
+        least = np.nanmin(course.estimate[:count][known], axis=1, initial=np.inf)
+        if known.any():
+            axes.step(t[known], least, where="post", color=UPPER, linewidth=1.2, linestyle=":", label="estimate")
+        else:
+            axes.text(0.5, 0.5, "nothing is known yet", transform=axes.transAxes, ha="center", color=INK)
     axes.set(ylim=(0.0, course.top))
-    axes.set_title("best pair of the grid", fontsize=10, color=INK)
-    axes.legend(frameon=False, fontsize=9, loc="lower right" if low[-1] < 0.4 * course.top else "upper right")
+    titled(axes, "best pair of the grid")
 
 
 def _moves(axes: Axes, course: Course, count: int) -> None:
@@ -186,45 +209,45 @@ def _moves(axes: Axes, course: Course, count: int) -> None:
         axes.axvline(float(course.seconds[at + 1]), color=FAINT, linewidth=0.8, zorder=0)
     axes.set(ylim=(max(ends[0] - room, 0.0), ends[1] + room))
     word = "estimate" if course.estimated else "certified upper bound"
-    axes.set_title(f"best so far ({word}), {int(steps[-1])} moves tried", fontsize=10, color=INK)
+    titled(axes, f"best so far ({word}), {int(steps[-1])} moves tried")
 
 
 def _taus(axes: Axes, course: Course, at: int) -> None:
     """Draw the interval of every tau, in front of the interval known before any branching."""
-    from matplotlib.ticker import MaxNLocator
-
     taus, top = np.array(course.head["taus"]), course.top
     proved = course.moments[at].get("proved")
     if proved is not None and proved[0] is not None:
         axes.axvspan(taus[0] - 0.6, proved[0] + 0.5, color=PROVED, alpha=0.12, linewidth=0, label="proved among these")
-    few = len(taus) <= MANY_TAUS
-    low, high = course.low[at], course.high[at]
+    low, high, estimate = course.low[at], course.high[at], course.estimate[at]
     first = int(np.argmax(np.isfinite(course.high).all(axis=1))) if np.isfinite(course.high).all(axis=1).any() else 0
     if not course.moving and first < at:
-        early = np.minimum(course.high[first], top)
-        axes.fill_between(taus, course.low[first], early, color=FAINT, alpha=0.45, linewidth=0, label="at the start")
-    if course.estimated:
-        axes.plot(taus, course.estimate[at], "o-" if few else "-", color=UPPER, markersize=4, label="estimate")
-    else:
-        axes.fill_between(taus, low, np.minimum(high, top), color=LOWER, alpha=0.18, linewidth=0)
-        axes.vlines(taus, low, np.minimum(high, top), color=LOWER, linewidth=2.2 if few else 1.0, alpha=0.55)
-        inside = np.where(high <= top, high, np.nan)
-        axes.plot(taus, inside, "v" if few else "-", color=UPPER, markersize=4.5, label="upper bound")
-        off = taus[high > top]
-        if len(off):  # an empty line that is not clipped would still take room
-            axes.plot(off, np.full(len(off), top), "^", color=UPPER, markersize=4.5, clip_on=False, alpha=0.5)
-    axes.plot(taus, low, "^" if few else "-", color=LOWER, markersize=4.5, label="lower bound")
-    values = course.estimate[at] if course.estimated else high
+        _bands(axes, taus, course.low[first], np.minimum(course.high[first], top), FAINT, 0.45, "interval at the start")
+    if not course.estimated:
+        _bands(axes, taus, low, np.minimum(high, top), LOWER, 0.3, "certified interval")
+        axes.hlines(low, taus - 0.45, taus + 0.45, color=LOWER, linewidth=1.2)
+        inside = high <= top
+        axes.hlines(high[inside], taus[inside] - 0.45, taus[inside] + 0.45, color=UPPER, linewidth=1.2)
+    guessed = np.isfinite(estimate) & (estimate <= top) & (high > low * (1.0 + CLOSED))
+    size = 4.5 if len(taus) <= MANY_TAUS else 2.5
+    if guessed.any():
+        axes.plot(taus[guessed], estimate[guessed], "o", mfc="none", color=UPPER, markersize=size, label="estimate")
+    values = np.where(np.isfinite(high), high, estimate) if np.isfinite(high).any() else estimate
     if np.isfinite(values).any():
         best = int(np.nanargmin(values))
         axes.axhline(values[best], color=BEST, linewidth=0.8, linestyle=(0, (4, 3)), zorder=0)
         axes.plot(taus[best], values[best], "o", mfc="none", mec=BEST, markersize=11, mew=1.4, label="best so far")
-    axes.set(xlim=(taus[0] - 0.6, taus[-1] + 0.6), ylim=(0.0, top), xlabel="tau (features)")
-    axes.xaxis.set_major_locator(MaxNLocator(integer=True, min_n_ticks=1))
+    axes.set(ylim=(0.0, top), xlabel="tau (features)")
+    whole_numbers(axes, taus.tolist())
     title = "interval of every tau, at its best gamma"
     if course.moving:
         title = f"every tau at gamma = {course.moments[at]['gamma']:.4g}"
     elif len(course.head["gammas"]) == 1:
         title = f"interval of every tau, gamma = {course.head['gammas'][0]:.4g}"
-    axes.set_title(title, fontsize=10, color=INK)
-    axes.legend(frameon=False, fontsize=9, loc="lower left", ncols=2)
+    titled(axes, title)
+
+
+def _bands(
+    axes: Axes, taus: FloatArray, low: FloatArray, high: FloatArray, colour: str, alpha: float, label: str
+) -> None:
+    """Draw a bar for each tau: between whole numbers there is nothing."""
+    axes.bar(taus, high - low, bottom=low, width=0.9, color=colour, alpha=alpha, linewidth=0, label=label)

@@ -1,8 +1,9 @@
 """The course of a run as JSON lines: how the interval of every pair closes.
 
 The first line names the run: `{"schema", "method", "gap", "gammas", "taus", "total"}`. Every other one is a moment:
-`{"seconds", "nodes", "mios", "done", "lower", "upper", "proved", "pairs": [[lower, upper], ...]}`, pairs gamma by
-gamma, each with its taus; CV errors per row in squared units of the target, null where an upper bound is not known.
+`{"seconds", "nodes", "mios", "done", "lower", "upper", "proved", "estimates", "pairs": [[lower, upper], ...]}`, pairs
+gamma by gamma, each with its taus; CV errors per row in squared units of the target, null where an upper bound is not
+known. `estimates` are of every tau, at its best gamma, null where there is none.
 `proved` is `[tau, gamma]`: the best pair is proved among the taus up to `tau` and the gammas from `gamma` on, either
 may be null; null where it is proved nowhere.
 
@@ -67,6 +68,7 @@ def trace_line_of(state: SearchState, mios: int) -> dict[str, Any]:
         "lower": now.floor * unit,
         "upper": known([now.ceiling * unit])[0],
         "proved": proved_ends(now, state.context.gap, state.context.grid.gammas, state.context.grid.taus),
+        "estimates": known((now.shown.min(axis=0) * unit).tolist()),
         "pairs": [list(ends) for ends in zip(lower, upper, strict=True)],
     }
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from sparsecv_mio.errors import BadInput
-from sparsecv_mio.report.figures import FORMATS, check_plot, panels, save
+from sparsecv_mio.report.figures import FORMATS, check_plot, legend_below, panels, places, save, short
 
 
 @pytest.mark.parametrize(("suffix", "start"), list(zip(FORMATS, (b"\x89PNG", b"%PDF", b"<?xml"), strict=True)))
@@ -22,3 +22,25 @@ def test_every_format_is_written(suffix: str, start: bytes, tmp_path: Path) -> N
 def test_a_place_that_will_not_do(name: str, tmp_path: Path) -> None:
     with pytest.raises(BadInput, match="--plot"):
         check_plot(str(tmp_path / name))
+
+
+def test_names_stay_apart_when_they_are_shortened() -> None:
+    names = ["x", *(f"the same long beginning {j} and the same long end" for j in range(12))]
+    cut = short(names)
+    assert len(set(cut)) == len(names) and max(map(len, cut)) <= 26 and cut[0] == "x" and cut[-1].endswith("(13)")
+
+
+def test_a_legend_is_below_the_axes() -> None:
+    figure, axes = panels(1, 1, (4, 3), share=True)
+    legend_below(axes[0, 0])
+    assert axes[0, 0].get_legend() is None
+    axes[0, 0].plot([1, 2], label="a line")
+    legend_below(axes[0, 0])
+    figure.draw_without_rendering()
+    assert axes[0, 0].get_legend().get_window_extent().y1 < axes[0, 0].get_window_extent().y0
+
+
+def test_places_have_as_many_labels_as_there_is_room_for() -> None:
+    _, axes = panels(1, 1, (4, 3))
+    places(axes[0, 0], "x", [str(k) for k in range(50)])
+    assert axes[0, 0].get_xticks().tolist() == list(range(0, 50, 4)) and axes[0, 0].get_xlim() == (-0.5, 49.5)

@@ -1,0 +1,162 @@
+"""Figures of a record: what is drawn is what the record says, and nothing is cut off."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+from matplotlib.axes import Axes
+from matplotlib.collections import PatchCollection, QuadMesh
+from matplotlib.figure import Figure
+
+from sparsecv_mio.certificate.chosen_folds import ChosenFolds
+from sparsecv_mio.certificate.record import PathRecord, Record
+from sparsecv_mio.errors import BadInput
+from sparsecv_mio.fits.one import fit_one
+from sparsecv_mio.report import record_plots
+from sparsecv_mio.report.figures import short
+from sparsecv_mio.report.record_plots import figure_of, panel_of
+from sparsecv_mio.report.tables import best_by_tau
+
+from .printing import data
+
+LONG = tuple(f"a very long name of a measured quantity, number {j} of many (in its units)" for j in range(5))
+
+
+def drawn(name: str, *arguments: Any) -> Axes:
+    figure = Figure(figsize=(6, 4), layout="constrained")
+    ax: Axes = getattr(record_plots, name)(arguments[0], figure.subplots(), *arguments[1:])
+    return ax
+
+
+def cut_off(figure: Figure) -> bool:
+    """Whether something does not lie within the figure, after its layout."""
+    figure.draw_without_rendering()
+    drawn, (width, height) = figure.get_tightbbox(), figure.get_size_inches()
+    return not (drawn.x0 >= -0.01 and drawn.y0 >= -0.01 and drawn.x1 <= width + 0.01 and drawn.y1 <= height + 0.01)
+
+
+def unproved(record: Record) -> Record:
+    """The record as if a limit had come before any proof: estimates alone."""
+    rows = [dataclasses.replace(row, lower=0.0, upper=math.inf, folds_decided=0, estimate=True, status="open")
+            for row in record.table]  # fmt: skip
+    folds = record.chosen_folds
+    open_ = ChosenFolds(folds.supports, folds.which, folds.error, np.zeros(len(folds), dtype=bool))
+    return dataclasses.replace(record, status="limit", lower=0.0, upper=math.inf, estimate=True, table=tuple(rows),
+                               chosen_folds=open_)  # fmt: skip
+
+
+def renamed(record: Any) -> Any:
+    """The record with names that are too long for a figure."""
+    names = dict(zip(record.data.names, LONG, strict=False))
+    folds = record.chosen_folds
+    supports = tuple(tuple(names[name] for name in support) for support in folds.supports)
+    return dataclasses.replace(
+        record, data=dataclasses.replace(record.data, names=tuple(names[name] for name in record.data.names)),
+        support=tuple(names[name] for name in record.support),
+        coefficients={names[name]: value for name, value in record.coefficients.items()},
+        chosen_folds=ChosenFolds(supports, folds.which, folds.error, folds.decided),
+    )  # fmt: skip
+
+
+def test_errors_intervals_and_the_choice_are_those_of_the_record(record: Record) -> None:
+    ax = drawn("plot_cv_error", record)
+    best = best_by_tau(record.table, (record.gamma, record.tau))
+    points = np.concatenate([line.get_xydata() for line in ax.lines if line.get_marker() == "o"])
+    assert sorted(map(tuple, points.tolist())) == [(row.tau, row.cv_error) for row in best]
+    star = next(line for line in ax.lines if line.get_label() == "the choice")
+    assert star.get_xydata().tolist() == [[record.tau, record.cv_error]]
+    low, high = ax.get_ylim()
+    for bar in ax.patches:
+        row = next(row for row in best if row.tau == round(bar.get_x() + bar.get_width() / 2.0))
+        assert bar.get_y() == max(row.lower, low)
+        assert bar.get_y() + bar.get_height() == pytest.approx(min(row.upper, high))
+
+
+def test_without_a_proof_the_estimates_are_shown(record: Record) -> None:
+    ax = drawn("plot_cv_error", unproved(record))
+    labels = [text.get_text() for text in ax.get_legend().get_texts()]
+    assert "estimate" in labels and "decided" not in labels
+    low, high = ax.get_ylim()
+    marks = {mark: [at for line in ax.lines if line.get_marker() == mark for at in line.get_xydata().tolist()]
+             for mark in "o^"}  # fmt: skip
+    assert all(low <= error <= high for _, error in marks["o"]) and all(error == high for _, error in marks["^"])
+    assert sorted(tau for tau, _ in (*marks["o"], *marks["^"])) == list(record.request.taus)
+
+
+def test_ticks_are_whole_numbers(record: Record) -> None:
+    for name in ("plot_cv_error", "plot_features"):
+        ticks = drawn(name, record).get_xticks()
+        assert ticks.tolist() == [round(tick) for tick in ticks.tolist()]
+
+
+def test_a_pair_is_hatched_where_it_is_excluded(record: Record) -> None:
+    rows = [dataclasses.replace(row, status="excluded" if row.tau == 3 else "open") for row in record.table]
+    ax = drawn("plot_grid", dataclasses.replace(record, table=tuple(rows)))
+    hatched = [one for one in ax.collections if isinstance(one, PatchCollection)]
+    assert len(hatched[0].get_paths()) == 3 and hatched[0].get_hatch()
+    assert all(round(path.get_extents().x0 + 0.5) == 2 for path in hatched[0].get_paths())
+    mesh = next(one for one in ax.collections if isinstance(one, QuadMesh))
+    worse = np.asarray(mesh.get_array()).reshape(3, 3)
+    least = min(row.cv_error for row in record.table)
+    expected = [[100.0 * (row.cv_error / least - 1.0) for row in rows if row.gamma == gamma] for gamma in
+                sorted({row.gamma for row in rows})]  # fmt: skip
+    assert worse == pytest.approx(np.array(expected))
+
+
+def test_bars_count_the_folds_that_choose_a_feature(record: Record) -> None:
+    ax = drawn("plot_features", record)
+    count = {name: sum(name in fold.support for fold in record.chosen_folds) for name in record.data.names}
+    labels = [text.get_text() for text in ax.get_yticklabels()]
+    lengths = {round(bar.get_y() + bar.get_height() / 2): 0.0 for bar in ax.patches}
+    for bar in ax.patches:
+        lengths[round(bar.get_y() + bar.get_height() / 2)] += bar.get_width()
+    drawn_of = {name: lengths[labels.index(cut)] for name, cut in zip(count, short(list(count)), strict=True)
+                if cut in labels}  # fmt: skip
+    assert drawn_of == {name: number for name, number in count.items() if number}
+
+
+def test_coefficients_by_tau_are_those_of_the_path(path: PathRecord) -> None:
+    for given in (None, data()):
+        ax = drawn("plot_coefficients", path, given, 0.01)
+        mesh = next(one for one in ax.collections if isinstance(one, QuadMesh))
+        labels = [text.get_text() for text in ax.get_yticklabels()]
+        values = np.ma.masked_array(mesh.get_array()).reshape(len(labels), 3)
+        for t, row in enumerate(row for row in path.path if row.gamma == 0.01):
+            assert (~np.ma.getmaskarray(values[:, t])).sum() == len(row.support)
+            for name, value in row.coefficients.items():
+                x = data().X[:, data().names.index(name)]
+                unit = x.std() / data().y.std()
+                largest = max(abs(one.coefficients.get(name, 0.0)) for one in path.path if one.gamma == 0.01)
+                expected = value / largest if given is None else value * unit
+                assert values[labels.index(short([name])[0]), t] == pytest.approx(expected)
+
+
+def test_a_record_with_its_data_is_drawn_as_a_path(record: Record) -> None:
+    ax = drawn("plot_coefficients", record, data())
+    assert "coefficients by tau" in ax.get_title(loc="left") and len(ax.get_xticklabels()) == len(record.request.taus)
+    other = dataclasses.replace(record, data=dataclasses.replace(record.data, fingerprint="sha256:0"))
+    with pytest.raises(BadInput, match="not the data of the record"):
+        drawn("plot_coefficients", other, data())
+
+
+@pytest.mark.parametrize("change", [lambda r: r, unproved, renamed])
+def test_nothing_is_cut_off(change: Any, record: Record) -> None:
+    assert not cut_off(figure_of(change(record)))
+
+
+def test_records_of_one_pair_of_a_path_and_of_a_fit(record: Record, path: PathRecord) -> None:
+    one = tuple(row for row in record.table if (row.gamma, row.tau) == (record.gamma, record.tau))
+    one_tau = tuple(row for row in record.table if row.tau == record.tau)
+    for table in (one, one_tau):
+        assert not cut_off(figure_of(dataclasses.replace(record, table=table, one_se=None)))
+    fit = fit_one(data(), tau=2, gamma=0.1)
+    for other in (path, fit):
+        assert not cut_off(panel_of(other, "all")) and not cut_off(panel_of(other, "coefficients"))
+        with pytest.raises(BadInput, match="only records of `solve`"):
+            panel_of(other, "grid")
+    for panel in ("cv-error", "grid", "features", "coefficients"):
+        assert len(panel_of(record, panel).axes) >= 1
