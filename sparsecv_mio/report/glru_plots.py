@@ -9,7 +9,16 @@ import numpy as np
 
 from sparsecv_mio.arrays import FloatArray
 from sparsecv_mio.report.figures import (
-    FAINT, INK, LOWER, UPPER, counted, legend_below, panels, save, titled, whole_numbers,
+    FAINT,
+    INK,
+    LOWER,
+    UPPER,
+    counted,
+    legend_below,
+    panels,
+    save,
+    titled,
+    whole_numbers,
 )  # fmt: skip
 
 if TYPE_CHECKING:
