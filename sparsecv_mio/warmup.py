@@ -15,6 +15,8 @@ from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.folds import make_folds
 from sparsecv_mio.data.standard import standardize
 from sparsecv_mio.fits.one import fit_one
+from sparsecv_mio.formulation.backends.native.cell import MANY
+from sparsecv_mio.formulation.outcome import Limits
 from sparsecv_mio.oracles.glru import Logistic, Regularizer, make_problem, train
 from sparsecv_mio.oracles.treecv import LeastSquaresSgd, tree_cv
 from sparsecv_mio.problem.accumulate import full_problem
@@ -52,6 +54,9 @@ def trees() -> None:
     data = toy(30, 3)
     twice = Dataset.from_arrays(np.column_stack([data.X, data.X @ [1.0, 2.0, -1.0]]), data.y)
     fit_one(twice, tau=2, gamma=1e-15)  # collinear: supports are tried one by one
+    data = toy(30, MANY + 20)
+    alike = Dataset.from_arrays(np.cumsum(data.X, axis=1), data.y)
+    fit_one(alike, tau=3, gamma=0.1, limits=Limits(nodes=20))
 
 
 def bounds() -> None:

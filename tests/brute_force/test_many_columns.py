@@ -12,7 +12,7 @@ from sparsecv_mio.bounds.unit_diagonal import Diagonal
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.standard import standardize
 from sparsecv_mio.fits.one import fit_one
-from sparsecv_mio.formulation.backends.native import normal_form, path, perspective, root
+from sparsecv_mio.formulation.backends.native import clusters, normal_form, path, perspective, root
 from sparsecv_mio.formulation.backends.native.cell import UNLIMITED
 from sparsecv_mio.formulation.outcome import Limits
 from sparsecv_mio.problem.accumulate import full_problem
@@ -86,6 +86,30 @@ def against_enumeration(seed: int) -> None:
     drawn = random_problem(seed, columns=9)
     for gamma in drawn.gammas[:2]:
         check(drawn.data, gamma, drawn.taus[-1], (drawn.scale, drawn.intercept), effort)
+
+
+def over_clusters(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Branch on clusters whatever the correlation, down to very few columns."""
+    monkeypatch.setattr(path, "clustered", lambda form: True)
+    monkeypatch.setattr(clusters, "ALIKE", (0.0, 0.3, 0.9, 1.0)[seed % 4])
+    monkeypatch.setattr(clusters, "LEAF", seed % 3)
+    monkeypatch.setattr(clusters, "LEAF_OF_CLUSTERS", 3 * (seed % 2))
+    for module in (path, perspective, root):
+        monkeypatch.setattr(module, "MANY", 3)
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_answers_over_clusters_are_those_of_enumeration(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    over_clusters(seed // 4, monkeypatch)
+    against_enumeration(seed)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("block", range(30))
+def test_many_answers_over_clusters_are_those_of_enumeration(block: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    for seed in range(1000 + 100 * block, 1100 + 100 * block):
+        over_clusters(seed // 4, monkeypatch)
+        against_enumeration(seed)
 
 
 @pytest.mark.parametrize("seed", range(1, 40, 2))

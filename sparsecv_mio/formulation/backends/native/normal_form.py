@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,6 +19,7 @@ from sparsecv_mio.units import KEEP_RTOL
 
 NULL_COLUMN = 1e-26  # squared length, relative to a whole column's, below which a column is constant in training
 OWN_PART_COLUMNS = (37, MANY)  # sizes for which the curvature takes each column's own part into account
+POWER_STEPS = 30  # of an estimate of the largest eigenvalue
 WIDEST_RATIO = 1e12  # condition of M beyond which the penalty is too small to bound anything
 
 
@@ -76,6 +78,18 @@ class NormalForm:
     def quadratic(self) -> Form:
         """The problem as the kernels take it; where curved."""
         return Form(self.G, self.c, self.yy, max(self.largest, 1e-12))
+
+    @cached_property
+    def steepest(self) -> float:
+        """Estimate of the largest eigenvalue of G, a little from above; no bound. O(m^2)."""
+        v, norm = np.random.default_rng(0).standard_normal(self.m), 0.0
+        for _ in range(POWER_STEPS):
+            v = self.G @ v
+            norm = float(np.linalg.norm(v))
+            if not norm > 0.0:
+                break
+            v /= norm
+        return max(1.03 * norm, 1e-12)
 
     @property
     def copies(self) -> Copies:

@@ -8,6 +8,7 @@ large or n <= p (theory section 4). Nothing is guessed: both get budgets that gr
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from functools import cached_property, partial
 from itertools import combinations
 from math import comb
 
@@ -18,6 +19,7 @@ from sparsecv_mio.formulation.backends.native.cell import MANY, UNLIMITED
 from sparsecv_mio.formulation.backends.native.cell import SMALL as SMALL
 from sparsecv_mio.formulation.backends.native.cell import PathCell as PathCell
 from sparsecv_mio.formulation.backends.native.cell import PathResult as PathResult
+from sparsecv_mio.formulation.backends.native.clusters import ClusterRelaxation, ClusterTree, clustered
 from sparsecv_mio.formulation.backends.native.listing import PATH_SLICE
 from sparsecv_mio.formulation.backends.native.normal_form import NormalForm, normal_form
 from sparsecv_mio.formulation.backends.native.perspective import WHOLE, Candidates, PerspectiveTree
@@ -98,7 +100,7 @@ class _PathSolver:
         self.nodes = self.reused = 0
         self._inverse: tuple[FloatArray, FloatArray, float] | None = None
         self._roots: dict[int, Root] = {}  # of sizes that are solved on all of many columns
-        self._trees: dict[int, PerspectiveTree] = {}
+        self._trees: dict[int, PerspectiveTree | ClusterTree] = {}
         self._begin(first)
 
     def _sizes_of(self, tau: int) -> tuple[int, ...]:
@@ -221,11 +223,7 @@ class _PathSolver:
 
     def _solve_part(self, size: int, left: IntArray) -> None:
         """Solve a size on some columns of the normal form that hold every support of it within the bar."""
-        place = np.full(self.form.m, -1, dtype=np.int64)
-        place[left] = np.arange(len(left))
-        start = place[np.flatnonzero(self.support[size])]
-        part = self.problem.only(self.form.columns[left])
-        result = solve_path(part, [size], starts=[start[start >= 0]], effort=self.effort, expired=self.expired)
+        result = self._on_part(size, left, self.effort)
         cell = result.cells[size]
         self.nodes += result.nodes
         self.reused += result.reused
@@ -239,6 +237,14 @@ class _PathSolver:
             self._close(size, found)
         elif result.finished:
             self.done[size] = False
+
+    def _on_part(self, size: int, columns: IntArray, effort: int) -> PathResult:
+        """Solve a size on some columns of the normal form."""
+        place = np.full(self.form.m, -1, dtype=np.int64)
+        place[columns] = np.arange(len(columns))
+        start = place[np.flatnonzero(self.support[size])]
+        part = self.problem.only(self.form.columns[columns])
+        return solve_path(part, [size], starts=[start[start >= 0]], effort=effort, expired=self.expired)
 
     def _mask_of(self, columns: IntArray) -> BoolArray:
         mask = np.zeros(self.form.m, dtype=np.bool_)
@@ -333,8 +339,8 @@ class _PathSolver:
         if pool is None and self._inverse is None:
             self.done[size] = False
 
-    def _learn(self, size: int, pool: PerspectiveTree) -> None:
-        """Share incumbents and bounds between a perspective tree and this solver."""
+    def _learn(self, size: int, pool: PerspectiveTree | ClusterTree) -> None:
+        """Share incumbents and bounds between a tree of a size and this solver."""
         if pool.upper < self.best[size]:
             self.best[size] = pool.upper
             self.support[size] = pool.incumbent()
@@ -342,17 +348,30 @@ class _PathSolver:
         if pool.nodes > 1:
             self.branched.add(size)
 
-    def _rooted(self, size: int) -> PerspectiveTree:
-        """Return the perspective tree of a size, as far as it has come."""
+    def _rooted(self, size: int) -> PerspectiveTree | ClusterTree:
+        """Return the tree of a size, as far as it has come: over clusters where many columns are alike."""
         if size in self._trees:
             self._trees[size].improve(float(self.best[size]), self.support[size])
             return self._trees[size]
         root = self._roots.get(size)
         if root is None:
             root = solve_root(self.form, size, self._bar(size), np.zeros(self.form.m), self.expired)
-        pool = self._trees[size] = PerspectiveTree(self.form, size, float(self.best[size]), self.support[size], root)
+        pool: PerspectiveTree | ClusterTree
+        if self._clustered:
+            relaxation = ClusterRelaxation(self.form, size)
+            pool = ClusterTree(relaxation, partial(self._on_part, size), self._held(size), root)
+        else:
+            pool = PerspectiveTree(self.form, size, float(self.best[size]), self.support[size], root)
+        self._trees[size] = pool
         self._learn(size, pool)
         return pool
+
+    def _held(self, size: int) -> tuple[float, BoolArray]:
+        return float(self.best[size]), self.support[size]
+
+    @cached_property
+    def _clustered(self) -> bool:
+        return self.form.m > MANY and clustered(self.form)
 
     def _try_all(self, size: int, most: int) -> None:
         """Close a size by trying all its supports, if they are few."""

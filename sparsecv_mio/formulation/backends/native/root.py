@@ -10,14 +10,15 @@ from numpy.typing import NDArray
 
 from sparsecv_mio.arrays import FloatArray
 from sparsecv_mio.formulation.backends.native.cell import MANY
+from sparsecv_mio.formulation.backends.native.cluster_relaxation import ClusterRelaxation
 from sparsecv_mio.formulation.backends.native.normal_form import NormalForm
+from sparsecv_mio.kernels.cluster_relaxation import NO_CLUSTER
 from sparsecv_mio.kernels.forms import Node, Stop
 from sparsecv_mio.kernels.perspective import relax
 from sparsecv_mio.kernels.screening import screen
 
 NEAR, STEPS = 0.1, 300  # accuracy, of what is left to the bar, and steps of a root
-NEAR_OF_MANY, STEPS_OF_MANY = 1e-4, 20_000  # the same of many columns
-SLICE, SLICE_WORK = 125, 2e9  # between two looks at the clock: fewest steps, and multiplications
+NEAR_OF_MANY, STEPS_OF_MANY = 1e-4, 5_000  # the same of many columns, steps of a round
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,17 +62,11 @@ def solve_root(form: NormalForm, size: int, bar: float, start: FloatArray, expir
         True ends it with the best dual value so far.
     """
     m = form.m
-    near, most = (NEAR_OF_MANY, STEPS_OF_MANY) if m > MANY else (NEAR, STEPS)
-    steps = most if m <= MANY else max(SLICE, int(min(SLICE_WORK / max(m, 1) ** 2, most)))
+    if m > MANY:
+        everywhere, stop = np.full(m, NO_CLUSTER, dtype=np.int64), Stop(bar, NEAR_OF_MANY, STEPS_OF_MANY)
+        found = ClusterRelaxation(form, size).solve(everywhere, 0, start, stop, expired)
+        return Root(found.dual, found.b, form.c - form.G @ found.b)
     free = np.arange(m)
     b, g, best_b, best_g = start.copy(), np.zeros(m), np.zeros(m), np.zeros(m)
-    node, stop = Node(free, 0, free, m, size), Stop(bar, near, steps)
-    root = Root(-np.inf, best_b, best_g)
-    for _ in range(max(most // steps, 1)):
-        dual, _, taken = relax(form.quadratic, node, stop, b, g, best_b, best_g)
-        if dual > root.dual:
-            root = Root(float(dual), best_b.copy(), best_g.copy())
-        if taken < steps or expired():
-            break
-        b = root.b.copy()
-    return root
+    dual, _, _ = relax(form.quadratic, Node(free, 0, free, m, size), Stop(bar, NEAR, STEPS), b, g, best_b, best_g)
+    return Root(float(dual), best_b, best_g)

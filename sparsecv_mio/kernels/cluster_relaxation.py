@@ -1,0 +1,460 @@
+"""The perspective relaxation with intervals of the coefficients and clusters of columns (docs/theory.md, section 4).
+
+Normal form: `M = G + I`, G positive semidefinite. Supports of k columns with at least one column of every cluster,
+clusters being disjoint, and `lo_j <= b_j <= hi_j`, `lo_j <= 0 <= hi_j`. For any point b0 and `g = c - G b0`
+
+    f(S) >= D = yy - b0'G b0 - max { sum_S h_j },      h_j = -min { b^2 - 2 g_j b : lo_j <= b <= hi_j } >= 0,
+
+the maximum over those supports: the best column of every cluster, and the k - clusters largest of all others. h is
+`g^2` inside of the interval and linear beyond. The point is found by accelerated proximal gradient: in the proximal map
+of step s the weight of a column is `|v| / r - s`, or where its interval holds it back, M its end on that side, `|v| / M
+- s (r^2 + M^2) / (2 M^2)`, clipped to [0, 1]; r is common to all columns, but in a cluster no larger than it takes for
+its weights to sum to 1.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numba import njit
+
+from sparsecv_mio.kernels.k_support import largest
+from sparsecv_mio.kernels.status import DROPPED, INSIDE
+
+LOOK = 5  # steps between two values
+WEIGHT_ACCURACY = 1e-10  # of the sum of the weights, relative
+DIVERGED = 4.0  # times yy: a step too long for the curvature
+NO_CLUSTER = -1
+
+
+class Box(NamedTuple):
+    """Ends of the coefficients: `lo <= 0 <= hi`, (q,) each, infinite where nothing is known."""
+
+    lo: np.ndarray
+    hi: np.ndarray
+
+
+class Choice(NamedTuple):
+    """Supports of k columns with at least one of every cluster.
+
+    Attributes
+    ----------
+    cluster : (q,) int64 array
+        Number of a column's cluster, or NO_CLUSTER.
+    asked : int
+        Clusters, none of them empty.
+    k : int
+        `asked <= k <= q`.
+    """
+
+    cluster: np.ndarray
+    asked: int
+    k: int
+
+
+class Best(NamedTuple):
+    """A largest sum over the supports of a choice.
+
+    Attributes
+    ----------
+    total : float
+    first, second : (asked,) arrays
+        Column of every cluster that it takes, and the next best value there (-inf for a single column).
+    least, beyond : float
+        Smallest value that it takes beside those, and the largest that it does not; inf where none is taken, and -inf.
+    """
+
+    total: float
+    first: np.ndarray
+    second: np.ndarray
+    least: float
+    beyond: float
+
+
+@njit(cache=True, nogil=True)
+def product(G, b, out):
+    """Fill `out = G b` by the rows of the nonzero entries; return `b'G b`. O(q nnz(b)).
+
+    Parameters
+    ----------
+    G : (q, q) array
+    b, out : (q,) arrays
+    """
+    q = b.shape[0]
+    for i in range(q):
+        out[i] = 0.0
+    for j in range(q):
+        x = b[j]
+        if x != 0.0:
+            row = G[j]
+            for i in range(q):
+                out[i] += row[i] * x
+    s = 0.0
+    for j in range(q):
+        s += b[j] * out[j]
+    return s
+
+
+@njit(cache=True, nogil=True)
+def scores(g, box, h):
+    """Fill `h_j` of the module's head. O(q).
+
+    Parameters
+    ----------
+    g : (q,) array
+    box : Box
+    h : (q,) array
+    """
+    for j in range(g.shape[0]):
+        x = g[j]
+        end = min(max(x, box.lo[j]), box.hi[j])
+        h[j] = 2.0 * x * end - end * end
+
+
+@njit(cache=True, nogil=True)
+def best_choice(h, choice):
+    """Maximise the sum of h over the supports of a choice. O(q + k moves).
+
+    Parameters
+    ----------
+    h : (q,) array
+    choice : Choice
+    """
+    q, count, k = h.shape[0], choice.asked, choice.k
+    first = np.full(count, -1, dtype=np.int64)
+    second = np.full(count, -np.inf)
+    total = 0.0
+    for j in range(q):
+        i = choice.cluster[j]
+        if i >= 0:
+            if first[i] < 0 or h[j] > h[first[i]]:
+                if first[i] >= 0:
+                    second[i] = h[first[i]]
+                first[i] = j
+            elif h[j] > second[i]:
+                second[i] = h[j]
+    rest = np.empty(q)
+    held = 0
+    for j in range(q):
+        i = choice.cluster[j]
+        if i < 0 or first[i] != j:
+            rest[held] = h[j]
+            held += 1
+    for i in range(count):
+        total += h[first[i]]
+    slots = min(k - count, held)
+    heap = np.empty(slots + 1)
+    largest(rest, held, min(slots + 1, held), heap)
+    for a in range(slots):
+        total += heap[a]
+    least = heap[slots - 1] if slots > 0 else np.inf
+    beyond = heap[slots] if held > slots else -np.inf
+    return Best(total, first, second, least, beyond)
+
+
+@njit(cache=True, nogil=True)
+def weight(a, end, r, step):
+    """Weight z of a column in the proximal map: falling in r, clipped to [0, 1].
+
+    Parameters
+    ----------
+    a : float
+        `|v|`.
+    end : float
+        End of the interval on its side.
+    r, step : float
+    """
+    if a <= 0.0 or end <= 0.0:
+        return 0.0
+    if r <= 0.0:
+        return 1.0
+    z = a / r - step if r <= end else a / end - 0.5 * step * (r * r / (end * end) + 1.0)
+    return min(max(z, 0.0), 1.0)
+
+
+class Lists(NamedTuple):
+    """Columns by cluster: those of cluster i are `columns[start[i]:start[i + 1]]`, the last of no cluster."""
+
+    columns: np.ndarray
+    start: np.ndarray
+
+
+@njit(cache=True, nogil=True)
+def by_cluster(choice):
+    """List the columns of every cluster. O(q).
+
+    Parameters
+    ----------
+    choice : Choice
+    """
+    q, count = choice.cluster.shape[0], choice.asked
+    start = np.zeros(count + 2, dtype=np.int64)
+    for j in range(q):
+        i = choice.cluster[j]
+        start[(i if i >= 0 else count) + 1] += 1
+    for i in range(count + 1):
+        start[i + 1] += start[i]
+    place = start.copy()
+    columns = np.empty(q, dtype=np.int64)
+    for j in range(q):
+        i = choice.cluster[j]
+        i = i if i >= 0 else count
+        columns[place[i]] = j
+        place[i] += 1
+    return Lists(columns, start)
+
+
+@njit(cache=True, nogil=True)
+def _sum_of(a, end, columns, r, step):
+    """Sum of the weights of some columns, and how fast it falls in r."""
+    total, slope = 0.0, 0.0
+    for x in range(columns.shape[0]):
+        j = columns[x]
+        if a[j] <= 0.0 or end[j] <= 0.0:
+            continue
+        if r <= end[j]:
+            z = a[j] / r - step
+            fall = a[j] / (r * r)
+        else:
+            z = a[j] / end[j] - 0.5 * step * (r * r / (end[j] * end[j]) + 1.0)
+            fall = step * r / (end[j] * end[j])
+        if z >= 1.0:
+            total += 1.0
+        elif z > 0.0:
+            total += z
+            slope += fall
+    return total, slope
+
+
+@njit(cache=True, nogil=True)
+def _sum_all(a, end, lists, caps, r, step):
+    """Do so for all columns, those of a cluster at no more than its cap, where they sum to 1."""
+    count = caps.shape[0]
+    total, slope = _sum_of(a, end, lists.columns[lists.start[count] : lists.start[count + 1]], r, step)
+    for i in range(count):
+        if r >= caps[i]:
+            total += 1.0
+        else:
+            more, fall = _sum_of(a, end, lists.columns[lists.start[i] : lists.start[i + 1]], r, step)
+            total += more
+            slope += fall
+    return total, slope
+
+
+@njit(cache=True, nogil=True)
+def _level(a, end, lists, caps, which, goal, step, guess):
+    """Find r at which the weights sum to `goal`: of cluster `which`, or of all columns if it is negative; 0 if none."""
+    top = 0.0
+    usable = 0
+    low, high = 0, lists.columns.shape[0]
+    if which >= 0:
+        low, high = lists.start[which], lists.start[which + 1]
+    for x in range(low, high):
+        j = lists.columns[x]
+        if a[j] > 0.0 and end[j] > 0.0:
+            usable += 1
+            top = max(top, a[j])
+    if usable <= goal:
+        return 0.0
+    lo, hi = 0.0, top / step
+    r = guess if lo < guess < hi else 0.5 * hi
+    for _ in range(200):
+        if which >= 0:
+            total, slope = _sum_of(a, end, lists.columns[low:high], r, step)
+        else:
+            total, slope = _sum_all(a, end, lists, caps, r, step)
+        if abs(total - goal) <= WEIGHT_ACCURACY * goal:
+            return r
+        if total > goal:
+            lo = r
+        else:
+            hi = r
+        new = r + (total - goal) / slope if slope > 0.0 else lo
+        if not (new > lo and new < hi):
+            new = 0.5 * (lo + hi)
+        if new == r:
+            return r
+        r = new
+    return r
+
+
+@njit(cache=True, nogil=True)
+def proximal_map(v, step, box, choice, lists, caps, level, b, z):
+    """Fill b and z with the proximal map of the penalty at v; return its r. `caps` holds those of the clusters.
+
+    Parameters
+    ----------
+    v : (q,) array
+    step : float
+    box : Box
+    choice : Choice
+    lists : Lists
+        Of the choice.
+    caps : (asked,) array
+        Guesses, overwritten.
+    level : float
+        Guess of r.
+    b, z : (q,) arrays
+    """
+    q, count = v.shape[0], choice.asked
+    a, end = np.empty(q), np.empty(q)
+    for j in range(q):
+        a[j] = abs(v[j])
+        end[j] = box.hi[j] if v[j] > 0.0 else -box.lo[j]
+    for i in range(count):
+        caps[i] = _level(a, end, lists, caps, i, 1.0, step, caps[i])
+    r = _level(a, end, lists, caps, -1, float(choice.k), step, level)
+    for j in range(q):
+        i = choice.cluster[j]
+        x = r if i < 0 else min(r, caps[i])
+        if i >= 0 and lists.start[i + 1] - lists.start[i] == 1:
+            z[j] = 1.0
+        else:
+            z[j] = weight(a[j], end[j], x, step)
+        size = min(a[j] * z[j] / (z[j] + step), end[j] * z[j]) if z[j] > 0.0 else 0.0
+        b[j] = size if v[j] > 0.0 else -size
+    return r
+
+
+@njit(cache=True, nogil=True)
+def primal_value(form, quad, b, z):
+    """Value of the relaxation at b and z.
+
+    Parameters
+    ----------
+    form : Form
+    quad : float
+        `b'G b`.
+    b, z : (q,) arrays
+    """
+    s = form.yy + quad
+    for j in range(b.shape[0]):
+        if b[j] != 0.0:
+            s += b[j] * b[j] / z[j] - 2.0 * form.c[j] * b[j]
+    return s
+
+
+@njit(cache=True, nogil=True)
+def descend(form, box, choice, stop, b, best_b, best_z):
+    """Maximise the dual of a choice by accelerated proximal gradient until it passes a bar or cannot any more.
+
+    Parameters
+    ----------
+    form : Form
+        `lipschitz` need be no bound: where steps are too long for the curvature they are halved.
+    box : Box
+    choice : Choice
+    stop : Stop
+    b : (q,) array
+        Warm start.
+    best_b, best_z : (q,) arrays
+        On return the point and the weights of the best dual value.
+
+    Returns
+    -------
+    dual : float
+        Lower bound for every support of the choice, rounding not taken off.
+    primal : float
+        Smallest value of the relaxation seen.
+    steps : int
+    """
+    G, c, yy = form.G, form.c, form.yy
+    q = c.shape[0]
+    lists = by_cluster(choice)
+    caps = np.zeros(choice.asked)
+    level, theta, step = 0.0, 1.0, 1.0 / form.lipschitz
+    old, new, z = b.copy(), np.empty(q), np.zeros(q)
+    Gb, Gnew, v, g, h = np.empty(q), np.empty(q), np.empty(q), np.empty(q), np.empty(q)
+    product(G, b, Gb)
+    Gold = Gb.copy()
+    dual, primal = -np.inf, np.inf
+    for j in range(q):
+        best_b[j] = b[j]
+        best_z[j] = 0.0
+    steps = 0
+    while True:
+        if steps % LOOK == 0:
+            quad = 0.0
+            for j in range(q):
+                quad += b[j] * Gb[j]
+                g[j] = c[j] - Gb[j]
+            scores(g, box, h)
+            d = yy - quad - best_choice(h, choice).total
+            if d > dual:
+                dual = d
+                for j in range(q):
+                    best_b[j] = b[j]
+                    best_z[j] = z[j]
+            if steps > 0:
+                value = primal_value(form, quad, b, z)
+                if not value <= DIVERGED * yy:
+                    step *= 0.5
+                    theta = 1.0
+                    for j in range(q):
+                        b[j] = best_b[j]
+                        old[j] = b[j]
+                    product(G, b, Gb)
+                    for j in range(q):
+                        Gold[j] = Gb[j]
+                elif value < primal:
+                    primal = value
+            if dual >= stop.bar or steps >= stop.steps or primal - dual <= stop.near * max(stop.bar - dual, 0.0):
+                break
+        steps += 1
+        following = 0.5 * (1.0 + np.sqrt(1.0 + 4.0 * theta * theta))
+        w = (theta - 1.0) / following
+        for j in range(q):
+            v[j] = b[j] + w * (b[j] - old[j]) + step * (c[j] - Gb[j] - w * (Gb[j] - Gold[j]))
+        level = proximal_map(v, step, box, choice, lists, caps, level, new, z)
+        product(G, new, Gnew)
+        turn = 0.0
+        for j in range(q):
+            turn += (b[j] + w * (b[j] - old[j]) - new[j]) * (new[j] - b[j])
+        theta = 1.0 if turn > 0.0 else following
+        for j in range(q):
+            old[j] = b[j]
+            b[j] = new[j]
+            Gold[j] = Gb[j]
+            Gb[j] = Gnew[j]
+    return dual, primal, steps
+
+
+@njit(cache=True, nogil=True)
+def screen_choice(h, choice, room, status):
+    """Fix the columns that the largest sum decides: DROPPED or INSIDE is written into `status`; return how many.
+
+    A support within `room` of the dual value loses at most `room` of the largest sum. Forcing column j in costs the
+    least value that may leave for it, less h_j; forcing a chosen one out its h_j less the largest that may take its
+    place. O(q).
+
+    Parameters
+    ----------
+    h : (q,) array
+        Of the point whose dual value is meant.
+    choice : Choice
+    room : float
+    status : (q,) int8 array
+        Changed where a column is fixed.
+    """
+    best = best_choice(h, choice)
+    fixed = 0
+    for j in range(h.shape[0]):
+        i = choice.cluster[j]
+        chosen = i >= 0 and best.first[i] == j
+        if chosen or h[j] >= best.least:
+            instead = best.beyond
+            if chosen:
+                if best.second[i] == -np.inf:
+                    continue  # the only one of its cluster
+                if best.second[i] < best.least:
+                    instead = best.second[i]
+            if h[j] - instead > room:
+                status[j] = INSIDE
+                fixed += 1
+        else:
+            leaves = best.least if i < 0 else min(best.least, h[best.first[i]])
+            if leaves - h[j] > room:
+                status[j] = DROPPED
+                fixed += 1
+    return fixed

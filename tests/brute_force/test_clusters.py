@@ -1,0 +1,144 @@
+"""The tree over clusters, from poor incumbents and down to single columns, against enumeration; intervals included."""
+
+from __future__ import annotations
+
+from itertools import combinations
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+from scipy.optimize import lsq_linear
+
+from sparsecv_mio.data.dataset import Dataset
+from sparsecv_mio.data.standard import standardize
+from sparsecv_mio.formulation.backends.native import clusters
+from sparsecv_mio.formulation.backends.native.cell import PathCell, PathResult
+from sparsecv_mio.formulation.backends.native.cluster_relaxation import ClusterRelaxation
+from sparsecv_mio.formulation.backends.native.clusters import ClusterTree
+from sparsecv_mio.formulation.backends.native.normal_form import NormalForm, normal_form
+from sparsecv_mio.formulation.backends.native.root import Root
+from sparsecv_mio.kernels.cluster_relaxation import Box
+from sparsecv_mio.problem.accumulate import full_problem
+
+Floats = NDArray[np.float64]
+SAME = 1e-9  # relative: rounding of values computed in two ways
+
+
+def drawn(seed: int, columns: int) -> tuple[NormalForm, int, np.random.Generator]:
+    """Rows of correlation 0 to 0.99, fewer than columns every other time, in normal form; and a size."""
+    rng = np.random.default_rng([15, seed])
+    p = int(rng.integers(4, columns + 1))
+    n = int(rng.integers(4, p + 2)) if seed % 2 else int(rng.integers(p + 2, 40))
+    X, rho = rng.normal(size=(n, p)), float(rng.choice([0.0, 0.5, 0.9, 0.99]))
+    for j in range(1, p):
+        X[:, j] = rho * X[:, j - 1] + np.sqrt(1.0 - rho**2) * X[:, j]
+    y = X[:, ::3].sum(axis=1) + rng.choice([0.1, 1.0, 5.0]) * rng.normal(size=n)
+    gamma = float(10.0 ** rng.uniform(-3, 1))
+    form = normal_form(full_problem(standardize(Dataset.from_arrays(X, y), "none", "none"), gamma))
+    return form, int(rng.integers(1, min(p - 1, 5) + 1)), rng
+
+
+def fits(form: NormalForm, supports: list[tuple[int, ...]]) -> tuple[Floats, Floats]:
+    """f and coefficients of every support."""
+    rows = np.array(supports)
+    M = form.matrix()[rows[:, :, None], rows[:, None, :]]
+    b = np.linalg.solve(M, form.c[rows][:, :, None])[:, :, 0]
+    return form.yy - (b * form.c[rows]).sum(axis=1), b
+
+
+def leaf_of(form: NormalForm, size: int, rng: np.random.Generator):
+    """Enumerate the supports of some columns; every other time it asks for more effort first."""
+
+    def solve(columns: NDArray[np.int64], effort: int) -> PathResult:
+        local = list(combinations(range(len(columns)), size))
+        f, _ = fits(form, [tuple(columns[list(S)].tolist()) for S in local])
+        best, complete = int(np.argmin(f)), effort > clusters.LEAF_EFFORT or rng.random() < 0.5
+        near = [i for i in range(len(f)) if f[i] <= f[best] * (1 + form.keep) + form.slack] if complete else []
+        cell = PathCell(
+            size, np.array(local[best]), float(f[best]) * (1.0 - SAME if complete else 0.7), float(f[best]),
+            tuple(np.array(local[i]) for i in near), tuple(float(f[i]) for i in near), 0.0, complete, True,
+        )  # fmt: skip
+        return PathResult({size: cell}, 1, complete)
+
+    return solve
+
+
+def tree_of(form: NormalForm, size: int, rng: np.random.Generator, box: Box | None = None) -> ClusterTree:
+    """From a random incumbent, without a root."""
+    start = tuple(sorted(rng.choice(form.m, size=size, replace=False).tolist()))
+    mask = np.isin(np.arange(form.m), start)
+    root = Root(-np.inf, np.zeros(form.m), form.c)
+    held = float(fits(form, [start])[0][0]), mask
+    return ClusterTree(ClusterRelaxation(form, size, box), leaf_of(form, size, rng), held, root)
+
+
+def squeeze(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(clusters, "ALIKE", (0.0, 0.3, 0.8, 1.0)[seed // 2 % 4])
+    monkeypatch.setattr(clusters, "LEAF", seed // 8 % 3)
+    monkeypatch.setattr(clusters, "LEAF_OF_CLUSTERS", 3 * (seed // 3 % 3))
+    monkeypatch.setattr(clusters, "STEPS", (3, 30, 500)[seed % 3])
+
+
+def against_enumeration(seed: int, monkeypatch: pytest.MonkeyPatch) -> int:
+    """Bounds of a stopped tree hold, a finished one names every support that ties; return its nodes."""
+    squeeze(seed, monkeypatch)
+    form, size, rng = drawn(seed, 14)
+    supports = list(combinations(range(form.m), size))
+    f, _ = fits(form, supports)
+    least, slip = f.min(), SAME * form.yy + form.slack
+    tree = tree_of(form, size, rng)
+    while not tree.advance(int(rng.integers(1, 10)), lambda: False):
+        assert tree.lower <= least + slip
+    assert abs(tree.upper - least) <= slip and tree.lower == tree.upper
+    held = {tuple(np.flatnonzero(mask).tolist()) for mask, _ in tree.candidates()}
+    if not (form.copy_prev >= 0).any():
+        assert {S for S, value in zip(supports, f, strict=True) if value <= least * (1.0 + 1e-10)} <= held
+    return tree.nodes
+
+
+def boxed(form: NormalForm, support: tuple[int, ...], box: Box) -> float:
+    """Least f on a support with coefficients in their intervals."""
+    S = [j for j in support if box.lo[j] < box.hi[j]]
+    if not S:
+        return form.yy
+    L = np.linalg.cholesky(form.matrix()[np.ix_(S, S)])
+    target = np.linalg.solve(L, form.c[S])
+    fit = lsq_linear(L.T, target, (box.lo[S], box.hi[S]), tol=1e-13)
+    return float(form.yy - target @ target + 2.0 * fit.cost)
+
+
+def boxed_against_enumeration(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Bounds hold for the best fit within intervals; none of the supports that fit there on their own is lost."""
+    squeeze(seed, monkeypatch)
+    form, size, rng = drawn(seed, 8)
+    box = Box(-rng.choice([0.0, 0.5, 1.0, 3.0], size=form.m), rng.choice([0.0, 0.5, 1.0, 3.0], size=form.m))
+    supports = list(combinations(range(form.m), size))
+    f, b = fits(form, supports)
+    rows = np.array(supports)
+    within = ((b >= box.lo[rows]) & (b <= box.hi[rows])).all(axis=1)
+    best, slip = min(boxed(form, S, box) for S in supports), SAME * form.yy + form.slack
+    tree = tree_of(form, size, rng, box)
+    while not tree.advance(int(rng.integers(1, 10)), lambda: False):
+        assert tree.lower <= best + slip
+    if within.any():
+        assert tree.upper <= f[within].min() + slip
+
+
+@pytest.mark.parametrize("seed", range(48))
+def test_the_tree_agrees_with_enumeration(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    against_enumeration(seed, monkeypatch)
+
+
+@pytest.mark.parametrize("seed", range(24))
+def test_the_tree_with_intervals_agrees_with_enumeration(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    boxed_against_enumeration(seed, monkeypatch)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("block", range(30))
+def test_many_trees_agree_with_enumeration(block: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    nodes = 0
+    for seed in range(1000 + 100 * block, 1100 + 100 * block):
+        nodes += against_enumeration(seed, monkeypatch)
+        boxed_against_enumeration(seed, monkeypatch)
+    assert nodes > 1000
