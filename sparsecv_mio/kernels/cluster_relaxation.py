@@ -230,7 +230,7 @@ def _sum_of(a, end, columns, r, step):
 @njit(cache=True, nogil=True)
 def _sum_all(a, end, lists, caps, r, step):
     """Do so for all columns, those of a cluster at no more than its cap, where they sum to 1."""
-    count = caps.shape[0]
+    count = caps.shape[0] - 1
     total, slope = _sum_of(a, end, lists.columns[lists.start[count] : lists.start[count + 1]], r, step)
     for i in range(count):
         if r >= caps[i]:
@@ -280,8 +280,8 @@ def _level(a, end, lists, caps, which, goal, step, guess):
 
 
 @njit(cache=True, nogil=True)
-def proximal_map(v, step, box, choice, lists, caps, level, b, z):
-    """Fill b and z with the proximal map of the penalty at v; return its r. `caps` holds those of the clusters.
+def proximal_map(v, step, box, choice, lists, caps, b, z):
+    """Fill b and z with the proximal map of the penalty at v, and `caps` with the r of the clusters and of all columns.
 
     Parameters
     ----------
@@ -291,10 +291,8 @@ def proximal_map(v, step, box, choice, lists, caps, level, b, z):
     choice : Choice
     lists : Lists
         Of the choice.
-    caps : (asked,) array
+    caps : (asked + 1,) array
         Guesses, overwritten.
-    level : float
-        Guess of r.
     b, z : (q,) arrays
     """
     q, count = v.shape[0], choice.asked
@@ -304,7 +302,7 @@ def proximal_map(v, step, box, choice, lists, caps, level, b, z):
         end[j] = box.hi[j] if v[j] > 0.0 else -box.lo[j]
     for i in range(count):
         caps[i] = _level(a, end, lists, caps, i, 1.0, step, caps[i])
-    r = _level(a, end, lists, caps, -1, float(choice.k), step, level)
+    r = caps[count] = _level(a, end, lists, caps, -1, float(choice.k), step, caps[count])
     for j in range(q):
         i = choice.cluster[j]
         x = r if i < 0 else min(r, caps[i])
@@ -314,7 +312,6 @@ def proximal_map(v, step, box, choice, lists, caps, level, b, z):
             z[j] = weight(a[j], end[j], x, step)
         size = min(a[j] * z[j] / (z[j] + step), end[j] * z[j]) if z[j] > 0.0 else 0.0
         b[j] = size if v[j] > 0.0 else -size
-    return r
 
 
 @njit(cache=True, nogil=True)
@@ -362,8 +359,8 @@ def descend(form, box, choice, stop, b, best_b, best_z):
     G, c, yy = form.G, form.c, form.yy
     q = c.shape[0]
     lists = by_cluster(choice)
-    caps = np.zeros(choice.asked)
-    level, theta, step = 0.0, 1.0, 1.0 / form.lipschitz
+    caps = np.zeros(choice.asked + 1)
+    theta, step = 1.0, 1.0 / form.lipschitz
     old, new, z = b.copy(), np.empty(q), np.zeros(q)
     Gb, Gnew, v, g, h = np.empty(q), np.empty(q), np.empty(q), np.empty(q), np.empty(q)
     product(G, b, Gb)
@@ -406,7 +403,7 @@ def descend(form, box, choice, stop, b, best_b, best_z):
         w = (theta - 1.0) / following
         for j in range(q):
             v[j] = b[j] + w * (b[j] - old[j]) + step * (c[j] - Gb[j] - w * (Gb[j] - Gold[j]))
-        level = proximal_map(v, step, box, choice, lists, caps, level, new, z)
+        proximal_map(v, step, box, choice, lists, caps, new, z)
         product(G, new, Gnew)
         turn = 0.0
         for j in range(q):

@@ -139,7 +139,7 @@ def test_proximal_map(seed: int) -> None:
     q, step = problem.q, 0.4
     v, b, z = rng.normal(size=q), np.empty(q), np.empty(q)
     lists = kernel.by_cluster(choice)
-    kernel.proximal_map(v, step, box, choice, lists, np.zeros(choice.asked), 0.0, b, z)
+    kernel.proximal_map(v, step, box, choice, lists, np.zeros(choice.asked + 1), b, z)
     ends = np.where(v > 0, box.hi, -box.lo)
     assert ((z >= 0) & (z <= 1)).all() and z.sum() <= choice.k * (1 + 1e-8)
     assert (b <= box.hi + 1e-12).all() and (b >= box.lo - 1e-12).all()
