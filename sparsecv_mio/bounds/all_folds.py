@@ -163,7 +163,7 @@ class AllFolds:
             near, points = None, None
             if isinstance(full, FoldBounds) and full.form is not None:
                 near = full.form.diagonal
-                points = points_of(full.form, self.taus) if self.reusing else None
+                points = points_of(full.form, full.choice.sizes(self.taus)) if self.reusing else None
             self.points.append(points)
             self.near.append(near)
             known = self.shared[-1]
@@ -208,7 +208,7 @@ class AllFolds:
         if not self.reusing or not isinstance(here, FoldBounds):
             return known
         begin = time.perf_counter()
-        sizes = np.array(self.taus)
+        sizes = np.array(here.choice.sizes(self.taus))
         tested = reuse(here, self.points[g], sizes[wanted], TIE, exact=True)
         if tested is None:
             return known

@@ -20,6 +20,7 @@ from sparsecv_mio.kernels.fold_start import eliminate
 from sparsecv_mio.kernels.forms import Incumbents, Rounding
 from sparsecv_mio.kernels.perspective_newton import new_factor
 from sparsecv_mio.kernels.status import DROPPED, INSIDE
+from sparsecv_mio.problem.elimination import eliminated, stripped
 from sparsecv_mio.problem.problem import SparseProblem
 from sparsecv_mio.units import TIE_RTOL, Interval
 
@@ -105,16 +106,19 @@ class FoldBounds:
     Parameters
     ----------
     problem : SparseProblem
-        Training rows.
+        Training rows. Columns that are forced in are eliminated first: forms, sizes and supports held are without them,
+        while methods take and return whole supports and their sizes.
     V_test, r_test : (N, q), (N,) arrays
         Held-out rows in standard coordinates.
-    near : (q,) array, optional
+    near : (m,) array, optional
         Diagonal of a similar problem, see `unit_diagonal`.
     root : (N,) array, optional
         Roots of the weights of the held-out rows, which are times these; None where each counts once.
 
     Attributes
     ----------
+    problem, choice : SparseProblem, Choice
+        Without columns that are forced in, and which these are.
     best, supports : (m + 1,), (m + 1, m) bool
         Incumbents by size.
     rows : (N, m), (N,) arrays
@@ -129,7 +133,10 @@ class FoldBounds:
         near: FloatArray | None = None,
         root: FloatArray | None = None,
     ) -> None:
-        self.problem = problem
+        part = eliminated(problem)
+        self.problem, self.choice = part.problem, part.choice
+        V_test, r_test = part.rows(V_test, r_test, root)
+        problem = self.problem
         self.form: UnitDiagonal | None = unit_diagonal(problem, near)
         if self.form is not None and root is not None:
             loss = held_out_loss(root, problem.total)
@@ -151,16 +158,19 @@ class FoldBounds:
         """Try given supports (columns of the problem) as incumbents. O(s^3) each."""
         if self.form is None:
             return
-        self.try_masks(masks_of(supports, self.m))
+        self._try(masks_of(stripped(self.choice, list(supports)), self.m))
 
     def try_masks(self, masks: BoolArray) -> None:
-        """As `try_supports`, for a (k, m) bool array."""
+        """As `try_supports`, for a (k, q) bool array."""
+        self._try(masks[:, self.choice.others] if len(self.choice.forced) else masks)
+
+    def _try(self, masks: BoolArray) -> None:
         if self.form is not None and len(masks):
             starts.try_supports(self.form.M, self.form.c, self.form.yy, masks, self.best, self.supports)
 
     def search(self, sizes: Sequence[int], swap_rounds: int = 0) -> None:
         """Backward elimination, forward selection and, if asked, swaps."""
-        form = self.form
+        form, sizes = self.form, self.choice.sizes(sizes)
         if form is None or self.m == 0:
             return
         if self.m <= COLUMN_LIMIT:
@@ -182,17 +192,35 @@ class FoldBounds:
         starts.try_supports(form.M, form.c, form.yy, found, self.best, self.supports)
 
     def incumbents(self) -> list[IntArray]:
-        """Supports held, as columns of the problem."""
-        return [np.flatnonzero(self.supports[k]) for k in np.flatnonzero(np.isfinite(self.best)) if k > 0]
+        """Supports held."""
+        sizes = np.flatnonzero(np.isfinite(self.best))
+        return [self.choice.whole(np.flatnonzero(self.supports[k])) for k in sizes if k > 0]
+
+    def improve(self, tau: int, support: IntArray, value: float) -> None:
+        """Take over an incumbent of at most `tau` columns if it is the best of its size.
+
+        Parameters
+        ----------
+        tau : int
+        support : int array
+        value : float
+            At least its f.
+        """
+        size = self.choice.size(tau)
+        if 0 < size <= self.m and value < self.best[size]:
+            self.best[size] = value
+            self.supports[size] = False
+            self.supports[size, self.choice.inside(support)] = True
 
     def incumbent(self, tau: int) -> IntArray | None:
         """Support of at most tau columns with the least value known; None where there is none."""
-        size = min(tau, self.m)
+        size = min(self.choice.size(tau), self.m)
         if size == 0 or self.form is None or not self.form.yy > 0.0:
-            return np.zeros(0, dtype=np.int64)
+            return self.choice.whole(np.zeros(0, dtype=np.int64))
         if size == self.m:
-            return np.arange(self.m)
-        return np.flatnonzero(self.supports[size]) if self.supports[size].any() else None
+            return self.choice.whole(np.arange(self.m))
+        found = np.flatnonzero(self.supports[size])
+        return self.choice.whole(found) if len(found) else None
 
     # -- bounds -----------------------------------------------------------------------------------------------------
 
@@ -222,7 +250,7 @@ class FoldBounds:
         if not self.form.yy > 0.0:  # a target that is constant in training: every optimum predicts its mean
             found[:] = self._whole(0)
             return found
-        sizes = np.asarray(taus, dtype=np.int64)
+        sizes = np.asarray(self.choice.sizes(taus), dtype=np.int64)
         inner = np.unique(sizes[(sizes > 0) & (sizes < self.m)])
         if len(inner):
             solved = self._run(inner, which)

@@ -32,7 +32,7 @@ def printed_ends(fold: FoldBounds | WideFold, taus: Sequence[int]) -> FloatArray
     """
     if isinstance(fold, WideFold):
         return np.array([_ends(fold.u, *fold.printed(tau)) for tau in taus])
-    form = fold.form
+    form, taus = fold.form, fold.choice.sizes(taus)
     if form is None:
         return np.array([(0.0, np.inf, np.nan)] * len(taus))
     X, u = fold.rows

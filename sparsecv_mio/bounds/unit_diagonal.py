@@ -181,6 +181,8 @@ def unit_diagonal(
         problem.Q, problem.penalty, problem.c, problem.v_mean, CONSTANT_COLUMN * problem.total
     )
     loss = centring_loss(problem.total, longest, problem.r_mean, problem.yy)
+    if problem.own_squares is not None and problem.yy > 0.0:
+        loss *= max(problem.shrinkage, problem.size / problem.yy)
     w: FloatArray | None
     if diagonal is Diagonal.SHARP and len(M) <= SHARP_COLUMNS:
         w = _sharp(M, None if near is None else near * scale**2)

@@ -20,6 +20,7 @@ from sparsecv_mio.kernels.forms import Candidates
 from sparsecv_mio.kernels.held_out_interval import blurred
 from sparsecv_mio.kernels.screening import screen
 from sparsecv_mio.kernels.status import DROPPED, FREE
+from sparsecv_mio.problem.elimination import stripped
 
 DENSE_COLUMNS = 300  # survivors of screening that are worth a matrix of their own
 SPLIT_GAP, SPLIT_COLUMNS = 0.1, 600  # a wider relative gap is split, when so few columns survive
@@ -60,6 +61,9 @@ def never() -> bool:
 class WideFold:
     """Bounds of one fold at one gamma, from rows.
 
+    Columns that are forced in are eliminated in `rows` (:class:`~sparsecv_mio.bounds.wide_rows.WideRows`): what is held
+    is without them, while methods take and return whole supports and their sizes.
+
     Parameters
     ----------
     rows : WideRows
@@ -81,19 +85,21 @@ class WideFold:
 
     def try_supports(self, supports: Iterable[NDArray[np.integer]]) -> None:
         """Try given supports (standard columns) as incumbents. O(n s^2) each."""
-        self.known.take(supports)
+        self.known.take(stripped(self.rows.choice, list(supports)))
 
     def search(self, sizes: Sequence[int], swap_rounds: int = 0) -> None:
         """Forward selection over all columns; swaps among the promising ones."""
-        self.known.search(sizes, swap_rounds)
+        self.known.search(self.rows.choice.sizes(sizes), swap_rounds)
 
     def incumbents(self) -> list[IntArray]:
         """Supports held, in standard columns."""
-        return list(self.known.support.values())
+        return [self.rows.choice.whole(support) for support in self.known.support.values()]
 
     def incumbent(self, tau: int) -> IntArray | None:
         """As `FoldBounds.incumbent`."""
-        return np.zeros(0, dtype=np.int64) if tau == 0 else self.known.support.get(tau)
+        size = self.rows.choice.size(tau)
+        found = np.zeros(0, dtype=np.int64) if size == 0 else self.known.support.get(size)
+        return None if found is None else self.rows.choice.whole(found)
 
     # -- bounds -----------------------------------------------------------------------------------------------------
 
@@ -104,13 +110,19 @@ class WideFold:
     def numbers(self, taus: Sequence[int], which: Which = Which.SAFE) -> FloatArray:
         """As `FoldBounds.numbers`."""
         found: dict[int, FloatArray] = {}
-        for tau in sorted(set(taus)):
+        sizes = self.rows.choice.sizes(taus)
+        for size in sorted(set(sizes)):
             unknown = self.expired()
-            found[tau] = self._finish(tau, (0.0, np.inf), Ends(), self.rows.q) if unknown else self._bound(tau, which)
-        return np.array([found[tau] for tau in taus])
+            trivial = (0.0, np.inf), Ends(), self.rows.q
+            found[size] = self._finish(size, *trivial) if unknown else self._bound(size, which)
+        return np.array([found[size] for size in sizes])
 
     def survivors(self, tau: int) -> Survivors:
         """Bound the optimum by one relaxation, and screen: no bound of the held-out error."""
+        found = self._survivors(self.rows.choice.size(tau))
+        return replace(found, columns=self.rows.choice.whole(found.columns))
+
+    def _survivors(self, tau: int) -> Survivors:
         rows = self.rows
         if tau == 0 or not rows.yy > 0.0:  # any columns will do: none of them gets a coefficient
             return Survivors(rows.yy, rows.yy, np.arange(min(max(tau, 1), rows.q)))
@@ -181,7 +193,7 @@ class WideFold:
 
     def printed(self, tau: int) -> tuple[float, float, FloatArray, FloatArray]:
         """Level, relaxation value, its predictions and `x'M^{-1}x` of the held-out rows: what `as_printed` needs."""
-        rows, X = self.rows, self.rows.X_test
+        rows, X, tau = self.rows, self.rows.X_test, self.rows.choice.size(tau)
         dual, _ = self.relaxation.solve(tau, ACCURACY * self.known.best.get(tau, rows.yy))
         self.known.round(tau, self.relaxation.b, self.relaxation.g)
         half = X @ rows.Xt

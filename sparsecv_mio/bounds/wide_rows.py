@@ -12,8 +12,11 @@ from sparsecv_mio.kernels.conic import size_of_candidates
 from sparsecv_mio.kernels.forms import Rounding
 from sparsecv_mio.kernels.relaxation_rows import Wide
 from sparsecv_mio.problem.accumulate import CONSTANT
+from sparsecv_mio.problem.elimination import Choice
 
 WIDE_COLUMNS = 600  # fewer columns than this go by moments in any case
+LOST = 1e30  # in place of a factor of rounding that leaves no digit
+NO_COLUMNS = np.zeros(0, dtype=np.int64)
 CAPACITY = 1000  # columns that a relaxation solves for
 
 
@@ -25,6 +28,9 @@ def is_wide(data: StandardData) -> bool:
 class WideRows:
     """Rows about the training means, every column divided by the root of its penalty: `M = X'X + I`.
 
+    Columns that are forced in are eliminated: the other columns and the target become `P^(1/2) X` and `P^(1/2) y` with
+    `P = (I + X_F X_F')^{-1}`, which is :mod:`sparsecv_mio.problem.elimination` by rows.
+
     Parameters
     ----------
     X, y : (n, q), (n,) arrays
@@ -35,9 +41,13 @@ class WideRows:
         Of digits, by centring: see `centring_loss`.
     largest : float, optional
         At least the largest eigenvalue of `X'X`, where it is known: computing it is O(n^2 q).
+    forced : int array, optional
+        Columns that are forced in.
 
     Attributes
     ----------
+    choice : Choice
+        Columns that are forced in, which all below is without, and the others.
     Xt : (q, n) array
         The columns of X as rows.
     c, yy : (q,) array, float
@@ -56,15 +66,20 @@ class WideRows:
         u: FloatArray,
         loss: float = 1.0,
         largest: float | None = None,
+        forced: IntArray | None = None,
     ) -> None:
+        if largest is None:
+            largest = float(np.linalg.eigvalsh(X @ X.T)[-1]) * (1.0 + 1e-9)
+        self.choice = Choice.of(X.shape[1], NO_COLUMNS if forced is None else forced)
+        if len(self.choice.forced):
+            X, y, X_test, u, grown = without_forced(X, y, X_test, u, self.choice)
+            loss *= grown
         self.Xt, self.y = np.ascontiguousarray(X.T), y
         self.X_test, self.u = np.ascontiguousarray(X_test), u
         self.q, self.n = self.Xt.shape
         self.yy = float(y @ y)
         self.c = self.Xt @ y
         self.square = 1.0 + np.einsum("ij,ij->i", self.Xt, self.Xt)
-        if largest is None:
-            largest = float(np.linalg.eigvalsh(X @ X.T)[-1]) * (1.0 + 1e-9)
         self.largest = max(largest, 1e-12)
         self.rounding = float(np.finfo(float).eps) * (3 * self.n + 4 * CAPACITY + 64) * loss
 
@@ -102,7 +117,7 @@ class WideRows:
         loss = centring_loss(total, longest, r_mean, yy) * held_out_loss(data.root_of(held_out), total)
         Xt *= scale[:, None]
         V, u = data.about(held_out, v_mean, r_mean)
-        return cls(Xt.T, y, V * scale, u, loss, largest)
+        return cls(Xt.T, y, V * scale, u, loss, largest, data.forced)
 
     @property
     def training(self) -> Wide:
@@ -120,6 +135,43 @@ class WideRows:
         """Return what rounding is allowed for where supports of tau columns are compared."""
         prior = size_of_candidates(self.yy, self.square, tau)
         return Rounding(self.rounding, prior, float(np.sqrt(self.yy)), np.sqrt(self.square))
+
+
+def without_forced(
+    X: FloatArray, y: FloatArray, X_test: FloatArray, u: FloatArray, choice: Choice
+) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray, float]:
+    """Eliminate columns that are forced in by rows, in units where the penalty is 1.
+
+    With `X_F = U diag(s) W'`: `P^(1/2) = I - U diag(1 - 1 / sqrt(1 + s^2)) U'`, and the coefficients on F of a target z
+    are `W diag(s / (1 + s^2)) U'z`. O(n q f).
+
+    Parameters
+    ----------
+    X, y : (n, q), (n,) arrays
+        Training rows about their means.
+    X_test, u : (N, q), (N,) arrays
+        Held-out rows about the same means.
+    choice : Choice
+
+    Returns
+    -------
+    X, y, X_test, u : arrays
+        The same in the other columns.
+    grown : float
+        Factor by which that raises relative rounding.
+    """
+    forced, others = choice.forced, choice.others
+    U, s, Wt = np.linalg.svd(X[:, forced], full_matrices=False)
+    shrink, solve = 1.0 - 1.0 / np.sqrt(1.0 + s**2), X_test[:, forced] @ (Wt.T * (s / (1.0 + s**2)))
+    rest, along, target = X[:, others], U.T @ X[:, others], U.T @ y
+    left, aim = rest - (U * shrink) @ along, y - (U * shrink) @ target
+    squares = [1.0 + np.einsum("ij,ij->j", each, each) for each in (rest, left)]
+    grown = float(np.max(squares[0] / squares[1], initial=1.0))
+    yy = float(y @ y)
+    if yy > 0.0:
+        aim_squared = float(aim @ aim)
+        grown = max(grown, yy / aim_squared) if aim_squared > np.finfo(float).eps * yy else LOST
+    return left, aim, X_test[:, others] - solve @ along, u - solve @ target, grown
 
 
 def _gathered(data: StandardData, rows: IntArray) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray, float]:

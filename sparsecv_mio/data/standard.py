@@ -347,8 +347,6 @@ def _target_unit(dataset: Dataset, centred: bool) -> tuple[float, float]:
 
 
 def _check_forced(dataset: Dataset, constant: BoolArray, restrictions: Restrictions) -> None:
-    if restrictions.force_in:
-        raise BadInput("force-in: no method takes it yet")
     for name in restrictions.force_in:
         if constant[dataset.names.index(name)]:
             raise BadInput(f"force-in: feature {name!r} is constant and cannot take part")

@@ -104,6 +104,7 @@ class Moments:
             r_mean=float(mean[q]),
             copy_of=data.copy_of,
             full_length=float(data.dataset.weight_of(slice(0, data.n))) if data.scale is Scale.VARIANCE else 1.0,
+            forced=data.forced,
         )
 
 

@@ -47,6 +47,14 @@ class SparseProblem:
         Squared length of a typical column over all rows: what is nothing beside it is constant on these rows.
     row_weight : float, optional
         Weight of the training rows together; n by default. `n` says how sums over them round, this what means are of.
+    forced : int array, optional
+        Columns that every support contains, ascending; see :mod:`sparsecv_mio.problem.elimination`.
+    beside : float, optional
+        Sum of squares of the response before columns were eliminated: what objectives are rounded beside.
+    own_squares : (q,) array, optional
+        Diagonal of Q before columns were eliminated: what says whether a column varies.
+    stretch : float
+        Times the rounding of the entries of M before that, what the entries are rounded by now.
     """
 
     Q: FloatArray
@@ -60,6 +68,10 @@ class SparseProblem:
     copy_of: NDArray[np.intp] | None = None
     full_length: float = 0.0
     row_weight: float | None = None
+    forced: IntArray = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
+    beside: float | None = None
+    own_squares: FloatArray | None = None
+    stretch: float = 1.0
     _gamma_free: dict[str, tuple[float, float]] = field(default_factory=dict, repr=False)
 
     @property
@@ -71,6 +83,27 @@ class SparseProblem:
     def total(self) -> float:
         """Weight of the training rows together."""
         return self.n if self.row_weight is None else self.row_weight
+
+    @property
+    def size(self) -> float:
+        """What objectives are rounded beside: yy, before any column was eliminated."""
+        return self.yy if self.beside is None else self.beside
+
+    @property
+    def squares(self) -> FloatArray:
+        """(q,) squared lengths of the columns, before any column was eliminated."""
+        return np.diag(self.Q) if self.own_squares is None else self.own_squares
+
+    @property
+    def shrinkage(self) -> float:
+        """Rounding of the entries of M beside its own diagonal, over that of a matrix that nothing was eliminated of.
+
+        `stretch` times the largest ratio of a squared length before and after, penalty included; 1 otherwise.
+        """
+        if self.own_squares is None:
+            return 1.0
+        left = np.maximum(np.diag(self.Q), 0.0) + self.penalty
+        return self.stretch * float(np.max((self.own_squares + self.penalty) / left, initial=1.0))
 
     @property
     def rounding(self) -> float:
@@ -104,10 +137,11 @@ class SparseProblem:
         [[2.0]]
         """
         copy_of = self.copy_of
+        place = np.full(self.q + 1, -1, dtype=np.int64)  # the last for a column that is no copy
+        place[keep] = np.arange(len(keep))
         if copy_of is not None:
-            place = np.full(self.q + 1, -1, dtype=np.int64)  # the last for a column that is no copy
-            place[keep] = np.arange(len(keep))
             copy_of = place[copy_of[keep]]
+        forced = place[self.forced]
         return replace(
             self,
             Q=np.ascontiguousarray(self.Q[np.ix_(keep, keep)]),
@@ -115,6 +149,8 @@ class SparseProblem:
             weight=self.weight[keep],
             v_mean=self.v_mean[keep],
             copy_of=copy_of,
+            forced=forced[forced >= 0],
+            own_squares=None if self.own_squares is None else self.own_squares[keep],
             _gamma_free={},
         )
 

@@ -28,6 +28,7 @@ from sparsecv_mio.bounds.unit_diagonal import unit_diagonal
 from sparsecv_mio.certificate.parts import OracleWork
 from sparsecv_mio.formulation.backends.native.path import PathResult
 from sparsecv_mio.problem.accumulate import Moments, direct_moments, training_moments
+from sparsecv_mio.problem.elimination import eliminated, stripped
 from sparsecv_mio.problem.problem import SparseProblem
 from sparsecv_mio.search.heuristics.proposals import Proposals, propose
 from sparsecv_mio.search.shared_tree.dual_screening import decide_by_reuse
@@ -147,8 +148,9 @@ class Accelerators:
         with self._lock:
             if g not in self._points:
                 with self.ledger.clocked(Oracle.GLRU):
-                    taus = self.context.grid.taus.tolist()
-                    self._points[g] = points_of(unit_diagonal(self.all_rows.problem(g)), taus)
+                    part = self.all_rows.eliminated(g)
+                    taus = part.choice.sizes(self.context.grid.taus.tolist())
+                    self._points[g] = points_of(unit_diagonal(part.problem), taus)
             return self._points[g]
 
     def solve(
@@ -175,16 +177,20 @@ class Accelerators:
         starts : sequence of int arrays
             Supports to try first.
         solver : callable
-            `(problem, taus, starts) -> PathResult`.
+            `(problem, taus, starts) -> PathResult`; it is given the problem without columns that are forced in.
         by_vendor : bool
             Whether `solver` is a vendor's.
         """
+        part = eliminated(problem)
+        sizes, supports = part.choice.sizes(taus), stripped(part.choice, starts)
         points = self.points(g) if by_vendor or self.wherever_possible else None
         if points is None:
-            result = solver(problem, list(taus), list(starts))
+            result = solver(part.problem, sizes, supports)
         else:
             note = partial(self.ledger.add, Oracle.GLRU)
-            result = solve_presolved(problem, points, taus, starts, solver, note, restrict=not by_vendor)
+            result = solve_presolved(part.problem, points, sizes, supports, solver, note, restrict=not by_vendor)
+        if len(problem.forced):
+            result = result.with_forced(part.choice, taus)
         if Oracle.GLRU in self.on:
             self.ledger.add(Oracle.GLRU, relaxations=result.reused)
         self.ledger.grown(sum(cell.branched for cell in result.cells.values()), result.nodes)
@@ -245,12 +251,20 @@ class Accelerators:
             Index of gamma, size, fold.
         """
         proposals = self.proposals
-        return [] if proposals is None else proposals.support(g, tau, fold)
+        return [] if proposals is None else self._with_forced(tau, proposals.support(g, tau, fold))
 
     def often_proposed(self, g: int, tau: int) -> list[IntArray]:
         """Return the supports that iacv proposes most often for a pair."""
         proposals = self.proposals
-        return [] if proposals is None else proposals.often(g, tau)
+        return [] if proposals is None else self._with_forced(tau, proposals.often(g, tau))
+
+    def _with_forced(self, tau: int, supports: list[IntArray]) -> list[IntArray]:
+        """Return supports with the columns that are forced in, of which the relaxations know nothing."""
+        forced = self.context.data.forced
+        if not len(forced):
+            return supports
+        chosen = [np.setdiff1d(support, forced)[: tau - len(forced)] for support in supports]
+        return list({one.tobytes(): one for one in (np.union1d(forced, some) for some in chosen)}.values())
 
     def gamma_order(self, gammas: FloatArray) -> list[int]:
         """Which gamma first: the likely winner, if somebody has an estimate, else the largest."""

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.folds import FoldPlan, folds_from_labels, make_folds
+from sparsecv_mio.restrictions import NONE, Restrictions
 
 FloatArray = NDArray[np.float64]
 
@@ -23,6 +24,7 @@ class RandomProblem:
     taus: list[int]
     scale: str
     intercept: str
+    restrictions: Restrictions = NONE
 
 
 def random_problem(seed: int, rows: int = 60, columns: int = 10) -> RandomProblem:

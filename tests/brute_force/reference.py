@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import combinations
-from math import comb
 
 import numpy as np
 from numpy.typing import NDArray
@@ -69,14 +68,25 @@ class Enumeration:
     X, y : (n, p), (n,) arrays in units of the file
     train, test : row numbers
     scale, intercept : as in theory section 0
+    force_in, force_out : columns that every support contains, and that none does
     """
 
     def __init__(
-        self, X: FloatArray, y: FloatArray, train: IntArray, test: IntArray, scale: str, intercept: str
+        self,
+        X: FloatArray,
+        y: FloatArray,
+        train: IntArray,
+        test: IntArray,
+        scale: str,
+        intercept: str,
+        force_in: Sequence[int] = (),
+        force_out: Sequence[int] = (),
     ) -> None:
         low, high = X.min(axis=0), X.max(axis=0)
         varies = high - low > 4.0 * EPS * np.maximum(np.abs(low), np.abs(high))
+        varies[list(force_out)] = False
         self.columns = np.flatnonzero(varies).astype(np.int64)
+        self.forced = set(np.searchsorted(self.columns, list(force_in)).tolist())
         X = X[:, self.columns]
         # powers of two make everything of size one without a rounding error
         centred = X - X.mean(axis=0)
@@ -97,7 +107,7 @@ class Enumeration:
         self.V, self.r, self.V_test, self.r_test = V[train], r[train], V[test], r[test]
 
     def optima(self, gamma: float, tau: int) -> Optima:
-        """Enumerate the supports of size tau, or the one of all columns that vary if they are fewer."""
+        """Enumerate the supports of size tau, or the one of all columns that may be in it if they are fewer."""
         q = len(self.columns)
         A = np.vstack([self.V, np.diag(np.sqrt(gamma / 2.0) * self.root)])
         size = np.linalg.norm(A, axis=0)
@@ -105,7 +115,8 @@ class Enumeration:
         b = np.append(self.r, np.zeros(q))
         R = np.linalg.qr(np.column_stack([A / size, b]), mode="r")
         s = min(tau, q)
-        chosen = np.array(list(combinations(range(q), s)), dtype=np.int64).reshape(comb(q, s), s)
+        allowed = [support for support in combinations(range(q), s) if self.forced.issubset(support)]
+        chosen = np.array(allowed, dtype=np.int64).reshape(len(allowed), s)
         matrices = np.ascontiguousarray(R[:, :q][:, chosen].transpose(1, 0, 2))
         right = R[:, q]
         beta, spread, residual = _least_squares(matrices, right)

@@ -43,7 +43,7 @@ class Tally:
 
 def prepared(case: RandomProblem, gap: float = 0.0, seconds: float | None = None, threads: int = 1) -> Rounds:
     """A run that has not begun."""
-    data = standardize(case.data, case.scale, case.intercept)
+    data = standardize(case.data, case.scale, case.intercept, case.restrictions)
     grid = Grid.of(case.gammas, case.taus, case.data.p)
     run: Rounds = new_run(data, case.folds, grid, seconds, gap=gap, threads=threads)
     return run
@@ -67,6 +67,7 @@ def compare(seed: int, case: RandomProblem, run: Rounds, tally: Tally) -> None:
     """Compare every cell of a run, and the record's bounds, with the enumeration."""
     tally.problems += 1
     high, low = (np.zeros((len(run.context.grid.gammas), len(run.context.grid.taus))) for _ in range(2))
+    forced = case.restrictions.force_in, case.restrictions.force_out
     for fold in range(case.folds.k):
         rows = Enumeration(
             case.data.X,
@@ -75,6 +76,7 @@ def compare(seed: int, case: RandomProblem, run: Rounds, tally: Tally) -> None:
             case.folds.scored_rows(fold),
             case.scale,
             case.intercept,
+            *(tuple(case.data.names.index(name) for name in some) for some in forced),
         )
         unit = (run.context.data.y_unit / np.ldexp(1.0, rows.exponent)) ** 2
         for g, gamma in enumerate(run.context.grid.gammas.tolist()):

@@ -102,13 +102,14 @@ def fallback_supports(data: StandardData, folds: FoldPlan, grid: Grid, until: fl
     O(n q + K q) for the best single columns, then O(n m^2) a fold with m = max(64, 2 tau).
     """
     gamma, taus = float(grid.gammas[len(grid.gammas) // 2]), grid.taus.tolist()
+    least = data.forced
     made = FallbackSupports(
-        gamma, [[np.zeros(0, dtype=np.int64)] * folds.k for _ in taus], np.full((len(taus), folds.k), np.inf),
-        np.full((len(taus), folds.k), np.inf), [np.zeros(0, dtype=np.int64)] * len(taus), np.full(len(taus), np.inf),
+        gamma, [[least] * folds.k for _ in taus], np.full((len(taus), folds.k), np.inf),
+        np.full((len(taus), folds.k), np.inf), [least] * len(taus), np.full(len(taus), np.inf),
     )  # fmt: skip
     fits = _Folds(data, folds, gamma)
     order = [ALL_ROWS, *range(folds.k)]
-    made.nominal[:], made.value[:] = fits.empty()
+    made.nominal[:], made.value[:] = fits.least() if len(least) else fits.empty()
     for done, fold in enumerate(order):
         if done * data.q > FIRST_WORK and time.monotonic() > until:
             break
@@ -146,7 +147,7 @@ def supports_on_all_rows(
         fits = _Folds(data, None, gamma) if fits is None else fits.at(gamma)
         fits.first(ALL_ROWS)
         found = fits.forward(ALL_ROWS, max(taus))
-        best = {tau: found[min(tau, len(found) - 1)] for tau in taus}
+        best = {tau: found[min(tau - len(data.forced), len(found) - 1)] for tau in taus}
         out.append({tau: (fit.support, fit.value) for tau, fit in best.items()})
     return out
 
@@ -161,9 +162,9 @@ class _Fit:
 
 
 def _write(made: FallbackSupports, fold: int, taus: list[int], fits: list[_Fit]) -> None:
-    """Keep, for every tau, the largest support that is not larger; `fits` by size, from none on."""
+    """Keep, for every tau, the largest support that is not larger; `fits` by size, from the smallest allowed on."""
     for t, tau in enumerate(taus):
-        fit = fits[min(tau, len(fits) - 1)]
+        fit = fits[min(tau - len(fits[0].support), len(fits) - 1)]
         if fold == ALL_ROWS:
             made.on_all_rows[t], made.value_on_all_rows[t] = fit.support, fit.value
         else:
@@ -213,6 +214,32 @@ class _Folds:
         scores = np.bincount(scoring, (r[scored] - root[scored] * level[scoring]) ** 2, k)
         return np.asarray(scores, dtype=float), np.asarray(yy, dtype=float)
 
+    def least(self) -> tuple[FloatArray, FloatArray]:
+        """Return what `empty` does for the support of the columns that are forced in alone. O(n f^2)."""
+        assert self.folds is not None
+        folds, k, forced = self.folds, self.folds.k, self.data.forced
+        rows = np.column_stack([*self.data.only(forced).rows(slice(0, self.data.n))])
+        f, left = len(forced), folds.order if folds.left is None else folds.left.rows
+        left = left[: int(folds.left_sizes.sum())]
+        label = np.repeat(np.arange(k), folds.left_sizes)
+        root = np.ones(len(rows)) if self.data.root is None else self.data.root
+        gone, ones = rows[left], root[left]
+        count = np.bincount(label, ones * ones, k)
+        total = root @ rows - np.stack([np.bincount(label, ones * gone[:, i], k) for i in range(f + 1)], axis=1)
+        second = np.empty((k, f + 1, f + 1))
+        for i, j in np.ndindex(f + 1, f + 1):
+            second[:, i, j] = rows[:, i] @ rows[:, j] - np.bincount(label, gone[:, i] * gone[:, j], k)
+        n = self.all.n - count
+        mean = total / n[:, None] if self.centred else np.zeros((k, f + 1))
+        second -= n[:, None, None] * mean[:, :, None] * mean[:, None, :]
+        M, c = second[:, :f, :f] + np.diag(self.penalty[forced]), second[:, :f, f]
+        beta = (np.linalg.pinv(M, hermitian=True) @ c[:, :, None])[:, :, 0]
+        value = np.maximum(second[:, f, f] - np.sum(c * beta, axis=1), 0.0)
+        scored, scoring = folds.order[: folds.scored], np.repeat(np.arange(k), folds.sizes)
+        held = rows[scored] - root[scored, None] * mean[scoring]
+        rest = held[:, f] - np.sum(held[:, :f] * beta[scoring], axis=1)
+        return np.asarray(np.bincount(scoring, rest**2, k), dtype=float), value
+
     def first(self, fold: int) -> list[_Fit]:
         """Fit the empty support and the best single column. O(q) beside the rows left out."""
         left = self._left_out(fold)
@@ -225,6 +252,8 @@ class _Folds:
         width = min(self.data.q, MOST_PROMISING)
         best = np.argpartition(-gain, width - 1)[:width]
         self.promising[fold] = best[np.argsort(-gain[best], kind="stable")].astype(np.int64)
+        if len(self.data.forced):
+            return self.forward(fold, len(self.data.forced))
         j = int(self.promising[fold][0])
         scored = np.isin(left, self._scored(fold))
         root = None if root is None else root[scored]
@@ -234,8 +263,9 @@ class _Folds:
         return [none, _Fit(np.array([j]), max(yy - float(gain[j]), 0.0), float(rest @ rest))]
 
     def forward(self, fold: int, most: int) -> list[_Fit]:
-        """Run forward selection among the promising columns; fits by size, from the empty support on."""
-        among = np.sort(self.promising[fold][: max(PROMISING, 2 * most)])
+        """Run forward selection among the promising columns; fits by size, from the least support allowed on."""
+        among = np.union1d(self.promising[fold][: max(PROMISING, 2 * most)], self.data.forced).astype(np.int64)
+        least = np.searchsorted(among, self.data.forced)
         rows = np.setdiff1d(np.arange(self.data.n), self._left_out(fold))
         few = self.data.only(among)
         train = CentredRows.of(few, rows)
@@ -243,22 +273,24 @@ class _Folds:
         H, u = few.about(self._scored(fold), train.v_mean, train.r_mean)
         M, c = V.T @ V, r @ V
         M.flat[:: len(among) + 1] += self.penalty[among]
-        chosen = _greedy(M, c, min(most, len(among), len(rows)))
+        chosen = _greedy(M, c, max(min(most, len(among), len(rows)), len(least)), least)
         yy = float(r @ r)
-        fits = [_Fit(among[:0], yy, float(u @ u))]
-        for size in range(1, len(chosen) + 1):
+        fits = [] if len(least) else [_Fit(among[:0], yy, float(u @ u))]
+        for size in range(max(len(least), 1), len(chosen) + 1):
             some = chosen[:size]
             try:
                 beta = np.linalg.solve(M[np.ix_(some, some)], c[some])
             except np.linalg.LinAlgError:
-                break
+                if fits:
+                    break
+                beta = np.linalg.lstsq(M[np.ix_(some, some)], c[some], rcond=None)[0]
             rest = u - H[:, some] @ beta
             fits.append(_Fit(np.sort(among[some]), max(yy - float(c[some] @ beta), 0.0), float(rest @ rest)))
         return fits
 
 
-def _greedy(M: FloatArray, c: FloatArray, most: int) -> IntArray:
-    """Columns in the order in which they lower `yy - c_S' M_S^{-1} c_S` most. O(m^2 most)."""
+def _greedy(M: FloatArray, c: FloatArray, most: int, first: IntArray) -> IntArray:
+    """Return some columns, then those that lower `yy - c_S' M_S^{-1} c_S` most. O(m^2 most)."""
     left, own = c.copy(), np.diag(M).copy()
     least = NULL * own
     rows = np.zeros((most, len(c)))
@@ -266,12 +298,14 @@ def _greedy(M: FloatArray, c: FloatArray, most: int) -> IntArray:
     for step in range(most):
         gain = np.where(own > least, left**2 / np.maximum(own, TINY), -1.0)
         gain[chosen] = -1.0
-        pick = int(np.argmax(gain))
-        if gain[pick] < 0.0:
+        pick = int(first[step]) if step < len(first) else int(np.argmax(gain))
+        if gain[pick] < 0.0 and step >= len(first):
             break
+        chosen.append(pick)
+        if not own[pick] > least[pick]:  # forced in, and nothing beside those before
+            continue
         root = np.sqrt(own[pick])
         rows[step] = (M[pick] - rows[:step, pick] @ rows[:step]) / root
         left = left - rows[step] * (left[pick] / root)
         own = own - rows[step] ** 2
-        chosen.append(pick)
     return np.array(chosen, dtype=np.int64)

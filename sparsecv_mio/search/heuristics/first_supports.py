@@ -85,7 +85,8 @@ def _passes(searches: FoldSearches, seeds: Sequence[NDArray[np.integer]]) -> Ite
 
 def _quick(searches: FoldSearches, seeds: Sequence[NDArray[np.integer]]) -> Iterator[FoldPaths]:
     """First paths of every fold; they are made even where the time is over."""
-    data, folds, given = searches.data, searches.folds, seeds_of(seeds, searches.top)
+    data, folds = searches.data, searches.folds
+    given = seeds_of([np.setdiff1d(seed, data.forced) for seed in seeds] if len(data.forced) else seeds, searches.top)
 
     def work(fold: int, moments: Moments) -> FoldPaths:
         return searches.begin(FoldSearch(fold, moments.problem(data, 1.0), searches.lams, searches.top), given)

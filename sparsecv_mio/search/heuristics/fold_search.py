@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from sparsecv_mio.arrays import FloatArray, IntArray
 from sparsecv_mio.kernels import exchange
 from sparsecv_mio.kernels import first_supports as kernel
+from sparsecv_mio.problem.elimination import eliminated
 from sparsecv_mio.problem.problem import SparseProblem
 from sparsecv_mio.search.subproblem.supports import NO_COLUMN, missing_columns
 
@@ -43,23 +44,34 @@ class FoldPaths:
         return chosen[chosen >= 0]
 
 
+def _moments_of(problem: SparseProblem) -> exchange.Moments:
+    return exchange.Moments(problem.Q, problem.weight, problem.c, problem.yy)
+
+
 class FoldSearch:
     """Improves the best supports known of one fold, from the Gram matrix of some of the columns.
+
+    Columns that are forced in are eliminated first, at the middle gamma for all of them: that is near enough to search
+    by. What is held is without them; `paths` fits and scores whole supports at their own gamma.
 
     Parameters
     ----------
     fold : int
-    problem : SparseProblem
+    whole : SparseProblem
         Training rows, at any gamma.
     lams : (G,) array
         Halves of the gammas.
     top : int
-        Largest size.
+        Largest size, without columns that are forced in.
     among : (q,) int array, optional
-        The columns of the data, ascending, that are those of `problem`; all by default.
+        The columns of the data, ascending, that are those of `whole`; all by default.
 
     Attributes
     ----------
+    part, problem, choice : Eliminated, SparseProblem, Choice
+        Without the columns that are forced in, and which these are.
+    of_whole, among : int arrays
+        The columns of the data that are those of `whole`, and those of `problem`.
     value : (G, top + 1) array
         Least training objective found, by gamma and size; inf where none is known.
     columns : (G, top + 1, top) int array
@@ -71,10 +83,14 @@ class FoldSearch:
     """
 
     def __init__(
-        self, fold: int, problem: SparseProblem, lams: FloatArray, top: int, among: IntArray | None = None
+        self, fold: int, whole: SparseProblem, lams: FloatArray, top: int, among: IntArray | None = None
     ) -> None:
-        self.fold, self.problem, self.lams, self.top = fold, problem, lams, top
-        self.among = np.arange(problem.q) if among is None else among
+        part = eliminated(replace(whole, lam=float(lams[len(lams) // 2]))) if len(whole.forced) else eliminated(whole)
+        problem = part.problem
+        self.fold, self.whole, self.problem, self.lams, self.top = fold, whole, problem, lams, top
+        self.part, self.choice = part, part.choice
+        self.of_whole = np.arange(whole.q) if among is None else among
+        self.among = self.of_whole[part.choice.others] if len(whole.forced) else self.of_whole
         self.value = np.full((len(lams), top + 1), np.inf)
         self.value[:, 0] = problem.yy
         self.columns = np.full((len(lams), top + 1, top), NO_COLUMN, dtype=np.int64)
@@ -85,7 +101,7 @@ class FoldSearch:
     @property
     def _moments(self) -> exchange.Moments:
         """Moments and penalty weights as the kernels take them."""
-        return exchange.Moments(self.problem.Q, self.problem.weight, self.problem.c, self.problem.yy)
+        return _moments_of(self.problem)
 
     @property
     def _found(self) -> kernel.Found:
@@ -152,10 +168,10 @@ class FoldSearch:
         """Key of the support of one gamma and size."""
         return np.sort(self.columns[g, size, :size]).tobytes()
 
-    def supports_for(self, taus: IntArray) -> IntArray:
+    def supports_for(self, sizes: IntArray) -> IntArray:
         """Return supports (G, T, top); where none is known, the largest known below, filled up with other columns."""
-        found = np.full((len(self.lams), len(taus), self.top), NO_COLUMN, dtype=np.int64)
-        for t, size in enumerate(np.minimum(taus, self.top).tolist()):
+        found = np.full((len(self.lams), len(sizes), self.top), NO_COLUMN, dtype=np.int64)
+        for t, size in enumerate(np.minimum(sizes, self.top).tolist()):
             found[:, t] = self.columns[:, size]
             for g in np.flatnonzero(~np.isfinite(self.value[:, size])).tolist():
                 known = int(np.flatnonzero(np.isfinite(self.value[g, : size + 1]))[-1])
@@ -171,16 +187,16 @@ class FoldSearch:
         ----------
         taus : (T,) int array
         V, r : (m, q), (m,) arrays
-            Rows left out about the training means, in the columns of `problem`.
+            Rows left out about the training means, in the columns of `whole`.
 
         Returns
         -------
         FoldPaths
             Nowhere worse, by training objective, than what was returned before.
         """
-        chosen = self.supports_for(taus)
+        chosen = self._with_forced(self.supports_for(self._sizes_of(taus)))
         objective, held_out = np.empty(chosen.shape[:2]), np.empty(chosen.shape[:2])
-        kernel.score(self._moments, self.lams, chosen, taus, V, r, objective, held_out)
+        kernel.score(_moments_of(self.whole), self.lams, chosen, taus, V, r, objective, held_out)
         found, last = FoldPaths(self.fold, objective, held_out, self._in_data(chosen)), self.last
         if last is not None:  # the tableau drifts a little where a fit is nearly perfect
             worse = last.objective < objective
@@ -189,9 +205,21 @@ class FoldSearch:
         self.last = found
         return found
 
+    def _sizes_of(self, taus: IntArray) -> IntArray:
+        """Return the sizes of supports of tau columns without those that are forced in."""
+        return np.maximum(taus - len(self.choice.forced), 0)
+
+    def _with_forced(self, chosen: IntArray) -> IntArray:
+        """Supports (G, T, top) in the columns of `whole`, those that are forced in first."""
+        forced = self.choice.forced
+        if not len(forced):
+            return chosen
+        others = np.where(chosen < 0, NO_COLUMN, self.choice.others[chosen])
+        return np.concatenate([np.broadcast_to(forced, (*chosen.shape[:2], len(forced))), others], axis=2)
+
     def _in_data(self, columns: IntArray) -> IntArray:
         """Supports in ascending columns of the data, the -1 beyond their size last."""
         far = np.iinfo(np.int64).max
-        out = np.sort(np.where(columns < 0, far, self.among[columns]), axis=-1)
+        out = np.sort(np.where(columns < 0, far, self.of_whole[columns]), axis=-1)
         out[out == far] = NO_COLUMN
         return out

@@ -86,7 +86,7 @@ class FoldSearches:
     taus : (T,) int array
         Those of the grid, but at most `top` columns.
     top : int
-        Largest size that is searched.
+        Largest size that is searched, without columns that are forced in.
     by_fold : dict of int to FoldSearch
     improved : bool
         Whether the present pass made anything better.
@@ -98,7 +98,7 @@ class FoldSearches:
         self.data, self.folds, self.threads, self.expired = data, folds, threads, expired
         largest = max(1, int(np.sqrt(TABLE_SIZE / (len(grid.gammas) * folds.k))))
         self.lams, self.taus = grid.gammas / 2.0, np.minimum(grid.taus, min(data.q, largest))
-        self.top = max(int(self.taus.max()), 1)
+        self.top = max(int(self.taus.max()) - len(data.forced), 1)
         self.by_fold: dict[int, FoldSearch] = {}
         self.improved = False
 
@@ -172,9 +172,9 @@ class FoldSearches:
 
     def scored(self, search: FoldSearch) -> FoldPaths:
         """Refit and score what is known of a fold."""
-        data = self.data.only(search.among) if len(search.among) < self.data.q else self.data
+        data = self.data.only(search.of_whole) if len(search.of_whole) < self.data.q else self.data
         last = search.last
-        problem, rows = search.problem, self.folds.scored_rows(search.fold)
+        problem, rows = search.whole, self.folds.scored_rows(search.fold)
         found = search.paths(self.taus, *data.about(rows, problem.v_mean, problem.r_mean))
         if last is None or np.any(found.objective < last.objective * (1.0 - BETTER)):
             self.improved = True

@@ -72,7 +72,7 @@ class TrainingRows:
 
 
 class ForwardSelection:
-    """Forward selection in several folds at once, at one gamma.
+    """Forward selection in several folds at once, at one gamma; columns that are forced in come first.
 
     In the augmented rows `(x_j; sqrt(penalty_j) e_j)` the picks are made orthonormal; a column not picked meets only
     their parts in the data rows, so that one product `u V` a step keeps all gains exact. O(m n q) a step.
@@ -91,7 +91,7 @@ class ForwardSelection:
     Attributes
     ----------
     picked : list of m lists of int
-        Columns in the order in which they were picked.
+        Columns in the order in which they were picked, without those that are forced in.
     rank : list of m dicts of int to int
         Columns that were nearly picked in some step, and their best rank in any step.
     """
@@ -107,10 +107,16 @@ class ForwardSelection:
         self._curvature = squares + np.minimum(lam * rows.data.weight, LARGEST_PENALTY)  # beside the picks
         self._null = NULL * self._curvature
         self._slope = rows.products(self._response)  # of every column, with what the picks leave of the response
-        self._basis = np.zeros((len(folds), top, rows.data.n))
+        self._forced = rows.data.forced
+        self._basis = np.zeros((len(folds), top + len(self._forced), rows.data.n))
 
     def run(self, expired: Callable[[], bool]) -> None:
         """Pick `top` columns a fold; one, even where the time is over."""
+        for step, j in enumerate(self._forced.tolist()):
+            picks = np.full(len(self.picked), j)
+            self._pick(step, picks, self._curvature[:, j] > self._null[:, j])
+        for picked in self.picked:
+            picked.clear()
         for step in range(self.top):
             if step and expired():
                 return
@@ -120,7 +126,7 @@ class ForwardSelection:
             if not going.any():
                 return
             self._note(gain)
-            self._pick(step, gain.argmax(axis=1), going)
+            self._pick(step + len(self._forced), gain.argmax(axis=1), going)
 
     def _note(self, gain: FloatArray) -> None:
         """Note the columns with the largest gains."""
@@ -137,7 +143,7 @@ class ForwardSelection:
         x = self.rows.centre(np.stack([self.rows.data.column(int(j)) for j in columns]), self._inside)
         before = self._basis[:, :step]
         x -= np.einsum("fs,fsn->fn", np.einsum("fsn,fn->fs", before, x), before)
-        x *= (going / np.sqrt(self._curvature[np.arange(m), columns]))[:, None]
+        x *= (going / np.sqrt(np.where(going, self._curvature[np.arange(m), columns], 1.0)))[:, None]
         self._basis[:, step] = x
         share = np.einsum("fn,fn->f", x, self._response)
         products = self.rows.products(x)

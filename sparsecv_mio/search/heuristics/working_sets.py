@@ -63,6 +63,8 @@ class WorkingSets:
         """Make first working sets by forward selection at the middle gamma, and first paths on them."""
         searches, data, folds = self.searches, self.searches.data, self.searches.folds
         most = largest_working_set(folds.k, data.q, searches.top)
+        if len(data.forced):
+            seeds = [np.setdiff1d(support, data.forced) for support in seeds]
         wanted = {int(j) for support in seeds for j in support}
 
         def work(fold: int, job: tuple[IntArray, IntArray]) -> FoldPaths:
@@ -109,11 +111,14 @@ def search_on(searches: FoldSearches, fold: int, among: IntArray) -> FoldSearch:
     searches : FoldSearches
     fold : int
     among : int array
+        Those that are forced in are added.
 
     Returns
     -------
     FoldSearch
     """
+    if len(searches.data.forced):
+        among = np.union1d(among, searches.data.forced)
     part = searches.data.only(among)
     problem = row_moments(part, searches.folds.train_rows(fold)).problem(part, 1.0)
     return FoldSearch(fold, problem, searches.lams, searches.top, among)
@@ -152,7 +157,8 @@ def residuals(search: FoldSearch, rows: TrainingRows) -> FloatArray:
             S = search.columns[G // 2, s, :s]
             refits += [(G // 2, np.delete(S, a)) for a in range(s)]
             dropped += s
-    V, r = rows.data.only(search.among).about(slice(0, rows.data.n), problem.v_mean, problem.r_mean)
+    whole = search.whole
+    V, r = search.part.about(*rows.data.only(search.of_whole).about(slice(0, rows.data.n), whole.v_mean, whole.r_mean))
     out = np.broadcast_to(r, (len(refits), len(r))).copy()
     for row, (g, S) in zip(out, refits, strict=True):
         M = problem.Q[np.ix_(S, S)] + np.diag(search.lams[g] * problem.weight[S])
@@ -180,8 +186,8 @@ def columns_to_add(search: FoldSearch, rows: TrainingRows, squares: NDArray[np.f
     products = rows.products(residuals(search, rows))
     with np.errstate(divide="ignore", invalid="ignore"):
         gain = np.where(length > 0.0, products**2 / length, 0.0)
-    inside = gain[:, search.among].max(axis=1, initial=0.0)
-    gain[:, search.among] = -1.0
+    inside = gain[:, search.of_whole].max(axis=1, initial=0.0)
+    gain[:, search.of_whole] = -1.0
     best = np.argpartition(-gain, min(NOMINATED, gain.shape[1]) - 1, axis=1)[:, :NOMINATED]
     share = np.take_along_axis(gain, best, axis=1) / np.maximum(inside, TINY)[:, None]
     order = np.argsort(-share, axis=None, kind="stable")

@@ -23,6 +23,7 @@ from sparsecv_mio.formulation.backends.native.cell import UNLIMITED
 from sparsecv_mio.formulation.backends.native.path import PathCell, PathResult, solve_path
 from sparsecv_mio.parallel import run_folds
 from sparsecv_mio.problem.accumulate import row_moments
+from sparsecv_mio.problem.elimination import eliminated, stripped
 from sparsecv_mio.problem.problem import SparseProblem
 from sparsecv_mio.problem.refit import refit_rows
 from sparsecv_mio.search.heuristics.fold_search import FoldPaths
@@ -270,7 +271,9 @@ class ByRows:
 
     def _solve(self, problem: SparseProblem, tau: int, starts: list[IntArray]) -> PathResult:
         if not self.mio.native and problem.q > tau:
-            return self._vendor.solve(problem, tau, starts)
+            part = eliminated(problem)
+            size, supports = part.choice.size(tau), stripped(part.choice, starts)
+            return self._vendor.solve(part.problem, size, supports).with_forced(part.choice, [tau])
         return solve_path(
             problem, [tau], starts=starts, effort=self.effort, expired=self.context.deadline.expired
         )
@@ -323,10 +326,10 @@ def _supports_of(whole: WideFold, taus: list[int]) -> dict[int, PathCell]:
     none = np.zeros(0, dtype=np.int64)
     rows, support = whole.rows, whole.known.support
     by_gain = np.argsort(-(rows.c**2 / rows.square), kind="stable")  # best single columns first
-    for tau in taus:
-        known = [size for size in support if size <= tau]
-        largest = support[max(known)] if known and tau else none
-        found[tau] = PathCell.unproved(tau, filled_up(largest, min(tau, rows.q), by_gain))
+    for tau, top in zip(taus, rows.choice.sizes(taus), strict=True):
+        known = [size for size in support if size <= top]
+        largest = support[max(known)] if known and top else none
+        found[tau] = PathCell.unproved(tau, rows.choice.whole(filled_up(largest, min(top, rows.q), by_gain)))
     return found
 
 

@@ -138,13 +138,14 @@ class WinnerFirst:
     def _solve_all_rows(self, pair: Pair) -> None:
         """Solve all rows at a pair, and bound its folds by what that proves."""
         all_rows, mio, tau = self.run.state.all_rows, self.by_cell.mio, int(self.run.context.grid.taus[pair[1]])
-        problem, limits = all_rows.problem(pair[0]), limits_of(self.run.context.deadline)
+        part, limits = all_rows.eliminated(pair[0]), limits_of(self.run.context.deadline)
+        problem, size = part.problem, part.choice.size(tau)
         outcome = get_backend(mio.backend).solve(
-            problem, min(tau, problem.q), limits=limits, formulation=mio.formulation
+            problem, min(size, problem.q), limits=limits, formulation=mio.formulation
         )
         self.run.state.counts.add(outcome.nodes)
         lower = np.zeros(self.solved.shape)
-        lower[pair] = max(outcome.lower - ROWS_ROUNDING * problem.yy, 0.0)
+        lower[pair] = max(outcome.lower - ROWS_ROUNDING * problem.size, 0.0)
         self.loss.apply(lower)
         self.solved[pair] = True
 

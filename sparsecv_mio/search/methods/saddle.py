@@ -21,11 +21,13 @@ import numpy as np
 from sparsecv_mio.arrays import BoolArray, FloatArray, IntArray
 from sparsecv_mio.bounds.saddle import saddle_point
 from sparsecv_mio.bounds.training_loss import ROWS_ROUNDING, training_loss_bound
+from sparsecv_mio.bounds.wide_rows import without_forced
 from sparsecv_mio.data.standard import StandardData
 from sparsecv_mio.formulation.backends.native.path import PathCell, PathResult
 from sparsecv_mio.kernels import starts
 from sparsecv_mio.parallel import blas_on_one_thread, on_threads
 from sparsecv_mio.problem.centred_rows import CentredRows
+from sparsecv_mio.problem.elimination import Choice
 from sparsecv_mio.problem.refit import refit_rows
 from sparsecv_mio.search.methods.parts.run import Run, Stored
 
@@ -46,6 +48,14 @@ class Rows:
 
     def __post_init__(self) -> None:
         self.yy = float(self.y @ self.y)
+
+    def without(self, choice: Choice, lam: float) -> Rows:
+        """Return the rows at one gamma without the columns that are forced in. O(n q f)."""
+        if not len(choice.forced):
+            return self
+        root = np.sqrt(lam)
+        X, y, *_ = without_forced(self.X / root, self.y, self.X[:0], self.y[:0], choice)
+        return Rows(X * root, y)
 
     @classmethod
     def of(cls, data: StandardData, rows: slice | IntArray) -> Rows:
@@ -163,6 +173,7 @@ class SaddleRun:
 
     def __init__(self, run: Run) -> None:
         self.run, self.context = run, run.context
+        self.choice = Choice.of(run.context.data.q, run.context.data.forced)
         self.parts: Sequence[Stored] = ()
 
     @property
@@ -182,11 +193,17 @@ class SaddleRun:
         for g, gamma in enumerate(self.context.grid.gammas.tolist()):
             if found and self.exhausted:
                 break
-            mine = self._guesses(whole, gamma / 2.0)
-            supports = supports_of(whole, gamma / 2.0, mine)
-            cells = {tau: self._on_all_rows(gamma, tau, mine[tau], support) for tau, support in supports.items()}
+            rows = whole.without(self.choice, gamma / 2.0)
+            mine = self._guesses(rows, gamma / 2.0)
+            supports = supports_of(rows, gamma / 2.0, mine)
+            cells = {tau: self._on_all_rows(gamma, tau, mine[size], supports[size]) for tau, size in self._sizes()}
             found[g] = PathResult(cells, 0, False)
         self.run.state.all_rows.keep(found)
+
+    def _sizes(self) -> list[tuple[int, int]]:
+        """Return every tau with the size of what is chosen beside the columns that are forced in."""
+        taus = self.context.grid.taus.tolist()
+        return list(zip(taus, self.choice.sizes(taus), strict=True))
 
     @cached_property
     def _squares(self) -> float:
@@ -194,15 +211,17 @@ class SaddleRun:
         return Rows.of(self.context.data, slice(0, self.context.data.n)).yy
 
     def _guesses(self, rows: Rows, lam: float) -> dict[int, Guess]:
+        """Solve the saddle-point problems of rows without the columns forced in, by size."""
         found: dict[int, Guess] = {}
         last: FloatArray | None = None
-        for tau in self.context.grid.taus.tolist():
+        for _, size in self._sizes():
             steps = 1 if self.exhausted else COLD_ITERATIONS if last is None else WARM_ITERATIONS
-            found[tau] = guess(rows, lam, tau, steps, last, self.context.deadline.expired)
-            last = found[tau].r if 0 < tau < self.context.data.q else None
+            found[size] = guess(rows, lam, size, steps, last, self.context.deadline.expired)
+            last = found[size].r if 0 < size < len(self.choice.others) else None
         return found
 
     def _on_all_rows(self, gamma: float, tau: int, one: Guess, support: IntArray) -> PathCell:
+        support = self.choice.whole(support)
         fit = refit_rows(self.context.data, slice(0, self.context.data.n), support, gamma)
         upper = fit.objective + fit.objective_error
         lower = min(max(one.dual - ROWS_ROUNDING * self._squares, 0.0), fit.objective)
@@ -232,11 +251,13 @@ class SaddleRun:
         """Find supports of every gamma and tau of a fold, refit and score them."""
         rows = Rows.of(self.context.data, self.context.folds.train_rows(fold))
         for g, gamma in enumerate(self.context.grid.gammas.tolist()):
-            mine = self._guesses(rows, gamma / 2.0)
+            chosen = rows.without(self.choice, gamma / 2.0)
+            mine = self._guesses(chosen, gamma / 2.0)
             if self.exhausted:
                 return
-            for tau, support in supports_of(rows, gamma / 2.0, mine).items():
-                self._score(g, tau, fold, support)
+            supports = supports_of(chosen, gamma / 2.0, mine)
+            for tau, size in self._sizes():
+                self._score(g, tau, fold, self.choice.whole(supports[size]))
 
     def _score(self, g: int, tau: int, fold: int, support: IntArray) -> None:
         context, cells = self.context, self.run.state.cells

@@ -16,6 +16,7 @@ import time
 import zipfile
 import zlib
 from collections.abc import Mapping
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -47,6 +48,7 @@ def key_of(run: Watched) -> dict[str, Any]:
         "gamma": context.grid.gammas.tolist(),
         "tau": context.grid.taus.tolist(),
         "method": run.name,
+        **{name: given for name, given in asdict(context.data.restrictions).items() if given},
     }
 
 

@@ -53,7 +53,7 @@ def run_alive_folds(root: RootNode, wanted: Sequence[int], budget: int) -> tuple
     leave_out, form = root.leave_out, root.form
     final = leave_out.cells.final[root.g][list(wanted)].all(axis=0)
     open_folds = np.flatnonzero((root.leverage < LARGEST_LEVERAGE) & ~final)
-    sizes = {t: min(int(leave_out.taus[t]), form.m) for t in wanted}
+    sizes = {t: min(root.choice.size(int(leave_out.taus[t])), form.m) for t in wanted}
     if len(open_folds) == 0 or not any(0 < size < form.m for size in sizes.values()):
         return 0, 0
     # a node is pruned once it is useless to every fold of its tree: folds that need about as many nodes share one
@@ -78,13 +78,16 @@ def _grow(
     for t, size in sizes.items():
         if 0 < size < form.m:
             row_of[size] = t
-    X = rows.V[group][:, form.columns] * form.scale
+    part = leave_out.all_rows.eliminated(root.g)
+    V, r = part.about(rows.V[group], rows.r[group])
+    X = V[:, form.columns] * form.scale
     W = root.V @ X.T
+    leverage = part.leverage(rows.V[group]) + leave_out.intercept_leverage * rows.root[group] ** 2
     state = alive_folds.new_state(
         new_levels(root.V, root.beta, root.value, inner[0], inner[-1]),
         W,
-        rows.r[group] - X @ root.beta,
-        np.einsum("ij,ji->i", X, W) + leave_out.intercept_leverage * rows.root[group] ** 2,
+        r - X @ root.beta,
+        np.einsum("ij,ji->i", X, W) + leverage,
         np.arange(len(group)),
         row_of,
         np.ascontiguousarray(cutoffs[:, group]),
@@ -127,7 +130,7 @@ class _Winners:
         key = (t, mask.tobytes())
         if key not in self._numbers:
             self._numbers[key] = len(self.supports)
-            self.supports.append(self.root.form.columns[mask])
+            self.supports.append(self.root.whole(mask))
             self.tau_index.append(t)
         return self._numbers[key]
 

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sparsecv_mio.arrays import BoolArray, FloatArray, IntArray
+from sparsecv_mio.problem.elimination import Choice
 from sparsecv_mio.search.shared_tree.leave_out import KEPT_NUMBERS, LeaveOut
 from sparsecv_mio.search.shared_tree.listed_supports import ListedSupports, Scores
 
@@ -29,6 +30,8 @@ class RootNode:
     ----------
     problem, form : SparseProblem, NormalForm
         All rows at the gamma.
+    choice : Choice
+        Columns that are forced in, which `form` is without, and its own.
     V, beta, value : (m, m), (m,) arrays, float
         `M^{-1}`, coefficients and objective of the fit on all columns, in the coordinates of `form`.
     lower : float
@@ -45,6 +48,7 @@ class RootNode:
         all_rows = leave_out.all_rows
         self.leave_out, self.g = leave_out, g
         self.problem, self.form = all_rows.problem(g), all_rows.normal_form(g)
+        self.choice: Choice = all_rows.eliminated(g).choice
         self.V, self.beta, self.value = all_rows.solved(g)
         self.lower = self.value - self.form.slack
         self.leverage, self.residual = leave_out.leverages(self.problem, LEVERAGE_ROUNDING + self.form.keep)
@@ -57,7 +61,11 @@ class RootNode:
     def inner(self) -> BoolArray:
         """(T,): whether a tau leaves something to choose."""
         taus = self.leave_out.taus
-        return np.asarray((taus > 0) & (taus < self.form.m))
+        return np.asarray((taus > len(self.choice.forced)) & (taus < self.form.m + len(self.choice.forced)))
+
+    def whole(self, mask: BoolArray) -> IntArray:
+        """Return columns of `form` as a support, with the columns that are forced in."""
+        return self.choice.whole(self.form.columns[mask])
 
     def scores(self, lo: int, hi: int) -> Scores:
         """Scores of the incumbents in folds lo..hi of a chunk; kept where they are not much, to be read only."""

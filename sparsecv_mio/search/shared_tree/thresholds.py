@@ -48,7 +48,7 @@ def enumerate_below_thresholds(
     leave_out, form = root.leave_out, root.form
     limit = fold_thresholds(root)
     nodes = 0
-    sizes = {t: min(int(leave_out.taus[t]), form.m) for t in wanted}
+    sizes = {t: min(root.choice.size(int(leave_out.taus[t])), form.m) for t in wanted}
     for level in levels:
         cover = _cover(limit, wanted, level, leave_out.folds.k)
         cutoffs = np.full(form.m + 1, -np.inf)
@@ -97,7 +97,7 @@ def _candidates(root: RootNode, found: dict[int, list[BoolArray]], sizes: dict[i
     known = {(t, np.sort(support).tobytes()) for support, t in zip(root.supports, root.tau_index, strict=True)}
     for t, size in sizes.items():
         for mask in found.get(size, []):
-            support = root.form.columns[mask]
+            support = root.whole(mask)
             if (t, np.sort(support).tobytes()) not in known:
                 supports.append(support)
                 tau_index.append(t)

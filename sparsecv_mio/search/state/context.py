@@ -17,6 +17,7 @@ from sparsecv_mio.data.weights import Scored
 from sparsecv_mio.formulation.backends.native.cell import PathCell, PathResult
 from sparsecv_mio.formulation.backends.native.normal_form import NormalForm, normal_form
 from sparsecv_mio.problem.accumulate import Moments, row_moments
+from sparsecv_mio.problem.elimination import Eliminated, eliminated
 from sparsecv_mio.problem.problem import SparseProblem
 from sparsecv_mio.search.options import Grid
 from sparsecv_mio.search.state.deadline import Deadline
@@ -87,6 +88,7 @@ class AllRows:
         self.starts: list[list[IntArray]] = [[] for _ in context.grid.gammas]
         self._moments: Moments | None = None
         self._base: SparseProblem | None = None
+        self._eliminated: dict[int, Eliminated] = {}
         self._forms: dict[int, NormalForm] = {}
         self._solved: dict[int, tuple[FloatArray, FloatArray, float]] = {}
         self._lock = threading.RLock()
@@ -167,11 +169,18 @@ class AllRows:
         """All rows at the gamma of index `g`."""
         return self.base.with_gamma(float(self.context.grid.gammas[g]))
 
+    def eliminated(self, g: int) -> Eliminated:
+        """Return `problem(g)` without the columns that are forced in."""
+        with self._lock:
+            if g not in self._eliminated:
+                self._eliminated[g] = eliminated(self.problem(g))
+            return self._eliminated[g]
+
     def normal_form(self, g: int) -> NormalForm:
-        """Return the normal form of `problem(g)`; O(q^3) the first time."""
+        """Return the normal form of `eliminated(g)`; O(q^3) the first time."""
         with self._lock:
             if g not in self._forms:
-                self._forms[g] = normal_form(self.problem(g))
+                self._forms[g] = normal_form(self.eliminated(g).problem)
             return self._forms[g]
 
     def solved(self, g: int) -> tuple[FloatArray, FloatArray, float]:

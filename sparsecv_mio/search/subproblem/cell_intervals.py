@@ -88,10 +88,7 @@ def held_out_intervals(here: FoldProblem, incumbents: Sequence[Incumbent], relax
     scored = rows.folds.scored_rows(rows.fold)
     fold = FoldBounds(problem, *rows.data.rows(scored), root=rows.data.root_of(scored))
     for one in (incumbents[at] for at in known):
-        if 0 < one.tau <= fold.m and one.upper < fold.best[one.tau]:
-            fold.best[one.tau] = one.upper
-            fold.supports[one.tau] = False
-            fold.supports[one.tau, one.support] = True
+        fold.improve(one.tau, one.support, one.upper)
     cells = fold.cells([incumbents[at].tau for at in known])
     slack = 1e-12 * float(fold.u @ fold.u) + 1e-300
     for at, cell in zip(known, cells, strict=True):

@@ -65,7 +65,7 @@ def fit_from_moments(problem: SparseProblem, supports: Sequence[IntArray]) -> Mo
 
 def objective_rounding(problem: SparseProblem) -> float:
     """Return a generous bound on the rounding error of training objectives from moments."""
-    return OBJECTIVE_ROUNDING * problem.yy
+    return OBJECTIVE_ROUNDING * problem.size
 
 
 def near_tie_margin(problem: SparseProblem, value: float) -> float:

@@ -49,6 +49,7 @@ OTHER: dict[str, list[Any]] = {
     "refine": [True],
     "tau_step": ["mio", "saddle"],
     "oracles": ["glru", "none"],
+    "force_in": ["x0"],
     "force_out": ["x2"],
 }
 EVERY = {field.name for field in fields(SearchOptions)} - {"restrictions"} | set(RESTRICTIONS)
@@ -163,7 +164,7 @@ def test_a_grid_is_ascending_without_repeats() -> None:
 
 
 def test_there_is_another_value_of_every_option() -> None:
-    assert set(OTHER) | {"force_in"} == EVERY
+    assert set(OTHER) == EVERY
     assert all({rule.option, rule.other} <= set(OTHER) and rule.why for rule in RULES)
 
 

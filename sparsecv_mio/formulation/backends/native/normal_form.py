@@ -128,7 +128,7 @@ class NormalForm:
 
 def normal_form(problem: SparseProblem) -> NormalForm:
     """Bring a problem to normal form. O(q^2) beside the cached spectrum."""
-    diagonal = np.diag(problem.Q)
+    diagonal = problem.squares
     longest = max(float(diagonal.max(initial=0.0)), problem.full_length)
     columns = np.flatnonzero(diagonal > NULL_COLUMN * longest).astype(np.int64)
     smallest, largest = problem.spectrum() if len(columns) == problem.q else (0.0, problem.spectrum()[1])
@@ -153,6 +153,9 @@ def normal_form(problem: SparseProblem) -> NormalForm:
     if not curved and m:
         values = np.linalg.eigvalsh(G)
         condition = values[-1] / values[0] if values[0] > 0.0 else np.inf
+    if problem.own_squares is not None:
+        length = float(np.max((problem.own_squares + problem.penalty)[columns] * scale**2, initial=0.0))
+        condition = max(condition, problem.stretch * length * (1.0 if curved else condition))
     rounding = 50.0 * np.finfo(float).eps * condition
     prev, nxt = _copies(problem.copy_of, columns)
     return NormalForm(
@@ -164,7 +167,7 @@ def normal_form(problem: SparseProblem) -> NormalForm:
         curved=bool(curved),
         largest=float(top),
         keep=max(KEEP_RTOL, float(rounding)),
-        slack=max(1e-13, 0.1 * float(rounding)) * problem.yy if np.isfinite(rounding) else problem.yy,
+        slack=max(1e-13, 0.1 * float(rounding)) * problem.size if np.isfinite(rounding) else problem.size,
         copy_prev=prev,
         copy_next=nxt,
     )

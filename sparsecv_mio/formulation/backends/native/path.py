@@ -27,6 +27,7 @@ from sparsecv_mio.formulation.backends.native.root import Root, solve_root
 from sparsecv_mio.kernels import path_tree, starts
 from sparsecv_mio.kernels.elimination import new_levels
 from sparsecv_mio.kernels.status import DROPPED
+from sparsecv_mio.problem.elimination import eliminated, stripped
 from sparsecv_mio.problem.problem import SparseProblem
 
 PATH_COLUMNS = 400  # the path tree's memory grows as m^3 / 3
@@ -56,6 +57,7 @@ def solve_path(
     Parameters
     ----------
     problem : SparseProblem
+        Columns that it has forced in are in every support.
     taus : sequence of int
         Sizes, `0 <= tau`; larger than the number of useful columns is allowed.
     starts : iterable of int arrays
@@ -69,7 +71,11 @@ def solve_path(
     -------
     PathResult
     """
-    return _PathSolver(problem, taus, starts, effort, expired).solve()
+    if not len(problem.forced):
+        return _PathSolver(problem, taus, starts, effort, expired).solve()
+    part = eliminated(problem)
+    sizes, supports = part.choice.sizes(taus), stripped(part.choice, list(starts))
+    return _PathSolver(part.problem, sizes, supports, effort, expired).solve().with_forced(part.choice, taus)
 
 
 class _PathSolver:

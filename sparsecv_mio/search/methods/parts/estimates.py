@@ -131,12 +131,13 @@ class OpenCellEstimates:
         context = self.run.context
         sample = influential_folds(next(iter(roots.values())))
         supports, at = pooled(sampled.searches(sample.tolist()), context.data.q, len(sample))
-        sizes = (supports >= 0).sum(axis=1)
-        capped = np.minimum(context.grid.taus, context.data.q)
+        sizes, forced = (supports >= 0).sum(axis=1), context.data.forced
+        capped = np.minimum(context.grid.taus, context.data.q) - len(forced)
         taus_of = [np.flatnonzero(capped == size).tolist() for size in sizes.tolist()]
         for g, root in roots.items():
             here = np.flatnonzero(at == int(np.searchsorted(gammas, g))).tolist()
-            offered = [(np.sort(supports[a, : sizes[a]]), t) for a in here for t in taus_of[a]]
+            whole = {a: np.sort(np.append(forced, supports[a, : sizes[a]])).astype(np.int64) for a in here}
+            offered = [(whole[a], t) for a in here for t in taus_of[a]]
             if offered:
                 offer_supports(root, [support for support, _ in offered], [t for _, t in offered])
         return np.array([g for g in gammas.tolist() if g not in roots], dtype=np.int64)

@@ -83,7 +83,7 @@ class SampledFolds:
         self.run, self.grid, self.expired = run, grid, expired
         self.data, self.folds = run.context.data, run.context.folds
         self.lams = grid.gammas / 2.0
-        self.top = max(int(min(grid.taus.max(), self.data.q)), 1)
+        self.top = max(int(min(grid.taus.max(), self.data.q)) - len(self.data.forced), 1)
 
     def _search_of(self, fold: int, moments: Moments) -> FoldSearch:
         return FoldSearch(fold, moments.problem(self.data, 1.0), self.lams, self.top)
@@ -116,7 +116,7 @@ class SampledFolds:
             for g in gammas:
                 found = search.columns[g][np.isfinite(search.value[g])]
                 search.learn(found, np.full(len(found), -1))
-            problem, rows = search.problem, self.folds.scored_rows(fold)
+            problem, rows = search.whole, self.folds.scored_rows(fold)
             return search.paths(taus, *self.data.about(rows, problem.v_mean, problem.r_mean))
 
         yield from run_folds(self.run.accelerators.training_moments(folds), paths_of, self.run.context.threads)
@@ -129,5 +129,7 @@ class SampledFolds:
             for g, gamma in enumerate(self.grid.gammas.tolist()) if best
             for tau in self.grid.taus.tolist()
         ]  # fmt: skip
+        if len(self.data.forced):
+            found = [(g, np.setdiff1d(support, self.data.forced)) for g, support in found]
         found = [(g, support) for g, support in found if 0 < len(support) <= self.top]
         return table_of([support for _, support in found], self.top), np.array([g for g, _ in found], dtype=np.int64)

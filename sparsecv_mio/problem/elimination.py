@@ -1,0 +1,220 @@
+"""Columns that every support contains, eliminated by partial minimisation: the problem in the other columns.
+
+For a support `F + S`, F forced in and S among the other columns R, the best coefficients on F given those on S leave
+
+    f(F + S) = yy' - c'_S (M'_SS)^{-1} c'_S,     A = M_FF^{-1} M_FR,    M' = M_RR - M_FR' A,
+                                                 a = M_FF^{-1} c_F,    c' = c_R - M_FR' a,    yy' = yy - c_F' a.
+
+So `min f(S'), F <= S', |S'| <= tau` is the same problem in the columns R, of size `tau - |F|`, with the Gram matrix
+`Q' = Q_RR - M_FR' A` (positive semidefinite: a Schur complement of `Q + diag(penalty on F)`) and the penalty on R as
+it was. Its eigenvalues lie between the least of Q and the largest, and every diagonal under M, restricted to R, is one
+under M'. A row v is predicted by `r' = r_mean + v_F'a` and the columns `v_R - v_F'A`, means taken off before. A depends
+on gamma: eliminate after gamma is set.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.linalg import cho_factor, cho_solve
+
+from sparsecv_mio.arrays import FloatArray, IntArray
+from sparsecv_mio.data.standard import about_means
+from sparsecv_mio.problem.problem import SparseProblem
+
+
+@dataclass(frozen=True, eq=False)
+class Choice:
+    """Columns that are forced in, and those that are chosen from, both ascending.
+
+    Examples
+    --------
+    >>> choice = Choice.of(5, np.array([1, 3]))
+    >>> choice.inside(np.array([0, 1, 3, 4])).tolist(), choice.whole(np.array([0, 2])).tolist(), choice.size(4)
+    ([0, 2], [0, 1, 3, 4], 2)
+    """
+
+    forced: IntArray
+    others: IntArray
+
+    @classmethod
+    def of(cls, q: int, forced: IntArray) -> Choice:
+        """Split q columns."""
+        return cls(forced, np.setdiff1d(np.arange(q), forced))
+
+    def size(self, tau: int) -> int:
+        """Return how many of a support of `tau` columns are chosen."""
+        return max(tau - len(self.forced), 0)
+
+    def sizes(self, taus: Iterable[int]) -> list[int]:
+        """Return `size` of several."""
+        return [self.size(tau) for tau in taus]
+
+    def inside(self, support: NDArray[np.integer]) -> IntArray:
+        """Return a support without the columns that are forced in, by places in `others`."""
+        if not len(self.forced):
+            return np.asarray(support, dtype=np.int64)
+        return np.searchsorted(self.others, np.setdiff1d(support, self.forced)).astype(np.int64)
+
+    def whole(self, chosen: NDArray[np.integer]) -> IntArray:
+        """Return places in `others` as columns, ascending, with those that are forced in."""
+        if not len(self.forced):
+            return np.asarray(chosen, dtype=np.int64)
+        return np.sort(np.concatenate([self.forced, self.others[chosen]])).astype(np.int64)
+
+
+@dataclass(frozen=True, eq=False)
+class Eliminated:
+    """A problem at one gamma without the columns that are forced in.
+
+    Attributes
+    ----------
+    problem : SparseProblem
+        In the columns `choice.others`; it has none that is forced in.
+    choice : Choice
+    means : (q,) array
+        Training means of all columns.
+    centre : (f,) array
+        a, coefficients of the columns forced in where no other is chosen.
+    share : (f, r) array
+        A, what each other column takes off them.
+    inverse : (f, f) array
+        Of `M_FF`.
+    """
+
+    problem: SparseProblem
+    choice: Choice
+    means: FloatArray
+    centre: FloatArray
+    share: FloatArray
+    inverse: FloatArray
+
+    def about(self, V: FloatArray, r: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return rows about the training means as the problem sees them, and their targets.
+
+        Parameters
+        ----------
+        V, r : (m, q), (m,) arrays
+            Rows less the training means, each times the root of its weight.
+        """
+        forced = self.choice.forced
+        if not len(forced):
+            return V, r
+        return V[:, self.choice.others] - V[:, forced] @ self.share, r - V[:, forced] @ self.centre
+
+    def rows(self, V: FloatArray, r: FloatArray, root: FloatArray | None = None) -> tuple[FloatArray, FloatArray]:
+        """Return rows in standard coordinates as the problem sees them: it takes off its own means.
+
+        Parameters
+        ----------
+        V, r : (m, q), (m,) arrays
+            Each row times the root of its weight.
+        root : (m,) array, optional
+            These roots; None where each row counts once.
+        """
+        if not len(self.choice.forced):
+            return V, r
+        problem = self.problem
+        X, u = self.about(*about_means(V, r, root, self.means, problem.r_mean))
+        return about_means(X, u, root, -problem.v_mean, -problem.r_mean)
+
+    def leverage(self, V: FloatArray) -> FloatArray:
+        """Return each row's part of the hat matrix of the columns forced in alone, its diagonal.
+
+        Parameters
+        ----------
+        V : (m, q) array
+            Rows less the training means.
+        """
+        own = V[:, self.choice.forced]
+        return np.asarray(np.einsum("ij,jk,ik->i", own, self.inverse, own))
+
+
+def eliminated(problem: SparseProblem) -> Eliminated:
+    """Eliminate the columns that a problem has forced in; the problem itself where there are none. O(f q^2).
+
+    Parameters
+    ----------
+    problem : SparseProblem
+        At the gamma in question.
+
+    Examples
+    --------
+    >>> whole = SparseProblem(np.array([[1.0, 0.5], [0.5, 1.0]]), np.array([1.0, 1.0]), 4.0, np.ones(2), 1.0, 9,
+    ...                       np.zeros(2), 0.0, forced=np.array([1]))
+    >>> part = eliminated(whole).problem
+    >>> part.M.tolist(), part.c.tolist(), part.yy
+    ([[1.875]], [0.75], 3.5)
+    """
+    forced, q = problem.forced, problem.q
+    if not len(forced):
+        return Eliminated(problem, Choice(forced, np.arange(q)), *_nothing(q))
+    choice = Choice.of(q, forced)
+    others = choice.others
+    own = problem.Q[np.ix_(forced, forced)] + np.diag(problem.penalty[forced])
+    cross = problem.Q[np.ix_(forced, others)]
+    scale = 1.0 / np.sqrt(np.diag(own))
+    factor = cho_factor(_regular(own * scale[:, None] * scale), lower=True)
+    share = scale[:, None] * cho_solve(factor, scale[:, None] * cross)
+    centre = scale * cho_solve(factor, scale * problem.c[forced])
+    inverse = scale[:, None] * cho_solve(factor, np.diag(scale))
+    Q = problem.Q[np.ix_(others, others)] - cross.T @ share
+    part = problem.only(others)
+    rest = problem.yy - float(problem.c[forced] @ centre)
+    least = np.finfo(float).eps * problem.yy  # a sum of squares that is rounding is no constant target
+    reduced = replace(
+        part,
+        Q=0.5 * (Q + Q.T),
+        c=problem.c[others] - share.T @ problem.c[forced],
+        yy=max(rest, least),
+        beside=problem.size,
+        copy_of=_copies_among(problem.copy_of, others),
+        own_squares=np.diag(problem.Q)[others].copy(),
+        stretch=(1.0 + _largest_share(problem, choice, share, centre)) ** 2,
+        _gamma_free={"spectrum": problem.spectrum()},
+    )
+    return Eliminated(reduced, choice, problem.v_mean, centre, share, inverse)
+
+
+def _nothing(q: int) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
+    return np.zeros(q), np.zeros(0), np.zeros((0, q)), np.zeros((0, 0))
+
+
+def _regular(correlation: FloatArray) -> FloatArray:
+    """Return a matrix with unit diagonal that has a Cholesky factor, by a few roundings on its diagonal at most."""
+    out = correlation.copy()
+    out.flat[:: len(out) + 1] = 1.0
+    for ulps in (0.0, 16.0, 256.0, 4096.0, 65536.0):
+        shifted = out + ulps * len(out) * np.finfo(float).eps * np.eye(len(out))
+        try:
+            np.linalg.cholesky(shifted)
+        except np.linalg.LinAlgError:
+            continue
+        return shifted
+    return out + np.eye(len(out))
+
+
+def _largest_share(problem: SparseProblem, choice: Choice, share: FloatArray, centre: FloatArray) -> float:
+    """Return the largest part of a column, or of the response, that is taken off, lengths included: no less than 0."""
+    length = np.sqrt(problem.squares + problem.penalty)
+    taken = (length[choice.forced] @ np.abs(share)) / length[choice.others]
+    target = float(length[choice.forced] @ np.abs(centre)) / np.sqrt(problem.yy) if problem.yy > 0.0 else 0.0
+    return max(float(taken.max(initial=0.0)), target)
+
+
+def _copies_among(copy_of: NDArray[np.intp] | None, keep: IntArray) -> NDArray[np.intp] | None:
+    """Return, for each of some columns, the place of the earliest of these that it copies, else -1."""
+    if copy_of is None:
+        return None
+    root = np.where(copy_of[keep] >= 0, copy_of[keep], keep)
+    _, first, of = np.unique(root, return_index=True, return_inverse=True)
+    earliest = first[of]
+    return np.where(earliest < np.arange(len(keep)), earliest, -1)
+
+
+def stripped(choice: Choice, supports: Sequence[NDArray[np.integer]]) -> list[IntArray]:
+    """Return supports without the columns that are forced in, by places among the others."""
+    return [choice.inside(support) for support in supports]
