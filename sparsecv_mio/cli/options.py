@@ -44,8 +44,8 @@ Folds = Annotated[
     typer.Option(
         "--folds",
         metavar="SPEC",
-        help="K (shuffled), loo, blocks:B (blocks of B rows), holdout:F (one scored fold), groups:COLUMN, "
-        "column:COLUMN or file:F (a fold id per row).",
+        help="K (shuffled), RxK (R repeats), loo, stratified:K (by the target), forward:K (time series), blocks:B "
+        "(blocks of B rows), holdout:F (one scored fold), groups:COLUMN, column:COLUMN or file:F (a fold id per row).",
     ),
 ]
 Seed = Annotated[int | None, typer.Option("--seed", metavar="N", help="Seed of the shuffle. [0]")]

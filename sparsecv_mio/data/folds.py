@@ -1,218 +1,25 @@
-"""`FoldPlan`: the rows that each fold trains on and scores. Built once, digested, passed down; nothing else splits."""
+"""From what a user asks for to a `FoldPlan`: built once, digested, passed down; nothing else in the package splits."""
 
 from __future__ import annotations
 
-import hashlib
+import re
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
-from functools import cached_property
 from numbers import Integral
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol, runtime_checkable
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from sparsecv_mio.arrays import BoolArray, IntArray
 from sparsecv_mio.data.dataset import Dataset
-from sparsecv_mio.data.dealing import SPECS, blocks, equal_folds, holdout
+from sparsecv_mio.data.dealing import SPECS, blocks, equal_folds, forward, holdout, stratified, whole_number
+from sparsecv_mio.data.fold_plan import MOST_ROWS, FoldPlan, plan_of_labels, plan_of_rows, repeated_plan, row_lists
 from sparsecv_mio.data.ids import fold_labels, group_labels, read_fold_file
 from sparsecv_mio.errors import BadInput, did_you_mean
 
-KINDS = ("loo", "blocks", "holdout", "groups", "column", "file")
-
-
-class RowLists(NamedTuple):
-    """Rows of every fold, one fold after the other: those of fold j are `rows[starts[j]:starts[j + 1]]`, ascending."""
-
-    rows: IntArray
-    starts: IntArray
-
-    def of(self, j: int) -> IntArray:
-        """Return the rows of fold j."""
-        return self.rows[self.starts[j] : self.starts[j + 1]]
-
-
-@dataclass(frozen=True, eq=False, repr=False)
-class FoldPlan:
-    """The folds of a cross-validation: for each the rows it trains on and the rows it scores. The arrays are read-only.
-
-    Attributes
-    ----------
-    spec : str
-        What the user asked for.
-    seed : int or None
-        Seed of the shuffle, None where nothing is shuffled.
-    n : int
-        Number of rows.
-    k : int
-        Number of scored folds.
-    order : (m,) int array
-        Scored rows, fold after fold, ascending in each. In a partition the rows that are never scored follow.
-    starts : (k + 1,) int array
-        Fold j scores `order[starts[j]:starts[j + 1]]`.
-    left : RowLists or None
-        Rows that each fold does not train on, where some fold scores only a part of them; None where every fold trains
-        on all rows but those it scores.
-    repeats : int
-        How often the rows were dealt to folds.
-
-    Examples
-    --------
-    >>> plan = folds_from_labels([1, 0, 1, 0, -1])
-    >>> plan.k, plan.scored_rows(1).tolist(), plan.train_rows(1).tolist()
-    (2, [0, 2], [1, 3, 4])
-    """
-
-    spec: str
-    seed: int | None
-    n: int
-    k: int
-    order: IntArray
-    starts: IntArray
-    left: RowLists | None = None
-    repeats: int = 1
-
-    @property
-    def sizes(self) -> IntArray:
-        """(k,) numbers of scored rows."""
-        return np.diff(self.starts)
-
-    @property
-    def scored(self) -> int:
-        """Number of scored rows, each as often as a fold scores it."""
-        return int(self.starts[-1])
-
-    @cached_property
-    def all_scored(self) -> IntArray:
-        """(scored,) scored rows of all folds, ascending, each as often as a fold scores it."""
-        return np.sort(self.order[: self.scored])
-
-    @property
-    def left_sizes(self) -> IntArray:
-        """(k,) numbers of rows that a fold does not train on."""
-        return self.sizes if self.left is None else np.diff(self.left.starts)
-
-    @property
-    def least_training(self) -> int:
-        """Rows of the smallest training set."""
-        return self.n - int(self.left_sizes.max())
-
-    @cached_property
-    def scores_all_left_out(self) -> BoolArray:
-        """(k,) whether a fold scores every row that it does not train on."""
-        return np.asarray(self.sizes == self.left_sizes)
-
-    @cached_property
-    def is_partition(self) -> bool:
-        """Whether no row is scored twice and every fold trains on all rows but those it scores."""
-        return self.left is None and bool(np.all(np.diff(self.all_scored) > 0))
-
-    @cached_property
-    def labels(self) -> IntArray:
-        """(n,) fold that scores each row of a partition, -1 for rows that are never scored.
-
-        Raises
-        ------
-        BadInput
-            The folds are no partition.
-        """
-        if not self.is_partition:
-            raise BadInput(
-                f"folds {self.spec!r} overlap or leave rows out of both parts: this needs folds that score each row "
-                "at most once and train on all others"
-            )
-        labels = np.full(self.n, -1, dtype=np.int64)
-        labels[self.order[: self.scored]] = np.repeat(np.arange(self.k), self.sizes)
-        labels.setflags(write=False)
-        return labels
-
-    @property
-    def has_standard_error(self) -> bool:
-        """Whether the CV error has a standard error over folds: more than one is needed to score every row once."""
-        return self.k > self.times_scored * (1.0 + 1e-9)
-
-    @cached_property
-    def times_scored(self) -> float:
-        """How often a row that is scored at all is scored, on average: 1 for a partition."""
-        distinct = 1 + int(np.count_nonzero(np.diff(self.all_scored))) if self.scored else 0
-        return self.scored / distinct if distinct else 1.0
-
-    def __repr__(self) -> str:
-        return f"FoldPlan({self.spec!r}, k={self.k}, n={self.n})"
-
-    @cached_property
-    def digest(self) -> str:
-        """`"sha256:<hex>"`, all numbers as little-endian int64.
-
-        Of the labels of a partition; else of n, k, where the scored rows of each fold start, these rows, and, where
-        folds score only a part of what they leave out, the same of the rows left out.
-        """
-        if self.is_partition:
-            parts = [self.labels]
-        else:
-            parts = [np.array([self.n, self.k]), self.starts, self.order[: self.scored], *(self.left or ())]
-        digest = hashlib.sha256()
-        for part in parts:
-            digest.update(part.astype("<i8", copy=False).tobytes())
-        return f"sha256:{digest.hexdigest()}"
-
-    def scored_rows(self, j: int) -> IntArray:
-        """Return the rows fold j scores, ascending."""
-        return self.order[self.starts[j] : self.starts[j + 1]]
-
-    def left_out(self, j: int) -> IntArray:
-        """Return the rows fold j does not train on, ascending: those it scores and perhaps others."""
-        return self.scored_rows(j) if self.left is None else self.left.of(j)
-
-    def train_rows(self, j: int) -> IntArray:
-        """Return the rows fold j trains on, ascending."""
-        train = np.ones(self.n, dtype=bool)
-        train[self.left_out(j)] = False
-        return np.flatnonzero(train).astype(np.int64, copy=False)
-
-    def with_all_rows(self) -> FoldPlan:
-        """Return the same folds and one more, the last, that trains on all rows and scores none.
-
-        Examples
-        --------
-        >>> both = folds_from_labels([1, 0, 1, 0, -1]).with_all_rows()
-        >>> both.k, both.scored_rows(2).tolist(), both.train_rows(2).tolist()
-        (3, [], [0, 1, 2, 3, 4])
-        """
-        left = self.left and RowLists(self.left.rows, np.append(self.left.starts, self.left.starts[-1]))
-        return replace(self, k=self.k + 1, starts=np.append(self.starts, self.starts[-1]), left=left)
-
-    def without_folds(self) -> FoldPlan:
-        """Return a plan of the same rows and no fold."""
-        order = self.order if self.is_partition else np.arange(self.n)
-        return replace(self, k=0, order=order, starts=np.zeros(1, dtype=np.int64), left=None)
-
-    @cached_property
-    def pieces(self) -> tuple[tuple[int, int, bool], ...]:
-        """Consecutive folds that can share their sums over rows: `(first, end, nested)` of each piece.
-
-        Either no row is left out by two folds of a piece; or, in a nested one, every fold trains on all rows that the
-        fold before it trains on, and perhaps more.
-        """
-        if self.is_partition:
-            return ((0, self.k, False),)
-        found: list[tuple[int, int, bool]] = []
-        taken = np.zeros(self.n, dtype=bool)  # rows left out by the piece; of a nested one, by its last fold
-        for j in range(self.k):
-            left = self.left_out(j)
-            first, end, nested = found[-1] if found else (0, 0, False)
-            overlap = int(np.count_nonzero(taken[left]))
-            if found and overlap == 0 and not nested:
-                found[-1] = first, j + 1, False
-            elif found and overlap == len(left) and (nested or end - first == 1):
-                found[-1] = first, j + 1, True
-                taken[:] = False
-            else:
-                found.append((j, j + 1, False))
-                taken[:] = False
-            taken[left] = True
-        return tuple(found)
+KINDS = ("loo", "stratified", "forward", "blocks", "holdout", "groups", "column", "file")
+REPEATED = re.compile(r"([0-9]+)x(.*)")  # `5x10`, `20xholdout:0.2`
 
 
 @runtime_checkable
@@ -264,9 +71,13 @@ def make_folds(spec: str, dataset: Dataset, seed: int = 0) -> FoldPlan:
     Parameters
     ----------
     spec : str
-        `K`: shuffled, sizes differ by at most one. `loo`: every row a fold. `blocks:B`: floor(n / B) blocks of B rows
-        after a shuffle, the rows left over dealt out one to a block. `holdout:F`: one scored fold of the share F of
-        the rows, rounded. `groups:COLUMN`: leave one group out. `column:COLUMN`, `file:F`: a fold id per row.
+        `K`: shuffled, sizes differ by at most one. `loo`: every row a fold. `stratified:K`: like `K`, but each fold
+        gets one of every K rows that are next to each other in the order of the target. `blocks:B`: floor(n / B) blocks
+        of B rows after a shuffle, the rows left over dealt out one to a block. `holdout:F`: one scored fold of the
+        share F of the rows, rounded. `RxSPEC`, SPEC one of these but `loo`: R repeats, each dealt anew (`5x10`).
+        `forward:K`: K folds of floor(n / (K + 1)) rows at the end of the data, each trained on all rows before it.
+        `groups:COLUMN`: leave one group out. `column:COLUMN`, `file:F`: a fold id per row; a file may have a column per
+        repeat.
     dataset : Dataset
         Holds the columns of `fold_columns(spec)` in `aux`.
     seed : int
@@ -285,31 +96,70 @@ def make_folds(spec: str, dataset: Dataset, seed: int = 0) -> FoldPlan:
     [3, 2, 2]
     >>> make_folds("blocks:3", data).sizes.tolist()
     [4, 3]
+    >>> twice = make_folds("2x3", data)
+    >>> twice.sizes.tolist(), twice.repeats
+    ([3, 2, 2, 3, 2, 2], 2)
+    >>> ahead = make_folds("forward:2", data)
+    >>> [(ahead.train_rows(j).tolist(), ahead.scored_rows(j).tolist()) for j in range(2)]
+    [([0, 1, 2], [3, 4]), ([0, 1, 2, 3, 4], [5, 6])]
     """
     text, n = canonical(spec), dataset.n
     kind, colon, value = text.partition(":")
     if seed < 0:
         raise BadInput(f"seed {seed} is negative: use 0 or a positive whole number")
-    if not colon:
-        if kind == "loo":
-            return _plan(np.arange(n, dtype=np.int64), text, None)
-        return _plan(equal_folds(kind, n, seed), text, seed)
-    if kind == "blocks":
-        return _plan(blocks(value, n, seed), text, seed)
-    if kind == "holdout":
-        return _plan(holdout(value, n, seed), text, seed, single=True)
+    if kind == "loo" and not colon:
+        return plan_of_labels(np.arange(n, dtype=np.int64), text)
+    if kind == "forward" and colon:
+        return plan_of_rows(*forward(value, n), n, text)
     if kind in ("groups", "column"):
         if value not in dataset.aux:
             raise BadInput(f"folds {text!r} need the column {value!r}, which the data does not hold: check its name")
         make = group_labels if kind == "groups" else fold_labels
-        return _plan(make(dataset.aux[value], f"column {value!r}"), text, None)
+        return plan_of_labels(make(dataset.aux[value], f"column {value!r}"), text)
     if kind == "file" and value:
-        return _plan(fold_labels(read_fold_file(Path(value), n), f"fold file {value!r}"), text, None)
-    raise BadInput(f"folds {text!r} are unknown{did_you_mean(kind, KINDS)}: use {SPECS}")
+        return _plan_of_columns(read_fold_file(Path(value), n), text)
+    again = REPEATED.fullmatch(text)
+    return repeated_plan([
+        plan_of_labels(labels, text, seed, single=again is not None or kind == "holdout")
+        for labels in _dealt(again[2] if again else text, dataset, seed, _repeats(text, again, n))
+    ])
+
+
+def _repeats(text: str, again: re.Match[str] | None, n: int) -> int:
+    count = whole_number(again[1], text) if again else 1
+    if count < 1 or count * n > max(MOST_ROWS, n):
+        raise BadInput(f"folds {text!r}: ask for at least one repeat, and at most {MOST_ROWS:.0e} rows in all")
+    return count
+
+
+def _dealt(text: str, dataset: Dataset, seed: int, repeats: int) -> Iterator[IntArray]:
+    """Yield the labels of every repeat of a spec that deals rows at random."""
+    kind, colon, value = text.partition(":")
+    for repeat in range(repeats):
+        if not colon and kind != "loo":
+            yield equal_folds(kind, dataset.n, seed, repeat)
+        elif kind == "stratified":
+            yield stratified(value, dataset.y, seed, repeat)
+        elif kind == "blocks":
+            yield blocks(value, dataset.n, seed, repeat)
+        elif kind == "holdout":
+            yield holdout(value, dataset.n, seed, repeat)
+        elif kind in KINDS and repeats > 1:
+            raise BadInput(f"folds {kind!r} are dealt in one way only: repeat K, stratified:K, blocks:B or holdout:F")
+        else:
+            raise BadInput(f"folds {text!r} are unknown{did_you_mean(kind, KINDS)}: use {SPECS}")
+
+
+def _plan_of_columns(columns: NDArray[Any], spec: str) -> FoldPlan:
+    """Return the plan of fold ids (n, R), a column per repeat."""
+    repeats = columns.shape[1]
+    what = [spec.replace("file:", "fold file ") + (f", column {r + 1}" if repeats > 1 else "") for r in range(repeats)]
+    labels = [fold_labels(ids, name) for ids, name in zip(columns.T, what, strict=True)]
+    return repeated_plan([plan_of_labels(some, spec, single=repeats > 1) for some in labels])
 
 
 def folds_from_labels(labels: ArrayLike, spec: str = "labels") -> FoldPlan:
-    """Build the folds from a label per row: 0..k-1, or -1 for rows never held out.
+    """Build the folds from a label per row: 0..k-1, or -1 for rows never held out; from a column of them per repeat.
 
     Raises
     ------
@@ -322,9 +172,11 @@ def folds_from_labels(labels: ArrayLike, spec: str = "labels") -> FoldPlan:
     [2, 1, 1]
     """
     given = np.asarray(labels)
-    if given.ndim != 1 or given.dtype.kind not in "iu":
+    if given.ndim not in (1, 2) or given.size == 0 or given.dtype.kind not in "iu":
         raise BadInput("fold labels must be one whole number per row: 0..k-1, or -1 for rows never held out")
-    return _plan(given.astype(np.int64), spec, None, single=spec.startswith("holdout:"))
+    columns = given.reshape(len(given), -1).T.astype(np.int64)
+    single = len(columns) > 1 or spec.startswith("holdout:")
+    return repeated_plan([plan_of_labels(labels, spec, single=single) for labels in columns])
 
 
 def folds_from_splitter(
@@ -341,39 +193,66 @@ def folds_from_splitter(
     Raises
     ------
     BadInput
-        If a row is held out twice, or a training set is not exactly the rows its fold does not hold out: the folds
-        share their work, which needs both.
+        If a fold scores no row, scores a row that it trains on, or names a row twice or one that is not there; if a
+        training set has less than two rows.
 
     Examples
     --------
-    >>> from sklearn.model_selection import KFold
+    >>> from sklearn.model_selection import KFold, TimeSeriesSplit
     >>> data = Dataset.from_arrays([[0.0]] * 5, [0.0] * 5)
     >>> folds_from_splitter(KFold(2), data).labels.tolist()
     [0, 0, 0, 1, 1]
+    >>> folds_from_splitter(TimeSeriesSplit(2), data).is_partition
+    False
     """
     if hasattr(splitter, "split"):
         name = type(splitter).__name__
-        try:
-            pairs = list(splitter.split(dataset.X, dataset.y, groups))
-        except ValueError as error:
-            raise BadInput(f"splitter {name} cannot split the data: {error}".splitlines()[0]) from error
+        pairs: Iterable[tuple[Any, Any]] = splitter.split(dataset.X, dataset.y, groups)
     else:
-        name, pairs = "pairs", list(splitter)
-    labels = np.full(dataset.n, -1, dtype=np.int64)
-    for j, (train, test) in enumerate(pairs):
-        held = np.asarray(test, dtype=np.int64)
-        if held.size and not 0 <= held.min() <= held.max() < dataset.n:
-            raise BadInput(f"splitter {name} gives fold {j} row numbers outside 0..{dataset.n - 1}: check its rows")
-        rest = np.ones(dataset.n, dtype=bool)
-        rest[held] = False
-        if held.size == 0:
-            raise BadInput(f"splitter {name} gives fold {j} no row: every fold must hold out at least one")
-        if np.any(labels[held] >= 0) or int(np.sum(~rest)) != held.size:
-            raise BadInput(f"splitter {name} holds a row out twice (fold {j}): use one that holds each out once")
-        if not np.array_equal(np.sort(np.asarray(train, dtype=np.int64)), np.flatnonzero(rest)):
-            raise BadInput(f"splitter {name} leaves rows out of both parts of fold {j}: train on all rows not held out")
-        labels[held] = j
-    return _plan(labels, f"splitter:{name}", None)
+        name, pairs = "pairs", splitter
+    scored, left = [], []
+    try:
+        for j, (train, test) in enumerate(pairs):
+            scores, out = _rows_of_pair(train, test, dataset.n, f"splitter {name}, fold {j}")
+            scored.append(scores)
+            left.append(scores if len(out) == len(scores) else out)
+    except BadInput:
+        raise
+    except (ValueError, TypeError) as error:
+        raise BadInput(f"splitter {name} cannot split the data: {error}".splitlines()[0]) from error
+    if not scored:
+        raise BadInput(f"splitter {name} makes no fold: give at least one pair (training rows, scored rows)")
+    whole = all(rows is other for rows, other in zip(scored, left, strict=True))
+    return plan_of_rows(row_lists(scored), None if whole else row_lists(left), dataset.n, f"splitter:{name}")
+
+
+def _rows_of_pair(train: Any, test: Any, n: int, who: str) -> tuple[IntArray, IntArray]:
+    """Return the rows that a fold scores, and those that it does not train on, ascending."""
+    trained, held = _mask(train, n, f"{who}: training rows"), _mask(test, n, f"{who}: scored rows")
+    if not held.any():
+        raise BadInput(f"{who} scores no row: give every fold at least one")
+    both = np.flatnonzero(trained & held)
+    if both.size:
+        raise BadInput(f"{who} scores row {both[0]} (from 0), which it trains on: leave it out of one of them")
+    return np.flatnonzero(held), np.flatnonzero(~trained)
+
+
+def _mask(rows: Any, n: int, who: str) -> BoolArray:
+    """Return (n,) whether a row is among some that are given by their numbers or by such a mask."""
+    given = np.asarray(rows)
+    if given.dtype == bool and given.shape == (n,):
+        return given
+    if given.ndim != 1 or (given.size and given.dtype.kind not in "iu"):
+        raise BadInput(f"{who} must be row numbers from 0, or one truth value per row")
+    given = given.astype(np.int64)
+    if given.size and not 0 <= given.min() <= given.max() < n:
+        raise BadInput(f"{who}: row numbers outside 0..{n - 1}, check them")
+    mask = np.zeros(n, dtype=bool)
+    mask[given] = True
+    if np.count_nonzero(mask) != given.size:
+        twice = int(np.flatnonzero(np.bincount(given) > 1)[0])
+        raise BadInput(f"{who}: row {twice} (from 0) is there twice, name each once")
+    return mask
 
 
 def folds_of(given: AnyFolds, dataset: Dataset, seed: int = 0, groups: ArrayLike | None = None) -> FoldPlan:
@@ -381,7 +260,7 @@ def folds_of(given: AnyFolds, dataset: Dataset, seed: int = 0, groups: ArrayLike
 
     Parameters
     ----------
-    given : FoldPlan, str, int, splitter, (n,) int array, or iterable of (train, test)
+    given : FoldPlan, str, int, splitter, (n,) or (n, R) int array, or iterable of (train, test)
         A text or a number as for :func:`make_folds`; a splitter or pairs as for :func:`folds_from_splitter`; labels as
         for :func:`folds_from_labels`.
     dataset : Dataset
@@ -412,32 +291,10 @@ def folds_of(given: AnyFolds, dataset: Dataset, seed: int = 0, groups: ArrayLike
     if not isinstance(given, Iterable):
         raise BadInput(f"folds {given!r}: give a number, a text, labels, a splitter or pairs (train, test)")
     listed: Any = given if isinstance(given, np.ndarray) else list(given)
-    if len(listed) == 0 or np.isscalar(listed[0]):
+    if len(listed) == 0 or np.isscalar(listed[0]) or (isinstance(listed, np.ndarray) and listed.ndim == 2):
         if len(listed) != dataset.n:
             raise BadInput(f"folds: {len(listed)} labels for {dataset.n} rows: give one label per row")
         return folds_from_labels(listed)
     return folds_from_splitter(listed, dataset)
 
 
-def _plan(labels: IntArray, spec: str, seed: int | None, single: bool = False) -> FoldPlan:
-    n = labels.shape[0]
-    k = int(labels.max(initial=-1)) + 1
-    if k == 0 or (n and int(labels.min()) < -1):
-        raise BadInput(f"folds {spec!r}: labels must be 0..k-1, or -1 for rows never held out, with at least one fold")
-    if k > n:
-        raise BadInput(f"folds {spec!r} need {k} folds but the data has {n} rows: ask for fewer folds")
-    if k == 1 and not single:
-        raise BadInput(f"folds {spec!r} make a single fold: ask for at least two, or holdout:F for one scored fold")
-    sizes = np.bincount(labels[labels >= 0], minlength=k)
-    if not sizes.all():
-        raise BadInput(f"folds {spec!r}: fold {int(np.argmin(sizes))} is empty: every fold must hold out a row")
-    if n - int(sizes.max()) < 2:
-        raise BadInput(
-            f"folds {spec!r} leave fold {int(np.argmax(sizes))} only {n - int(sizes.max())} training rows: at least "
-            "two are needed"
-        )
-    order = np.argsort(np.where(labels < 0, k, labels), kind="stable").astype(np.int64)
-    starts = np.concatenate(([0], np.cumsum(sizes))).astype(np.int64)
-    for array in (order, starts):
-        array.setflags(write=False)
-    return FoldPlan(spec, seed, n, k, order, starts)

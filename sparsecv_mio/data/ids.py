@@ -88,15 +88,19 @@ def fold_labels(values: NDArray[Any], what: str) -> IntArray:
 
 
 def read_fold_file(path: Path, n: int) -> NDArray[Any]:
-    """Read a one-column CSV with one fold id per row; a header line is recognised by the number of lines.
+    """Read a CSV with a fold id per row, in a column per repeat; the number of lines tells a header line.
+
+    Returns
+    -------
+    (n, R) array of text
 
     Raises
     ------
     BadInput
-        If the file cannot be read, has several columns, or does not hold n ids.
+        If the file cannot be read, has lines of several lengths, or does not hold n lines.
     """
     what = f"fold file {str(path)!r}"
-    ids: list[str] = []
+    ids: list[list[str]] = []
     try:
         if not path.exists():
             raise BadInput(f"{what} does not exist: check the path after file:")
@@ -104,17 +108,22 @@ def read_fold_file(path: Path, n: int) -> NDArray[Any]:
         with path.open(encoding="utf-8-sig", newline="") as handle:
             reader = csv.reader(handle)
             for row in reader:
-                if len(row) > 1:
-                    raise BadInput(f"{what} has {len(row)} columns in line {reader.line_num}: give one fold id a line")
+                if ids and row and len(row) != len(ids[0]):
+                    raise BadInput(
+                        f"{what} has {len(row)} columns in line {reader.line_num} and {len(ids[0])} in the first: give "
+                        "one fold id a line, or one for every repeat"
+                    )
                 if row:
-                    ids.append(row[0].strip())
+                    ids.append([cell.strip() for cell in row])
+    except BadInput:
+        raise
     except (OSError, ValueError, csv.Error) as error:
-        raise BadInput(f"{what} cannot be read as a one-column CSV: {str(error).splitlines()[0]}") from error
+        raise BadInput(f"{what} cannot be read as CSV: {str(error).splitlines()[0]}") from error
     if len(ids) == n + 1:
         return np.array(ids[1:])
     if len(ids) != n:
         raise BadInput(f"{what} has {len(ids)} lines but the data has {n} rows: give one id per row, header optional")
-    whole = as_ids(np.array(ids), what).dtype.kind == "i"
-    if n > 1 and not whole and as_ids(np.array(ids[1:]), what).dtype.kind == "i":
+    names = [column for column in np.array(ids).T if n > 1 and as_ids(column, what).dtype.kind != "i"]
+    if any(as_ids(column[1:], what).dtype.kind == "i" for column in names):
         raise BadInput(f"{what} has {n - 1} ids below its header but the data has {n} rows: give one id per row")
     return np.array(ids)

@@ -47,8 +47,8 @@ class BestSubsetRidgeCV(SparseLinearModel):
     n_gammas : int
         How many, where `gammas` is None.
     cv : int, str, splitter, labels, iterable of splits or FoldPlan
-        A number K: shuffled by a fixed seed; a text as for `sparsecv solve --folds`, `"loo"` for one; a splitter of
-        scikit-learn or its splits, which hold out each row at most once and train on all others; a label per row.
+        A number K: shuffled by a fixed seed; a text as for `sparsecv solve --folds`, `"5x10"` or `"loo"` for one; any
+        splitter of scikit-learn or its splits, which may overlap; a label per row, or a column of labels per repeat.
     one_se : bool
         Fit the smallest model within one standard error of the best.
     gap : float

@@ -167,12 +167,25 @@ def cv_intervals(
     inside: float,
 ) -> tuple[FloatArray, FloatArray]:
     """Optimistic and pessimistic h over ties, by (gamma, tau), per row in file units; `how`: scale, intercept."""
+    pairs = [(np.flatnonzero(labels != fold), np.flatnonzero(labels == fold)) for fold in range(int(labels.max()) + 1)]
+    return intervals_of_pairs((X, y), pairs, gammas, taus, how, inside)
+
+
+def intervals_of_pairs(
+    rows_of: tuple[FloatArray, FloatArray],
+    pairs: Sequence[tuple[IntArray, IntArray]],
+    gammas: Sequence[float],
+    taus: Sequence[int],
+    how: tuple[str, str],
+    inside: float,
+) -> tuple[FloatArray, FloatArray]:
+    """As `cv_intervals`, for folds that are pairs (training rows, scored rows) of `(X, y)`."""
     low, high = (np.zeros((len(gammas), len(taus))) for _ in range(2))
-    for fold in range(int(labels.max()) + 1):
-        rows = Enumeration(X, y, np.flatnonzero(labels != fold), np.flatnonzero(labels == fold), *how)
+    for train, scored in pairs:
+        rows = Enumeration(*rows_of, train, scored, *how)
         for g, gamma in enumerate(gammas):
             for t, tau in enumerate(taus):
                 ends = rows.optima(gamma, tau).interval(inside, -1.0)
                 low[g, t], high[g, t] = low[g, t] + ends[0], high[g, t] + ends[1]
-    unit = np.ldexp(1.0, rows.exponent) ** 2 / int((labels >= 0).sum())
+    unit = np.ldexp(1.0, rows.exponent) ** 2 / sum(len(scored) for _, scored in pairs)
     return low * unit, high * unit

@@ -120,8 +120,9 @@ class FoldRows:
         Raises
         ------
         BadInput
-            The plan has another number of rows.
+            The plan has another number of rows, or is no partition.
         """
+        folds.check_partition("treecv")
         if X.shape[0] != folds.n or y.shape != (folds.n,):
             raise BadInput(f"the folds are of {folds.n} rows, the data has {X.shape[0]} and the target {y.shape[0]}")
         if np.array_equal(folds.order, np.arange(folds.n)):

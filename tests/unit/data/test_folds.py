@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ from sklearn.model_selection import (
     KFold,
     LeaveOneGroupOut,
     LeaveOneOut,
+    LeavePOut,
     PredefinedSplit,
     RepeatedKFold,
     ShuffleSplit,
@@ -87,7 +89,7 @@ def test_groups_take_any_names_in_sorted_order() -> None:
         ("ten", "are unknown"),
         ("", "are unknown"),
         ("loocv", "are unknown"),
-        ("kfold:5", "are unknown: use K, loo, blocks:B"),
+        ("kfold:5", "are unknown: use K, RxK (R repeats), loo"),
         ("blocks:", "are unknown"),
         ("blocks:0", "empty blocks"),
         ("blocks:7", "fewer than two blocks"),
@@ -96,6 +98,20 @@ def test_groups_take_any_names_in_sorted_order() -> None:
         ("holdout:half", "between 0 and 1"),
         ("holdout:nan", "between 0 and 1"),
         ("holdout:0.95", "only 1 training rows"),
+        ("0x5", "at least one repeat"),
+        ("10000000000x5", "at most 1e+08 rows in all"),
+        ("3xloo", "dealt in one way only"),
+        ("3xgroups:g", "dealt in one way only"),
+        ("2x", "are unknown"),
+        ("2x1", "fewer than two folds"),
+        ("2xten", "are unknown"),
+        ("stratified:1", "fewer than two folds"),
+        ("stratified:13", "need 13 rows but the data has 12"),
+        ("forward:1", "fewer than two folds"),
+        ("forward:12", "need more than 12 rows but the data has 12"),
+        ("forward:11", "only 1 training rows"),
+        ("forward:x", "are unknown"),
+        ("forward", "are unknown"),
         ("groups:no", "need the column 'no'"),
         ("groups:", "need the column ''"),
         ("groups:one", "single fold"),
@@ -117,7 +133,7 @@ def test_bad_specs(spec: str, message: str) -> None:
 def test_unreadable_fold_file_and_negative_seed(tmp_path: Path) -> None:
     refused("it is a folder", f"file:{tmp_path}", data_of(4))
     (tmp_path / "b.csv").write_bytes(b"\xff\xfe1")
-    refused("cannot be read as a one-column CSV", f"file:{tmp_path / 'b.csv'}", data_of(4))
+    refused("cannot be read as CSV", f"file:{tmp_path / 'b.csv'}", data_of(4))
     refused("seed -1 is negative", "2", data_of(4), seed=-1)
     refused("only 1 training rows", "loo", data_of(2))
 
@@ -131,7 +147,9 @@ def test_unreadable_fold_file_and_negative_seed(tmp_path: Path) -> None:
         ([-2, 0, 1, 1], "labels must be 0..k-1"),
         ([0, 1, 2, 9], "need 10 folds but the data has 4 rows"),
         ([0.0, 1.0, 0.0, 1.0], "one whole number per row"),
-        ([[0, 1], [1, 0]], "one whole number per row"),
+        ([[0, 1], [1, 0]], "only 1 training rows"),
+        ([[0, 0], [1, 0], [2, 1], [1, 3]], "fold 2 is empty"),
+        ([[[0, 0]]], "one whole number per row"),
         ([], "one whole number per row"),
     ],
 )
@@ -165,23 +183,79 @@ def test_splitters_that_leave_each_row_out_at_most_once(splitter: Any) -> None:
     assert plan.spec == f"splitter:{type(splitter).__name__}"
 
 
+@pytest.mark.parametrize(
+    "splitter",
+    [
+        RepeatedKFold(n_splits=3, n_repeats=2, random_state=0),
+        TimeSeriesSplit(3),
+        TimeSeriesSplit(3, gap=1, max_train_size=4),
+        ShuffleSplit(3, random_state=0),
+        ShuffleSplit(1, test_size=0.25, random_state=0),
+        LeavePOut(2),
+        StratifiedKFold(3),
+    ],
+)
+def test_splitters_of_any_kind(splitter: Any) -> None:
+    data = replace(data_of(12), y=np.arange(12.0) % 3)
+    plan = folds_from_splitter(splitter, data)
+    pairs = list(splitter.split(data.X, data.y))
+    assert plan.k == len(pairs)
+    for j, (train, test) in enumerate(pairs):
+        assert np.array_equal(plan.scored_rows(j), np.sort(test)) and np.array_equal(plan.train_rows(j), np.sort(train))
+
+
+def test_labels_with_a_column_per_repeat() -> None:
+    labels = np.array([[0, 1], [0, 0], [1, 1], [1, 0]])
+    plan = folds_of(labels, data_of(4))
+    assert [plan.scored_rows(j).tolist() for j in range(4)] == [[0, 1], [2, 3], [1, 3], [0, 2]] and plan.repeats == 2
+
+
+def test_repeats_are_dealt_anew_and_the_first_is_that_without_repeats() -> None:
+    data = data_of(20)
+    for spec, size in (("4", 4), ("stratified:4", 4), ("blocks:6", 3), ("holdout:0.3", 1)):
+        once, thrice = make_folds(spec, data, 5), make_folds(f"3x{spec}", data, 5)
+        assert once.k == size and thrice.k == 3 * size and thrice.repeats == 3 and thrice.seed == 5
+        assert all(np.array_equal(once.scored_rows(j), thrice.scored_rows(j)) for j in range(size))
+        assert len({thrice.scored_rows(r * size).tobytes() for r in range(3)}) == 3
+        assert make_folds(f"1x{spec}", data, 5).digest == once.digest
+
+
+def test_frozen_repeats_and_strata() -> None:
+    """Records written today must find the same folds tomorrow."""
+    plan = make_folds("2x3", data_of(9), 0)
+    assert [plan.scored_rows(j).tolist() for j in range(3, 6)] == [[2, 4, 6], [1, 5, 8], [0, 3, 7]]
+    assert make_folds("stratified:3", data_of(9), 0).labels.tolist() == [2, 1, 0, 2, 0, 1, 0, 2, 1]
+
+
+def test_forward_is_the_time_series_split() -> None:
+    for n, k in ((12, 3), (23, 4), (9, 7)):
+        plan, other = make_folds(f"forward:{k}", data_of(n)), folds_from_splitter(TimeSeriesSplit(k), data_of(n))
+        assert plan.digest == other.digest and plan.seed is None and not plan.is_partition
+
+
 def test_pairs_serve_as_splitter() -> None:
     pairs = [([2, 3], [0, 1]), ([0, 1], [3, 2])]
     assert folds_from_splitter(pairs, data_of(4)).labels.tolist() == [0, 0, 1, 1]
+    masks = [(np.isin(np.arange(4), train), np.isin(np.arange(4), test)) for train, test in pairs]
+    assert folds_from_splitter(masks, data_of(4)).labels.tolist() == [0, 0, 1, 1]
 
 
 @pytest.mark.parametrize(
     ("splitter", "message"),
     [
-        (RepeatedKFold(n_splits=3, n_repeats=2), "holds a row out twice"),
-        (TimeSeriesSplit(3), "leaves rows out of both parts"),
-        (ShuffleSplit(3, random_state=0), "holds a row out twice"),
-        (ShuffleSplit(1, test_size=0.25, random_state=0), "single fold"),
         (KFold(13), "cannot split the data"),
         (StratifiedKFold(3), "cannot split the data"),
-        ([(range(2, 12), [0, 1]), (range(12), [])], "gives fold 1 no row"),
-        ([([2, 3], [0, 99])], "row numbers"),
-        ([([2, 3], [0, 0, 1])], "holds a row out twice"),
+        ([], "makes no fold"),
+        ([(range(2, 12), [0, 1]), (range(12), [])], "fold 1 scores no row"),
+        ([([2, 3], [0, 99])], "fold 0: scored rows: row numbers outside 0..11"),
+        ([([2, -1], [0])], "fold 0: training rows: row numbers outside 0..11"),
+        ([([2, 3], [0, 0, 1])], "fold 0: scored rows: row 0 .from 0. is there twice"),
+        ([([2, 3, 2], [0, 1])], "fold 0: training rows: row 2 .from 0. is there twice"),
+        ([([2, 3], [3, 1])], "fold 0 scores row 3 .from 0., which it trains on"),
+        ([([2.5, 3], [1])], "must be row numbers"),
+        ([([True, False], [1])], "must be row numbers"),
+        ([([2], [1])], "only 1 training rows"),
+        ([3, 4], "cannot split the data"),
     ],
 )
 def test_bad_splitters(splitter: Any, message: str) -> None:

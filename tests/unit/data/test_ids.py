@@ -32,12 +32,22 @@ def test_fold_file_with_and_without_header(tmp_path: Path, header: str) -> None:
     assert make_folds(f"file:{path}", data_of(6)).labels.tolist() == [0, 1, 2, 0, 1, 2]
 
 
+@pytest.mark.parametrize("header", ["", "first,second\n"])
+def test_fold_file_with_a_column_per_repeat(tmp_path: Path, header: str) -> None:
+    path = tmp_path / "folds.csv"
+    path.write_text(header + "1,1\n2,-1\n1,-1\n2,1\n")
+    plan = make_folds(f"file:{path}", data_of(4))
+    assert [plan.scored_rows(j).tolist() for j in range(plan.k)] == [[0, 2], [1, 3], [0, 3]] and plan.repeats == 2
+
+
 @pytest.mark.parametrize(
     ("text", "message"),
     [
         ("1\n2\n1\n", "has 3 lines but the data has 4 rows"),
         ("fold\n1\n2\n1\n", "has 3 ids below its header but the data has 4 rows"),
-        ("1,2\n2,2\n", "has 2 columns in line 1"),
+        ("1,2\n2,2\n3\n1\n", "has 1 columns in line 3 and 2 in the first"),
+        ("1,2\n2,1\n1,2\n2,2\n3,3\n1,1\n", "has 6 lines but the data has 4 rows"),
+        ("1,1\n2,1\n1,3\n2,3\n", "column 2 has no row with fold id 2"),
         ("1\n2\n4\n4\n", "no row with fold id 3"),
         ("1\n1\n1\n1\n", "single fold"),
         ("1\n2\n1\n2\n1\n2\n", "has 6 lines but the data has 4 rows"),

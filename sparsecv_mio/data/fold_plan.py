@@ -1,0 +1,317 @@
+"""`FoldPlan`: the rows that each fold trains on and scores, and what can be said of them."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import NamedTuple
+
+import numpy as np
+
+from sparsecv_mio.arrays import BoolArray, IntArray
+from sparsecv_mio.errors import BadInput
+
+MOST_ROWS = 100_000_000  # that all folds together may list: 0.8 GB
+
+
+class RowLists(NamedTuple):
+    """Rows of every fold, one fold after the other: those of fold j are `rows[starts[j]:starts[j + 1]]`, ascending."""
+
+    rows: IntArray
+    starts: IntArray
+
+    def of(self, j: int) -> IntArray:
+        """Return the rows of fold j."""
+        return self.rows[self.starts[j] : self.starts[j + 1]]
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class FoldPlan:
+    """The folds of a cross-validation: for each the rows it trains on and the rows it scores. The arrays are read-only.
+
+    Attributes
+    ----------
+    spec : str
+        What the user asked for.
+    seed : int or None
+        Seed of the shuffle, None where nothing is shuffled.
+    n : int
+        Number of rows.
+    k : int
+        Number of scored folds.
+    order : (m,) int array
+        Scored rows, fold after fold, ascending in each; the rows that are never scored follow.
+    starts : (k + 1,) int array
+        Fold j scores `order[starts[j]:starts[j + 1]]`.
+    left : RowLists or None
+        Rows that each fold does not train on, where some fold scores only a part of them; None where every fold trains
+        on all rows but those it scores.
+    repeats : int
+        How often the rows were dealt to folds.
+
+    Examples
+    --------
+    >>> plan = plan_of_labels(np.array([1, 0, 1, 0, -1]), "labels")
+    >>> plan.k, plan.scored_rows(1).tolist(), plan.train_rows(1).tolist()
+    (2, [0, 2], [1, 3, 4])
+    """
+
+    spec: str
+    seed: int | None
+    n: int
+    k: int
+    order: IntArray
+    starts: IntArray
+    left: RowLists | None = None
+    repeats: int = 1
+
+    @property
+    def sizes(self) -> IntArray:
+        """(k,) numbers of scored rows."""
+        return np.diff(self.starts)
+
+    @property
+    def scored(self) -> int:
+        """Number of scored rows, each as often as a fold scores it."""
+        return int(self.starts[-1])
+
+    @cached_property
+    def all_scored(self) -> IntArray:
+        """(scored,) scored rows of all folds, ascending, each as often as a fold scores it."""
+        return np.sort(self.order[: self.scored])
+
+    @property
+    def left_sizes(self) -> IntArray:
+        """(k,) numbers of rows that a fold does not train on."""
+        return self.sizes if self.left is None else np.diff(self.left.starts)
+
+    @property
+    def least_training(self) -> int:
+        """Rows of the smallest training set."""
+        return self.n - int(self.left_sizes.max())
+
+    @cached_property
+    def scores_all_left_out(self) -> BoolArray:
+        """(k,) whether a fold scores every row that it does not train on."""
+        return np.asarray(self.sizes == self.left_sizes)
+
+    @cached_property
+    def is_partition(self) -> bool:
+        """Whether no row is scored twice and every fold trains on all rows but those it scores."""
+        return self.left is None and bool(np.all(np.diff(self.all_scored) > 0))
+
+    @cached_property
+    def labels(self) -> IntArray:
+        """(n,) fold that scores each row of a partition, -1 for rows that are never scored.
+
+        Raises
+        ------
+        BadInput
+            The folds are no partition.
+        """
+        self.check_partition("labels")
+        labels = np.full(self.n, -1, dtype=np.int64)
+        labels[self.order[: self.scored]] = np.repeat(np.arange(self.k), self.sizes)
+        labels.setflags(write=False)
+        return labels
+
+    def check_partition(self, who: str) -> None:
+        """Raise `BadInput` unless the folds are a partition; `who` needs one."""
+        if not self.is_partition:
+            raise BadInput(
+                f"{who}: folds {self.spec!r} overlap or leave rows out of both parts; give folds that score each row "
+                "at most once and train on all others"
+            )
+
+    @property
+    def has_standard_error(self) -> bool:
+        """Whether the CV error has a standard error over folds: more than one is needed to score every row once."""
+        return self.k > self.times_scored * (1.0 + 1e-9)
+
+    @cached_property
+    def times_scored(self) -> float:
+        """How often a row that is scored at all is scored, on average: 1 for a partition."""
+        distinct = 1 + int(np.count_nonzero(np.diff(self.all_scored))) if self.scored else 0
+        return self.scored / distinct if distinct else 1.0
+
+    def __repr__(self) -> str:
+        return f"FoldPlan({self.spec!r}, k={self.k}, n={self.n})"
+
+    @cached_property
+    def digest(self) -> str:
+        """`"sha256:<hex>"`, all numbers as little-endian int64.
+
+        Of the labels of a partition; else of n, k, where the scored rows of each fold start, these rows, and, where
+        folds score only a part of what they leave out, the same of the rows left out.
+        """
+        if self.is_partition:
+            parts = [self.labels]
+        else:
+            parts = [np.array([self.n, self.k]), self.starts, self.order[: self.scored], *(self.left or ())]
+        digest = hashlib.sha256()
+        for part in parts:
+            digest.update(part.astype("<i8", copy=False).tobytes())
+        return f"sha256:{digest.hexdigest()}"
+
+    def scored_rows(self, j: int) -> IntArray:
+        """Return the rows fold j scores, ascending."""
+        return self.order[self.starts[j] : self.starts[j + 1]]
+
+    def left_out(self, j: int) -> IntArray:
+        """Return the rows fold j does not train on, ascending: those it scores and perhaps others."""
+        return self.scored_rows(j) if self.left is None else self.left.of(j)
+
+    def train_rows(self, j: int) -> IntArray:
+        """Return the rows fold j trains on, ascending."""
+        train = np.ones(self.n, dtype=bool)
+        train[self.left_out(j)] = False
+        return np.flatnonzero(train).astype(np.int64, copy=False)
+
+    def with_all_rows(self) -> FoldPlan:
+        """Return the same folds and one more, the last, that trains on all rows and scores none.
+
+        Examples
+        --------
+        >>> both = plan_of_labels(np.array([1, 0, 1, 0, -1]), "labels").with_all_rows()
+        >>> both.k, both.scored_rows(2).tolist(), both.train_rows(2).tolist()
+        (3, [], [0, 1, 2, 3, 4])
+        """
+        left = self.left and RowLists(self.left.rows, np.append(self.left.starts, self.left.starts[-1]))
+        return replace(self, k=self.k + 1, starts=np.append(self.starts, self.starts[-1]), left=left)
+
+    def without_folds(self) -> FoldPlan:
+        """Return a plan of the same rows and no fold."""
+        order = self.order if self.is_partition else np.arange(self.n)
+        return replace(self, k=0, order=order, starts=np.zeros(1, dtype=np.int64), left=None)
+
+    @cached_property
+    def pieces(self) -> tuple[tuple[int, int, bool], ...]:
+        """Consecutive folds that can share their sums over rows: `(first, end, nested)` of each piece.
+
+        Either no row is left out by two folds of a piece; or, in a nested one, every fold trains on all rows that the
+        fold before it trains on, and perhaps more.
+        """
+        if self.is_partition:
+            return ((0, self.k, False),)
+        found: list[tuple[int, int, bool]] = []
+        taken = np.zeros(self.n, dtype=bool)  # rows left out by the piece; of a nested one, by its last fold
+        for j in range(self.k):
+            left = self.left_out(j)
+            first, end, nested = found[-1] if found else (0, 0, False)
+            overlap = int(np.count_nonzero(taken[left]))
+            if found and overlap == 0 and not nested:
+                found[-1] = first, j + 1, False
+            elif found and overlap == len(left) and (nested or end - first == 1):
+                found[-1] = first, j + 1, True
+                taken[:] = False
+            else:
+                found.append((j, j + 1, False))
+                taken[:] = False
+            taken[left] = True
+        return tuple(found)
+
+
+def plan_of_labels(labels: IntArray, spec: str, seed: int | None = None, single: bool = False) -> FoldPlan:
+    """Return the plan in which every row is scored by the fold of its label, or by none.
+
+    Parameters
+    ----------
+    labels : (n,) int array
+        0..k-1, or -1 for rows never held out.
+    spec : str
+    seed : int, optional
+    single : bool
+        Whether one fold is enough.
+
+    Raises
+    ------
+    BadInput
+        For labels that are no such numbers, an empty fold, a single one, or a training set below two rows.
+    """
+    n = labels.shape[0]
+    k = int(labels.max(initial=-1)) + 1
+    if k == 0 or (n and int(labels.min()) < -1):
+        raise BadInput(f"folds {spec!r}: labels must be 0..k-1, or -1 for rows never held out, with at least one fold")
+    if k > n:
+        raise BadInput(f"folds {spec!r} need {k} folds but the data has {n} rows: ask for fewer folds")
+    if k == 1 and not single:
+        raise BadInput(f"folds {spec!r} make a single fold: ask for at least two, or holdout:F for one scored fold")
+    sizes = np.bincount(labels[labels >= 0], minlength=k)
+    if not sizes.all():
+        raise BadInput(f"folds {spec!r}: fold {int(np.argmin(sizes))} is empty: every fold must hold out a row")
+    order = np.argsort(np.where(labels < 0, k, labels), kind="stable").astype(np.int64)
+    return _checked(FoldPlan(spec, seed, n, k, order, _starts(sizes)))
+
+
+def repeated_plan(repeats: Sequence[FoldPlan]) -> FoldPlan:
+    """Return the folds of several plans of the same rows as one plan, with the spec and seed of the first.
+
+    Examples
+    --------
+    >>> one, other = (plan_of_labels(np.array(x), "2x2") for x in ([0, 0, 1, 1], [0, 1, 0, 1]))
+    >>> both = repeated_plan([one, other])
+    >>> both.k, both.repeats, both.scored_rows(2).tolist(), both.is_partition
+    (4, 2, [0, 2], False)
+    """
+    first = repeats[0]
+    if len(repeats) == 1:
+        return first
+    rows = RowLists(
+        np.concatenate([plan.order[: plan.scored] for plan in repeats]),
+        _starts(np.concatenate([plan.sizes for plan in repeats])),
+    )
+    return plan_of_rows(rows, None, first.n, first.spec, first.seed, len(repeats))
+
+
+def plan_of_rows(
+    scored: RowLists, left: RowLists | None, n: int, spec: str, seed: int | None = None, repeats: int = 1
+) -> FoldPlan:
+    """Return the plan whose folds score some rows and leave some out of training.
+
+    Parameters
+    ----------
+    scored, left : RowLists
+        Of every fold the rows it scores, and those it does not train on, which include them; both ascending. None:
+        they are the same.
+    n : int
+        Number of rows of the data.
+    spec : str
+    seed : int, optional
+    repeats : int
+
+    Raises
+    ------
+    BadInput
+        A training set has less than two rows, or all folds together list more than `MOST_ROWS`.
+    """
+    if left is not None and np.array_equal(left.starts, scored.starts):
+        left = None
+    listed = len(scored.rows) + (0 if left is None else len(left.rows))
+    if listed > MOST_ROWS:
+        raise BadInput(f"folds {spec!r} list {listed:.1e} rows in all, more than {MOST_ROWS:.0e}: ask for fewer folds")
+    never = np.ones(n, dtype=bool)
+    never[scored.rows] = False
+    order = np.concatenate([scored.rows, np.flatnonzero(never)]).astype(np.int64, copy=False)
+    return _checked(FoldPlan(spec, seed, n, len(scored.starts) - 1, order, scored.starts, left, repeats))
+
+
+def row_lists(rows: Sequence[IntArray]) -> RowLists:
+    """Return the rows of every fold as one array; each must be ascending."""
+    return RowLists(np.concatenate(rows).astype(np.int64, copy=False), _starts(np.array([len(some) for some in rows])))
+
+
+def _starts(sizes: IntArray) -> IntArray:
+    return np.concatenate(([0], np.cumsum(sizes))).astype(np.int64)
+
+
+def _checked(plan: FoldPlan) -> FoldPlan:
+    if plan.least_training < 2:
+        raise BadInput(
+            f"folds {plan.spec!r} leave fold {int(np.argmax(plan.left_sizes))} only {plan.least_training} training "
+            "rows: at least two are needed"
+        )
+    for array in (plan.order, plan.starts, *(plan.left or ())):
+        array.setflags(write=False)
+    return plan

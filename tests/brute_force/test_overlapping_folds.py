@@ -1,0 +1,158 @@
+"""Folds that are no partition, by their definition: every support tried in every fold's own training rows.
+
+h is the sum over folds of the squared errors of the scored rows, over the number of scored rows, each counted as often
+as a fold scores it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from random_problems import RandomProblem, random_problem
+from reference import FloatArray, IntArray, intervals_of_pairs
+from sklearn.model_selection import LeavePOut, RepeatedKFold, ShuffleSplit, TimeSeriesSplit
+
+from sparsecv_mio.certificate.verify import verify
+from sparsecv_mio.data.dataset import Dataset
+from sparsecv_mio.data.folds import FoldPlan, folds_of, make_folds
+from sparsecv_mio.search.api import cross_validate
+from sparsecv_mio.search.methods import by_rows
+from sparsecv_mio.search.methods.parts import estimates
+from sparsecv_mio.search.registry import ORDERS
+from sparsecv_mio.words import Engine, Method
+
+INSIDE = 0.9e-9  # ties, a little inside of the engine's tolerance
+METHODS = (Method.ROUNDS, Method.JOINT, *ORDERS, Method.ROUNDS, Method.DESCENT)
+KINDS = ("repeated", "forward", "pairs", "strata", "holdouts", "many", "splitter", "growing")
+Pair = tuple[IntArray, IntArray]
+
+
+def drawn_pairs(rng: np.random.Generator, n: int, growing: bool) -> list[Pair]:
+    """Draw scored rows, and training rows among the others; if `growing`, each trains on what the one before does."""
+    pairs: list[Pair] = []
+    while len(pairs) < int(rng.integers(2, 7)):
+        scored = rng.permutation(n)[: int(rng.integers(1, max(2, n // 3)))]
+        others = np.setdiff1d(np.arange(n), scored)
+        train = others[rng.random(len(others)) < rng.choice([0.6, 1.0])]
+        if growing and pairs:
+            train = np.union1d(train, pairs[-1][0])
+            scored = np.setdiff1d(scored, train)
+        if len(train) >= 2 and len(scored):
+            pairs.append((train, scored))
+    return pairs
+
+
+def drawn_folds(rng: np.random.Generator, data: Dataset, kind: str, seed: int) -> FoldPlan:
+    """Draw folds of a kind."""
+    n, repeats = data.n, int(rng.integers(2, 5))
+    k = int(rng.integers(2, min(n - 2, 7) + 1))
+    if kind == "repeated":
+        return make_folds(f"{repeats}x{k}", data, seed)
+    if kind == "forward":
+        return make_folds(f"forward:{min(k, n // 2 - 1)}", data)
+    if kind == "strata":
+        return make_folds(f"{repeats if seed % 2 else 1}xstratified:{k}", data, seed)
+    if kind == "holdouts":
+        return make_folds(f"{2 * repeats}xholdout:{rng.uniform(0.1, 0.6):.2f}", data, seed)
+    if kind == "many":  # enough of them for trees that all folds share
+        return folds_of(LeavePOut(2), data) if n < 12 else make_folds(f"{-(-26 // k)}x{k}", data, seed)
+    if kind == "splitter":
+        splitters = (
+            RepeatedKFold(n_splits=k, n_repeats=2, random_state=seed), ShuffleSplit(k, random_state=seed),
+            TimeSeriesSplit(2, gap=1, max_train_size=max(2, n // 2)),
+        )  # fmt: skip
+        return folds_of(splitters[seed % 3], data)
+    return folds_of(drawn_pairs(rng, n, kind == "growing"), data)
+
+
+def drawn(seed: int, rows: int = 30, columns: int = 9) -> RandomProblem:
+    """Draw a problem with folds that are no partition, or at least not a plain one."""
+    case, rng = random_problem(seed, rows, columns), np.random.default_rng([15, seed])
+    return replace(case, folds=drawn_folds(rng, case.data, KINDS[seed % len(KINDS)], seed))
+
+
+def truth(case: RandomProblem) -> tuple[FloatArray, FloatArray]:
+    """Optimistic and pessimistic h over ties, by (gamma, tau)."""
+    pairs = [(case.folds.train_rows(j), case.folds.scored_rows(j)) for j in range(case.folds.k)]
+    rows, how = (case.data.X, case.data.y), (case.scale, case.intercept)
+    return intervals_of_pairs(rows, pairs, case.gammas, case.taus, how, INSIDE)
+
+
+def altered(plan: FoldPlan) -> FoldPlan:
+    """Return the same folds but that the first trains on one row less, of three or more, or scores one row less."""
+    pairs = [(plan.train_rows(j), plan.scored_rows(j)) for j in range(plan.k)]
+    train, scored = pairs[0]
+    pairs[0] = (train[1:], scored) if len(train) > 2 else (train, scored[1:])
+    return replace(folds_of(pairs, Dataset.from_arrays(np.zeros((plan.n, 1)), np.zeros(plan.n))), spec=plan.spec,
+                   seed=plan.seed, repeats=plan.repeats)  # fmt: skip
+
+
+def check(seed: int) -> None:
+    """Check the table and the claim of one method on one problem against the enumeration, and `verify`."""
+    case = drawn(seed)
+    method = METHODS[seed // len(KINDS) % len(METHODS)]
+    gap = 0.0 if method is Method.DESCENT else (0.0, 1e-4, 5e-2)[seed % 3]
+    options: dict[str, object] = {"one_se": seed % 5 == 0 and case.folds.has_standard_error and method != "bounds"}
+    if method is Method.ROUNDS:
+        options |= {"engine": list(Engine)[seed % len(Engine)], "oracles": (None, "glru,treecv", "none")[seed % 3]}
+    if method is Method.DESCENT:
+        options["gammas"] = case.gammas[:1]
+    record = cross_validate(
+        case.data, case.folds, taus=case.taus, scale=case.scale, intercept=case.intercept, gap=gap, threads=1,
+        method=method, **{"gammas": case.gammas, **options},  # type: ignore[arg-type]
+    )  # fmt: skip
+    if method is Method.DESCENT:
+        case = replace(case, gammas=[record.gamma])
+    low, high = truth(case)
+    rounding = 1e-9 * record.upper
+    at = {(gamma, tau): (g, t) for g, gamma in enumerate(case.gammas) for t, tau in enumerate(case.taus)}
+    for row in record.table:
+        if row.gamma not in case.gammas:  # a step of a descent
+            continue
+        where, slip = at[row.gamma, row.tau], 1e-9 * row.upper
+        assert row.lower <= low[where] + slip and row.upper >= high[where] - slip, (seed, row, low[where], high[where])
+    reported = high[at[record.gamma, record.tau]]
+    assert record.upper >= reported - rounding, seed
+    if method is not Method.DESCENT:
+        assert record.lower <= low.min() + rounding, seed
+        if record.status == "proved":
+            room = gap * record.upper + record.tie_width + record.allowance
+            assert reported <= low.min() + room * (1.0 + 1e-9) + rounding, seed
+    assert record.folds.k == case.folds.k and record.folds.repeats == case.folds.repeats
+    found = verify(record, case.data, case.folds)
+    assert found.ok, (seed, found.failures)
+    other = verify(record, case.data, altered(case.folds))
+    assert [failure.field for failure in other.failures] == ["folds.digest"], seed
+
+
+@pytest.mark.parametrize("block", range(4))
+def test_folds_of_any_kind_against_enumeration(block: int) -> None:
+    for seed in range(9 * 7 * block, 9 * 7 * (block + 1), 9):
+        check(seed)
+
+
+@pytest.fixture(params=["by products", "by rows"])
+def search_first(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Folds and all rows search before anything else, as they do with more columns than can be enumerated."""
+    monkeypatch.setattr(estimates, "SMALL", 0)
+    if request.param == "by rows":
+        monkeypatch.setattr(by_rows, "PRODUCT_BYTES", 1)
+
+
+def test_folds_of_any_kind_where_folds_search_first(search_first: None) -> None:
+    for seed in range(1000, 1036, 9):
+        check(seed)
+
+
+@pytest.mark.slow
+def test_five_hundred_problems() -> None:
+    for seed in range(500):
+        check(seed)
+
+
+@pytest.mark.slow
+def test_five_hundred_problems_where_folds_search_first(search_first: None) -> None:
+    for seed in range(2000, 2250):
+        check(seed)

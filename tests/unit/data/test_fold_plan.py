@@ -1,0 +1,101 @@
+"""Plans of any folds: what they say of partitions, repeats, growing training sets and pairs that overlap."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from sparsecv_mio.data.fold_plan import FoldPlan, plan_of_labels, plan_of_rows, repeated_plan, row_lists
+from sparsecv_mio.data.folds import folds_from_splitter, make_folds
+from sparsecv_mio.errors import BadInput
+
+from .plans import data_of
+
+
+def pairs(*given: tuple[list[int], list[int]], n: int = 6) -> FoldPlan:
+    return folds_from_splitter(given, data_of(n))
+
+
+OVERLAPPING = pairs(([0, 1, 2], [3, 4]), ([0, 1, 2, 5], [3, 4]), ([4, 5], [0, 3]))
+PLANS = [
+    plan_of_labels(np.array([1, 0, 1, 0, -1]), "labels"),
+    make_folds("3x4", data_of(13), 1),
+    make_folds("5xholdout:0.3", data_of(13), 1),
+    make_folds("forward:4", data_of(13)),
+    OVERLAPPING,
+]
+
+
+@pytest.mark.parametrize("plan", PLANS, ids=lambda plan: plan.spec)
+def test_what_a_plan_says_follows_from_its_rows(plan: FoldPlan) -> None:
+    rows = [(plan.train_rows(j), plan.scored_rows(j), plan.left_out(j)) for j in range(plan.k)]
+    for train, scored, left in rows:
+        assert np.array_equal(np.sort(np.concatenate([train, left])), np.arange(plan.n))
+        assert np.isin(scored, left).all() and np.all(np.diff(scored) > 0)
+    assert plan.sizes.tolist() == [len(scored) for _, scored, _ in rows]
+    assert plan.left_sizes.tolist() == [len(left) for _, _, left in rows]
+    assert plan.least_training == min(len(train) for train, _, _ in rows)
+    assert plan.scores_all_left_out.tolist() == [len(scored) == len(left) for _, scored, left in rows]
+    everything = np.concatenate([scored for _, scored, _ in rows])
+    assert plan.scored == len(everything) and np.array_equal(plan.all_scored, np.sort(everything))
+    assert plan.times_scored == len(everything) / len(set(everything.tolist()))
+    distinct = len(set(everything.tolist())) == len(everything)
+    assert plan.is_partition == (distinct and bool(plan.scores_all_left_out.all()))
+
+
+@pytest.mark.parametrize("plan", PLANS, ids=lambda plan: plan.spec)
+def test_one_more_fold_of_all_rows_and_none_but_that(plan: FoldPlan) -> None:
+    more, alone = plan.with_all_rows(), plan.without_folds().with_all_rows()
+    assert more.k == plan.k + 1 and alone.k == 1
+    for one in (more, alone):
+        assert one.scored_rows(one.k - 1).size == 0 and one.train_rows(one.k - 1).tolist() == list(range(plan.n))
+    assert all(np.array_equal(more.train_rows(j), plan.train_rows(j)) for j in range(plan.k))
+    assert np.array_equal(np.sort(alone.order), np.arange(plan.n))
+
+
+@pytest.mark.parametrize("plan", PLANS, ids=lambda plan: plan.spec)
+def test_pieces_cover_the_folds_and_are_what_they_say(plan: FoldPlan) -> None:
+    for one in (plan, plan.with_all_rows()):
+        assert [first for first, _, _ in one.pieces] == [0, *(end for _, end, _ in one.pieces[:-1])]
+        assert one.pieces[-1][1] == one.k
+        for first, end, nested in one.pieces:
+            left = [set(one.left_out(j).tolist()) for j in range(first, end)]
+            if nested:
+                assert all(after <= before for before, after in zip(left, left[1:], strict=False))
+            else:
+                assert sum(map(len, left)) == len(set().union(*left))
+
+
+def test_repeats_are_pieces_and_growing_training_sets_are_one() -> None:
+    assert make_folds("3x4", data_of(13), 1).pieces == ((0, 4, False), (4, 8, False), (8, 12, False))
+    assert make_folds("forward:4", data_of(13)).pieces == ((0, 4, True),)
+
+
+def test_digests_tell_plans_apart_and_those_of_partitions_are_of_the_labels() -> None:
+    several = [pairs(([0, 1, 2], [3, 4])), pairs(([0, 1, 2, 5], [3, 4])), pairs(([0, 1], [3, 4])), *PLANS]
+    several += [pairs(([0, 1, 2], [3, 4]), n=7), make_folds("3x4", data_of(13), 2)]
+    assert len({plan.digest for plan in several}) == len(several)
+    again = repeated_plan([make_folds("4", data_of(13), 1)])
+    assert again.digest == plan_of_labels(again.labels, "other").digest
+    swapped = plan_of_rows(row_lists([np.array([0, 1]), np.array([2, 3])]), None, 6, "one")
+    assert swapped.digest == plan_of_labels(np.array([0, 0, 1, 1, -1, -1]), "other").digest
+
+
+def test_standard_errors_need_folds_that_score_different_rows() -> None:
+    assert not pairs(([0, 1], [3, 4]), ([0, 2], [3, 4])).has_standard_error
+    assert not make_folds("holdout:0.3", data_of(13)).has_standard_error
+    assert all(plan.has_standard_error for plan in PLANS)
+
+
+def test_labels_are_of_partitions() -> None:
+    with pytest.raises(BadInput, match="treecv: folds 'forward:4' overlap or leave rows out") as caught:
+        make_folds("forward:4", data_of(13)).check_partition("treecv")
+    assert "\n" not in str(caught.value)
+    with pytest.raises(BadInput, match="labels: folds '3x4'"):
+        _ = PLANS[1].labels
+
+
+def test_plans_too_large_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sparsecv_mio.data.fold_plan.MOST_ROWS", 10)
+    with pytest.raises(BadInput, match="list 1.5e.01 rows in all, more than 1e.01"):
+        make_folds("forward:2", data_of(9))
