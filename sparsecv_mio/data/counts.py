@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike
 
 from sparsecv_mio.arrays import IntArray
 from sparsecv_mio.data.dataset import Dataset
-from sparsecv_mio.data.fold_plan import FoldPlan, plan_of_labels, plan_of_rows, row_lists
+from sparsecv_mio.data.fold_plan import FoldPlan, repeated_folds
 from sparsecv_mio.errors import BadInput
 
 MOST_NUMBERS = 100_000_000  # of all rows together: 0.8 GB
@@ -132,26 +132,3 @@ def repeated(data: Dataset, counts: IntArray) -> Dataset:
     """
     aux = {name: np.repeat(column, counts) for name, column in data.aux.items()}
     return Dataset(np.repeat(data.X, counts, axis=0), np.repeat(data.y, counts), data.names, data.target, aux)
-
-
-def repeated_folds(folds: FoldPlan, counts: IntArray) -> FoldPlan:
-    """Return folds of :func:`repeated` data: every copy is held out with its row; a fold that lost all rows is gone.
-
-    Examples
-    --------
-    >>> from sparsecv_mio.data.folds import folds_from_labels
-    >>> repeated_folds(folds_from_labels([0, 1, 2, 1]), np.array([2, 0, 1, 3])).labels.tolist()
-    [0, 0, 2, 1, 1, 1]
-    """
-    if folds.is_partition:
-        labels = np.repeat(folds.labels, counts)
-        held = np.unique(labels[labels >= 0])
-        labels = np.where(labels >= 0, np.searchsorted(held, labels), -1)
-        return plan_of_labels(labels, folds.spec, folds.seed, single=folds.k == 1)
-    of_row = np.split(np.arange(counts.sum()), np.cumsum(counts)[:-1])  # where the copies of each row are
-    kept = [j for j in range(folds.k) if counts[folds.scored_rows(j)].any()]
-    scored, left = (
-        row_lists([np.concatenate([of_row[i] for i in rows(j).tolist()]) for j in kept])
-        for rows in (folds.scored_rows, folds.left_out)
-    )
-    return plan_of_rows(scored, left, int(counts.sum()), folds.spec, folds.seed, folds.repeats)

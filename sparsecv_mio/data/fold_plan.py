@@ -297,6 +297,32 @@ def plan_of_rows(
     return _checked(FoldPlan(spec, seed, n, len(scored.starts) - 1, order, scored.starts, left, repeats))
 
 
+def repeated_folds(folds: FoldPlan, counts: IntArray) -> FoldPlan:
+    """Return the folds of data in which every row is there as often as it counts: a fold that scores no row is gone.
+
+    Examples
+    --------
+    >>> repeated_folds(plan_of_labels(np.array([0, 1, 2, 1]), "labels"), np.array([2, 0, 1, 3])).labels.tolist()
+    [0, 0, 2, 1, 1, 1]
+    """
+    if folds.is_partition:
+        labels = np.repeat(folds.labels, counts)
+        held = np.unique(labels[labels >= 0])
+        labels = np.where(labels >= 0, np.searchsorted(held, labels), -1)
+        return plan_of_labels(labels, folds.spec, folds.seed, single=folds.k == 1)
+    first = np.cumsum(counts) - counts  # where the copies of each row begin
+
+    def copies(rows: IntArray) -> IntArray:
+        many = counts[rows]
+        return np.repeat(first[rows] - (np.cumsum(many) - many), many) + np.arange(many.sum())
+
+    kept = [j for j in range(folds.k) if counts[folds.scored_rows(j)].any()]
+    if not kept:
+        raise BadInput(f"folds {folds.spec!r} score no row that counts: give some of them a weight")
+    scored, left = (row_lists([copies(rows(j)) for j in kept]) for rows in (folds.scored_rows, folds.left_out))
+    return plan_of_rows(scored, left, int(counts.sum()), folds.spec, folds.seed, folds.repeats)
+
+
 def row_lists(rows: Sequence[IntArray]) -> RowLists:
     """Return the rows of every fold as one array; each must be ascending."""
     return RowLists(np.concatenate(rows).astype(np.int64, copy=False), _starts(np.array([len(some) for some in rows])))

@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike
 
 from sparsecv_mio.arrays import FloatArray, IntArray
 from sparsecv_mio.data.dataset import Dataset
-from sparsecv_mio.data.folds import FoldPlan, folds_from_labels
+from sparsecv_mio.data.fold_plan import FoldPlan, repeated_folds
 from sparsecv_mio.errors import BadInput
 
 LEAST, MOST = 1e-30, 1e30  # weights whose roots leave room for the magnitudes of columns
@@ -191,18 +191,3 @@ def repeated(data: Dataset, counts: IntArray) -> Dataset:
     """
     aux = {name: np.repeat(column, counts) for name, column in data.aux.items()}
     return Dataset(np.repeat(data.X, counts, axis=0), np.repeat(data.y, counts), data.names, data.target, aux)
-
-
-def repeated_folds(folds: FoldPlan, counts: IntArray) -> FoldPlan:
-    """Return folds of :func:`repeated` data: every copy is held out with its row; a fold that lost all rows is gone.
-
-    Examples
-    --------
-    >>> from sparsecv_mio.data.folds import folds_from_labels
-    >>> repeated_folds(folds_from_labels([0, 1, 2, 1]), np.array([2, 0, 1, 3])).labels.tolist()
-    [0, 0, 2, 1, 1, 1]
-    """
-    labels = np.repeat(folds.labels, counts)
-    held = np.unique(labels[labels >= 0])
-    labels = np.where(labels >= 0, np.searchsorted(held, labels), -1)
-    return replace(folds_from_labels(labels, folds.spec), seed=folds.seed)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from sparsecv_mio.data.fold_plan import FoldPlan, plan_of_labels, plan_of_rows, repeated_plan, row_lists
+from sparsecv_mio.data.fold_plan import FoldPlan, plan_of_labels, plan_of_rows, repeated_folds, repeated_plan, row_lists
 from sparsecv_mio.data.folds import folds_from_splitter, make_folds
 from sparsecv_mio.errors import BadInput
 
@@ -99,3 +99,15 @@ def test_plans_too_large_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("sparsecv_mio.data.fold_plan.MOST_ROWS", 10)
     with pytest.raises(BadInput, match="list 1.5e.01 rows in all, more than 1e.01"):
         make_folds("forward:2", data_of(9))
+
+
+@pytest.mark.parametrize("plan", PLANS, ids=lambda plan: plan.spec)
+def test_copies_of_a_row_are_wherever_the_row_is(plan: FoldPlan) -> None:
+    counts = np.arange(plan.n) % 3
+    counts[plan.train_rows(0)[:2]] = 1
+    many, of_row = repeated_folds(plan, counts), np.repeat(np.arange(plan.n), counts)
+    kept = [j for j in range(plan.k) if counts[plan.scored_rows(j)].any()]
+    assert (many.k, many.n, many.repeats) == (len(kept), counts.sum(), plan.repeats)
+    for at, j in enumerate(kept):
+        assert many.scored_rows(at).tolist() == np.flatnonzero(np.isin(of_row, plan.scored_rows(j))).tolist()
+        assert many.train_rows(at).tolist() == np.flatnonzero(np.isin(of_row, plan.train_rows(j))).tolist()
