@@ -62,6 +62,22 @@ class Oracle(StrEnum):
     TREECV = "treecv"
 
 
+class Missing(StrEnum):
+    """What is done with empty cells: refused, their rows left out, or filled with the mean of their column."""
+
+    ERROR = "error"
+    DROP = "drop"
+    MEAN = "mean"
+
+
+class Encode(StrEnum):
+    """What is done with words: refused, a column of zeros and ones for every word, or their place in the alphabet."""
+
+    ERROR = "error"
+    ONEHOT = "onehot"
+    ORDINAL = "ordinal"
+
+
 Word = TypeVar("Word", bound=StrEnum)
 
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
 from functools import cache
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, get_type_hints
 
-from sparsecv_mio.certificate.codec import Count, Gamma, Number, Seconds, decode, json_pieces, plain
+from sparsecv_mio.certificate.codec import Coefficients, Count, Gamma, Number, Seconds, decode, json_pieces, plain
 from sparsecv_mio.errors import CorruptStore
 from sparsecv_mio.files import write_text
 from sparsecv_mio.restrictions import Restrictions
@@ -70,10 +70,34 @@ class Work:
 
 
 @dataclass(frozen=True)
+class ReadingInfo:
+    """How a file was read that is no plain table of numbers: what was asked for, and what was learnt of its columns.
+
+    `columns`: the features as the file names them; a column of words became those of `DataInfo.names` that begin with
+    its name. `means` fill the empty cells of new rows, `levels` are the words of a column in the order of their codes.
+    `left_out`: number of rows left out for their empty cells.
+    """
+
+    sep: str | None
+    decimal: str
+    comment: str | None
+    encoding: str
+    header: bool
+    index_col: str | None
+    na: str
+    encode: str
+    columns: tuple[str, ...]
+    means: Coefficients
+    levels: Mapping[str, tuple[str, ...]]
+    left_out: Count
+
+
+@dataclass(frozen=True)
 class DataInfo:
     """Which data: `names` are the features in their order, so that a reader can select the same columns again.
 
     `weights`: the column that says how often each row counts; `n` and `fingerprint` are of the rows so repeated.
+    `reading`: how the file was read, null where it is a plain table of numbers.
     """
 
     n: Count
@@ -84,6 +108,7 @@ class DataInfo:
     intercept: str
     names: tuple[str, ...]
     weights: str | None = None
+    reading: ReadingInfo | None = None
 
 
 @dataclass(frozen=True)

@@ -63,6 +63,11 @@ DATA: Mapping[str, Treatment] = {
     **_each("data.", "scale intercept", _always("bounded: a known word, with which every refit must agree")),
     "data.names": DONE,
     "data.weights": _always("bounded: rows repeated by it are those of the fingerprint"),
+    **_each("data.reading.", "columns means levels left_out", DONE),
+    **_each(
+        "data.reading.", "sep decimal comment encoding header index_col na encode",
+        _always("bounded: rows so read are those of the fingerprint"),
+    ),
 }
 
 RUN: Mapping[str, Treatment] = {

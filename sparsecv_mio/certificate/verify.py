@@ -28,6 +28,7 @@ from sparsecv_mio.certificate.refits import (
     objective_slack,
     positions,
 )
+from sparsecv_mio.certificate.source import reading_info
 from sparsecv_mio.certificate.treatment import ENUMERATE_PAIR, FIT, PATH, RECORD, Level, grouped
 from sparsecv_mio.data.counts import WEIGHTED, weighted, weighted_rows
 from sparsecv_mio.data.dataset import Dataset
@@ -126,6 +127,7 @@ def _data(checks: Checks, data: DataInfo, dataset: Dataset) -> bool:
     before = len(checks.failures)
     for name in ("n", "p", "target", "names", "fingerprint", "weights"):
         checks.equal(f"data.{name}", getattr(data, name), getattr(dataset, name))
+    checks.equal("data.reading", data.reading, reading_info(dataset.reading))
     words = {"scale": ("length", "variance", "none"), "intercept": ("fold", "global", "none")}
     for name, allowed in words.items():
         checks.that(getattr(data, name) in allowed, f"data.{name}", f"must be one of {', '.join(allowed)}")

@@ -9,6 +9,8 @@ import typer
 
 from sparsecv_mio import grids
 from sparsecv_mio.cli import ending, options, oracles, parse, session
+from sparsecv_mio.cli.reading import reads_tables
+from sparsecv_mio.data.reading import ReadingWords
 from sparsecv_mio.restrictions import RESTRICTIONS
 
 WORDS = ("safe", "conic", "aggregated", "as-printed")
@@ -16,11 +18,13 @@ WORDS = ("safe", "conic", "aggregated", "as-printed")
 CODES = "Exit codes: 0 done, 2 bad input, 130 interrupted (folds not reached keep [0, ?])."
 
 
+@reads_tables
 def bounds(
     data: options.DataFile,
     target: options.Target = None,
     features: options.Features = None,
     drop: options.Drop = None,
+    reading: ReadingWords | None = None,
     folds: options.Folds = "10",
     seed: options.Seed = None,
     gamma: options.Gamma = grids.DEFAULT_GAMMAS,
@@ -59,7 +63,7 @@ def bounds(
         from sparsecv_mio.report.bounds_plots import plot_bounds
         from sparsecv_mio.report.bounds_tables import print_bounds
 
-        dataset = session.read_data(data, target, features, drop, fold_columns(folds))
+        dataset = session.read_data(data, target, features, drop, fold_columns(folds), reading=reading)
         plan = session.make_plan(folds, dataset, seed, quiet)
         restrictions = asked.within(dataset.names)
         sizes = grids.taus_of(tau, dataset.p, plan.least_training, "--tau", restrictions)
@@ -84,5 +88,6 @@ def bounds(
     numbers = table.to_dict() | {"data": oracles.describe(dataset), "options": chosen, "wall_seconds": seconds}
     return ending.deliver(
         130 if interrupted else 0, lambda screen: print_bounds(screen, table, brief=quiet, full=full, seconds=seconds),
-        json=json, record=oracles.text_of(numbers), files=[] if plot is None else [lambda: plot_bounds(table, plot)],
+        json=json, record=oracles.text_of(numbers), warnings=oracles.notes(dataset, quiet),
+        files=[] if plot is None else [lambda: plot_bounds(table, plot)],
     )  # fmt: skip

@@ -8,8 +8,11 @@ import typer
 
 from sparsecv_mio.cli import ending, options, parse, session
 from sparsecv_mio.cli import side as extra
+from sparsecv_mio.cli.reading import reads_tables
+from sparsecv_mio.data.reading import ReadingWords
 
 
+@reads_tables
 def export(
     data: options.DataFile,
     tau: Annotated[int, typer.Option("--tau", metavar="K", help="Largest number of features.")],
@@ -20,6 +23,7 @@ def export(
     target: options.Target = None,
     features: options.Features = None,
     drop: options.Drop = None,
+    reading: ReadingWords | None = None,
     scale: options.Scale = "length",
     intercept: options.Intercept = "fold",
     force_in: options.ForceIn = None,
@@ -33,7 +37,7 @@ def export(
     parse.count(tau, "--tau", least=0)
     session.check_outputs({"--to": to}, [data])
     side = extra.side_options(force_in, force_out, together, at_most, box)
-    dataset = session.read_data(data, target, features, drop, ())
+    dataset = session.read_data(data, target, features, drop, (), reading=reading)
 
     from sparsecv_mio.fits.one import export_one
 

@@ -10,6 +10,8 @@ import typer
 
 from sparsecv_mio.cli import ending, options, parse, session
 from sparsecv_mio.cli import side as extra
+from sparsecv_mio.cli.reading import reads_tables
+from sparsecv_mio.data.reading import ReadingWords
 from sparsecv_mio.errors import BadInput
 
 CODES = (
@@ -18,6 +20,7 @@ CODES = (
 )
 
 
+@reads_tables
 def fit(
     data: options.DataFile,
     tau: Annotated[int, typer.Option("--tau", metavar="K", help="Largest number of features.")],
@@ -25,6 +28,7 @@ def fit(
     target: options.Target = None,
     features: options.Features = None,
     drop: options.Drop = None,
+    reading: ReadingWords | None = None,
     backend: Annotated[str, typer.Option("--backend", metavar="B", help="See `sparsecv backends`.")] = "native",
     formulation: Annotated[
         str | None, typer.Option("--formulation", metavar="F", help="Model to solve. [the backend's first]")
@@ -76,7 +80,7 @@ def fit(
             log=log, cancel=stop,
         )  # fmt: skip
         how = replace(how, limits=limits)
-        dataset = session.read_data(data, target, features, drop, ())
+        dataset = session.read_data(data, target, features, drop, (), reading=reading)
         session.raise_if_interrupted(stop)
         record = extra.in_own_thread(lambda: fit_one(dataset, tau=tau, gamma=weight, options=how))
 

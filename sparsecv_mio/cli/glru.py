@@ -8,6 +8,8 @@ import typer
 
 from sparsecv_mio.cli import ending, options, oracles, parse, session
 from sparsecv_mio.cli.ending import tell
+from sparsecv_mio.cli.reading import reads_tables
+from sparsecv_mio.data.reading import ReadingWords
 from sparsecv_mio.errors import BadInput
 
 if TYPE_CHECKING:
@@ -54,12 +56,14 @@ def _group() -> None:
 
 
 @app.command(epilog=CODES)
+@reads_tables
 def loocv(
     data: options.DataFile,
     lam: Lam,
     target: options.Target = None,
     features: options.Features = None,
     drop: options.Drop = None,
+    reading: ReadingWords | None = None,
     loss: LossWord = "logistic",
     width: Width = None,
     penalty: Penalty = "ridge",
@@ -91,7 +95,7 @@ def loocv(
 
         if plot is not None and naive:
             raise BadInput("--plot draws the bounds, which --naive does without: leave one of them out")
-        dataset = session.read_data(data, target, features, drop, ())
+        dataset = session.read_data(data, target, features, drop, (), reading=reading, two_words=True)
         X, y, values = _inputs(dataset, scale, intercept)
         problem = make_problem(X, y, *_model(loss, width, penalty, lam, l1, intercept))
         session.raise_if_interrupted(stop)
@@ -108,18 +112,20 @@ def loocv(
     title = f"{loss} loss, {penalty}, lam = {lam:g}, n = {dataset.n}, p = {dataset.p}"
     return ending.deliver(
         130 if found.unknown else 0, lambda screen: _print_loocv(screen, numbers, quiet),
-        json=json, record=oracles.text_of(numbers),
+        json=json, record=oracles.text_of(numbers), warnings=oracles.notes(dataset, quiet),
         files=[] if plot is None else [lambda: plot_loocv(found, y, plot, title)],
     )  # fmt: skip
 
 
 @app.command(epilog=CODES)
+@reads_tables
 def stepwise(
     data: options.DataFile,
     lam: Lam,
     target: options.Target = None,
     features: options.Features = None,
     drop: options.Drop = None,
+    reading: ReadingWords | None = None,
     loss: LossWord = "logistic",
     width: Width = None,
     penalty: Penalty = "ridge",
@@ -172,9 +178,8 @@ def stepwise(
         from sparsecv_mio.oracles.glru import stepwise as select
         from sparsecv_mio.report.glru_plots import plot_stepwise
 
-        dataset = session.read_data(data, target, features, drop, ())
-        extra = None if validation is None else session.read_data(validation, target, ",".join(
-            f'"{name}"' for name in dataset.names), None, ())  # fmt: skip
+        dataset = session.read_data(data, target, features, drop, (), reading=reading, two_words=True)
+        extra = None if validation is None else _validation(validation, dataset)
         X, y, V, v, values = _split(dataset, extra, holdout, seed or 0, scale, intercept)
         problem = make_problem(X, y, *_model(loss, width, penalty, lam, l1, intercept))
         session.raise_if_interrupted(stop)
@@ -194,7 +199,7 @@ def stepwise(
     title = f"{loss} loss, {penalty}, lam = {lam:g}, n = {len(y)}, p = {dataset.p}"
     return ending.deliver(
         130 if interrupted else 0, lambda screen: _print_stepwise(screen, numbers, quiet),
-        json=json, record=oracles.text_of(numbers),
+        json=json, record=oracles.text_of(numbers), warnings=oracles.notes(dataset, quiet),
         files=[] if plot is None else [lambda: plot_stepwise(found, plot, title)],
     )  # fmt: skip
 
@@ -248,6 +253,16 @@ def _print_model(screen: Console, found: dict[str, Any], width: int) -> None:
     raw = oracles.as_given(found["options"]["scale"], found["options"]["intercept"])
     if raw:
         screen.print(f"{'model':<{width}}  {raw}")
+
+
+def _validation(path: str, dataset: Dataset) -> Dataset:
+    """Read the rows of --validation as those of the data were read."""
+    from sparsecv_mio.data.readers import read_rows
+
+    rows, known, doubt = read_rows(path, dataset.names, dataset.target, dataset.reading)
+    if not known:
+        raise BadInput(f"--validation: {doubt or f'{path} has no target {dataset.target!r} in some row'}")
+    return rows
 
 
 def _print_loocv(screen: Console, found: dict[str, Any], quiet: bool) -> None:

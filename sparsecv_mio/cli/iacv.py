@@ -8,6 +8,8 @@ import typer
 
 from sparsecv_mio.cli import ending, options, oracles, parse, session
 from sparsecv_mio.cli.ending import tell
+from sparsecv_mio.cli.reading import reads_tables
+from sparsecv_mio.data.reading import ReadingWords
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -18,6 +20,7 @@ LOSSES, PENALTIES, SOLVERS = ("logistic", "squared", "poisson"), ("ridge", "l1")
 CODES = "Exit codes: 0 done, 2 bad input, 130 interrupted (what was found until then is written)."
 
 
+@reads_tables
 def iacv(
     data: options.DataFile,
     lam: Annotated[float, typer.Option("--lam", metavar="X", help="Weight lam of the penalty.", show_default=False)],
@@ -25,6 +28,7 @@ def iacv(
     target: options.Target = None,
     features: options.Features = None,
     drop: options.Drop = None,
+    reading: ReadingWords | None = None,
     loss: Annotated[
         str,
         typer.Option(
@@ -97,7 +101,7 @@ def iacv(
         from sparsecv_mio.oracles.iacv import METHODS, EarlyStop, make_erm, make_solver, run
         from sparsecv_mio.report.iacv_plots import plot_report
 
-        dataset = session.read_data(data, target, features, drop, ())
+        dataset = session.read_data(data, target, features, drop, (), reading=reading, two_words=loss == "logistic")
         erm = make_erm(dataset, loss, penalty, lam, scale=scale, intercept=intercept)
         method = make_solver(
             erm, solver, iterations=iterations, step=step, batch=batch, doubling=doubling, seed=seed or 0,
@@ -120,7 +124,7 @@ def iacv(
     title = f"{loss} loss, {penalty} penalty, {solver}, n = {erm.n}, p = {erm.p}"
     return ending.deliver(
         130 if interrupted else 0, lambda screen: _print(screen, shown, quiet),
-        json=json, record=oracles.text_of(numbers),
+        json=json, record=oracles.text_of(numbers), warnings=oracles.notes(dataset, quiet),
         files=[] if plot is None else [lambda: plot_report(report, plot, title)],
     )  # fmt: skip
 

@@ -28,7 +28,13 @@ def as_given(scale: str, intercept: str) -> str:
 
 def describe(dataset: Dataset) -> dict[str, Any]:
     """Size, target and fingerprint of the data, for the JSON file."""
-    return {"n": dataset.n, "p": dataset.p, "target": dataset.target, "fingerprint": dataset.fingerprint}
+    read = {} if dataset.reading is None else {"reading": list(dataset.reading.notes)}
+    return {"n": dataset.n, "p": dataset.p, "target": dataset.target, "fingerprint": dataset.fingerprint, **read}
+
+
+def notes(dataset: Dataset, quiet: bool) -> tuple[str, ...]:
+    """Return what a user should know of how the file was read."""
+    return () if quiet or dataset.reading is None else dataset.reading.notes
 
 
 @contextmanager

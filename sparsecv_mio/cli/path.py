@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING
 
 from sparsecv_mio import grids
 from sparsecv_mio.cli import Began, ending, options, parse, session
+from sparsecv_mio.cli.reading import reads_tables
+from sparsecv_mio.data.reading import ReadingWords
 
 if TYPE_CHECKING:
     from sparsecv_mio.data.dataset import Dataset
@@ -16,11 +18,13 @@ CODES = (
 )
 
 
+@reads_tables
 def path(
     data: options.DataFile,
     target: options.Target = None,
     features: options.Features = None,
     drop: options.Drop = None,
+    reading: ReadingWords | None = None,
     weights: options.Weights = None,
     gamma: options.Gamma = grids.DEFAULT_GAMMAS,
     tau: options.Tau = None,
@@ -51,7 +55,8 @@ def path(
         )  # fmt: skip
 
         def ready() -> tuple[Dataset, tuple[int, ...]]:
-            dataset = session.read_data(data, target, features, drop, () if weights is None else (weights,))
+            aux = () if weights is None else (weights,)
+            dataset = session.read_data(data, target, features, drop, aux, reading=reading)
             if weights is not None:
                 from sparsecv_mio.data.counts import weighted_rows
 

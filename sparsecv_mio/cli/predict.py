@@ -31,6 +31,7 @@ def predict(
     from sparsecv_mio.certificate.model import accuracy
     from sparsecv_mio.certificate.reading import read_record
     from sparsecv_mio.certificate.record import PathRecord
+    from sparsecv_mio.certificate.source import applied_reading
     from sparsecv_mio.data.readers import read_rows
     from sparsecv_mio.files import write_text
     from sparsecv_mio.report.tables import error_lines
@@ -39,7 +40,8 @@ def predict(
     stored = read_record(record)
     if isinstance(stored, PathRecord):
         raise BadInput(f"record {record} holds a model for every size: name a record of `solve` or `fit`")
-    rows, known, doubt = read_rows(data, tuple(stored.coefficients) or stored.data.names, stored.data.target)
+    needed = tuple(stored.coefficients) or stored.data.names
+    rows, known, doubt = read_rows(data, needed, stored.data.target, applied_reading(stored.data.reading))
     predicted = stored.predict(rows)
     found = accuracy(rows.y, predicted) if known else None
     notes = [f"{rows.n} rows predicted", *([] if found is None else error_lines(stored, found))]

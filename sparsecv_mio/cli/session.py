@@ -19,16 +19,20 @@ if TYPE_CHECKING:
     from sparsecv_mio.certificate.reading import AnyRecord
     from sparsecv_mio.data.dataset import Dataset
     from sparsecv_mio.data.folds import FoldPlan
+    from sparsecv_mio.data.reading import ReadingWords
 
 T = TypeVar("T")
 
 LOADING_GRACE = 0.4  # seconds after the limit in which a search may still begin: a small one answers at once
 EXIT_CODE = {"proved": 0, "limit": 3, "interrupted": 130}
-READ_BY_ARROW = (".csv", ".tsv", ".parquet")
+READ_BY_ARROW = (".csv", ".tsv", ".txt", ".dat", ".data", ".gz", ".zip", ".parquet")
 THROUGH = ("--json", "--trace", "--out")  # text that may go to a pipe or a device as it comes
 
 
-def read_data(path: str, target: str | None, features: str | None, drop: str | None, aux: Iterable[str]) -> Dataset:
+def read_data(
+    path: str, target: str | None, features: str | None, drop: str | None, aux: Iterable[str], *,
+    reading: ReadingWords | None = None, two_words: bool = False,
+) -> Dataset:  # fmt: skip
     """Read the data set that the options describe.
 
     Parameters
@@ -41,6 +45,10 @@ def read_data(path: str, target: str | None, features: str | None, drop: str | N
         `--features` and `--drop`, as given.
     aux : iterable of str
         Columns that give the folds and are no features.
+    reading : dict, optional
+        The options of `reads_tables`, by name.
+    two_words : bool
+        Whether the target may hold two words, for a classification.
 
     Returns
     -------
@@ -60,7 +68,10 @@ def read_data(path: str, target: str | None, features: str | None, drop: str | N
         pyarrow.enable_signal_handlers(False)  # its handlers lose a Ctrl-C that comes near the end of a read
     from sparsecv_mio.data.readers import read_dataset, target_of
 
-    return read_dataset(path, target_of(path, target, "--target"), features=kept, drop=dropped, aux=tuple(aux))
+    goal = target_of(path, target, "--target")
+    return read_dataset(
+        path, goal, features=kept, drop=dropped, aux=tuple(aux), two_words=two_words, **(reading or {})
+    )
 
 
 def read_again(path: str, stored: AnyRecord) -> Dataset:
@@ -73,15 +84,15 @@ def read_again(path: str, stored: AnyRecord) -> Dataset:
     stored : Record, PathRecord or FitRecord
     """
     from sparsecv_mio.certificate.record import Record
+    from sparsecv_mio.certificate.source import read_again as read
     from sparsecv_mio.data.counts import WEIGHTED
     from sparsecv_mio.data.folds import fold_columns
-    from sparsecv_mio.data.readers import read_dataset
 
     weights, aux = stored.data.weights, list[str]()
     if isinstance(stored, Record):
         aux += fold_columns(stored.folds.spec.removesuffix(WEIGHTED) if weights else stored.folds.spec)
     aux += [weights] if weights else []
-    return read_dataset(path, stored.data.target, features=stored.data.names, aux=aux)
+    return read(path, stored.data, aux)
 
 
 def check_outputs(places: Mapping[str, str | None], inputs: Sequence[str] = ()) -> None:

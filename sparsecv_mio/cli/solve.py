@@ -10,6 +10,8 @@ import typer
 
 from sparsecv_mio import grids
 from sparsecv_mio.cli import Began, ending, options, parse, session
+from sparsecv_mio.cli.reading import reads_tables
+from sparsecv_mio.data.reading import ReadingWords
 from sparsecv_mio.errors import SparseCVError
 from sparsecv_mio.words import Engine, Method, TauStep
 
@@ -43,11 +45,13 @@ CODES = (
 )
 
 
+@reads_tables
 def solve(
     data: options.DataFile,
     target: options.Target = None,
     features: options.Features = None,
     drop: options.Drop = None,
+    reading: ReadingWords | None = None,
     weights: options.Weights = None,
     folds: options.Folds = "10",
     seed: options.Seed = None,
@@ -190,7 +194,7 @@ def solve(
                 return session.make_plan(folds, rows, seed, quiet)
 
             aux = (*fold_columns(folds), *([] if weights is None else [weights]))
-            dataset = session.read_data(data, target, features, drop, aux)
+            dataset = session.read_data(data, target, features, drop, aux, reading=reading)
             if weights is None:
                 plan = deal(dataset)
             else:

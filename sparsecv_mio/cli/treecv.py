@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from sparsecv_mio.cli import ending, options, oracles, parse, session
+from sparsecv_mio.cli.reading import reads_tables
+from sparsecv_mio.data.reading import ReadingWords
 from sparsecv_mio.units import MOST_THREADS
 
 if TYPE_CHECKING:
@@ -15,15 +17,18 @@ if TYPE_CHECKING:
     from sparsecv_mio.oracles.treecv import CvResult
 
 LEARNERS = ("pegasos", "lsqsgd", "ridge", "naive-bayes", "bernoulli-nb")
+CLASSIFIERS = ("pegasos", "naive-bayes", "bernoulli-nb")
 
 CODES = "Exit codes: 0 done, 2 bad input, 130 interrupted."
 
 
+@reads_tables
 def treecv(
     data: options.DataFile,
     target: options.Target = None,
     features: options.Features = None,
     drop: options.Drop = None,
+    reading: ReadingWords | None = None,
     learner: Annotated[
         str,
         typer.Option(
@@ -74,7 +79,9 @@ def treecv(
     from sparsecv_mio.data.folds import fold_columns
     from sparsecv_mio.oracles.treecv import make_task, standard_cv, tree_cv
 
-    dataset = session.read_data(data, target, features, drop, fold_columns(folds))
+    dataset = session.read_data(
+        data, target, features, drop, fold_columns(folds), reading=reading, two_words=learner in CLASSIFIERS
+    )
     plan = session.make_plan(folds, dataset, seed, quiet or randomized)
     shuffle_seed = (seed or 0) if randomized else None
     task = make_task(dataset, learner, lam=lam, step=step, scale=scale, intercept=intercept)
@@ -115,7 +122,8 @@ def treecv(
                     f"{found.updates / dataset.n:.4g} n; {found.seconds:.3g} s)"
                 )
 
-    return ending.deliver(0, print_estimates, json=json, record=oracles.text_of(numbers))
+    read = oracles.notes(dataset, quiet)
+    return ending.deliver(0, print_estimates, json=json, record=oracles.text_of(numbers), warnings=read)
 
 
 def _numbers(found: CvResult) -> dict[str, Any]:

@@ -1,8 +1,11 @@
-"""CSV, TSV and Parquet: Arrow reads them block by block into one preallocated array."""
+"""Text tables and Parquet: Arrow reads them, block by block into one preallocated array where all are numbers."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -11,8 +14,11 @@ from numpy.typing import NDArray
 
 from sparsecv_mio.arrays import FloatArray
 from sparsecv_mio.data.cells import bad_cell
+from sparsecv_mio.data.cure import RawColumn, RawTable, cured, raw_table, read_alike
 from sparsecv_mio.data.dataset import Dataset, assemble
-from sparsecv_mio.data.delimited import blame, read_header
+from sparsecv_mio.data.delimited import TextTable, blame, first_cells, read_header
+from sparsecv_mio.data.opened import PACKED, opened
+from sparsecv_mio.data.reading import STRICT, Applied, Reading
 from sparsecv_mio.data.select import Selection, Wanted
 from sparsecv_mio.errors import BadInput
 
@@ -51,64 +57,149 @@ class Columns:
         return assemble(self.X[:rows], self.y[:rows], self.names, self.target, aux)
 
 
-def read_delimited(path: Path, wanted: Wanted, delimiter: str) -> Dataset:
-    """Read a UTF-8 text table with one header line.
+def read_delimited(
+    path: Path, wanted: Wanted, kind: str, how: Reading = STRICT, learnt: Applied | None = None
+) -> Dataset:
+    """Read a text table.
 
     Parameters
     ----------
     path : Path
     wanted : Wanted
-    delimiter : str
+    kind : str
+        `.csv`, `.tsv` or `.txt`, of which the usual separator follows.
+    how : Reading
+    learnt : Applied, optional
+        How other rows were read; these are read alike.
 
     Raises
     ------
     BadInput
-        The message names line, column and row: where Arrow stumbles, a plain parser finds the cell to blame.
+        The message names line, column and row: where Arrow stumbles, a plain parser finds the cells to blame.
     """
     import pyarrow as pa
 
-    header, header_lines = read_header(path, delimiter)
-    chosen = wanted.within(header)
-    most, quoted = _most_rows(path)
-    columns = Columns(chosen, most)
+    stream = _stream(path, wanted, kind, how)
+    table, chosen = stream.table, stream.chosen
+    lenient = learnt is not None or how.cures or (wanted.two_words and _holds_words(table, chosen))
     try:
-        return columns.dataset(_stream(path, delimiter, chosen, header_lines, quoted, columns))
-    except (pa.ArrowException, BadInput) as error:
-        blame(path, delimiter, chosen)
-        if isinstance(error, BadInput):
-            raise
+        if learnt is not None:
+            return assemble(*read_alike(stream.raw(), learnt))
+        if lenient:
+            return assemble(*cured(stream.raw(), how, wanted.two_words))
+        return stream.numbers()
+    except pa.ArrowException as error:
+        blame(table, chosen, cells=not lenient)
+        raise BadInput(f"file {str(path)!r} cannot be read as a table: {str(error).splitlines()[0]}") from error
+    except BadInput:
+        if not lenient:
+            blame(table, chosen)
+        raise
+
+
+def raw_delimited(path: Path, wanted: Wanted, kind: str, how: Reading) -> RawTable:
+    """Read a text table, whatever its cells hold.
+
+    Parameters
+    ----------
+    path : Path
+    wanted : Wanted
+    kind : str
+        As for :func:`read_delimited`.
+    how : Reading
+
+    Raises
+    ------
+    BadInput
+        For a line that is too short or long, or no table at all.
+    """
+    import pyarrow as pa
+
+    stream = _stream(path, wanted, kind, how)
+    try:
+        return stream.raw()
+    except pa.ArrowException as error:
+        blame(stream.table, stream.chosen, cells=False)
         raise BadInput(f"file {str(path)!r} cannot be read as a table: {str(error).splitlines()[0]}") from error
 
 
-def _stream(
-    path: Path, delimiter: str, chosen: Selection, header_lines: int, quoted: bool, columns: Columns
-) -> int:
-    """Fill the columns from a text table; the number of rows."""
-    import pyarrow as pa
-    from pyarrow import csv
-
-    types = dict.fromkeys((chosen.header[j] for j in chosen.numeric), pa.float64())
-    types |= dict.fromkeys(columns.aux, pa.string())
-    block_bytes = max(BLOCK_BYTES, BYTES_A_NUMBER * len(chosen.header))
-    filled = 0
-    with csv.open_csv(
-        path,
-        csv.ReadOptions(column_names=list(chosen.header), skip_rows=header_lines, block_size=block_bytes),
-        csv.ParseOptions(delimiter=delimiter, newlines_in_values=quoted),
-        csv.ConvertOptions(
-            column_types=types, include_columns=list(types), null_values=[], strings_can_be_null=False
-        ),
-    ) as stream:
-        for batch in stream:
-            columns.put(pa.Table.from_batches([batch]), filled)
-            filled += batch.num_rows
-    return filled
+def _stream(path: Path, wanted: Wanted, kind: str, how: Reading) -> _Stream:
+    table = TextTable.of(path, kind, how)
+    header, header_lines = read_header(table)
+    return _Stream(table, wanted.within(header), header_lines, *_most_rows(table))
 
 
-def _most_rows(path: Path) -> tuple[int, bool]:
+def _holds_words(table: TextTable, chosen: Selection) -> bool:
+    """Whether the target of the first row is a word."""
+    cells = first_cells(table)
+    if chosen.target is None or len(cells) <= chosen.target:
+        return False
+    return bool(RawColumn.of(chosen.goal, [cells[chosen.target]], table.how.decimal).others)
+
+
+@dataclass(frozen=True)
+class _Stream:
+    """A text table that Arrow reads block by block."""
+
+    table: TextTable
+    chosen: Selection
+    header_lines: int
+    most: int
+    quoted: bool
+
+    def numbers(self) -> Dataset:
+        """Return the data set of a table of numbers."""
+        import pyarrow as pa
+
+        columns = Columns(self.chosen, self.most)
+        types = {self.chosen.header[j]: pa.float64() for j in self.chosen.numeric}
+        filled = 0
+        for block in self._blocks(types | dict.fromkeys(columns.aux, pa.string())):
+            columns.put(block, filled)
+            filled += block.num_rows
+        return columns.dataset(filled)
+
+    def raw(self) -> RawTable:
+        """Return the columns of a table of anything."""
+        import pyarrow as pa
+
+        names = [self.chosen.header[j] for j in (*self.chosen.numeric, *self.chosen.aux)]
+        blocks = list(self._blocks(dict.fromkeys(names, pa.string())))
+        if not blocks:
+            raise BadInput(f"file {str(self.table.path)!r} has a header but no rows: give one line per row")
+        whole = pa.concat_tables(blocks)
+        aux = {self.chosen.header[j]: _ids(whole[self.chosen.header[j]]) for j in self.chosen.aux}
+        how, cells = self.table.how, lambda name: whole[name].to_pylist()
+        return raw_table(self.chosen.names, self.chosen.goal, cells, aux, how)
+
+    def _blocks(self, types: dict[str, Any]) -> Iterator[Any]:
+        import pyarrow as pa
+        from pyarrow import csv
+
+        header, how = self.chosen.header, self.table.how
+        plain = self.table.path.suffix.lower() not in PACKED and not how.rewrites
+        with ExitStack() as stack:
+            source = self.table.path if plain else stack.enter_context(opened(self.table.path, how))
+            stream = stack.enter_context(csv.open_csv(
+                source,
+                csv.ReadOptions(
+                    column_names=list(header), skip_rows=self.header_lines,
+                    block_size=max(BLOCK_BYTES, BYTES_A_NUMBER * len(header)),
+                ),
+                csv.ParseOptions(delimiter=self.table.delimiter, newlines_in_values=self.quoted),
+                csv.ConvertOptions(
+                    column_types=types, include_columns=list(types), null_values=[], strings_can_be_null=False,
+                    decimal_point=how.decimal,
+                ),
+            ))  # fmt: skip
+            for batch in stream:
+                yield pa.Table.from_batches([batch])
+
+
+def _most_rows(table: TextTable) -> tuple[int, bool]:
     """Return a number that the rows of a text file do not exceed, and whether it has quotes."""
     feeds, returns, quoted = 0, 0, False
-    with path.open("rb") as handle:
+    with opened(table.path, table.how) as handle:
         while block := handle.read(BLOCK_BYTES):
             feeds += block.count(b"\n")
             returns += block.count(b"\r")
@@ -116,11 +207,49 @@ def _most_rows(path: Path) -> tuple[int, bool]:
     return max(feeds, returns) + 1, quoted
 
 
-def read_parquet(path: Path, wanted: Wanted) -> Dataset:
+def read_parquet(path: Path, wanted: Wanted, how: Reading = STRICT, learnt: Applied | None = None) -> Dataset:
     """Read a few columns of one row group at a time.
 
+    Parameters
+    ----------
+    path : Path
+    wanted : Wanted
+    how : Reading
+    learnt : Applied, optional
+        How other rows were read; these are read alike.
+
+    Notes
+    -----
     Peak memory is X plus one column of the longest row group, or 32 MB where that is more.
     """
+    with _parquet(path, wanted) as (file, chosen):
+        if learnt is not None:
+            return assemble(*read_alike(_raw_parquet(file, chosen, how), learnt))
+        words = chosen.target is not None and not _is_numeric(file.schema_arrow.field(chosen.goal).type)
+        if how.cures or (wanted.two_words and words):
+            return assemble(*cured(_raw_parquet(file, chosen, how), how, wanted.two_words))
+        try:
+            return _parquet_numbers(file, chosen)
+        except BadInput:
+            cured(_raw_parquet(file, chosen, how), how)  # names all bad columns
+            raise
+
+
+def raw_parquet(path: Path, wanted: Wanted, how: Reading) -> RawTable:
+    """Read a Parquet file, whatever its cells hold.
+
+    Parameters
+    ----------
+    path : Path
+    wanted : Wanted
+    how : Reading
+    """
+    with _parquet(path, wanted) as (file, chosen):
+        return _raw_parquet(file, chosen, how)
+
+
+@contextmanager
+def _parquet(path: Path, wanted: Wanted) -> Iterator[tuple[Any, Selection]]:
     import pyarrow as pa
     from pyarrow import parquet
 
@@ -128,28 +257,47 @@ def read_parquet(path: Path, wanted: Wanted) -> Dataset:
         with parquet.ParquetFile(path, pre_buffer=False) as file:
             # pandas writes its row index as such a column; it numbers the rows and is no measurement.
             header = [name for name in file.schema_arrow.names if not re.fullmatch(r"__index_level_\d+__", name)]
-            chosen = wanted.within(header)
-            for j in chosen.numeric:
-                _check_type(header[j], file.schema_arrow.field(header[j]).type)
-            columns, start = Columns(chosen, file.metadata.num_rows), 0
-            names = [header[j] for j in (*chosen.numeric, *chosen.aux)]
-            for group in range(file.num_row_groups):
-                rows = file.metadata.row_group(group).num_rows
-                step = max(1, BATCH_NUMBERS // max(1, rows))
-                for first in range(0, len(names), step):
-                    block = file.read_row_group(group, columns=names[first : first + step], use_threads=False)
-                    columns.put(block, start)
-                start += rows
-            return columns.dataset(start)
+            yield file, wanted.within(header)
     except pa.ArrowException as error:
         raise BadInput(f"file {str(path)!r} cannot be read as Parquet: {str(error).splitlines()[0]}") from error
 
 
-def _check_type(name: str, kind: Any) -> None:
+def _parquet_numbers(file: Any, chosen: Selection) -> Dataset:
+    header = chosen.header
+    for j in chosen.numeric:
+        _check_type(header[j], file.schema_arrow.field(header[j]).type)
+    columns, start = Columns(chosen, file.metadata.num_rows), 0
+    names = [header[j] for j in (*chosen.numeric, *chosen.aux)]
+    for group in range(file.num_row_groups):
+        rows = file.metadata.row_group(group).num_rows
+        step = max(1, BATCH_NUMBERS // max(1, rows))
+        for first in range(0, len(names), step):
+            block = file.read_row_group(group, columns=names[first : first + step], use_threads=False)
+            columns.put(block, start)
+        start += rows
+    return columns.dataset(start)
+
+
+def _raw_parquet(file: Any, chosen: Selection, how: Reading) -> RawTable:
+    def cells(name: str) -> list[Any]:
+        found: list[Any] = file.read(columns=[name], use_threads=False)[name].to_pylist()
+        return found
+
+    aux = {chosen.header[j]: np.array(cells(chosen.header[j]), dtype=object) for j in chosen.aux}
+    return raw_table(chosen.names, chosen.goal, cells, aux, how)
+
+
+def _is_numeric(kind: Any) -> bool:
     import pyarrow as pa
 
     test = pa.types
-    if not (test.is_integer(kind) or test.is_floating(kind) or test.is_boolean(kind) or test.is_decimal(kind)):
+    return bool(
+        test.is_integer(kind) or test.is_floating(kind) or test.is_boolean(kind) or test.is_decimal(kind)
+    )
+
+
+def _check_type(name: str, kind: Any) -> None:
+    if not _is_numeric(kind):
         raise BadInput(f"column {name!r} has the type {kind}, not numbers: encode it as numbers or drop the column")
 
 

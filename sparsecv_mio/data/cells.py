@@ -1,8 +1,11 @@
-"""Say which cell is wrong: one line naming column and row."""
+"""Say which cells are wrong, and which option would cure them: one line that names columns and rows."""
 
 from __future__ import annotations
 
+import math
+import re
 from collections.abc import Sequence
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -10,6 +13,22 @@ from sparsecv_mio.arrays import FloatArray
 from sparsecv_mio.errors import BadInput
 
 MISSING_MARKS = frozenset({"na", "n/a", "<na>", "nan", "null", "none", "?", "."})  # lower case, as exports write them
+SHOWN_COLUMNS = 8
+DECIMAL_COMMA = re.compile(r"[+-]?\d*,\d+([eE][+-]?\d+)?")
+
+
+def is_missing(value: object) -> bool:
+    """Whether a cell is empty or holds a mark that stands for nothing, NaN among them.
+
+    Examples
+    --------
+    >>> is_missing(" "), is_missing("n/a"), is_missing(float("nan")), is_missing("none left")
+    (True, True, True, False)
+    """
+    if isinstance(value, str):
+        text = value.strip().lower()
+        return not text or text in MISSING_MARKS
+    return value is None or (isinstance(value, float) and math.isnan(value))
 
 
 def bad_cell(column: str, row: int, value: object, line: int | None = None) -> BadInput:
@@ -25,18 +44,104 @@ def bad_cell(column: str, row: int, value: object, line: int | None = None) -> B
     line : int, optional
         Its line in a text file.
     """
-    where = f"row {row}" if line is None else f"row {row} (line {line})"
-    if value is None or (isinstance(value, str) and not value.strip()):
-        return BadInput(f"column {column!r} is empty in {where}: fill the cell, or remove the row or the column")
-    if isinstance(value, str) and value.strip().lower() in MISSING_MARKS:
-        return BadInput(
-            f"column {column!r} has a missing value, {value.strip()!r}, in {where}: "
-            "fill the cell, or remove the row or the column"
+    fault = Fault(column, row, value, line)
+    return BadInput(f"column {fault.words()}: {fault.remedy()}")
+
+
+@dataclass
+class Fault:
+    """The first bad cell of a column, and how many there are: of its `row`, from 1 on, and its `line` in the file."""
+
+    column: str
+    row: int
+    value: object
+    line: int | None = None
+    count: int = 1
+
+    @property
+    def missing(self) -> bool:
+        """Whether nothing is there."""
+        return is_missing(self.value)
+
+    def words(self) -> str:
+        """Say which cell, and what it holds."""
+        where = f"row {self.row}" if self.line is None else f"row {self.row} (line {self.line})"
+        value = self.value
+        if value is None or (isinstance(value, str) and not value.strip()):
+            return f"{self.column!r} is empty in {where}"
+        if isinstance(value, str) and self.missing:
+            return f"{self.column!r} has a missing value, {value.strip()!r}, in {where}"
+        if isinstance(value, str):
+            return f"{self.column!r} holds text {value if len(value) <= 30 else value[:27] + '...'!r} in {where}"
+        return f"{self.column!r} holds {value} in {where}"
+
+    def remedy(self) -> str:
+        """Say what to do, by hand."""
+        if self.missing and (self.value is None or isinstance(self.value, str)):
+            return "fill the cell, or remove the row or the column"
+        if isinstance(self.value, str):
+            return "encode it as numbers or drop the column"
+        return "replace it by a finite number or remove the row"
+
+    def option(self, target: str) -> str:
+        """Return the option that cures the column; empty where none does."""
+        if self.missing:
+            return "--na drop" if self.column == target else "--na drop or --na mean"
+        if not isinstance(self.value, str):
+            return ""
+        if DECIMAL_COMMA.fullmatch(self.value.strip()):
+            return "--decimal ,"
+        return "" if self.column == target else "--encode onehot"
+
+
+@dataclass
+class Faults:
+    """The bad cells of a table: of every column the first one that is empty, and the first that is no number."""
+
+    target: str
+    found: dict[tuple[str, bool], Fault] = field(default_factory=dict)
+
+    def add(self, column: str, row: int, value: object, line: int | None = None) -> None:
+        """Note a bad cell.
+
+        Parameters
+        ----------
+        column : str
+        row : int
+            1-based, the header not counted.
+        value : object
+            What the cell holds; None where it is empty.
+        line : int, optional
+            Its line in a text file.
+        """
+        key = (column, is_missing(value))
+        if key in self.found:
+            self.found[key].count += 1
+        else:
+            self.found[key] = Fault(column, row, value, line)
+
+    def raise_if_any(self) -> None:
+        """Raise `BadInput` that names every bad column, and the option that would cure it."""
+        faults = sorted(self.found.values(), key=lambda one: one.row)
+        if not faults:
+            return
+        if len(faults) == 1:
+            option = faults[0].option(self.target)
+            cure = f"; or read it with {option}" if option else ""
+            raise BadInput(f"column {faults[0].words()}: {faults[0].remedy()}{cure}")
+        parts = [f"{one.words()} ({self._cells(one)})" for one in faults[:SHOWN_COLUMNS]]
+        more = len(faults) - len(parts)
+        raise BadInput(
+            f"{len({one.column for one in faults})} columns have cells that are no numbers: "
+            f"{', '.join(parts)}{f', and {more} more' if more > 0 else ''}"
         )
-    if isinstance(value, str):
-        shown = value if len(value) <= 30 else value[:27] + "..."
-        return BadInput(f"column {column!r} holds text {shown!r} in {where}: encode it as numbers or drop the column")
-    return BadInput(f"column {column!r} holds {value} in {where}: replace it by a finite number or remove the row")
+
+    def _cells(self, one: Fault) -> str:
+        cells = f"{one.count:,} cell{'s' if one.count > 1 else ''}"
+        option = one.option(self.target)
+        if not option:
+            return f"{cells}; mend the file" if one.column == self.target else f"{cells}; mend them, or --drop it"
+        return f"{cells}; {option}"
 
 
 def check_finite(X: FloatArray, y: FloatArray, names: Sequence[str], target: str) -> None:

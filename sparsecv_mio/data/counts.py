@@ -131,4 +131,4 @@ def repeated(data: Dataset, counts: IntArray) -> Dataset:
     [[1.0], [1.0], [2.0]]
     """
     aux = {name: np.repeat(column, counts) for name, column in data.aux.items()}
-    return Dataset(np.repeat(data.X, counts, axis=0), np.repeat(data.y, counts), data.names, data.target, aux)
+    return replace(data, X=np.repeat(data.X, counts, axis=0), y=np.repeat(data.y, counts), aux=aux)

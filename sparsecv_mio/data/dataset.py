@@ -14,6 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from sparsecv_mio.arrays import FloatArray, IntArray
 from sparsecv_mio.data.cells import check_finite
+from sparsecv_mio.data.reading import Applied, Reading
 from sparsecv_mio.data.select import Wanted
 from sparsecv_mio.errors import BadInput
 
@@ -54,6 +55,8 @@ class Dataset:
         Column, or name, of the weights of the rows (:mod:`sparsecv_mio.data.weights`).
     row_weights : (n,) array, optional
         The weights themselves, positive: of every row in the fits and in the errors. None: each row counts once.
+    reading : Applied, optional
+        How a file was read that is no plain table of numbers.
 
     Examples
     --------
@@ -71,6 +74,7 @@ class Dataset:
     aux: Mapping[str, NDArray[Any]] = field(default_factory=dict)
     weights: str | None = None
     row_weights: FloatArray | None = None
+    reading: Applied | None = None
 
     def __repr__(self) -> str:
         return f"Dataset(n={self.n}, p={self.p}, target={self.target!r})"
@@ -172,6 +176,8 @@ class Dataset:
         features: Sequence[str] | None = None,
         drop: Sequence[str] | None = None,
         aux: Sequence[str] = (),
+        na: str = "error",
+        encode: str = "error",
     ) -> Dataset:
         """Copy the columns of a pandas frame into a data set.
 
@@ -184,11 +190,16 @@ class Dataset:
             Columns to keep, or to leave out; at most one of the two.
         aux : sequence of str
             Group and fold columns.
+        na : {"error", "drop", "mean"}
+            What is done with empty cells: refused, their rows left out, or filled with the mean of the column.
+        encode : {"error", "onehot", "ordinal"}
+            What is done with words: see :class:`~sparsecv_mio.data.reading.Reading`.
 
         Raises
         ------
         BadInput
-            If a name is unknown or given twice, or a used column holds text, empty cells, NaN or infinity.
+            If a name is unknown or given twice, or a used column holds text, empty cells, NaN or infinity that no
+            option allows.
 
         Examples
         --------
@@ -197,14 +208,16 @@ class Dataset:
         >>> Dataset.from_frame(frame, "t", aux=["g"]).names
         ('a',)
         """
-        from sparsecv_mio.data.frame import frame_columns
+        from sparsecv_mio.data.frame import read_frame
 
-        return assemble(*frame_columns(frame, Wanted(target, features, drop, tuple(aux))))
+        how = Reading.of(na=na, encode=encode)
+        return assemble(*read_frame(frame, Wanted(target, features, drop, tuple(aux)), how))
 
 
 def assemble(
-    X: FloatArray, y: FloatArray, names: tuple[str, ...], target: str, aux: Mapping[str, ArrayLike]
-) -> Dataset:
+    X: FloatArray, y: FloatArray, names: tuple[str, ...], target: str, aux: Mapping[str, ArrayLike],
+    reading: Applied | None = None,
+) -> Dataset:  # fmt: skip
     """Check arrays that nobody else holds and wrap them without a copy.
 
     Parameters
@@ -215,6 +228,8 @@ def assemble(
     target : str
     aux : mapping of str to (n,) array_like
         Group and fold columns.
+    reading : Applied, optional
+        How the file was read.
 
     Raises
     ------
@@ -241,7 +256,7 @@ def assemble(
         column.setflags(write=False)
         columns[str(key)] = column
     check_finite(X, y, names, target)
-    return Dataset(X, y, names, target, columns)
+    return Dataset(X, y, names, target, columns, reading=reading)
 
 
 def _numbers(values: ArrayLike, what: str, ndim: int) -> FloatArray:

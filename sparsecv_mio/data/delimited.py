@@ -1,83 +1,140 @@
-"""Text tables cell by cell in plain Python: the header, and the cell to blame where Arrow refuses the file."""
+"""Text tables cell by cell in plain Python: the header, and the cells to blame where Arrow refuses the file."""
 
 from __future__ import annotations
 
 import csv
+import io
 import math
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TextIO
 
-from sparsecv_mio.data.cells import bad_cell
+from sparsecv_mio.data.cells import Faults, bad_cell
+from sparsecv_mio.data.opened import LONGEST_LINE, endless, opened
+from sparsecv_mio.data.reading import STRICT, Reading
 from sparsecv_mio.data.select import Selection
 from sparsecv_mio.errors import BadInput
 
-LONGEST_LINE = 1 << 28
+MOST_CELLS = 20_000_000  # that are looked at, after the first bad one, for more
 
 
-def read_header(path: Path, delimiter: str) -> tuple[list[str], int]:
+@dataclass(frozen=True)
+class TextTable:
+    """A text table: its file, the character between its cells, and how it is read."""
+
+    path: Path
+    delimiter: str
+    how: Reading = STRICT
+
+    @classmethod
+    def of(cls, path: Path, kind: str, how: Reading = STRICT) -> TextTable:
+        """Return the table of a file.
+
+        Parameters
+        ----------
+        path : Path
+        kind : str
+            `.csv` say, which has a separator of its own.
+        how : Reading
+        """
+        usual = "," if kind == ".csv" else "\t"
+        return cls(path, "\t" if how.sep == " " else how.sep or usual, how)
+
+
+def read_header(table: TextTable) -> tuple[list[str], int]:
     """Return the column names and the number of lines that they take; `BadInput` for what is no header."""
-    with _rows(path, delimiter) as rows:
+    path, delimiter, how = table.path, table.delimiter, table.how
+    with _rows(table) as rows:
         line, cells = next(rows, (0, []))
     names = [cell.strip() for cell in cells]
     if not any(names):
         raise BadInput(f"file {str(path)!r} is empty: give one header line and one line per row")
+    if how.comment is None and names[0][0:1] in ("#", "%"):
+        mark = names[0][0]
+        raise BadInput(f"file {str(path)!r} begins with {mark!r}: give --comment {mark} to leave such lines out")
     if len(names) == 1:
-        for other, word in ((";", "semicolons"), ("\t", "tabs"), (",", "commas")):
+        for other, word in ((";", "semicolons"), ("\t", "tabs"), ("|", "bars"), (",", "commas"), (" ", "blanks")):
             if other != delimiter and other in names[0]:
-                suffix = "commas (.csv) or tabs (.tsv)"
-                raise BadInput(f"file {str(path)!r} seems to be separated by {word}: save it with {suffix}")
-    if all(_is_number(name) for name in names) and not all(name.isdigit() for name in names):
-        raise BadInput(f"file {str(path)!r} has numbers where its column names belong: add a header line")
+                option = {";": "semicolon", "\t": "tab", "|": "pipe", ",": "comma", " ": "space"}[other]
+                raise BadInput(f"file {str(path)!r} seems to be separated by {word}: give --sep {option}")
+    if not how.header:
+        return [f"x{j}" for j in range(len(names))], 0
+    if all(_is_number(name, how.decimal) for name in names) and not all(name.isdigit() for name in names):
+        begins = "has numbers where its column names belong"
+        raise BadInput(f"file {str(path)!r} {begins}: add a header line, or give --no-header")
     return names, line
 
 
-def _is_number(text: str) -> bool:
+def _is_number(text: str, decimal: str) -> bool:
     try:
-        parse_number(text)
+        parse_number(text, decimal)
     except ValueError:
         return False
     return True
 
 
-def parse_number(text: str) -> float:
-    """Read a decimal number; ValueError for text, also for the spellings that only Python knows (1_000)."""
+def parse_number(text: str, decimal: str = ".") -> float:
+    """Read a decimal number; ValueError for text, also for the spellings that only Python knows (1_000).
+
+    Examples
+    --------
+    >>> parse_number(" 1e-3"), parse_number("1,5", ",")
+    (0.001, 1.5)
+    """
     if "_" in text or not text.isascii():
         raise ValueError(text)
+    if decimal != ".":
+        if "." in text:
+            raise ValueError(text)
+        text = text.replace(decimal, ".")
     return float(text)
 
 
-def blame(path: Path, delimiter: str, chosen: Selection) -> None:
-    """Raise `BadInput` at the first line or cell that is wrong; return where none is.
+def blame(table: TextTable, chosen: Selection, cells: bool = True) -> None:
+    """Raise `BadInput` at the first line that is too short or long, or for all columns with bad cells.
 
     Parameters
     ----------
-    path : Path
-        A UTF-8 text table with one header line.
-    delimiter : str
+    table : TextTable
     chosen : Selection
         The columns that are read; the others may hold anything.
+    cells : bool
+        Whether cells must be numbers; else the lines alone are looked at.
 
     Raises
     ------
     BadInput
-        The message names line, column and row.
+        The message names line, column and row, and the option that would cure a column.
     """
-    count, width = 0, len(chosen.header)
-    with _rows(path, delimiter) as rows:
-        next(rows, None)
-        for line, cells in rows:
+    count, width, looked = 0, len(chosen.header), 0
+    faults = Faults(chosen.goal)
+    with _rows(table) as rows:
+        if table.how.header:
+            next(rows, None)
+        for line, row in rows:
             count += 1
-            if len(cells) != width:
+            if len(row) != width:
+                first = "its header names" if table.how.header else "its first line has"
                 raise BadInput(
-                    f"file {str(path)!r} has {len(cells)} cells in line {line} but its header names {width} columns: "
-                    "make every line as long as the header"
+                    f"file {str(table.path)!r} has {len(row)} cells in line {line} but {first} {width} columns: "
+                    "make every line as long"
                 )
-            for j in chosen.numeric:
-                blame_cell(cells[j], chosen.header[j], count, line)
+            for j in chosen.numeric if cells else ():
+                try:
+                    value = parse_number(row[j], table.how.decimal)
+                except ValueError:
+                    faults.add(chosen.header[j], count, row[j], line)
+                    continue
+                if not math.isfinite(value):
+                    faults.add(chosen.header[j], count, value, line)
+            looked += len(chosen.numeric) if faults.found else 0
+            if looked > MOST_CELLS:
+                break
+    faults.raise_if_any()
     if count == 0:
-        raise BadInput(f"file {str(path)!r} has a header but no rows: give one line per row")
+        raise BadInput(f"file {str(table.path)!r} has a header but no rows: give one line per row")
 
 
 def blame_cell(text: str, column: str, row: int, line: int) -> None:
@@ -100,22 +157,33 @@ def blame_cell(text: str, column: str, row: int, line: int) -> None:
         raise bad_cell(column, row, value, line)
 
 
+def first_cells(table: TextTable) -> list[str]:
+    """Return the cells of the first row below the header; none where there is no such row."""
+    with _rows(table) as rows:
+        if table.how.header:
+            next(rows, None)
+        return next(rows, (0, list[str]()))[1]
+
+
 @contextmanager
-def _rows(path: Path, delimiter: str) -> Iterator[Iterator[tuple[int, list[str]]]]:
+def _rows(table: TextTable) -> Iterator[Iterator[tuple[int, list[str]]]]:
     """Open a table as (line number of the row's end, cells), blank lines left out."""
+    path = table.path
     try:
-        with path.open(encoding="utf-8-sig", newline="") as handle:
-            reader = csv.reader(_lines(handle, path), delimiter=delimiter)
+        with (
+            opened(path, table.how) as packed,
+            io.TextIOWrapper(packed, encoding="utf-8-sig", newline="") as handle,
+        ):
+            reader = csv.reader(_lines(handle, path), delimiter=table.delimiter)
             yield ((reader.line_num, row) for row in reader if row)
     except UnicodeDecodeError as error:
-        raise BadInput(f"file {str(path)!r} is not UTF-8 text: save it as UTF-8") from error
+        raise BadInput(f"file {str(path)!r} is not UTF-8 text: give its --encoding, latin-1 say") from error
     except csv.Error as error:
         raise BadInput(f"file {str(path)!r} is not a readable table: {error}") from error
 
 
 def _lines(handle: TextIO, path: Path) -> Iterator[str]:
-    """Return the lines of a file; one that never ends is no table, and must not fill the memory."""
     while line := handle.readline(LONGEST_LINE):
         if len(line) == LONGEST_LINE:
-            raise BadInput(f"file {str(path)!r} has a line of more than {LONGEST_LINE:,} characters: it is no table")
+            raise endless(path)
         yield line

@@ -11,22 +11,43 @@ from numpy.typing import NDArray
 
 from sparsecv_mio.arrays import FloatArray
 from sparsecv_mio.data.cells import bad_cell
-from sparsecv_mio.data.select import Wanted
+from sparsecv_mio.data.cure import Made, RawTable, cured, raw_table
+from sparsecv_mio.data.reading import Reading
+from sparsecv_mio.data.select import Selection, Wanted
+from sparsecv_mio.errors import BadInput
 
 if TYPE_CHECKING:
     import pandas as pd
 
 
-def frame_columns(
-    frame: pd.DataFrame, wanted: Wanted
-) -> tuple[FloatArray, FloatArray, tuple[str, ...], str, dict[str, NDArray[Any]]]:
-    """Copy a frame's columns one by one: features (n, p), target (n,), their names, and others by name."""
+def read_frame(frame: pd.DataFrame, wanted: Wanted, how: Reading) -> Made:
+    """Copy a frame's columns one by one; see :meth:`sparsecv_mio.data.dataset.Dataset.from_frame`.
+
+    Parameters
+    ----------
+    frame : pandas.DataFrame
+    wanted : Wanted
+    how : Reading
+    """
     chosen = wanted.within([str(name) for name in frame.columns])
-    X = np.empty((len(frame), len(chosen.features)))
-    for k, j in enumerate(chosen.features):
-        X[:, k] = series_numbers(frame.iloc[:, j], chosen.header[j])
-    y = series_numbers(frame.iloc[:, chosen.header.index(chosen.goal)], chosen.goal)
-    return X, y, chosen.names, chosen.goal, {chosen.header[j]: _series_ids(frame.iloc[:, j]) for j in chosen.aux}
+    aux = {chosen.header[j]: _series_ids(frame.iloc[:, j]) for j in chosen.aux}
+    try:
+        if how.cures:
+            return cured(_raw_frame(frame, chosen, aux, how), how)
+        X = np.empty((len(frame), len(chosen.features)))
+        for k, j in enumerate(chosen.features):
+            X[:, k] = series_numbers(frame.iloc[:, j], chosen.header[j])
+        y = series_numbers(frame.iloc[:, chosen.header.index(chosen.goal)], chosen.goal)
+        return Made(X, y, chosen.names, chosen.goal, aux, None)
+    except BadInput:
+        if not how.cures:
+            cured(_raw_frame(frame, chosen, aux, how), how)  # names all bad columns
+        raise
+
+
+def _raw_frame(frame: pd.DataFrame, chosen: Selection, aux: dict[str, NDArray[Any]], how: Reading) -> RawTable:
+    place = {name: j for j, name in enumerate(chosen.header)}
+    return raw_table(chosen.names, chosen.goal, lambda name: frame.iloc[:, place[name]].tolist(), aux, how)
 
 
 def frame_numbers(frame: Any) -> FloatArray:

@@ -2,30 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, Unpack
 
-from sparsecv_mio.data.arrow import read_delimited, read_parquet
+from sparsecv_mio.data.arrow import raw_delimited, raw_parquet, read_delimited, read_parquet
+from sparsecv_mio.data.cure import RawTable, raw_table
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.npz import read_npz
+from sparsecv_mio.data.opened import PACKED, kind_of
+from sparsecv_mio.data.reading import STRICT, Applied, Reading, ReadingWords
 from sparsecv_mio.data.select import Wanted
 from sparsecv_mio.data.svmlight import read_svmlight
 from sparsecv_mio.errors import BadInput
 from sparsecv_mio.files import reason, special
 
-READERS: dict[str, Callable[[Path, Wanted], Dataset]] = {
-    ".csv": lambda path, wanted: read_delimited(path, wanted, ","),
-    ".tsv": lambda path, wanted: read_delimited(path, wanted, "\t"),
-    ".parquet": read_parquet,
+TEXT = (".csv", ".tsv", ".txt", ".dat", ".data")
+MATRICES: dict[str, Callable[[Path, Wanted], Dataset]] = {
     ".npz": read_npz,
     ".svm": read_svmlight,
     ".svmlight": read_svmlight,
     ".libsvm": read_svmlight,
 }
-
-
 OWN_TARGET = (".npz", ".svm", ".svmlight", ".libsvm")
 
 
@@ -63,20 +63,29 @@ def read_dataset(
     features: Sequence[str] | None = None,
     drop: Sequence[str] | None = None,
     aux: Sequence[str] = (),
+    two_words: bool = False,
+    **reading: Unpack[ReadingWords],
 ) -> Dataset:
     r"""Read a data file.
 
     Parameters
     ----------
     path : str or Path
-        `.csv` and `.tsv` (UTF-8, one header line), `.parquet`, `.npz` (arrays `X`, `y` and optionally `names`), or
-        svmlight text (`.svm`, `.svmlight`, `.libsvm`; its features are named `x` and their number in the file).
+        `.csv`, `.tsv` and `.txt` (UTF-8, one header line; packed too: `.csv.gz`, `.csv.zip`), `.parquet`, `.npz`
+        (arrays `X`, `y` and optionally `names`), or svmlight text (`.svm`, `.svmlight`, `.libsvm`; its features are
+        named `x` and their number in the file).
     target : str or int
         Column name, or 0-based position where no column has that name; `y` for NPZ and svmlight files.
     features, drop : sequence of str, optional
-        Columns to keep, or to leave out; at most one of the two. Columns not kept may hold anything.
+        Columns to keep, or to leave out, by name or position; at most one of the two. Columns not kept may hold
+        anything.
     aux : sequence of str
         Group and fold columns (see :func:`sparsecv_mio.data.folds.fold_columns`); never features.
+    two_words : bool
+        Whether the target may hold two words, for a classification: they become 0 and 1.
+    **reading
+        `sep`, `decimal`, `comment`, `encoding`, `header`, `index_col`, `na`, `encode`: see
+        :class:`~sparsecv_mio.data.reading.Reading`. What messages call `--na mean` is `na="mean"` here.
 
     Returns
     -------
@@ -103,7 +112,8 @@ def read_dataset(
     [[1.0], [4.0]]
     >>> folder.cleanup()
     """
-    return _read(path, Wanted(target, features, drop, tuple(aux)))
+    how = Reading.of(**reading)
+    return read_by(path, Wanted(target, features, drop, tuple(aux), index=how.index_col, two_words=two_words), how)
 
 
 class NewRows(NamedTuple):
@@ -114,7 +124,9 @@ class NewRows(NamedTuple):
     doubt: str
 
 
-def read_rows(path: str | Path, features: Sequence[str], target: str) -> NewRows:
+def read_rows(
+    path: str | Path, features: Sequence[str], target: str, learnt: Applied | None = None
+) -> NewRows:
     """Read some columns of new rows, of which the target may not be known yet.
 
     Parameters
@@ -122,7 +134,10 @@ def read_rows(path: str | Path, features: Sequence[str], target: str) -> NewRows
     path : str or Path
         As for :func:`read_dataset`.
     features : sequence of str
+        Names of features.
     target : str
+    learnt : Applied, optional
+        How the rows were read that a model was fitted on; the new ones are read alike.
 
     Returns
     -------
@@ -134,15 +149,70 @@ def read_rows(path: str | Path, features: Sequence[str], target: str) -> NewRows
     BadInput
         As :func:`read_dataset`; the message names every column that is missing.
     """
-    wanted = Wanted(target, features, None, (), needed=False)
+    columns, how = features, STRICT
+    if learnt is not None:
+        columns = [name for name in learnt.columns if any(made in features for made in learnt.names_of(name))]
+        how = learnt.how
+    wanted = Wanted(target, columns, None, (), needed=False, index=how.index_col)
     try:
-        data = _read(path, wanted)
+        data = read_by(path, wanted, how, learnt)
     except BadInput as error:
-        return NewRows(_read(path, replace(wanted, target="")), False, str(error))  # raises if it is not the target
+        untold = read_by(path, replace(wanted, target=""), how, learnt)  # raises if it is not the target
+        return NewRows(untold, False, str(error))
     return NewRows(data, data.target == target, "")
 
 
-def _read(path: str | Path, wanted: Wanted) -> Dataset:
+def read_by(path: str | Path, wanted: Wanted, how: Reading, learnt: Applied | None = None) -> Dataset:
+    """Read a data file.
+
+    Parameters
+    ----------
+    path : str or Path
+    wanted : Wanted
+        Which columns.
+    how : Reading
+    learnt : Applied, optional
+        How other rows were read; these are read alike.
+
+    Raises
+    ------
+    BadInput
+        As :func:`read_dataset`.
+    """
+    with _regular(path) as file:
+        data = _by_kind(file, wanted, how, learnt)
+        return replace(data, reading=Applied(how, data.names)) if data.reading is None and how.given() else data
+
+
+def read_raw(path: str | Path, wanted: Wanted, how: Reading) -> RawTable:
+    """Read a data file, whatever its cells hold.
+
+    Parameters
+    ----------
+    path : str or Path
+    wanted : Wanted
+        Which columns.
+    how : Reading
+
+    Raises
+    ------
+    BadInput
+        As :func:`read_dataset`, but for cells that are no numbers.
+    """
+    with _regular(path) as file:
+        kind = _known_kind(file, how)
+        if kind in TEXT:
+            return raw_delimited(file, wanted, kind, how)
+        if kind == ".parquet":
+            return raw_parquet(file, wanted, how)
+        data = MATRICES[kind](file, replace(wanted, target=wanted.target or "y"))
+        columns = dict(zip(data.names, data.X.T, strict=True)) | {data.target: data.y}
+        return raw_table(data.names, data.target, lambda name: columns[name].tolist(), dict(data.aux), how)
+
+
+@contextmanager
+def _regular(path: str | Path) -> Iterator[Path]:
+    """Yield a path that is a file with something in it; `BadInput` for what cannot be read there."""
     file = Path(path)
     shown = str(file)
     try:
@@ -153,14 +223,39 @@ def _read(path: str | Path, wanted: Wanted) -> Dataset:
         raise BadInput(f"file {shown!r} does not exist: check its path")
     if found is not None:
         raise BadInput(f"{shown!r} is {found}: name a data file")
-    reader = READERS.get(file.suffix.lower())
-    if reader is None:
-        raise BadInput(f"file {shown!r} has the unknown suffix {file.suffix!r}: use one of {', '.join(READERS)}")
     try:
         if file.stat().st_size == 0:
             raise BadInput(f"file {shown!r} is empty: give one header line and one line per row")
-        return reader(file, wanted)
+        yield file
     except OSError as error:
         raise BadInput(f"file {shown!r} cannot be read: {reason(error)}") from error
     except MemoryError as error:
         raise BadInput(f"file {shown!r} does not fit in memory as numbers: keep fewer columns or rows") from error
+
+
+def _by_kind(file: Path, wanted: Wanted, how: Reading, learnt: Applied | None) -> Dataset:
+    kind = _known_kind(file, how)
+    if kind in TEXT:
+        return read_delimited(file, wanted, kind, how, learnt)
+    if kind == ".parquet":
+        return read_parquet(file, wanted, how, learnt)
+    return MATRICES[kind](file, wanted)
+
+
+def _known_kind(file: Path, how: Reading) -> str:
+    """Return what a file holds; `BadInput` for what is not read, or not with these options."""
+    kind = kind_of(file)
+    if kind in TEXT:
+        return kind
+    if file.suffix.lower() in PACKED or kind not in (".parquet", *MATRICES):
+        known = ", ".join((*TEXT[:3], ".parquet", *MATRICES))
+        shown = f"{kind}{file.suffix}" if file.suffix.lower() in PACKED else file.suffix
+        uses = f"use one of {known}, text also as .gz or .zip"
+        raise BadInput(f"file {str(file)!r} has the unknown suffix {shown!r}: {uses}")
+    if kind == ".parquet":
+        text_only = set(how.given()) - {"--na", "--encode", "--index-col"}
+        if text_only:
+            raise BadInput(f"{min(text_only)} goes with text tables, and {str(file)!r} is none: leave it out")
+    elif how.given():
+        raise BadInput(f"{how.given()[0]} goes with text tables and Parquet: save {str(file)!r} as one of them")
+    return kind

@@ -20,12 +20,27 @@ class Wanted:
     drop: Sequence[str] | None
     aux: tuple[str, ...]
     needed: bool = True  # whether the data must have the target
+    index: str | None = None  # a column that only numbers the rows
+    two_words: bool = False  # whether the target may hold two words
 
     def within(self, header: Sequence[str]) -> Selection:
         """Resolve the words against a header; see :func:`select_columns`."""
+        header, drop = self._numbered(list(header))
         if not self.needed and self.target not in header:
-            return select_features(header, self.features or ())
-        return select_columns(header, self.target, self.features, self.drop, self.aux)
+            gone = {_column(tuple(header), name, "dropped column") for name in drop or ()}
+            rest = [name for j, name in enumerate(header) if j not in gone]
+            return select_features(header, rest if self.features is None else self.features)
+        return select_columns(header, self.target, self.features, drop, self.aux)
+
+    def _numbered(self, header: list[str]) -> tuple[list[str], Sequence[str] | None]:
+        """Return the header and the columns to drop, with the one that numbers the rows, which may be nameless."""
+        if self.index is None:
+            return header, self.drop
+        place = _column(tuple(header), self.index, "index column")
+        header[place] = header[place] or "(index)"
+        if self.features is not None:
+            return header, self.drop
+        return header, list(dict.fromkeys([*(self.drop or ()), header[place]]))
 
 
 @dataclass(frozen=True)
@@ -82,7 +97,7 @@ def select_columns(
     target : str or int
         A name; where no column has it, a 0-based position.
     features, drop : sequence of str, optional
-        Names to keep or to leave out. Features keep the order of the file.
+        Names to keep or to leave out, or positions as for the target. Features keep the order of the file.
     aux : sequence of str
         Group and fold columns: never features.
 
@@ -115,7 +130,7 @@ def select_columns(
                 uses = "gives the folds or weights and cannot be a feature"
                 raise BadInput(f"column {names[j]!r} {uses}: take it off the features")
     else:
-        gone = {_position(names, name, "dropped column") for name in drop or ()}
+        gone = {_column(names, name, "dropped column") for name in drop or ()}
         if goal in gone:
             raise BadInput(
                 f"column {names[goal]!r} is the target and cannot be dropped: take it off the dropped columns"
@@ -129,7 +144,10 @@ def select_columns(
 def _check_header(names: tuple[str, ...]) -> None:
     for j, name in enumerate(names):
         if not name:
-            raise BadInput(f"column {j + 1} has no name: name every column in the header or remove it")
+            raise BadInput(
+                f"column {j + 1} has no name: name it in the header, or leave it out with --index-col {j} if it only "
+                "numbers the rows"
+            )
     twice = [name for name, count in Counter(names).items() if count > 1]
     if twice:
         raise BadInput(f"column name {twice[0]!r} stands in the header more than once: give every column its own name")
@@ -143,15 +161,21 @@ def _check_repeats(given: Sequence[str] | None, option: str) -> None:
 
 def _target(names: tuple[str, ...], target: str | int) -> int:
     word = str(target).strip()
+    if not word:
+        raise BadInput(f"no target was named: use one of {_listed(names)}")
+    return _column(names, word, "target")
+
+
+def _column(names: tuple[str, ...], given: str, role: str) -> int:
+    """Return the place of a column that is given by name or, where none has that name, by its place."""
+    word = str(given).strip()
     if word in names:
         return names.index(word)
     if word.isascii() and word.isdigit():
         if len(word) < 10 and int(word) < len(names):
             return int(word)
-        raise BadInput(f"target {word} is neither a name nor one of the positions 0..{len(names) - 1}")
-    if not word:
-        raise BadInput(f"no target was named: use one of {_listed(names)}")
-    return _position(names, word, "target")
+        raise BadInput(f"{role} {word} is neither a name nor one of the positions 0..{len(names) - 1}")
+    return _position(names, word, role)
 
 
 def _position(names: tuple[str, ...], name: str, role: str) -> int:
@@ -162,11 +186,11 @@ def _position(names: tuple[str, ...], name: str, role: str) -> int:
 
 
 def _positions(names: tuple[str, ...], features: Sequence[str]) -> set[int]:
-    missing = [name for name in features if name not in names]
+    missing = [name for name in features if name not in names and not name.strip().isdigit()]
     if len(missing) > 1:
         named = ", ".join(map(repr, missing))
         raise BadInput(f"features {named} are not in the data: its columns are {_listed(names)}")
-    return {_position(names, name, "feature") for name in features}
+    return {_column(names, name, "feature") for name in features}
 
 
 def _listed(names: tuple[str, ...]) -> str:

@@ -331,7 +331,8 @@ def standardize(
         bare = replace(bare, rest=rest, r_rest=r_rest)
     length = (norm if centred else moments.raw_norm[columns]) / divisor
     copy_of = find_copies(lambda g: _project(bare, g), bare.column, length, weight, dataset.n)
-    notes = _constant_warning(dataset, moments.constant) + _copy_warning(bare.names, copy_of)
+    read = () if dataset.reading is None else dataset.reading.notes
+    notes = read + _constant_warning(dataset, moments.constant) + _copy_warning(bare.names, copy_of)
     return replace(bare, copy_of=copy_of, warnings=notes)
 
 

@@ -13,6 +13,7 @@ from sparsecv_mio.arrays import FloatArray, IntArray
 from sparsecv_mio.certificate.chosen_folds import ChosenFolds
 from sparsecv_mio.certificate.parts import DataInfo, SearchRequest, Work, relative_gap, versions
 from sparsecv_mio.certificate.record import SCHEMA, FoldInfo, OneSe, Record, Refit, Region, TableRow
+from sparsecv_mio.certificate.source import reading_info
 from sparsecv_mio.data.standard import StandardData
 from sparsecv_mio.errors import Inconsistent
 from sparsecv_mio.formulation.backends.native.cell import PathCell
@@ -136,6 +137,7 @@ def data_info(data: StandardData) -> DataInfo:
         intercept=str(data.intercept),
         names=tuple(source.names),
         weights=source.weights,
+        reading=reading_info(source.reading),
     )
 
 

@@ -39,7 +39,7 @@ def test_lines_and_quotes_may_cross_blocks(tmp_path: Path, monkeypatch: pytest.M
 def test_what_arrow_refuses_without_a_fault_to_name_is_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(arrow, "blame", lambda *_: None)
+    monkeypatch.setattr(arrow, "blame", lambda *_, **__: None)
     path = tmp_path / "data.csv"
     path.write_text("a,y\n1,2\nfoo,3\n")
     refused("cannot be read as a table: In CSV column", path, "y")
@@ -58,7 +58,7 @@ def test_bad_parquet(tmp_path: Path) -> None:
     path.write_text("no parquet at all")
     refused("cannot be read as Parquet", path, "y")
     parquet.write_table(pa.table({"a": ["u", "v"], "y": [1.0, 2.0]}), path)
-    refused("column 'a' has the type string, not numbers", path, "y")
+    refused("column 'a' holds text 'u' in row 1: encode it as numbers or drop the column; or read it with", path, "y")
     parquet.write_table(pa.table({"a": [1, 2, None, 4], "y": [1.0, 2.0, 3.0, 4.0]}), path, row_group_size=2)
     refused("column 'a' is empty in row 3", path, "y")
     parquet.write_table(pa.table({"a": [1.0, np.inf], "y": [1.0, 2.0]}), path)

@@ -1,0 +1,66 @@
+"""How the file of a record was read, in the record and back, so that the same rows and new ones are read alike."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import fields
+from pathlib import Path
+
+from sparsecv_mio.certificate.parts import DataInfo, ReadingInfo
+from sparsecv_mio.data.dataset import Dataset
+from sparsecv_mio.data.readers import read_by
+from sparsecv_mio.data.reading import STRICT, Applied, Reading
+from sparsecv_mio.data.select import Wanted
+from sparsecv_mio.errors import CorruptStore, SparseCVError
+
+
+def reading_info(applied: Applied | None) -> ReadingInfo | None:
+    """Describe how a file was read, for the record; None for a plain table of numbers."""
+    if applied is None:
+        return None
+    how = applied.how
+    return ReadingInfo(
+        sep=how.sep, decimal=how.decimal, comment=how.comment, encoding=how.encoding, header=how.header,
+        index_col=how.index_col, na=str(how.na), encode=str(how.encode), columns=applied.columns,
+        means=dict(applied.means), levels=dict(applied.levels), left_out=applied.left_out,
+    )  # fmt: skip
+
+
+def applied_reading(info: ReadingInfo | None) -> Applied | None:
+    """Return how the file of a record was read.
+
+    Raises
+    ------
+    CorruptStore
+        The record holds what is no option of a reading.
+    """
+    if info is None:
+        return None
+    try:
+        how = Reading.of(**{one.name: getattr(info, one.name) for one in fields(Reading)})
+    except SparseCVError as error:
+        raise CorruptStore(f"record: field data.reading is not valid ({error})") from None
+    return Applied(how, info.columns, dict(info.means), dict(info.levels), info.left_out)
+
+
+def read_again(path: str | Path, info: DataInfo, aux: Sequence[str] = ()) -> Dataset:
+    """Read the data of a record from their file, as they were read for it.
+
+    Parameters
+    ----------
+    path : str or Path
+    info : DataInfo
+        What the record says of its data.
+    aux : sequence of str
+        Columns that give folds and weights.
+
+    Raises
+    ------
+    BadInput
+        As :func:`sparsecv_mio.data.readers.read_dataset`.
+    """
+    applied = applied_reading(info.reading)
+    how = STRICT if applied is None else applied.how
+    columns = info.names if applied is None else applied.columns
+    words = applied is not None and info.target in applied.levels
+    return read_by(path, Wanted(info.target, columns, None, tuple(aux), index=how.index_col, two_words=words), how)

@@ -1,0 +1,252 @@
+"""What the columns of a file hold, before anything is fitted: kinds, gaps, sizes, copies, and what would read them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from sparsecv_mio.arrays import BoolArray, FloatArray
+from sparsecv_mio.data.cells import DECIMAL_COMMA
+from sparsecv_mio.data.cure import MOST_LEVELS, RawColumn, RawTable
+from sparsecv_mio.data.readers import read_raw
+from sparsecv_mio.data.reading import ABSENT, Reading, feature_names
+from sparsecv_mio.data.select import Wanted
+from sparsecv_mio.words import Encode
+
+ALIKE = 0.95  # absolute correlation from which two columns are named
+COPIES = 1.0 - 1e-9
+MOST_CORRELATED = 2000  # columns beyond which correlations are not looked at
+MOSTLY_EMPTY = 0.5
+FEW_ROWS_LOST = 0.05  # share up to which rows with empty cells had better be left out
+
+
+@dataclass(frozen=True)
+class ColumnFacts:
+    """What a column holds.
+
+    Attributes
+    ----------
+    name, kind : str
+        `number`, `whole number`, `0 or 1`, `words (k)`, `mixed` or `empty`.
+    missing : int
+        Empty cells.
+    least, mean, largest, spread : float or None
+        Of its numbers; `spread` is the standard deviation.
+    notes : tuple of str
+        What a user may want to act on.
+    drop : bool
+        Whether the column is better left out, as no feature.
+    """
+
+    name: str
+    kind: str
+    missing: int
+    least: float | None
+    mean: float | None
+    largest: float | None
+    spread: float | None
+    notes: tuple[str, ...]
+    drop: bool
+
+
+@dataclass(frozen=True)
+class Inspection:
+    """What a file holds.
+
+    Attributes
+    ----------
+    rows : int
+    columns : tuple of ColumnFacts
+        In the order of the file, the target last where it is named.
+    target : str
+        Empty where none was named.
+    incomplete : int
+        Rows with an empty cell in a column that would be kept.
+    duplicates : int
+        Rows that repeat an earlier one.
+    options : tuple of str
+        With which the file could be read, as the command line takes them.
+    n, p : int
+        Rows and features that this would leave.
+    """
+
+    rows: int
+    columns: tuple[ColumnFacts, ...]
+    target: str
+    incomplete: int
+    duplicates: int
+    options: tuple[str, ...]
+    n: int
+    p: int
+
+
+def inspect_file(path: str | Path, target: str | int | None, how: Reading, drop: Sequence[str] | None) -> Inspection:
+    """Look at a data file.
+
+    Parameters
+    ----------
+    path : str or Path
+    target : str, int or None
+        The column to predict, if it is known already.
+    how : Reading
+        How its text is read.
+    drop : sequence of str, optional
+        Columns that are left out.
+
+    Raises
+    ------
+    BadInput
+        The file is no table.
+    """
+    wanted = Wanted("" if target is None else target, None, drop, (), needed=target is not None, index=how.index_col)
+    return inspect_table(read_raw(path, wanted, how), how)
+
+
+def inspect_table(table: RawTable, how: Reading) -> Inspection:
+    """Look at the columns of a table; O(n p^2) for the correlations of at most 2,000 columns.
+
+    Parameters
+    ----------
+    table : RawTable
+    how : Reading
+    """
+    goal = table.target
+    columns = [*table.features, *([] if goal is None else [goal])]
+    alike = _alike(columns)
+    facts = [_facts(one, one is goal, alike.get(one.name, ())) for one in columns]
+    kept = [one for one, fact in zip(columns, facts, strict=True) if not fact.drop]
+    gaps = np.zeros(table.rows, dtype=bool)
+    for one in kept:
+        gaps |= one.empty
+    features = [one for one in kept if one is not goal]
+    options, lost = _options(columns, facts, kept, gaps, goal)
+    without_target = 0 if goal is None else int(goal.empty.sum())
+    n = table.rows - (lost if "--na drop" in options else without_target)
+    return Inspection(
+        table.rows, tuple(facts), "" if goal is None else goal.name, int(gaps.sum()), _repeated(columns, table.rows),
+        tuple([*_as_given(how), *options]), n, sum(_width(one, "--na mean" in options) for one in features),
+    )  # fmt: skip
+
+
+def _facts(one: RawColumn, goal: bool, alike: Sequence[str]) -> ColumnFacts:
+    numbers = one.numbers[np.isfinite(one.numbers)]
+    kind, notes, drop = _kind(one, numbers)
+    if not goal and not drop:
+        more, drop = _doubts(one, numbers)
+        notes += more
+    sized = bool(numbers.size) and not one.others
+    return ColumnFacts(
+        one.name, kind, int(one.empty.sum()),
+        float(numbers.min()) if sized else None, float(numbers.mean()) if sized else None,
+        float(numbers.max()) if sized else None, float(numbers.std()) if sized else None,
+        (*notes, *alike), drop and not goal,
+    )  # fmt: skip
+
+
+def _kind(one: RawColumn, numbers: FloatArray) -> tuple[str, list[str], bool]:
+    """Return the kind of a column, what to say of it, and whether it is better left out."""
+    if one.empty.all():
+        return "empty", ["holds nothing"], True
+    if not one.others:
+        whole = bool(np.all(numbers == np.rint(numbers)))
+        kind = "0 or 1" if whole and set(numbers.tolist()) <= {0.0, 1.0} else "whole number" if whole else "number"
+        infinite = int(np.isinf(one.numbers).sum())
+        return kind, [f"{infinite} cells are infinite"] if infinite else [], False
+    if not one.is_words:
+        row, word = next(iter(one.others.items()))
+        cells = f"{len(one.others)} cells of text among numbers, {word[:20]!r} in row {row + 1}"
+        comma = all(DECIMAL_COMMA.fullmatch(text) for text in one.others.values())
+        return "mixed", [f"{cells}: {'give --decimal ,' if comma else 'mend them'}"], False
+    if all(DECIMAL_COMMA.fullmatch(text) for text in one.others.values()):
+        return "mixed", ["numbers with a decimal comma: give --decimal ,"], False
+    levels = one.levels()
+    if len(levels) > MOST_LEVELS or len(levels) >= max(3, int(np.sum(~one.empty))):
+        return f"words ({len(levels)})", ["nearly every row has its own: a name, no feature"], True
+    shown = ", ".join(word[:20] for word in levels[:6]) + (", ..." if len(levels) > 6 else "")
+    return f"words ({len(levels)})", [shown], False
+
+
+def _doubts(one: RawColumn, numbers: FloatArray) -> tuple[list[str], bool]:
+    """Return what speaks against a column as a feature, and whether it is better left out."""
+    share = float(one.empty.mean())
+    if share > MOSTLY_EMPTY:
+        return [f"{share:.0%} of its cells are empty"], True
+    if one.others:
+        return [], False
+    if numbers.size and numbers.min() == numbers.max():
+        return ["constant"], True
+    steps = np.diff(numbers)
+    if not one.empty.any() and len(steps) > 2 and np.all(steps == 1.0) and numbers[0] in (0.0, 1.0):
+        return ["numbers the rows"], True
+    return [], False
+
+
+def _alike(columns: Sequence[RawColumn]) -> dict[str, list[str]]:
+    """Return, by column, which earlier ones it repeats or nearly does; rows with empty cells aside."""
+    plain = [one for one in columns if not one.others and not one.empty.all() and np.isfinite(one.numbers).any()]
+    if not 1 < len(plain) <= MOST_CORRELATED:
+        return {}
+    full = ~np.any([one.empty | ~np.isfinite(one.numbers) for one in plain], axis=0)
+    if full.sum() < 3:
+        return {}
+    X = np.array([one.numbers[full] for one in plain])
+    X = X - X.mean(axis=1, keepdims=True)
+    length = np.linalg.norm(X, axis=1)
+    X /= np.where(length > 0.0, length, 1.0)[:, None]
+    found: dict[str, list[str]] = {}
+    for j, row in enumerate(np.abs(np.tril(X @ X.T, -1))):
+        for i in np.flatnonzero(row >= ALIKE)[:3].tolist():
+            words = "a copy of" if row[i] >= COPIES else f"correlation {row[i]:.3f} with"
+            found.setdefault(plain[j].name, []).append(f"{words} {plain[i].name!r}")
+    return found
+
+
+def _repeated(columns: Sequence[RawColumn], rows: int) -> int:
+    """Return how many rows repeat an earlier one."""
+    keys = np.zeros((rows, len(columns)))
+    for k, one in enumerate(columns):
+        keys[:, k] = np.where(one.empty, -math.inf, one.numbers)
+        for row, word in one.others.items():
+            keys[row, k] = float(hash(word) % (1 << 50))
+    distinct = {keys[row].tobytes() for row in range(rows)}
+    return rows - len(distinct)
+
+
+def _options(
+    columns: Sequence[RawColumn], facts: Sequence[ColumnFacts], kept: Sequence[RawColumn], gaps: BoolArray,
+    goal: RawColumn | None,
+) -> tuple[list[str], int]:  # fmt: skip
+    """Return options with which the columns could be read, and how many rows would be left out for empty cells."""
+    found = []
+    gone = [fact.name for one, fact in zip(columns, facts, strict=True) if fact.drop]
+    if gone:
+        found.append("--drop " + ",".join(f'"{name}"' if "," in name else name for name in gone))
+    lost = int(gaps.sum())
+    if lost:
+        found.append("--na drop" if lost <= FEW_ROWS_LOST * len(gaps) else "--na mean")
+    if any(one.others and one.is_words for one in kept if one is not goal):
+        found.append("--encode onehot")
+    return found, lost
+
+
+def _as_given(how: Reading) -> list[str]:
+    values = {
+        "--sep": how.sep, "--decimal": how.decimal, "--comment": how.comment, "--encoding": how.encoding,
+        "--index-col": how.index_col,
+    }  # fmt: skip
+    names = [name for name in how.given() if name not in ("--na", "--encode")]
+    return [name if name not in values else f"{name} {values[name]!r}" for name in names]
+
+
+def _width(one: RawColumn, filled: bool) -> int:
+    """Return how many features a column becomes."""
+    if not one.others:
+        return 1
+    levels = one.levels()
+    if filled and one.empty.any():
+        levels = (*levels, ABSENT)
+    return len(feature_names(one.name, levels, Encode.ONEHOT))

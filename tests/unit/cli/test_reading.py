@@ -1,0 +1,70 @@
+"""The options of messy files on the command line: solve, verify, predict and the classifiers."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from sparsecv_mio.cli import run
+from sparsecv_mio.cli.reading import OPTIONS, reads_tables
+from sparsecv_mio.data.reading import Reading
+
+TABLE = "id;age;sex;city;y\n" + "".join(
+    f"{k};{30 + k * k % 17},5;{'mf'[k % 2]};{('Rome', 'Oslo', 'Bonn')[k % 3]};{k % 5},25\n" for k in range(15)
+)
+GIVEN = ["--sep", "semicolon", "--decimal", ",", "--encode", "onehot", "--index-col", "id"]
+
+
+def test_defaults_are_those_of_a_reading() -> None:
+    assert Reading.of(**{name: default for name, (_, default) in OPTIONS.items()}) == Reading()
+
+
+def test_solve_verify_predict(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    data, answer = tmp_path / "data.csv", tmp_path / "answer.json"
+    data.write_text(TABLE)
+    assert run(["solve", str(data), "-t", "y", "--gamma", "0.1", "-q"]) == 2
+    assert "give --sep semicolon" in capfd.readouterr().err
+    search = ["solve", str(data), "-t", "y", "--gamma", "0.1", "--folds", "5", "-q", "--json", str(answer), *GIVEN]
+    assert run(search) == 0
+    record = json.loads(answer.read_text())
+    assert record["data"]["names"] == ["age", "sex=m", "city=Bonn", "city=Oslo", "city=Rome"]
+    assert run(["verify", str(answer), str(data), "-q"]) == 0
+    capfd.readouterr()
+    assert run(["predict", str(answer), str(data)]) == 0
+    shown = capfd.readouterr()
+    assert len(shown.out.splitlines()) == 16 and "15 rows predicted" in shown.err
+
+
+def test_every_command_that_reads_data_has_the_options(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    data = tmp_path / "data.csv"
+    data.write_text(TABLE)
+    given = [str(data), "-t", "y", *GIVEN]
+    for command in (
+        ["path", *given, "--gamma", "0.1", "-q"], ["bounds", *given, "--gamma", "0.1", "-q"],
+        ["fit", *given, "--tau", "1", "--gamma", "0.1", "-q"],
+        ["export", *given, "--tau", "1", "--gamma", "0.1", "--to", str(tmp_path / "m.mps")],
+        ["treecv", *given, "--learner", "ridge", "-q"],
+        ["iacv", *given, "--loss", "squared", "--lam", "1", "--iterations", "3", "-q"],
+    ):  # fmt: skip
+        assert run(command) == 0, (command, capfd.readouterr().err)
+
+
+def test_two_words_of_a_target(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    data = tmp_path / "labels.csv"
+    data.write_text("a,b,y\n" + "".join(f"{k % 7},{k % 3},{'yes' if k % 4 else 'no'}\n" for k in range(30)))
+    assert run(["glru", "loocv", str(data), "-t", "y", "--lam", "0.1"]) == 0
+    shown = capfd.readouterr()
+    assert "'no' is the smaller value, 'yes' the larger" in shown.out + shown.err
+    assert run(["iacv", str(data), "-t", "y", "--loss", "logistic", "--lam", "1", "--iterations", "3", "-q"]) == 0
+    assert run(["iacv", str(data), "-t", "y", "--loss", "squared", "--lam", "1", "--iterations", "3", "-q"]) == 2
+    assert "column 'y' holds text" in capfd.readouterr().err
+
+
+def test_a_command_without_files_keeps_its_parameters() -> None:
+    def command(data: str, quiet: bool = False, reading: object = None) -> int:
+        return int(reading == {name: default for name, (_, default) in OPTIONS.items()})
+
+    wrapped = reads_tables(command)
+    assert wrapped(data="", **{name: default for name, (_, default) in OPTIONS.items()}) == 1
