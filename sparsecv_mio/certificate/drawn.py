@@ -5,6 +5,7 @@ A record knows its drawings by name only: `report`, which draws them, and matplo
 
 from __future__ import annotations
 
+import os
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
@@ -15,6 +16,10 @@ if TYPE_CHECKING:
 
 def _draw(name: str, *arguments: Any) -> Any:
     return getattr(import_module("sparsecv_mio.report.record_plots"), name)(*arguments)
+
+
+def _report(name: str, *arguments: Any) -> Any:
+    return getattr(import_module("sparsecv_mio.report.record_report"), name)(*arguments)
 
 
 class DrawnModel:
@@ -34,6 +39,23 @@ class DrawnModel:
             Shown by a notebook, written by its `savefig`.
         """
         return _draw("figure_of", self, data)
+
+    def write_report(self, path: str | os.PathLike[str], data: Any = None) -> None:
+        """Write a report, as `sparsecv report` does: answer, proofs, figures, tables, how to verify it.
+
+        Parameters
+        ----------
+        path : path
+            Its ending says which: one page of HTML (`.html`), Markdown (`.md`) or tables in LaTeX (`.tex`).
+        data : Dataset, optional
+            The data of the record, for the coefficients by tau and the mean absolute error.
+
+        Raises
+        ------
+        BadInput
+            The file cannot be written, or its ending is another one.
+        """
+        _report("write_report", self, path, data)
 
     def plot_coefficients(self, ax: Axes | None = None, data: Any = None, gamma: float | None = None) -> Axes:
         """Draw the coefficients: of every tau of a path, or with the data; else of the model.

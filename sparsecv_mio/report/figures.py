@@ -19,6 +19,7 @@ FORMATS = (".png", ".pdf", ".svg")
 DPI = 150
 LOWER, UPPER, BEST, FAINT, INK, PROVED = "#0b6e8a", "#b3541e", "#111111", "#c9ced6", "#3a3f47", "#3b8b3b"
 BELOW = 40.0  # points from the axes down to a legend: tick labels and the name of the axis are between
+ENTRY = 2.0  # inches of an entry of a legend
 MOST_LABELS = 16  # on an axis with a place for every value
 
 
@@ -114,9 +115,12 @@ def legend_below(ax: Axes, columns: int = 3) -> None:
     """Put the legend below the axes, where it hides no data; nothing where nothing has a label."""
     from matplotlib.transforms import ScaledTranslation
 
-    count, figure = len(ax.get_legend_handles_labels()[0]), ax.get_figure()
+    count, figure, spec = len(ax.get_legend_handles_labels()[0]), ax.get_figure(), ax.get_subplotspec()
     if not count or figure is None:
         return
+    share = 1.0 if spec is None else len(spec.colspan) / spec.get_gridspec().ncols
+    inches = share * figure.bbox.width / figure.get_dpi()
+    columns = max(1, min(columns, int(inches / ENTRY)))
     down = ScaledTranslation(0.0, -BELOW / 72.0, figure.dpi_scale_trans)
     ax.legend(
         loc="upper left", bbox_to_anchor=(0.0, 0.0), bbox_transform=ax.transAxes + down, ncols=min(columns, count),

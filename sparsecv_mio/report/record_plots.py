@@ -225,7 +225,8 @@ def _map(ax: Axes, errors: Any) -> None:
     end = min(most, 100.0) if least > 0.0 and most > 0.0 else most or 1.0
     mesh = ax.pcolormesh(
         np.arange(errors.shape[1] + 1) - 0.5, np.arange(errors.shape[0] + 1) - 0.5, np.ma.masked_invalid(worse),
-        cmap="YlGnBu_r", norm=PowerNorm(0.5, 0.0, end), rasterized=errors.size > MANY_CELLS,
+        edgecolors="face", linewidth=0.2, cmap="YlGnBu_r",
+        norm=PowerNorm(0.5, 0.0, end), rasterized=errors.size > MANY_CELLS,
     )  # fmt: skip
     bar = figure.colorbar(mesh, ax=ax, extend="max" if most > end else "neither", pad=0.02)
     bar.set_label("% above the least" if least > 0.0 else "CV error", color=INK, size=9)
@@ -258,7 +259,7 @@ def plot_features(record: Record, ax: Axes | None = None) -> Axes:
     matplotlib Axes
         Features of the model that was fitted on all rows stand out; the least frequent of very many are left out.
     """
-    decided, open_ = _times_chosen(record.chosen_folds)
+    decided, open_ = times_chosen(record.chosen_folds)
     order = {name: place for place, name in enumerate(record.data.names)}
     every = sorted({*decided, *record.support}, key=lambda name: (-decided[name] - open_[name], order[name]))
     names = every[:MOST_FEATURES]
@@ -280,7 +281,7 @@ def plot_features(record: Record, ax: Axes | None = None) -> Axes:
     return ax
 
 
-def _times_chosen(folds: ChosenFolds) -> tuple[Counter[str], Counter[str]]:
+def times_chosen(folds: ChosenFolds) -> tuple[Counter[str], Counter[str]]:
     """Count by feature the folds that choose it: those whose best support is proved, and the others."""
     decided, others = Counter[str](), Counter[str]()
     count = np.bincount(folds.which, minlength=len(folds.supports))
@@ -364,7 +365,7 @@ def _draw_path(rows: Sequence[PathRow], columns: Sequence[str], ax: Axes | None,
     if names and figure is not None:
         mesh = ax.pcolormesh(
             np.arange(len(rows) + 1) - 0.5, np.arange(len(names) + 1) - 0.5, np.ma.masked_invalid(values),
-            cmap="RdBu_r", vmin=-end, vmax=end,
+            edgecolors="face", linewidth=0.2, cmap="RdBu_r", vmin=-end, vmax=end,
         )  # fmt: skip
         bar = figure.colorbar(mesh, ax=ax, pad=0.02)
         bar.set_label("standardised" if data is not None else "share of the row's largest", color=INK, size=9)

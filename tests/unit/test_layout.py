@@ -26,6 +26,7 @@ ELSEWHERE = {
     "formulation/backends": "conformance/test_answers.py",
     "formulation/models": "unit/formulation/models/test_models.py",
     "kernels/forms": "unit/kernels/test_perspective.py",
+    "report/document": "unit/report/test_html.py",
     "search/observers/checkpoint": "brute_force/test_checkpoint.py",
     "search/observers/watched": "unit/search/methods/parts/test_run.py",
     "version": "unit/cli/test_main.py",

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from pathlib import Path
 
 import matplotlib
 import pytest
 from matplotlib.figure import Figure
+
+from sparsecv_mio.errors import BadInput
 
 from .examples import example
 
@@ -35,3 +38,11 @@ def test_axes_are_made_where_none_are_given() -> None:
 def test_a_record_loads_no_matplotlib() -> None:
     code = "import sys, sparsecv_mio.certificate.record; sys.exit('matplotlib' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+def test_a_report_is_written_by_the_ending_of_its_file(tmp_path: Path) -> None:
+    for name, start in (("a.html", "<!DOCTYPE html>"), ("a.md", "# Best-subset"), ("a.tex", "% Best-subset")):
+        example().write_report(tmp_path / name)
+        assert (tmp_path / name).read_text().startswith(start)
+    with pytest.raises(BadInput, match=r"must end in \.html"):
+        example().write_report(tmp_path / "a.pdf")

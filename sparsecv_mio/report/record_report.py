@@ -1,0 +1,380 @@
+"""The report of a record: answer, what is proved and what not, pictures, tables, data and folds, how to verify it."""
+
+from __future__ import annotations
+
+import math
+import os
+import shlex
+from collections.abc import Sequence
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from sparsecv_mio.certificate.parts import DataInfo, versions
+from sparsecv_mio.certificate.reading import AnyRecord
+from sparsecv_mio.certificate.record import FitRecord, PathRecord, Record, TableRow
+from sparsecv_mio.data.dataset import Dataset
+from sparsecv_mio.errors import BadInput
+from sparsecv_mio.files import write_text
+from sparsecv_mio.report.document import Block, Commands, Document, Facts, Grid, Picture, Section, Sentences
+from sparsecv_mio.report.hints import hints
+from sparsecv_mio.report.record_plots import (
+    LEAST_ROWS,
+    MOST_FEATURES,
+    plot_coefficients,
+    plot_cv_error,
+    plot_features,
+    plot_grid,
+    times_chosen,
+)  # fmt: skip
+from sparsecv_mio.report.region import open_rows, region_lines
+from sparsecv_mio.report.tables import aligned, best_by_tau, interval_digits, marked, shown
+
+if TYPE_CHECKING:
+    from sparsecv_mio.certificate.model import Accuracy
+
+WIDTH = 4.8  # inches of a picture
+MOST_SCORED = 5000  # folds of which held-out predictions are made for a report
+ENDINGS = {".html": "html", ".htm": "html", ".md": "md", ".tex": "latex"}
+FROM_PYTHON = ("labels", "splitter")  # folds that no text can rebuild
+
+
+def report_of(record: AnyRecord, name: str = "RECORD", data: Dataset | None = None, file: str = "DATA") -> Document:
+    """Return the report of a record.
+
+    Parameters
+    ----------
+    record : Record, PathRecord or FitRecord
+    name : str
+        Of the record's file, for the command that verifies it.
+    data : Dataset, optional
+        The data of the record: adds coefficients by tau in comparable units and the errors of held-out predictions.
+    file : str
+        Of the data, for the command that verifies the record.
+    """
+    if data is not None:
+        from sparsecv_mio.report.record_data import rows_of
+
+        data = rows_of(record, data)
+    body = _search(record, data) if isinstance(record, Record) else _fits(record, data)
+    warnings = (Sentences(tuple(record.warnings)),) if record.warnings else ()
+    tail = (
+        Section("Data", (Facts(_data_facts(record.data)), *warnings)),
+        Section("How to verify it", _verify(record, name, file)),
+        Section("Versions", (Facts(tuple({**record.versions, "this report": versions()["sparsecv_mio"]}.items())),)),
+    )
+    title = f"Best-subset ridge regression of {record.data.target}"
+    return Document(title, _answer(record), (*body, *tail))
+
+
+def report_text(record: AnyRecord, kind: str, name: str, data: Dataset | None, file: str) -> str:
+    """Return the report of a record as a text.
+
+    Parameters
+    ----------
+    record : Record, PathRecord or FitRecord
+    kind : {"html", "md", "latex"}
+    name, data, file
+        As in `report_of`.
+    """
+    from sparsecv_mio.report.html import html_of
+    from sparsecv_mio.report.markup import latex_of, markdown_of
+
+    write = {"html": html_of, "md": markdown_of, "latex": latex_of}[kind]
+    return write(report_of(record, name, data, file))
+
+
+def format_of(path: str) -> str:
+    """Return the format of a report by the ending of its file, `html`, `md` or `latex`; `BadInput` for another one."""
+    found = ENDINGS.get(Path(path).suffix.lower())
+    if found is None:
+        raise BadInput(f"report: {path} must end in {', '.join(ENDINGS)}")
+    return found
+
+
+def write_report(record: AnyRecord, path: str | os.PathLike[str], data: Dataset | None = None) -> None:
+    """Write the report of a record; its ending says in which format.
+
+    Parameters
+    ----------
+    record : Record, PathRecord or FitRecord
+    path : path
+    data : Dataset, optional
+        As in `report_of`.
+
+    Raises
+    ------
+    BadInput
+        The file cannot be written, or its ending is another one.
+    """
+    kind = format_of(os.fspath(path))
+    write_text(path, [report_text(record, kind, "RECORD", data, "DATA")], "report", through=True)
+
+
+def _answer(record: AnyRecord) -> str:
+    if isinstance(record, Record):
+        root = marked(shown(math.sqrt(record.cv_error)), record.estimate)
+        model = f"tau = {record.tau} feature{'' if record.tau == 1 else 's'}, gamma = {shown(record.gamma)}"
+        return f"{model}: predicts held-out rows of {record.data.target} with a root mean squared error of {root}"
+    if isinstance(record, PathRecord):
+        taus = sorted({row.tau for row in record.path})
+        return f"the best subsets of {taus[0]} to {taus[-1]} features on all rows"
+    return f"the best subset of {record.tau} features on all rows, gamma = {shown(record.gamma)}"
+
+
+def _search(record: Record, data: Dataset | None) -> list[Section]:
+    """Return the sections of a cross-validation that come before the data."""
+    folds = record.folds
+    dealt = [("folds", f"{folds.k:,} ({folds.spec})"), ("seed", _or_none(folds.seed)), ("digest", folds.digest)]
+    return [
+        Section("The answer", (Facts(_answer_facts(record, _held_out(record, data))),)),
+        Section("What is proved, and what is not", (
+            Sentences(tuple(proved(record)), True), Sentences(tuple(not_proved(record)), False),
+        )),
+        Section("Pictures", _pictures(record, data)),
+        Section("The model", (_model_table(record),)),
+        Section("Every number of features", (_tau_table(record), _all_pairs(record))),
+        Section("Folds", (Facts(tuple(dealt)),)),
+        Section("The search", (Facts(_request_facts(record)), *_hints(record))),
+    ]  # fmt: skip
+
+
+def _held_out(record: Record, data: Dataset | None) -> Accuracy | None:
+    """Return how good the predictions of held-out rows are; None without data, or with too many folds to fit again."""
+    plain = record.data.weights is None and record.folds.repeats == 1 and not record.folds.spec.startswith(FROM_PYTHON)
+    if data is None or not plain or record.folds.k > MOST_SCORED:
+        return None
+    import numpy as np
+
+    from sparsecv_mio.certificate.model import accuracy
+    from sparsecv_mio.search.held_out import held_out_predictions
+
+    predicted = held_out_predictions(record, data, record.folds.spec)
+    scored = np.isfinite(predicted)
+    return accuracy(data.y[scored], predicted[scored])
+
+
+def _answer_facts(record: Record, held_out: Accuracy | None) -> tuple[tuple[str, str], ...]:
+    digits = interval_digits([(record.lower, record.upper)])
+    error = marked(shown(record.cv_error, digits), record.estimate)
+    facts = [
+        ("features, tau", str(record.tau)),
+        ("ridge weight, gamma", shown(record.gamma)),
+        ("CV error (mean squared error)", error),
+        ("least CV error of the grid", f"in [{shown(record.lower, digits)}, {shown(record.upper, digits)}]"),
+        ("RMSE, its square root", marked(shown(math.sqrt(record.cv_error)), record.estimate)),
+    ]
+    if held_out is not None:
+        facts.append(("MAE of held-out rows", shown(held_out.mae)))
+    if record.r_squared is not None:
+        facts.append(("R^2 of held-out rows", marked(f"{record.r_squared:.4f}", record.estimate)))
+    if record.one_se is not None:
+        one = record.one_se
+        error = marked(shown(one.cv_error), one.estimate)
+        text = f"tau = {one.tau}, gamma = {shown(one.gamma)}, CV error {error}"
+        facts.append(("simplest within one standard error", f"{text} (standard error {shown(one.standard_error)})"))
+    if record.refined is not None:
+        facts.append(("gamma refined at this tau", shown(record.refined.gamma)))
+    return tuple(facts)
+
+
+def proved(record: Record) -> list[str]:
+    """Say in a sentence each what a record of a search proves.
+
+    Parameters
+    ----------
+    record : Record
+    """
+    digits = interval_digits([(record.lower, record.upper)])
+    low, high = shown(record.lower, digits), shown(record.upper, digits)
+    grid = "of any tau at this gamma" if record.descent else f"of the {len(record.table):,} pairs of the grid"
+    lines = []
+    if record.lower > 0.0:
+        lines.append(f"No CV error {grid} is below {low}.")
+    if math.isfinite(record.upper):
+        lines.append(f"The CV error of the reported pair is at most {high}.")
+    if record.status == "proved":
+        gap = f"up to a relative gap of {shown(record.gap, 2)}" if record.gap > 0.0 else "to the last digit"
+        lines.append(f"So the reported pair has the least CV error, {gap}.")
+    decided = sum(row.folds_decided == row.folds for row in record.table)
+    excluded = sum(row.status == "excluded" for row in record.table)
+    cells = sum(row.folds_decided for row in record.table)
+    more = f"; bounds exclude {excluded:,} more" if excluded else ""
+    known = f"{decided:,} pairs, {cells:,} fits in all"
+    lines.append(f"The best subset is known beyond doubt in every fold of {known}{more}.")
+    lines += [f"{line[0].upper()}{line[1:]}." for line in region_lines(record) if line.startswith("proved")]
+    if record.refit.proved:
+        lines.append(f"The model is the best of all subsets of {record.refit.tau} features on all rows.")
+    return lines
+
+
+def not_proved(record: Record) -> list[str]:
+    """Say in a sentence each what a record of a search does not prove.
+
+    Parameters
+    ----------
+    record : Record
+    """
+    lines = []
+    own = [row for row in record.table if (row.gamma, row.tau) == (record.gamma, record.tau)]
+    if record.status != "proved":
+        lines.append("That the reported pair is the best one: the search ended before.")
+    if record.estimate and own:
+        lines.append(
+            f"The CV error of the reported pair, an estimate (~): its support is proved to be the best one in "
+            f"{own[0].folds_decided} of {own[0].folds} folds."
+        )
+    if not math.isfinite(record.upper):
+        lines.append("Any upper bound of the CV error of the reported pair.")
+    if open_rows(record) and record.status != "proved":
+        lines.append(f"That none of {len(open_rows(record)):,} other pairs is better: they are not excluded.")
+    if not record.refit.proved:
+        ends = f"[{shown(record.refit.lower)}, {shown(record.refit.upper)}]"
+        lines.append(f"That the model is the best subset on all rows: the least objective lies in {ends}.")
+    if record.one_se is not None and record.one_se.estimate:
+        lines.append("The choice of the one-standard-error rule: not all CV errors that it compares are known.")
+    lines.append(
+        "The error on new rows: the CV error was minimised over the grid, so it is likely to be a little too small; "
+        "nor does the proof speak of values of gamma between those that were tried."
+    )
+    return lines
+
+
+def _pictures(record: Record, data: Dataset | None) -> tuple[Block, ...]:
+    every = "every tau at its best gamma"
+    found = [
+        Picture("cv-error", f"CV error, {every}: dots with one standard error over the folds to each side, certified "
+                "intervals as bands, estimates hollow.", (WIDTH, 4.1), partial(plot_cv_error, record)),
+    ]  # fmt: skip
+    if len({row.tau for row in record.table}) > 1 < len({row.gamma for row in record.table}):
+        found.append(
+            Picture("grid", "CV error of every pair of the grid; hatched where a pair is excluded by proof.",
+                    (WIDTH, 4.1), partial(plot_grid, record))  # fmt: skip
+        )
+    features = {name for support in record.chosen_folds.supports for name in support} | set(record.support)
+    found.append(
+        Picture("features", "How many folds choose each feature at the reported pair.", (WIDTH, _height(len(features))),
+                partial(plot_features, record))  # fmt: skip
+    )
+    return (*found, _coefficients(record, data))
+
+
+def _coefficients(record: AnyRecord, data: Dataset | None) -> Picture:
+    path = isinstance(record, PathRecord) or (data is not None and isinstance(record, Record))
+    words = "Coefficients of the best subsets on all rows, by tau." if path else "Coefficients of the model."
+    rows = record.data.p if isinstance(record, PathRecord) or path else len(record.coefficients)
+    return Picture("coefficients", words, (WIDTH, _height(rows)), partial(plot_coefficients, record, data=data))
+
+
+def _height(rows: int) -> float:
+    return 1.7 + 0.23 * min(max(rows, LEAST_ROWS), MOST_FEATURES)
+
+
+def _model_table(record: Record | FitRecord) -> Grid:
+    search = record if isinstance(record, Record) else None
+    rows = [[name, shown(value)] for name, value in record.coefficients.items()]
+    head = ["feature", f"coefficient, in units of {record.data.target} per unit of the feature"]
+    if search is not None:
+        decided, others = times_chosen(search.chosen_folds)
+        for row in rows:
+            row.append(f"{decided[row[0]] + others[row[0]]:,} of {len(search.chosen_folds):,}")
+        head.append("folds that choose it")
+    rows.append(["(intercept)", shown(record.intercept), *([""] if search is not None else [])])
+    where = "" if search is None else f", tau = {search.refit.tau}, gamma = {shown(search.refit.gamma)}"
+    return Grid(f"Fitted on all rows{where}.", tuple(head), tuple(map(tuple, rows)), words=1)
+
+
+def _tau_table(record: Record) -> Grid:
+    rows = best_by_tau(record.table, (record.gamma, record.tau))
+    chosen = next((k for k, row in enumerate(rows) if (row.gamma, row.tau) == (record.gamma, record.tau)), None)
+    return _pairs(record, rows, "Every tau at its best gamma; ~ marks an estimate.", chosen)
+
+
+def _all_pairs(record: Record) -> Grid:
+    return _pairs(record, record.table, f"All {len(record.table):,} pairs of the grid.", None, folded=True)
+
+
+def _pairs(record: Record, rows: Sequence[TableRow], caption: str, chosen: int | None, folded: bool = False) -> Grid:
+    digits = interval_digits((row.lower, row.upper) for row in rows)
+    explained = record.r_squared is not None and record.r_squared < 1.0 and math.isfinite(record.cv_error)
+    spread = record.cv_error / (1.0 - record.r_squared) if explained and record.r_squared is not None else 0.0
+    head = ["tau", "gamma", "CV error", "standard error", "RMSE", *(["R^2"] if spread else []), "lower", "upper",
+            "folds decided", "status"]  # fmt: skip
+    lines = []
+    for row in rows:
+        known = math.isfinite(row.cv_error)
+        error, root = aligned(row.cv_error, digits), shown(math.sqrt(row.cv_error)) if known else "?"
+        width = "" if row.standard_error is None else shown(row.standard_error, 3)
+        share = [marked(f"{1.0 - row.cv_error / spread:.4f}", row.estimate) if known else "?"] if spread else []
+        ends = aligned(row.lower, digits), aligned(row.upper, digits)
+        lines.append((str(row.tau), shown(row.gamma), marked(error, row.estimate), width, marked(root, row.estimate),
+                      *share, *ends, f"{row.folds_decided}/{row.folds}", row.status or ""))  # fmt: skip
+    return Grid(caption, tuple(head), tuple(lines), chosen=chosen, folded=folded)
+
+
+def _data_facts(data: DataInfo) -> tuple[tuple[str, str], ...]:
+    facts = [("rows", f"{data.n:,}"), ("features", f"{data.p:,}"), ("target", data.target)]
+    if data.weights is not None:
+        facts.append(("weights", data.weights))
+    facts += [("penalty measured in units of", data.scale), ("intercept", data.intercept)]
+    return (*facts, ("fingerprint", data.fingerprint))
+
+
+def _request_facts(record: Record) -> tuple[tuple[str, str], ...]:
+    ask, work = record.request, record.work
+    facts = [
+        ("gammas", f"{len(ask.gammas)}, {shown(min(ask.gammas))} to {shown(max(ask.gammas))}"),
+        ("taus", f"{len(ask.taus)}, {min(ask.taus)} to {max(ask.taus)}"),
+        ("gap asked for", shown(ask.gap)),
+        ("time limit", "none" if ask.time_limit is None else f"{ask.time_limit:g} s"),
+        ("method", ask.method_used or ask.method or "not recorded"),
+        ("work", f"{work.mios:,} MIOs, {work.nodes:,} nodes, engine {work.engine}, {work.seconds:.2f} s"),
+    ]
+    return tuple(facts)
+
+
+def _hints(record: Record) -> tuple[Block, ...]:
+    lines = tuple(f"Hint: {hint}" for hint in hints(record))
+    return (Sentences(lines),) if lines else ()
+
+
+def _fits(record: PathRecord | FitRecord, data: Dataset | None) -> list[Section]:
+    """Return the sections of fits on all rows that come before the data."""
+    picture = Section("Picture", (_coefficients(record, data),))
+    if isinstance(record, FitRecord):
+        facts = (
+            ("objective", shown(record.objective)),
+            ("certified", f"in [{shown(record.lower)}, {shown(record.upper)}]"),
+            ("gap", shown(record.gap, 3)),
+            ("backend", f"{record.backend} {record.formulation}"),
+            ("seconds", f"{record.seconds:.3f}"),
+        )
+        word = "The support is the best of its size on all rows, under the side constraints that were given if any."
+        lines = Sentences((word,), True) if record.status == "proved" else Sentences((
+            "That the support is the best of its size: the solver ended before.",), False)  # fmt: skip
+        return [Section("The answer", (Facts(facts), lines)), Section("The model", (_model_table(record),)), picture]
+    sure = sum(row.proved for row in record.path)
+    said = [Sentences((f"{sure} of {len(record.path)} subsets are the best of their size at their gamma.",), True)]
+    if sure < len(record.path):
+        words = f"That the other {len(record.path) - sure} are: their least objective lies between lower and objective."
+        said.append(Sentences((words,), False))
+    rows = tuple((str(row.tau), shown(row.gamma), aligned(row.objective, 6), aligned(row.lower, 6),
+                  "yes" if row.proved else "no", ", ".join(row.support)) for row in record.path)  # fmt: skip
+    head = ("tau", "gamma", "objective", "lower", "proved", "features")
+    table = Grid("Objective: squared errors of training and penalty.", head, rows)
+    return [Section("What is proved, and what is not", tuple(said)), picture, Section("Every size", (table,))]
+
+
+def _verify(record: AnyRecord, name: str, file: str) -> tuple[Block, ...]:
+    words = (
+        "Rebuilds the folds, fits every support anew and sums the errors again, by a program that shares no code with "
+        "the search; with at most 15 features it tries every subset. It says of every field whether it was recomputed."
+    )
+    if isinstance(record, Record) and record.folds.spec.startswith(FROM_PYTHON):
+        lines = ("import sparsecv_mio as sc", f"sc.verify(sc.read_record({name!r}), data, folds).raise_if_failed()")
+        return Sentences((words, "The folds came from Python and are needed again.")), Commands("python", lines)
+    return Sentences((words,)), Commands("sh", (f"sparsecv verify {shlex.quote(name)} {shlex.quote(file)}",))
+
+
+def _or_none(value: object) -> str:
+    return "none" if value is None else str(value)

@@ -1,0 +1,102 @@
+"""A report as HTML: one page without anything from outside, shown to a real browser at two widths, light and dark."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+import re
+from html.parser import HTMLParser
+from pathlib import Path
+
+import pytest
+from browser import browser, executable
+
+from sparsecv_mio.certificate.record import FitRecord, PathRecord, Record
+from sparsecv_mio.fits.one import fit_one
+from sparsecv_mio.report.document import Document, Facts, Grid, Section, Sentences
+from sparsecv_mio.report.html import html_of
+from sparsecv_mio.report.record_report import report_of
+
+from .printing import data
+
+VOID = {"meta", "link", "path", "use", "rect"}
+SEEN = """(() => {
+  const pictures = [...document.querySelectorAll("figure svg")];
+  const ids = [...document.querySelectorAll("[id]")].map(one => one.id);
+  const links = [...document.querySelectorAll("use")].map(one => one.href.baseVal);
+  return {
+    overflow: document.documentElement.scrollWidth - innerWidth,
+    pictures: pictures.length,
+    drawn: pictures.filter(one => one.getBBox().width > 100 && one.getBoundingClientRect().height > 100).length,
+    ids: ids.length - new Set(ids).size,
+    dangling: links.filter(link => !document.getElementById(link.slice(1))).length,
+    text: getComputedStyle(document.querySelector("figure svg")).color,
+    paper: getComputedStyle(document.body).backgroundColor,
+  };
+})()"""
+
+
+class Balanced(HTMLParser):
+    """Elements that are open; every one must be closed in turn."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.open: list[str] = []
+
+    def handle_starttag(self, tag: str, attrs: object) -> None:
+        if tag not in VOID:
+            self.open.append(tag)
+
+    def handle_endtag(self, tag: str) -> None:
+        if tag not in VOID:
+            assert self.open.pop() == tag
+
+
+@pytest.fixture(scope="module")
+def pages(record: Record, path: PathRecord) -> list[tuple[str, int]]:
+    """A page for records of every kind, and the number of its pictures."""
+    fit: FitRecord = fit_one(data(), tau=2, gamma=0.1)
+    open_ = dataclasses.replace(record, status="limit", lower=0.0, upper=math.inf, estimate=True)
+    asked = (record, 4, data()), (open_, 4, None), (path, 1, data()), (fit, 1, None)
+    return [(html_of(report_of(one, "a.json", rows)), count) for one, count, rows in asked]
+
+
+def test_pages_are_well_formed_and_ask_for_nothing(pages: list[tuple[str, int]]) -> None:
+    for page, count in pages:
+        parser = Balanced()
+        parser.feed(page)
+        assert parser.open == [] and page.count("<svg ") == count
+        assert not re.search(r"""(src|href)=["'](?!#|data:)|@import|<script""", page)
+        assert "sparsecv verify a.json" in page and "#3a3f47" not in page
+
+
+def test_words_of_the_data_are_no_markup() -> None:
+    bad = '<script>alert("x")</script> & co'
+    grid = Grid(bad, (bad, "b"), ((bad, "1"),), words=1, chosen=0)
+    page = html_of(Document(bad, bad, (Section(bad, (Sentences((bad,), True), Facts(((bad, bad),)), grid)),)))
+    assert "<script" not in page and page.count("&lt;script&gt;") == 10 and 'class="chosen"' in page
+
+
+def test_a_browser_shows_it_all(pages: list[tuple[str, int]], tmp_path: Path) -> None:
+    program = executable()
+    if program is None:
+        pytest.skip("no Chromium on this machine: install one, or name it in the variable CHROMIUM")
+    files = []
+    for place, (text, count) in enumerate(pages):
+        files.append((tmp_path / f"{place}.html", count))
+        files[-1][0].write_text(text, encoding="utf-8")
+    with browser(program, tmp_path / "profile") as page:
+        for file, count in files:
+            for width, dark in ((400, False), (1400, True)):
+                page.size(width, dark=dark)
+                page.asked.clear()
+                page.open(file)
+                seen = page.ask(SEEN)
+                assert page.said == [], "something on the console"
+                assert {asked for asked in page.asked if not asked.startswith("data:")} == {file.as_uri()}
+                assert (seen["pictures"], seen["drawn"]) == (count, count)
+                assert seen["overflow"] <= 0 and seen["ids"] == seen["dangling"] == 0
+                light = {"text": "rgb(36, 41, 47)", "paper": "rgb(255, 255, 255)"}
+                assert ({name: seen[name] for name in light} == light) is not dark
+        page.screenshot(tmp_path / "page.png")
+    assert (tmp_path / "page.png").stat().st_size > 10000

@@ -1,0 +1,86 @@
+"""What a report says is what the record says."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+
+import numpy as np
+import pytest
+
+from sparsecv_mio.certificate.record import PathRecord, Record
+from sparsecv_mio.data.folds import make_folds
+from sparsecv_mio.fits.one import fit_one
+from sparsecv_mio.report.document import Commands, Document, Facts, Grid
+from sparsecv_mio.report.record_report import not_proved, proved, report_of
+from sparsecv_mio.search.api import cross_validate
+from sparsecv_mio.search.held_out import held_out_predictions
+
+from .printing import data
+
+
+def facts(document: Document) -> dict[str, str]:
+    return dict(pair for section in document.sections for block in section.blocks if isinstance(block, Facts)
+                for pair in block.pairs)  # fmt: skip
+
+
+def tables(document: Document) -> list[Grid]:
+    return [block for section in document.sections for block in section.blocks if isinstance(block, Grid)]
+
+
+def test_the_numbers_are_those_of_the_record(record: Record) -> None:
+    document = report_of(record, data=data())
+    said = facts(document)
+    error = data().y - held_out_predictions(record, data(), "5")
+    assert said["CV error (mean squared error)"] == f"{record.cv_error:.6g}"
+    assert float(said["RMSE, its square root"]) == pytest.approx(math.sqrt(np.mean(error**2)), rel=1e-5)
+    assert float(said["MAE of held-out rows"]) == pytest.approx(np.mean(np.abs(error)), rel=1e-5)
+    assert float(said["R^2 of held-out rows"]) == pytest.approx(1.0 - np.mean(error**2) / np.var(data().y), abs=1e-4)
+    assert said["fingerprint"] == record.data.fingerprint and said["digest"] == record.folds.digest
+    assert {pair[0] for pair in record.versions.items()} < set(said)
+
+
+def test_the_tables_are_those_of_the_record(record: Record) -> None:
+    model, by_tau, every = tables(report_of(record))
+    assert [row[0] for row in model.rows] == [*record.coefficients, "(intercept)"]
+    assert [float(row[1]) for row in model.rows[:-1]] == pytest.approx(list(record.coefficients.values()), rel=1e-5)
+    assert len(by_tau.rows) == len(record.request.taus) and len(every.rows) == len(record.table)
+    assert by_tau.chosen is not None and by_tau.rows[by_tau.chosen][:2] == (str(record.tau), f"{record.gamma:.6g}")
+    place = {name: k for k, name in enumerate(every.head)}
+    variance = np.var(data().y)
+    for line, row in zip(every.rows, record.table, strict=True):
+        assert float(line[place["RMSE"]]) == pytest.approx(math.sqrt(row.cv_error), rel=1e-5)
+        assert float(line[place["R^2"]]) == pytest.approx(1.0 - row.cv_error / variance, abs=1e-4)
+
+
+def test_what_is_proved_and_what_not(record: Record) -> None:
+    assert record.status == "proved" and any("has the least CV error" in line for line in proved(record))
+    assert len(not_proved(record)) == 1 and "error on new rows" in not_proved(record)[0]
+    rows = tuple(dataclasses.replace(row, folds_decided=0, status="open", estimate=True) for row in record.table)
+    cut = dataclasses.replace(
+        record, status="limit", estimate=True, lower=0.0, upper=math.inf, table=rows, region=None,
+        refit=dataclasses.replace(record.refit, proved=False),
+    )  # fmt: skip
+    said, unsaid = " ".join(proved(cut)), " ".join(not_proved(cut))
+    assert "No CV error" not in said and "at most" not in said and "has the least" not in said
+    for words in ("is the best one", "in 0 of 5 folds", "Any upper bound", "none of 8 other pairs", "on all rows"):
+        assert words in unsaid
+
+
+def test_how_to_verify_is_a_command_that_works_or_python(record: Record) -> None:
+    def commands(document: Document) -> list[str]:
+        return [line for section in document.sections for block in section.blocks if isinstance(block, Commands)
+                for line in block.lines]  # fmt: skip
+
+    assert commands(report_of(record, "my answer.json", None, "x.csv")) == ["sparsecv verify 'my answer.json' x.csv"]
+    labels = np.arange(data().n) % 4
+    of_labels = cross_validate(data(), labels, gammas=0.1, taus=1)
+    assert "sc.verify(" in commands(report_of(of_labels))[-1] and "folds" in commands(report_of(of_labels))[-1]
+    assert make_folds("5", data()).digest == record.folds.digest
+
+
+def test_paths_and_fits(path: PathRecord) -> None:
+    (table,) = tables(report_of(path, data=data()))
+    assert [(row[0], row[5]) for row in table.rows] == [(str(row.tau), ", ".join(row.support)) for row in path.path]
+    fit = fit_one(data(), tau=2, gamma=0.1)
+    assert facts(report_of(fit))["objective"] == f"{fit.objective:.6g}"
