@@ -283,7 +283,9 @@ class FitRecord(Stored, LinearModel, DrawnModel):
     `objective` is `||y - Xb||^2 + (gamma / 2) ||b||^2` of the support in the scaled columns, `lower <= optimum <=
     upper`. `proved` means `upper - lower <= gap * upper + allowance` for the requested gap: `allowance` is what the
     solver's dual bound is not trusted for, in the same units (docs/backends.md). The field `gap` is the relative gap
-    reached. `seconds` is the time inside the solver, `setup_seconds` all the rest but reading the data.
+    reached. `seconds` is the time inside the solver, `setup_seconds` all the rest but reading the data. With an
+    `assumed_box` M the certificate is conditional: `lower`, and so `proved`, hold for the models whose coefficients lie
+    in [-M, M].
     """
 
     schema_name: ClassVar[str] = FIT_SCHEMA
@@ -312,7 +314,9 @@ class FitRecord(Stored, LinearModel, DrawnModel):
     data: DataInfo
     warnings: tuple[str, ...]
     versions: Mapping[str, str]
+    assumed_box: Bound | None = None
 
     def __repr__(self) -> str:
         pair, ends = f"tau={self.tau}, gamma={self.gamma:.6g}", f"[{self.lower:.6g}, {self.upper:.6g}]"
-        return f"FitRecord({self.status}: {pair}, objective {self.objective:.6g} in {ends})"
+        given = "" if self.assumed_box is None else f" if coefficients are within {self.assumed_box:g}"
+        return f"FitRecord({self.status}: {pair}, objective {self.objective:.6g} in {ends}{given})"

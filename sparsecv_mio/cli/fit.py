@@ -47,6 +47,10 @@ def fit(
     together: extra.Together = None,
     at_most: extra.AtMost = None,
     box: extra.Box = None,
+    assume_box: Annotated[
+        float | None,
+        typer.Option("--assume-box", metavar="M", help="Assume coefficients in [-M, M]; the proof is then of these."),
+    ] = None,
     log: Annotated[str | None, typer.Option("--log", metavar="FILE", help="The solver's log.")] = None,
     json: options.Json = None,
     quiet: options.Quiet = False,
@@ -68,7 +72,7 @@ def fit(
 
         how = FitOptions.of(
             backend=backend, formulation=formulation, scale=scale, intercept=intercept, side=side,
-            start=parse.names(start, "--start"),
+            start=parse.names(start, "--start"), assume_box=assume_box,
         )  # fmt: skip
         honoured = get_backend(how.backend).capabilities.limits
         if log is not None and "log" not in honoured:

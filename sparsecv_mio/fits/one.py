@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Unpack
+from typing import TYPE_CHECKING, Unpack
 
 import numpy as np
 
@@ -27,7 +27,12 @@ from sparsecv_mio.problem.refit import refit_rows
 from sparsecv_mio.search.checks import with_keywords
 from sparsecv_mio.search.result import data_info, names_of
 
+if TYPE_CHECKING:
+    from sparsecv_mio.formulation.backends.native.cell import PathResult
+    from sparsecv_mio.search.state.deadline import Deadline
+
 STATUS = {Stop.OPTIMAL: "proved", Stop.INTERRUPTED: "interrupted"}
+STOPPED = {Stop.GAP: "no tree: too many columns left, or ties beyond count", Stop.TIME: "time", Stop.NODES: "nodes"}
 
 
 def fit_one(
@@ -69,12 +74,17 @@ def fit_one(
     ('x0',)
     """
     options = with_keywords(options or FitOptions(), keywords, "fit_one")
-    limits = options.limits or Limits()
+    limits, box = options.limits or Limits(), options.assume_box
     model = _Model.of(dataset, (tau, gamma), options.scale, options.intercept, options.side)
     backend = get_backend(options.backend)
     start = None if options.start is None else _start(model.data, options.start)
-    if backend.name == NATIVE and not model.constraints.needs and _wide(model.data):
+    wide = backend.name == NATIVE and not model.constraints.needs and _wide(model.data)
+    if wide and box is not None:
+        raise BadInput(f"assume_box needs the products of all columns: {model.data.q} are too many, drop some")
+    if wide:
         outcome = _solve_by_rows(model, start, limits)
+    elif box is not None:
+        outcome = _solve_in_box(model, start, limits, box)
     else:
         outcome = backend.solve(
             model.problem,
@@ -86,7 +96,18 @@ def fit_one(
         )
     if outcome.incumbent is None:
         raise BadInput(f"no support of at most {tau} features meets the side constraints")
-    return _record(model, outcome, backend, (tau, gamma), limits)
+    record = _record(model, outcome, backend, (tau, gamma), limits)
+    if box is None:
+        return record
+    beyond = max(map(abs, record.coefficients.values()), default=0.0)
+    if beyond <= box:
+        return replace(record, assumed_box=box)
+    # the answer itself is outside: nothing was proved of it
+    rest = replace(limits, seconds=max(limits.seconds - outcome.seconds, 0.0))
+    plain = replace(options, assume_box=None, start=record.support, limits=rest)
+    again = fit_one(dataset, tau=tau, gamma=gamma, options=plain)
+    word = f"assume_box {box:g} is set aside: the best support found has a coefficient of {beyond:.3g}"
+    return replace(again, warnings=(*again.warnings, word))
 
 
 def export_one(
@@ -202,11 +223,38 @@ def _solve_by_rows(model: _Model, start: Start | None, limits: Limits) -> Outcom
     whole.try_supports([] if start is None else [np.asarray(start.support, dtype=np.int64)])
     effort = int(limits.nodes) if np.isfinite(limits.nodes) else UNLIMITED
     found = solve_by_rows(data, whole, tau, gamma, expired, effort)
+    return _outcome(model, found, limits, clock, built)
+
+
+def _solve_in_box(model: _Model, start: Start | None, limits: Limits, end: float) -> Outcome:
+    """Solve by our own engine for coefficients in [-end, end], in units of the file."""
+    from sparsecv_mio.formulation.backends.native.path import solve_path
+    from sparsecv_mio.search.state.deadline import Deadline
+
+    data, clock = model.data, Deadline(limits.seconds, None)
+    problem = model.problem
+    built = clock.seconds
+    found = solve_path(
+        problem,
+        [model.tau],
+        starts=[] if start is None else [np.asarray(start.support, dtype=np.int64)],
+        effort=int(limits.nodes) if np.isfinite(limits.nodes) else UNLIMITED,
+        expired=lambda: limits.cancelled or clock.expired(),
+        ends=end / data.y_unit * data.divisor,
+    )
+    return _outcome(model, found, limits, clock, built)
+
+
+def _outcome(model: _Model, found: PathResult, limits: Limits, clock: Deadline, built: float) -> Outcome:
+    """Refit what our own engine found, and say why it stopped."""
+    data, tau = model.data, model.tau
     cell = found.cells[tau]
-    fit = refit_rows(data, slice(0, data.n), cell.support, gamma)
+    fit = refit_rows(data, slice(0, data.n), cell.support, model.gamma)
     upper = fit.objective + fit.objective_error
     lower = min(cell.lower, upper)
     stop = Stop.INTERRUPTED if limits.cancelled else Stop.TIME if clock.expired() else Stop.NODES
+    if stop is Stop.NODES and found.nodes < limits.nodes:
+        stop = Stop.GAP
     if upper - lower <= limits.gap * upper + cell.margin:
         stop = Stop.OPTIMAL
     return Outcome(
@@ -216,7 +264,7 @@ def _solve_by_rows(model: _Model, start: Start | None, limits: Limits) -> Outcom
         upper=upper,
         nodes=found.nodes,
         seconds=clock.seconds - built,
-        raw_status="complete" if cell.complete else "stopped",
+        raw_status="complete" if cell.complete else STOPPED.get(stop, "stopped"),
         beta=tuple(fit.beta.tolist()),
         allowance=cell.margin,
         formulation="tree",

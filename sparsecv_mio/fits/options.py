@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypedDict, Unpack
 
 from sparsecv_mio.data.standard import StandardData
+from sparsecv_mio.errors import BadInput
 from sparsecv_mio.formulation.backends import BACKENDS, NATIVE
 from sparsecv_mio.formulation.constraints import SideConstraints, side_constraints
 from sparsecv_mio.formulation.outcome import Limits
@@ -66,6 +68,7 @@ class FitKeywords(TypedDict, total=False):
     limits: Limits | None
     side: SideOptions | None
     start: Sequence[str] | None
+    assume_box: float | None
 
 
 @dataclass(frozen=True)
@@ -88,11 +91,14 @@ class FitOptions:
         Side constraints.
     start : sequence of str, optional
         Names of a support to start from.
+    assume_box : float, optional
+        M: coefficients are assumed to lie in [-M, M], in the units of the file. The lower bound, and the proof, then
+        hold for such models only, and the record says so. For the native backend, without side constraints.
 
     Raises
     ------
     BadInput
-        For a value out of range or an unknown word.
+        For a value out of range, an unknown word, or options that do not go together.
 
     Examples
     --------
@@ -107,6 +113,7 @@ class FitOptions:
     limits: Limits | None = None
     side: SideOptions | None = None
     start: Sequence[str] | None = None
+    assume_box: float | None = None
 
     @classmethod
     def of(cls, **words: Unpack[FitKeywords]) -> FitOptions:
@@ -121,6 +128,16 @@ class FitOptions:
         object.__setattr__(self, "formulation", check_formulation(backend, self.formulation))
         if self.limits is not None:
             check_limits(self.limits)
+        if self.assume_box is not None:
+            self._check_box(self.assume_box)
+
+    def _check_box(self, end: float) -> None:
+        if not (math.isfinite(end) and end > 0.0):
+            raise BadInput(f"assume_box {end:g} is out of range: it must be positive and finite")
+        if self.backend != NATIVE:
+            raise BadInput(f"assume_box is for the native backend, not {self.backend}: there use box for each feature")
+        if self.side not in (None, SideOptions()):
+            raise BadInput("assume_box does not go together with side constraints: leave out one or the other")
 
 
 @dataclass(frozen=True)

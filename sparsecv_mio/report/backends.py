@@ -88,10 +88,13 @@ def print_fit(console: Console, record: FitRecord, brief: bool = False) -> None:
     """
     digits = interval_digits([(record.lower, record.upper)])
     word, colour = MEANING[record.status]
-    console.print(Text.assemble((word, f"bold {colour}"), f"   {pair(record.tau, record.gamma)}"))
+    box = record.assumed_box
+    given = "" if box is None else f", given that every coefficient is within {box:g} of zero"
+    console.print(Text.assemble((word + given, f"bold {colour}"), f"   {pair(record.tau, record.gamma)}"))
     ends = f"[{shown(record.lower, digits)}, {shown(record.upper, digits)}], gap {shown(record.gap, 3)}"
     objective = f"objective {shown(record.objective, digits)} (training errors and penalty)"
-    say(console, f"{objective}   certified: the least is in {ends}")
+    told = "certified" if box is None else "certified among such models"
+    say(console, f"{objective}   {told}: the least is in {ends}")
     print_model(console, record.coefficients, record.intercept)
     if brief:
         return

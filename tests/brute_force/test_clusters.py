@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import combinations
 
 import numpy as np
@@ -9,23 +10,27 @@ import pytest
 from numpy.typing import NDArray
 from scipy.optimize import lsq_linear
 
+from sparsecv_mio.certificate.verify import verify
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.standard import standardize
-from sparsecv_mio.formulation.backends.native import clusters
+from sparsecv_mio.fits.one import fit_one
+from sparsecv_mio.formulation.backends.native import clusters, path
 from sparsecv_mio.formulation.backends.native.cell import PathCell, PathResult
 from sparsecv_mio.formulation.backends.native.cluster_relaxation import ClusterRelaxation
 from sparsecv_mio.formulation.backends.native.clusters import ClusterTree
 from sparsecv_mio.formulation.backends.native.normal_form import NormalForm, normal_form
 from sparsecv_mio.formulation.backends.native.root import Root
+from sparsecv_mio.formulation.outcome import Limits
 from sparsecv_mio.kernels.cluster_relaxation import Box
 from sparsecv_mio.problem.accumulate import full_problem
+from sparsecv_mio.problem.objective import fit
 
 Floats = NDArray[np.float64]
 SAME = 1e-9  # relative: rounding of values computed in two ways
 
 
-def drawn(seed: int, columns: int) -> tuple[NormalForm, int, np.random.Generator]:
-    """Rows of correlation 0 to 0.99, fewer than columns every other time, in normal form; and a size."""
+def rows(seed: int, columns: int) -> tuple[Dataset, float, int, np.random.Generator]:
+    """Rows of correlation 0 to 0.99, fewer than columns every other time; gamma and a size."""
     rng = np.random.default_rng([15, seed])
     p = int(rng.integers(4, columns + 1))
     n = int(rng.integers(4, p + 2)) if seed % 2 else int(rng.integers(p + 2, 40))
@@ -34,8 +39,13 @@ def drawn(seed: int, columns: int) -> tuple[NormalForm, int, np.random.Generator
         X[:, j] = rho * X[:, j - 1] + np.sqrt(1.0 - rho**2) * X[:, j]
     y = X[:, ::3].sum(axis=1) + rng.choice([0.1, 1.0, 5.0]) * rng.normal(size=n)
     gamma = float(10.0 ** rng.uniform(-3, 1))
-    form = normal_form(full_problem(standardize(Dataset.from_arrays(X, y), "none", "none"), gamma))
-    return form, int(rng.integers(1, min(p - 1, 5) + 1)), rng
+    return Dataset.from_arrays(X, y), gamma, int(rng.integers(1, min(p - 1, 5) + 1)), rng
+
+
+def drawn(seed: int, columns: int) -> tuple[NormalForm, int, np.random.Generator]:
+    """The same in normal form."""
+    data, gamma, size, rng = rows(seed, columns)
+    return normal_form(full_problem(standardize(data, "none", "none"), gamma)), size, rng
 
 
 def fits(form: NormalForm, supports: list[tuple[int, ...]]) -> tuple[Floats, Floats]:
@@ -67,7 +77,7 @@ def tree_of(form: NormalForm, size: int, rng: np.random.Generator, box: Box | No
     """From a random incumbent, without a root."""
     start = tuple(sorted(rng.choice(form.m, size=size, replace=False).tolist()))
     mask = np.isin(np.arange(form.m), start)
-    root = Root(-np.inf, np.zeros(form.m), form.c)
+    root = Root(-np.inf, np.zeros(form.m), form.c**2)
     held = float(fits(form, [start])[0][0]), mask
     return ClusterTree(ClusterRelaxation(form, size, box), leaf_of(form, size, rng), held, root)
 
@@ -124,6 +134,40 @@ def boxed_against_enumeration(seed: int, monkeypatch: pytest.MonkeyPatch) -> Non
         assert tree.upper <= f[within].min() + slip
 
 
+def assumed_against_enumeration(seed: int, monkeypatch: pytest.MonkeyPatch) -> bool:
+    """A conditional certificate holds for every support within the box, and says so; return whether it was kept."""
+    squeeze(seed, monkeypatch)
+    monkeypatch.setattr(path, "SMALL", 0)
+    data, gamma, size, rng = rows(seed, 8)
+    how: dict[str, str] = {"scale": ("length", "none")[seed % 2], "intercept": ("none", "fold", "global")[seed % 3]}
+    supports = list(combinations(range(data.p), size))
+    models = [fit(data.X, data.y, S, gamma, **how) for S in supports]
+    best = min(models, key=lambda model: model.objective)
+    end = float(np.abs(best.beta).max() * rng.choice([0.7, 1.0001, 1.5, 3.0]))
+    limits = Limits(nodes=1) if seed % 5 == 0 else Limits()
+    found = fit_one(data, tau=size, gamma=gamma, assume_box=end, limits=limits, **how)
+    within = [model.objective for model in models if np.abs(model.beta).max() <= end]
+    slip = SAME * float(data.y @ data.y) + found.allowance
+    if found.assumed_box is None:
+        assert len(found.warnings) == 1 and "is set aside" in found.warnings[0]
+        assert found.lower <= best.objective + slip
+        return False
+    assert found.assumed_box == end and all(abs(value) <= end for value in found.coefficients.values())
+    assert found.lower <= min(within) + slip
+    report = verify(found, data)
+    assert report.ok and "conditional" in report.caveat
+    if found.lower < min(within) - 1e-6 * found.upper:
+        assert not verify(replace(found, assumed_box=0.9 * max(map(abs, found.coefficients.values()))), data).ok
+    raised = replace(found, lower=min(within) * 1.01, objective=found.objective, upper=found.upper)
+    assert not verify(raised, data).ok
+    return True
+
+
+@pytest.mark.parametrize("seed", range(24))
+def test_an_assumed_box_agrees_with_enumeration(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    assumed_against_enumeration(seed, monkeypatch)
+
+
 @pytest.mark.parametrize("seed", range(48))
 def test_the_tree_agrees_with_enumeration(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     against_enumeration(seed, monkeypatch)
@@ -137,8 +181,9 @@ def test_the_tree_with_intervals_agrees_with_enumeration(seed: int, monkeypatch:
 @pytest.mark.slow
 @pytest.mark.parametrize("block", range(30))
 def test_many_trees_agree_with_enumeration(block: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    nodes = 0
+    nodes, kept = 0, 0
     for seed in range(1000 + 100 * block, 1100 + 100 * block):
         nodes += against_enumeration(seed, monkeypatch)
         boxed_against_enumeration(seed, monkeypatch)
-    assert nodes > 1000
+        kept += assumed_against_enumeration(seed, monkeypatch)
+    assert nodes > 1000 and kept > 50

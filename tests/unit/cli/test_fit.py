@@ -124,3 +124,15 @@ def test_unusable_backends_exit_4(capsys: pytest.CaptureFixture[str]) -> None:
         assert run(["fit", DIABETES, "--target", "y", "--tau", "3", "--gamma", "1", "--backend", "mosek"]) == 4
         told = capsys.readouterr()
         assert told.out == "" and told.err.count("\n") == 1 and "no licence" in told.err
+
+
+def test_a_conditional_proof_is_called_so(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    place = tmp_path / "fit.json"
+    words = ["fit", DIABETES, "--target", "y", "--tau", "3", "--gamma", "0.1", "--assume-box", "5000", "--json", str(place)]
+    assert run(words) == 0
+    told = capsys.readouterr().out
+    assert "proved, given that every coefficient is within 5000 of zero" in told
+    assert "certified among such models" in told
+    assert json.loads(place.read_text())["assumed_box"] == 5000.0
+    assert run(["verify", str(place), DIABETES]) == 0
+    assert "conditional" in capsys.readouterr().out

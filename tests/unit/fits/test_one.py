@@ -10,6 +10,7 @@ import pytest
 
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.errors import BadInput
+from sparsecv_mio.fits import one
 from sparsecv_mio.fits.one import export_one, fit_one
 from sparsecv_mio.fits.options import FitOptions, SideOptions
 from sparsecv_mio.formulation.outcome import Limits
@@ -63,3 +64,29 @@ def test_a_pair_out_of_range(pair: tuple[int, float], tmp_path: Path) -> None:
 def test_side_constraints_that_exclude_every_support() -> None:
     with pytest.raises(BadInput, match="no support of at most 1 features"):
         fit_one(made(0), tau=1, gamma=0.3, backend="highs", side=SideOptions(force_in=("x0", "x1")))
+
+
+@pytest.mark.parametrize(
+    ("keywords", "message"),
+    [
+        ({"assume_box": 0.0}, "assume_box 0 is out of range"),
+        ({"assume_box": float("nan")}, "assume_box nan is out of range"),
+        ({"assume_box": 1.0, "backend": "highs"}, "assume_box is for the native backend, not highs"),
+        ({"assume_box": 1.0, "side": SideOptions(force_in=("x0",))}, "does not go together with side constraints"),
+    ],
+)
+def test_an_assumed_box_that_means_nothing_is_refused(keywords: dict[str, object], message: str) -> None:
+    with pytest.raises(BadInput, match=message):
+        fit_one(made(0), tau=2, gamma=0.3, **keywords)  # type: ignore[arg-type]
+
+
+def test_an_assumed_box_is_said_or_set_aside(monkeypatch: pytest.MonkeyPatch) -> None:
+    plain = fit_one(made(0), tau=2, gamma=0.3)
+    largest = max(map(abs, plain.coefficients.values()))
+    found = fit_one(made(0), tau=2, gamma=0.3, assume_box=2.0 * largest)
+    assert found.assumed_box == 2.0 * largest and found.status == "proved" and "if coefficients are within" in repr(found)
+    aside = fit_one(made(0), tau=2, gamma=0.3, assume_box=0.5 * largest)
+    assert aside.assumed_box is None and "is set aside" in aside.warnings[0] and aside.objective == plain.objective
+    monkeypatch.setattr(one, "_wide", lambda data: True)
+    with pytest.raises(BadInput, match="assume_box needs the products of all columns: 5 are too many"):
+        fit_one(made(0), tau=2, gamma=0.3, assume_box=1.0)

@@ -19,7 +19,8 @@ from sparsecv_mio.formulation.backends.native.cell import MANY, UNLIMITED
 from sparsecv_mio.formulation.backends.native.cell import SMALL as SMALL
 from sparsecv_mio.formulation.backends.native.cell import PathCell as PathCell
 from sparsecv_mio.formulation.backends.native.cell import PathResult as PathResult
-from sparsecv_mio.formulation.backends.native.clusters import ClusterRelaxation, ClusterTree, clustered
+from sparsecv_mio.formulation.backends.native.cluster_relaxation import ClusterRelaxation, box_of
+from sparsecv_mio.formulation.backends.native.clusters import ClusterTree, clustered
 from sparsecv_mio.formulation.backends.native.listing import PATH_SLICE
 from sparsecv_mio.formulation.backends.native.normal_form import NormalForm, normal_form
 from sparsecv_mio.formulation.backends.native.perspective import WHOLE, Candidates, PerspectiveTree
@@ -51,6 +52,7 @@ def solve_path(
     starts: Iterable[IntArray] = (),
     effort: int = UNLIMITED,
     expired: Callable[[], bool] = never,
+    ends: FloatArray | None = None,
 ) -> PathResult:
     """Solve `min f(S), |S| <= tau` for every tau asked.
 
@@ -66,16 +68,20 @@ def solve_path(
         Nodes of a path tree any one tau may cost; a perspective node counts as 16.
     expired : callable
         Looked at every few milliseconds; True stops with what is held.
+    ends : (q,) array, optional
+        Coefficients are assumed to lie within plus or minus these. Then `lower` bounds the f of every such model, and
+        what is complete is so among those; `upper` and the supports are of all models. Not used with forced columns.
 
     Returns
     -------
     PathResult
     """
+    limits = effort, expired
     if not len(problem.forced):
-        return _PathSolver(problem, taus, starts, effort, expired).solve()
+        return _PathSolver(problem, taus, starts, limits, ends).solve()
     part = eliminated(problem)
     sizes, supports = part.choice.sizes(taus), stripped(part.choice, list(starts))
-    return _PathSolver(part.problem, sizes, supports, effort, expired).solve().with_forced(part.choice, taus)
+    return _PathSolver(part.problem, sizes, supports, limits).solve().with_forced(part.choice, taus)
 
 
 class _PathSolver:
@@ -86,13 +92,15 @@ class _PathSolver:
         problem: SparseProblem,
         taus: Sequence[int],
         first: Iterable[IntArray],
-        effort: int,
-        expired: Callable[[], bool],
+        limits: tuple[int, Callable[[], bool]],
+        ends: FloatArray | None = None,
     ) -> None:
         self.problem = problem
         self.form: NormalForm = normal_form(problem)
         self.taus = sorted(set(taus))
-        self.effort, self.expired = effort, expired
+        self.effort, self.expired = limits
+        self.ends = ends
+        self.box = None if ends is None else box_of(self.form, ends)
         m = self.form.m
         self.padding = problem.q - m
         self.sizes = sorted({size for t in self.taus for size in self._sizes_of(t)})
@@ -208,7 +216,7 @@ class _PathSolver:
         for size in sizes:
             if self.expired():
                 break
-            root = self._roots[size] = solve_root(self.form, size, self._bar(size), point, self.expired)
+            root = self._roots[size] = solve_root(self.form, size, self._bar(size), point, self.expired, self.box)
             point = root.b
             self._try_point(size, root)
             self.lower[size] = max(self.lower[size], min(root.dual, self.best[size]))
@@ -229,7 +237,8 @@ class _PathSolver:
 
     def _solve_part(self, size: int, left: IntArray) -> None:
         """Solve a size on some columns of the normal form that hold every support of it within the bar."""
-        result = self._on_part(size, left, self.effort)
+        ends = None if self.ends is None else self.ends[self.form.columns[left]]
+        result = self._on_part(size, left, self.effort, ends)
         cell = result.cells[size]
         self.nodes += result.nodes
         self.reused += result.reused
@@ -244,13 +253,14 @@ class _PathSolver:
         elif result.finished:
             self.done[size] = False
 
-    def _on_part(self, size: int, columns: IntArray, effort: int) -> PathResult:
+    def _on_part(self, size: int, columns: IntArray, effort: int, ends: FloatArray | None = None) -> PathResult:
         """Solve a size on some columns of the normal form."""
         place = np.full(self.form.m, -1, dtype=np.int64)
         place[columns] = np.arange(len(columns))
         start = place[np.flatnonzero(self.support[size])]
         part = self.problem.only(self.form.columns[columns])
-        return solve_path(part, [size], starts=[start[start >= 0]], effort=effort, expired=self.expired)
+        first = [start[start >= 0]]
+        return solve_path(part, [size], starts=first, effort=effort, expired=self.expired, ends=ends)
 
     def _mask_of(self, columns: IntArray) -> BoolArray:
         mask = np.zeros(self.form.m, dtype=np.bool_)
@@ -361,10 +371,11 @@ class _PathSolver:
             return self._trees[size]
         root = self._roots.get(size)
         if root is None:
-            root = solve_root(self.form, size, self._bar(size), np.zeros(self.form.m), self.expired)
+            origin = np.zeros(self.form.m)
+            root = solve_root(self.form, size, self._bar(size), origin, self.expired, self.box)
         pool: PerspectiveTree | ClusterTree
         if self._clustered:
-            relaxation = ClusterRelaxation(self.form, size)
+            relaxation = ClusterRelaxation(self.form, size, self.box)
             pool = ClusterTree(relaxation, partial(self._on_part, size), self._held(size), root)
         else:
             pool = PerspectiveTree(self.form, size, float(self.best[size]), self.support[size], root)
@@ -377,7 +388,7 @@ class _PathSolver:
 
     @cached_property
     def _clustered(self) -> bool:
-        return self.form.m > MANY and clustered(self.form)
+        return self.box is not None or (self.form.m > MANY and clustered(self.form))
 
     def _try_all(self, size: int, most: int) -> None:
         """Close a size by trying all its supports, if they are few."""

@@ -12,7 +12,7 @@ from sparsecv_mio.arrays import FloatArray
 from sparsecv_mio.formulation.backends.native.cell import MANY
 from sparsecv_mio.formulation.backends.native.cluster_relaxation import ClusterRelaxation
 from sparsecv_mio.formulation.backends.native.normal_form import NormalForm
-from sparsecv_mio.kernels.cluster_relaxation import NO_CLUSTER
+from sparsecv_mio.kernels.cluster_relaxation import NO_CLUSTER, Box
 from sparsecv_mio.kernels.forms import Node, Stop
 from sparsecv_mio.kernels.perspective import relax
 from sparsecv_mio.kernels.screening import screen
@@ -28,24 +28,26 @@ class Root:
     Attributes
     ----------
     dual : float
-    b, g : (m,) arrays
-        The point and its slope, in the columns of the normal form.
+    b, h : (m,) arrays
+        The point and what each column adds to its dual value, in the columns of the normal form.
     """
 
     dual: float
     b: FloatArray
-    g: FloatArray
+    h: FloatArray
 
     def status(self, size: int, bar: float) -> NDArray[np.int8]:
         """(m,) what supports of `size` columns with f at most `bar` have in common: FREE, INSIDE or DROPPED."""
         m = len(self.b)
         status = np.zeros(m, dtype=np.int8)
         if self.dual < bar:
-            screen(self.g**2, m, np.arange(m), size, bar - self.dual, status)
+            screen(self.h, m, np.arange(m), size, bar - self.dual, status)
         return status
 
 
-def solve_root(form: NormalForm, size: int, bar: float, start: FloatArray, expired: Callable[[], bool]) -> Root:
+def solve_root(
+    form: NormalForm, size: int, bar: float, start: FloatArray, expired: Callable[[], bool], box: Box | None = None
+) -> Root:
     """Solve the relaxation of a size until it passes `bar`, or well enough to branch.
 
     Parameters
@@ -60,13 +62,15 @@ def solve_root(form: NormalForm, size: int, bar: float, start: FloatArray, expir
         A point to start from: zero, or the solution of a neighbouring size.
     expired : callable
         True ends it with the best dual value so far.
+    box : Box, optional
+        Assumed ends of the coefficients.
     """
     m = form.m
-    if m > MANY:
+    if m > MANY or box is not None:
         everywhere, stop = np.full(m, NO_CLUSTER, dtype=np.int64), Stop(bar, NEAR_OF_MANY, STEPS_OF_MANY)
-        found = ClusterRelaxation(form, size).solve(everywhere, 0, start, stop, expired)
-        return Root(found.dual, found.b, form.c - form.G @ found.b)
+        found = ClusterRelaxation(form, size, box).solve(everywhere, 0, start, stop, expired)
+        return Root(found.dual, found.b, found.h)
     free = np.arange(m)
     b, g, best_b, best_g = start.copy(), np.zeros(m), np.zeros(m), np.zeros(m)
     dual, _, _ = relax(form.quadratic, Node(free, 0, free, m, size), Stop(bar, NEAR, STEPS), b, g, best_b, best_g)
-    return Root(float(dual), best_b, best_g)
+    return Root(float(dual), best_b, best_g**2)
