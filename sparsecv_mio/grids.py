@@ -14,7 +14,7 @@ from sparsecv_mio.errors import BadInput
 from sparsecv_mio.restrictions import NONE, Restrictions
 from sparsecv_mio.units import GAMMA_RANGE
 
-DEFAULT_GAMMAS = "1e-3:10:15"
+DEFAULT_GAMMAS, WIDE_GAMMAS = "1e-3:10:15", "0.05:10:9"  # the second of data with no fewer columns than training rows
 FEW_FEATURES = 30  # of which every size is tried by default
 LEAST_MAX_TAU, MOST_MAX_TAU, ROWS_A_FEATURE = 10, 50, 8  # of more features; docs/defaults.md has the evidence
 MAX_COUNT = 10_000
@@ -202,8 +202,42 @@ def log_taus(p: int, n_train: int) -> tuple[int, ...]:
     return tuple(tau for tau in range(1, max(most, 1) + 1) if tau * math.log(tau) <= most)
 
 
-def gammas_of(given: str | float | Iterable[float] | None) -> tuple[float, ...]:
-    """Return the ridge weights that a text, a number or several stand for; those of the command line for None.
+def default_gammas(p: int, n_train: int, count: int | None = None) -> tuple[float, ...]:
+    """Return 15 ridge weights from 0.001 to 10; of no fewer features than training rows, 9 from 0.05 on.
+
+    Parameters
+    ----------
+    p : int
+        Features.
+    n_train : int
+        Rows of the smallest training set.
+    count : int, optional
+        How many, in place of 15 and 9.
+
+    Examples
+    --------
+    >>> [len(default_gammas(p, 90)) for p in (89, 90)], default_gammas(90, 90)[0]
+    ([15, 9], 0.05)
+    """
+    low, high, most = (WIDE_GAMMAS if p >= n_train else DEFAULT_GAMMAS).split(":")
+    return gammas(f"{low}:{high}:{most if count is None else count}", "gammas")
+
+
+def gammas_of(
+    given: str | float | Iterable[float] | None, p: int, n_train: int, option: str = "gammas"
+) -> tuple[float, ...]:
+    """Return the ridge weights that a text, a number or several stand for.
+
+    Parameters
+    ----------
+    given : str, float, iterable of float, or None
+        A text as for `gammas`, None for `default_gammas`.
+    p : int
+        Features.
+    n_train : int
+        Rows of the smallest training set.
+    option : str
+        Its name, for messages.
 
     Raises
     ------
@@ -212,12 +246,12 @@ def gammas_of(given: str | float | Iterable[float] | None) -> tuple[float, ...]:
 
     Examples
     --------
-    >>> gammas_of(0.1), gammas_of("0.1,1"), len(gammas_of(None))
+    >>> gammas_of(0.1, 4, 50), gammas_of("0.1,1", 4, 50), len(gammas_of(None, 4, 50))
     ((0.1,), (0.1, 1.0), 15)
     """
-    if given is None or isinstance(given, str):
-        return gammas(DEFAULT_GAMMAS if given is None else given, "gammas")
-    return _numbers(given, "gammas")
+    if given is None:
+        return default_gammas(p, n_train)
+    return gammas(given, option) if isinstance(given, str) else _numbers(given, option)
 
 
 def taus_of(

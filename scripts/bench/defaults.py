@@ -8,6 +8,10 @@ distance. That makes two tables by (gamma, tau): the CV error, and the error on 
 that is part of the wide one chooses the pair with the least CV error in its part; its loss is the ratio of the error on
 new rows there to the least of the whole table, which nobody could have known. `--tables` keeps the tables, one file a
 problem: those in it are not made again.
+
+`--wide` judges the least gamma where there are more columns than rows, on data of its own: designs (`WIDE`, the error
+on 2,000 new rows) with sparse and dense truths, weak and strong signals, neighbours correlated or columns that share
+factors; and a few rows of real data (`FEW_ROWS`, the error on all others).
 """
 
 from __future__ import annotations
@@ -15,16 +19,18 @@ from __future__ import annotations
 import argparse
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import numpy as np
-from _common import INSTANCES, FloatArray, deliver, environment, table
-from risk import Score, problems
+from _common import INSTANCES, FloatArray, deliver, environment, synthetic, table
+from risk import Problem, Score, problems
 
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.folds import make_folds
+from sparsecv_mio.data.readers import read_dataset
 from sparsecv_mio.data.standard import StandardData, standardize
 from sparsecv_mio.problem.refit import refit_rows
 from sparsecv_mio.search.heuristics.first_supports import first_supports
@@ -33,6 +39,8 @@ from sparsecv_mio.search.options import Grid
 
 LARGEST = 50
 GAMMAS = 10.0 ** (-3.0 + 4.0 / 14.0 * np.arange(19))
+Drawn = tuple[FloatArray, FloatArray, Score, float]  # X, y, what scores a fit, the variance of the noise if not in it
+Design = tuple[int, int, int, float | None, float]
 Sizes = Callable[[int], int]  # rows of the smallest training set -> largest tau
 TAUS: dict[str, Sizes] = {
     "1:10": lambda n: 10,
@@ -54,6 +62,16 @@ RANGES = {  # least and largest gamma, and the step on the wide grid
     "0.1:10": (0.09, 10.0, 1),
     "1e-3:139:19": (1e-3, 150.0, 1),
 }
+LEAST = (1e-3, 0.0072, 0.027, 0.052, 0.1, 0.19, 0.37)  # gammas that a grid for wide data may begin with
+# rows, columns, true features (0: fifty of falling weight), correlation of neighbours (None: ten factors), SNR
+WIDE: tuple[Design, ...] = (
+    (60, 300, 4, 0.5, 2.0), (60, 1000, 4, 0.5, 5.0), (100, 400, 4, 0.9, 2.0), (100, 400, 8, 0.9, 5.0),
+    (100, 1000, 8, 0.0, 2.0), (150, 400, 16, 0.5, 5.0), (200, 500, 16, 0.5, 2.0), (200, 1000, 16, 0.5, 5.0),
+    (100, 500, 8, 0.5, 50.0), (100, 500, 8, 0.5, 500.0), (150, 500, 8, 0.9, 0.5), (60, 1000, 0, None, 1.0),
+    (60, 1000, 0, None, 5.0), (100, 500, 0, None, 2.0), (100, 2000, 0, 0.9, 5.0), (200, 500, 0, 0.5, 5.0),
+)  # fmt: skip
+NEW_ROWS = 2000
+FEW_ROWS = {"diabetes64": ("y", 60), "housing2": ("medv", 80), "topgear": ("MPG", 40), "topgear_int": ("MPG", 190)}
 
 
 @dataclass(frozen=True)
@@ -110,12 +128,58 @@ def on_all_rows(data: StandardData, gamma: float, paths: FoldPaths, pair: tuple[
     return beta, intercept
 
 
+def wide_name(design: Design) -> str:
+    """Name of a design of `WIDE`."""
+    n, p, k, rho, snr = design
+    return f"{n}x{p}, {k or 'dense'}, {'factors' if rho is None else f'rho {rho:g}'}, SNR {snr:g}"
+
+
+def wide(design: Design, seed: int) -> Drawn:
+    """Draw data of a design of `WIDE`, and what scores a fit on new rows of it."""
+    n, p, k, rho, snr = design
+    rng, rows = np.random.default_rng([seed, n, p, k]), n + NEW_ROWS
+    X, _ = synthetic(rows, p, 1, seed + 1000, rho=rho or 0.0)
+    if rho is None:
+        X = 0.6 * X + 0.8 * rng.standard_normal((rows, 10)) @ rng.standard_normal((10, p)) / np.sqrt(10.0)
+    beta = np.zeros(p)
+    beta[rng.choice(p, k or 50, replace=False)] = 1.0 if k else rng.choice([-1.0, 1.0], 50) * 0.93 ** np.arange(50)
+    signal = X @ beta
+    y = signal + rng.standard_normal(rows) * np.sqrt(signal.var() / snr)
+
+    def error(fitted: FloatArray, intercept: float) -> float:
+        return float(np.mean((y[n:] - intercept - X[n:] @ fitted) ** 2))
+
+    return X[:n], y[:n], error, 0.0
+
+
+def few_rows(data: Dataset, n: int, seed: int) -> Drawn:
+    """Draw rows to fit; the others score."""
+    order = np.random.default_rng(seed).permutation(data.n)
+    fit, new = order[:n], order[n:]
+
+    def error(fitted: FloatArray, intercept: float) -> float:
+        return float(np.mean((data.y[new] - intercept - data.X[new] @ fitted) ** 2))
+
+    return data.X[fit], data.y[fit], error, 0.0
+
+
+def wide_problems(ask: argparse.Namespace) -> Iterator[Problem]:
+    """Yield the problems of `WIDE` and of `FEW_ROWS`."""
+    for design in WIDE:
+        for seed in range(ask.seeds):
+            yield wide_name(design), seed, partial(wide, design, seed)
+    for name, (target, n) in FEW_ROWS.items():
+        data = read_dataset(Path(ask.data) / f"{name}.csv", target)
+        for seed in range(ask.splits):
+            yield f"{name}, {n} rows", seed, partial(few_rows, data, n, seed)
+
+
 def all_tables(ask: argparse.Namespace) -> list[Tables]:
     """Read the tables that are kept, and make the others."""
     folder = Path(ask.tables)
     folder.mkdir(parents=True, exist_ok=True)
     out = []
-    for name, repeat, make in problems(ask):
+    for name, repeat, make in wide_problems(ask) if ask.wide else problems(ask):
         path = folder / f"{name}_{repeat}.npz"
         if not path.exists() and not ask.only_kept:
             X, y, score, noise = make()
@@ -137,7 +201,7 @@ def losses(tables: list[Tables], ways: dict[str, tuple[tuple[float, float, int],
     }
     lines = [[name, *np.exp(mean).tolist()] for name, mean in by_name.items()]
     for kind, wanted in (("SNR 5", "SNR 5"), ("SNR 0.5", "SNR 0.5"), ("real", "")):
-        some = [mean for name, mean in by_name.items() if (wanted in name if wanted else "SNR" not in name)]
+        some = [mean for name, mean in by_name.items() if (name.endswith(wanted) if wanted else "SNR" not in name)]
         if some:
             lines.append([f"mean: {kind}", *np.exp(np.mean(some, axis=0)).tolist()])
     lines.append(["mean of all", *np.exp(np.mean(list(by_name.values()), axis=0)).tolist()])
@@ -167,10 +231,15 @@ def main() -> int:
     parser.add_argument("--seeds", type=int, default=3, help="of each synthetic problem [3]")
     parser.add_argument("--splits", type=int, default=10, help="of each real one [10]")
     parser.add_argument("--seconds", type=float, default=7.0, help="CPU seconds of a search [7]")
+    parser.add_argument("--wide", action="store_true", help="designs with more columns than rows")
     parser.add_argument("--only-kept", action="store_true", help="make no table")
     parser.add_argument("--out")
     ask = parser.parse_args()
     tables = all_tables(ask)
+    if ask.wide:
+        ways = {f"from {low:g}": ((0.93 * low, 10.0, 1), TAUS[CHOSEN]) for low in LEAST}
+        deliver(f"## The least gamma of wide data\n\n{environment()}\n\n{losses(tables, ways)}\n", ask.out)
+        return 0
     fifteen = RANGES["1e-3:10:15"]
     by_tau = losses(tables, {name: (fifteen, sizes) for name, sizes in TAUS.items()})
     by_gamma = losses(tables, {name: (gammas, TAUS[CHOSEN]) for name, gammas in RANGES.items()})

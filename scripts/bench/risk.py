@@ -87,7 +87,8 @@ def ours(X: FloatArray, y: FloatArray, limit: float) -> tuple[Fitted, Record, fl
     folds = make_folds("10", data)
     taus = default_taus(data.p, folds.least_training)
     begin = time.perf_counter()
-    record = cross_validate(data, folds, gammas=gammas_of(None), taus=taus, time_limit=limit)
+    gammas = gammas_of(None, data.p, folds.least_training)
+    record = cross_validate(data, folds, gammas=gammas, taus=taus, time_limit=limit)
     seconds = time.perf_counter() - begin
     beta = np.zeros(data.p)
     beta[[data.names.index(name) for name in record.coefficients]] = list(record.coefficients.values())

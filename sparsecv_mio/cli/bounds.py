@@ -27,7 +27,7 @@ def bounds(
     reading: ReadingWords | None = None,
     folds: options.Folds = "10",
     seed: options.Seed = None,
-    gamma: options.Gamma = grids.DEFAULT_GAMMAS,
+    gamma: options.Gamma = None,
     tau: options.Tau = None,
     force_in: options.ForceIn = None,
     force_out: options.ForceOut = None,
@@ -54,7 +54,7 @@ def bounds(
     Each interval is proved to contain the CV error of the exact best subsets; `estimate` is the CV error of the
     relaxations' own solutions and proves nothing.
     """
-    grid = grids.gammas(gamma)
+    given = None if gamma is None else grids.gammas(gamma)
     asked = parse.restrictions(force_in=force_in, force_out=force_out)
     workers = parse.threads(threads, session.cores())
     session.check_outputs({"--json": json, "--plot": plot}, [data])
@@ -65,8 +65,8 @@ def bounds(
 
         dataset = session.read_data(data, target, features, drop, fold_columns(folds), reading=reading)
         plan = session.make_plan(folds, dataset, seed, quiet)
-        restrictions = asked.within(dataset.names)
-        sizes = grids.taus_of(tau, dataset.p, plan.least_training, "--tau", restrictions)
+        restrictions, shape = asked.within(dataset.names), (dataset.p, plan.least_training)
+        grid, sizes = given or grids.default_gammas(*shape), grids.taus_of(tau, *shape, "--tau", restrictions)
         restrictions.check_sizes(sizes, dataset.p)
 
         from sparsecv_mio.bounds.all_folds import BoundsHooks

@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 import sparsecv_mio.words as words
+from sparsecv_mio import grids
 from sparsecv_mio.cli import parse
 
 DataFile = Annotated[
@@ -50,8 +51,13 @@ Folds = Annotated[
 ]
 Seed = Annotated[int | None, typer.Option("--seed", metavar="N", help="Seed of the shuffle. [0]")]
 Gamma = Annotated[
-    str,
-    typer.Option("--gamma", metavar="LIST", help="Ridge weights: 0.01,0.1,1 or LO:HI:COUNT, logarithmic, inclusive."),
+    str | None,
+    typer.Option(
+        "--gamma",
+        metavar="LIST",
+        help="Ridge weights: 0.01,0.1,1 or LO:HI:COUNT, logarithmic, inclusive. "
+        f"[{grids.DEFAULT_GAMMAS}; if p >= n_train, {grids.WIDE_GAMMAS}]",
+    ),
 ]
 Tau = Annotated[
     str | None,

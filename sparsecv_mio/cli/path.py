@@ -26,7 +26,7 @@ def path(
     drop: options.Drop = None,
     reading: ReadingWords | None = None,
     weights: options.Weights = None,
-    gamma: options.Gamma = grids.DEFAULT_GAMMAS,
+    gamma: options.Gamma = None,
     tau: options.Tau = None,
     force_in: options.ForceIn = None,
     force_out: options.ForceOut = None,
@@ -43,7 +43,7 @@ def path(
 
     The same engine on all rows, without cross-validation: supports, coefficients and certified bounds of every tau.
     """
-    grid = grids.gammas(gamma)
+    given = None if gamma is None else grids.gammas(gamma)
     session.check_outputs({"--json": json}, [data])
     with session.interruptible() as stop:
         from sparsecv_mio.fits.options import PathOptions
@@ -54,16 +54,17 @@ def path(
             restrictions=parse.restrictions(force_in=force_in, force_out=force_out),
         )  # fmt: skip
 
-        def ready() -> tuple[Dataset, tuple[int, ...]]:
+        def ready() -> tuple[Dataset, tuple[float, ...], tuple[int, ...]]:
             aux = () if weights is None else (weights,)
             dataset = session.read_data(data, target, features, drop, aux, reading=reading)
             if weights is not None:
                 from sparsecv_mio.data.counts import weighted_rows
 
                 dataset = weighted_rows(dataset, dataset.aux[weights], weights)
-            return dataset, grids.taus_of(tau, dataset.p, dataset.n, "--tau", how.restrictions.within(dataset.names))
+            shape, within = (dataset.p, dataset.n), how.restrictions.within(dataset.names)
+            return dataset, given or grids.default_gammas(*shape), grids.taus_of(tau, *shape, "--tau", within)
 
-        dataset, sizes = session.in_time(ready, stop, how.time_limit)
+        dataset, grid, sizes = session.in_time(ready, stop, how.time_limit)
 
         from sparsecv_mio.cli import live
         from sparsecv_mio.fits.best_subsets import best_subsets

@@ -55,7 +55,7 @@ def solve(
     weights: options.Weights = None,
     folds: options.Folds = "10",
     seed: options.Seed = None,
-    gamma: options.Gamma = grids.DEFAULT_GAMMAS,
+    gamma: options.Gamma = None,
     tau: Annotated[
         str | None,
         typer.Option(
@@ -171,7 +171,7 @@ def solve(
     For every gamma, tau and fold the best subset of tau features is found exactly; the pair with the least
     cross-validation error comes with certified bounds and is refitted on all rows.
     """
-    grid = grids.gammas(gamma)
+    given = None if gamma is None else grids.gammas(gamma)
     store = ("--checkpoint", checkpoint) if checkpoint is not None else ("--resume", resume)
     outputs = dict([("--json", json), store, ("--trace", trace), ("--save-held-out", save_held_out)])
     session.check_outputs(outputs, [data])
@@ -186,7 +186,7 @@ def solve(
             oracles=oracles, restrictions=parse.restrictions(force_in=force_in, force_out=force_out),
         )  # fmt: skip
 
-        def ready() -> tuple[Dataset, FoldPlan, tuple[int, ...]]:
+        def ready() -> tuple[Dataset, FoldPlan, tuple[float, ...], tuple[int, ...]]:
             from sparsecv_mio.data.counts import weighted
             from sparsecv_mio.data.folds import canonical, fold_columns
 
@@ -201,10 +201,10 @@ def solve(
                 by_row = canonical(folds).startswith("file:")
                 dataset, plan = weighted(dataset, dataset.aux[weights], deal, name=weights, by_row=by_row)
             how.check_data(dataset, plan)
-            within = how.restrictions.within(dataset.names)
-            return dataset, plan, grids.taus_of(tau, dataset.p, plan.least_training, "--tau", within)
+            shape, within = (dataset.p, plan.least_training), how.restrictions.within(dataset.names)
+            return dataset, plan, given or grids.default_gammas(*shape), grids.taus_of(tau, *shape, "--tau", within)
 
-        dataset, plan, sizes = session.in_time(ready, stop, how.time_limit)
+        dataset, plan, grid, sizes = session.in_time(ready, stop, how.time_limit)
 
         from sparsecv_mio.cli import live
         from sparsecv_mio.report.tables import print_answer  # after a limit there is no time to load it

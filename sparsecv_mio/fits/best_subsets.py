@@ -86,8 +86,9 @@ def best_subsets(
     options = with_keywords(options or PathOptions(), keywords, "best_subsets", GRID)
     restrictions = options.restrictions.within(dataset.names)
     options = replace(options, restrictions=restrictions)
-    sizes = taus_of(taus, dataset.p, dataset.n, restrictions=restrictions)
-    grid = Grid.of(gammas_of(gammas), sizes, dataset.p, restrictions)
+    shape = dataset.p, dataset.n
+    sizes = taus_of(taus, *shape, restrictions=restrictions)
+    grid = Grid.of(gammas_of(gammas, *shape), sizes, dataset.p, restrictions)
     clock = Deadline(options.time_limit, stop, began)
     search = PathSearch(dataset, grid, options, clock, progress)
     return run_within_limit(search.solve, clock, search.record, search.prepare)

@@ -41,7 +41,8 @@ def solve(
     seed : int
         Seed of the shuffle, where folds are dealt at random.
     gammas : float, sequence of float or str, optional
-        Ridge weights, or a text as for `--gamma`; 15 from 0.001 to 10 by default.
+        Ridge weights, or a text as for `--gamma`; by default 15 from 0.001 to 10, of p >= n_train
+        9 from 0.05 to 10.
     taus : int, sequence of int or str, optional
         Support sizes, or a text as for `--tau`; by default 1 to p, of p > 30 to
         n_train / 8, but at least 10 and at most 50.

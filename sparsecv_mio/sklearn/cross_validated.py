@@ -15,7 +15,7 @@ from sparsecv_mio.certificate.record import Record
 from sparsecv_mio.data.counts import weighted
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.folds import AnyFolds, FoldPlan, Splitter, folds_of
-from sparsecv_mio.grids import gammas_of
+from sparsecv_mio.grids import default_gammas, gammas_of
 from sparsecv_mio.restrictions import Column
 from sparsecv_mio.search.api import cross_validate
 from sparsecv_mio.sklearn.linear import SparseLinearModel, by_column
@@ -43,9 +43,9 @@ class BestSubsetRidgeCV(SparseLinearModel):
         Numbers of features to try; by default 1 to p, of p > 30 to n_train / 8, but at least 10 and at
         most 50.
     gammas : float, sequence of float or str, optional
-        Ridge weights to try; `n_gammas` from 0.001 to 10 by default, logarithmic.
-    n_gammas : int
-        How many, where `gammas` is None.
+        Ridge weights to try; by default 0.001 to 10, of p >= n_train 0.05 to 10, logarithmic.
+    n_gammas : int, optional
+        How many, where `gammas` is None; by default 15, of p >= n_train 9.
     cv : int, str, splitter, labels, iterable of splits or FoldPlan
         A number K: shuffled by a fixed seed; a text as for `sparsecv solve --folds`, `"5x10"` or `"loo"` for one; any
         splitter of scikit-learn or its splits, which may overlap; a label per row, or a column of labels per repeat.
@@ -115,7 +115,7 @@ class BestSubsetRidgeCV(SparseLinearModel):
         *,
         taus: str | int | Iterable[int] | None = None,
         gammas: str | float | Iterable[float] | None = None,
-        n_gammas: int = 15,
+        n_gammas: int | None = None,
         cv: AnyFolds = 10,
         one_se: bool = False,
         gap: float = 1e-4,
@@ -173,7 +173,8 @@ class BestSubsetRidgeCV(SparseLinearModel):
         else:
             given_by_row = not isinstance(self.cv, str | Integral | Splitter)
             data, plan = weighted(data, sample_weight, deal, name="sample_weight", by_row=given_by_row)
-        gammas = gammas_of(f"1e-3:10:{self.n_gammas}" if self.gammas is None else self.gammas)
+        shape = data.p, plan.least_training
+        gammas = default_gammas(*shape, self.n_gammas) if self.gammas is None else gammas_of(self.gammas, *shape)
         with watched(self, data.X, data.y) as watch:
             record = cross_validate(
                 data, plan, gammas=gammas, taus=self.taus, gap=self.gap, one_se=self.one_se,

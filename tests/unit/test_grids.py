@@ -25,6 +25,15 @@ def test_the_default_gammas_are_15_log_points() -> None:
     grid = grids.gammas(grids.DEFAULT_GAMMAS)
     assert len(grid) == 15
     assert grid == pytest.approx(np.logspace(-3, 1, 15), rel=1e-11)
+    assert grids.default_gammas(89, 90) == grid and grids.default_gammas(89, 90, 5) == grids.gammas("1e-3:10:5")
+
+
+def test_the_default_gammas_of_wide_data_begin_higher() -> None:
+    assert grids.default_gammas(90, 90) == grids.gammas(grids.WIDE_GAMMAS)
+    assert grids.default_gammas(90, 90) == pytest.approx(np.geomspace(0.05, 10, 9), rel=1e-11)
+    assert grids.gammas_of(None, 90, 90) == grids.default_gammas(90, 90)
+    with pytest.raises(BadInput, match="^gammas: COUNT of '0.05:10:0'"):
+        grids.default_gammas(90, 90, 0)
 
 
 @pytest.mark.parametrize(
@@ -77,8 +86,8 @@ def test_default_taus(p: int, n_train: int, last: int) -> None:
 
 
 def test_python_takes_texts_numbers_and_lists() -> None:
-    assert grids.gammas_of("0.01:1:3") == grids.gammas_of(np.array([0.01, 0.1, 1.0])) == (0.01, 0.1, 1.0)
-    assert grids.gammas_of(np.float32(0.5)) == (0.5,)
+    assert grids.gammas_of("0.01:1:3", 9, 50) == grids.gammas_of(np.array([0.01, 0.1, 1.0]), 9, 50) == (0.01, 0.1, 1.0)
+    assert grids.gammas_of(np.float32(0.5), 9, 50) == (0.5,)
     assert grids.taus_of(np.int64(3), 9, 50) == grids.taus_of([3.0], 9, 50) == (3,)
     assert grids.taus_of("log", 10, 100) == grids.log_taus(10, 100)
     assert grids.taus_of(None, 4, 3) == (1, 2)
@@ -87,7 +96,7 @@ def test_python_takes_texts_numbers_and_lists() -> None:
 @pytest.mark.parametrize("given", ["a", ["a"], [None], [float("nan")], object(), [[1.0]]])
 def test_what_is_no_number_is_refused_in_one_line(given: object) -> None:
     with pytest.raises(BadInput, match=r"^gammas: .* not a [^\n]*$"):
-        grids.gammas_of(given)  # type: ignore[arg-type]
+        grids.gammas_of(given, 9, 50)  # type: ignore[arg-type]
     with pytest.raises(BadInput, match=r"^taus: .* not a [^\n]*$"):
         grids.taus_of(given, 9, 50)  # type: ignore[arg-type]
     with pytest.raises(BadInput, match=r"^taus: 2.5 is not a whole number$"):

@@ -67,6 +67,9 @@ def test_the_numbers_are_those_of_the_command(options: list[str], tmp_path: Path
 def test_the_gammas_are_those_of_the_command() -> None:
     model = BestSubsetRidgeCV(taus=1, cv=2).fit(*prostate())
     assert model.record_.request.gammas == grids.gammas(grids.DEFAULT_GAMMAS)
+    X = np.random.default_rng(0).standard_normal((12, 10))
+    model = BestSubsetRidgeCV(taus=1, cv=6).fit(X, X[:, 0] + X[:, 1])
+    assert model.record_.request.gammas == grids.gammas(grids.WIDE_GAMMAS)
 
 
 def test_threads_do_not_change_the_answer() -> None:
