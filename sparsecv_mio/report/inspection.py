@@ -74,8 +74,8 @@ def _plan(found: Inspection, path: str) -> list[str]:
     if found.n < 4 or found.p < 1:
         return [f"what is left, {found.n:,} rows and {found.p:,} features, is too little to cross-validate"]
     folds = min(FOLDS, found.n)
-    sizes = grids.default_taus(found.p, found.n - -(-found.n // folds))
-    gammas = grids.gammas(grids.DEFAULT_GAMMAS)
+    shape = found.p, found.n - -(-found.n // folds)
+    sizes, gammas = grids.default_taus(*shape), grids.default_gammas(*shape)
     cells = len(gammas) * len(sizes) * folds
     size = f"{found.n:,} rows, {found.p:,} features; by default {folds} folds, {len(gammas)} gammas from "
     size += f"{gammas[0]:g} to {gammas[-1]:g}, tau {sizes[0]} to {sizes[-1]}: {cells:,} best-subset problems"
