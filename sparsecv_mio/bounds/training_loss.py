@@ -73,3 +73,40 @@ def training_loss_bound(
     for allowance in allowances:
         bound = bound - allowance
     return bound if everywhere else np.where(known, bound, -np.inf)
+
+
+def enough_on_all_rows(known: FloatArray, fold: FloatArray, bar: FloatArray) -> FloatArray:
+    """Return the least v for which the sum over folds of the better one of two lower bounds reaches a bar.
+
+    Parameters
+    ----------
+    known : (..., K) array
+        Lower bounds of the held-out errors, whatever proved them.
+    fold : (..., K) array
+        u of `training_loss_bound`; inf where it is not known.
+    bar : (...) array
+        What `sum_N max(known_N, v - u_N)` is to reach; inf where nothing would do.
+
+    Returns
+    -------
+    (...) array
+        0 where `known` is enough, inf where no v is.
+
+    Examples
+    --------
+    >>> enough_on_all_rows(np.array([[0.0, 2.0]]), np.array([[5.0, 4.0]]), np.array([3.0])).tolist()
+    [6.0]
+    """
+    start = known + fold  # from here on v - u is the better one
+    order = np.argsort(start, axis=-1, kind="stable")
+    start, known, fold = (np.take_along_axis(array, order, axis=-1) for array in (start, known, fold))
+    rest = np.sum(known, axis=-1)
+    found = np.where(rest >= bar, 0.0, np.inf)
+    total = np.zeros_like(rest)
+    for first in range(known.shape[-1]):
+        usable = np.isfinite(fold[..., first])
+        rest = rest - known[..., first]
+        total = total + np.where(usable, fold[..., first], 0.0)
+        v = (bar - rest + total) / (first + 1)
+        found = np.where(usable & (v >= start[..., first]), np.minimum(found, v), found)
+    return np.asarray(found)

@@ -22,11 +22,12 @@ from sparsecv_mio.kernels.last_levels import Rest, eliminate, new_rest, next_com
 from sparsecv_mio.kernels.perspective import relax
 from sparsecv_mio.kernels.screening import screen
 from sparsecv_mio.kernels.status import DROPPED, FREE, INSIDE, list_columns
+from sparsecv_mio.kernels.three_left import correlations, may_reach, sort_by_gain
 
 OPEN, NODES, KEPT, OVERFLOW, STEPS, SPARE, REUSED = 0, 1, 2, 3, 4, 5, 6
 FINISHED, BUDGET, FULL = 0, 1, 2
 NEAR, NODE_STEPS = 0.3, np.int64(80)  # of the relaxation of a node; a plain 80 is a type of its own
-SHORT = 250  # free columns up to which three left to choose are scanned, for less than the nodes below would cost
+SHORT = 500  # free columns up to which three left to choose are scanned, for less than the nodes below would cost
 FEW_STEPS, MORE_STEPS = np.int64(2), np.int64(8)  # of a relaxation before a scan: it may close or shrink a node
 
 
@@ -217,11 +218,17 @@ def _scan_all(s, form, tau, node, scratch, trial, copies, margin):
     if node.k <= 2:
         _scan(s, form, tau, node, scratch, trial, copies, margin)
         return
-    size = node.count_inside
-    for f in range(node.count_free - 2):
-        node.inside[size] = node.free[f]
-        rest = Node(node.inside, size + 1, node.free[f + 1 :], node.count_free - f - 1, 2)
-        _scan(s, form, tau, rest, scratch, trial, copies, margin)
+    size, count = node.count_inside, node.count_free
+    if not sort_by_gain(form, node, scratch.factor, scratch.x, scratch.rest):
+        return
+    value = scratch.rest.value[0]
+    H, top, h, e, d = np.empty((count, count)), np.empty(count), np.empty(count), np.empty(count), np.empty(count)
+    sure = correlations(form, node, scratch.rest, H, top, h)
+    for f in range(count - 2):
+        if not sure or may_reach(H, top, h, f, value - s.best[1] - margin.slack, e, d):
+            node.inside[size] = node.free[f]
+            rest = Node(node.inside, size + 1, node.free[f + 1 :], count - f - 1, 2)
+            _scan(s, form, tau, rest, scratch, trial, copies, margin)
 
 
 @njit(cache=True, nogil=True)

@@ -7,7 +7,7 @@ from itertools import combinations
 import numpy as np
 import pytest
 
-from sparsecv_mio.bounds.training_loss import training_loss_bound
+from sparsecv_mio.bounds.training_loss import enough_on_all_rows, training_loss_bound
 from sparsecv_mio.problem.objective import fit, held_out_error
 
 
@@ -77,3 +77,21 @@ def test_allowances_are_taken_off_in_turn() -> None:
     v, u, a, b = rng.uniform(1, 2, (4, 100))
     assert np.array_equal(training_loss_bound(v, u, a, b), ((v - u) - a) - b)
     assert training_loss_bound(v[:3, None], u).shape == (3, 100)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_the_least_bound_on_all_rows_that_is_enough(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    known, fold = rng.uniform(0.0, 3.0, size=(2, 4, 5)), rng.uniform(4.0, 9.0, size=(2, 4, 5))
+    fold[rng.random(size=fold.shape) < 0.2] = np.inf
+    bar = known.sum(axis=-1) + rng.uniform(-1.0, 9.0, size=(2, 4))
+
+    def reached(v: np.ndarray) -> np.ndarray:
+        return np.maximum(known, training_loss_bound(v[..., None], fold)).sum(axis=-1)
+
+    v, usable = enough_on_all_rows(known, fold, bar), np.isfinite(fold).any(axis=-1)
+    idle = known.sum(axis=-1) >= bar
+    assert np.all(v[idle] == 0.0) and np.all(np.isinf(v[~idle & ~usable]))
+    working = ~idle & usable
+    np.testing.assert_allclose(reached(v)[working], bar[working], rtol=1e-12)
+    assert np.all(np.isinf(enough_on_all_rows(known, fold, np.full((2, 4), np.inf))))

@@ -7,7 +7,7 @@ large or n <= p (theory section 4). Nothing is guessed: both get budgets that gr
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property, partial
 from itertools import combinations
 from math import comb
@@ -53,6 +53,7 @@ def solve_path(
     effort: int = UNLIMITED,
     expired: Callable[[], bool] = never,
     ends: FloatArray | None = None,
+    enough: Mapping[int, float] | None = None,
 ) -> PathResult:
     """Solve `min f(S), |S| <= tau` for every tau asked.
 
@@ -71,17 +72,20 @@ def solve_path(
     ends : (q,) array, optional
         Coefficients are assumed to lie within plus or minus these. Then `lower` bounds the f of every such model, and
         what is complete is so among those; `upper` and the supports are of all models. Not used with forced columns.
+    enough : mapping of int to float, optional
+        By tau, a lower bound that will do: work on this tau ends there, with or without its best support.
 
     Returns
     -------
     PathResult
     """
-    limits = effort, expired
+    limits, will_do = (effort, expired), dict(enough or {})
     if not len(problem.forced):
-        return _PathSolver(problem, taus, starts, limits, ends).solve()
+        return _PathSolver(problem, taus, starts, limits, ends).solve(will_do)
     part = eliminated(problem)
     sizes, supports = part.choice.sizes(taus), stripped(part.choice, list(starts))
-    return _PathSolver(part.problem, sizes, supports, limits).solve().with_forced(part.choice, taus)
+    will_do = {part.choice.size(tau): bound for tau, bound in sorted(will_do.items())}
+    return _PathSolver(part.problem, sizes, supports, limits).solve(will_do).with_forced(part.choice, taus)
 
 
 class _PathSolver:
@@ -107,7 +111,7 @@ class _PathSolver:
         self.best = np.full(m + 1, np.inf)
         self.best[0] = self.form.yy
         self.support = np.zeros((m + 1, m), dtype=np.bool_)
-        self.lower = np.zeros(m + 1)
+        self.lower, self.enough = np.zeros(m + 1), np.full(m + 1, np.inf)
         self.kept: dict[int, Candidates] = {}
         self.done: dict[int, bool] = {}  # size -> candidates complete
         self.branched: set[int] = set()
@@ -177,8 +181,17 @@ class _PathSolver:
 
     # -- proofs -----------------------------------------------------------------------------------------------------
 
-    def solve(self) -> PathResult:
-        """Run the trees until every size is closed, the effort is spent or the clock stops them."""
+    def solve(self, enough: Mapping[int, float]) -> PathResult:
+        """Run the trees until every size is closed, the effort is spent or the clock stops them.
+
+        Parameters
+        ----------
+        enough : mapping of int to float
+            By tau, a lower bound that will do.
+        """
+        for size in self.sizes:
+            asked = [enough.get(tau, np.inf) for tau in self.taus if min(tau, self.form.m) == size]
+            self.enough[size] = max(asked, default=np.inf) + self.margin(size)
         left = [s for s in self.sizes if s not in self.done]
         while left:
             if self.form.trusted:
@@ -192,6 +205,10 @@ class _PathSolver:
         cells = {tau: self._cell(tau) for tau in self.taus}
         return PathResult(cells, self.nodes, all(s in self.done for s in self.sizes), self.reused)
 
+    def _left(self, sizes: list[int]) -> list[int]:
+        """Sizes that are not closed, and whose lower bound will not do yet."""
+        return [size for size in sizes if size not in self.done and self.lower[size] < self.enough[size]]
+
     def _prove(self, sizes: list[int]) -> None:
         """All sizes at once where the path tree is likely to close them, then one by one, the easy ones first."""
         small = self.form.m <= SMALL
@@ -201,13 +218,13 @@ class _PathSolver:
             for size in sizes:
                 if not self.expired():
                     self._one_size(size, FIRST_LOOK)
-            sizes = [s for s in sizes if s not in self.done]
+            sizes = self._left(sizes)
         if sizes and self._inverse is not None and not self.expired():
             self._path(sizes, min(self.effort, 200_000 if small else 4_000 * len(sizes)))
         if not small and self.effort <= FIRST_LOOK:
             return  # the perspective has had it all
-        for size in sizes:
-            if size not in self.done and not self.expired():
+        for size in self._left(sizes):
+            if not self.expired():
                 self._one_size(size, self.effort)
 
     def _on_columns_left(self, sizes: list[int]) -> list[int]:
@@ -221,9 +238,9 @@ class _PathSolver:
             self._try_point(size, root)
             self.lower[size] = max(self.lower[size], min(root.dual, self.best[size]))
             left = np.flatnonzero(root.status(size, self._bar(size)) != DROPPED)
-            if len(left) <= WHOLE * self.form.m:
+            if len(left) <= WHOLE * self.form.m and self.lower[size] < self.enough[size]:
                 self._solve_part(size, left)
-        return [size for size in sizes if size not in self.done]
+        return self._left(sizes)
 
     def _try_point(self, size: int, root: Root) -> None:
         """Try the largest coefficients of a root's point as a support, then exchanges."""
@@ -238,7 +255,7 @@ class _PathSolver:
     def _solve_part(self, size: int, left: IntArray) -> None:
         """Solve a size on some columns of the normal form that hold every support of it within the bar."""
         ends = None if self.ends is None else self.ends[self.form.columns[left]]
-        result = self._on_part(size, left, self.effort, ends)
+        result = self._on_part(size, left, self.effort, ends, float(self.enough[size]))
         cell = result.cells[size]
         self.nodes += result.nodes
         self.reused += result.reused
@@ -253,14 +270,18 @@ class _PathSolver:
         elif result.finished:
             self.done[size] = False
 
-    def _on_part(self, size: int, columns: IntArray, effort: int, ends: FloatArray | None = None) -> PathResult:
+    def _on_part(
+        self, size: int, columns: IntArray, effort: int, ends: FloatArray | None = None, enough: float = np.inf
+    ) -> PathResult:
         """Solve a size on some columns of the normal form."""
         place = np.full(self.form.m, -1, dtype=np.int64)
         place[columns] = np.arange(len(columns))
         start = place[np.flatnonzero(self.support[size])]
         part = self.problem.only(self.form.columns[columns])
         first = [start[start >= 0]]
-        return solve_path(part, [size], starts=first, effort=effort, expired=self.expired, ends=ends)
+        return solve_path(
+            part, [size], starts=first, effort=effort, expired=self.expired, ends=ends, enough={size: enough}
+        )
 
     def _mask_of(self, columns: IntArray) -> BoolArray:
         mask = np.zeros(self.form.m, dtype=np.bool_)
@@ -275,7 +296,7 @@ class _PathSolver:
         assert self._inverse is not None
         V, beta, value = self._inverse
         best = np.full(self.form.m + 1, -np.inf)
-        best[sizes] = self.best[sizes]
+        best[sizes] = np.minimum(self.best[sizes], self.enough[sizes])
         root = new_levels(V, beta, value, sizes[0], sizes[-1])
         return path_tree.new_state(root, best, self.form.margin, 256 + 16 * len(sizes))
 
@@ -301,12 +322,15 @@ class _PathSolver:
         finished = finished and not overflow
         for size in sizes:
             rows = np.flatnonzero((kept_size == size) & (kept_value <= state.bar[size]))
+            short = self.enough[size] < min(self.best[size], kept_value[rows].min(initial=np.inf))
             for r in rows:
                 if kept_value[r] < self.best[size]:
                     self.best[size] = kept_value[r]
                     self.support[size] = kept_mask[r]
             self.branched.add(size)
-            if finished:
+            if finished and short:  # nothing lies below, and that is all it tells
+                self.lower[size] = max(self.lower[size], self.enough[size])
+            elif finished:
                 self._close(size, [(kept_mask[r].copy(), float(kept_value[r])) for r in rows])
             else:
                 self.lower[size] = max(self.lower[size], min(bounds[size], self.best[size]))
@@ -325,7 +349,7 @@ class _PathSolver:
         path = None
         spent, budget = 0, 512
         finished = False
-        while spent < effort and not finished and not self.expired():
+        while spent < effort and not finished and self._left([size]) and not self.expired():
             budget = min(budget, effort - spent)
             if pool is not None:
                 finished = pool.advance(budget // NODE_RATIO + 1, self.expired)
@@ -423,7 +447,7 @@ class _PathSolver:
         form = self.form
         size = min(tau, form.m)
         upper = float(self.best[size])
-        margin = self._margin(size)
+        margin = self.margin(size)
         kept, complete, _ = self._candidates(tau)
         lower = upper if complete else float(self.lower[size])
         return PathCell(
@@ -438,7 +462,8 @@ class _PathSolver:
             branched=size in self.branched,
         )
 
-    def _margin(self, size: int) -> float:
+    def margin(self, size: int) -> float:
+        """Return how far above the best value of a size supports are kept, and its lower bound is lowered."""
         form = self.form
         return float(self.best[size]) * form.keep + form.slack if form.trusted else np.inf
 
@@ -448,7 +473,7 @@ class _PathSolver:
         Columns that are constant in training pad smaller supports to tau columns, listed here without their padding.
         """
         size = min(tau, self.form.m)
-        bar = float(self.best[size]) + self._margin(size)
+        bar = float(self.best[size]) + self.margin(size)
         kept, complete = list(self.kept.get(size, [])), self.done.get(size, False)
         if not complete or not self.form.yy > 0.0:
             return kept, complete, None

@@ -3,10 +3,12 @@
 `Rounds.goes_outward` says when. Trees grow more expensive with tau, and a proof among the taus up to some size is worth
 more than a little work everywhere. So
 
-* first the pair that is likely to win is decided: its upper bound is the bar that excludes others;
+* first the pair that is likely to win is decided, if the first folds promise that the limit allows it: its upper bound
+  is the bar that excludes others;
 * then the taus up to that pair's, at every gamma, and one tau after the other beyond it. Before any fold is looked at,
-  all rows are solved at the pairs in question: one tree for the training-loss bound of all folds, which excludes most
-  of the pairs. A fold that is solved may raise the sum over the bar too; the rest of the folds is then left;
+  all rows are solved at the pairs in question, no further than it takes: one tree for the training-loss bound of all
+  folds, which excludes most of the pairs. A fold that is solved may raise the sum over the bar too; the rest of the
+  folds is then left, and while all rows may still exclude a pair, all of them are;
 * what is still open is tried again with more effort, four times as much every time. Work on new taus and work on those
   that were left open take turns, by the nodes they cost, so that no pair starves the others.
 """
@@ -18,7 +20,9 @@ from dataclasses import replace
 
 import numpy as np
 
-from sparsecv_mio.arrays import BoolArray
+from sparsecv_mio.arrays import BoolArray, FloatArray
+from sparsecv_mio.bounds.training_loss import enough_on_all_rows
+from sparsecv_mio.formulation.backends.native.cell import UNLIMITED
 from sparsecv_mio.formulation.backends.native.path import FIRST_LOOK, PathResult, solve_path
 from sparsecv_mio.parallel import run_folds
 from sparsecv_mio.problem.accumulate import Moments
@@ -37,10 +41,13 @@ Pair = tuple[int, int]
 
 GROWTH = 4  # of the effort of a tau from one try to the next
 MOST_TRIES = 24
-FIRST_TRIES = 2  # of the likely winner, before anything else; the last one only if some fold was decided before
-WINNER_SHARE, LOOK_SHARE = 0.1, 0.15  # of a time limit, for each of these tries and for a look at all rows
+FIRST_TRIES = 2  # of the likely winner, before anything else; the last one only if the first promises that it succeeds
+TRIAL_SHARE, LOOK_SHARE = 0.2, 0.15  # of a time limit, for the first of these tries and for a look at all rows
+WINNER_SHARE = 0.7  # of the time that is left, which the likely winner may take
 BALL_SHARE = 0.05  # of a time limit, for ridge balls: they cost little but where columns are many
 ALL_ROWS_EFFORT = 4  # a tree on all rows may cost so many times what one of a fold may: it speaks for all folds
+ALL_ROWS_TRIES = 3  # of a tau, before its folds, where all rows can still exclude it
+SURELY = 1.0 + 1e-9  # beyond a bar, for the rounding of sums
 NEW, OPEN = 0, 1  # taus: tried for the first time, or again
 
 
@@ -83,15 +90,21 @@ class Outward:
         decided; before, against the best pair with no larger tau, for a proof among small taus needs no more. (Until
         then `SearchState.worth_work`, which compares with the best pair of the grid at once, may leave out more.)
         """
-        state, gap = self.run.state, self.run.context.gap
-        lower, upper = state.cells.lower.sum(axis=2), state.cells.upper.sum(axis=2)
+        state = self.run.state
+        beaten = state.cells.lower.sum(axis=2) >= self._bars()
+        return np.asarray(state.open & ~beaten[:, :, None])
+
+    def _bars(self) -> FloatArray:
+        """(G, T): lower sums from which on a pair is not in question; inf for the best pair itself."""
+        state = self.run.state
+        upper = state.cells.upper.sum(axis=2)
         bar = np.minimum.accumulate(upper.min(axis=0))
         best = np.unravel_index(int(upper.argmin()), upper.shape)
         if state.cells.final[best].all():
             bar = np.full(len(bar), upper[best])
-        beaten = lower >= bar * (1.0 - gap)
-        beaten[best] = False
-        return np.asarray(state.open & ~beaten[:, :, None])
+        bars = np.tile(bar * (1.0 - self.run.context.gap), (len(upper), 1))
+        bars[best] = np.inf
+        return bars
 
     def _pairs_in_question(self) -> BoolArray:
         """(G, T): pairs in question."""
@@ -116,10 +129,7 @@ class Outward:
         winner = self._leader(len(self.tries) - 1)
         known = bool(self.run.state.cells.final[winner].all())
         if self.tries_of_winner < FIRST_TRIES and not known:
-            effort = FIRST_EFFORT * GROWTH**self.tries_of_winner
-            self._work_on_folds(self._only(winner), effort, WINNER_SHARE)
-            promising = bool(self.run.state.cells.final[winner].any())
-            self.tries_of_winner = self.tries_of_winner + 1 if promising else FIRST_TRIES
+            self._try_winner(winner)
         elif known and not self.tries.any():
             self._work_on(range(winner[1] + 1), NEW)
         elif self.tries.any() and not self.looked:
@@ -130,6 +140,29 @@ class Outward:
         self._note_what_is_proved()
         self.run.signals.progressed()
         self.run.signals.safe_point()
+
+    def _try_winner(self, winner: Pair) -> None:
+        """Work on the pair that is likely to win.
+
+        Under a time limit a fold for each thread is solved, however many nodes that takes, and then the others if that
+        promises that there is time for them; else all folds get an effort, and four times as much if it decides some.
+        """
+        context, final = self.run.context, self.run.state.cells.final
+        pair, first = self._only(winner), self.tries_of_winner == 0
+        if not np.isfinite(context.deadline.at):
+            self._work_on_folds(pair, FIRST_EFFORT * GROWTH**self.tries_of_winner)
+            promising = bool(final[winner].any())
+        elif first:
+            before, began = int(final[winner].sum()), context.deadline.seconds
+            self._work_on_folds(pair, UNLIMITED, TRIAL_SHARE, most=context.threads)
+            decided, spent = int(final[winner].sum()) - before, context.deadline.seconds - began
+            left = context.folds.k - before - decided
+            promising = decided > 0 and spent / decided * left <= WINNER_SHARE * context.deadline.left
+        else:
+            left_share = context.deadline.left / (context.deadline.at - context.deadline.began)
+            self._work_on_folds(pair, UNLIMITED, WINNER_SHARE * left_share)
+            promising = False
+        self.tries_of_winner = 1 if first and promising else FIRST_TRIES
 
     def _note_what_is_proved(self) -> None:
         """Keep when the part of the grid that is proved came to hold one more tau."""
@@ -165,37 +198,56 @@ class Outward:
         among = np.isin(np.arange(len(self.tries)), taus)
         effort = FIRST_EFFORT * GROWTH ** int(self.tries[among].max())
         self._fit_all_rows(self._pairs_in_question() & among, ALL_ROWS_EFFORT * effort)
+        spared = self._left_to_all_rows()
         for tau in taus:
-            self._work_on_folds(self._only(self._leader(tau)), effort)
-            self._work_on_folds(self._pairs_in_question() & (np.arange(len(self.tries)) == tau), effort)
+            self._work_on_folds(self._only(self._leader(tau)) & ~spared, effort)
+            self._work_on_folds(self._pairs_in_question() & (np.arange(len(self.tries)) == tau) & ~spared, effort)
         self.tries[among] = np.minimum(self.tries[among] + 1, MOST_TRIES)
         self.spent[kind] += self.run.state.counts.nodes - before
+
+    def _left_to_all_rows(self) -> BoolArray:
+        """(G, T): pairs whose folds are spared: with the best pair decided, a tree on all rows can still exclude them.
+
+        It has no more to prove than that, which is easier than what a tree of every fold has to prove.
+        """
+        state, taus = self.run.state, self.run.context.grid.taus.tolist()
+        best = np.unravel_index(int(state.cells.upper.sum(axis=2).argmin()), state.cells.upper.shape[:2])
+        known = state.cells.final[best].all() and np.isfinite(state.cells.upper[best]).all()
+        upper = np.array([[result.cells[tau].upper for tau in taus] for result in state.all_rows.best])
+        return np.asarray(known & (self._enough_on_all_rows() <= upper) & (self.tries < ALL_ROWS_TRIES))
 
     def _fit_all_rows(self, pairs: BoolArray, effort: int, share: float = 1.0) -> None:
         """Solve all rows at some pairs (G, T) as far as an effort goes, and bound the folds by what that proves.
 
-        No more than a share of the time limit is spent on it.
+        A pair is left once it is excluded; no more than a share of the time limit is spent in all.
         """
         state, context = self.run.state, self.run.context
         until = context.deadline.sooner(share)
-        taus = context.grid.taus
-        missing = {
-            g: which for g, result in enumerate(state.all_rows.best)
+        taus, enough = context.grid.taus, self._enough_on_all_rows()
+        missing = [
+            (g, which) for g, result in enumerate(state.all_rows.best)
             if len(which := [t for t in np.flatnonzero(pairs[g]).tolist() if not result.cells[int(taus[t])].complete])
-        }  # fmt: skip
+        ]  # fmt: skip
+        if len(missing) < context.threads and effort > FIRST_LOOK:
+            missing = [(g, which[i :: context.threads]) for g, which in missing for i in range(context.threads)]
 
         def fit(g: int, which: list[int]) -> int:
-            found = self._best_subsets(g, which, effort, until)
+            found = self._best_subsets(g, which, effort, until, enough)
             state.all_rows.improve(g, found)
             return found.nodes
 
-        for nodes in run_folds(missing.items(), fit, context.threads):
+        for nodes in run_folds([(g, which) for g, which in missing if which], fit, context.threads):
             state.counts.add(nodes)
             if until.expired():
                 break
         self.loss.apply()
 
-    def _best_subsets(self, g: int, which: list[int], effort: int, until: Deadline) -> PathResult:
+    def _enough_on_all_rows(self) -> FloatArray:
+        """(G, T): lower bounds on all rows from which on the training-loss bound excludes a pair; inf where unknown."""
+        values = np.where(self.run.context.folds.scores_all_left_out, self.loss.values, np.inf)
+        return enough_on_all_rows(self.run.state.cells.lower, values, self._bars() * SURELY)
+
+    def _best_subsets(self, g: int, which: list[int], effort: int, until: Deadline, enough: FloatArray) -> PathResult:
         """Solve all rows at a gamma and some taus, by index, from the supports of neighbours and folds."""
         state, context = self.run.state, self.run.context
         near = [result for result in state.all_rows.best[max(g - 1, 0) : g + 2]]
@@ -203,10 +255,13 @@ class Outward:
         starts = [result.cells[tau].support for result in near for tau in taus]
         numbers = np.unique(state.cells.support[g, which])
         starts += [state.cells.pool.supports[number] for number in numbers.tolist()]
-        return solve_path(state.all_rows.problem(g), taus, starts=starts, effort=effort, expired=until.expired)
+        return solve_path(
+            state.all_rows.problem(g), taus, starts=starts, effort=effort, expired=until.expired,
+            enough=dict(zip(taus, enough[g, which].tolist(), strict=True)),
+        )  # fmt: skip
 
-    def _work_on_folds(self, pairs: BoolArray, effort: int, share: float = 1.0) -> None:
-        """Grow trees in the folds of some pairs (G, T): those first that promise to raise the sums most.
+    def _work_on_folds(self, pairs: BoolArray, effort: int, share: float = 1.0, most: int | None = None) -> None:
+        """Grow trees in the folds of some pairs (G, T), in `most` of them: those first that may raise the sums most.
 
         A fold works on the pairs that are still in question when it starts; no more than a share of the time limit is
         spent in all.
@@ -217,7 +272,7 @@ class Outward:
         def work(fold: int, moments: Moments) -> int:
             return solver.run(fold, moments, self.in_question()[:, :, fold] & pairs, effort)
 
-        for which in self._in_turn(self.in_question() & pairs[:, :, None]):
+        for which in self._in_turn(self.in_question() & pairs[:, :, None], most):
             for nodes in run_folds(run.accelerators.training_moments(which), work, min(context.threads, len(which))):
                 run.state.counts.add(nodes)
                 run.signals.progressed()
@@ -225,9 +280,9 @@ class Outward:
                     return
             run.signals.safe_point()
 
-    def _in_turn(self, wanted: BoolArray) -> list[Sequence[int]]:
+    def _in_turn(self, wanted: BoolArray, most: int | None) -> list[Sequence[int]]:
         """Split the folds with cells that are wanted into groups, those with most to gain first."""
-        order = promising_folds(self.run.state.cells, wanted)
+        order = promising_folds(self.run.state.cells, wanted)[:most]
         size = max(2 * self.run.context.threads, len(order) // 16)
         return [order[i : i + size] for i in range(0, len(order), size)]
 

@@ -1,0 +1,58 @@
+"""Which column can be the most useful of three, against the values of all supports."""
+
+from __future__ import annotations
+
+from itertools import combinations
+
+import numpy as np
+import pytest
+
+from sparsecv_mio.kernels.forms import Node
+from sparsecv_mio.kernels.last_levels import new_rest
+from sparsecv_mio.kernels.three_left import correlations, may_reach, sort_by_gain
+
+from .plain import KINDS, Small, small
+
+
+def leaders(problem: Small, inside: list[int], bar: float) -> tuple[list[int], set[int]]:
+    """Free columns in the order of their gains, and those that may be the most useful of three within the bar."""
+    q, size = problem.q, len(inside)
+    free = np.setdiff1d(np.arange(q), inside)
+    count = len(free)
+    node, rest = Node(np.array([*inside, 0, 0, 0]), size, free, count, 3), new_rest(q, size + 3)
+    assert sort_by_gain(problem.form, node, np.empty((q, q)), np.empty(q), rest)
+    H, top, h, e, d = np.empty((count, count)), np.empty(count), np.empty(count), np.empty(count), np.empty(count)
+    assert correlations(problem.form, node, rest, H, top, h)
+    gains = problem.value(inside) - np.array([problem.value([*inside, j]) for j in free])
+    np.testing.assert_allclose(h**2, gains, rtol=1e-7, atol=1e-9 * problem.yy)
+    assert np.all(np.diff(h**2) <= 1e-9 * problem.yy)
+    need = rest.value[0] - bar
+    return free.tolist(), {int(free[f]) for f in range(count) if may_reach(H, top, h, f, need, e, d)}
+
+
+@pytest.mark.parametrize("seed", range(4 * len(KINDS)))
+def test_the_most_useful_column_of_every_three_within_the_bar_is_named(seed: int) -> None:
+    problem = small(seed)
+    for size in range(min(3, problem.q - 3)):
+        inside = np.random.default_rng(seed).permutation(problem.q)[:size].tolist()
+        outside = np.setdiff1d(np.arange(problem.q), inside)
+        values = {K: problem.value([*inside, *K]) for K in combinations(outside.tolist(), 3)}
+        for bar in np.quantile(list(values.values()), [0.0, 0.1, 0.5, 1.0]) * (1.0 + 1e-9):
+            order, named = leaders(problem, inside, float(bar))
+            first = {K: min(K, key=order.index) for K, value in values.items() if value <= bar * (1.0 - 1e-12)}
+            assert set(first.values()) <= named
+
+
+def test_columns_without_correlation_are_left_out_where_their_gains_are_too_small() -> None:
+    problem = Small(np.eye(9), np.arange(9.0))
+    values = sorted(problem.value(K) for K in combinations(range(9), 3))
+    assert leaders(problem, [], 0.5 * (values[0] + values[1]))[1] == {8}
+    assert leaders(problem, [], values[0] * (1.0 - 1e-6))[1] == set()
+
+
+def test_columns_that_are_nearly_one_are_always_named() -> None:
+    column = np.linspace(1.0, 2.0, 12)
+    X = np.column_stack([column, column * (1.0 + 1e-9 * np.arange(12)), *np.eye(12)[:3]]) * 1e5
+    problem = Small(X, np.ones(12))
+    order, named = leaders(problem, [], -1e9)
+    assert {0, 1} & named == {next(j for j in order if j < 2)}
