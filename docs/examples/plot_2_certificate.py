@@ -42,18 +42,12 @@ for row in record.table[:7]:
     print(f"{row.tau:4d} {row.gamma:6g} {row.lower:10.2f} {row.upper:10.2f} {row.folds_decided:5d}/{row.folds}")
 
 # %%
-fig, ax = plt.subplots(figsize=(8, 4.5))
-for at, row in enumerate(sorted(record.table, key=lambda row: (row.tau, row.gamma))):
-    known = row.folds_decided == row.folds
-    ax.plot([at, at], [row.lower, min(row.upper, 5000)], lw=4, color="C0" if known else "C7", solid_capstyle="butt")
-    if known:
-        ax.plot(at, row.cv_error, "o", color="C0", ms=5)
-ax.axhline(record.upper, color="C3", lw=1, label="upper end of the reported pair")
-ax.set_xlabel("pairs of the grid, by number of features, then by ridge weight")
-ax.set_ylabel("interval of the CV error")
-ax.set_ylim(2600, 4500)
-ax.legend()
-fig.tight_layout()
+# The run that was cut off, and the one that was not. Bands are certified intervals, hollow dots are estimates; pairs that
+# cannot be the best one are hatched.
+fig, axes = plt.subplots(2, 2, figsize=(11, 8.5), layout="constrained")
+for (left, right), one in zip(axes, (early, record), strict=True):
+    one.plot_cv_error(left)
+    one.plot_grid(right)
 
 # %%
 # Stored and read back, the record is checked by a program that shares no code with the search: folds are rebuilt, every

@@ -5,6 +5,7 @@ Objectives and errors are in squared units of the target, coefficients in units 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
@@ -220,6 +221,17 @@ class Record(Stored, LinearModel, DrawnSearch):
         estimate = "~" if self.estimate else ""
         return f"tau={self.tau}, gamma={self.gamma:.6g}, CV error {estimate}{self.cv_error:.6g} in {ends}"
 
+    @property
+    def rmse(self) -> float:
+        """Root of the mean squared error of held-out rows: that of the CV error, in units of the target."""
+        return math.sqrt(self.cv_error)
+
+    def accuracy_line(self) -> str:
+        """Return RMSE and R^2 of held-out rows for the screen; `~` marks estimates."""
+        mark = "~" if self.estimate else ""
+        root = f"{mark}{self.rmse:.6g}" if math.isfinite(self.cv_error) else "?"
+        return f"RMSE {root}, R^2 " + ("?" if self.r_squared is None else f"{mark}{self.r_squared:.4f}")
+
     def to_frame(self) -> pd.DataFrame:
         """Return the table of all pairs (gamma, tau) as a pandas frame, a column for every field of `TableRow`."""
         return frame_of(self.table)
@@ -229,6 +241,7 @@ class Record(Stored, LinearModel, DrawnSearch):
         chosen = "best pair" if self.one_se is None else "one-standard-error pair"
         lines = [
             f"{self.status}: {self._answer()}",
+            f"on held-out rows: {self.accuracy_line()}",
             f"{self.data.n} rows, {self.data.p} features, {self.folds.k} folds, {len(self.table)} pairs of the grid",
             f"model on all rows at the {chosen}, tau={self.refit.tau}, gamma={self.refit.gamma:.6g}:",
         ]

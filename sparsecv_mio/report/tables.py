@@ -116,9 +116,7 @@ def _error_lines(record: Record) -> list[str]:
     """Return lines on the error of the reported pair, its bounds, a refined gamma and the moves of a descent."""
     digits = interval_digits([(record.lower, record.upper)])
     error = marked(shown(record.cv_error, digits), record.estimate)
-    lines = [f"CV error {error} (mean squared error), cross-validated R^2 " + (
-        "?" if record.r_squared is None else marked(f"{record.r_squared:.4f}", record.estimate)
-    )]  # fmt: skip
+    lines = [f"CV error {error} (mean squared error); on held-out rows {record.accuracy_line()}"]
     lines.append(_certified_line(record, digits))
     lines += region_lines(record)
     lines += _estimate_lines(record)

@@ -199,5 +199,6 @@ def test_records_are_short_on_a_screen_and_long_in_a_frame() -> None:
     assert frame.shape == (2, len(dataclasses.fields(record.table[0]))) and frame.status.tolist() == ["decided", "open"]
     lines = record.summary().splitlines()
     assert lines[0] == "proved: tau=1, gamma=0.1, CV error 2 in [1.9999, 2.0001]"
-    assert "one-standard-error pair" in lines[2] and [line.split()[-1] for line in lines[3:]] == ["0.3", "-1e-150"]
+    assert lines[1] == "on held-out rows: RMSE 1.41421, R^2 0.3000"
+    assert "one-standard-error pair" in lines[3] and [line.split()[-1] for line in lines[4:]] == ["0.3", "-1e-150"]
     assert "CV error ~2 in" in repr(example(estimate=True))

@@ -1,0 +1,62 @@
+"""
+Pictures, predictions and a report
+==================================
+
+What can be seen of a record: the pictures of `sparsecv plot`, one by one; predictions for new rows and for the rows of the
+data, each by the model that has not seen it; and the page that `sparsecv report` writes.
+"""
+
+# %%
+# House prices of Boston, 13 measurements of 506 districts. The last 56 rows are kept aside as new ones.
+import tempfile
+from pathlib import Path
+
+import matplotlib.pyplot as plt
+import numpy as np
+import pandas as pd
+
+import sparsecv_mio as sc
+from sparsecv_mio.certificate.model import accuracy
+from sparsecv_mio.search.held_out import held_out_predictions
+
+home = next(place / "instances" for place in (Path.cwd(), *Path.cwd().parents) if (place / "instances").is_dir())
+frame = pd.read_csv(home / "housing.csv").sample(frac=1.0, random_state=0)
+data, new = sc.Dataset.from_frame(frame[:450], "medv"), frame[450:]
+record = sc.solve(data, one_se=True)
+print(record.summary())
+
+# %%
+# The CV error of every number of features, at its best ridge weight, with certified intervals and standard errors; and of
+# all pairs. The diamond is the choice of the one-standard-error rule.
+fig, (left, right) = plt.subplots(1, 2, figsize=(11, 4.6), layout="constrained")
+record.plot_cv_error(left)
+record.plot_grid(right)
+
+# %%
+# How many of the ten folds choose each feature, and the coefficients of the best subset of every size on all rows, for
+# columns and target of standard deviation 1.
+fig, (left, right) = plt.subplots(1, 2, figsize=(11, 4.6), layout="constrained")
+record.plot_features(left)
+record.plot_coefficients(right, data=data)
+
+# %%
+# Each row predicted by the model that was fitted without it: the CV error is the mean of these squared errors. New rows
+# are predicted by the model on all rows, here the smaller one of the rule.
+held_out = held_out_predictions(record, data, "10")
+print(accuracy(data.y, held_out), np.isclose(np.mean((data.y - held_out) ** 2), record.cv_error))
+predicted = record.predict(new)
+print(accuracy(new["medv"], predicted))
+fig, ax = plt.subplots(figsize=(5, 5), layout="constrained")
+ax.plot(held_out, data.y, ".", color="C0", alpha=0.5, label="held-out rows")
+ax.plot(predicted, new["medv"], "o", color="C1", markersize=4, label="new rows")
+ax.axline((20, 20), slope=1, color="black", lw=0.8)
+ax.set_xlabel("predicted")
+ax.set_ylabel("observed")
+fig.legend(loc="outside lower center", ncols=2, frameon=False)
+
+# %%
+# All of it on one page, which needs no other file: `sparsecv report answer.json --data housing.csv`, or
+with tempfile.TemporaryDirectory() as folder:
+    page = Path(folder) / "answer.html"
+    record.write_report(page, data)
+    print(f"{page.stat().st_size / 1000:.0f} kB of HTML, {page.read_text().count('<svg')} pictures")
