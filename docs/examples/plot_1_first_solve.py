@@ -41,8 +41,8 @@ for name, coefficient in record.coefficients.items():
 print(f"      {record.intercept:10.4f}  (intercept)")
 
 # %%
-# The CV error of every pair is in `record.table`, and in a picture. Fewer features predict nearly as well: three of them
-# come within one standard error of the best. The dots are exact here; the bars are standard errors over the folds.
+# The CV error of every pair is in `record.table`, and in a picture. Fewer features predict nearly as well: three of
+# them come within one standard error of the best. The dots are exact here; the bars are standard errors over the folds.
 fig, (left, right) = plt.subplots(1, 2, figsize=(11, 4.5), layout="constrained")
 record.plot_cv_error(left)
 record.plot_grid(right)

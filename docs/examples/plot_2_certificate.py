@@ -42,8 +42,8 @@ for row in record.table[:7]:
     print(f"{row.tau:4d} {row.gamma:6g} {row.lower:10.2f} {row.upper:10.2f} {row.folds_decided:5d}/{row.folds}")
 
 # %%
-# The run that was cut off, and the one that was not. Bands are certified intervals, hollow dots are estimates; pairs that
-# cannot be the best one are hatched.
+# The run that was cut off, and the one that was not. Bands are certified intervals, hollow dots are estimates; pairs
+# that cannot be the best one are hatched.
 fig, axes = plt.subplots(2, 2, figsize=(11, 8.5), layout="constrained")
 for (left, right), one in zip(axes, (early, record), strict=True):
     one.plot_cv_error(left)

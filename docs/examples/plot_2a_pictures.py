@@ -2,8 +2,8 @@
 Pictures, predictions and a report
 ==================================
 
-What can be seen of a record: the pictures of `sparsecv plot`, one by one; predictions for new rows and for the rows of the
-data, each by the model that has not seen it; and the page that `sparsecv report` writes.
+What can be seen of a record: the pictures of `sparsecv plot`, one by one; predictions for new rows and for the rows of
+the data, each by the model that has not seen it; and the page that `sparsecv report` writes.
 """
 
 # %%
@@ -26,8 +26,8 @@ record = sc.solve(data, one_se=True)
 print(record.summary())
 
 # %%
-# The CV error of every number of features, at its best ridge weight, with certified intervals and standard errors; and of
-# all pairs. The diamond is the choice of the one-standard-error rule.
+# The CV error of every number of features, at its best ridge weight, with certified intervals and standard errors; and
+# of all pairs. The diamond is the choice of the one-standard-error rule.
 fig, (left, right) = plt.subplots(1, 2, figsize=(11, 4.6), layout="constrained")
 record.plot_cv_error(left)
 record.plot_grid(right)
