@@ -267,9 +267,9 @@ def taus_of(
     ----------
     given : str, int, iterable of int, or None
         A text as for `taus`; the word `log` for `log_taus`, None for `default_taus`. These two start at the number of
-        features that are forced in, and see none that are forced out.
+        features that are forced in.
     p : int
-        Features.
+        Features, without those that are forced out.
     n_train : int
         Rows of the smallest training set.
     option : str
@@ -290,8 +290,7 @@ def taus_of(
     if given is None or (isinstance(given, str) and given.strip().lower() == "log"):
         own = default_taus if given is None else log_taus
         least = len(restrictions.force_in)
-        sizes = own(p - len(restrictions.force_out), n_train)
-        return tuple(tau for tau in sizes if tau >= least) or (least,)
+        return tuple(tau for tau in own(p, n_train) if tau >= least) or (least,)
     if isinstance(given, str):
         return taus(given, p, option)
     found = _numbers(given, option)

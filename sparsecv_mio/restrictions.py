@@ -74,6 +74,10 @@ class Restrictions:
             raise BadInput("force-out: no feature is left, take one off")
         return Restrictions(*(tuple(names[j] for j in sorted(some)) for some in (inside, outside)))
 
+    def left(self, p: int) -> int:
+        """Return how many of p features are not forced out."""
+        return p - len(self.force_out)
+
     def check_sizes(self, taus: Iterable[int], p: int) -> None:
         """Raise `BadInput` for a support size that no model can have.
 
@@ -83,7 +87,7 @@ class Restrictions:
         p : int
             Features of the data.
         """
-        least, most = len(self.force_in), p - len(self.force_out)
+        least, most = len(self.force_in), self.left(p)
         for tau in taus:
             if tau < least:
                 raise BadInput(f"tau {tau} is below the number of features that are forced in: use {least} to {most}")

@@ -153,6 +153,38 @@ class FoldInfo:
 
 
 @dataclass(frozen=True)
+class NestedFold:
+    """The model that was chosen without an outer fold, and its mean squared `error` there.
+
+    `cv_error` is that of the chosen pair on the training rows, `support` that of the model on all of these.
+    """
+
+    fold: Count
+    gamma: Gamma
+    tau: Count
+    support: tuple[str, ...]
+    cv_error: Bound
+    status: str
+    error: Number
+
+
+@dataclass(frozen=True)
+class Nested:
+    """Nested cross-validation: the whole procedure repeated without each outer fold, and scored there.
+
+    `error` is the mean squared error over the rows of the outer folds that are done, `standard_error` that of it over
+    these folds; null for a single one. `optimism` says by how many per cent `error` exceeds the CV error of the model's
+    pair on all rows; null where that is 0 or unknown.
+    """
+
+    outer: FoldInfo
+    error: Number
+    standard_error: Number | None
+    optimism: Number | None
+    folds: tuple[NestedFold, ...]
+
+
+@dataclass(frozen=True)
 class Record(Stored, LinearModel, DrawnSearch):
     """Answer and certificate of a cross-validation, schema `sparsecv/1`.
 
@@ -212,6 +244,7 @@ class Record(Stored, LinearModel, DrawnSearch):
     estimate: bool = False
     region: Region | None = None
     advice: Advice | None = None
+    nested: Nested | None = None
 
     def __repr__(self) -> str:
         return f"Record({self.status}: {self._answer()})"

@@ -170,6 +170,14 @@ RECORD: Mapping[str, Treatment] = {
         "bounded: by upper - lower of the region's pair with the least lower bound",
     ),
     **_each("advice.", "tau gamma time_limit", READ),
+    **_each("nested.outer.", "spec seed k digest repeats", DONE),
+    **_each("nested.", "error standard_error optimism", DONE),
+    "nested.folds[].fold": _always("bounded: outer folds in their order, each once"),
+    "nested.folds[].gamma": _always("bounded: one that was asked for; the error must agree with it"),
+    "nested.folds[].tau": _always("bounded: at least the features of the support"),
+    "nested.folds[].support": _always("bounded: features that vary, within the restrictions; that it is best is read"),
+    **_each("nested.folds[].", "cv_error status", READ),
+    "nested.folds[].error": DONE,
 }
 
 PATH: Mapping[str, Treatment] = {

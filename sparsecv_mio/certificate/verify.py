@@ -17,6 +17,7 @@ from sparsecv_mio.certificate.checks import Checks, VerifyReport
 from sparsecv_mio.certificate.claims import check_claims, check_gap, check_grid, row_of
 from sparsecv_mio.certificate.enumeration import UnitColumns, enumeration_cost, held_out_errors
 from sparsecv_mio.certificate.optimality import COST_LIMIT, H_RTOL, Optimality, Supports, check_refined, level_of
+from sparsecv_mio.certificate.outer_folds import check_nested
 from sparsecv_mio.certificate.parts import DataInfo, Request
 from sparsecv_mio.certificate.reading import AnyRecord
 from sparsecv_mio.certificate.record import FitRecord, PathRecord, Record
@@ -97,6 +98,7 @@ def _verify_search(record: Record, dataset: Dataset, folds: FoldPlan | None) -> 
     if supports is None:
         return checks.report()
     _errors(checks, record, design, plan, supports)
+    check_nested(checks, record, dataset, plan)
     model = _refit(checks, record, design)
     level, reason = level_of(record, design, plan)
     optimality = Optimality(checks, record, design, plan, supports)
@@ -109,7 +111,7 @@ def _verify_search(record: Record, dataset: Dataset, folds: FoldPlan | None) -> 
         if level is Level.PAIR:
             checks.caveat = f"optimality over the grid not verified ({reason}): of the reported pair it is"
         optimality.enumerate(level)
-    optional = ("one_se", "refined", "descent", "region", "advice")
+    optional = ("one_se", "refined", "descent", "region", "advice", "nested")
     checks.fields = grouped(RECORD, level, [name for name in optional if not getattr(record, name)])
     return checks.report()
 

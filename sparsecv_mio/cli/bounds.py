@@ -65,7 +65,8 @@ def bounds(
 
         dataset = session.read_data(data, target, features, drop, fold_columns(folds), reading=reading)
         plan = session.make_plan(folds, dataset, seed, quiet)
-        restrictions, shape = asked.within(dataset.names), (dataset.p, plan.least_training)
+        restrictions = asked.within(dataset.names)
+        shape = restrictions.left(dataset.p), plan.least_training
         grid, sizes = given or grids.default_gammas(*shape), grids.taus_of(tau, *shape, "--tau", restrictions)
         restrictions.check_sizes(sizes, dataset.p)
 

@@ -61,7 +61,8 @@ def path(
                 from sparsecv_mio.data.counts import weighted_rows
 
                 dataset = weighted_rows(dataset, dataset.aux[weights], weights)
-            shape, within = (dataset.p, dataset.n), how.restrictions.within(dataset.names)
+            within = how.restrictions.within(dataset.names)
+            shape = within.left(dataset.p), dataset.n
             return dataset, given or grids.default_gammas(*shape), grids.taus_of(tau, *shape, "--tau", within)
 
         dataset, grid, sizes = session.in_time(ready, stop, how.time_limit)

@@ -69,6 +69,15 @@ def solve(
     force_out: options.ForceOut = None,
     scale: options.Scale = "length",
     intercept: options.Intercept = "fold",
+    nested: Annotated[
+        int | None,
+        typer.Option(
+            "--nested",
+            metavar="K",
+            help="Also estimate the error of the whole procedure: repeat it without each of K outer folds, and score "
+            "the model that it chooses there. Groups stay together. Takes about K times as long. [none]",
+        ),
+    ] = None,
     one_se: Annotated[
         bool, typer.Option("--one-se", help="Report and refit the one-standard-error pair too: the smallest tau.")
     ] = False,
@@ -201,7 +210,8 @@ def solve(
                 by_row = canonical(folds).startswith("file:")
                 dataset, plan = weighted(dataset, dataset.aux[weights], deal, name=weights, by_row=by_row)
             how.check_data(dataset, plan)
-            shape, within = (dataset.p, plan.least_training), how.restrictions.within(dataset.names)
+            within = how.restrictions.within(dataset.names)
+            shape = within.left(dataset.p), plan.least_training
             return dataset, plan, given or grids.default_gammas(*shape), grids.taus_of(tau, *shape, "--tau", within)
 
         dataset, plan, grid, sizes = session.in_time(ready, stop, how.time_limit)
@@ -209,23 +219,27 @@ def solve(
         from sparsecv_mio.cli import live
         from sparsecv_mio.report.tables import print_answer  # after a limit there is no time to load it
         from sparsecv_mio.search.api import cross_validate
+        from sparsecv_mio.search.hooks import Hooks
+        from sparsecv_mio.search.nested import Procedure, nested_cross_validate
         from sparsecv_mio.search.observers.checkpoint import check_place
 
         if store[1] is not None:
             check_place(store[1], store[0])
         lost: list[SparseCVError] = []
         with live.progress_view(quiet, stop) as progress:
-            record = cross_validate(
-                dataset, plan, gammas=grid, taus=sizes, options=how, progress=progress, stop=stop, lost=lost.append,
-                began=Began.moment, checkpoint=store[1], resume=resume, trace=trace,
-            )  # fmt: skip
+            hooks = Hooks(progress, stop, lost.append, Began.moment, store[1], resume, trace)
+            if nested is None:
+                record = cross_validate(dataset, plan, gammas=grid, taus=sizes, options=how, hooks=hooks)
+            else:
+                record = nested_cross_validate(Procedure(dataset, plan, given, tau, how, hooks), nested)
 
     found, files = None, []
     if save_held_out is not None:
         found, write = _held_out(record, dataset, plan, save_held_out)
         files.append(write)
     return ending.deliver(
-        session.EXIT_CODE[record.status], lambda screen: print_answer(screen, record, brief=quiet, held_out=found),
+        session.EXIT_CODE["interrupted" if stop.is_set() else record.status],
+        lambda screen: print_answer(screen, record, brief=quiet, held_out=found),
         json=json, record=record.pieces, files=files, warnings=() if quiet else record.warnings, lost=lost,
     )  # fmt: skip
 

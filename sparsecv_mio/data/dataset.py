@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -100,6 +100,12 @@ class Dataset:
         if self.row_weights is not None:
             return float(self.row_weights[rows].sum())
         return len(range(self.n)[rows]) if isinstance(rows, slice) else len(rows)
+
+    def take(self, rows: IntArray) -> Dataset:
+        """Return some rows, in their order."""
+        aux = {name: column[rows] for name, column in self.aux.items()}
+        weights = None if self.row_weights is None else self.row_weights[rows]
+        return replace(self, X=self.X[rows], y=self.y[rows], aux=aux, row_weights=weights)
 
     @cached_property
     def fingerprint(self) -> str:

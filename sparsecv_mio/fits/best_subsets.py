@@ -86,7 +86,7 @@ def best_subsets(
     options = with_keywords(options or PathOptions(), keywords, "best_subsets", GRID)
     restrictions = options.restrictions.within(dataset.names)
     options = replace(options, restrictions=restrictions)
-    shape = dataset.p, dataset.n
+    shape = restrictions.left(dataset.p), dataset.n
     sizes = taus_of(taus, *shape, restrictions=restrictions)
     grid = Grid.of(gammas_of(gammas, *shape), sizes, dataset.p, restrictions)
     clock = Deadline(options.time_limit, stop, began)

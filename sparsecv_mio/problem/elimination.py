@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -151,7 +152,7 @@ def eliminated(problem: SparseProblem) -> Eliminated:
     """
     forced, q = problem.forced, problem.q
     if not len(forced):
-        return Eliminated(problem, Choice(forced, np.arange(q)), *_nothing(q))
+        return Eliminated(problem, *_nothing(q))
     choice = Choice.of(q, forced)
     others = choice.others
     own = problem.Q[np.ix_(forced, forced)] + np.diag(problem.penalty[forced])
@@ -179,8 +180,11 @@ def eliminated(problem: SparseProblem) -> Eliminated:
     return Eliminated(reduced, choice, problem.v_mean, centre, share, inverse)
 
 
-def _nothing(q: int) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
-    return np.zeros(q), np.zeros(0), np.zeros((0, q)), np.zeros((0, 0))
+@lru_cache(maxsize=64)
+def _nothing(q: int) -> tuple[Choice, FloatArray, FloatArray, FloatArray, FloatArray]:
+    """Return what goes with a problem of q columns that has none forced in; never written to."""
+    choice = Choice(np.zeros(0, dtype=np.int64), np.arange(q))
+    return choice, np.zeros(q), np.zeros(0), np.zeros((0, q)), np.zeros((0, 0))
 
 
 def _regular(correlation: FloatArray) -> FloatArray:

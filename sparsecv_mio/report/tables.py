@@ -11,7 +11,7 @@ from rich.console import Console
 from rich.text import Text
 
 from sparsecv_mio.certificate.parts import Work
-from sparsecv_mio.certificate.record import OneSe, PathRecord, PathRow, Record, TableRow
+from sparsecv_mio.certificate.record import Nested, OneSe, PathRecord, PathRow, Record, TableRow
 from sparsecv_mio.report.hints import ended_by_itself, hints
 from sparsecv_mio.report.layout import Row, print_table, say
 from sparsecv_mio.report.region import region_lines
@@ -101,9 +101,14 @@ def print_answer(console: Console, record: Record, brief: bool = False, held_out
         say(console, line)
     if held_out is not None:
         say(console, f"held-out predictions: {error_line(held_out)}")
+    if record.nested is not None:
+        for line in nested_lines(record, record.nested):
+            say(console, line)
     _print_coefficients(console, record)
     if brief:
         return
+    if record.nested is not None:
+        _print_outer_folds(console, record.nested)
     say(console, "best gamma of every tau", "bold")
     _print_taus(console, record)
     for line in _legend(record):
@@ -170,6 +175,28 @@ def error_lines(record: Record | FitRecord, found: Accuracy) -> list[str]:
         root = marked(shown(math.sqrt(chosen.cv_error)), chosen.estimate)
         lines.append(f"in cross-validation: RMSE {root}, the square root of the CV error {shown(chosen.cv_error)}")
     return lines
+
+
+def nested_lines(record: Record, nested: Nested) -> list[str]:
+    """Return lines on the error of the whole procedure, beside the CV error that was minimised."""
+    done, k = len(nested.folds), nested.outer.k
+    spread = "" if nested.standard_error is None else f" +- {shown(nested.standard_error, 3)} (standard error)"
+    of = f"{k} outer folds" if done == k else f"the {done} of {k} outer folds that were done"
+    lines = [f"honest error of the whole procedure: {shown(nested.error)}{spread}, by nested CV over {of}"]
+    if nested.optimism is not None:
+        chosen = (record.one_se or record).cv_error
+        lines.append(f"that is {nested.optimism:+.1f}% beside the CV error of the model's pair, {shown(chosen)}")
+    return lines
+
+
+def _print_outer_folds(console: Console, nested: Nested) -> None:
+    """Print what was chosen without each outer fold."""
+    say(console, "models chosen without an outer fold", "bold")
+    rows = [
+        Row((str(one.fold + 1), str(one.tau), shown(one.gamma), shown(one.cv_error), shown(one.error), one.status))
+        for one in nested.folds
+    ]
+    print_table(console, ("outer fold", "tau", "gamma", "CV error inside", "error there", "status"), rows)
 
 
 def _unbounded(record: Record) -> bool:

@@ -83,7 +83,8 @@ def cross_validate(
     options, hooks = merged(options, hooks, keywords, "cross_validate")
     plan = folds_of(folds, dataset)
     options.check_data(dataset, plan)
-    options, shape = options.within(dataset), (dataset.p, plan.least_training)
+    options = options.within(dataset)
+    shape = options.restrictions.left(dataset.p), plan.least_training
     sizes = taus_of(taus, *shape, restrictions=options.restrictions)
     grid = Grid.of(gammas_of(gammas, *shape), sizes, dataset.p, options.restrictions)
     deadline = Deadline(options.time_limit, hooks.stop, hooks.began)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING, Unpack
+from typing import TYPE_CHECKING, Any, Unpack
 
 from sparsecv_mio.certificate.record import Record
 from sparsecv_mio.data.dataset import Dataset
@@ -13,6 +13,7 @@ from sparsecv_mio.data.readers import read_dataset, target_of
 from sparsecv_mio.errors import BadInput
 from sparsecv_mio.search.api import cross_validate
 from sparsecv_mio.search.hooks import Keywords, merged
+from sparsecv_mio.search.nested import Procedure, nested_cross_validate
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -26,6 +27,7 @@ def solve(
     seed: int = 0,
     gammas: str | float | Iterable[float] | None = None,
     taus: str | int | Iterable[int] | None = None,
+    nested: int | None = None,
     **keywords: Unpack[Keywords],
 ) -> Record:
     """Find the best (tau, gamma) and prove it, with the defaults of `sparsecv solve`.
@@ -46,6 +48,9 @@ def solve(
     taus : int, sequence of int or str, optional
         Support sizes, or a text as for `--tau`; by default 1 to p, of p > 30 to
         n_train / 8, but at least 10 and at most 50.
+    nested : int, optional
+        Outer folds: the whole procedure is repeated without each of them and scored there, an honest estimate of its
+        error (`record.nested`).
     **keywords
         Further options of :func:`~sparsecv_mio.search.api.cross_validate`: `gap`, `time_limit`, `one_se`, ...
 
@@ -70,7 +75,14 @@ def solve(
     options, hooks = merged(None, None, keywords, "solve")
     dataset = _dataset(data, target, fold_columns(folds) if isinstance(folds, str) else ())
     plan = folds_of(folds, dataset, seed)
+    if nested is not None:
+        return nested_cross_validate(Procedure(dataset, plan, _kept(gammas), _kept(taus), options, hooks), nested)
     return cross_validate(dataset, plan, gammas=gammas, taus=taus, options=options, hooks=hooks)
+
+
+def _kept(given: Any) -> Any:
+    """Return what may be read more than once."""
+    return tuple(given) if isinstance(given, Iterable) and not isinstance(given, str) else given
 
 
 def _dataset(

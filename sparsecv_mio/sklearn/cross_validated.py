@@ -173,7 +173,7 @@ class BestSubsetRidgeCV(SparseLinearModel):
         else:
             given_by_row = not isinstance(self.cv, str | Integral | Splitter)
             data, plan = weighted(data, sample_weight, deal, name="sample_weight", by_row=given_by_row)
-        shape = data.p, plan.least_training
+        shape = self._restrictions.within(data.names).left(data.p), plan.least_training
         gammas = default_gammas(*shape, self.n_gammas) if self.gammas is None else gammas_of(self.gammas, *shape)
         with watched(self, data.X, data.y) as watch:
             record = cross_validate(

@@ -131,7 +131,7 @@ class BestSubsetRidge(SparseLinearModel):
         if sample_weight is not None:
             data = weighted_rows(data, sample_weight, "sample_weight")
         within = self._restrictions.within(data.names)
-        sizes = taus_of(self.tau, data.p, data.n, "tau", within)
+        sizes = taus_of(self.tau, within.left(data.p), data.n, "tau", within)
         with watched(self, data.X, data.y) as watch:
             record = best_subsets(
                 data, gammas=[self.gamma], taus=sizes, gap=self.gap, restrictions=within,

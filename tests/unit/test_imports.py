@@ -70,6 +70,7 @@ SEARCH_LAYERS: tuple[set[str], ...] = (
     {"registry"},
     {"loop"},
     {"api", "held_out"},
+    {"nested"},
     {"solve"},
 )
 
