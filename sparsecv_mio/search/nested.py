@@ -59,7 +59,16 @@ class Procedure:
         return replace(record, request=replace(record.request, time_limit=self.options.time_limit))
 
     def without(self, outer: FoldPlan, fold: int, seconds: float | None) -> NestedFold:
-        """Choose a model without an outer fold, within so many seconds, and score it there."""
+        """Choose a model without an outer fold, and score it there.
+
+        Parameters
+        ----------
+        outer : FoldPlan
+        fold : int
+            Which of its folds.
+        seconds : float or None
+            For the search.
+        """
         rows, held = outer.train_rows(fold), outer.scored_rows(fold)
         training, test = self.dataset.take(rows), self.dataset.take(held)
         options = replace(self.options, time_limit=seconds, refine=False)
