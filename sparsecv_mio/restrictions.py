@@ -1,15 +1,18 @@
-"""Restrictions: which sets of features the models of a search may use, by the names of the features."""
+"""Restrictions: which features the models of a search may use, and with which signs, by the names of the features."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, fields
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, fields, replace
 from numbers import Integral
 from typing import Any, TypedDict
 
 from sparsecv_mio.errors import BadInput, did_you_mean
+from sparsecv_mio.families import ALL, AtMost, Parents, limits_of, parents_of, products
 
 Column = str | int
+Limits = str | Iterable[str | AtMost | tuple[int, Iterable[Column]]]
+Hierarchy = str | Iterable[str | Parents] | Mapping[str, Iterable[Column]]
 
 
 class RestrictionKeywords(TypedDict, total=False):
@@ -17,6 +20,10 @@ class RestrictionKeywords(TypedDict, total=False):
 
     force_in: Column | Iterable[Column]
     force_out: Column | Iterable[Column]
+    at_most: Limits
+    hierarchy: Hierarchy
+    nonnegative: Column | Iterable[Column]
+    nonpositive: Column | Iterable[Column]
 
 
 @dataclass(frozen=True)
@@ -29,6 +36,13 @@ class Restrictions:
         Features in every model. They are penalised as all others are, and count in tau.
     force_out : tuple of str
         Features in no model: as if the data did not have them.
+    at_most : tuple of AtMost
+        Groups of which no model contains more features than so many.
+    hierarchy : tuple of Parents
+        Features that are in a model only with their parents: interactions with their factors.
+    nonnegative, nonpositive : tuple of str
+        Features whose coefficient is at least, or at most, zero: a model is then the fit with these signs held. One
+        that a sign holds at zero counts in tau where it is forced in or a parent; else it is as well left out.
 
     Notes
     -----
@@ -36,19 +50,30 @@ class Restrictions:
 
     Examples
     --------
-    >>> Restrictions(force_in=["b", 0]).within(["a", "b", "c"])
-    Restrictions(force_in=('a', 'b'), force_out=())
+    >>> Restrictions(force_in=["b", 0]).within(["a", "b", "c"]).force_in
+    ('a', 'b')
     """
 
     force_in: tuple[str, ...] = ()
     force_out: tuple[str, ...] = ()
+    at_most: tuple[AtMost, ...] = ()
+    hierarchy: tuple[Parents, ...] = ()
+    nonnegative: tuple[str, ...] = ()
+    nonpositive: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
-        for name in ("force_in", "force_out"):
+        for name in ("force_in", "force_out", "nonnegative", "nonpositive"):
             object.__setattr__(self, name, _columns(getattr(self, name), name))
+        object.__setattr__(self, "at_most", limits_of(self.at_most))
+        object.__setattr__(self, "hierarchy", parents_of(self.hierarchy))
 
     def __bool__(self) -> bool:
         return any(getattr(self, field.name) for field in fields(self))
+
+    @property
+    def beyond_forcing(self) -> tuple[str, ...]:
+        """Names of the kinds in use that say more than which features are forced in or out."""
+        return tuple(name for name in RESTRICTIONS[2:] if getattr(self, name))
 
     def within(self, names: Sequence[str]) -> Restrictions:
         """Return the same by the names of the data, in their order.
@@ -72,7 +97,38 @@ class Restrictions:
             raise BadInput(f"force-in, force-out: feature {names[both[0]]!r} is in both: take it off one of them")
         if len(outside) == len(names):
             raise BadInput("force-out: no feature is left, take one off")
-        return Restrictions(*(tuple(names[j] for j in sorted(some)) for some in (inside, outside)))
+        inner, outer = (tuple(names[j] for j in sorted(some)) for some in (inside, outside))
+        return replace(self._shape_within(names), force_in=inner, force_out=outer)
+
+    def _shape_within(self, names: Sequence[str]) -> Restrictions:
+        """Return the restrictions beyond forcing by the names of the data, `all`, `strong` and `weak` spelt out."""
+        place = {name: j for j, name in enumerate(names)}
+
+        def named(some: Sequence[str], option: str) -> tuple[str, ...]:
+            if tuple(some) == (ALL,) and ALL not in place:
+                return tuple(names)
+            return tuple(names[j] for j in sorted(_found(some, place, option)))
+
+        parents: list[Parents] = []
+        for one in self.hierarchy:
+            if (one.feature, one.parents) == (ALL, ()):
+                found = products(names, one.every)
+                if not found:
+                    raise BadInput("hierarchy: no feature has the name of a product (a:b, a*b, a b, a^2): name them")
+                parents += found
+            else:
+                child, above = named([one.feature], "hierarchy")[0], named(one.parents, "hierarchy")
+                if child in above:
+                    raise BadInput(f"hierarchy: feature {child!r} is its own parent")
+                parents.append(Parents(child, above, one.every))
+        groups = tuple(AtMost(one.count, named(one.features, "at_most")) for one in self.at_most)
+        signs = [named(getattr(self, name), name) for name in ("nonnegative", "nonpositive")]
+        both = sorted(set(signs[0]) & set(signs[1]))
+        if both:
+            raise BadInput(f"nonnegative, nonpositive: feature {both[0]!r} is in both, force it out instead")
+        return replace(
+            self, at_most=groups, hierarchy=tuple(dict.fromkeys(parents)), nonnegative=signs[0], nonpositive=signs[1]
+        )
 
     def left(self, p: int) -> int:
         """Return how many of p features are not forced out."""

@@ -20,6 +20,7 @@ from math import comb
 import numpy as np
 
 from sparsecv_mio.arrays import BoolArray, FloatArray, IntArray
+from sparsecv_mio.certificate.restricted import AllowedSupports
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.folds import FoldPlan
 from sparsecv_mio.problem.coordinates import Coordinates
@@ -58,6 +59,8 @@ class UnitColumns:
         Objectives here times `y_unit ** 2` are objectives in the file.
     forced : tuple of int
         Positions in `columns` of those in every support.
+    allowed : AllowedSupports, optional
+        Where restrictions say more than which columns are forced in or out.
     """
 
     dataset: Dataset
@@ -69,6 +72,7 @@ class UnitColumns:
     weight: FloatArray
     y_unit: float
     forced: tuple[int, ...] = ()
+    allowed: AllowedSupports | None = None
 
     @classmethod
     def of(cls, dataset: Dataset, scale: str, intercept: str, columns: IntArray | None = None) -> UnitColumns:
@@ -107,7 +111,9 @@ class UnitColumns:
         varying = varying_columns(dataset.X)
         found = cls.of(dataset, scale, intercept, varying[~np.isin(np.array(dataset.names)[varying], wanted.force_out)])
         names = [dataset.names[j] for j in found.columns.tolist()]
-        return replace(found, forced=tuple(i for i, name in enumerate(names) if name in wanted.force_in))
+        forced = tuple(i for i, name in enumerate(names) if name in wanted.force_in)
+        allowed = AllowedSupports(tuple(names), wanted) if wanted.beyond_forcing else None
+        return replace(found, forced=forced, allowed=allowed)
 
     @property
     def q(self) -> int:
@@ -282,7 +288,7 @@ def full_optimum(design: UnitColumns, gamma: float, tau: int) -> float:
     tau : int
     """
     supports = design.supports(tau)
-    gram, moment = _moments(design, np.zeros(0, dtype=np.int64))
+    gram, moment = moments(design, np.zeros(0, dtype=np.int64))
     objective = np.concatenate(list(_gram_objectives(design, gram, moment, gamma, supports)))
     return design.least(supports[_candidates(design, objective)], gamma, None)
 
@@ -306,7 +312,7 @@ def _all_objectives(
         for start in range(0, len(members), step):
             yield from _by_identity(design, folds, gamma, supports, members[start : start + step])
     for fold in np.flatnonzero(sizes > IDENTITY_ROWS).tolist():
-        gram, moment = _moments(design, folds.left_out(fold))
+        gram, moment = moments(design, folds.left_out(fold))
         yield fold, np.concatenate(list(_gram_objectives(design, gram, moment, gamma, supports))), None
 
 
@@ -371,7 +377,7 @@ def leave_out(
     return full - np.sum(e[rows] * held, axis=1), np.sum(held**2, axis=1), margin * rcond * share
 
 
-def _moments(design: UnitColumns, test: IntArray) -> tuple[FloatArray, FloatArray]:
+def moments(design: UnitColumns, test: IntArray) -> tuple[FloatArray, FloatArray]:
     """Gram matrix (q, q) and cross moments (q + 1,), the last one t't, of the rows not in `test`."""
     keep = np.ones(design.dataset.n, dtype=bool)
     keep[test] = False
@@ -385,7 +391,23 @@ def _moments(design: UnitColumns, test: IntArray) -> tuple[FloatArray, FloatArra
 def _gram_objectives(
     design: UnitColumns, gram: FloatArray, moment: FloatArray, gamma: float, supports: IntArray
 ) -> Iterator[FloatArray]:
-    """Objectives of blocks of supports from moments: t't - c'(G + penalty)^{-1} c."""
+    """Objectives of blocks of supports from moments."""
+    return (objective for objective, _ in gram_fits(design, gram, moment, gamma, supports))
+
+
+def gram_fits(
+    design: UnitColumns, gram: FloatArray, moment: FloatArray, gamma: float, supports: IntArray
+) -> Iterator[tuple[FloatArray, FloatArray]]:
+    """Fits of blocks of supports from moments: t't - c'(G + penalty)^{-1} c, -inf where it is not known, and b.
+
+    Parameters
+    ----------
+    design : UnitColumns
+    gram, moment : (q, q), (q + 1,) arrays
+        As `moments` returns them.
+    gamma : float
+    supports : (C, s) int array
+    """
     full = gram + np.diag(gamma / 2.0 * design.weight)
     rest = iter(supports)
     step = max(1, BLOCK_ELEMENTS // max(1, supports.shape[1] ** 2))
@@ -400,7 +422,8 @@ def _gram_objectives(
         lost = ~(values[:, :1] > SINGULAR * values[:, -1:]).all(axis=1)
         values[lost] = 1.0
         parts = np.einsum("kij,ki->kj", vectors, c)
-        yield np.where(lost, -np.inf, moment[-1] - np.sum(parts * parts / values, axis=1))
+        objective = np.where(lost, -np.inf, moment[-1] - np.sum(parts * parts / values, axis=1))
+        yield objective, np.einsum("kij,kj->ki", vectors, parts / values) / length
 
 
 def held_out_errors(

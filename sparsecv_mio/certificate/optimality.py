@@ -15,6 +15,7 @@ from sparsecv_mio.certificate.enumeration import FoldOptima, UnitColumns, enumer
 from sparsecv_mio.certificate.exchange import EXCHANGE_LIMIT, Exchanges, improvable_folds
 from sparsecv_mio.certificate.record import Record, Refined, Region, TableRow
 from sparsecv_mio.certificate.refits import check_optimum, positions
+from sparsecv_mio.certificate.restricted_optima import restricted_cost, restricted_optima
 from sparsecv_mio.certificate.treatment import ENUMERATE_GRID, ENUMERATE_PAIR, Level
 from sparsecv_mio.data.folds import FoldPlan
 from sparsecv_mio.problem.coordinates import power_of_two
@@ -56,14 +57,15 @@ def level_of(record: Record, design: UnitColumns, plan: FoldPlan) -> tuple[Level
         Why that is not all; empty where it is.
     """
     n, q, taus, gammas = design.dataset.n, design.q, list(record.request.taus), len(record.request.gammas)
+    cost_of = enumeration_cost if design.allowed is None else restricted_cost
     moves = len(record.descent) + (record.refined is not None)
     if q > ENUMERATE_PAIR:
         return Level.NEIGHBOURS, f"p > {ENUMERATE_PAIR}"
-    if enumeration_cost(n, q, [record.tau], 2, plan.k) > COST_LIMIT:
+    if cost_of(n, q, [record.tau], 2, plan.k) > COST_LIMIT:
         return Level.NEIGHBOURS, "too many rows to try all supports"
     if q > ENUMERATE_GRID:
         return Level.PAIR, f"p > {ENUMERATE_GRID}"
-    if enumeration_cost(n, q, taus, gammas + moves, plan.k) > COST_LIMIT:
+    if cost_of(n, q, taus, gammas + moves, plan.k) > COST_LIMIT:
         return Level.PAIR, "too many rows to try all supports of every pair"
     return Level.GRID, ""
 
@@ -88,7 +90,8 @@ class Optimality:
         """Enumerate one pair."""
         if (gamma, tau) not in self._known:
             reported = self.supports if (gamma, tau) == (self.record.gamma, self.record.tau) else None
-            optima = fold_optima(self.design, self.plan, gamma, tau, reported)
+            optima_of = fold_optima if self.design.allowed is None else restricted_optima
+            optima = optima_of(self.design, self.plan, gamma, tau, reported)
             ends = (optima.low, optima.high, optima.loose_low, optima.loose_high)
             low, high, loose_low, loose_high = (float(end.sum()) / self.scored for end in ends)
             self._known[gamma, tau] = Pair(low, high, loose_low, loose_high, optima)
@@ -207,6 +210,9 @@ class Optimality:
             room = self.design.slack(max(record.cv_error, least.lower), least.gamma, least.tau, ALLOWANCE_RTOL)
             words = f"{record.allowance!r} exceeds what rounding can do to h, {room!r}"
             self.checks.that(record.allowance <= room, "allowance", words)
+        if self.design.allowed is not None:
+            self.checks.reread.append("neighbours of the supports (restrictions may not allow them)")
+            return
         exchanges = Exchanges(self.design, record.gamma)
         cost = exchanges.cost(self.supports)
         if cost > EXCHANGE_LIMIT:

@@ -11,6 +11,7 @@ from sparsecv_mio.certificate.checks import Checks
 from sparsecv_mio.certificate.enumeration import UnitColumns, full_optimum
 from sparsecv_mio.certificate.exchange import Exchanges
 from sparsecv_mio.certificate.record import PathRow, Record, Refit
+from sparsecv_mio.certificate.restricted_optima import effects, restricted_least
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.problem.objective import RidgeFit, fit
 from sparsecv_mio.units import PROVED_RTOL
@@ -25,8 +26,8 @@ def positions(names: Iterable[str], index: Mapping[str, int]) -> tuple[int, ...]
     return None if None in found or len(set(found)) < len(found) else tuple(sorted(f for f in found if f is not None))
 
 
-def check_forced(checks: Checks, design: UnitColumns, support: tuple[int, ...], path: str) -> bool:
-    """Whether a support has every column that is forced in.
+def check_allowed(checks: Checks, design: UnitColumns, support: tuple[int, ...], tau: int, path: str) -> bool:
+    """Whether a support has every column that is forced in, and keeps to the other restrictions.
 
     Parameters
     ----------
@@ -35,12 +36,37 @@ def check_forced(checks: Checks, design: UnitColumns, support: tuple[int, ...], 
         All columns that may be in a support.
     support : tuple of int
         Positions in the data set.
+    tau : int
     path : str
         What stands before `support` in messages.
     """
+    if design.allowed is not None:
+        right = design.allowed.holds(tuple(np.searchsorted(design.columns, support).tolist()), tau)
+        return checks.that(right, f"{path}support", "does not keep to the restrictions")
     lacking = [j for j in design.columns[list(design.forced)].tolist() if j not in support]
     names = ", ".join(design.dataset.names[j] for j in lacking)
     return checks.that(not lacking, f"{path}support", f"lacks {names}, forced in")
+
+
+def check_signs(checks: Checks, design: UnitColumns, support: tuple[int, ...], model: RidgeFit, path: str) -> bool:
+    """Whether the coefficients of a fit have the signs that are held.
+
+    Parameters
+    ----------
+    checks : Checks
+    design : UnitColumns
+    support : tuple of int
+        Positions in the data set.
+    model : RidgeFit
+        Its fit.
+    path : str
+        What stands before `support` in messages.
+    """
+    if design.allowed is None:
+        return True
+    at = tuple(np.searchsorted(design.columns, support).tolist())
+    right = design.allowed.signed_right(at, effects(design, at, model))
+    return checks.that(right, f"{path}support", "its fit has a coefficient of the wrong sign")
 
 
 def size_of_target(dataset: Dataset, intercept: str) -> float:
@@ -92,12 +118,14 @@ def check_fit(
     dataset, index = design.dataset, design.index
     support = positions(said.support, index)
     size = min(row.tau, len(index))
-    if support is None or len(support) != size:
-        checks.that(False, f"{path}support", f"is not a set of {size} features of the data")
+    exact = design.allowed is None  # under other restrictions a smaller one may be the best
+    if support is None or len(support) > size or (exact and len(support) < size):
+        checks.that(False, f"{path}support", f"is not a set of {'' if exact else 'up to '}{size} features of the data")
         return None
-    if not check_forced(checks, design, support, path):
+    if not check_allowed(checks, design, support, row.tau, path):
         return None
     model = fit(dataset.X, dataset.y, support, row.gamma, scale=design.scale, intercept=design.intercept)
+    check_signs(checks, design, support, model, path)
     names = [dataset.names[j] for j in support]
     if not checks.that(set(said.coefficients) == set(names), f"{path}coefficients", "are not those of the support"):
         return model
@@ -156,6 +184,8 @@ def check_neighbours(checks: Checks, design: UnitColumns, row: Refit | PathRow, 
     path : str
         What stands before the names of the fields in messages.
     """
+    if design.allowed is not None:  # a neighbour may not be allowed
+        return
     place = {int(j): i for i, j in enumerate(design.columns)}
     none = np.zeros(0, dtype=np.int64)
     found = Exchanges(design, row.gamma).best(none, tuple(place[j] for j in model.support))
@@ -179,7 +209,8 @@ def check_optimum(checks: Checks, design: UnitColumns, row: Refit | PathRow, pat
     path : str
         What stands before the names of the fields in messages.
     """
-    least = full_optimum(design, row.gamma, row.tau)
+    optimum = full_optimum if design.allowed is None else restricted_least
+    least = optimum(design, row.gamma, row.tau)
     slack = objective_slack(least, design.dataset, design.intercept)
     checks.that(row.lower <= least + slack, f"{path}lower", f"{row.lower!r} exceeds the true minimum {least!r}")
     checks.that(least <= row.upper + slack, f"{path}upper", f"{row.upper!r} is below the true minimum {least!r}")

@@ -74,7 +74,12 @@ RUN: Mapping[str, Treatment] = {
     **_each("work.", "mios nodes seconds engine", READ),
     **_each("work.oracles[].", "oracle asked mios relaxations columns hits rows nodes seconds", READ),
     **_each("", "request.time_limit request.threads warnings versions", READ),
-    **_each("request.restrictions.", "force_in force_out", _always("bounded: every support keeps to it")),
+    **_each(
+        "request.restrictions.",
+        "force_in force_out at_most[].count at_most[].features hierarchy[].feature hierarchy[].parents "
+        "hierarchy[].every nonnegative nonpositive",
+        _always("bounded: every support keeps to it"),
+    ),
 }
 
 BOUNDS_OF_FIT = _to_pair(

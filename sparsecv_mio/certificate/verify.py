@@ -22,14 +22,16 @@ from sparsecv_mio.certificate.parts import DataInfo, Request
 from sparsecv_mio.certificate.reading import AnyRecord
 from sparsecv_mio.certificate.record import FitRecord, PathRecord, Record
 from sparsecv_mio.certificate.refits import (
+    check_allowed,
     check_fit,
-    check_forced,
     check_neighbours,
     check_objective,
     check_optimum,
+    check_signs,
     objective_slack,
     positions,
 )
+from sparsecv_mio.certificate.restricted_optima import restricted_cost
 from sparsecv_mio.certificate.source import reading_info
 from sparsecv_mio.certificate.treatment import ENUMERATE_PAIR, FIT, PATH, RECORD, Level, grouped
 from sparsecv_mio.data.counts import WEIGHTED, weighted, weighted_rows
@@ -176,7 +178,7 @@ def _fold_supports(checks: Checks, record: Record, design: UnitColumns) -> Suppo
         if support is None or len(support) > size:
             checks.that(False, f"chosen_folds[{fold}].support", f"is not a set of up to {size} features of the data")
             return None
-        if not check_forced(checks, design, support, f"chosen_folds[{fold}]."):
+        if not check_allowed(checks, design, support, record.tau, f"chosen_folds[{fold}]."):
             return None
         supports.append(support)
     return supports
@@ -184,6 +186,11 @@ def _fold_supports(checks: Checks, record: Record, design: UnitColumns) -> Suppo
 
 def _errors(checks: Checks, record: Record, design: UnitColumns, plan: FoldPlan, supports: Supports) -> None:
     before, gamma, tau = len(checks.failures), record.gamma, record.tau
+    for fold, support in enumerate(supports if design.allowed is not None else []):
+        at = np.searchsorted(design.columns, support)
+        model = design.refit(at, gamma, plan.train_rows(fold))
+        if not check_signs(checks, design, support, model, f"chosen_folds[{fold}]."):
+            break
     found, how = held_out_errors(design, plan, supports, gamma)
     said, rows = record.chosen_folds.error, plan.scored
     mean = float(found.sum()) / rows
@@ -231,7 +238,8 @@ def verify_path(record: PathRecord, dataset: Dataset) -> VerifyReport:
         return checks.report()
     design = UnitColumns.within(dataset, record.data.scale, record.data.intercept, record.request.restrictions)
     q, request = design.q, record.request
-    cost = enumeration_cost(dataset.n, q, list(request.taus), len(request.gammas), 1)
+    cost_of = enumeration_cost if design.allowed is None else restricted_cost
+    cost = cost_of(dataset.n, q, list(request.taus), len(request.gammas), 1)
     enumerated = q <= ENUMERATE_PAIR and cost <= COST_LIMIT
     if not enumerated:
         reason = f"p > {ENUMERATE_PAIR}" if q > ENUMERATE_PAIR else "too many rows to try all supports"

@@ -31,12 +31,18 @@ def export(
     together: extra.Together = None,
     at_most: extra.AtMost = None,
     box: extra.Box = None,
+    hierarchy: options.Hierarchy = None,
+    nonnegative: options.Nonnegative = None,
+    nonpositive: options.Nonpositive = None,
 ) -> int:
     """Write the perspective model of one MIO on all rows to a file that other solvers read."""
     weight = extra.one_gamma(gamma)
     parse.count(tau, "--tau", least=0)
     session.check_outputs({"--to": to}, [data])
-    side = extra.side_options(force_in, force_out, together, at_most, box)
+    side = extra.side_options(
+        force_in, force_out, together, at_most, box, hierarchy=hierarchy,
+        signs=parse.restrictions(nonnegative=nonnegative, nonpositive=nonpositive),
+    )  # fmt: skip
     dataset = session.read_data(data, target, features, drop, (), reading=reading)
 
     from sparsecv_mio.fits.one import export_one

@@ -51,6 +51,9 @@ def fit(
         float | None,
         typer.Option("--assume-box", metavar="M", help="Assume coefficients in [-M, M]; the proof is then of these."),
     ] = None,
+    hierarchy: options.Hierarchy = None,
+    nonnegative: options.Nonnegative = None,
+    nonpositive: options.Nonpositive = None,
     log: Annotated[str | None, typer.Option("--log", metavar="FILE", help="The solver's log.")] = None,
     json: options.Json = None,
     quiet: options.Quiet = False,
@@ -62,7 +65,10 @@ def fit(
     weight = extra.one_gamma(gamma)
     parse.count(tau, "--tau", least=0)
     session.check_outputs({"--json": json, "--log": log}, [data])
-    side = extra.side_options(force_in, force_out, together, at_most, box)
+    side = extra.side_options(
+        force_in, force_out, together, at_most, box, hierarchy=hierarchy,
+        signs=parse.restrictions(nonnegative=nonnegative, nonpositive=nonpositive),
+    )  # fmt: skip
 
     with session.interruptible() as stop:
         from sparsecv_mio.fits.one import fit_one

@@ -40,6 +40,27 @@ ForceIn = Annotated[
 ForceOut = Annotated[
     str | None, typer.Option("--force-out", metavar="C,D,...", help="Features in no model, as if they were dropped.")
 ]
+AtMost = Annotated[
+    list[str] | None,
+    typer.Option("--at-most", metavar="K:A,B,...", help="At most K of these features in a model; may be repeated."),
+]
+Hierarchy = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--hierarchy",
+        metavar="RULE",
+        help="strong or weak: features named as products (a:b, a*b, a b, a^2) only with all, or at least one, of their "
+        "factors; or AB=A,B (AB only with A and B), AB=A|B (with one at least). May be repeated.",
+    ),
+]
+Nonnegative = Annotated[
+    str | None,
+    typer.Option("--nonnegative", metavar="A,B,...", help="Features whose coefficient is not below 0; all: every one."),
+]
+Nonpositive = Annotated[
+    str | None,
+    typer.Option("--nonpositive", metavar="A,B,...", help="Features whose coefficient is not above 0; all: every one."),
+]
 Folds = Annotated[
     str,
     typer.Option(

@@ -7,6 +7,7 @@ import math
 from collections.abc import Callable, Iterable, Sequence
 
 from sparsecv_mio.errors import BadInput
+from sparsecv_mio.families import limits_of, parents_of
 from sparsecv_mio.grids import MOST_DIGITS
 from sparsecv_mio.restrictions import Restrictions
 from sparsecv_mio.units import MOST_THREADS
@@ -73,10 +74,20 @@ def names(text: str | None, option: str) -> list[str] | None:
     return found
 
 
-def restrictions(**texts: str | None) -> Restrictions:
-    """Return the restrictions that options describe, each a list of columns separated by commas."""
-    given = {name: names(text, "--" + name.replace("_", "-")) or () for name, text in texts.items()}
-    return Restrictions(**{name: tuple(columns) for name, columns in given.items()})
+def restrictions(
+    *, at_most: Sequence[str] | None = None, hierarchy: Sequence[str] | None = None, **texts: str | None
+) -> Restrictions:
+    """Return the restrictions that options describe.
+
+    Parameters
+    ----------
+    at_most, hierarchy : sequence of str, optional
+        As :func:`~sparsecv_mio.families.limits_of` and :func:`~sparsecv_mio.families.parents_of` read them.
+    **texts
+        Lists of columns separated by commas.
+    """
+    given = {name: tuple(names(text, "--" + name.replace("_", "-")) or ()) for name, text in texts.items()}
+    return Restrictions(at_most=limits_of(at_most or ()), hierarchy=parents_of(hierarchy or ()), **given)
 
 
 def word(words: Iterable[str], option: str) -> Callable[[str | None], str | None]:

@@ -30,6 +30,10 @@ def path(
     tau: options.Tau = None,
     force_in: options.ForceIn = None,
     force_out: options.ForceOut = None,
+    at_most: options.AtMost = None,
+    hierarchy: options.Hierarchy = None,
+    nonnegative: options.Nonnegative = None,
+    nonpositive: options.Nonpositive = None,
     scale: options.Scale = "length",
     intercept: options.Intercept = "fold",
     gap: options.Gap = 1e-4,
@@ -51,7 +55,10 @@ def path(
         how = PathOptions.of(
             scale=scale, intercept=intercept, gap=gap, time_limit=time_limit,
             threads=session.cores() if threads is None else threads,
-            restrictions=parse.restrictions(force_in=force_in, force_out=force_out),
+            restrictions=parse.restrictions(
+                force_in=force_in, force_out=force_out, at_most=at_most, hierarchy=hierarchy, nonnegative=nonnegative,
+                nonpositive=nonpositive,
+            ),
         )  # fmt: skip
 
         def ready() -> tuple[Dataset, tuple[float, ...], tuple[int, ...]]:

@@ -12,6 +12,8 @@ import typer
 from sparsecv_mio import grids
 from sparsecv_mio.cli import parse
 from sparsecv_mio.errors import BadInput
+from sparsecv_mio.families import parents_of
+from sparsecv_mio.restrictions import NONE, Restrictions
 
 if TYPE_CHECKING:
     from sparsecv_mio.fits.options import SideOptions
@@ -47,6 +49,8 @@ def side_options(
     together: Sequence[str] | None,
     at_most: Sequence[str] | None,
     box: Sequence[str] | None,
+    hierarchy: Sequence[str] | None = None,
+    signs: Restrictions = NONE,
 ) -> SideOptions:
     """Read the side constraints that the options describe.
 
@@ -60,6 +64,10 @@ def side_options(
         `K:A,B,...` each.
     box : sequence of str, optional
         `FEATURE:LO:HI` each.
+    hierarchy : sequence of str, optional
+        As :func:`~sparsecv_mio.families.parents_of` reads them.
+    signs : Restrictions, optional
+        Whose signs are taken over.
 
     Returns
     -------
@@ -78,6 +86,9 @@ def side_options(
         together=tuple(tuple(parse.names(text, "--together") or ()) for text in together or ()),
         at_most=tuple(_at_most(text) for text in at_most or ()),
         box=dict(_box(text) for text in box or ()),
+        hierarchy=parents_of(hierarchy or ()),
+        nonnegative=signs.nonnegative,
+        nonpositive=signs.nonpositive,
     )
 
 

@@ -67,6 +67,10 @@ def solve(
     ] = None,
     force_in: options.ForceIn = None,
     force_out: options.ForceOut = None,
+    at_most: options.AtMost = None,
+    hierarchy: options.Hierarchy = None,
+    nonnegative: options.Nonnegative = None,
+    nonpositive: options.Nonpositive = None,
     scale: options.Scale = "length",
     intercept: options.Intercept = "fold",
     nested: Annotated[
@@ -192,7 +196,11 @@ def solve(
             scale=scale, intercept=intercept, gap=gap, one_se=one_se, time_limit=time_limit,
             threads=session.cores() if threads is None else threads, method=method, backend=backend,
             formulation=formulation, engine=engine, mio_budget=mio_budget, refine=refine, tau_step=tau_step,
-            oracles=oracles, restrictions=parse.restrictions(force_in=force_in, force_out=force_out),
+            oracles=oracles,
+            restrictions=parse.restrictions(
+                force_in=force_in, force_out=force_out, at_most=at_most, hierarchy=hierarchy, nonnegative=nonnegative,
+                nonpositive=nonpositive,
+            ),
         )  # fmt: skip
 
         def ready() -> tuple[Dataset, FoldPlan, tuple[float, ...], tuple[int, ...]]:

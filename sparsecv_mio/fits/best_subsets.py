@@ -121,8 +121,10 @@ class PathSearch:
         known = self.known = KnownSubsets(data, self.grid, self.options, self.clock)
         _ = self.dataset.fingerprint  # of the record: after the limit there is no time for it
         from sparsecv_mio.search.methods.by_rows import by_rows
+        from sparsecv_mio.search.methods.restricted import check_restrictions
 
         problem: SparseProblem | None = None
+        check_restrictions(data, self.grid.taus.tolist(), 1)
         if by_rows(data, 1):
             self._by_rows(known)
         else:
@@ -186,7 +188,7 @@ class PathSearch:
         self, known: KnownSubsets, problem: SparseProblem, left: dict[int, list[int]], effort: int, progress: Report
     ) -> None:
         """Give every open (gamma, tau) some effort; what is closed leaves `left`, taus by index of gamma."""
-        from sparsecv_mio.formulation.backends.native.path import solve_path
+        from sparsecv_mio.search.subproblem.restricted_cells import solve_any
 
         starts: list[IntArray] = []
         for g in sorted(left, key=lambda g: -self.grid.gammas[g]):
@@ -194,7 +196,7 @@ class PathSearch:
                 return
             here = problem.with_gamma(float(self.grid.gammas[g]))
             mine = [known.cells[g, t].support for t in left[g] if (g, t) in known.cells]
-            result = solve_path(here, left[g], starts=starts + mine, effort=effort, expired=self.clock.expired)
+            result = solve_any(known.data, here, left[g], starts + mine, effort, self.clock.expired)
             starts = [cell.support for cell in result.cells.values()]
             known.nodes += result.nodes
             known.cells.update({(g, t): cell for t, cell in result.cells.items()})

@@ -12,6 +12,7 @@ from sparsecv_mio.data.standard import StandardData
 from sparsecv_mio.fits.options import PathOptions
 from sparsecv_mio.formulation.backends.native.cell import PathCell
 from sparsecv_mio.search.heuristics.fallback import supports_on_all_rows
+from sparsecv_mio.search.heuristics.restricted_fallback import restricted_on_all_rows
 from sparsecv_mio.search.options import Grid
 from sparsecv_mio.search.result import all_rows_fit, data_info
 from sparsecv_mio.search.state.deadline import Deadline
@@ -59,7 +60,8 @@ class KnownSubsets:
             Moment of `time.monotonic` after which no row is made any more.
         """
         if not self._fallback:
-            self._fallback = supports_on_all_rows(self.data, self.grid.gammas.tolist(), self.grid.taus.tolist())
+            find = restricted_on_all_rows if self.data.restrictions.beyond_forcing else supports_on_all_rows
+            self._fallback = find(self.data, self.grid.gammas.tolist(), self.grid.taus.tolist())
         for (g, tau), cell in self._of_every_pair().items():
             if time.monotonic() > until:
                 break

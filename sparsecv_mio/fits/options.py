@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, TypedDict, Unpack
 
 from sparsecv_mio.data.standard import StandardData
 from sparsecv_mio.errors import BadInput
+from sparsecv_mio.families import parents_of
 from sparsecv_mio.formulation.backends import BACKENDS, NATIVE
-from sparsecv_mio.formulation.constraints import SideConstraints, side_constraints
+from sparsecv_mio.formulation.constraints import SideConstraints, constraints_of, side_constraints
 from sparsecv_mio.formulation.outcome import Limits
-from sparsecv_mio.restrictions import NONE, Restrictions
+from sparsecv_mio.restrictions import NONE, Hierarchy, Restrictions
 from sparsecv_mio.search.checks import (
     EffortKeywords,
     check_effort,
@@ -38,6 +39,8 @@ class SideOptions:
         `(k, features)`: at most k of these.
     box : mapping of str to (float, float)
         Bounds of a feature's coefficient, where the feature is chosen; infinite for an open side.
+    hierarchy, nonnegative, nonpositive
+        As for :class:`~sparsecv_mio.restrictions.Restrictions`.
     """
 
     force_in: Sequence[str] = ()
@@ -45,16 +48,27 @@ class SideOptions:
     together: Sequence[Sequence[str]] = ()
     at_most: Sequence[tuple[int, Sequence[str]]] = ()
     box: Mapping[str, tuple[float, float]] = field(default_factory=dict)
+    hierarchy: Hierarchy = ()
+    nonnegative: Sequence[str] = ()
+    nonpositive: Sequence[str] = ()
 
     def on(self, data: StandardData) -> SideConstraints:
         """Return the constraints in standard coordinates."""
-        return side_constraints(
+        asked = Restrictions(
+            hierarchy=parents_of(self.hierarchy), nonnegative=tuple(self.nonnegative),
+            nonpositive=tuple(self.nonpositive),
+        )  # fmt: skip
+        more = constraints_of(replace(data, restrictions=asked.within(data.dataset.names)))
+        made = side_constraints(
             data,
             force_in=self.force_in,
             force_out=self.force_out,
             together=self.together,
             at_most=self.at_most,
             box=self.box,
+        )
+        return replace(
+            made, forced_out=(*made.forced_out, *more.forced_out), box=(*made.box, *more.box), parents=more.parents
         )
 
 

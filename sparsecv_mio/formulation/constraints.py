@@ -12,6 +12,8 @@ from sparsecv_mio.arrays import FloatArray
 from sparsecv_mio.data.standard import StandardData
 from sparsecv_mio.errors import BadInput
 
+SIGNS = [0.0, math.inf], [-math.inf, 0.0]  # boxes that only hold a sign
+
 
 @dataclass(frozen=True)
 class SideConstraints:
@@ -50,6 +52,7 @@ class SideConstraints:
     together: tuple[tuple[int, ...], ...] = ()
     at_most: tuple[tuple[int, tuple[int, ...]], ...] = ()
     box: tuple[tuple[int, float, float], ...] = ()
+    parents: tuple[tuple[int, tuple[int, ...], bool], ...] = ()
 
     def __post_init__(self) -> None:
         for j, lo, hi in self.box:
@@ -71,7 +74,9 @@ class SideConstraints:
             "force": self.forced_in or self.forced_out,
             "together": self.together,
             "at_most": self.at_most,
-            "box": self.box,
+            "parents": self.parents,
+            "sign": self.box,
+            "box": [bounds for _, *bounds in self.box if bounds not in SIGNS],
         }
         return frozenset(name for name, used in kinds.items() if used)
 
@@ -80,6 +85,14 @@ class SideConstraints:
         """`(at_most, equal)`: the rows on z that a model adds; a group becomes pairs of equal columns."""
         pairs = tuple((group[0], j) for group in self.together for j in group[1:])
         return self.at_most, pairs
+
+    @property
+    def parent_rows(self) -> tuple[tuple[int, tuple[int, ...]], ...]:
+        """`(j, columns)`: `z_j <= sum of z over the columns`; j with all of its parents becomes a row for each."""
+        rows: list[tuple[int, tuple[int, ...]]] = []
+        for j, columns, every in self.parents:
+            rows += [(j, (i,)) for i in columns] if every else [(j, columns)]
+        return tuple(rows)
 
     def fixed(self, q: int) -> tuple[FloatArray, FloatArray]:
         """Return (q,) bounds of the indicators: 1, 1 for a column forced in, 0, 0 for one forced out, else 0, 1."""
@@ -111,6 +124,11 @@ class SideConstraints:
             and chosen.isdisjoint(self.forced_out)
             and all(chosen.issuperset(group) or chosen.isdisjoint(group) for group in self.together)
             and all(len(chosen.intersection(columns)) <= k for k, columns in self.at_most)
+            and all(
+                chosen.issuperset(columns) if every else not chosen.isdisjoint(columns)
+                for j, columns, every in self.parents
+                if j in chosen
+            )
         )
 
 
@@ -174,3 +192,35 @@ def side_constraints(
         at_most=tuple((k, tuple(find(name, "at most") for name in names)) for k, names in at_most),
         box=tuple(boxes),
     )
+
+
+def constraints_of(data: StandardData) -> SideConstraints:
+    """Return the restrictions of the data in standard coordinates.
+
+    A feature that does not vary, or is forced out, is in no support: nor is one that needs it as a parent.
+
+    Parameters
+    ----------
+    data : StandardData
+    """
+    asked, position = data.restrictions, {name: j for j, name in enumerate(data.names)}
+    parents, never = [], []
+    for one in asked.hierarchy:
+        if one.feature not in position:
+            continue
+        above = tuple(position[name] for name in one.parents if name in position)
+        lacking = len(above) < len(one.parents) if one.every else not above
+        if lacking:
+            never.append(position[one.feature])
+        else:
+            parents.append((position[one.feature], above, one.every))
+    box = [(position[name], 0.0, math.inf) for name in asked.nonnegative if name in position]
+    box += [(position[name], -math.inf, 0.0) for name in asked.nonpositive if name in position]
+    return SideConstraints(
+        forced_in=tuple(data.forced.tolist()),
+        forced_out=tuple(sorted(set(never))),
+        at_most=tuple((one.count, tuple(position[name] for name in one.features if name in position))
+                      for one in asked.at_most),
+        box=tuple(box),
+        parents=tuple(parents),
+    )  # fmt: skip

@@ -40,7 +40,7 @@ def feasible_start(problem: SparseProblem, tau: int, constraints: SideConstraint
     O(tau q^2), then exchanges of columns. With them: a 0/1 program with unit coefficients that maximises the marginal
     scores of the chosen columns, a check of its support, then the exchanges that stay feasible.
     """
-    if not constraints.needs - {"box"}:
+    if not constraints.needs - {"sign", "box"}:
         support = _forward(problem, min(tau, problem.q))
     else:
         found = _feasible(problem, tau, constraints)
@@ -82,10 +82,15 @@ def _feasible(problem: SparseProblem, tau: int, constraints: SideConstraints) ->
     rows = [np.ones(q), *(np.isin(columns, some) * 1.0 for _, some in at_most)]
     rows += [(columns == i) * 1.0 - (columns == j) for i, j in equal]
     high = [tau, *(k for k, _ in at_most), *(0 for _ in equal)]
+    low = [0.0] * len(rows)
+    for j, parents in constraints.parent_rows:
+        rows.append((columns == j) * 1.0 - np.isin(columns, parents))
+        low.append(-float(q))
+        high.append(0)
     gain = score / max(float(score.max(initial=0.0)), TINY)
     found = milp(
         -gain,
-        constraints=LinearConstraint(np.array(rows), 0.0, high),
+        constraints=LinearConstraint(np.array(rows), low, high),
         integrality=np.ones(q, dtype=np.int64),
         bounds=Bounds(lo, hi),
     )

@@ -56,10 +56,11 @@ class Reduction:
 def reduce_task(task: Task, advice: Advice) -> Reduction:
     """Eliminate the columns that are fixed in, or that the level set of the start proves in.
 
-    Columns with a box are not eliminated, nor any column where that would lose more digits than a solver's tolerances.
+    Columns with a box or with parents are not eliminated, nor any column where that would lose more digits than a
+    solver's tolerances.
     """
     whole = Reduction(task, (), tuple(range(task.q)))
-    boxed = {j for j, _, _ in task.constraints.box}
+    boxed = {j for j, *_ in (*task.constraints.box, *task.constraints.parents)}
     inside = (task.z_lo > 0) | proven_in(task)
     out = tuple(j for j in task.start.support if inside[j] and j not in boxed)
     if not out:
@@ -131,6 +132,11 @@ def _constraints(constraints: SideConstraints, out: tuple[int, ...], kept: tuple
             for k, columns in constraints.at_most
         ),
         box=tuple((place[j], lo, hi) for j, lo, hi in constraints.box),
+        parents=tuple(
+            (place[j], tuple(place[i] for i in columns if i not in gone), every)
+            for j, columns, every in constraints.parents
+            if not (gone.issuperset(columns) if every else gone.intersection(columns))
+        ),
     )
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, fields, replace
-from typing import Unpack
+from typing import Any, Unpack
 
 import numpy as np
 
@@ -32,6 +32,8 @@ from sparsecv_mio.words import Engine, Intercept, Method, Oracle, Scale, TauStep
 
 VENDORS = tuple(name for name in BACKENDS if name != NATIVE)
 COUNT_MIOS = (Method.JOINT, Method.ALGORITHM1, Method.GRID)  # one MIO at a time, by any backend
+CELL_BY_CELL = (Method.ALGORITHM1, Method.GRID)
+ONE_TREE = "each cell is a tree or an MIO of its own"  # under restrictions beyond forced columns
 FEW_FOLDS = 50  # up to which every fold searches thoroughly before any proof
 PATH_TREE_COLUMNS = 128  # beyond, the path tree rarely closes without the perspective relaxation
 
@@ -75,6 +77,13 @@ class Grid:
         return cls(np.array(unique[0]), np.array(unique[1], dtype=np.int64))
 
 
+def worded(value: Any) -> str:
+    """Return a value of an option as it is written: off and on for no and yes, none for nothing."""
+    if isinstance(value, bool):
+        return "on" if value else "off"
+    return (",".join(value) or "none") if isinstance(value, tuple) else str(value)
+
+
 @dataclass(frozen=True)
 class Rule:
     """What one option, where it is given, demands of another.
@@ -85,7 +94,7 @@ class Rule:
         The rule holds where this option is given, that is, differs from its default.
     other : str
         Another option.
-    words : tuple of str
+    words : tuple
         What the other option may be then.
     why : str
         The reason, for the message and for docs/cli.md.
@@ -93,7 +102,7 @@ class Rule:
 
     option: str
     other: str
-    words: tuple[str, ...]
+    words: tuple[Any, ...]
     why: str
 
     def goes_with(self) -> str:
@@ -104,7 +113,7 @@ class Rule:
         >>> RULES[0].goes_with()
         'goes with method auto, joint, algorithm1 or grid'
         """
-        *most, last = self.words
+        *most, last = [worded(word) for word in self.words if word is not None]
         before = f"{', '.join(most)} or " if most else ""
         return f"goes with {shown(self.other)} {before}{last}"
 
@@ -121,6 +130,10 @@ RULES = (
     Rule("one_se", "method", tuple(word for word in Method if word is not Method.BOUNDS), "bounds decides no pair"),
     Rule("one_se", "tau_step", (TauStep.AUTO, TauStep.MIO), "the saddle point certifies no CV error"),
     Rule("oracles", "tau_step", (TauStep.AUTO, TauStep.MIO), "the saddle point asks no oracle"),
+    *(Rule(option, "method", (Method.AUTO, *CELL_BY_CELL), ONE_TREE) for option in RESTRICTIONS[2:]),
+    *(Rule(option, "engine", (Engine.AUTO,), ONE_TREE) for option in RESTRICTIONS[2:]),
+    *(Rule(option, "refine", (False,), ONE_TREE) for option in RESTRICTIONS[2:]),
+    *(Rule(option, "oracles", (None, ()), ONE_TREE) for option in RESTRICTIONS[2:]),
 )  # fmt: skip
 
 
@@ -234,8 +247,9 @@ class SearchOptions:
         value, other = getattr(holder, rule.option), getattr(self, rule.other)
         if value in (DEFAULTS[rule.option], ()) or other in rule.words:
             return
-        named = "" if value is True else f" {','.join(value) if isinstance(value, tuple) else value}"
-        raise BadInput(f"{shown(rule.option)}{named}: {rule.goes_with()}, not {other} ({rule.why})")
+        text = value if not isinstance(value, tuple) or holder is not self else ",".join(value)
+        named = "" if value is True or holder is not self else f" {text}"
+        raise BadInput(f"{shown(rule.option)}{named}: {rule.goes_with()}, not {worded(other)} ({rule.why})")
 
     @property
     def workers(self) -> int:
@@ -286,7 +300,8 @@ def oracles_of(words: str | Iterable[str] | None) -> tuple[Oracle, ...] | None:
 def method_for(options: SearchOptions) -> Method:
     """Return the method that is asked for, or what `auto` means.
 
-    `auto` is `rounds`, the fastest, but `joint` for another solver than the native one, which takes long for any cell.
+    `auto` is `rounds`, the fastest, but `joint` for another solver than the native one, which takes long for any cell;
+    and `algorithm1` under restrictions beyond forced columns.
 
     Parameters
     ----------
@@ -305,4 +320,6 @@ def method_for(options: SearchOptions) -> Method:
     """
     if options.method is not Method.AUTO:
         return options.method
+    if options.restrictions.beyond_forcing:
+        return Method.ALGORITHM1
     return Method.ROUNDS if options.backend == NATIVE else Method.JOINT

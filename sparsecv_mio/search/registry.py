@@ -16,6 +16,7 @@ from sparsecv_mio.search.methods.orders import ORDERS
 from sparsecv_mio.search.methods.parts.cell_by_cell import CellByCell, MioSettings
 from sparsecv_mio.search.methods.parts.grid_search import GridSearch
 from sparsecv_mio.search.methods.parts.run import Run
+from sparsecv_mio.search.methods.restricted import Restricted, check_restrictions
 from sparsecv_mio.search.methods.rounds import Rounds
 from sparsecv_mio.search.methods.rows import RowMaker
 from sparsecv_mio.search.observers.signals import Signals
@@ -70,6 +71,9 @@ def new_method(context: Context, options: SearchOptions, signals: Signals) -> Se
     state = SearchState.new(context)
     run = Run(state, Accelerators(context, state.all_rows, options.oracles), signals)
     mio = MioSettings(options.backend, options.formulation, options.mio_budget)
+    if context.data.restrictions.beyond_forcing:
+        check_restrictions(context.data, context.grid.taus.tolist(), context.folds.k)
+        return GridSearch(Restricted(run, method, mio))
     if by_rows(context.data, context.folds.k):
         return GridSearch(ByRows(run, method, mio))
     if method is Method.ROUNDS:

@@ -28,6 +28,7 @@ from sparsecv_mio.data.standard import StandardData, standardize
 from sparsecv_mio.errors import OutOfTime
 from sparsecv_mio.formulation.backends.native.cell import PathCell, PathResult
 from sparsecv_mio.search.heuristics.fallback import FallbackSupports, fallback_supports
+from sparsecv_mio.search.heuristics.restricted_fallback import restricted_fallback
 from sparsecv_mio.search.hooks import Hooks
 from sparsecv_mio.search.observers.watched import Watched
 from sparsecv_mio.search.options import Grid, SearchOptions
@@ -94,7 +95,8 @@ class RunningSearch:
                 self._find_fallback(snapshot.context, until)
 
     def _find_fallback(self, context: Context, until: float) -> None:
-        self.fallback = fallback_supports(context.data, context.folds, context.grid, until)
+        find = restricted_fallback if context.data.restrictions.beyond_forcing else fallback_supports
+        self.fallback = find(context.data, context.folds, context.grid, until)
 
     def record(self) -> Record:
         """Return the record of what is known now, from any thread.

@@ -12,7 +12,7 @@ from sparsecv_mio.certificate.record import PathRecord
 from sparsecv_mio.data.counts import weighted_rows
 from sparsecv_mio.fits.best_subsets import best_subsets
 from sparsecv_mio.grids import taus_of
-from sparsecv_mio.restrictions import Column
+from sparsecv_mio.restrictions import Column, Hierarchy, Limits
 from sparsecv_mio.sklearn.linear import SparseLinearModel, by_column
 from sparsecv_mio.sklearn.versions import with_callbacks
 from sparsecv_mio.sklearn.watching import warn_unproved, watched
@@ -40,6 +40,13 @@ class BestSubsetRidge(SparseLinearModel):
         Whether there is an intercept, which is not penalised.
     force_in, force_out : str, int or list of these, optional
         Features in every model, which count in `tau`, and features in none; by name, or by position.
+    at_most : str, pair or list of these, optional
+        Groups of which a model has at most so many features: `"2:a,b,c"` or `(2, ["a", "b", "c"])`.
+    hierarchy : str, mapping or list of str, optional
+        Features that are in a model only with their parents: `"strong"` or `"weak"` by the names of products such as
+        `a:b`; `"ab=a,b"` or `{"ab": ["a", "b"]}` for all, `"ab=a|b"` for at least one of these.
+    nonnegative, nonpositive : str, int or list of these, optional
+        Features whose coefficient is not below, or not above, zero; `"all"` for every one.
     verbose : int
         Print how far the search is.
 
@@ -97,6 +104,10 @@ class BestSubsetRidge(SparseLinearModel):
         fit_intercept: bool = True,
         force_in: Column | Iterable[Column] | None = None,
         force_out: Column | Iterable[Column] | None = None,
+        at_most: Limits | None = None,
+        hierarchy: Hierarchy | None = None,
+        nonnegative: Column | Iterable[Column] | None = None,
+        nonpositive: Column | Iterable[Column] | None = None,
         verbose: int = 0,
     ) -> None:
         self.tau = tau
@@ -107,6 +118,10 @@ class BestSubsetRidge(SparseLinearModel):
         self.fit_intercept = fit_intercept
         self.force_in = force_in
         self.force_out = force_out
+        self.at_most = at_most
+        self.hierarchy = hierarchy
+        self.nonnegative = nonnegative
+        self.nonpositive = nonpositive
         self.verbose = verbose
 
     @with_callbacks

@@ -12,7 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 from sparsecv_mio.arrays import FloatArray
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.frame import frame_numbers
-from sparsecv_mio.restrictions import RESTRICTIONS, Column, Restrictions
+from sparsecv_mio.restrictions import RESTRICTIONS, Column, Hierarchy, Limits, Restrictions
 from sparsecv_mio.sklearn.versions import CallbackSupportMixin, validate_data
 from sparsecv_mio.words import Intercept
 
@@ -23,6 +23,10 @@ class SparseLinearModel(CallbackSupportMixin, RegressorMixin, BaseEstimator):
     fit_intercept: bool
     force_in: Column | Iterable[Column] | None
     force_out: Column | Iterable[Column] | None
+    at_most: Limits | None
+    hierarchy: Hierarchy | None
+    nonnegative: Column | Iterable[Column] | None
+    nonpositive: Column | Iterable[Column] | None
 
     def predict(self, X: Any) -> FloatArray:
         """Predict the target.

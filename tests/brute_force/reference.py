@@ -34,6 +34,7 @@ class Optima:
     held_out: FloatArray
     held_out_error: FloatArray
     scale: float  # mean square of the training targets times the number of rows held out
+    sign: IntArray  # (N, s) of the coefficients, 0 where rounding may have decided it
 
     @property
     def best(self) -> float:
@@ -136,6 +137,7 @@ class Enumeration:
             held_out=np.einsum("ij,ij->i", errors, errors),
             held_out_error=held_out_error,
             scale=float(np.mean(self.r**2)) * len(self.r_test),
+            sign=np.where(np.abs(beta) > 1e3 * spread, np.sign(beta), 0.0).astype(np.int64),
         )
 
 

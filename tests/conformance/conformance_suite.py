@@ -101,6 +101,9 @@ def _meets(support: tuple[int, ...], c: SideConstraints) -> bool:
         return False
     if any(0 < len(chosen & set(group)) < len(set(group)) for group in c.together):
         return False
+    for j, parents, every in c.parents:
+        if j in chosen and not (chosen.issuperset(parents) if every else chosen & set(parents)):
+            return False
     return all(len(chosen & set(columns)) <= k for k, columns in c.at_most)
 
 
@@ -110,8 +113,14 @@ def random_constraints(rng: np.random.Generator, q: int, kinds: frozenset[str]) 
     def columns(most: int) -> tuple[int, ...]:
         return tuple(int(j) for j in rng.permutation(q)[: int(rng.integers(1, most + 1))])
 
-    box = []
+    box, parents = [], []
+    if "sign" in kinds:
+        box += [(j, *((0.0, np.inf), (-np.inf, 0.0))[int(rng.integers(2))]) for j in columns(q)]
+    if "parents" in kinds:
+        drawn = [columns(3) for _ in range(2)]
+        parents += [(some[0], some[1:], bool(rng.integers(2))) for some in drawn if len(some) > 1]
     if "box" in kinds:
+        box = []
         for j in columns(2):
             lo, hi = sorted(rng.normal(0.0, 1.5, 2))
             box.append([(j, 0.0, np.inf), (j, -np.inf, 0.0), (j, lo, hi), (j, lo, lo)][int(rng.integers(4))])
@@ -121,4 +130,5 @@ def random_constraints(rng: np.random.Generator, q: int, kinds: frozenset[str]) 
         together=(columns(3),) if "together" in kinds else (),
         at_most=((int(rng.integers(0, 2)), columns(q)),) if "at_most" in kinds else (),
         box=tuple((j, float(a), float(b)) for j, a, b in box),
+        parents=tuple(parents),
     )

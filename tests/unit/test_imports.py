@@ -15,7 +15,7 @@ import sparsecv_mio
 PACKAGE = "sparsecv_mio"
 ROOT = Path(__file__).resolve().parents[2] / PACKAGE
 
-GROUND = {"arrays", "errors", "units", "files", "words", "version", "grids", "parallel", "restrictions"}
+GROUND = {"arrays", "errors", "units", "files", "words", "version", "grids", "parallel", "restrictions", "families"}
 DATA = GROUND | {"data"}
 PROBLEM = DATA | {"problem"}
 FORMULATION = PROBLEM | {"formulation"}
@@ -33,7 +33,8 @@ MAY_IMPORT: dict[str, set[str]] = {
     "units": {"errors"},
     "version": set(),
     "words": {"errors"},
-    "restrictions": {"errors"},
+    "families": {"errors"},
+    "restrictions": {"errors", "families"},
     "grids": {"errors", "units", "restrictions"},
     "files": {"errors"},
     "kernels": set(),

@@ -32,7 +32,7 @@ class GurobiBackend(Backend):
 
     name: ClassVar[str] = "gurobi"
     capabilities: ClassVar[Capabilities] = Capabilities(
-        formulations={"perspective": EVERY_KIND, "bigm": EVERY_KIND, "benders": EVERY_KIND - {"box"}}
+        formulations={"perspective": EVERY_KIND, "bigm": EVERY_KIND, "benders": EVERY_KIND - {"sign", "box"}}
     )
 
     def available(self) -> Availability:

@@ -13,7 +13,7 @@ from sparsecv_mio.formulation.outcome import Limits
 from sparsecv_mio.formulation.task import Task
 
 LOG_TAIL = 2000  # characters
-EVERY_KIND = frozenset({"force", "together", "at_most", "box"})  # of side constraints
+EVERY_KIND = frozenset({"force", "together", "at_most", "parents", "sign", "box"})  # of side constraints
 
 
 @cache

@@ -81,6 +81,9 @@ class SparseModel(ABC):
         for i, (a, b) in enumerate(equal):
             if a != b:
                 rows["together", i] = self.z[a] - self.z[b] == 0
+        for i, (j, parents) in enumerate(task.constraints.parent_rows):
+            signs = np.concatenate(([1.0], -np.ones(len(parents))))
+            rows["parents", i] = linear(signs, [self.z[j], *(self.z[parent] for parent in parents)]) <= 0
         self._retarget(task)
 
     def _coefficients(self) -> list[Any]:

@@ -51,6 +51,10 @@ OTHER: dict[str, list[Any]] = {
     "oracles": ["glru", "none"],
     "force_in": ["x0"],
     "force_out": ["x2"],
+    "at_most": ["1:x1,x3"],
+    "hierarchy": ["x1=x0"],
+    "nonnegative": ["x0"],
+    "nonpositive": ["x1"],
 }
 EVERY = {field.name for field in fields(SearchOptions)} - {"restrictions"} | set(RESTRICTIONS)
 # what an option needs before it can be combined with a third one

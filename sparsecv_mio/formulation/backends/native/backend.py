@@ -10,8 +10,10 @@ from typing import ClassVar
 
 import numpy as np
 
+from sparsecv_mio.arrays import IntArray
 from sparsecv_mio.formulation.backends.base import Answer, Availability, Backend, Capabilities
 from sparsecv_mio.formulation.backends.native.cell import MANY
+from sparsecv_mio.formulation.backends.native.family import completed
 from sparsecv_mio.formulation.constraints import SideConstraints
 from sparsecv_mio.formulation.outcome import Advice, Limits, Stop
 from sparsecv_mio.formulation.task import Task, make_task, unscaled_task
@@ -21,11 +23,12 @@ from sparsecv_mio.version import __version__
 
 
 class NativeBackend(Backend):
-    """Path and perspective trees of this package; its bounds are its own arithmetic and need no trust."""
+    """Path, perspective and restricted trees of this package; its bounds are its own arithmetic and need no trust."""
 
     name: ClassVar[str] = "native"
     capabilities: ClassVar[Capabilities] = Capabilities(
-        formulations={"tree": frozenset()}, limits=frozenset({"seconds", "nodes", "gap"})
+        formulations={"tree": frozenset({"force", "together", "at_most", "parents", "sign"})},
+        limits=frozenset({"seconds", "nodes", "gap"}),
     )
     reduces: ClassVar[bool] = False  # its arithmetic is exact enough without, and counts its own rounding
 
@@ -42,6 +45,14 @@ class NativeBackend(Backend):
         make = make_task if problem.q <= MANY else unscaled_task
         return make(problem, tau, constraints, start, advice)
 
+    @staticmethod
+    def _whole(task: Task, support: IntArray) -> tuple[int, ...]:
+        """Return a support with the columns that it needs, where signs hold these at zero."""
+        if task.constraints.on_coefficients:
+            signed = tuple(j for j, _, _ in task.constraints.box)
+            return completed(task.q, task.tau, task.constraints, support, signed)
+        return tuple(int(j) for j in np.sort(support))
+
     def _run(self, task: Task, formulation: str, limits: Limits) -> Answer:
         from sparsecv_mio.formulation.backends.native.path import FEW, UNLIMITED, solve_path
 
@@ -51,13 +62,16 @@ class NativeBackend(Backend):
         def expired() -> bool:
             return limits.cancelled or time.perf_counter() - begin > limits.seconds
 
-        result = solve_path(
-            task.problem,
-            [task.tau],
-            starts=[np.asarray(task.start.support, dtype=np.int64)],
-            effort=int(limits.nodes) if math.isfinite(limits.nodes) else UNLIMITED,
-            expired=expired,
-        )
+        starts = [np.asarray(task.start.support, dtype=np.int64)]
+        effort = int(limits.nodes) if math.isfinite(limits.nodes) else UNLIMITED
+        if task.constraints.needs:
+            from sparsecv_mio.formulation.backends.native.restricted import solve_restricted
+
+            result = solve_restricted(
+                task.problem, [task.tau], task.constraints, starts=starts, effort=effort, expired=expired
+            )
+        else:
+            result = solve_path(task.problem, [task.tau], starts=starts, effort=effort, expired=expired)
         seconds = time.perf_counter() - begin
         cell = result.cells[task.tau]
         if cell.complete:
@@ -73,7 +87,7 @@ class NativeBackend(Backend):
         return Answer(
             stop=stop,
             bound=task.scaled.value(cell.lower),
-            supports=(tuple(int(j) for j in np.sort(cell.support)),),
+            supports=(self._whole(task, cell.support),),
             nodes=result.nodes,
             raw_status=raw,
             seconds=seconds,

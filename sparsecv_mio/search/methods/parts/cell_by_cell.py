@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
 
@@ -17,7 +18,9 @@ from sparsecv_mio.parallel import on_threads
 from sparsecv_mio.search.methods.parts.all_rows import fit_all_rows
 from sparsecv_mio.search.methods.parts.run import Run
 from sparsecv_mio.search.state.cells import Archive, Where
+from sparsecv_mio.search.state.state import SearchState
 from sparsecv_mio.search.subproblem.cell_solver import CellSolver
+from sparsecv_mio.search.subproblem.fold_problem import FoldStore
 from sparsecv_mio.search.subproblem.fold_solver import FoldSolver
 from sparsecv_mio.search.subproblem.vendor_listing import VendorListing
 
@@ -55,6 +58,23 @@ def check_available(backend: str) -> None:
         raise BackendUnavailable(f"backend {backend} cannot be used: {usable.why}{hint}")
 
 
+class Cells(Protocol):
+    """Who solves a cell and writes what is found into the table of cells."""
+
+    @property
+    def store(self) -> FoldStore:
+        """Folds at gamma 1."""
+
+    def first_bounds(self, g: int, fold: int) -> None:
+        """Give every tau of a fold and gamma an incumbent, and its interval what holds with little work."""
+
+    def starts(self, where: Where) -> list[IntArray]:
+        """Supports to try first in a cell."""
+
+    def solve(self, where: Where, starts: list[IntArray]) -> int:
+        """Hand one cell to branch-and-bound; returns the nodes spent."""
+
+
 class CellByCell:
     """Hands cells to branch-and-bound and remembers which; as many at once as there are threads.
 
@@ -62,10 +82,12 @@ class CellByCell:
     ----------
     run : Run
     mio : MioSettings
+    cells : Cells, optional
+        Who solves the cells, by default a `CellSolver`.
 
     Attributes
     ----------
-    solver : CellSolver
+    solver : Cells
         Solves a cell and writes what it finds into the table of cells.
     submitted : (G, T, K) bool array
         Cells that were handed to branch-and-bound.
@@ -73,13 +95,17 @@ class CellByCell:
         Whether the first steps came to their end; a run that was stored before is begun anew.
     """
 
-    def __init__(self, run: Run, mio: MioSettings) -> None:
+    def __init__(self, run: Run, mio: MioSettings, cells: Cells | None = None) -> None:
         self.run, self.mio = run, mio
         state, context = run.state, run.context
         self.submitted = np.zeros(context.shape, dtype=bool)
         self.begun = False
-        vendor = None if mio.native else VendorListing(mio.backend, context.deadline, mio.formulation)
-        self.solver = CellSolver(FoldSolver(state, run.accelerators), vendor)
+        self.solver = cells or self._unrestricted(state)
+
+    def _unrestricted(self, state: SearchState) -> CellSolver:
+        mio = self.mio
+        vendor = None if mio.native else VendorListing(mio.backend, state.context.deadline, mio.formulation)
+        return CellSolver(FoldSolver(state, self.run.accelerators), vendor)
 
     def prepare(self) -> None:
         """See that the backend can be used, and find supports on all rows."""
@@ -163,7 +189,8 @@ def bracket(by_cell: CellByCell, gammas: IntArray, taus: IntArray) -> None:
     gammas, taus : int arrays
         Indices in the grid.
     """
-    run = by_cell.run
+    run, solver = by_cell.run, by_cell.solver
+    assert isinstance(solver, CellSolver)
     context, cells = run.context, run.state.cells
     if context.deadline.expired() or not len(gammas) or not len(taus):
         return
@@ -184,4 +211,4 @@ def bracket(by_cell: CellByCell, gammas: IntArray, taus: IntArray) -> None:
     for (g, fold), best in found.items():
         here = [t for t in np.flatnonzero(wanted[g, :, fold]).tolist() if best[t] is not None]
         known = [support for t in here if (support := best[t]) is not None]
-        by_cell.solver.try_supports(int(gammas[g]), taus[here], fold, known, table.left[g, here, fold] == 0)
+        solver.try_supports(int(gammas[g]), taus[here], fold, known, table.left[g, here, fold] == 0)

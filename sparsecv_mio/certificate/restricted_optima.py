@@ -1,0 +1,137 @@
+"""The optimum of every fold by trying all supports that keep to restrictions, signs included."""
+
+from __future__ import annotations
+
+from math import comb
+
+import numpy as np
+
+from sparsecv_mio.arrays import FloatArray, IntArray
+from sparsecv_mio.certificate.enumeration import (
+    CANDIDATE_RTOL,
+    CANDIDATE_SHARE,
+    LOOSE_TIES,
+    FoldOptima,
+    UnitColumns,
+    enumeration_cost,
+    gram_fits,
+    moments,
+)
+from sparsecv_mio.certificate.restricted import NOTHING
+from sparsecv_mio.data.folds import FoldPlan
+from sparsecv_mio.problem.objective import RidgeFit, held_out_error
+from sparsecv_mio.units import TIE_RTOL
+
+DOUBTFUL = -1e-6  # sign and size of an effect from moments, above which an exact fit decides
+
+
+def effects(design: UnitColumns, support: IntArray | tuple[int, ...], model: RidgeFit) -> FloatArray:
+    """Return coefficients of a fit times the lengths of their columns, over the length of the target.
+
+    Parameters
+    ----------
+    design : UnitColumns
+    support : (s,) int array or tuple
+        Positions in `design.columns`.
+    model : RidgeFit
+        Its fit.
+    """
+    columns = design.dataset.X[:, design.columns[np.asarray(support, dtype=np.int64)]] - model.x_center
+    unit = np.linalg.norm(design.t) * design.y_unit
+    return np.asarray(model.beta * np.sqrt(np.einsum("ij,ij->j", columns, columns)) / unit)
+
+
+def restricted_cost(n: int, q: int, taus: list[int], gammas: int, k: int) -> float:
+    """Elementary operations of `restricted_optima` for all pairs, roughly; as `enumeration_cost`, of all sizes.
+
+    Parameters
+    ----------
+    n, q, k : int
+        Rows, columns, folds.
+    taus : list of int
+    gammas : int
+        Their number.
+    """
+    sizes = [size for tau in taus for size in range(min(tau, q) + 1)]
+    ways = sum(comb(q, size) for size in sizes)
+    return sum(enumeration_cost(n, q, [size], gammas, k) for size in sizes) + 500.0 * ways * gammas * k
+
+
+def restricted_optima(
+    design: UnitColumns, folds: FoldPlan, gamma: float, tau: int, reported: list[tuple[int, ...]] | None = None
+) -> FoldOptima:
+    """Find the optimum of every fold of one (gamma, tau) by trying all supports.
+
+    Parameters
+    ----------
+    design : UnitColumns
+        All columns that may be in a support, with what is allowed of them.
+    folds : FoldPlan
+    gamma : float
+    tau : int
+    reported : list of tuple of int, optional
+        One support per fold, to be compared with the optimum.
+    """
+    assert design.allowed is not None
+    X, y, allowed = design.dataset.X, design.dataset.y, design.allowed
+    sets = allowed.up_to(tau)
+    low, high, loose_low, loose_high = (np.zeros(folds.k) for _ in range(4))
+    good = np.ones(folds.k, dtype=bool)
+    for fold in range(folds.k):
+        train, test = folds.train_rows(fold), folds.scored_rows(fold)
+        fits = _close(design, sets, gamma, train, folds.left_out(fold))
+        least = min(model.objective for model, _ in fits)
+        doubt = design.rounding(least)
+        sure = min(model.objective for model, certain in fits if certain or len(fits) == 1)
+        tied = [held_out_error(m, X, y, test) for m, certain in fits
+                if certain and m.objective <= least * (1.0 + 0.5 * TIE_RTOL) + max(sure - least, 0.0)]  # fmt: skip
+        near = [held_out_error(m, X, y, test) for m, _ in fits if m.objective <= least * (1.0 + LOOSE_TIES) + doubt]
+        tied = tied or near
+        low[fold], high[fold], loose_low[fold], loose_high[fold] = min(tied), max(tied), min(near), max(near)
+        if reported is not None:
+            mine = design.refit(reported[fold], gamma, train)
+            right = allowed.signed_right(reported[fold], effects(design, reported[fold], mine))
+            good[fold] = right and mine.objective <= least * (1.0 + 2.0 * TIE_RTOL) + doubt
+    return FoldOptima(low, high, loose_low, loose_high, good)
+
+
+def restricted_least(design: UnitColumns, gamma: float, tau: int) -> float:
+    """Return the least f on all rows, in the file's units.
+
+    Parameters
+    ----------
+    design : UnitColumns
+    gamma : float
+    tau : int
+    """
+    assert design.allowed is not None
+    fits = _close(design, design.allowed.up_to(tau), gamma, None, np.zeros(0, dtype=np.int64))
+    return min(model.objective for model, _ in fits)
+
+
+def _close(
+    design: UnitColumns, sets: dict[int, IntArray], gamma: float, train: IntArray | None, left_out: IntArray
+) -> list[tuple[RidgeFit, bool]]:
+    """Exact fits of all sets that may be optimal, signs right, and of each whether no sign is in doubt."""
+    allowed = design.allowed
+    assert allowed is not None
+    gram, moment = moments(design, left_out)
+    lengths = np.sqrt(np.diag(gram)) / float(np.linalg.norm(design.t))
+    rows, values, worst = [], [], []
+    for supports in sets.values():
+        rows += list(supports)
+        fits = list(gram_fits(design, gram, moment, gamma, supports))
+        values.append(np.concatenate([value for value, _ in fits]))
+        effect = np.concatenate([beta for _, beta in fits]) * lengths[supports]
+        worst.append(np.min(allowed.sign[supports] * effect, axis=1, initial=np.inf))
+    value, sign = np.concatenate(values), np.concatenate(worst)
+    known = np.isfinite(value)
+    best = float(value[known & (sign >= 0.0)].min(initial=np.inf))
+    close = value <= best * (1.0 + CANDIDATE_RTOL) + CANDIDATE_SHARE * float(design.t @ design.t)
+    found = []
+    for i in np.flatnonzero(~known | (close & (sign >= DOUBTFUL))).tolist():
+        model = design.refit(rows[i], gamma, train)
+        far = effects(design, rows[i], model)
+        if allowed.signed_right(rows[i], far):
+            found.append((model, bool(np.all((allowed.sign[rows[i]] == 0) | (np.abs(far) > NOTHING)))))
+    return found

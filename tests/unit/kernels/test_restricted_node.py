@@ -1,0 +1,78 @@
+"""Fits with signs held against SciPy, bounds of a node against every support of it."""
+
+from __future__ import annotations
+
+from itertools import combinations
+
+import numpy as np
+import pytest
+from scipy.optimize import nnls
+
+from sparsecv_mio.kernels.forms import Form
+from sparsecv_mio.kernels.restricted_node import Point, Rules, node_bound, signed_fit
+from sparsecv_mio.kernels.status import DROPPED, FREE, INSIDE
+
+
+def drawn(rng: np.random.Generator, m: int) -> tuple[np.ndarray, np.ndarray, float]:
+    """G, c, y'y of rows whose penalty is 1 in every column."""
+    X = rng.normal(size=(12, m)) @ (np.eye(m) + 0.5 * rng.normal(size=(m, m)))
+    y = X @ rng.normal(size=m) + rng.normal(size=12)
+    return X.T @ X, X.T @ y, float(y @ y)
+
+
+def plain(M: np.ndarray, c: np.ndarray, sign: np.ndarray) -> np.ndarray:
+    """The minimiser of `b'M b - 2 c'b` with signs held; a free column is two of both signs."""
+    L = np.linalg.cholesky(M)
+    back = [(j, s) for j in range(len(c)) for s in (1.0, -1.0) if sign[j] * s >= 0]
+    A = np.column_stack([s * L.T[:, j] for j, s in back])
+    parts, _ = nnls(A, np.linalg.solve(L, c))
+    b = np.zeros(len(c))
+    for (j, s), x in zip(back, parts, strict=True):
+        b[j] += s * x
+    return b
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_a_fit_with_signs(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    m = int(rng.integers(1, 8))
+    G, c, _ = drawn(rng, m)
+    M, sign = G + np.eye(m), rng.integers(-1, 2, m).astype(np.int8)
+    b = rng.normal(size=m)
+    b[sign * b < 0] = 0.0
+    assert signed_fit(M, c, sign, b, m)
+    assert np.all(sign * b >= 0.0)
+    assert b == pytest.approx(plain(M, c, sign), abs=1e-8)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_bounds_and_fixed_columns_of_a_node(seed: int) -> None:
+    rng = np.random.default_rng([1, seed])
+    m = 6
+    G, c, yy = drawn(rng, m)
+    sign = rng.integers(-1, 2, m).astype(np.int8)
+    group = rng.integers(-1, 2, m)
+    status = rng.choice(np.array([FREE, FREE, FREE, INSIDE, DROPPED], dtype=np.int8), m)
+    room, cap = int(rng.integers(0, 4)), rng.integers(0, 3, 2)
+    inside, free = (np.flatnonzero(status == word).tolist() for word in (INSIDE, FREE))
+    values = {}
+    for size in range(min(room, len(free)) + 1):
+        for more in combinations(free, size):
+            if all(np.sum(group[list(more)] == g) <= cap[g] for g in range(2)):
+                S = [*inside, *more]
+                b = plain(G[np.ix_(S, S)] + np.eye(len(S)), c[S], sign[S]) if S else np.zeros(0)
+                values[more] = yy - float(c[S] @ b)
+    bar = min(values.values()) * 1.05
+    point = Point(np.zeros(m), np.zeros(m), np.empty(m), np.empty(m))
+    rules, found = Rules(sign, group, cap, room), status.copy()
+    bound, value = node_bound(Form(G, c, yy, np.trace(G)), 1.0, rules, found, np.inf, 40, point)
+    assert bound <= min(values.values()) * (1 + 1e-9)
+    assert value <= min(values.values()) * (1 + 1e-9)
+    bound, _ = node_bound(Form(G, c, yy, np.trace(G)), 1.0, rules, found, bar, 40, point)
+    for more, f in values.items():
+        if f <= bar:
+            fixed = {j for j in free if found[j] == INSIDE}
+            gone = {j for j in free if found[j] == DROPPED}
+            held = [j for j in more if abs(point.b[j]) > 0.0 or sign[j] == 0]
+            assert gone.isdisjoint(held), more
+            assert fixed.issubset(more), more
