@@ -7,6 +7,7 @@ from sparsecv_mio.certificate.record import PathRecord, Record
 from sparsecv_mio.data.counts import weighted_rows
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.errors import BadInput
+from sparsecv_mio.restrictions import NONE
 
 
 def rows_of(record: AnyRecord, data: Dataset) -> Dataset:
@@ -42,8 +43,11 @@ def path_at(record: Record, data: Dataset, seconds: float) -> PathRecord:
         Time limit.
     """
     from sparsecv_mio.fits.best_subsets import best_subsets
+    from sparsecv_mio.fits.options import PathOptions
 
+    request, about = record.request, record.data
+    options = PathOptions(restrictions=request.restrictions or NONE)
     return best_subsets(
-        data, gammas=[record.refit.gamma], taus=record.request.taus, time_limit=seconds, scale=record.data.scale,
-        intercept=record.data.intercept, threads=record.request.threads,
+        data, gammas=[record.refit.gamma], taus=request.taus, options=options, time_limit=seconds, scale=about.scale,
+        intercept=about.intercept, threads=request.threads,
     )  # fmt: skip

@@ -6,6 +6,7 @@ import math
 import os
 import shlex
 from collections.abc import Sequence
+from dataclasses import fields
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -28,7 +29,7 @@ from sparsecv_mio.report.record_plots import (
     times_chosen,
 )  # fmt: skip
 from sparsecv_mio.report.region import open_rows, region_lines
-from sparsecv_mio.report.tables import aligned, best_by_tau, interval_digits, marked, shown
+from sparsecv_mio.report.tables import aligned, best_by_tau, interval_digits, marked, nested_lines, shown
 
 if TYPE_CHECKING:
     from sparsecv_mio.certificate.model import Accuracy
@@ -127,7 +128,7 @@ def _search(record: Record, data: Dataset | None) -> list[Section]:
     folds = record.folds
     dealt = [("folds", f"{folds.k:,} ({folds.spec})"), ("seed", _or_none(folds.seed)), ("digest", folds.digest)]
     return [
-        Section("The answer", (Facts(_answer_facts(record, _held_out(record, data))),)),
+        Section("The answer", (Facts(_answer_facts(record, _held_out(record, data))), *_nested(record))),
         Section("What is proved, and what is not", (
             Sentences(tuple(proved(record)), True), Sentences(tuple(not_proved(record)), False),
         )),
@@ -137,6 +138,12 @@ def _search(record: Record, data: Dataset | None) -> list[Section]:
         Section("Folds", (Facts(tuple(dealt)),)),
         Section("The search", (Facts(_request_facts(record)), *_hints(record))),
     ]  # fmt: skip
+
+
+def _nested(record: Record) -> tuple[Block, ...]:
+    if record.nested is None:
+        return ()
+    return (Sentences(tuple(f"{line[0].upper()}{line[1:]}." for line in nested_lines(record, record.nested))),)
 
 
 def _held_out(record: Record, data: Dataset | None) -> Accuracy | None:
@@ -316,6 +323,11 @@ def _data_facts(data: DataInfo) -> tuple[tuple[str, str], ...]:
     facts = [("rows", f"{data.n:,}"), ("features", f"{data.p:,}"), ("target", data.target)]
     if data.weights is not None:
         facts.append(("weights", data.weights))
+    if data.reading is not None:
+        read = data.reading
+        filled = f", {len(read.means)} columns filled by their means" if read.means else ""
+        words = f", {len(read.levels)} columns of words as {read.encode}" if read.levels else ""
+        facts.append(("read with", f"empty cells: {read.na}, {read.left_out:,} rows left out{filled}{words}"))
     facts += [("penalty measured in units of", data.scale), ("intercept", data.intercept)]
     return (*facts, ("fingerprint", data.fingerprint))
 
@@ -330,6 +342,11 @@ def _request_facts(record: Record) -> tuple[tuple[str, str], ...]:
         ("method", ask.method_used or ask.method or "not recorded"),
         ("work", f"{work.mios:,} MIOs, {work.nodes:,} nodes, engine {work.engine}, {work.seconds:.2f} s"),
     ]
+    if ask.restrictions is not None:
+        for field in fields(ask.restrictions):
+            value = getattr(ask.restrictions, field.name)
+            text = ", ".join(map(str, value)) if isinstance(value, tuple) else str(value)
+            facts += [(field.name.replace("_", " "), text)] if value else []
     return tuple(facts)
 
 

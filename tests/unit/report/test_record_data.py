@@ -10,6 +10,7 @@ from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.errors import BadInput
 from sparsecv_mio.fits.best_subsets import best_subsets
 from sparsecv_mio.report.record_data import path_at, rows_of
+from sparsecv_mio.search.api import cross_validate
 
 from .printing import data
 
@@ -19,6 +20,11 @@ def test_the_path_is_that_of_the_models_gamma(record: Record) -> None:
     assert {row.gamma for row in path.path} == {record.refit.gamma}
     same = next(row for row in path.path if row.tau == record.refit.tau)
     assert (same.support, same.objective) == (record.support, pytest.approx(record.refit.objective))
+
+
+def test_the_path_keeps_to_the_restrictions() -> None:
+    record = cross_validate(data(), "4", gammas=0.1, taus=[1, 2], force_in="b")
+    assert all("b" in row.support for row in path_at(record, data(), 10.0).path)
 
 
 def test_other_data_are_refused_and_weights_repeat_rows(record: Record) -> None:

@@ -8,10 +8,10 @@ import math
 import numpy as np
 import pytest
 
-from sparsecv_mio.certificate.record import PathRecord, Record
+from sparsecv_mio.certificate.record import Nested, PathRecord, Record
 from sparsecv_mio.data.folds import make_folds
 from sparsecv_mio.fits.one import fit_one
-from sparsecv_mio.report.document import Commands, Document, Facts, Grid
+from sparsecv_mio.report.document import Commands, Document, Facts, Grid, Sentences
 from sparsecv_mio.report.record_report import not_proved, proved, report_of
 from sparsecv_mio.search.api import cross_validate
 from sparsecv_mio.search.held_out import held_out_predictions
@@ -38,6 +38,16 @@ def test_the_numbers_are_those_of_the_record(record: Record) -> None:
     assert float(said["R^2 of held-out rows"]) == pytest.approx(1.0 - np.mean(error**2) / np.var(data().y), abs=1e-4)
     assert said["fingerprint"] == record.data.fingerprint and said["digest"] == record.folds.digest
     assert {pair[0] for pair in record.versions.items()} < set(said)
+
+
+def test_restrictions_and_nested_errors_are_said() -> None:
+    found = cross_validate(data(), "4", gammas=0.1, taus=[1, 2], force_in="b")
+    assert facts(report_of(found))["force in"] == "b"
+    outer = Nested(found.folds, 2.5, 0.1, 25.0, ())
+    nested = report_of(dataclasses.replace(found, nested=outer))
+    said = [line for section in nested.sections for block in section.blocks if isinstance(block, Sentences)
+            for line in block.lines]  # fmt: skip
+    assert any("nested CV" in line and "2.5 +- 0.1" in line for line in said)
 
 
 def test_the_tables_are_those_of_the_record(record: Record) -> None:
