@@ -118,6 +118,18 @@ def test_carried_on_from_any_safe_point(method: str, threads: int, tmp_path: Pat
     assert total >= 2 or method == "bounds"  # which is over once it has begun
 
 
+@pytest.mark.parametrize("folds", ["2x4", "forward:5"])
+def test_folds_that_overlap_are_carried_on(folds: str, tmp_path: Path) -> None:
+    for method in ("rounds", "joint"):
+        expected, run = finish(begun(prepared(method, folds)[0])), prepared(method, folds)[0]
+        checkpoint.Checkpoint(tmp_path / "run.ck").write(begun(run))
+        again, other = prepared(method, folds)[0], prepared(method, "forward:4" if folds == "2x4" else "2x5")[0]
+        checkpoint.resume(again, tmp_path / "run.ck")
+        assert finish(again) == expected
+        with pytest.raises(BadInput, match="folds"):
+            checkpoint.resume(other, tmp_path / "run.ck")
+
+
 def killed(tmp_path: Path, kills: int, method: str, seed: int, folds: str, gammas: str = "0.01,0.1") -> None:
     """Kill -9 at random moments; each life carries on what the last one stored."""
     rng = np.random.default_rng(seed)

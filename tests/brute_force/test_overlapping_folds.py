@@ -14,9 +14,13 @@ from random_problems import RandomProblem, random_problem
 from reference import FloatArray, IntArray, intervals_of_pairs
 from sklearn.model_selection import LeavePOut, RepeatedKFold, ShuffleSplit, TimeSeriesSplit
 
+from sparsecv_mio.bounds.cv_error import compute_bounds
+from sparsecv_mio.bounds.fold import Which
 from sparsecv_mio.certificate.verify import verify
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.folds import FoldPlan, folds_of, make_folds
+from sparsecv_mio.data.standard import standardize
+from sparsecv_mio.formulation.backends import get_backend
 from sparsecv_mio.search.api import cross_validate
 from sparsecv_mio.search.methods import by_rows
 from sparsecv_mio.search.methods.parts import estimates
@@ -61,7 +65,7 @@ def drawn_folds(rng: np.random.Generator, data: Dataset, kind: str, seed: int) -
     if kind == "splitter":
         splitters = (
             RepeatedKFold(n_splits=k, n_repeats=2, random_state=seed), ShuffleSplit(k, random_state=seed),
-            TimeSeriesSplit(2, gap=1, max_train_size=max(2, n // 2)),
+            TimeSeriesSplit(2, gap=int(n > 8), max_train_size=max(2, n // 2)),
         )  # fmt: skip
         return folds_of(splitters[seed % 3], data)
     return folds_of(drawn_pairs(rng, n, kind == "growing"), data)
@@ -81,10 +85,11 @@ def truth(case: RandomProblem) -> tuple[FloatArray, FloatArray]:
 
 
 def altered(plan: FoldPlan) -> FoldPlan:
-    """Return the same folds but that the first trains on one row less, of three or more, or scores one row less."""
+    """Return the same folds but that one trains on a row less, of three or more, or scores a row less."""
     pairs = [(plan.train_rows(j), plan.scored_rows(j)) for j in range(plan.k)]
-    train, scored = pairs[0]
-    pairs[0] = (train[1:], scored) if len(train) > 2 else (train, scored[1:])
+    at = next(j for j, (train, scored) in enumerate(pairs) if len(train) > 2 or len(scored) > 1)
+    train, scored = pairs[at]
+    pairs[at] = (train[1:], scored) if len(train) > 2 else (train, scored[1:])
     return replace(folds_of(pairs, Dataset.from_arrays(np.zeros((plan.n, 1)), np.zeros(plan.n))), spec=plan.spec,
                    seed=plan.seed, repeats=plan.repeats)  # fmt: skip
 
@@ -127,9 +132,40 @@ def check(seed: int) -> None:
     assert [failure.field for failure in other.failures] == ["folds.digest"], seed
 
 
+def check_bounds(seed: int) -> None:
+    """Check the table of bounds without branching on one problem against the enumeration."""
+    case, which = drawn(seed), str(list(Which)[seed % len(Which)])
+    data = standardize(case.data, case.scale, case.intercept)
+    table = compute_bounds(data, case.folds, case.gammas, case.taus, which)  # type: ignore[call-overload]
+    (low, high), slip = truth(case), 1e-9 * float(case.data.y @ case.data.y)
+    for g, t in np.ndindex(low.shape):
+        found = table.cv_interval(g, t)
+        assert found.lower <= low[g, t] * (1 + 1e-9) + slip and found.upper >= high[g, t] * (1 - 1e-9) - slip, seed
+
+
+def test_bounds_without_branching_against_enumeration() -> None:
+    for seed in range(3000, 3009):
+        check_bounds(seed)
+
+
+@pytest.mark.parametrize("backend", ["gurobi", "highs"])
+def test_a_backend_gives_the_same_answer(backend: str) -> None:
+    usable = get_backend(backend).available()
+    if not usable.usable:
+        pytest.skip(usable.why)
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(14, 4))
+    data = Dataset.from_arrays(X, X @ [1.0, 0.0, 2.0, 0.0] + rng.normal(size=14))
+    for spec in ("2x3", "forward:2"):
+        ask = {"gammas": [0.1], "taus": [1, 2], "threads": 1, "gap": 0.0, "method": "joint"}
+        ours, theirs = (cross_validate(data, make_folds(spec, data), backend=b, **ask) for b in ("native", backend))  # type: ignore[arg-type]
+        assert (theirs.status, theirs.tau, theirs.support) == ("proved", ours.tau, ours.support)
+        assert theirs.cv_error == pytest.approx(ours.cv_error, rel=1e-9)
+
+
 @pytest.mark.parametrize("block", range(4))
 def test_folds_of_any_kind_against_enumeration(block: int) -> None:
-    for seed in range(9 * 7 * block, 9 * 7 * (block + 1), 9):
+    for seed in range(5000 + 63 * block, 5063 + 63 * block, 9):
         check(seed)
 
 
@@ -144,6 +180,12 @@ def search_first(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
 def test_folds_of_any_kind_where_folds_search_first(search_first: None) -> None:
     for seed in range(1000, 1036, 9):
         check(seed)
+
+
+@pytest.mark.slow
+def test_bounds_without_branching_at_length() -> None:
+    for seed in range(3000, 3500):
+        check_bounds(seed)
 
 
 @pytest.mark.slow

@@ -14,7 +14,17 @@ import pandas as pd
 import pytest
 from repository import INSTANCES
 from sklearn.base import clone
-from sklearn.model_selection import GridSearchCV, GroupKFold, KFold, LeaveOneGroupOut, cross_val_score
+from sklearn.model_selection import (
+    GridSearchCV,
+    GroupKFold,
+    GroupShuffleSplit,
+    KFold,
+    LeaveOneGroupOut,
+    RepeatedKFold,
+    StratifiedKFold,
+    TimeSeriesSplit,
+    cross_val_score,
+)
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import PolynomialFeatures, StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
@@ -196,3 +206,15 @@ def test_without_a_refit_there_is_a_choice_and_no_model() -> None:
 def test_bad_parameters_are_one_line(given: dict[str, Any], said: str) -> None:
     with pytest.raises(ValueError, match=f"^[^\n]*{said}[^\n]*$"):
         BestSubsetRidgeCV(**QUICK | given).fit(*prostate())
+
+
+def test_folds_may_overlap() -> None:
+    X, y = prostate()
+    strata = StratifiedKFold(4).split(X, pd.qcut(y, 5, labels=False))
+    repeated = RepeatedKFold(n_splits=4, n_repeats=2, random_state=0)
+    groups = np.arange(len(y)) % 9
+    given = [(repeated, 8), (TimeSeriesSplit(3), 3), (strata, 4), (GroupShuffleSplit(5, random_state=0), 5), ("2x4", 8)]
+    for cv, k in given:
+        needs = {"groups": groups} if isinstance(cv, GroupShuffleSplit) else {}
+        model = BestSubsetRidgeCV(gammas=[0.1], taus=[1, 2], cv=cv).fit(X, y, **needs)
+        assert model.record_.folds.k == k and model.status_ == "proved"
