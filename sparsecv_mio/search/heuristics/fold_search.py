@@ -113,6 +113,8 @@ class FoldSearch:
 
         Even where the time is over, a first piece of the work is done.
         """
+        if not self.problem.q:  # every column is forced in
+            return
         scratch = exchange.new_tableau(self.problem.q, self.top)
         visits, phase = np.array(list(order), dtype=np.int64), np.zeros(5, dtype=np.int64)
         while not kernel.sweep(scratch, self._moments, self.lams, self._found, visits, phase, WORK):
@@ -129,7 +131,7 @@ class FoldSearch:
         at : (m,) int array
             The gamma at which to judge each of them; -1 for every gamma.
         """
-        if len(seeds):
+        if len(seeds) and self.problem.q:
             place = np.minimum(np.searchsorted(self.among, seeds), len(self.among) - 1)
             here = np.where(self.among[place] == seeds, place, NO_COLUMN)
             whole = (here >= 0).sum(axis=1) == (seeds >= 0).sum(axis=1)
@@ -146,7 +148,7 @@ class FoldSearch:
 
     def found(self) -> IntArray:
         """Return the best supports known (G, top + 1, top), in columns of the data; -1 beyond their size."""
-        return np.where(self.columns < 0, NO_COLUMN, self.among[self.columns])
+        return np.append(self.among, NO_COLUMN)[self.columns]
 
     def keep_columns_out(self, g: int, expired: Callable[[], bool]) -> None:
         """At one gamma, force each column of each best support out in turn and search on from there.
@@ -214,7 +216,7 @@ class FoldSearch:
         forced = self.choice.forced
         if not len(forced):
             return chosen
-        others = np.where(chosen < 0, NO_COLUMN, self.choice.others[chosen])
+        others = np.append(self.choice.others, NO_COLUMN)[chosen]
         return np.concatenate([np.broadcast_to(forced, (*chosen.shape[:2], len(forced))), others], axis=2)
 
     def _in_data(self, columns: IntArray) -> IntArray:
