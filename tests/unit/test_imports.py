@@ -51,8 +51,9 @@ MAY_IMPORT: dict[str, set[str]] = {
     "comparison": SEARCH,
     "warmup": FITS,
     "report": REPORT,
+    "batch": SEARCH,
     "sklearn": REPORT,
-    "cli": REPORT,
+    "cli": REPORT | {"batch"},
 }
 
 # Folders and files of search/ from the ground up: each may import those before it, and its own.

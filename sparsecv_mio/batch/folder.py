@@ -1,0 +1,125 @@
+"""The folder of a batch: one file for every task that is done, written whole or not at all."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+from sparsecv_mio.batch.plan import Task
+from sparsecv_mio.errors import BadInput, CorruptStore
+from sparsecv_mio.files import write_text
+
+SCHEMA = "sparsecv-task/1"
+STATES = ("done", "limit", "failed")
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What came of a task.
+
+    Attributes
+    ----------
+    address : str
+        Of the task.
+    task : dict
+        Data and settings, as `Task.to_dict`.
+    state : {"done", "limit", "failed"}
+        `limit`: there is an answer, which a limit left unproved.
+    reason : str
+        Why it failed, in one line.
+    seconds : float
+        Of the fit alone.
+    numbers : dict
+        Errors, sizes, chosen hyperparameters.
+    record : str, optional
+        JSON text of the record of our search.
+    attempt : int
+        From 1 on; larger after `--retry`.
+    """
+
+    address: str
+    task: Mapping[str, Any]
+    state: str
+    reason: str = ""
+    seconds: float = 0.0
+    numbers: Mapping[str, Any] = field(default_factory=dict)
+    record: str | None = None
+    attempt: int = 1
+
+
+class BatchFolder:
+    """The results of a batch.
+
+    Parameters
+    ----------
+    path : str or Path
+        Made if it is not there.
+
+    Raises
+    ------
+    BadInput
+        It is no folder, or cannot be made.
+    """
+
+    def __init__(self, path: str | Path) -> None:
+        self.path = Path(path)
+        try:
+            (self.path / "tasks").mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise BadInput(f"--out: folder {str(self.path)!r} cannot be made: {error.strerror}") from None
+
+    def place(self, address: str) -> Path:
+        """Return the file of a task."""
+        return self.path / "tasks" / f"{address}.json"
+
+    def store(self, outcome: Outcome) -> None:
+        """Write what came of a task; a file that was there is replaced when the new one is complete."""
+        text = json.dumps({"schema": SCHEMA, **asdict(outcome)}, allow_nan=True, ensure_ascii=False)
+        write_text(self.place(outcome.address), [text, "\n"], "task")
+
+    def read(self, address: str) -> Outcome | None:
+        """Return what came of a task, None if nothing did yet.
+
+        Raises
+        ------
+        CorruptStore
+            The file is no outcome of this task.
+        """
+        place = self.place(address)
+        if not place.exists():
+            return None
+        try:
+            found = json.loads(place.read_text(encoding="utf-8"))
+            if found.pop("schema") != SCHEMA or found["address"] != address or found["state"] not in STATES:
+                raise ValueError("another schema")
+            return Outcome(**found)
+        except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+            raise CorruptStore(f"task file {str(place)!r} is damaged ({error}): remove it") from None
+
+    def outcomes(self) -> Iterator[Outcome]:
+        """Yield what came of all tasks, in the order of their names."""
+        for place in sorted((self.path / "tasks").glob("*.json")):
+            found = self.read(place.stem)
+            if found is not None:
+                yield found
+
+    def left(self, tasks: Iterable[Task], retry: bool = False) -> list[tuple[Task, int]]:
+        """Return the tasks that are still to be done, each with the number of its attempt.
+
+        Parameters
+        ----------
+        tasks : iterable of Task
+        retry : bool
+            Whether those that failed or met a limit are done again.
+        """
+        found = []
+        for task in tasks:
+            before = self.read(task.address)
+            if before is None:
+                found.append((task, 1))
+            elif retry and before.state != "done":
+                found.append((task, before.attempt + 1))
+        return found

@@ -1,0 +1,193 @@
+"""A plan file becomes tasks: the product of its lists, less what is excluded, and what is included besides."""
+
+from __future__ import annotations
+
+import hashlib
+import itertools
+import json
+import tomllib
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from sparsecv_mio.batch.sources import Source, sources_of
+from sparsecv_mio.errors import BadInput, did_you_mean
+from sparsecv_mio.files import check_readable
+from sparsecv_mio.version import __version__
+
+OURS = "sparsecv"
+COMMON = ("folds", "seed", "test", "split")
+SEARCH = (
+    "gamma", "tau", "scale", "intercept", "gap", "one_se", "time_limit", "method", "backend", "formulation", "engine",
+    "mio_budget", "refine", "tau_step", "oracles", "force_in", "force_out",
+)  # fmt: skip
+DEFAULTS: Mapping[str, Any] = {"folds": "10", "seed": 0, "estimator": OURS}
+MOST_TASKS = 1_000_000
+MOST_BYTES = 10_000_000
+
+
+@dataclass(frozen=True)
+class Task:
+    """One run: a data set and the settings of the estimator that is run on it.
+
+    Attributes
+    ----------
+    source : Source
+    settings : dict
+        By name; those that mean nothing to the estimator are not there.
+    """
+
+    source: Source
+    settings: Mapping[str, Any]
+
+    @cached_property
+    def address(self) -> str:
+        """Name of the task: a digest of the data, of the settings and of the version; equal tasks have equal names."""
+        content = {"data": self.source.digest, "settings": self.settings, "version": __version__}
+        return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()[:20]
+
+    @property
+    def estimator(self) -> str:
+        """Name of the estimator."""
+        return str(self.settings["estimator"])
+
+    def words(self) -> str:
+        """Return the settings in a line."""
+        return " ".join(f"{name}={value}" for name, value in self.settings.items())
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the task as JSON material."""
+        return {"data": self.source.name, "source": dict(self.source.spec), "settings": dict(self.settings)}
+
+
+def read_plan(path: str | Path) -> list[Task]:
+    """Read a plan.
+
+    Parameters
+    ----------
+    path : str or Path
+        A TOML file: tables `[[data]]` that name data sets, `[vary]` with a value or a list of values for settings,
+        `[[exclude]]` and `[[include]]`. Files are looked for beside the plan.
+
+    Returns
+    -------
+    list of Task
+        In the order of the data; no task twice.
+
+    Raises
+    ------
+    BadInput
+        The message names the table and the key that is wrong.
+    """
+    place = Path(path)
+    try:
+        check_readable(place, "plan", most=MOST_BYTES)
+        text = place.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise BadInput(f"plan {str(place)!r} cannot be read: {error}".splitlines()[0]) from None
+    try:
+        plan = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise BadInput(f"plan {str(place)!r} is no TOML: {error}") from None
+    return tasks_of(plan, place.parent)
+
+
+def tasks_of(plan: Mapping[str, Any], folder: str | Path = ".") -> list[Task]:
+    """Make the tasks of a plan.
+
+    Parameters
+    ----------
+    plan : mapping
+        As in the file, see :func:`read_plan`.
+    folder : str or Path
+        Where its files are looked for.
+
+    Raises
+    ------
+    BadInput
+        As :func:`read_plan`.
+
+    Examples
+    --------
+    >>> plan = {"data": [{"sklearn": "diabetes"}], "vary": {"folds": ["10", "loo"], "estimator": ["sparsecv", "lasso"]}}
+    >>> [task.words() for task in tasks_of(plan)][:2]
+    ['folds=10 seed=0 estimator=sparsecv', 'folds=10 seed=0 estimator=lasso']
+    """
+    _known(plan, ("data", "vary", "include", "exclude"), "the plan")
+    tables = plan.get("data")
+    if not isinstance(tables, list) or not tables:
+        raise BadInput("the plan names no data: give at least one table [[data]]")
+    sources = [source for table in tables for source in sources_of(table, Path(folder))]
+    vary = plan.get("vary", {})
+    _known(vary, ("estimator", *COMMON, *SEARCH), "[vary]")
+    lists = {name: _listed(vary.get(name, DEFAULTS.get(name))) for name in {**DEFAULTS, **vary}}
+    excluded = [_rule(rule, "[[exclude]]") for rule in plan.get("exclude", [])]
+    found: dict[str, Task] = {}
+    for task in itertools.chain(
+        (task for task in _product(sources, lists) if not any(_matches(task, rule) for rule in excluded)),
+        _included(plan.get("include", []), sources, lists),
+    ):
+        found.setdefault(task.address, task)
+        if len(found) > MOST_TASKS:
+            raise BadInput(f"the plan makes more than {MOST_TASKS:,} tasks: make its lists shorter")
+    if not found:
+        raise BadInput("the plan excludes all of its tasks")
+    return list(found.values())
+
+
+def _product(sources: Iterable[Source], lists: Mapping[str, list[Any]]) -> Iterator[Task]:
+    for source in sources:
+        for values in itertools.product(*lists.values()):
+            yield _task(source, dict(zip(lists, values, strict=True)))
+
+
+def _task(source: Source, given: Mapping[str, Any]) -> Task:
+    from sparsecv_mio.batch.estimators import check_estimator_name
+
+    check_estimator_name(str(given["estimator"]))
+    means = (*COMMON, "estimator", *(SEARCH if given["estimator"] == OURS else ()))
+    return Task(source, {name: given[name] for name in means if given.get(name) is not None})
+
+
+def _included(rules: Iterable[Any], sources: list[Source], lists: Mapping[str, list[Any]]) -> Iterator[Task]:
+    """Yield tasks that are asked for one by one: settings that are not named are the first of their lists."""
+    for rule in rules:
+        given = _rule(rule, "[[include]]")
+        named = given.pop("data", None)
+        chosen = [source for source in sources if named in (None, source.name)]
+        if not chosen:
+            raise BadInput(f"[[include]]: no data set is called {named!r}{did_you_mean(str(named), _names(sources))}")
+        first = {name: values[0] for name, values in lists.items()}
+        yield from (_task(source, {**first, **given}) for source in chosen)
+
+
+def _matches(task: Task, rule: Mapping[str, Any]) -> bool:
+    have = {**task.settings, "data": task.source.name}
+    return all(have.get(name) in _listed(value) for name, value in rule.items())
+
+
+def _rule(rule: Any, where: str) -> dict[str, Any]:
+    if not isinstance(rule, dict):
+        raise BadInput(f"{where} must be a table")
+    _known(rule, ("data", "estimator", *COMMON, *SEARCH), where)
+    return dict(rule)
+
+
+def _known(table: Mapping[str, Any], names: Iterable[str], where: str) -> None:
+    allowed = tuple(names)
+    for name in table:
+        if name not in allowed:
+            raise BadInput(f"{where}: unknown key {name!r}{did_you_mean(name, allowed)}, use {', '.join(allowed)}")
+
+
+def _names(sources: Iterable[Source]) -> list[str]:
+    return [source.name for source in sources]
+
+
+def _listed(value: Any) -> list[Any]:
+    found = value if isinstance(value, list) else [value]
+    if not found:
+        raise BadInput("[vary]: a list is empty: leave the key out or give a value")
+    return found

@@ -1,0 +1,173 @@
+"""`sparsecv batch`: the tasks of a plan, run by several processes into a folder; `sparsecv batch status DIR`."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from sparsecv_mio.cli import ending, options, parse, session
+from sparsecv_mio.errors import BadInput
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from sparsecv_mio.batch.folder import Outcome
+    from sparsecv_mio.batch.plan import Task
+
+SHOWN_TASKS = 20
+SHOWN_FAILURES = 5
+CODES = (
+    "A task is named by a digest of its data, settings and version: one that is done is never done again, whatever "
+    "the plan is called, and a batch that was killed is carried on by the same command. Exit codes: 0 every task is "
+    "done, 1 some failed, 2 bad input, 3 some met a limit, 130 interrupted."
+)
+
+
+def batch(
+    plan: Annotated[
+        str, typer.Argument(metavar="PLAN", help="TOML file of data sets and settings; or the word status.")
+    ],
+    folder: Annotated[
+        str | None, typer.Argument(metavar="[DIR]", help="With status: the folder of a batch.", show_default=False)
+    ] = None,
+    out: Annotated[str | None, typer.Option("--out", metavar="DIR", help="Folder of the results.")] = None,
+    workers: Annotated[
+        int | None, typer.Option("--workers", metavar="N", help="Processes, one thread each. [all cores]")
+    ] = None,
+    retry: Annotated[
+        bool,
+        typer.Option("--retry", help="Run those again that failed or met a limit, with 4 times the time limit."),
+    ] = False,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="List the tasks and what is left, and run nothing.")
+    ] = False,
+    index: Annotated[
+        int | None, typer.Option("--index", metavar="I", help="Run the share I (from 0) of --of jobs of an array.")
+    ] = None,
+    of: Annotated[int | None, typer.Option("--of", metavar="N", help="Number of jobs of the array.")] = None,
+    quiet: options.Quiet = False,
+) -> int:
+    """Run the tasks of a plan: data sets x folds x seeds x settings x estimators."""
+    if plan == "status":
+        return _status(folder)
+    if folder is not None:
+        raise BadInput(f"one plan at a time: {folder!r} is one argument too many")
+    if out is None:
+        raise BadInput("--out is missing: name the folder of the results")
+    if (index is None) != (of is None):
+        raise BadInput("--index and --of go together: --index 0 --of 4, for one")
+    parse.count(workers, "--workers", most=4096)
+    parse.count(of, "--of")
+    from sparsecv_mio.batch.plan import read_plan
+    from sparsecv_mio.batch.run import part
+
+    tasks = read_plan(plan)
+    if index is not None and of is not None:
+        tasks = part(tasks, index, of)
+    if dry_run:
+        return _list_tasks(tasks, out, workers or session.cores())
+    return _run(tasks, out, workers or session.cores(), retry, quiet)
+
+
+def _run(tasks: Sequence[Task], out: str, workers: int, retry: bool, quiet: bool) -> int:
+    from sparsecv_mio.batch.folder import BatchFolder
+    from sparsecv_mio.batch.run import run_batch
+
+    place = BatchFolder(out)
+    interrupted = False
+    with _bar(tasks, place.path, quiet) as told:
+        try:
+            run_batch(tasks, place, workers=workers, retry=retry, progress=told)
+        except KeyboardInterrupt:
+            interrupted = True
+    found = [one for one in (place.read(task.address) for task in tasks) if one is not None]
+    code = 130 if interrupted else _code(found)
+    return ending.deliver(code, lambda screen: _print_counts(screen, found, len(tasks), out))
+
+
+@contextmanager
+def _bar(tasks: Sequence[Task], path: Path, quiet: bool) -> Iterator[Callable[[Outcome], None] | None]:
+    import sys
+
+    if quiet or not sys.stderr.isatty():
+        yield None
+        return
+    from rich.console import Console
+    from rich.progress import (
+        BarColumn,
+        MofNCompleteColumn,
+        Progress,
+        TextColumn,
+        TimeElapsedColumn,
+        TimeRemainingColumn,
+    )
+
+    done = sum((path / "tasks" / f"{task.address}.json").exists() for task in tasks)
+    columns = (BarColumn(), MofNCompleteColumn(), TextColumn("{task.description}"), TimeElapsedColumn(),
+               TextColumn("left"), TimeRemainingColumn())  # fmt: skip
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+        shown = bar.add_task("tasks", total=len(tasks), completed=done)
+        failed = 0
+
+        def told(outcome: Outcome) -> None:
+            nonlocal failed
+            failed += outcome.state == "failed"
+            bar.update(shown, advance=1, description=f"tasks, {failed} failed" if failed else "tasks")
+
+        yield told
+
+
+def _code(found: Sequence[Outcome]) -> int:
+    states = {one.state for one in found}
+    return 1 if "failed" in states else 3 if "limit" in states else 0
+
+
+def _print_counts(screen: Console, found: Sequence[Outcome], total: int | None, out: str) -> None:
+    counts = Counter(one.state for one in found)
+    all_of = "" if total is None else f" of {total:,}"
+    words = f"{counts['done']:,}{all_of} tasks done, {counts['limit']:,} met a limit, {counts['failed']:,} failed"
+    left = "" if total is None or total == len(found) else f", {total - len(found):,} left"
+    screen.print(f"{words}{left}; results in {out}", markup=False, soft_wrap=True)
+    failures = [one for one in found if one.state == "failed"]
+    for one in failures[:SHOWN_FAILURES]:
+        settings = " ".join(f"{name}={value}" for name, value in one.task["settings"].items())
+        screen.print(f"failed: {one.task['data']} {settings}: {one.reason}", markup=False, soft_wrap=True)
+    if len(failures) > SHOWN_FAILURES:
+        screen.print(f"and {len(failures) - SHOWN_FAILURES} more: sparsecv collect lists them", markup=False)
+
+
+def _status(folder: str | None) -> int:
+    from sparsecv_mio.batch.folder import BatchFolder
+
+    if folder is None or not (Path(folder) / "tasks").is_dir():
+        raise BadInput(f"status: {folder!r} is no folder of a batch" if folder else "status: name a folder of a batch")
+    found = list(BatchFolder(folder).outcomes())
+    return ending.deliver(_code(found), lambda screen: _print_counts(screen, found, None, folder))
+
+
+def _list_tasks(tasks: Sequence[Task], out: str, workers: int) -> int:
+    from sparsecv_mio.batch.folder import BatchFolder
+    from sparsecv_mio.batch.run import seconds_left
+
+    found = []
+    if (Path(out) / "tasks").is_dir():
+        found = [one for one in (BatchFolder(out).read(task.address) for task in tasks) if one is not None]
+    done = {one.address for one in found}
+
+    def show(screen: Console) -> None:
+        for task in tasks[:SHOWN_TASKS]:
+            state = "done" if task.address in done else "left"
+            screen.print(f"{task.address}  {state}  {task.source.name}  {task.words()}", markup=False, soft_wrap=True)
+        if len(tasks) > SHOWN_TASKS:
+            screen.print(f"and {len(tasks) - SHOWN_TASKS:,} more")
+        words = f"{len(tasks):,} tasks, {len(done):,} done"
+        if found:
+            words += f"; about {seconds_left(found, len(tasks), workers):.0f} s left on {workers} workers"
+        screen.print(words, markup=False)
+
+    return ending.deliver(0, show)

@@ -1,0 +1,96 @@
+"""Plans become tasks: products, exclusions, inclusions, names that depend on nothing else, and refusals."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from sparsecv_mio.batch.plan import read_plan, tasks_of
+from sparsecv_mio.errors import BadInput
+
+PLAN = """
+[[data]]
+file = "*.csv"
+target = "y"
+
+[[data]]
+design = "toeplitz"
+n = [20, 30]
+p = 5
+support = 2
+
+[vary]
+folds = ["3", "loo"]
+seed = [0, 1]
+method = ["rounds", "joint"]
+estimator = ["sparsecv", "lasso"]
+gamma = "0.1"
+
+[[exclude]]
+folds = "loo"
+seed = 1
+
+[[include]]
+data = "a"
+folds = "4"
+"""
+
+
+def written(folder: Path, text: str = PLAN) -> Path:
+    for name in ("a", "b"):
+        (folder / f"{name}.csv").write_text(f"x,y\n1,2\n2,{len(name)}\n3,4\n4,4\n{ord(name)},1\n")
+    place = folder / "plan.toml"
+    place.write_text(text)
+    return place
+
+
+def test_the_product_less_what_is_excluded(tmp_path: Path) -> None:
+    tasks = read_plan(written(tmp_path))
+    # 4 data sets x (3 of 4 pairs of folds and seed) x (2 methods of ours, 1 peer), and one besides
+    assert len(tasks) == 4 * 3 * 3 + 1 and len({task.address for task in tasks}) == len(tasks)
+    designs = {f"toeplitz n={n} p=5 support=2" for n in (20, 30)}
+    assert {task.source.name for task in tasks} == {"a", "b"} | designs
+    peer = next(task for task in tasks if task.estimator == "lasso")
+    assert dict(peer.settings) == {"folds": "3", "seed": 0, "estimator": "lasso"}
+    assert tasks[-1].words() == "folds=4 seed=0 estimator=sparsecv gamma=0.1 method=rounds"
+
+
+def test_a_task_is_named_by_its_content(tmp_path: Path) -> None:
+    first = {task.address for task in read_plan(written(tmp_path))}
+    other = tmp_path / "other"
+    other.mkdir()
+    assert {task.address for task in read_plan(written(other, "# moved\n" + PLAN))} == first
+    (other / "a.csv").write_text("x,y\n1,2\n2,1\n3,4\n4,4\n9,9\n")
+    changed = {task.address for task in read_plan(other / "plan.toml")}
+    assert len(changed & first) == len(first) - 10
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("a = ", "is no TOML"),
+        ("[vary]\nfolds = '5'\n", "names no data"),
+        ("[[data]]\nfile = 'no.csv'\n", "does not exist"),
+        ("[[data]]\nfile = 'no*.csv'\n", "no file matches"),
+        ("[[data]]\nfiles = 'a.csv'\n", "give one of file, design and sklearn"),
+        ("[[data]]\nfile = 'a.csv'\ntargt = 'y'\n", "unknown key 'targt' .did you mean 'target'"),
+        ("[[data]]\ndesign = 'toeplitz'\nsnr = -1\n", "snr must be above 0"),
+        ("[[data]]\ndesign = 'toeplitz'\nsupport = 30\n", "support from 1 to p"),
+        ("[[data]]\nsklearn = 'iris'\n", "sklearn 'iris' is unknown"),
+        ("[[data]]\nsklearn = 'diabetes'\n[vary]\nfold = '5'\n", "unknown key 'fold' .did you mean 'folds'"),
+        ("[[data]]\nsklearn = 'diabetes'\n[vary]\nestimator = 'laso'\n", "estimator 'laso' is unknown"),
+        ("[[data]]\nsklearn = 'diabetes'\n[vary]\nfolds = []\n", "a list is empty"),
+        ("[[data]]\nsklearn = 'diabetes'\n[[exclude]]\nfolds = '10'\n", "excludes all of its tasks"),
+        ("[[data]]\nsklearn = 'diabetes'\n[[include]]\ndata = 'x'\n", "no data set is called 'x'"),
+    ],
+)
+def test_wrong_plans(tmp_path: Path, text: str, message: str) -> None:
+    with pytest.raises(BadInput, match=message) as caught:
+        read_plan(written(tmp_path, text))
+    assert "\n" not in str(caught.value)
+
+
+def test_a_plan_may_be_a_dict() -> None:
+    tasks = tasks_of({"data": [{"sklearn": "diabetes", "name": "d"}], "vary": {"tau": ["1:3"]}})
+    assert [task.source.name for task in tasks] == ["d"] and tasks[0].settings["tau"] == "1:3"

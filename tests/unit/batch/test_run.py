@@ -1,0 +1,112 @@
+"""Tasks are run once, stored whole, carried on after a stop, and counted whatever came of them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from sparsecv_mio.batch import run as module
+from sparsecv_mio.batch.collect import collect
+from sparsecv_mio.batch.folder import BatchFolder, Outcome
+from sparsecv_mio.batch.plan import Task, tasks_of
+from sparsecv_mio.batch.run import part, rows_of, run_batch, run_task, seconds_left
+from sparsecv_mio.errors import BadInput, CorruptStore
+
+PLAN = {
+    "data": [{"design": "toeplitz", "n": 24, "p": 4, "support": 2, "snr": 5.0, "beta": ["even", "weak"]}],
+    "vary": {
+        "folds": "3", "gamma": "0.1", "test": 0.25, "split": [0, 1],
+        "estimator": ["sparsecv", "lasso", "ridge", "relaxed-lasso", "forward", "omp", "elastic-net"],
+    },
+}  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def done(tmp_path_factory: pytest.TempPathFactory) -> BatchFolder:
+    folder = BatchFolder(tmp_path_factory.mktemp("batch"))
+    assert run_batch(tasks_of(PLAN), folder) == 28
+    return folder
+
+
+def test_every_task_once(done: BatchFolder) -> None:
+    assert run_batch(tasks_of(PLAN), done) == 0
+    found = list(done.outcomes())
+    assert {one.state for one in found} == {"done"} and len(found) == 28
+    for one in found:
+        assert one.numbers["n"] == 18 and one.numbers["n_test"] == 6
+        assert 0.0 < one.numbers["test_error"] < 50.0 and 0.0 <= one.numbers["f1"] <= 1.0
+        assert (one.record is None) == (one.task["settings"]["estimator"] != "sparsecv")
+
+
+def test_a_stop_loses_nothing_that_is_done(tmp_path: Path) -> None:
+    tasks, folder, seen = tasks_of(PLAN)[:4], BatchFolder(tmp_path / "b"), []
+
+    def stop_at_two(outcome: Outcome) -> None:
+        seen.append(outcome.address)
+        if len(seen) == 2:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        run_batch(tasks, folder, progress=stop_at_two)
+    assert len(folder.left(tasks)) == 2
+    assert run_batch(tasks, folder) == 2 and not folder.left(tasks)
+    (folder.place(tasks[0].address)).write_text("{}")
+    with pytest.raises(CorruptStore, match="is damaged"):
+        folder.read(tasks[0].address)
+
+
+def test_failures_and_limits_are_outcomes_and_may_be_retried(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    task = tasks_of({**PLAN, "vary": {"folds": "99"}})[0]
+    assert run_task(task).state == "failed" and "99" in run_task(task).reason
+    limits: list[object] = []
+
+    def fake(name: str, data: object, plan: object, settings: dict[str, object]) -> object:
+        limits.append(settings.get("time_limit"))
+        raise ValueError("two\nlines")
+
+    monkeypatch.setattr(module, "run_estimator", fake)
+    slow = tasks_of({**PLAN, "vary": {"folds": "3", "time_limit": 2.0}})[:1]
+    folder = BatchFolder(tmp_path)
+    for expected in (1, 0):
+        assert run_batch(slow, folder) == expected
+    assert run_batch(slow, folder, retry=True) == 1
+    found = folder.read(slow[0].address)
+    assert found is not None and found.reason == "ValueError: two" and found.attempt == 2
+    assert limits == [2.0, 8.0]
+
+
+def test_rows_are_held_out_the_same_way_every_time() -> None:
+    tasks = tasks_of(PLAN)
+    first, again = rows_of(tasks[0]), rows_of(tasks[0])
+    assert first.test is not None and again.test is not None
+    assert np.array_equal(first.test.X, again.test.X) and first.train.n + first.test.n == 24
+    both = np.vstack([first.train.X, first.test.X])
+    assert np.array_equal(np.sort(both[:, 0]), np.sort(tasks[0].source.load().X[:, 0]))
+    with pytest.raises(BadInput, match="is no share"):
+        rows_of(Task(tasks[0].source, {**tasks[0].settings, "test": 1.5}))
+    with pytest.raises(BadInput, match="leaves"):
+        rows_of(Task(tasks[0].source, {**tasks[0].settings, "test": 0.95}))
+
+
+def test_shares_of_an_array_and_the_time_that_is_left() -> None:
+    tasks = tasks_of(PLAN)
+    shares = [part(tasks, index, 3) for index in range(3)]
+    assert sorted(task.address for share in shares for task in share) == sorted(task.address for task in tasks)
+    with pytest.raises(BadInput, match="--index 3 of 3"):
+        part(tasks, 3, 3)
+    assert seconds_left([Outcome("a", {}, "done", seconds=2.0)], 5, 2) == 4.0
+
+
+def test_tables(done: BatchFolder) -> None:
+    table = collect(done)
+    assert len(table) == 28 and table["verified"].sum() == 4 and table["verified"].notna().sum() == 4
+    assert {"data", "folds", "estimator", "test_error", "fingerprint", "version_numpy"} <= set(table.columns)
+    pairs = collect(done, "pairs", check=False)
+    assert len(pairs) == 4 * 4 and set(pairs["tau"]) == {1, 2, 3, 4}
+    assert len(collect(done, "folds", check=False)) == 4 * 3
+    with pytest.raises(BadInput, match="--level"):
+        collect(done, "cells")
