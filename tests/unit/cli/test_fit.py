@@ -128,8 +128,8 @@ def test_unusable_backends_exit_4(capsys: pytest.CaptureFixture[str]) -> None:
 
 def test_a_conditional_proof_is_called_so(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     place = tmp_path / "fit.json"
-    words = ["fit", DIABETES, "--target", "y", "--tau", "3", "--gamma", "0.1", "--assume-box", "5000", "--json", str(place)]
-    assert run(words) == 0
+    words = ["fit", DIABETES, "--target", "y", "--tau", "3", "--gamma", "0.1", "--assume-box", "5000"]
+    assert run([*words, "--json", str(place)]) == 0
     told = capsys.readouterr().out
     assert "proved, given that every coefficient is within 5000 of zero" in told
     assert "certified among such models" in told
