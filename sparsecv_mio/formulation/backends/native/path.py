@@ -1,4 +1,4 @@
-"""Every tau of one fold, solved exactly: the path tree for all of them, then perspective and path trees one by one.
+"""Every tau of one fold, solved exactly: the path tree of all of them and a perspective tree of each, in turn.
 
 Which tree prunes depends on the data: the path tests where gamma is small and n > p, the perspective where gamma is
 large or n <= p (theory section 4). Nothing is guessed: both get budgets that grow fourfold in turn, counted in nodes
@@ -34,7 +34,11 @@ from sparsecv_mio.problem.problem import SparseProblem
 PATH_COLUMNS = 400  # the path tree's memory grows as m^3 / 3
 FEW = 10  # up to here the path tree of all tau finishes within FIRST_LOOK nodes, one a subset: no perspective is needed
 FIRST_LOOK = 1024  # effort of the first pass over the sizes of a large problem: the perspective alone
+SMALL_NODES = 200_000  # of the path tree of a small problem, before anything else
+MIN_BUDGET = 512  # effort of the first pass over the sizes of a small one, after the path tree, and between two looks
 NODE_RATIO = 16  # path nodes worth one perspective node
+PATH_PART = 2  # the path trees get an effort divided by this, which takes about the time of the perspective trees
+ROOM = 256, 16  # supports that a path tree can keep, and how many more a size
 SWAP_ROUNDS = 4
 MOST_TRIED = 4096  # supports of a size that are all tried where a tree cannot tell them apart
 MOST_REFITTED = 512  # the same where not even their values can be trusted
@@ -119,6 +123,7 @@ class _PathSolver:
         self._inverse: tuple[FloatArray, FloatArray, float] | None = None
         self._roots: dict[int, Root] = {}  # of sizes that are solved on all of many columns
         self._trees: dict[int, PerspectiveTree | ClusterTree] = {}
+        self._paths: list[path_tree.PathState] | None = None  # one of all open sizes, or one of each
         self._begin(first)
 
     def _sizes_of(self, tau: int) -> tuple[int, ...]:
@@ -210,22 +215,29 @@ class _PathSolver:
         return [size for size in sizes if size not in self.done and self.lower[size] < self.enough[size]]
 
     def _prove(self, sizes: list[int]) -> None:
-        """All sizes at once where the path tree is likely to close them, then one by one, the easy ones first."""
+        """Both trees in turn with growing budgets: the path tree of all open sizes, the perspective of each."""
         small = self.form.m <= SMALL
         if self.form.m > MANY and self.form.curved:
             sizes = self._on_columns_left(sizes)
-        if not small:
+        self._paths = None
+        if small:
+            sizes = self._along_paths(sizes, min(self.effort, SMALL_NODES))
+        budget, spent = MIN_BUDGET if small else FIRST_LOOK, 0
+        while sizes and spent < self.effort and not self.expired():
+            budget = min(budget, self.effort - spent)
             for size in sizes:
                 if not self.expired():
-                    self._one_size(size, FIRST_LOOK)
+                    self._in_perspective(size, budget)
             sizes = self._left(sizes)
-        if sizes and self._inverse is not None and not self.expired():
-            self._path(sizes, min(self.effort, 200_000 if small else 4_000 * len(sizes)))
-        if not small and self.effort <= FIRST_LOOK:
-            return  # the perspective has had it all
-        for size in self._left(sizes):
-            if not self.expired():
-                self._one_size(size, self.effort)
+            if spent or small:
+                sizes = self._along_paths(sizes, budget * len(sizes) // PATH_PART)
+            elif self.effort <= FIRST_LOOK:
+                sizes = self._along_paths(sizes, self.effort)
+            spent += budget
+            budget *= 4
+        states: list[path_tree.PathState] = self._paths or []
+        for state in states:
+            self._collect_path(state, finished=False)
 
     def _on_columns_left(self, sizes: list[int]) -> list[int]:
         """Solve sizes on the columns that their roots leave; return those whose roots leave most, and what failed."""
@@ -298,10 +310,37 @@ class _PathSolver:
         best = np.full(self.form.m + 1, -np.inf)
         best[sizes] = np.minimum(self.best[sizes], self.enough[sizes])
         root = new_levels(V, beta, value, sizes[0], sizes[-1])
-        return path_tree.new_state(root, best, self.form.margin, 256 + 16 * len(sizes))
+        return path_tree.new_state(root, best, self.form.margin, ROOM[0] + ROOM[1] * len(sizes))
+
+    def _along_paths(self, sizes: list[int], nodes: int) -> list[int]:
+        """Go on with the path trees for so many nodes in all; returns the sizes that are still open.
+
+        Closed sizes leave the trees. A tree that cannot keep what it finds is replaced by one for each of its sizes.
+        """
+        if not sizes or self._inverse is None or self.expired():
+            return sizes
+        states, self._paths = self._paths, []
+        for state in states if states is not None else [self._path_state(sizes)]:
+            asked = np.flatnonzero(state.bar > -np.inf).tolist()
+            mine = self._left(asked)
+            for size in asked:
+                if size not in mine:
+                    state.set_bars(size, -np.inf, -np.inf)
+                elif self.best[size] < state.best[size]:
+                    state.set_bars(size, self.best[size], self._bar(size))
+            finished = not mine or self._advance_path(state, nodes * len(mine) // max(len(sizes), 1))
+            if state.ctrl[path_tree.OVERFLOW] and len(mine) > 1:
+                self._collect_path(state, finished=False)
+                self._paths += [self._path_state([size]) for size in mine]
+            elif finished or state.ctrl[path_tree.OVERFLOW]:
+                self._collect_path(state, finished)
+            else:
+                self._take_incumbents(state)
+                self._paths.append(state)
+        return self._left(sizes)
 
     def _advance_path(self, state: path_tree.PathState, nodes: int) -> bool:
-        """Run the path tree for some nodes, or until it cannot keep what it finds; True when it is finished."""
+        """Run a path tree for some nodes, or until it cannot keep what it finds; True when it is finished."""
         form = self.form
         while nodes > 0 and not self.expired() and not state.ctrl[path_tree.OVERFLOW]:
             step = min(nodes, PATH_SLICE)
@@ -310,74 +349,53 @@ class _PathSolver:
             nodes -= step
         return False
 
-    def _collect_path(self, state: path_tree.PathState, sizes: list[int], finished: bool) -> None:
-        """Take over what a path tree found."""
+    def _take_incumbents(self, state: path_tree.PathState) -> dict[int, Candidates]:
+        """Take over the best supports a path tree found; returns by size what it kept within the bar."""
         found = int(state.ctrl[path_tree.KEPT])
+        kept: dict[int, Candidates] = {}
+        for mask, size, value in zip(*(array[:found] for array in state.kept), strict=True):
+            if value <= state.bar[size]:
+                kept.setdefault(int(size), []).append((mask.copy(), float(value)))
+                if value < self.best[size]:
+                    self.best[size], self.support[size] = value, mask
+        return kept
+
+    def _collect_path(self, state: path_tree.PathState, finished: bool) -> None:
+        """Take over what a path tree proved, and that it was worked on."""
         self.nodes += int(state.ctrl[path_tree.NODES])
         bounds = np.full(self.form.m + 1, np.inf)
-        if not finished or state.ctrl[path_tree.OVERFLOW]:
-            path_tree.open_bounds(state, bounds)
-        kept_mask, kept_size, kept_value = (array[:found] for array in state.kept)
         overflow = bool(state.ctrl[path_tree.OVERFLOW])
-        finished = finished and not overflow
-        for size in sizes:
-            rows = np.flatnonzero((kept_size == size) & (kept_value <= state.bar[size]))
-            short = self.enough[size] < min(self.best[size], kept_value[rows].min(initial=np.inf))
-            for r in rows:
-                if kept_value[r] < self.best[size]:
-                    self.best[size] = kept_value[r]
-                    self.support[size] = kept_mask[r]
-            self.branched.add(size)
-            if finished and short:  # nothing lies below, and that is all it tells
-                self.lower[size] = max(self.lower[size], self.enough[size])
-            elif finished:
-                self._close(size, [(kept_mask[r].copy(), float(kept_value[r])) for r in rows])
-            else:
-                self.lower[size] = max(self.lower[size], min(bounds[size], self.best[size]))
-        if overflow and len(sizes) == 1:
-            self._close(sizes[0], [], complete=False)
+        if not finished or overflow:
+            path_tree.open_bounds(state, bounds)
+        kept = self._take_incumbents(state)
+        mine = [size for size in np.flatnonzero(state.bar > -np.inf).tolist() if size not in self.done]
+        for size in mine:
+            if state.ctrl[path_tree.NODES]:
+                self.branched.add(size)
+            if finished and not overflow and self.best[size] <= self.enough[size]:
+                self._close(size, kept.get(size, []))
+            else:  # nothing is known beyond what would do: the tree leaves out what lies there
+                self.lower[size] = max(self.lower[size], min(bounds[size], self.best[size], self.enough[size]))
+        if overflow and len(mine) == 1:
+            self._close(mine[0], [], complete=False)
 
-    def _path(self, sizes: list[int], nodes: int) -> None:
-        state = self._path_state(sizes)
-        self._collect_path(state, sizes, self._advance_path(state, nodes))
-
-    def _one_size(self, size: int, effort: int) -> None:
-        """Alternate the perspective and the path tree on one tau with growing budgets."""
-        effort = min(effort, self.effort)
-        pool = self._rooted(size) if self.form.curved else None
-        before = (pool.nodes, pool.reused) if pool is not None else (0, 0)
-        path = None
-        spent, budget = 0, 512
-        finished = False
-        while spent < effort and not finished and self._left([size]) and not self.expired():
-            budget = min(budget, effort - spent)
-            if pool is not None:
-                finished = pool.advance(budget // NODE_RATIO + 1, self.expired)
-                self._learn(size, pool)
-                if finished or pool.overflow:
-                    break
-            if self._inverse is not None and spent + budget > FIRST_LOOK:
-                path = path or self._path_state([size])
-                if path.best[size] > self.best[size]:
-                    path.set_bars(size, self.best[size], self._bar(size))
-                finished = self._advance_path(path, budget)
-                if path.ctrl[path_tree.OVERFLOW]:
-                    break
-            elif pool is None:
-                break
-            spent += budget
-            budget *= 4
-        if pool is not None:
+    def _in_perspective(self, size: int, effort: int) -> None:
+        """Go on with the perspective tree of a size."""
+        if not self.form.curved:
+            if self._inverse is None:
+                self.done[size] = False
+            return
+        pool = self._rooted(size)
+        nodes, reused = pool.nodes, pool.reused
+        while effort > 0 and self._left([size]) and not (pool.finished or pool.overflow or self.expired()):
+            pool.advance(min(effort, MIN_BUDGET) // NODE_RATIO + 1, self.expired)
             self._learn(size, pool)
-            self.nodes += pool.nodes - before[0]
-            self.reused += pool.reused - before[1]
-            if pool.finished or pool.overflow:
-                self._trees.pop(size)
-                self._close(size, pool.candidates(), not pool.overflow)
-        if path is not None:
-            self._collect_path(path, [size], finished and size not in self.done)
-        if pool is None and self._inverse is None:
-            self.done[size] = False
+            effort -= MIN_BUDGET
+        self.nodes += pool.nodes - nodes
+        self.reused += pool.reused - reused
+        if pool.finished or pool.overflow:
+            self._trees.pop(size)
+            self._close(size, pool.candidates(), not pool.overflow)
 
     def _learn(self, size: int, pool: PerspectiveTree | ClusterTree) -> None:
         """Share incumbents and bounds between a tree of a size and this solver."""
