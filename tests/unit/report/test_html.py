@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
-import math
 import re
 from html.parser import HTMLParser
 from pathlib import Path
@@ -56,8 +54,7 @@ class Balanced(HTMLParser):
 def pages(record: Record, path: PathRecord) -> list[tuple[str, int]]:
     """A page for records of every kind, and the number of its pictures."""
     fit: FitRecord = fit_one(data(), tau=2, gamma=0.1)
-    open_ = dataclasses.replace(record, status="limit", lower=0.0, upper=math.inf, estimate=True)
-    asked = (record, 4, data()), (open_, 4, None), (path, 1, data()), (fit, 1, None)
+    asked = (record, 4, data()), (path, 1, data()), (fit, 1, None)
     return [(html_of(report_of(one, "a.json", rows)), count) for one, count, rows in asked]
 
 
