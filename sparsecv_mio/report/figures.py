@@ -80,7 +80,7 @@ def tidy(ax: Axes) -> None:
 
 def titled(ax: Axes, title: str) -> None:
     """Write a title above the left end of axes."""
-    ax.set_title(title, fontsize=10, color=INK, loc="left")
+    ax.set_title(title, fontsize=10, color=INK, loc="left", wrap=True)
 
 
 def whole_numbers(ax: Axes, values: Sequence[int]) -> None:

@@ -267,16 +267,16 @@ def plot_features(record: Record, ax: Axes | None = None) -> Axes:
     at = np.arange(len(names))
     known, unknown = ([by[name] for name in names] for by in (decided, open_))
     inside = np.array([name in record.support for name in names], dtype=bool)
-    for mine, colour, label in ((inside, LOWER, "in the model"), (~inside, FAINT, "not in the model")):
+    for mine, colour, label in ((inside, LOWER, "in the model"), (~inside, FAINT, "not in it")):
         ax.barh(at[mine], np.array(known)[mine], color=colour, height=0.7, label=label if mine.any() else None)
         ax.barh(at[mine], np.array(unknown)[mine], left=np.array(known)[mine], color=colour, height=0.7, alpha=0.45)
     if any(unknown):
-        ax.barh([0], [0], color=LOWER, alpha=0.45, label="pale: best support not proved")
+        ax.barh([0], [0], color=LOWER, alpha=0.45, label="pale: not proved")
     _rows(ax, names, every, record.data.names)
     count = len(record.chosen_folds)
     whole_numbers(ax, [0, count])
     ax.set(xlim=(0, 1.02 * count), xlabel=f"folds, of {count:,}")
-    titled(ax, f"how often a feature is chosen, tau = {record.tau}")
+    titled(ax, f"features chosen, tau = {record.tau}")
     legend_below(ax)
     return ax
 
@@ -374,7 +374,7 @@ def _draw_path(rows: Sequence[PathRow], columns: Sequence[str], ax: Axes | None,
     _rows(ax, names, every, columns)
     places(ax, "x", [f"{'' if row.proved else '~'}{row.tau}" for row in rows])
     ax.set_xlabel("tau (features)" if all(row.proved for row in rows) else "tau (features), ~ not proved")
-    titled(ax, f"coefficients by tau, gamma = {shown(rows[0].gamma, 4)}")
+    titled(ax, f"coefficients, gamma = {shown(rows[0].gamma, 4)}")
     return ax
 
 
@@ -396,7 +396,7 @@ def _draw_model(record: Record | FitRecord, ax: Axes | None, data: Dataset | Non
     _rows(ax, names, every, record.data.names)
     tau, gamma = (record.refit.tau, record.refit.gamma) if isinstance(record, Record) else (record.tau, record.gamma)
     ax.set_xlabel("coefficient, in units of the file" if data is None else "standardised coefficient")
-    titled(ax, f"the model on all rows, tau = {tau}, gamma = {shown(gamma, 4)}")
+    titled(ax, f"model, tau = {tau}, gamma = {shown(gamma, 4)}")
     return ax
 
 

@@ -206,9 +206,10 @@ def proved(record: Record) -> list[str]:
     decided = sum(row.folds_decided == row.folds for row in record.table)
     excluded = sum(row.status == "excluded" for row in record.table)
     cells = sum(row.folds_decided for row in record.table)
-    more = f"; bounds exclude {excluded:,} more" if excluded else ""
-    known = f"{decided:,} pairs, {cells:,} fits in all"
-    lines.append(f"The best subset is known beyond doubt in every fold of {known}{more}.")
+    total = sum(row.folds for row in record.table)
+    more = f"; bounds exclude {excluded:,} other pairs" if excluded else ""
+    known = f"{cells:,} of {total:,} fits, in every fold of {decided:,} pairs"
+    lines.append(f"The best subset is known beyond doubt in {known}{more}.")
     lines += [f"{line[0].upper()}{line[1:]}." for line in region_lines(record) if line.startswith("proved")]
     if record.refit.proved:
         lines.append(f"The model is the best of all subsets of {record.refit.tau} features on all rows.")
@@ -259,10 +260,8 @@ def _pictures(record: Record, data: Dataset | None) -> tuple[Block, ...]:
                     (WIDTH, 4.1), partial(plot_grid, record))  # fmt: skip
         )
     features = {name for support in record.chosen_folds.supports for name in support} | set(record.support)
-    found.append(
-        Picture("features", "How many folds choose each feature at the reported pair.", (WIDTH, _height(len(features))),
-                partial(plot_features, record))  # fmt: skip
-    )
+    words = "How many folds choose each feature at the reported pair; pale where the best support is not proved."
+    found.append(Picture("features", words, (WIDTH, _height(len(features))), partial(plot_features, record)))
     return (*found, _coefficients(record, data))
 
 

@@ -17,8 +17,10 @@ from sparsecv_mio.certificate.record import PathRecord, Record
 from sparsecv_mio.errors import BadInput
 from sparsecv_mio.fits.one import fit_one
 from sparsecv_mio.report import record_plots
+from sparsecv_mio.report.document import Picture
 from sparsecv_mio.report.figures import short
 from sparsecv_mio.report.record_plots import figure_of, panel_of
+from sparsecv_mio.report.record_report import report_of
 from sparsecv_mio.report.tables import best_by_tau
 
 from .printing import data
@@ -137,7 +139,7 @@ def test_coefficients_by_tau_are_those_of_the_path(path: PathRecord) -> None:
 
 def test_a_record_with_its_data_is_drawn_as_a_path(record: Record) -> None:
     ax = drawn("plot_coefficients", record, data())
-    assert "coefficients by tau" in ax.get_title(loc="left") and len(ax.get_xticklabels()) == len(record.request.taus)
+    assert "coefficients, gamma" in ax.get_title(loc="left") and len(ax.get_xticklabels()) == len(record.request.taus)
     other = dataclasses.replace(record, data=dataclasses.replace(record.data, fingerprint="sha256:0"))
     with pytest.raises(BadInput, match="not the data of the record"):
         drawn("plot_coefficients", other, data())
@@ -145,7 +147,13 @@ def test_a_record_with_its_data_is_drawn_as_a_path(record: Record) -> None:
 
 @pytest.mark.parametrize("change", [lambda r: r, unproved, renamed])
 def test_nothing_is_cut_off(change: Any, record: Record) -> None:
-    assert not cut_off(figure_of(change(record)))
+    changed = change(record)
+    assert not cut_off(figure_of(changed))
+    for block in (block for section in report_of(changed).sections for block in section.blocks):
+        if isinstance(block, Picture):
+            figure = Figure(figsize=block.size, layout="constrained")
+            block.draw(figure.subplots())
+            assert not cut_off(figure), block.name
 
 
 def test_records_of_one_pair_of_a_path_and_of_a_fit(record: Record, path: PathRecord) -> None:
