@@ -10,7 +10,9 @@ import numpy as np
 from sparsecv_mio.certificate.checks import Checks
 from sparsecv_mio.certificate.parts import Request, relative_gap
 from sparsecv_mio.certificate.record import DescentStep, FitRecord, OneSe, PathRow, Record, Refined, Region, TableRow
+from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.folds import FoldPlan
+from sparsecv_mio.data.weights import Scored
 from sparsecv_mio.problem.objective import r_squared, standard_error
 from sparsecv_mio.units import CROSSING_RTOL
 
@@ -91,35 +93,35 @@ def rows_of(region: Region, table: Sequence[TableRow]) -> list[TableRow]:
     return [row for row, covered in zip(table, inside, strict=True) if covered]
 
 
-def check_claims(checks: Checks, record: Record, y: np.ndarray, plan: FoldPlan) -> None:
+def check_claims(checks: Checks, record: Record, dataset: Dataset, plan: FoldPlan) -> None:
     """Check everything that follows from other fields of the record.
 
     Parameters
     ----------
     checks : Checks
     record : Record
-    y : (n,) array
-        The target, for R^2.
+    dataset : Dataset
+        For R^2 and the weights of its rows.
     plan : FoldPlan
     """
-    before = len(checks.failures)
+    before, scored = len(checks.failures), Scored.of(dataset, plan)
     _request(checks, record)
     _table(checks, record)
     _headline(checks, record)
     _status(checks, record)
     _pairs(checks, record)
-    _standard_errors(checks, record, plan)
+    _standard_errors(checks, record, scored)
     if record.region is not None:
         _region(checks, record, record.region)
     said = record.r_squared
     if checks.that((said is None) == math.isinf(record.cv_error), "r_squared", _null(said)) and said is not None:
-        found = r_squared(y, plan.all_scored, record.cv_error)
+        found = r_squared(dataset.y, plan.all_scored, record.cv_error, dataset.row_weights)
         checks.that(same(said, found, 1.0), "r_squared", f"is {said!r}, cv_error gives {found!r}")
     checks.part("bounds, gap, status and R^2 agree with each other and with the table", before)
     before = len(checks.failures)
     one = record.one_se
     if checks.that((one is not None) == record.request.one_se, "one_se", _null(one)) and one is not None:
-        _one_se(checks, record, one, plan)
+        _one_se(checks, record, one, scored)
         checks.part("one-standard-error pair", before)
     before = len(checks.failures)
     if record.descent or record.work.engine.startswith("descent"):
@@ -203,16 +205,16 @@ def _pairs(checks: Checks, record: Record) -> None:
         checks.that(row.status == found, f"table[{i}].status", words)
 
 
-def _standard_errors(checks: Checks, record: Record, plan: FoldPlan) -> None:
+def _standard_errors(checks: Checks, record: Record, scored: Scored) -> None:
     """Check that of the reported pair, by its folds; others are nonnegative, and none is of a single fold."""
     for i, row in enumerate(record.table):
         said, place = row.standard_error, f"table[{i}].standard_error"
         if said is None:
             continue
-        right = said >= 0.0 and plan.has_standard_error
-        checks.that(right, place, f"{said!r} is no standard error over {plan.k} folds")
-        if plan.has_standard_error and (row.gamma, row.tau) == (record.gamma, record.tau):
-            found = standard_error(record.chosen_folds.error, plan.sizes, plan.times_scored)
+        right = said >= 0.0 and scored.has_standard_error
+        checks.that(right, place, f"{said!r} is no standard error over {len(scored.by_fold)} folds")
+        if scored.has_standard_error and (row.gamma, row.tau) == (record.gamma, record.tau):
+            found = standard_error(record.chosen_folds.error, scored.by_fold, scored.times)
             checks.that(same(said, found, record.cv_error), place, f"is {said!r}, the folds give {found!r}")
 
 
@@ -246,10 +248,10 @@ def _widths(checks: Checks, claim: Record | Region, lowest: TableRow | None, pat
         checks.that(said <= room, path + name, f"{said!r} exceeds upper - lower of the pair with the least lower bound")
 
 
-def _one_se(checks: Checks, record: Record, one: OneSe, plan: FoldPlan) -> None:
-    if not checks.that(plan.has_standard_error, "one_se", "a single fold has no standard error"):
+def _one_se(checks: Checks, record: Record, one: OneSe, scored: Scored) -> None:
+    if not checks.that(scored.has_standard_error, "one_se", "a single fold has no standard error"):
         return
-    error = standard_error(record.chosen_folds.error, plan.sizes, plan.times_scored)
+    error = standard_error(record.chosen_folds.error, scored.by_fold, scored.times)
     right = same(one.standard_error, error, record.cv_error)
     checks.that(right, "one_se.standard_error", f"is {one.standard_error!r}, the folds give {error!r}")
     row = row_of(one, record.table)

@@ -4,7 +4,8 @@ Theory section 5: with e, H the residuals and hat matrix of the fit of S on all 
 
     f^(-N)(S) = f(S) - e_N' (I - H_NN)^{-1} e_N,        held-out residual = (I - H_NN)^{-1} e_N
 
-(`fold` intercept: columns centred on all rows, 1/n added to H). Folds of more than `IDENTITY_ROWS` rows use the
+(`fold` intercept: columns centred on all rows, 1/n added to H; weighted rows are times the roots of their weights, and
+1/n is then the product of two of these over the weight of all rows). Folds of more than `IDENTITY_ROWS` rows use the
 Gram matrix without their rows instead. Both only choose candidates: whatever is close is refitted by
 `problem.objective.fit` on the training rows before anything is decided.
 """
@@ -50,15 +51,19 @@ class UnitColumns:
     columns : (q,) int array
         Their positions in the data set.
     Z : (n, q) array
-        Columns centred on all rows unless the intercept is `none`, over a power of two.
+        Columns centred on all rows unless the intercept is `none`, over a power of two; rows times `root`.
     t : (n,) array
         Targets likewise.
     weight : (q,) array
         Penalty weights in these coordinates.
     y_unit : float
         Objectives here times `y_unit ** 2` are objectives in the file.
+    root : (n,) array
+        Roots of the weights of the rows.
     forced : tuple of int
         Positions in `columns` of those in every support.
+    rows_by_weight : float
+        Rows that are scored, over their weight.
     allowed : AllowedSupports, optional
         Where restrictions say more than which columns are forced in or out.
     """
@@ -71,7 +76,9 @@ class UnitColumns:
     t: FloatArray
     weight: FloatArray
     y_unit: float
+    root: FloatArray
     forced: tuple[int, ...] = ()
+    rows_by_weight: float = 1.0
     allowed: AllowedSupports | None = None
 
     @classmethod
@@ -88,10 +95,14 @@ class UnitColumns:
         """
         chosen = varying_columns(dataset.X) if columns is None else columns
         everyone = np.arange(dataset.n)
-        place = Coordinates.of(dataset.X, dataset.y, chosen.tolist(), None if intercept == "none" else everyone)
+        weights, root = dataset.row_weights, np.ones(dataset.n)
+        if weights is not None:
+            root = np.sqrt(weights)
+        about = None if intercept == "none" else everyone
+        place = Coordinates.of(dataset.X, dataset.y, chosen.tolist(), about, None if weights is None else root)
         Z, t = place.rows(dataset.X, dataset.y, everyone)
-        weight = np.minimum(scales(dataset.X[:, chosen], scale) / place.x_unit, 1e150) ** 2
-        return cls(dataset, scale, intercept, chosen, Z, t, weight, place.y_unit)
+        weight = np.minimum(scales(dataset.X[:, chosen], scale, weights) / place.x_unit, 1e150) ** 2
+        return cls(dataset, scale, intercept, chosen, Z * root[:, None], t * root, weight, place.y_unit, root)
 
     @classmethod
     def within(
@@ -144,7 +155,10 @@ class UnitColumns:
             Training rows; None: all.
         """
         names = self.columns[np.asarray(support, dtype=np.int64)].tolist()
-        return fit(self.dataset.X, self.dataset.y, names, gamma, scale=self.scale, intercept=self.intercept, rows=rows)
+        return fit(
+            self.dataset.X, self.dataset.y, names, gamma, scale=self.scale, intercept=self.intercept, rows=rows,
+            weights=self.dataset.row_weights,
+        )  # fmt: skip
 
     def least(self, supports: IntArray, gamma: float, rows: IntArray | None) -> float:
         """Return the least objective of some supports.
@@ -160,12 +174,12 @@ class UnitColumns:
         return min(self.refit(s, gamma, rows).objective for s in supports)
 
     def residual_noise(self, h: float, gamma: float, tau: int) -> float:
-        """Bound what rounding may do to a held-out residual of a search, in the file's units.
+        """Bound what rounding may do to a held-out residual of a search, times the root of its weight.
 
         Parameters
         ----------
         h : float
-            Mean square of the residuals.
+            Mean square of such residuals, in the file's units.
         gamma : float
         tau : int
 
@@ -189,12 +203,12 @@ class UnitColumns:
         Parameters
         ----------
         h : float
-            The mean square.
+            The mean square, weighted.
         gamma : float
         tau : int
         relative : float
         """
-        noise = self.residual_noise(h, gamma, tau)
+        noise = self.residual_noise(h / self.rows_by_weight, gamma, tau) * float(np.sqrt(self.rows_by_weight))
         return relative * h + noise * (2.0 * float(np.sqrt(h)) + noise)
 
     def rounding(self, objective: float) -> float:
@@ -202,7 +216,7 @@ class UnitColumns:
 
         Relative 1e-12, and of a fit that is nearly perfect the rounding of its residuals against the targets.
         """
-        noise = RESIDUAL * self.y_unit * float(np.sqrt(self.dataset.n))
+        noise = RESIDUAL * self.y_unit * float(np.linalg.norm(self.root))
         return 1e-12 * objective + noise * (2.0 * float(np.sqrt(objective)) + noise)
 
 
@@ -255,7 +269,7 @@ def fold_optima(
     """
     supports = design.supports(tau)
     index = {tuple(s): i for i, s in enumerate(supports.tolist())}
-    X, y = design.dataset.X, design.dataset.y
+    X, y, weights = design.dataset.X, design.dataset.y, design.dataset.row_weights
     low, high, loose_low, loose_high = (np.zeros(folds.k) for _ in range(4))
     good = np.ones(folds.k, dtype=bool)
     for fold, objective, error in _all_objectives(design, folds, gamma, supports):
@@ -269,8 +283,9 @@ def fold_optima(
         fits = [design.refit(s, gamma, train) for s in supports[candidates]]
         least = min(model.objective for model in fits)
         doubt = design.rounding(least)
-        tied = [held_out_error(m, X, y, test) for m in fits if m.objective <= least * (1.0 + 0.5 * TIE_RTOL)]
-        near = [held_out_error(m, X, y, test) for m in fits if m.objective <= least * (1.0 + LOOSE_TIES) + doubt]
+        errors = [(m.objective, held_out_error(m, X, y, test, weights)) for m in fits]
+        tied = [error for value, error in errors if value <= least * (1.0 + 0.5 * TIE_RTOL)]
+        near = [error for value, error in errors if value <= least * (1.0 + LOOSE_TIES) + doubt]
         low[fold], high[fold], loose_low[fold], loose_high[fold] = min(tied), max(tied), min(near), max(near)
         if mine is not None:
             good[fold] = design.refit(mine, gamma, train).objective <= least * (1.0 + 2.0 * TIE_RTOL) + doubt
@@ -365,7 +380,7 @@ def leave_out(
     ZV, full = Z @ V, float(e @ e + penalty @ beta**2)
     H = np.einsum("kas,kbs->kab", ZV[rows], Z[rows])
     if design.intercept == "fold":
-        H += 1.0 / design.dataset.n
+        H += design.root[rows][:, :, None] * design.root[rows][:, None, :] / float(design.root @ design.root)
     if rows.shape[1] == 1:
         margin = 1.0 - H[:, 0, 0]
         held = e[rows] / np.where(margin > 0.0, margin, 1.0)[:, None]
@@ -383,7 +398,8 @@ def moments(design: UnitColumns, test: IntArray) -> tuple[FloatArray, FloatArray
     keep[test] = False
     block = np.column_stack([design.Z[keep], design.t[keep]])
     if design.intercept == "fold":
-        block -= block.mean(axis=0)
+        root = design.root[keep]
+        block -= np.outer(root, root @ block / float(root @ root))
     product = block.T @ block
     return product[:-1, :-1], product[:, -1]
 
@@ -464,6 +480,7 @@ def held_out_errors(
             direct[members] = trust < TRUSTED
     for fold in np.flatnonzero(direct).tolist():
         model = fit(dataset.X, dataset.y, supports[fold], gamma,
-                    scale=scale, intercept=intercept, rows=folds.train_rows(fold))  # fmt: skip
-        errors[fold] = held_out_error(model, dataset.X, dataset.y, folds.scored_rows(fold))
+                    scale=scale, intercept=intercept, rows=folds.train_rows(fold),
+                    weights=dataset.row_weights)  # fmt: skip
+        errors[fold] = held_out_error(model, dataset.X, dataset.y, folds.scored_rows(fold), dataset.row_weights)
     return errors, "one refit per fold" if direct.all() else "leave-out identity"

@@ -35,7 +35,8 @@ class Exchanges:
         self.design, self.gamma = design, gamma
         self.penalty = gamma / 2.0 * design.weight
         Z, t = design.Z, design.t
-        self.sums, self.total = Z.sum(axis=0), float(t.sum())
+        root = design.root
+        self.sums, self.total, self.weight = root @ Z, float(root @ t), float(root @ root)
         self.moment, self.squares = Z.T @ t, np.einsum("ij,ij->j", Z, Z)
         self._rows: dict[tuple[int, ...], FloatArray] = {}
 
@@ -66,8 +67,9 @@ class Exchanges:
         cross = self._full_rows(support) - Z[:, S].T @ Z
         c, d = self.moment - Z.T @ t, self.squares - np.einsum("ij,ij->j", Z, Z)
         if self.design.intercept == "fold":
-            n = self.design.dataset.n - len(test)
-            s, y = self.sums - Z.sum(axis=0), self.total - float(t.sum())
+            root = self.design.root[test]
+            n = self.weight - float(root @ root)
+            s, y = self.sums - root @ Z, self.total - float(root @ t)
             cross, c, d = cross - np.outer(s[S], s) / n, c - s * (y / n), d - s * s / n
         M = cross[:, S] + np.diag(self.penalty[S])
         values, vectors = np.linalg.eigh(M)

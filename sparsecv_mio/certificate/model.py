@@ -97,12 +97,14 @@ class Accuracy:
     r_squared: float
 
 
-def accuracy(y: ArrayLike, predicted: ArrayLike) -> Accuracy:
+def accuracy(y: ArrayLike, predicted: ArrayLike, weights: FloatArray | None = None) -> Accuracy:
     """Compare predictions with what came true.
 
     Parameters
     ----------
     y, predicted : (n,) array_like
+    weights : (n,) array_like, optional
+        Of the rows; 1 by default.
 
     Returns
     -------
@@ -116,7 +118,8 @@ def accuracy(y: ArrayLike, predicted: ArrayLike) -> Accuracy:
     """
     truth = np.asarray(y, dtype=np.float64)
     error = truth - np.asarray(predicted, dtype=np.float64)
-    spread = float(np.mean((truth - truth.mean()) ** 2))
-    mse = float(np.mean(error**2))
+    middle = float(np.average(truth, weights=weights))
+    spread = float(np.average((truth - middle) ** 2, weights=weights))
+    mse = float(np.average(error**2, weights=weights))
     explained = 1.0 - mse / spread if spread > 0.0 else float("nan")
-    return Accuracy(float(np.sqrt(mse)), float(np.mean(np.abs(error))), explained)
+    return Accuracy(float(np.sqrt(mse)), float(np.average(np.abs(error), weights=weights)), explained)

@@ -18,6 +18,7 @@ from sparsecv_mio.certificate.refits import check_optimum, positions
 from sparsecv_mio.certificate.restricted_optima import restricted_cost, restricted_optima
 from sparsecv_mio.certificate.treatment import ENUMERATE_GRID, ENUMERATE_PAIR, Level
 from sparsecv_mio.data.folds import FoldPlan
+from sparsecv_mio.data.weights import Scored
 from sparsecv_mio.problem.coordinates import power_of_two
 from sparsecv_mio.problem.objective import standard_error
 from sparsecv_mio.units import TINY
@@ -83,7 +84,7 @@ class Optimality:
         self.checks, self.record, self.design, self.plan = checks, record, design, plan
         place = {int(j): i for i, j in enumerate(self.design.columns)}
         self.supports = [tuple(place[j] for j in support) for support in supports]
-        self.scored = plan.scored
+        self.scored = Scored.of(design.dataset, plan)
         self._known: dict[tuple[float, int], Pair] = {}
 
     def truth(self, gamma: float, tau: int) -> Pair:
@@ -93,7 +94,7 @@ class Optimality:
             optima_of = fold_optima if self.design.allowed is None else restricted_optima
             optima = optima_of(self.design, self.plan, gamma, tau, reported)
             ends = (optima.low, optima.high, optima.loose_low, optima.loose_high)
-            low, high, loose_low, loose_high = (float(end.sum()) / self.scored for end in ends)
+            low, high, loose_low, loose_high = (float(end.sum()) / self.scored.total for end in ends)
             self._known[gamma, tau] = Pair(low, high, loose_low, loose_high, optima)
         return self._known[gamma, tau]
 
@@ -125,7 +126,7 @@ class Optimality:
     def _row(self, i: int, row: TableRow) -> None:
         truth = self.truth(row.gamma, row.tau)
         self._interval(row, f"table[{i}].", truth, row.folds_decided == row.folds)
-        if row.standard_error is not None and row.folds_decided == row.folds and self.plan.has_standard_error:
+        if row.standard_error is not None and row.folds_decided == row.folds and self.scored.has_standard_error:
             self._standard_error(row, row.standard_error, f"table[{i}].standard_error", truth.optima)
         right = self.record.lower <= truth.low + H_RTOL * truth.high + TINY
         self.checks.that(right, "lower", f"gamma {row.gamma!r}, tau {row.tau} has h = {truth.low!r}")
@@ -148,8 +149,8 @@ class Optimality:
 
     def _standard_error(self, row: TableRow, said: float, place: str, optima: FoldOptima) -> None:
         """Of a decided pair: by the true errors of its folds, ties and rounding apart."""
-        sizes, low, high = self.plan.sizes, optima.loose_low, optima.loose_high
-        times = self.plan.times_scored
+        sizes, low, high = self.scored.by_fold, optima.loose_low, optima.loose_high
+        times = self.scored.times
         found = standard_error((low + high) / 2.0, sizes, times)
         unit = float(power_of_two(high.max()))  # squares neither overflow nor vanish
         means = np.stack([(high - low) / 2.0, high]) / unit / sizes

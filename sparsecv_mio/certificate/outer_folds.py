@@ -84,9 +84,12 @@ def _fold(
     checks.that(one.status in STATUSES, f"{path}status", f"must be one of {', '.join(STATUSES)}")
     if not record.descent:
         checks.that(one.gamma in request.gammas, f"{path}gamma", "is not one that was asked for")
-    model = fit(X, y, support, one.gamma, scale=record.data.scale, intercept=record.data.intercept)
-    both, aim = np.vstack([X, dataset.X[test]]), np.append(y, dataset.y[test])
-    found = held_out_error(model, both, aim, np.arange(len(train), len(aim))) / len(test)
+    weights = dataset.row_weights
+    model = fit(
+        X, y, support, one.gamma, scale=record.data.scale, intercept=record.data.intercept,
+        weights=None if weights is None else weights[train],
+    )  # fmt: skip
+    found = held_out_error(model, dataset.X, dataset.y, test, weights) / dataset.weight_of(test)
     noise = 1e-12 * float(np.ptp(dataset.y)) + 1e-15 * float(np.abs(dataset.y).max())
     slack = ERROR_RTOL * found + noise * (2.0 * math.sqrt(found) + noise)
     checks.close(f"{path}error", one.error, found, slack)

@@ -96,7 +96,8 @@ class ReadingInfo:
 class DataInfo:
     """Which data: `names` are the features in their order, so that a reader can select the same columns again.
 
-    `weights`: the column that says how often each row counts; `n` and `fingerprint` are of the rows so repeated.
+    `weights`: the column that says how much each row counts. `n` and `fingerprint` are of the rows that do,
+    `total_weight` is theirs; null beside a column in records from before it, of rows repeated as often as they count.
     `reading`: how the file was read, null where it is a plain table of numbers.
     """
 
@@ -108,6 +109,7 @@ class DataInfo:
     intercept: str
     names: tuple[str, ...]
     weights: str | None = None
+    total_weight: Number | None = None
     reading: ReadingInfo | None = None
 
 

@@ -272,10 +272,12 @@ class Record(Stored, LinearModel, DrawnSearch):
     def summary(self) -> str:
         """Return the answer in a few lines: the pair, what is certified, the model."""
         chosen = "best pair" if self.one_se is None else "one-standard-error pair"
+        weights = "" if self.data.weights is None else f" weighed by {self.data.weights}"
         lines = [
             f"{self.status}: {self._answer()}",
             f"on held-out rows: {self.accuracy_line()}",
-            f"{self.data.n} rows, {self.data.p} features, {self.folds.k} folds, {len(self.table)} pairs of the grid",
+            f"{self.data.n} rows{weights}, {self.data.p} features, {self.folds.k} folds, "
+            f"{len(self.table)} pairs of the grid",
             f"model on all rows at the {chosen}, tau={self.refit.tau}, gamma={self.refit.gamma:.6g}:",
         ]
         model = {**self.coefficients, "(intercept)": self.intercept}

@@ -13,7 +13,7 @@ from sparsecv_mio.certificate.exchange import Exchanges
 from sparsecv_mio.certificate.record import PathRow, Record, Refit
 from sparsecv_mio.certificate.restricted_optima import effects, restricted_least
 from sparsecv_mio.data.dataset import Dataset
-from sparsecv_mio.problem.objective import RidgeFit, fit
+from sparsecv_mio.problem.objective import RidgeFit
 from sparsecv_mio.units import PROVED_RTOL
 
 COEFFICIENT_RTOL = 1e-7
@@ -89,7 +89,7 @@ def objective_slack(objective: float, dataset: Dataset, intercept: str) -> float
     float
         A part of the objective and, for a fit that is nearly perfect, what its residuals may be off.
     """
-    noise = 1e-15 * size_of_target(dataset, intercept) * math.sqrt(dataset.n)
+    noise = 1e-15 * size_of_target(dataset, intercept) * math.sqrt(dataset.weight_of(slice(0, dataset.n)))
     return F_RTOL * objective + noise * (2.0 * math.sqrt(objective) + noise)
 
 
@@ -124,7 +124,8 @@ def check_fit(
         return None
     if not check_allowed(checks, design, support, row.tau, path):
         return None
-    model = fit(dataset.X, dataset.y, support, row.gamma, scale=design.scale, intercept=design.intercept)
+    place = {int(j): i for i, j in enumerate(design.columns)}
+    model = design.refit(tuple(place[j] for j in support), row.gamma, None)
     check_signs(checks, design, support, model, path)
     names = [dataset.names[j] for j in support]
     if not checks.that(set(said.coefficients) == set(names), f"{path}coefficients", "are not those of the support"):

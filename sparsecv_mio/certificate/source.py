@@ -11,6 +11,7 @@ from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.readers import read_by
 from sparsecv_mio.data.reading import STRICT, Applied, Reading
 from sparsecv_mio.data.select import Wanted
+from sparsecv_mio.data.weights import FILE, weighted_rows, weights_of
 from sparsecv_mio.errors import CorruptStore, SparseCVError
 
 
@@ -64,3 +65,24 @@ def read_again(path: str | Path, info: DataInfo, aux: Sequence[str] = ()) -> Dat
     columns = info.names if applied is None else applied.columns
     words = applied is not None and info.target in applied.levels
     return read_by(path, Wanted(info.target, columns, None, tuple(aux), index=how.index_col, two_words=words), how)
+
+
+def has_weights(info: DataInfo, dataset: Dataset) -> bool:
+    """Whether a data set whose rows have no weights yet comes with those of a record."""
+    name = info.weights or ""
+    return dataset.weights is None and (name in dataset.aux or name.startswith(FILE))
+
+
+def weighted_again(info: DataInfo, dataset: Dataset) -> Dataset:
+    """Give the rows of a record's data the weights that the record names, if it names any.
+
+    Parameters
+    ----------
+    info : DataInfo
+    dataset : Dataset
+        With the column of weights in `aux`; as it is where it has weights already.
+    """
+    if not has_weights(info, dataset):
+        return dataset
+    name = str(info.weights)
+    return weighted_rows(dataset, weights_of(dataset, name), name, repeat=info.total_weight is None)

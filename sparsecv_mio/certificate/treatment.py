@@ -62,7 +62,8 @@ DATA: Mapping[str, Treatment] = {
     **_each("data.", "n p target fingerprint", DONE),
     **_each("data.", "scale intercept", _always("bounded: a known word, with which every refit must agree")),
     "data.names": DONE,
-    "data.weights": _always("bounded: rows repeated by it are those of the fingerprint"),
+    "data.weights": _always("bounded: the rows that it weighs are those of the fingerprint"),
+    "data.total_weight": DONE,
     **_each("data.reading.", "columns means levels left_out", DONE),
     **_each(
         "data.reading.", "sep decimal comment encoding header index_col na encode",

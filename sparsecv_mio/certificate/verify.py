@@ -9,6 +9,7 @@ What cannot be recomputed at that price is bounded or only re-read, and the repo
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from itertools import combinations
 
 import numpy as np
@@ -32,11 +33,11 @@ from sparsecv_mio.certificate.refits import (
     positions,
 )
 from sparsecv_mio.certificate.restricted_optima import restricted_cost
-from sparsecv_mio.certificate.source import reading_info
+from sparsecv_mio.certificate.source import has_weights, reading_info, weighted_again
 from sparsecv_mio.certificate.treatment import ENUMERATE_PAIR, FIT, PATH, RECORD, Level, grouped
-from sparsecv_mio.data.counts import WEIGHTED, weighted, weighted_rows
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.folds import FoldPlan, make_folds
+from sparsecv_mio.data.weights import WEIGHTED, Scored, weighted, weights_of
 from sparsecv_mio.errors import BadInput
 from sparsecv_mio.problem.objective import RidgeFit, objective_of, varying_columns
 
@@ -84,18 +85,19 @@ def verify(record: AnyRecord, dataset: Dataset, folds: FoldPlan | None = None) -
 
 def _verify_search(record: Record, dataset: Dataset, folds: FoldPlan | None) -> VerifyReport:
     checks = Checks()
-    if dataset.weights is None and record.data.weights in dataset.aux:
+    if has_weights(record.data, dataset):
         dataset, folds = _weighted(record, dataset, folds)
     if not _data(checks, record.data, dataset):
         return checks.report()
     plan = make_folds(record.folds.spec, dataset, record.folds.seed or 0) if folds is None else folds
     if not _folds(checks, record, plan):
         return checks.report()
-    check_claims(checks, record, dataset.y, plan)
+    check_claims(checks, record, dataset, plan)
     check_refined(checks, record)
     if not _restrictions(checks, record.request, dataset):
         return checks.report()
     design = UnitColumns.within(dataset, record.data.scale, record.data.intercept, record.request.restrictions)
+    design = replace(design, rows_by_weight=plan.scored / Scored.of(dataset, plan).total)
     supports = _fold_supports(checks, record, design)
     if supports is None:
         return checks.report()
@@ -119,20 +121,24 @@ def _verify_search(record: Record, dataset: Dataset, folds: FoldPlan | None) -> 
 
 
 def _weighted(record: Record, dataset: Dataset, folds: FoldPlan | None) -> tuple[Dataset, FoldPlan]:
-    """Repeat the rows by the column of weights, and deal them to folds as the record says."""
+    """Weigh the rows by the column of weights, and deal them to folds as the record says."""
     column, spec = str(record.data.weights), record.folds.spec.removesuffix(WEIGHTED)
     by_row = spec.startswith("file:") if folds is None else folds.n == dataset.n
 
     def deal(rows: Dataset) -> FoldPlan:
         return make_folds(spec, rows, record.folds.seed or 0) if folds is None else folds
 
-    return weighted(dataset, dataset.aux[column], deal, name=column, by_row=by_row)
+    repeats = record.data.total_weight is None
+    return weighted(dataset, weights_of(dataset, column), deal, name=column, by_row=by_row, repeat=repeats)
 
 
 def _data(checks: Checks, data: DataInfo, dataset: Dataset) -> bool:
     before = len(checks.failures)
     for name in ("n", "p", "target", "names", "fingerprint", "weights"):
         checks.equal(f"data.{name}", getattr(data, name), getattr(dataset, name))
+    if data.total_weight is not None:
+        found = dataset.weight_of(slice(0, dataset.n))
+        checks.close("data.total_weight", data.total_weight, found, 1e-12 * found)
     checks.equal("data.reading", data.reading, reading_info(dataset.reading))
     words = {"scale": ("length", "variance", "none"), "intercept": ("fold", "global", "none")}
     for name, allowed in words.items():
@@ -192,11 +198,11 @@ def _errors(checks: Checks, record: Record, design: UnitColumns, plan: FoldPlan,
         if not check_signs(checks, design, support, model, f"chosen_folds[{fold}]."):
             break
     found, how = held_out_errors(design, plan, supports, gamma)
-    said, rows = record.chosen_folds.error, plan.scored
-    mean = float(found.sum()) / rows
-    noise = design.residual_noise(mean, gamma, tau)
+    said, rows = record.chosen_folds.error, Scored.of(design.dataset, plan).total
+    mean, square = float(found.sum()) / rows, float(found.sum()) / plan.scored
+    noise = design.residual_noise(square, gamma, tau)
     # a residual is a difference of numbers of the target's size: near 0 it is exact only against that size
-    reach = H_RTOL * np.sqrt(found) + (FOLD_RTOL * math.sqrt(mean) + noise) * np.sqrt(plan.sizes)
+    reach = H_RTOL * np.sqrt(found) + (FOLD_RTOL * math.sqrt(square) + noise) * np.sqrt(plan.sizes)
     wrong = np.flatnonzero(~(np.abs(np.sqrt(np.maximum(said, 0.0)) - np.sqrt(found)) <= reach) | (said < 0.0))
     for fold in wrong[:3].tolist():
         checks.close(f"chosen_folds[{fold}].error", float(said[fold]), float(found[fold]), 0.0)
@@ -229,9 +235,7 @@ def verify_path(record: PathRecord, dataset: Dataset) -> VerifyReport:
     record : PathRecord
     dataset : Dataset
     """
-    checks, column = Checks(), str(record.data.weights)
-    if dataset.weights is None and record.data.weights in dataset.aux:
-        dataset = weighted_rows(dataset, dataset.aux[column], column)
+    checks, dataset = Checks(), weighted_again(record.data, dataset)
     if not _data(checks, record.data, dataset):
         return checks.report()
     if not _restrictions(checks, record.request, dataset):
@@ -279,6 +283,7 @@ def verify_fit(record: FitRecord, dataset: Dataset) -> VerifyReport:
     dataset : Dataset
     """
     checks = Checks(caveat="optimality not verified (the record does not hold the side constraints)")
+    dataset = weighted_again(record.data, dataset)
     if not _data(checks, record.data, dataset):
         return checks.report()
     before = len(checks.failures)
@@ -291,8 +296,9 @@ def verify_fit(record: FitRecord, dataset: Dataset) -> VerifyReport:
     if checks.that(set(record.coefficients) == set(names), "coefficients", "are not those of the support"):
         beta = np.array([record.coefficients[name] for name in names])
         objective, center = objective_of(
-            dataset.X, dataset.y, support, beta, record.gamma, scale=record.data.scale, intercept=record.data.intercept
-        )
+            dataset.X, dataset.y, support, beta, record.gamma, scale=record.data.scale, intercept=record.data.intercept,
+            weights=dataset.row_weights,
+        )  # fmt: skip
         slack = 100.0 * objective_slack(objective, dataset, record.data.intercept)
         checks.close("objective", record.objective, objective, slack)
         level = float(np.abs(dataset.X[:, support]).max(axis=0, initial=0.0) @ np.abs(beta)) + np.abs(dataset.y).max()
@@ -337,8 +343,10 @@ def _fit_claims(checks: Checks, record: FitRecord, dataset: Dataset) -> None:
     checks.that(record.lower <= record.objective + slack, "lower", f"{record.lower!r} exceeds the objective")
     right = abs(record.objective - record.upper) <= slack + 1e-3 * record.upper
     checks.that(right, "upper", f"{record.upper!r} is not the objective, {record.objective!r}")
-    centre = 0.0 if record.data.intercept == "none" else float(dataset.y.mean())
-    room = min(1e-3 * record.upper, 4e-6 * float(np.sum((dataset.y - centre) ** 2))) + slack
+    weights = dataset.row_weights
+    centre = 0.0 if record.data.intercept == "none" else float(np.average(dataset.y, weights=weights))
+    squares = (dataset.y - centre) ** 2 * (1.0 if weights is None else weights)
+    room = min(1e-3 * record.upper, 4e-6 * float(squares.sum())) + slack
     checks.that(0.0 <= record.allowance <= room, "allowance", f"{record.allowance!r} is no rounding error")
     if record.status == "proved":
         width = record.requested_gap * record.upper + record.allowance

@@ -24,6 +24,7 @@ def bounds(
     target: options.Target = None,
     features: options.Features = None,
     drop: options.Drop = None,
+    weights: options.Weights = None,
     reading: ReadingWords | None = None,
     folds: options.Folds = "10",
     seed: options.Seed = None,
@@ -59,14 +60,15 @@ def bounds(
     workers = parse.threads(threads, session.cores())
     session.check_outputs({"--json": json, "--plot": plot}, [data])
     with session.interruptible() as stop:
-        from sparsecv_mio.data.folds import fold_columns
+        from sparsecv_mio.data.weights import least_rows
         from sparsecv_mio.report.bounds_plots import plot_bounds
         from sparsecv_mio.report.bounds_tables import print_bounds
 
-        dataset = session.read_data(data, target, features, drop, fold_columns(folds), reading=reading)
-        plan = session.make_plan(folds, dataset, seed, quiet)
+        dataset, plan = session.read_dealt(
+            data, target, features, drop, weights=weights, folds=folds, seed=seed, quiet=quiet, reading=reading
+        )
         restrictions = asked.within(dataset.names)
-        shape = restrictions.left(dataset.p), plan.least_training
+        shape = restrictions.left(dataset.p), least_rows(dataset, plan)
         grid, sizes = given or grids.default_gammas(*shape), grids.taus_of(tau, *shape, "--tau", restrictions)
         restrictions.check_sizes(sizes, dataset.p)
 
@@ -85,6 +87,8 @@ def bounds(
         seconds = time.perf_counter() - begin
         interrupted = stop.is_set()
     chosen = {"folds": folds, "seed": plan.seed, "scale": scale, "intercept": intercept, "fold_digest": plan.digest}
+    if weights is not None:
+        chosen["weights"] = weights
     chosen |= {name: getattr(restrictions, name) for name in RESTRICTIONS if getattr(restrictions, name)}
     numbers = table.to_dict() | {"data": oracles.describe(dataset), "options": chosen, "wall_seconds": seconds}
     return ending.deliver(

@@ -28,6 +28,7 @@ def fit(
     target: options.Target = None,
     features: options.Features = None,
     drop: options.Drop = None,
+    weights: options.Weights = None,
     reading: ReadingWords | None = None,
     backend: Annotated[str, typer.Option("--backend", metavar="B", help="See `sparsecv backends`.")] = "native",
     formulation: Annotated[
@@ -62,7 +63,7 @@ def fit(
 
     The objective of the answer is an exact refit; the bound is the solver's, less what it is not trusted for.
     """
-    weight = extra.one_gamma(gamma)
+    ridge = extra.one_gamma(gamma)
     parse.count(tau, "--tau", least=0)
     session.check_outputs({"--json": json, "--log": log}, [data])
     side = extra.side_options(
@@ -90,9 +91,9 @@ def fit(
             log=log, cancel=stop,
         )  # fmt: skip
         how = replace(how, limits=limits)
-        dataset = session.read_data(data, target, features, drop, (), reading=reading)
+        dataset = session.read_weighted(data, target, features, drop, weights, reading=reading)
         session.raise_if_interrupted(stop)
-        record = extra.in_own_thread(lambda: fit_one(dataset, tau=tau, gamma=weight, options=how))
+        record = extra.in_own_thread(lambda: fit_one(dataset, tau=tau, gamma=ridge, options=how))
 
     from sparsecv_mio.report.backends import print_fit
 

@@ -26,7 +26,8 @@ Weights = Annotated[
     typer.Option(
         "--weights",
         metavar="COLUMN",
-        help="Column that says how often each row counts, in every fit and in the errors: whole numbers. [each once]",
+        help="How much each row counts in every fit and in the errors: a column of the data, or file:F with a number a "
+        "line; any numbers from 0 on, a row of weight 0 is left out. [each once]",
     ),
 ]
 ForceIn = Annotated[

@@ -62,14 +62,11 @@ def path(
         )  # fmt: skip
 
         def ready() -> tuple[Dataset, tuple[float, ...], tuple[int, ...]]:
-            aux = () if weights is None else (weights,)
-            dataset = session.read_data(data, target, features, drop, aux, reading=reading)
-            if weights is not None:
-                from sparsecv_mio.data.counts import weighted_rows
+            from sparsecv_mio.data.weights import least_rows
 
-                dataset = weighted_rows(dataset, dataset.aux[weights], weights)
+            dataset = session.read_weighted(data, target, features, drop, weights, reading=reading)
             within = how.restrictions.within(dataset.names)
-            shape = within.left(dataset.p), dataset.n
+            shape = within.left(dataset.p), least_rows(dataset)
             return dataset, given or grids.default_gammas(*shape), grids.taus_of(tau, *shape, "--tau", within)
 
         dataset, grid, sizes = session.in_time(ready, stop, how.time_limit)

@@ -85,14 +85,83 @@ def read_again(path: str, stored: AnyRecord) -> Dataset:
     """
     from sparsecv_mio.certificate.record import Record
     from sparsecv_mio.certificate.source import read_again as read
-    from sparsecv_mio.data.counts import WEIGHTED
     from sparsecv_mio.data.folds import fold_columns
+    from sparsecv_mio.data.weights import WEIGHTED, weight_columns
 
     weights, aux = stored.data.weights, list[str]()
     if isinstance(stored, Record):
         aux += fold_columns(stored.folds.spec.removesuffix(WEIGHTED) if weights else stored.folds.spec)
-    aux += [weights] if weights else []
+    aux += weight_columns(weights or None)
     return read(path, stored.data, aux)
+
+
+def read_weighted(
+    path: str,
+    target: str | None,
+    features: str | None,
+    drop: str | None,
+    weights: str | None,
+    reading: ReadingWords | None = None,
+) -> Dataset:
+    """Read the data set that the options describe, and give its rows their weights.
+
+    Parameters
+    ----------
+    path, target, features, drop, reading
+        As for :func:`read_data`.
+    weights : str or None
+        `--weights`, as given.
+
+    Returns
+    -------
+    Dataset
+        Of the rows that count.
+    """
+    from sparsecv_mio.data.weights import weight_columns, weighted_rows, weights_of
+
+    dataset = read_data(path, target, features, drop, weight_columns(weights), reading=reading)
+    return dataset if weights is None else weighted_rows(dataset, weights_of(dataset, weights), weights)
+
+
+def read_dealt(
+    path: str,
+    target: str | None,
+    features: str | None,
+    drop: str | None,
+    *,
+    weights: str | None,
+    folds: str,
+    seed: int | None,
+    quiet: bool,
+    reading: ReadingWords | None = None,
+) -> tuple[Dataset, FoldPlan]:
+    """Read the data set that the options describe, give its rows their weights, and deal them to folds.
+
+    Parameters
+    ----------
+    path, target, features, drop, reading
+        As for :func:`read_data`.
+    weights : str or None
+        `--weights`, as given.
+    folds, seed, quiet
+        As for :func:`make_plan`.
+
+    Returns
+    -------
+    Dataset, FoldPlan
+        Of the rows that count.
+    """
+    from sparsecv_mio.data.folds import canonical, fold_columns
+    from sparsecv_mio.data.weights import FILE, weight_columns, weighted, weights_of
+
+    def deal(rows: Dataset) -> FoldPlan:
+        return make_plan(folds, rows, seed, quiet)
+
+    dataset = read_data(path, target, features, drop, (*fold_columns(folds), *weight_columns(weights)), reading=reading)
+    if weights is None:
+        return dataset, deal(dataset)
+    by_row = canonical(folds).startswith(FILE)
+    return weighted(dataset, weights_of(dataset, weights), deal, name=weights, by_row=by_row)
 
 
 def check_outputs(places: Mapping[str, str | None], inputs: Sequence[str] = ()) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from itertools import chain
+from itertools import chain, repeat
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -204,22 +204,14 @@ def solve(
         )  # fmt: skip
 
         def ready() -> tuple[Dataset, FoldPlan, tuple[float, ...], tuple[int, ...]]:
-            from sparsecv_mio.data.counts import weighted
-            from sparsecv_mio.data.folds import canonical, fold_columns
+            from sparsecv_mio.data.weights import least_rows
 
-            def deal(rows: Dataset) -> FoldPlan:
-                return session.make_plan(folds, rows, seed, quiet)
-
-            aux = (*fold_columns(folds), *([] if weights is None else [weights]))
-            dataset = session.read_data(data, target, features, drop, aux, reading=reading)
-            if weights is None:
-                plan = deal(dataset)
-            else:
-                by_row = canonical(folds).startswith("file:")
-                dataset, plan = weighted(dataset, dataset.aux[weights], deal, name=weights, by_row=by_row)
+            dataset, plan = session.read_dealt(
+                data, target, features, drop, weights=weights, folds=folds, seed=seed, quiet=quiet, reading=reading
+            )
             how.check_data(dataset, plan)
             within = how.restrictions.within(dataset.names)
-            shape = within.left(dataset.p), plan.least_training
+            shape = within.left(dataset.p), least_rows(dataset, plan)
             return dataset, plan, given or grids.default_gammas(*shape), grids.taus_of(tau, *shape, "--tau", within)
 
         dataset, plan, grid, sizes = session.in_time(ready, stop, how.time_limit)
@@ -263,7 +255,14 @@ def _held_out(
     scored, predicted = predictions_by_fold(record, dataset, plan)
     means, times = mean_predictions(scored, predicted, dataset.n)
     said, missing = (plan.labels, -1) if plan.is_partition else (times, 0)
-    rows = zip(dataset.y.tolist(), said.tolist(), means.tolist(), strict=True)
-    lines = (f"{y!r},{number},{value!r}\n" if number != missing else f"{y!r},,\n" for y, number, value in rows)
-    head = f"target,{'fold' if plan.is_partition else 'times scored'},prediction\n"
-    return accuracy(dataset.y[scored], predicted), lambda: write_text(place, chain([head], lines), "predictions")
+    weights, ends = dataset.row_weights, repeat("")
+    if weights is not None:
+        ends = (f",{weight!r}" for weight in weights.tolist())  # type: ignore[assignment]
+    rows = zip(dataset.y.tolist(), said.tolist(), means.tolist(), ends, strict=False)
+    lines = (
+        f"{y!r},{number},{value!r}{end}\n" if number != missing else f"{y!r},,{end}\n" for y, number, value, end in rows
+    )
+    named = f"target,{'fold' if plan.is_partition else 'times scored'},prediction"
+    head = f"{named}{'' if weights is None else ',weight'}\n"
+    found = accuracy(dataset.y[scored], predicted, None if weights is None else weights[scored])
+    return found, lambda: write_text(place, chain([head], lines), "predictions")

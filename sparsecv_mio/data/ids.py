@@ -87,6 +87,53 @@ def fold_labels(values: NDArray[Any], what: str) -> IntArray:
     return labels
 
 
+def read_lines(path: Path, n: int, kind: str, item: str) -> list[list[str]]:
+    """Read a CSV with a line per row of the data, and perhaps a header line.
+
+    Parameters
+    ----------
+    path : Path
+    n : int
+        Rows of the data.
+    kind, item : str
+        What the messages call the file and an entry.
+
+    Returns
+    -------
+    list of n or, with a header, n + 1 lists of str, all of one length
+
+    Raises
+    ------
+    BadInput
+        If the file cannot be read, has lines of several lengths, or does not hold n lines.
+    """
+    what = f"{kind} {str(path)!r}"
+    lines: list[list[str]] = []
+    try:
+        if not path.exists():
+            raise BadInput(f"{what} does not exist: check the path after file:")
+        check_readable(path, kind, most=MOST_BYTES + MOST_BYTES_A_ROW * n)
+        with path.open(encoding="utf-8-sig", newline="") as handle:
+            reader = csv.reader(handle)
+            for row in reader:
+                if lines and row and len(row) != len(lines[0]):
+                    raise BadInput(
+                        f"{what} has {len(row)} columns in line {reader.line_num} and {len(lines[0])} in the first: "
+                        f"give one {item} a line{', or one for every repeat' if kind == 'fold file' else ''}"
+                    )
+                if row:
+                    lines.append([cell.strip() for cell in row])
+    except BadInput:
+        raise
+    except (OSError, ValueError, csv.Error) as error:
+        raise BadInput(f"{what} cannot be read as CSV: {str(error).splitlines()[0]}") from error
+    if len(lines) not in (n, n + 1):
+        raise BadInput(
+            f"{what} has {len(lines)} lines but the data has {n} rows: give one {item} per row, header optional"
+        )
+    return lines
+
+
 def read_fold_file(path: Path, n: int) -> NDArray[Any]:
     """Read a CSV with a fold id per row, in a column per repeat; the number of lines tells a header line.
 
@@ -100,29 +147,9 @@ def read_fold_file(path: Path, n: int) -> NDArray[Any]:
         If the file cannot be read, has lines of several lengths, or does not hold n lines.
     """
     what = f"fold file {str(path)!r}"
-    ids: list[list[str]] = []
-    try:
-        if not path.exists():
-            raise BadInput(f"{what} does not exist: check the path after file:")
-        check_readable(path, "fold file", most=MOST_BYTES + MOST_BYTES_A_ROW * n)
-        with path.open(encoding="utf-8-sig", newline="") as handle:
-            reader = csv.reader(handle)
-            for row in reader:
-                if ids and row and len(row) != len(ids[0]):
-                    raise BadInput(
-                        f"{what} has {len(row)} columns in line {reader.line_num} and {len(ids[0])} in the first: give "
-                        "one fold id a line, or one for every repeat"
-                    )
-                if row:
-                    ids.append([cell.strip() for cell in row])
-    except BadInput:
-        raise
-    except (OSError, ValueError, csv.Error) as error:
-        raise BadInput(f"{what} cannot be read as CSV: {str(error).splitlines()[0]}") from error
+    ids = read_lines(path, n, "fold file", "fold id")
     if len(ids) == n + 1:
         return np.array(ids[1:])
-    if len(ids) != n:
-        raise BadInput(f"{what} has {len(ids)} lines but the data has {n} rows: give one id per row, header optional")
     names = [column for column in np.array(ids).T if n > 1 and as_ids(column, what).dtype.kind != "i"]
     if any(as_ids(column[1:], what).dtype.kind == "i" for column in names):
         raise BadInput(f"{what} has {n - 1} ids below its header but the data has {n} rows: give one id per row")

@@ -9,18 +9,23 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from sparsecv_mio.arrays import FloatArray, IntArray
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.fold_plan import FoldPlan, repeated_folds
+from sparsecv_mio.data.ids import read_lines
 from sparsecv_mio.errors import BadInput
 
 LEAST, MOST = 1e-30, 1e30  # weights whose roots leave room for the magnitudes of columns
 WIDEST = 1e12  # largest over smallest: beyond, the light rows would be rounding of the heavy ones
 WEIGHTED = " weighted"  # after the spec of the folds
+FILE = "file:"  # before the path of a file of weights, in place of a column
+MOST_ROWS = 100_000_000  # repeated
 HOW = "give how much each row counts, a number from 0 on"
 
 
@@ -79,8 +84,47 @@ def _no_number(value: object) -> bool:
     return False
 
 
+def weight_columns(name: str | None) -> tuple[str, ...]:
+    """Return the columns of the data that weights need beside features and target.
+
+    Examples
+    --------
+    >>> weight_columns("w"), weight_columns("file:w.csv")
+    (('w',), ())
+    """
+    return () if name is None or name.startswith(FILE) else (name,)
+
+
+def weights_of(data: Dataset, name: str) -> NDArray[Any]:
+    """Return the weights that a column of the data or `file:F` holds.
+
+    Parameters
+    ----------
+    data : Dataset
+        With the column in `aux`.
+    name : str
+
+    Raises
+    ------
+    BadInput
+        The file cannot be read, or does not hold one weight per row.
+    """
+    if not name.startswith(FILE):
+        return np.asarray(data.aux[name])
+    lines = read_lines(Path(name.removeprefix(FILE)), data.n, "weight file", "weight")
+    if len(lines[0]) > 1:
+        raise BadInput(f"weight file {name.removeprefix(FILE)!r} has {len(lines[0])} columns: give one weight a line")
+    return np.array(lines[len(lines) - data.n :])[:, 0]
+
+
 def weighted(
-    data: Dataset, weights: ArrayLike, deal: Callable[[Dataset], FoldPlan], *, name: str, by_row: bool = False
+    data: Dataset,
+    weights: ArrayLike,
+    deal: Callable[[Dataset], FoldPlan],
+    *,
+    name: str,
+    by_row: bool = False,
+    repeat: bool = False,
 ) -> tuple[Dataset, FoldPlan]:
     """Give rows their weights, leave out those of weight 0, and deal the others to folds.
 
@@ -94,12 +138,14 @@ def weighted(
         Of the weights, for the record.
     by_row : bool
         Whether `deal` makes folds of all rows instead: where they are given row by row.
+    repeat : bool
+        As for :func:`weighted_rows`; every copy is held out with its row.
 
     Returns
     -------
     data : Dataset
     folds : FoldPlan
-        A fold without rows that count is gone.
+        A fold that scores no row that counts is gone.
 
     Examples
     --------
@@ -109,12 +155,17 @@ def weighted(
     >>> data.row_weights, plan
     (array([0.5, 1. , 1. ]), FoldPlan('loo weighted', k=3, n=3))
     """
-    kept = weighted_rows(data, weights, name)
-    plan = repeated_folds(deal(data), (row_weights(weights, data, name) > 0).astype(int)) if by_row else deal(kept)
-    return kept, replace(plan, spec=plan.spec + WEIGHTED)
+    given = row_weights(weights, data, name)
+    once = (given > 0.0).astype(np.int64)
+    counts = _whole(given, name) if repeat else once
+    if by_row:
+        plan = repeated_folds(deal(data), counts)
+    else:
+        plan = repeated_folds(deal(repeated(data, once)), counts[given > 0.0])
+    return weighted_rows(data, weights, name, repeat=repeat), replace(plan, spec=plan.spec + WEIGHTED)
 
 
-def weighted_rows(data: Dataset, weights: ArrayLike, name: str) -> Dataset:
+def weighted_rows(data: Dataset, weights: ArrayLike, name: str, *, repeat: bool = False) -> Dataset:
     """Give rows their weights, and leave out those of weight 0.
 
     Parameters
@@ -123,6 +174,8 @@ def weighted_rows(data: Dataset, weights: ArrayLike, name: str) -> Dataset:
     weights : (n,) array_like
     name : str
         Of the weights, for the record.
+    repeat : bool
+        Repeat the rows as often as they count instead, in whole numbers: as records of the past have them.
 
     Returns
     -------
@@ -130,9 +183,20 @@ def weighted_rows(data: Dataset, weights: ArrayLike, name: str) -> Dataset:
         Without `row_weights` where every row that is left counts once.
     """
     given = row_weights(weights, data, name)
-    left = data if given.all() else repeated(data, (given > 0.0).astype(np.int64))
+    if repeat:
+        return replace(repeated(data, _whole(given, name)), weights=name)
+    left = repeated(data, (given > 0.0).astype(np.int64))
     given = given[given > 0.0]
     return replace(left, weights=name, row_weights=None if np.all(given == 1.0) else given)
+
+
+def _whole(given: FloatArray, name: str) -> IntArray:
+    """Weights as whole numbers."""
+    wrong = np.flatnonzero(given != np.floor(given))
+    if wrong.size or given.sum() > MOST_ROWS:
+        what = f"is {given[wrong[0]]:g} in row {wrong[0] + 1}" if wrong.size else f"makes {given.sum():g} rows"
+        raise BadInput(f"{name} {what}: the record is of rows repeated by whole numbers")
+    return given.astype(np.int64)
 
 
 @dataclass(frozen=True, eq=False)
@@ -181,6 +245,32 @@ class Scored:
         return cls(by_fold, float(weights.sum()), float(weights.sum()) / once if once else 1.0)
 
 
+def least_rows(data: Dataset, folds: FoldPlan | None = None) -> int:
+    """Return the rows of the smallest training set, or of all; a whole weight counts as so many, another as one.
+
+    It says how large a support the rows bear, where nobody says it.
+
+    Parameters
+    ----------
+    data : Dataset
+    folds : FoldPlan, optional
+
+    Examples
+    --------
+    >>> rows = Dataset.from_arrays([[1.0], [2.0]], [0.0, 1.0])
+    >>> [least_rows(weighted_rows(rows, weights, "w")) for weights in ([3.0, 2.0], [3.5, 2.0])]
+    [5, 2]
+    """
+    weights = data.row_weights
+    if weights is None or np.any(weights != np.floor(weights)):
+        return data.n if folds is None else folds.least_training
+    total = int(weights.sum())
+    if folds is None:
+        return total
+    left = weights[folds.order[: folds.scored] if folds.left is None else folds.left.rows]
+    return total - int(np.bincount(np.repeat(np.arange(folds.k), folds.left_sizes), left).max())
+
+
 def repeated(data: Dataset, counts: IntArray) -> Dataset:
     """Return the data with every row as often as it counts, and no weights.
 
@@ -189,6 +279,8 @@ def repeated(data: Dataset, counts: IntArray) -> Dataset:
     >>> repeated(Dataset.from_arrays([[1.0], [2.0]], [0.0, 1.0]), np.array([2, 1])).X.tolist()
     [[1.0], [1.0], [2.0]]
     """
+    if np.all(counts == 1):
+        return data
     aux = {name: np.repeat(column, counts) for name, column in data.aux.items()}
     return replace(
         data, X=np.repeat(data.X, counts, axis=0), y=np.repeat(data.y, counts), aux=aux, weights=None, row_weights=None

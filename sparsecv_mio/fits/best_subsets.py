@@ -13,6 +13,7 @@ from sparsecv_mio.arrays import IntArray
 from sparsecv_mio.certificate.record import PathRecord
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.standard import standardize
+from sparsecv_mio.data.weights import least_rows
 from sparsecv_mio.errors import OutOfTime
 from sparsecv_mio.fits.known import KnownSubsets
 from sparsecv_mio.fits.options import PathOptions
@@ -86,7 +87,7 @@ def best_subsets(
     options = with_keywords(options or PathOptions(), keywords, "best_subsets", GRID)
     restrictions = options.restrictions.within(dataset.names)
     options = replace(options, restrictions=restrictions)
-    shape = restrictions.left(dataset.p), dataset.n
+    shape = restrictions.left(dataset.p), least_rows(dataset)
     sizes = taus_of(taus, *shape, restrictions=restrictions)
     grid = Grid.of(gammas_of(gammas, *shape), sizes, dataset.p, restrictions)
     clock = Deadline(options.time_limit, stop, began)

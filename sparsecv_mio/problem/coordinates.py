@@ -34,7 +34,14 @@ class Coordinates:
     y_rest: DoubleDouble
 
     @classmethod
-    def of(cls, X: FloatArray, y: FloatArray, columns: Sequence[int], about: IntArray | None) -> Coordinates:
+    def of(
+        cls,
+        X: FloatArray,
+        y: FloatArray,
+        columns: Sequence[int],
+        about: IntArray | None,
+        root: FloatArray | None = None,
+    ) -> Coordinates:
         """Choose the coordinates of some columns; the rests are means in floats.
 
         Parameters
@@ -44,9 +51,13 @@ class Coordinates:
         columns : sequence of int
         about : int array or None
             Rows whose means are the centres; None: zero.
+        root : (n,) array, optional
+            Roots of the weights of all rows; 1 by default.
         """
         A, q = X[:, list(columns)], len(columns)
-        x_shift, y_shift = (np.zeros(q), 0.0) if about is None else (A[about].mean(axis=0), float(y[about].mean()))
+        x_shift, y_shift = np.zeros(q), 0.0
+        if about is not None:
+            x_shift, y_shift = _mean(A[about], about, root), float(_mean(y[about], about, root))
         # powers of two, so that columns and targets of any size are exact and of size one in between
         x_unit = power_of_two(np.abs(A - x_shift).max(axis=0, initial=0.0))
         y_unit = float(power_of_two(np.abs(y - y_shift).max(initial=0.0)))
@@ -55,7 +66,8 @@ class Coordinates:
         if about is None:
             return plain
         Z, t = plain.rows(X, y, about)
-        return replace(plain, x_rest=DoubleDouble.of(Z.mean(axis=0)), y_rest=DoubleDouble.of(t.mean()))
+        rests = DoubleDouble.of(_mean(Z, about, root)), DoubleDouble.of(_mean(t, about, root))
+        return replace(plain, x_rest=rests[0], y_rest=rests[1])
 
     @property
     def centers(self) -> tuple[FloatArray, float]:
@@ -90,17 +102,32 @@ class Coordinates:
         t = DoubleDouble(*exact_sum(y[index], -self.y_shift)).scaled(1.0 / self.y_unit)
         return Z - self.x_rest, t - self.y_rest
 
-    def doubled(self, X: FloatArray, y: FloatArray, about: IntArray | None) -> Coordinates:
+    def doubled(
+        self, X: FloatArray, y: FloatArray, about: IntArray | None, root: FloatArray | None = None
+    ) -> Coordinates:
         """Return the same with the rests in twice the precision.
 
         Parameters
         ----------
         X : (n, p) array
         y : (n,) array
-        about : int array or None
+        about, root
             As in `of`.
         """
         if about is None:
             return self
         Z, t = replace(self, x_rest=self.x_rest.scaled(0.0), y_rest=self.y_rest.scaled(0.0)).doubled_rows(X, y, about)
-        return replace(self, x_rest=Z.sum(0) / float(len(about)), y_rest=t.sum(0) / float(len(about)))
+        if root is None:
+            return replace(self, x_rest=Z.sum(0) / float(len(about)), y_rest=t.sum(0) / float(len(about)))
+        part = root[about]
+        total = float(part @ part)
+        x_rest, y_rest = (Z * part[:, None] * part[:, None]).sum(0) / total, (t * part * part).sum(0) / total
+        return replace(self, x_rest=x_rest, y_rest=y_rest)
+
+
+def _mean(rows: FloatArray, about: IntArray, root: FloatArray | None) -> FloatArray:
+    """Mean of the rows `about`, weighted."""
+    if root is None:
+        return np.asarray(rows.mean(axis=0))
+    weight = root[about] ** 2
+    return np.asarray(weight @ rows / weight.sum())

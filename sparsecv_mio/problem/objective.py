@@ -15,6 +15,9 @@ unpenalised (`fold`); or the data are centred once, on all rows, and b0 follows 
 
 counted as often as a fold scores them, where folds overlap. A fold may score only a part of the rows that it leaves out
 of its training: then N in b^(-N) is all that it leaves out.
+
+Weights of rows multiply the squares in both sums, in the centred sums of squares behind s_j and in means; n and m are
+then sums of weights.
 """
 
 from __future__ import annotations
@@ -32,13 +35,15 @@ PLAIN_RTOL = 1e-9  # of the training residuals: more rounding than that and a fi
 REFINEMENTS = 12
 
 
-def scales(X: FloatArray, scale: str = "length") -> FloatArray:
+def scales(X: FloatArray, scale: str = "length", weights: FloatArray | None = None) -> FloatArray:
     """Column scales s_j of the penalty, from all rows about the mean.
 
     Parameters
     ----------
     X : (n, p) array
     scale : {"length", "variance", "none"}
+    weights : (n,) array, optional
+        Of the rows; 1 by default.
 
     Returns
     -------
@@ -52,8 +57,14 @@ def scales(X: FloatArray, scale: str = "length") -> FloatArray:
     """
     if scale == "none":
         return np.ones(X.shape[1])
-    unit, norms = _centred_norms(X)
-    return unit * norms / (np.sqrt(X.shape[0]) if scale == "variance" else 1.0)
+    unit, norms = _centred_norms(X, weights)
+    total = X.shape[0] if weights is None else weights.sum()
+    return unit * norms / (np.sqrt(total) if scale == "variance" else 1.0)
+
+
+def _mean(rows: FloatArray, weights: FloatArray | None) -> FloatArray:
+    """Mean over the rows, weighted."""
+    return np.asarray(rows.mean(axis=0) if weights is None else weights @ rows / weights.sum())
 
 
 def varying_columns(X: FloatArray) -> IntArray:
@@ -66,12 +77,14 @@ def _varies(X: FloatArray) -> BoolArray:
     return np.asarray(high - low > 4.0 * np.finfo(float).eps * np.maximum(np.abs(low), np.abs(high)))
 
 
-def _centred_norms(X: FloatArray) -> tuple[FloatArray, FloatArray]:
+def _centred_norms(X: FloatArray, weights: FloatArray | None) -> tuple[FloatArray, FloatArray]:
     """(power of two, norm) per column whose product is the norm about the mean: squares neither overflow nor vanish."""
-    centred = np.where(_varies(X), X - X.mean(axis=0), 0.0)
-    centred -= centred.mean(axis=0)  # a mean is rounded, and beside a spread far smaller than itself that shows
+    centred = np.where(_varies(X), X - _mean(X, weights), 0.0)
+    # a mean is rounded, and beside a spread far smaller than itself that shows
+    centred -= _mean(centred, weights)
     unit = power_of_two(np.abs(centred).max(axis=0, initial=0.0))
-    return unit, np.asarray(np.linalg.norm(centred / unit, axis=0))
+    part = centred / unit
+    return unit, np.asarray(np.linalg.norm(part if weights is None else np.sqrt(weights)[:, None] * part, axis=0))
 
 
 @dataclass(frozen=True, eq=False)
@@ -142,6 +155,7 @@ def fit(
     scale: str = "length",
     intercept: str = "fold",
     rows: IntArray | None = None,
+    weights: FloatArray | None = None,
 ) -> RidgeFit:
     """Ridge fit of one support, by orthogonal factorisation of the augmented matrix `[X_S; sqrt(gamma/2) diag(s)]`.
 
@@ -159,6 +173,8 @@ def fit(
         As in the head of this module.
     rows : array of int, optional
         Training rows; all by default. Scales and, for `global`, centres use all rows in any case.
+    weights : (n,) array, optional
+        Of all rows; 1 by default.
 
     Examples
     --------
@@ -169,9 +185,12 @@ def fit(
     everyone = np.arange(X.shape[0])
     train = everyone if rows is None else np.asarray(rows)
     about = {"fold": train, "global": everyone}.get(intercept)
-    place = Coordinates.of(X, y, columns, about)
-    root = np.sqrt(gamma / 2.0) * (scales(X[:, columns], scale) / place.x_unit)
+    heft = None if weights is None else np.sqrt(weights)
+    place = Coordinates.of(X, y, columns, about, heft)
+    root = np.sqrt(gamma / 2.0) * (scales(X[:, columns], scale, weights) / place.x_unit)
     Z, t = place.rows(X, y, train)
+    if heft is not None:
+        Z, t = Z * heft[train][:, None], t * heft[train]
     size = power_of_two(np.sqrt(np.einsum("ij,ij->j", Z, Z) + root**2))
     augmented, response = np.vstack([Z / size, np.diag(root / size)]), np.concatenate([t, np.zeros(len(columns))])
     solution, _, _, singular = np.linalg.lstsq(augmented, response, rcond=None)
@@ -179,8 +198,10 @@ def fit(
     objective = float(residual @ residual)
     precise: DoubleDouble | FloatArray = solution / size
     if not _digits_are_left(t, residual[: len(t)], solution, singular):
-        place = place.doubled(X, y, about)
+        place = place.doubled(X, y, about, heft)
         wide, target = place.doubled_rows(X, y, train)
+        if heft is not None:
+            wide, target = wide * heft[train][:, None], target * heft[train]
         wide = wide.scaled(1.0 / size).joined(DoubleDouble.of(np.diag(root / size)))
         found = _refined(wide, target.joined(DoubleDouble.of(np.zeros(len(columns)))))
         if found is not None:
@@ -234,6 +255,7 @@ def objective_of(
     *,
     scale: str = "length",
     intercept: str = "fold",
+    weights: FloatArray | None = None,
 ) -> tuple[float, float]:
     """Return the training objective of given coefficients on all rows, and the intercept that is best for them.
 
@@ -247,6 +269,8 @@ def objective_of(
     gamma : float
     scale, intercept : str
         As in the head of this module.
+    weights : (n,) array, optional
+        Of the rows; 1 by default.
 
     Returns
     -------
@@ -260,17 +284,22 @@ def objective_of(
     (4.0, 1.0)
     """
     everyone, columns = np.arange(X.shape[0]), list(support)
-    place = Coordinates.of(X, y, columns, None if intercept == "none" else everyone)
+    heft = None if weights is None else np.sqrt(weights)
+    place = Coordinates.of(X, y, columns, None if intercept == "none" else everyone, heft)
     Z, t = place.rows(X, y, everyone)
     residual = t - Z @ (beta * place.x_unit / place.y_unit)
-    shrunk = np.sqrt(gamma / 2.0) * (scales(X[:, columns], scale) * (beta / place.y_unit))
+    if heft is not None:
+        residual = residual * heft
+    shrunk = np.sqrt(gamma / 2.0) * (scales(X[:, columns], scale, weights) * (beta / place.y_unit))
     value = float(residual @ residual + shrunk @ shrunk) * place.y_unit * place.y_unit
     x_center, y_center = place.centers
     return value, float(y_center - x_center @ beta)
 
 
-def held_out_error(model: RidgeFit, X: FloatArray, y: FloatArray, test: IntArray) -> float:
-    """Sum of squares of the held-out rows: h_j of theory section 0.
+def held_out_error(
+    model: RidgeFit, X: FloatArray, y: FloatArray, test: IntArray, weights: FloatArray | None = None
+) -> float:
+    """Sum of squares of the held-out rows, weighted: h_j of theory section 0.
 
     Parameters
     ----------
@@ -279,8 +308,12 @@ def held_out_error(model: RidgeFit, X: FloatArray, y: FloatArray, test: IntArray
     y : (n,) array
     test : int array
         The held-out rows.
+    weights : (n,) array, optional
+        Of all rows; 1 by default.
     """
     residual = model.residuals(X, y, test)
+    if weights is not None:
+        residual = residual * np.sqrt(weights[test])
     unit = float(power_of_two(np.abs(residual).max(initial=0.0)))
     return float(np.sum((residual / unit) ** 2)) * unit * model.coordinates.y_unit * unit * model.coordinates.y_unit
 
@@ -294,6 +327,7 @@ def cv_error(
     *,
     scale: str = "length",
     intercept: str = "fold",
+    weights: FloatArray | None = None,
 ) -> float:
     """Return h for one given support per fold.
 
@@ -307,6 +341,8 @@ def cv_error(
     gamma : float
     scale, intercept : str
         As in the head of this module.
+    weights : (n,) array, optional
+        Of the rows; 1 by default.
 
     Examples
     --------
@@ -314,14 +350,15 @@ def cv_error(
     >>> cv_error(X, y, np.array([0, 0, 1, 1]), [[], []], 1.0)           # means of the other half: (6.25 + 2.25) / 2
     4.25
     """
-    total = 0.0
+    total, scored = 0.0, np.flatnonzero(labels >= 0)
     for fold, support in enumerate(supports):
-        model = fit(X, y, support, gamma, scale=scale, intercept=intercept, rows=np.flatnonzero(labels != fold))
-        total += held_out_error(model, X, y, np.flatnonzero(labels == fold))
-    return total / int(np.count_nonzero(labels >= 0))
+        train, test = np.flatnonzero(labels != fold), np.flatnonzero(labels == fold)
+        model = fit(X, y, support, gamma, scale=scale, intercept=intercept, rows=train, weights=weights)
+        total += held_out_error(model, X, y, test, weights)
+    return total / (len(scored) if weights is None else float(weights[scored].sum()))
 
 
-def r_squared(y: FloatArray, scored_rows: IntArray, cv_error: float) -> float:
+def r_squared(y: FloatArray, scored_rows: IntArray, cv_error: float, weights: FloatArray | None = None) -> float:
     """Cross-validated R^2: 1 - h / (variance of the scored targets); 0 if these are all equal.
 
     Parameters
@@ -331,11 +368,16 @@ def r_squared(y: FloatArray, scored_rows: IntArray, cv_error: float) -> float:
         Rows that some fold scores, each as often as one does.
     cv_error : float
         h.
+    weights : (n,) array, optional
+        Of all rows; 1 by default.
     """
-    scored = y[scored_rows]
-    scored = scored - scored.mean()
+    scored, share = y[scored_rows], None if weights is None else weights[scored_rows]
+    scored = scored - _mean(scored, share)
     unit = float(power_of_two(np.abs(scored).max(initial=0.0)))
-    variance = float(np.var(scored / unit))
+    part = scored / unit
+    variance = float(np.var(part))
+    if share is not None:
+        variance = float(_mean((part - _mean(part, share)) ** 2, share))
     return 1.0 - cv_error / unit / unit / variance if variance > 0.0 else 0.0
 
 

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from sparsecv_mio.certificate.reading import AnyRecord
 from sparsecv_mio.certificate.record import PathRecord, Record
-from sparsecv_mio.data.counts import weighted_rows
+from sparsecv_mio.certificate.source import weighted_again
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.errors import BadInput
 from sparsecv_mio.restrictions import NONE
 
 
 def rows_of(record: AnyRecord, data: Dataset) -> Dataset:
-    """Return the data of a record as they were fitted: rows that count more than once are repeated.
+    """Return the data of a record as they were fitted, with the weights of their rows.
 
     Parameters
     ----------
@@ -23,9 +23,7 @@ def rows_of(record: AnyRecord, data: Dataset) -> Dataset:
     BadInput
         If these are not the data of the record.
     """
-    column = record.data.weights
-    if column is not None and data.weights is None and column in data.aux:
-        data = weighted_rows(data, data.aux[column], column)
+    data = weighted_again(record.data, data)
     if data.fingerprint != record.data.fingerprint:
         raise BadInput("these are not the data of the record: their fingerprints differ")
     return data

@@ -15,6 +15,7 @@ from typing import Unpack
 from sparsecv_mio.certificate.record import Record
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.folds import AnyFolds, folds_of
+from sparsecv_mio.data.weights import least_rows
 from sparsecv_mio.errors import SparseCVError
 from sparsecv_mio.grids import gammas_of, taus_of
 from sparsecv_mio.search.hooks import Hooks, Keywords, merged
@@ -84,7 +85,7 @@ def cross_validate(
     plan = folds_of(folds, dataset)
     options.check_data(dataset, plan)
     options = options.within(dataset)
-    shape = options.restrictions.left(dataset.p), plan.least_training
+    shape = options.restrictions.left(dataset.p), least_rows(dataset, plan)
     sizes = taus_of(taus, *shape, restrictions=options.restrictions)
     grid = Grid.of(gammas_of(gammas, *shape), sizes, dataset.p, options.restrictions)
     deadline = Deadline(options.time_limit, hooks.stop, hooks.began)

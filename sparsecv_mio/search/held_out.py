@@ -21,7 +21,7 @@ def held_out_predictions(record: Record, dataset: Dataset, folds: AnyFolds) -> F
     ----------
     record : Record
     dataset : Dataset
-        The data of the record, rows repeated where they have weights.
+        The data of the record, with its weights (:func:`sparsecv_mio.data.weights.weighted_rows`).
     folds : FoldPlan, or what `folds_of` makes one of
         The folds of the record.
 

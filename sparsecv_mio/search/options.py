@@ -266,7 +266,10 @@ class SearchOptions:
             raise BadInput(f"the fold plan is for {folds.n} rows, the data have {dataset.n}")
         if self.one_se and not folds.has_standard_error:
             raise BadInput("one-se: a single fold has no standard error, use at least two that score different rows")
-        if self.oracles and Oracle.IACV in self.oracles and not folds.is_partition:
+        iacv = self.oracles is not None and Oracle.IACV in self.oracles
+        if iacv and dataset.row_weights is not None and self.intercept is Intercept.FOLD:
+            raise BadInput("oracles iacv: rows with weights need intercept global or none, not fold")
+        if iacv and not folds.is_partition:
             raise BadInput(f"oracles iacv: needs folds that score each row at most once, not {folds.spec!r}")
 
 

@@ -137,6 +137,7 @@ def data_info(data: StandardData) -> DataInfo:
         intercept=str(data.intercept),
         names=tuple(source.names),
         weights=source.weights,
+        total_weight=None if source.weights is None else float(source.weight_of(slice(0, source.n))),
         reading=reading_info(source.reading),
     )
 
@@ -270,7 +271,9 @@ def build_record(
         status=status,
         **answer,
         gap=relative_gap(answer["lower"], answer["upper"]),
-        r_squared=r_squared(data.dataset.y, known.folds.all_scored, cv_error) if np.isfinite(cv_error) else None,
+        r_squared=r_squared(data.dataset.y, known.folds.all_scored, cv_error, data.dataset.row_weights)
+        if np.isfinite(cv_error)
+        else None,
         support=support,
         coefficients=coefficients,
         intercept=intercept,

@@ -12,9 +12,9 @@ from sklearn.utils.metaestimators import available_if
 
 from sparsecv_mio.arrays import BoolArray, FloatArray
 from sparsecv_mio.certificate.record import Record
-from sparsecv_mio.data.counts import weighted
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.folds import AnyFolds, FoldPlan, Splitter, folds_of
+from sparsecv_mio.data.weights import least_rows, weighted
 from sparsecv_mio.grids import default_gammas, gammas_of
 from sparsecv_mio.restrictions import Column, Hierarchy, Limits
 from sparsecv_mio.search.api import cross_validate
@@ -168,8 +168,8 @@ class BestSubsetRidgeCV(SparseLinearModel):
         ----------
         X : (n, p) array_like
         y : (n,) array_like
-        sample_weight : (n,) array_like of whole numbers, optional
-            How often each row counts, in every fit and in the error of held-out rows; 0 is as if it were not there.
+        sample_weight : (n,) array_like, optional
+            How much each row counts, in every fit and in the error of held-out rows; 0 is as if it were not there.
         groups : (n,) array_like, optional
             For a splitter that needs them.
 
@@ -188,7 +188,7 @@ class BestSubsetRidgeCV(SparseLinearModel):
         else:
             given_by_row = not isinstance(self.cv, str | Integral | Splitter)
             data, plan = weighted(data, sample_weight, deal, name="sample_weight", by_row=given_by_row)
-        shape = self._restrictions.within(data.names).left(data.p), plan.least_training
+        shape = self._restrictions.within(data.names).left(data.p), least_rows(data, plan)
         gammas = default_gammas(*shape, self.n_gammas) if self.gammas is None else gammas_of(self.gammas, *shape)
         with watched(self, data.X, data.y) as watch:
             record = cross_validate(

@@ -9,7 +9,7 @@ import numpy as np
 
 from sparsecv_mio.arrays import BoolArray, FloatArray
 from sparsecv_mio.certificate.record import PathRecord
-from sparsecv_mio.data.counts import weighted_rows
+from sparsecv_mio.data.weights import least_rows, weighted_rows
 from sparsecv_mio.fits.best_subsets import best_subsets
 from sparsecv_mio.grids import taus_of
 from sparsecv_mio.restrictions import Column, Hierarchy, Limits
@@ -134,8 +134,8 @@ class BestSubsetRidge(SparseLinearModel):
         ----------
         X : (n, p) array_like
         y : (n,) array_like
-        sample_weight : (n,) array_like of whole numbers, optional
-            How often each row counts; 0 is as if it were not there.
+        sample_weight : (n,) array_like, optional
+            How much each row counts; 0 is as if it were not there.
 
         Returns
         -------
@@ -146,7 +146,7 @@ class BestSubsetRidge(SparseLinearModel):
         if sample_weight is not None:
             data = weighted_rows(data, sample_weight, "sample_weight")
         within = self._restrictions.within(data.names)
-        sizes = taus_of(self.tau, within.left(data.p), data.n, "tau", within)
+        sizes = taus_of(self.tau, within.left(data.p), least_rows(data), "tau", within)
         with watched(self, data.X, data.y) as watch:
             record = best_subsets(
                 data, gammas=[self.gamma], taus=sizes, gap=self.gap, restrictions=within,

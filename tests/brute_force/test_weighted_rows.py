@@ -2,107 +2,67 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from itertools import combinations
+from dataclasses import replace
 
 import numpy as np
 import pytest
+from weighted_problems import GAMMAS, Weighted, drawn
 
 import sparsecv_mio as sc
-from sparsecv_mio.arrays import FloatArray, IntArray
-from sparsecv_mio.data.counts import repeated, repeated_folds
-from sparsecv_mio.data.folds import folds_from_labels
+from sparsecv_mio.certificate.record import Record
+from sparsecv_mio.data.dataset import Dataset
+from sparsecv_mio.data.folds import FoldPlan, folds_from_labels
+from sparsecv_mio.data.weights import repeated, repeated_folds, weighted
+from sparsecv_mio.formulation.backends import get_backend
 
-GAMMAS = (0.05, 1.0)
-
-
-@dataclass(frozen=True)
-class Weighted:
-    """Rows with their weights, and what the penalty and the intercept are."""
-
-    X: FloatArray
-    y: FloatArray
-    weight: IntArray
-    labels: IntArray
-    scale: str
-    intercept: bool
-
-    @property
-    def scales(self) -> FloatArray:
-        """Of the penalty: weighted lengths or standard deviations of the columns."""
-        if self.scale == "none":
-            return np.ones(self.X.shape[1])
-        total = self.weight.sum()
-        centred = self.X - self.weight @ self.X / total
-        squares = self.weight @ centred**2
-        return np.sqrt(squares / (total if self.scale == "variance" else 1.0))
-
-    def fit(self, rows: IntArray, support: tuple[int, ...], gamma: float) -> tuple[float, FloatArray, float]:
-        """Objective, coefficients and intercept of one support, by weighted least squares."""
-        X, y, weight = self.X[rows][:, support], self.y[rows], self.weight[rows]
-        total = weight.sum()
-        x_mean, y_mean = (weight @ X / total, weight @ y / total) if self.intercept else (np.zeros(len(support)), 0.0)
-        Z, t = (X - x_mean), y - y_mean
-        penalty = gamma / 2.0 * self.scales[list(support)] ** 2
-        beta = np.linalg.solve(Z.T @ (weight[:, None] * Z) + np.diag(penalty), Z.T @ (weight * t))
-        return float(weight @ (t - Z @ beta) ** 2 + penalty @ beta**2), beta, float(y_mean - x_mean @ beta)
-
-    def best(self, rows: IntArray, tau: int, gamma: float) -> tuple[tuple[int, ...], FloatArray, float]:
-        """Support, coefficients and intercept of the best subset of at most tau columns."""
-        sizes = [S for size in range(tau + 1) for S in combinations(range(self.X.shape[1]), size)]
-        fits = {S: self.fit(rows, S, gamma) for S in sizes}
-        support = min(fits, key=lambda S: fits[S][0])
-        return support, *fits[support][1:]
-
-    def cv_error(self, tau: int, gamma: float) -> float:
-        """Weighted mean of squared errors of held-out rows."""
-        total = 0.0
-        for fold in np.unique(self.labels[(self.labels >= 0) & (self.weight > 0)]):
-            support, beta, intercept = self.best(np.flatnonzero(self.labels != fold), tau, gamma)
-            held = self.labels == fold
-            total += float(self.weight[held] @ (self.y[held] - intercept - self.X[held][:, support] @ beta) ** 2)
-        return total / float(self.weight[self.labels >= 0].sum())
+METHODS = ("auto", "joint", "rounds", "grid", "algorithm1", "bounds", "descent", "shared", "enumerate", "per-fold")
+ENGINES = METHODS[7:]
 
 
-def drawn(seed: int) -> Weighted:
-    """Random rows, a third of them of weight 0 or several; every training set has rows that count."""
-    rng = np.random.default_rng(seed)
-    n, p, k = int(rng.integers(8, 14)), int(rng.integers(2, 5)), int(rng.integers(2, 5))
-    X = rng.normal(size=(n, p)) + rng.normal(size=p)
-    y = X @ rng.normal(size=p) + rng.normal(size=n)
-    weight = rng.choice([0, 1, 1, 2, 3], size=n)
-    weight[:4] = np.maximum(weight[:4], 1)
-    labels = rng.permutation(np.arange(n) % k)
-    labels[:4] = np.arange(4) % 2  # two rows that count in each of two folds
-    if seed % 5 == 0:
-        labels[4] = -1
-    return Weighted(X, y, weight, labels, ("length", "variance", "none")[seed % 3], bool(seed % 2))
+def plan_of(problem: Weighted) -> FoldPlan:
+    return folds_from_labels(np.unique(problem.labels, return_inverse=True)[1] - int((problem.labels < 0).any()))
+
+
+def solved(problem: Weighted, data: Dataset, plan: FoldPlan, method: str, **options: object) -> Record:
+    how = {"engine": method, "method": "rounds"} if method in ENGINES else {"method": method}
+    return sc.cross_validate(
+        data, plan, gammas=GAMMAS, taus=range(data.p + 1), gap=0.0, scale=problem.scale, intercept=problem.intercept,
+        threads=1, **how, **options,  # type: ignore[arg-type]
+    )  # fmt: skip
 
 
 def check(seed: int) -> None:
-    problem = drawn(seed)
-    data = sc.Dataset.from_arrays(problem.X, problem.y)
-    plan = folds_from_labels(np.unique(problem.labels, return_inverse=True)[1] - int((problem.labels < 0).any()))
-    p = problem.X.shape[1]
-    method = ("auto", "joint", "rounds", "grid", "algorithm1")[seed % 5]
-    record = sc.cross_validate(
-        repeated(data, problem.weight), repeated_folds(plan, problem.weight), gammas=GAMMAS, taus=range(p + 1),
-        gap=0.0, scale=problem.scale, intercept="fold" if problem.intercept else "none", method=method, threads=1,
-    )  # fmt: skip
-    truth = {(gamma, tau): problem.cv_error(tau, gamma) for gamma in GAMMAS for tau in range(p + 1)}
-    assert record.status == "proved"
+    problem, method = drawn(seed), METHODS[seed % len(METHODS)]
+    rows = Dataset.from_arrays(problem.X, problem.y, aux={"w": problem.weight})
+    data, plan = weighted(rows, problem.weight, lambda _: plan_of(problem), name="w", by_row=True)
+    record = solved(problem, data, plan, method)
+    compare(problem, record, method, seed)
+    report = sc.verify(record, rows, plan_of(problem))
+    assert report.ok, (seed, method, report.failures)
+    other = np.where(np.arange(len(problem.y)) == np.flatnonzero(problem.weight)[-1], 1.001, 1.0) * problem.weight
+    altered = Dataset.from_arrays(problem.X, problem.y, aux={"w": other})
+    assert "data.fingerprint" in {failure.field for failure in sc.verify(record, altered, plan_of(problem)).failures}
+
+
+def compare(problem: Weighted, record: Record, method: str, seed: int) -> None:
+    """Every interval of the table, the answer and the model against the definition."""
+    truth = {(gamma, tau): error for gamma in GAMMAS for tau, error in enumerate(problem.cv_errors(gamma))}
     for row in record.table:
-        right = truth[row.gamma, row.tau]
-        assert row.lower <= right * (1 + 1e-8) and right <= row.upper * (1 + 1e-8), (seed, row, right)
-    assert record.cv_error == pytest.approx(min(truth.values()), rel=1e-8), seed
-    support, beta, intercept = problem.best(np.arange(len(problem.y)), record.tau, record.gamma)
-    assert list(record.coefficients) == [f"x{j}" for j in support], seed
-    assert list(record.coefficients.values()) == pytest.approx(beta.tolist(), rel=1e-7, abs=1e-9), seed
-    assert record.intercept == pytest.approx(intercept, rel=1e-7, abs=1e-9), seed
-    assert sc.verify(record, repeated(data, problem.weight), repeated_folds(plan, problem.weight)).ok, seed
+        if (row.gamma, row.tau) in truth:  # a descent leaves the grid
+            right = truth[row.gamma, row.tau]
+            assert row.lower <= right * (1 + 1e-8) and right <= row.upper * (1 + 1e-8), (seed, method, row, right)
+    if method == "bounds":
+        return
+    assert record.status == "proved", (seed, method)
+    if method != "descent":
+        assert record.cv_error == pytest.approx(min(truth.values()), rel=1e-8), (seed, method)
+    support, beta, intercept = problem.best(np.arange(len(problem.y)), record.refit.gamma)[record.refit.tau]
+    assert list(record.coefficients) == [f"x{j}" for j in support], (seed, method)
+    assert list(record.coefficients.values()) == pytest.approx(beta.tolist(), rel=1e-7, abs=1e-8), (seed, method)
+    assert record.intercept == pytest.approx(intercept, rel=1e-7, abs=1e-8), (seed, method)
 
 
-@pytest.mark.parametrize("seed", range(15))
+@pytest.mark.parametrize("seed", range(30))
 def test_weighted_rows(seed: int) -> None:
     check(seed)
 
@@ -111,3 +71,52 @@ def test_weighted_rows(seed: int) -> None:
 def test_a_thousand_weighted_problems() -> None:
     for seed in range(1000):
         check(seed)
+
+
+def check_whole(seed: int) -> None:
+    """A whole weight is so many rows: the same intervals, the same answer, standard errors included."""
+    problem, method = drawn(seed, whole=True), METHODS[seed % len(METHODS)]
+    counts, plan = problem.weight.astype(int), plan_of(problem)
+    rows = Dataset.from_arrays(problem.X, problem.y)
+    data, folds = weighted(rows, problem.weight, lambda _: plan, name="w", by_row=True)
+    copies, many = repeated(rows, counts), repeated_folds(plan, counts)
+    one_se = method != "bounds" and many.has_standard_error
+    one, two = solved(problem, data, folds, method, one_se=one_se), solved(problem, copies, many, method, one_se=one_se)
+    compare(problem, one, method, seed)
+    compare(problem, two, method, seed)
+    assert (one.tau, one.support, one.status) == (two.tau, two.support, two.status), seed
+    assert one.gamma == pytest.approx(two.gamma, rel=1e-6), seed
+    names = ("cv_error", "lower", "upper", "r_squared")
+    mine, other = ([getattr(record, name) for name in names] for record in (one, two))
+    if method == "bounds":  # what a relaxation leaves depends on where it stops
+        return
+    assert mine == pytest.approx(other, rel=1e-8), (seed, method)
+    if one_se and one.one_se is not None and two.one_se is not None:
+        assert one.one_se.standard_error == pytest.approx(two.one_se.standard_error, rel=1e-8), seed
+        assert one.one_se.tau == two.one_se.tau, seed
+    assert sc.verify(two, copies, many).ok
+    # a record of the past is of the rows so repeated, and says so by having no total weight
+    old = replace(two, data=replace(two.data, weights="w"), folds=replace(two.folds, spec=f"{two.folds.spec} weighted"))
+    assert sc.verify(old, Dataset.from_arrays(problem.X, problem.y, aux={"w": counts}), plan).ok, seed
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_whole_weights_are_so_many_rows(seed: int) -> None:
+    check_whole(seed)
+
+
+@pytest.mark.slow
+def test_whole_weights_are_so_many_rows_at_length() -> None:
+    for seed in range(300):
+        check_whole(seed)
+
+
+@pytest.mark.parametrize("backend", ["gurobi", "highs"])
+def test_a_vendor_gives_the_same_answer(backend: str) -> None:
+    usable = get_backend(backend).available()
+    if not usable.usable:
+        pytest.skip(usable.why)
+    problem = drawn(1)
+    rows = Dataset.from_arrays(problem.X, problem.y)
+    data, plan = weighted(rows, problem.weight, lambda _: plan_of(problem), name="w", by_row=True)
+    compare(problem, solved(problem, data, plan, "algorithm1", backend=backend), "algorithm1", 1)

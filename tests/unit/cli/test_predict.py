@@ -123,8 +123,11 @@ def test_held_out_predictions_are_what_the_cv_error_is_made_of(
     assert isinstance(record, Record)
     rows = pd.read_csv(out)
     held = rows.dropna()
+    weight = held.weight if "weight" in held else np.ones(len(held))
+    assert ("--weights" in folds) == ("weight" in held)
     assert len(rows) == record.data.n and held.fold.nunique() == record.folds.k
-    assert np.mean((held.target - held.prediction) ** 2) == pytest.approx(record.cv_error, rel=1e-9)
-    mae = np.mean(np.abs(held.target - held.prediction))
+    square = np.average((held.target - held.prediction) ** 2, weights=weight)
+    assert square == pytest.approx(record.cv_error, rel=1e-9)
+    mae = np.average(np.abs(held.target - held.prediction), weights=weight)
     assert f"held-out predictions: RMSE {np.sqrt(record.cv_error):.6g}, MAE {mae:.6g}, R^2 " in said
     assert f"R^2 {record.r_squared:.4f}" in said.partition("MAE")[2].splitlines()[0]

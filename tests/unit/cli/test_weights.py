@@ -1,4 +1,4 @@
-"""`--weights`: rows that count more than once, or not at all; `verify` repeats them as the record says."""
+"""`--weights`: rows that count more than others, or not at all; `verify` weighs them as the record says."""
 
 from __future__ import annotations
 
@@ -29,10 +29,11 @@ def frame(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> pd.DataFrame:
 
 
 @pytest.mark.parametrize("folds", ["4", "loo", "groups:g", "file:folds.csv"])
-def test_rows_count_as_often_as_their_weight_says(folds: str, frame: pd.DataFrame, capsys: Said) -> None:
+def test_rows_count_as_much_as_their_weight_says(folds: str, frame: pd.DataFrame, capsys: Said) -> None:
     assert run(["solve", "rows.csv", *SMALL, "--folds", folds, "--json", "r.json"]) == 0
     record = read_record("r.json")
-    assert isinstance(record, Record) and record.data.weights == "w" and record.data.n == int(frame.w.sum())
+    assert isinstance(record, Record) and record.data.weights == "w" and record.data.n == int((frame.w > 0).sum())
+    assert record.data.total_weight == float(frame.w.sum())
     assert "w" not in record.data.names and record.folds.spec == f"{folds} weighted"
     assert run(["verify", "r.json", "rows.csv"]) == 0
     frame.assign(w=frame.w.replace(2, 1)).to_csv("other.csv", index=False)
@@ -49,22 +50,52 @@ def test_a_record_of_other_weights_is_not_verified(weights: str | None, code: in
     assert run(["verify", "r.json", "rows.csv", "--quiet"]) == code
 
 
-def test_rows_of_a_path_count_too(frame: pd.DataFrame) -> None:
-    assert run(["path", "rows.csv", *SMALL, "--json", "p.json"]) == run(["verify", "p.json", "rows.csv"]) == 0
-    assert read_record("p.json").data.n == int(frame.w.sum())
+@pytest.mark.parametrize("command", [["path", "--tau", "1:3"], ["fit", "--tau", "2"]])
+def test_rows_of_all_fits_count_too(command: list[str], frame: pd.DataFrame) -> None:
+    frame.assign(w=frame.w / 4.0).to_csv("rows.csv", index=False)
+    common = ["--target", "lpsa", "--gamma", "0.1", "--weights", "w", "--quiet", "--json", "p.json"]
+    assert run([command[0], "rows.csv", *command[1:], *common]) == run(["verify", "p.json", "rows.csv"]) == 0
+    assert read_record("p.json").data.total_weight == float(frame.w.sum()) / 4.0
+    frame.assign(w=frame.w / 5.0).to_csv("rows.csv", index=False)
+    assert run(["verify", "p.json", "rows.csv", "--quiet"]) == 1
+
+
+def test_weights_of_a_file_and_bounds(frame: pd.DataFrame) -> None:
+    Path("w.txt").write_text("".join(f"{weight / 3.0}\n" for weight in frame.w))
+    frame.drop(columns=["w", "g"]).to_csv("rows.csv", index=False)
+    words = ["rows.csv", *SMALL[:-3], "--weights", "file:w.txt", "--quiet", "--folds", "4"]
+    assert run(["solve", *words, "--json", "r.json"]) == run(["verify", "r.json", "rows.csv", "--quiet"]) == 0
+    record = read_record("r.json")
+    assert run(["bounds", *words, "--json", "b.json"]) == 0
+    table = json.loads(Path("b.json").read_text())
+    assert table["options"]["weights"] == "file:w.txt" and table["data"]["fingerprint"] == record.data.fingerprint
+    assert isinstance(record, Record)
+    for pair, row in zip(table["table"], record.table, strict=True):
+        assert pair["lower"] <= row.cv_error * (1 + 1e-9) and row.cv_error <= pair["upper"] * (1 + 1e-9)
+    Path("w.txt").write_text("1\n" * 97)
+    assert run(["verify", "r.json", "rows.csv", "--quiet"]) == 1
+
+
+def test_held_out_predictions_of_weighted_rows(frame: pd.DataFrame) -> None:
+    frame.assign(w=frame.w + 0.25).to_csv("rows.csv", index=False)
+    assert run(["solve", "rows.csv", *SMALL, "--folds", "4", "--json", "r.json", "--save-held-out", "h.csv"]) == 0
+    record, held = read_record("r.json"), pd.read_csv("h.csv")
+    assert isinstance(record, Record)
+    mean = np.average((held.target - held.prediction) ** 2, weights=frame.w + 0.25)
+    assert mean == pytest.approx(record.cv_error, rel=1e-9)
 
 
 @pytest.mark.parametrize(
     ("column", "said"),
     [
         ("age", "'age' gives the folds or weights"),
-        ("half", "half is 0.5 in row 1: give how often"),
+        ("below", "below is -0.5 in row 1: give how much"),
         ("v", "weight column 'v' is not in"),
-        ("text", "text is 'x' in row 1: give how often"),
+        ("text", "text is 'x' in row 1: give how much"),
     ],
 )
 def test_what_is_no_weight_is_refused(column: str, said: str, frame: pd.DataFrame, capsys: Said) -> None:
-    frame.assign(half=0.5, text="x").to_csv("rows.csv", index=False)
+    frame.assign(below=-0.5, text="x").to_csv("rows.csv", index=False)
     words = [word if word != "w" else column for word in SMALL]
     assert run(["solve", "rows.csv", *words, "--features", "age,lcavol,svi"]) == 2
     assert said in capsys.readouterr().err

@@ -138,11 +138,24 @@ def test_a_weight_is_so_many_rows_of_one_fold() -> None:
     many = np.repeat(np.arange(len(y)), weight)
     weighted = BestSubsetRidgeCV(**QUICK | {"cv": labels}).fit(X, y, sample_weight=weight)
     copies = BestSubsetRidgeCV(**QUICK | {"cv": labels[many]}).fit(X.iloc[many], y.iloc[many])
-    assert weighted.record_.table == copies.record_.table and (weighted.coef_ == copies.coef_).all()
-    one, same = BestSubsetRidge(2).fit(X, y, weight), BestSubsetRidge(2).fit(X.iloc[many], y.iloc[many])
-    assert one.objective_ == same.objective_ and (one.coef_ == same.coef_).all()
-    with pytest.raises(ValueError, match="^sample_weight is 0.5 in row 1: give how often"):
-        weighted.fit(X, y, weight + 0.5)
+    for one, two in zip(weighted.record_.table, copies.record_.table, strict=True):
+        assert (one.tau, one.status) == (two.tau, two.status) and one.cv_error == pytest.approx(two.cv_error, rel=1e-9)
+    assert weighted.coef_ == pytest.approx(copies.coef_, rel=1e-9)
+    one, two = BestSubsetRidge(2).fit(X, y, weight), BestSubsetRidge(2).fit(X.iloc[many], y.iloc[many])
+    assert one.objective_ == pytest.approx(two.objective_, rel=1e-12) and one.coef_ == pytest.approx(two.coef_)
+    with pytest.raises(ValueError, match="^sample_weight is -0.5 in row 1: give how much"):
+        weighted.fit(X, y, weight - 0.5)
+
+
+def test_weights_scale_the_penalty_of_plain_columns_alone() -> None:
+    """Twice the weights are twice the loss: half of gamma where columns keep their units, nothing where they do not."""
+    X, y = prostate()
+    weight = 0.5 + np.arange(len(y)) % 7 / 3.0
+    for scale, gamma in (("length", 0.1), ("none", 0.2)):
+        one = BestSubsetRidge(3, gamma=0.1, scale=scale).fit(X, y, weight)
+        two = BestSubsetRidge(3, gamma=gamma, scale=scale).fit(X, y, 2.0 * weight)
+        assert one.coef_ == pytest.approx(two.coef_, rel=1e-9)
+        assert 2.0 * one.objective_ == pytest.approx(two.objective_, rel=1e-9) or scale == "length"
 
 
 def test_metadata_are_routed() -> None:
