@@ -37,6 +37,7 @@ def effects(design: UnitColumns, support: IntArray | tuple[int, ...], model: Rid
         Its fit.
     """
     columns = design.dataset.X[:, design.columns[np.asarray(support, dtype=np.int64)]] - model.x_center
+    columns *= design.root[:, None]
     unit = np.linalg.norm(design.t) * design.y_unit
     return np.asarray(model.beta * np.sqrt(np.einsum("ij,ij->j", columns, columns)) / unit)
 
@@ -73,7 +74,7 @@ def restricted_optima(
         One support per fold, to be compared with the optimum.
     """
     assert design.allowed is not None
-    X, y, allowed = design.dataset.X, design.dataset.y, design.allowed
+    X, y, weights, allowed = design.dataset.X, design.dataset.y, design.dataset.row_weights, design.allowed
     sets = allowed.up_to(tau)
     low, high, loose_low, loose_high = (np.zeros(folds.k) for _ in range(4))
     good = np.ones(folds.k, dtype=bool)
@@ -83,9 +84,10 @@ def restricted_optima(
         least = min(model.objective for model, _ in fits)
         doubt = design.rounding(least)
         sure = min(model.objective for model, certain in fits if certain or len(fits) == 1)
-        tied = [held_out_error(m, X, y, test) for m, certain in fits
+        tied = [held_out_error(m, X, y, test, weights) for m, certain in fits
                 if certain and m.objective <= least * (1.0 + 0.5 * TIE_RTOL) + max(sure - least, 0.0)]  # fmt: skip
-        near = [held_out_error(m, X, y, test) for m, _ in fits if m.objective <= least * (1.0 + LOOSE_TIES) + doubt]
+        near = [held_out_error(m, X, y, test, weights) for m, _ in fits
+                if m.objective <= least * (1.0 + LOOSE_TIES) + doubt]  # fmt: skip
         tied = tied or near
         low[fold], high[fold], loose_low[fold], loose_high[fold] = min(tied), max(tied), min(near), max(near)
         if reported is not None:
