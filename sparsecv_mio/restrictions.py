@@ -10,6 +10,7 @@ from typing import Any, TypedDict
 from sparsecv_mio.errors import BadInput, did_you_mean
 from sparsecv_mio.families import ALL, AtMost, Parents, limits_of, parents_of, products
 
+MOST_SAID = 6  # names in a row, beyond which their number is said
 Column = str | int
 Limits = str | Iterable[str | AtMost | tuple[int, Iterable[Column]]]
 Hierarchy = str | Iterable[str | Parents] | Mapping[str, Iterable[Column]]
@@ -74,6 +75,25 @@ class Restrictions:
     def beyond_forcing(self) -> tuple[str, ...]:
         """Names of the kinds in use that say more than which features are forced in or out."""
         return tuple(name for name in RESTRICTIONS[2:] if getattr(self, name))
+
+    def words(self) -> str:
+        """Return the restrictions as one text, long lists by their number.
+
+        Examples
+        --------
+        >>> Restrictions(at_most="1:a,b", hierarchy="ab=a|b", nonnegative="c").words()
+        'at most 1 of a, b; ab only with a or b; c not below 0'
+        """
+        forced = (("with", self.force_in), ("without", self.force_out))
+        said = [f"{text} {_listed(some)}" for text, some in forced if some]
+        said += [f"at most {one.count} of {_listed(one.features)}" for one in self.at_most]
+        if len(self.hierarchy) > MOST_SAID:
+            said.append(f"{len(self.hierarchy)} features only with their parents")
+        else:
+            said += [f"{one.feature} only with {(' and ' if one.every else ' or ').join(one.parents)}"
+                     for one in self.hierarchy]  # fmt: skip
+        signs = (("not below 0", self.nonnegative), ("not above 0", self.nonpositive))
+        return "; ".join([*said, *(f"{_listed(some)} {text}" for text, some in signs if some)])
 
     def within(self, names: Sequence[str]) -> Restrictions:
         """Return the same by the names of the data, in their order.
@@ -149,6 +169,11 @@ class Restrictions:
                 raise BadInput(f"tau {tau} is below the number of features that are forced in: use {least} to {most}")
             if tau > most:
                 raise BadInput(f"tau {tau} is above the number of features that are not forced out: use at most {most}")
+
+
+def _listed(names: Sequence[str]) -> str:
+    more = len(names) - MOST_SAID
+    return ", ".join(names[:MOST_SAID]) + (f" and {more} more" if more > 0 else "")
 
 
 def _columns(given: Any, option: str) -> tuple[str, ...]:

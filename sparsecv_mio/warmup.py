@@ -15,6 +15,7 @@ from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.folds import make_folds
 from sparsecv_mio.data.standard import standardize
 from sparsecv_mio.fits.one import fit_one
+from sparsecv_mio.fits.options import SideOptions
 from sparsecv_mio.formulation.backends.native.cell import MANY
 from sparsecv_mio.formulation.outcome import Limits
 from sparsecv_mio.oracles.glru import Logistic, Regularizer, make_problem, train
@@ -59,6 +60,12 @@ def trees() -> None:
     fit_one(alike, tau=3, gamma=0.1, limits=Limits(nodes=20))
 
 
+def restricted_trees() -> None:
+    """Run `fit` under restrictions."""
+    fit_one(toy(30, 5), tau=2, gamma=0.1, side=SideOptions(at_most=[(1, ("x0", "x1"))], nonnegative=["x2"]))
+    fit_one(toy(30, 5), tau=2, gamma=0.1, side=SideOptions(hierarchy="x0=x3"))
+
+
 def bounds() -> None:
     """Run `bounds`, from products of columns and from rows, and the relaxation by itself."""
     data = standardize(toy(20, 12))
@@ -91,6 +98,7 @@ def oracles() -> None:
 
 STEPS: dict[str, Callable[[], None]] = {
     "best subsets on all rows": trees,
+    "trees under restrictions": restricted_trees,
     "first answers": first_answers,
     "searches": searches,
     "bounds": bounds,

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from rich.console import Console
 from rich.text import Text
 
-from sparsecv_mio.certificate.parts import Work
+from sparsecv_mio.certificate.parts import Request, Work
 from sparsecv_mio.certificate.record import Nested, OneSe, PathRecord, PathRow, Record, TableRow
 from sparsecv_mio.report.hints import ended_by_itself, hints
 from sparsecv_mio.report.layout import Row, print_table, say
@@ -97,6 +97,7 @@ def print_answer(console: Console, record: Record, brief: bool = False, held_out
     if _unbounded(record):
         word = word.replace("bounds valid", "nothing proved yet")
     console.print(Text.assemble((word, f"bold {colour}"), f"   {pair(record.tau, record.gamma)}"))
+    _print_restrictions(console, record.request)
     for line in _error_lines(record):
         say(console, line)
     if held_out is not None:
@@ -115,6 +116,12 @@ def print_answer(console: Console, record: Record, brief: bool = False, held_out
         say(console, line, "dim")
     for hint in hints(record):
         console.print(Text.assemble(("hint: ", "bold"), hint))
+
+
+def _print_restrictions(console: Console, request: Request) -> None:
+    """Say which models were compared, where not all."""
+    if request.restrictions:
+        say(console, f"models compared: {request.restrictions.words()}")
 
 
 def _error_lines(record: Record) -> list[str]:
@@ -330,6 +337,7 @@ def print_path(console: Console, record: PathRecord, brief: bool = False, full: 
     """
     word, colour = MEANING[record.status]
     console.print(Text(word, f"bold {colour}"))
+    _print_restrictions(console, record.request)
     gammas = sorted({row.gamma for row in record.path})
     if full or len(gammas) == 1:
         for gamma in gammas:

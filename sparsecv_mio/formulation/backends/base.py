@@ -257,17 +257,23 @@ class Backend(ABC):
             raise BadInput(f"tau must be between 0 and the {problem.q} columns, not {tau}")
         if limits.gap < 0 or limits.threads < 1:
             raise BadInput("the gap must not be negative and there must be at least one thread")
+        self.check_takes(form, constraints)
+        usable = self.available()
+        if not usable.usable:
+            hint = f"; {usable.hint}" if usable.hint else ""
+            raise BackendUnavailable(f"backend {self.name} cannot be used: {usable.why}{hint}")
+        return form
+
+    def check_takes(self, formulation: str | None, constraints: SideConstraints) -> None:
+        """Raise `BadInput` for side constraints of a kind that a formulation, the first by default, does not take."""
+        known = self.capabilities.formulations
+        form = formulation or next(iter(known))
         missing = constraints.needs - known[form]
         if missing:
             raise BadInput(
                 f"backend {self.name}, formulation {form}, does not take: {', '.join(sorted(missing))}; "
                 "`sparsecv backends` shows which ones do"
             )
-        usable = self.available()
-        if not usable.usable:
-            hint = f"; {usable.hint}" if usable.hint else ""
-            raise BackendUnavailable(f"backend {self.name} cannot be used: {usable.why}{hint}")
-        return form
 
     def _trivial(self, task: Task, limits: Limits) -> Answer | None:
         """Answer without a solver where the ridge bound closes the gap (tau 0, nothing to explain, a huge gamma)."""

@@ -16,6 +16,7 @@ import numpy as np
 from sparsecv_mio.arrays import BoolArray, IntArray
 from sparsecv_mio.data.standard import StandardData
 from sparsecv_mio.errors import BadInput
+from sparsecv_mio.formulation.backends import get_backend
 from sparsecv_mio.formulation.backends.native.cell import UNLIMITED, PathCell, PathResult
 from sparsecv_mio.formulation.backends.native.family import Family
 from sparsecv_mio.formulation.constraints import constraints_of
@@ -60,6 +61,7 @@ class Restricted:
         self.run, self.context, self.order = run, run.context, ORDERS[method]
         self.name = f"restricted {self.order.name}"
         constraints = constraints_of(self.context.data)
+        get_backend(mio.backend).check_takes(mio.formulation, constraints)
         self.cells = RestrictedCells(
             run.state, constraints, run.accelerators.training_moments, mio.backend, mio.formulation
         )

@@ -39,7 +39,7 @@ MOST_BYTES = 1 << 36  # of the arrays of a checkpoint, before any is read
 
 def key_of(run: Watched) -> dict[str, Any]:
     """Return what tells searches apart: data, folds, grid and method; only a search of the same ones is resumed."""
-    context = run.context
+    context, asked = run.context, run.context.data.restrictions
     return {
         "data": context.data.dataset.fingerprint,
         "folds": context.folds.digest,
@@ -48,7 +48,7 @@ def key_of(run: Watched) -> dict[str, Any]:
         "gamma": context.grid.gammas.tolist(),
         "tau": context.grid.taus.tolist(),
         "method": run.name,
-        **{name: given for name, given in asdict(context.data.restrictions).items() if given},
+        "restrictions": json.loads(json.dumps(asdict(asked))) if asked else None,  # lists, as they are read back
     }
 
 

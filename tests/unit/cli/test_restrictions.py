@@ -1,0 +1,159 @@
+"""`--at-most`, `--hierarchy`, `--nonnegative`, `--nonpositive` on real data, from the command line to `verify`."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from repository import INSTANCES
+
+import sparsecv_mio as sc
+from sparsecv_mio.certificate.record import PathRecord, Record
+from sparsecv_mio.cli import run
+from sparsecv_mio.errors import BadInput
+from sparsecv_mio.formulation.backends import get_backend
+from sparsecv_mio.problem.objective import fit
+
+PROSTATE, DIABETES = (str(INSTANCES / f"{name}.csv") for name in ("prostate", "diabetes"))
+GRID = ["--gamma", "0.1,1", "--tau", "1:4", "--folds", "5", "--threads", "1"]
+
+
+def solved(place: Path, *options: str, data: str = DIABETES, target: str = "y", code: int = 0) -> Record:
+    file = place / "record.json"
+    assert run(["solve", data, "--target", target, *GRID, *options, "--json", str(file)]) == code
+    assert run(["verify", str(file), data]) == 0
+    return Record.from_json(file.read_text())
+
+
+def test_groups_and_signs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    record = solved(tmp_path, "--at-most", "1:bmi,s5", "--at-most", "1:s1,s2", "--nonnegative", "s3,s4")
+    told = capsys.readouterr().out
+    assert "models compared: at most 1 of bmi, s5; at most 1 of s1, s2; s3, s4 not below 0" in told
+    assert record.status == "proved" and record.request.method_used == "algorithm1"
+    for support in (record.support, *record.chosen_folds.supports):
+        assert len({"bmi", "s5"} & set(support)) <= 1
+    assert all(record.coefficients.get(name, 0.0) >= 0.0 for name in ("s3", "s4"))
+    free = sc.solve(DIABETES, target="y", gammas=[0.1, 1.0], taus="1:4", folds=5)
+    assert {"bmi", "s5"} <= set(free.support) and free.cv_error < record.cv_error
+
+
+def test_every_fold_keeps_its_signs(tmp_path: Path) -> None:
+    record = solved(tmp_path, "--nonpositive", "all", "--gap", "0")
+    data = sc.Dataset.from_arrays(*_arrays())
+    plan = sc.make_folds("5", data)
+    for fold, which in enumerate(record.chosen_folds.which):
+        support = [record.data.names.index(name) for name in record.chosen_folds.supports[which]]
+        assert np.all(fit(data.X, data.y, support, record.gamma, rows=plan.train_rows(fold)).beta <= 0.0)
+
+
+def _arrays() -> tuple[np.ndarray, np.ndarray]:
+    table = np.loadtxt(DIABETES, delimiter=",", skiprows=1)
+    return table[:, :-1], table[:, -1]
+
+
+@pytest.fixture
+def products(tmp_path: Path) -> Path:
+    """Four columns of the prostate data and their products, named as statisticians name them."""
+    frame = sc.Dataset.from_arrays(*_prostate())
+    X = frame.X[:, :4] - frame.X[:, :4].mean(axis=0)
+    pairs = [(i, j) for i in range(4) for j in range(i + 1, 4)]
+    names = [f"x{j}" for j in range(4)] + [f"x{i}:x{j}" for i, j in pairs]
+    table = np.column_stack([X, *(X[:, i] * X[:, j] for i, j in pairs), frame.y])
+    place = tmp_path / "products.csv"
+    np.savetxt(place, table, delimiter=",", header=",".join([*names, "y"]), comments="")
+    return place
+
+
+def _prostate() -> tuple[np.ndarray, np.ndarray]:
+    table = np.genfromtxt(PROSTATE, delimiter=",", skip_header=1)
+    table = table[:, np.isfinite(table).all(axis=0)]
+    return table[:, :-1], table[:, -1]
+
+
+@pytest.mark.parametrize("word", ["strong", "weak"])
+def test_hierarchy_by_names(products: Path, word: str, tmp_path: Path) -> None:
+    record = solved(tmp_path, "--hierarchy", word, data=str(products))
+    rules = record.request.restrictions.hierarchy  # type: ignore[union-attr]
+    assert len(rules) == 6 and all(one.every == (word == "strong") for one in rules)
+    for support in (record.support, *record.chosen_folds.supports):
+        for name in (name for name in support if ":" in name):
+            count = len(set(name.split(":")) & set(support))
+            assert count == 2 if word == "strong" else count >= 1
+
+
+@pytest.mark.parametrize("backend", ["highs", "gurobi", "scip"])
+def test_vendors_say_the_same(backend: str, products: Path, tmp_path: Path) -> None:
+    if not get_backend(backend).available().usable:
+        pytest.skip(f"no {backend}")
+    asked = ["--hierarchy", "strong", "--nonnegative", "x0,x1:x2", "--at-most", "2:x1,x2,x3", "--tau", "3"]
+    ours = solved(tmp_path, *asked, data=str(products))
+    theirs = solved(tmp_path, *asked, "--backend", backend, data=str(products))
+    assert theirs.work.engine == f"restricted algorithm 1 on {backend}"
+    assert (theirs.tau, theirs.gamma, theirs.support) == (ours.tau, ours.gamma, ours.support)
+    assert theirs.cv_error == pytest.approx(ours.cv_error, rel=1e-9)
+
+
+def test_paths_and_single_fits(tmp_path: Path) -> None:
+    file, asked = tmp_path / "path.json", ["--at-most", "1:bmi,s5", "--nonnegative", "all"]
+    ask = [DIABETES, "--target", "y", "--gamma", "0.1"]
+    assert run(["path", *ask, "--tau", "1:4", *asked, "--json", str(file)]) == 0
+    path = PathRecord.from_json(file.read_text())
+    assert path.status == "proved" and run(["verify", str(file), DIABETES]) == 0
+    one = tmp_path / "fit.json"
+    for backend in ("native", "highs"):
+        assert run(["fit", *ask, "--tau", "4", *asked, "--backend", backend, "--json", str(one)]) == 0
+        found = json.loads(one.read_text())
+        assert found["status"] == "proved" and found["objective"] == pytest.approx(path.path[-1].objective, rel=1e-9)
+        assert {name for name, b in found["coefficients"].items() if b != 0.0} == set(path.path[-1].support)
+
+
+def test_a_limit_at_any_moment(tmp_path: Path) -> None:
+    data = sc.Dataset.from_arrays(*_arrays())
+    for seconds in (1e-3, 0.05, 0.3):
+        record = sc.cross_validate(
+            data, "5", gammas=[0.01, 0.1], taus=range(1, 6), time_limit=seconds, nonnegative="all", at_most="1:x2,x8"
+        )
+        assert record.lower <= record.cv_error <= record.upper
+        assert not {"x2", "x8"} <= set(record.support) and min(record.coefficients.values(), default=0.0) >= 0.0
+        assert sc.verify(record, data).ok
+
+
+def test_carried_on_from_a_checkpoint(tmp_path: Path) -> None:
+    store, data = tmp_path / "run.ck", sc.Dataset.from_arrays(*_arrays())
+    asked = {"gammas": [0.01, 0.1], "taus": [2, 5], "nonnegative": "all", "gap": 0.0, "threads": 1}
+    whole = sc.cross_validate(data, "5", **asked, method="grid", checkpoint=store)  # type: ignore[arg-type]
+    again = sc.cross_validate(data, "5", **asked, method="grid", resume=store)  # type: ignore[arg-type]
+    assert (again.cv_error, again.lower, again.upper) == (whole.cv_error, whole.lower, whole.upper)
+    for other in ({"nonnegative": "x0"}, {"nonnegative": (), "at_most": "1:x0,x1"}):
+        with pytest.raises(BadInput, match="of another run"):
+            sc.cross_validate(data, "5", **(asked | other), method="grid", resume=store)  # type: ignore[arg-type]
+    forced = {"gammas": [0.1], "taus": [2], "force_in": "x0"}
+    sc.cross_validate(data, "5", **forced, checkpoint=tmp_path / "forced.ck")  # type: ignore[arg-type]
+    sc.cross_validate(data, "5", **forced, resume=tmp_path / "forced.ck")  # type: ignore[arg-type]
+    with pytest.raises(BadInput, match="its restrictions differs"):
+        sc.cross_validate(data, "5", gammas=[0.1], taus=[2], resume=tmp_path / "forced.ck")
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--at-most", "2"], "at-most: '2' is not K:A,B,..."),
+        (["--hierarchy", "bmi"], "hierarchy: 'bmi' is none of strong, weak"),
+        (["--hierarchy", "strong"], "hierarchy: no feature has the name of a product"),
+        (["--nonnegative", "nose"], "nonnegative: there is no feature 'nose'"),
+        (["--nonnegative", "all", "--method", "rounds"], "nonnegative: goes with method auto, algorithm1 or grid"),
+        (["--at-most", "1:s1,s2", "--oracles", "glru"], "at-most: goes with oracles none, not glru"),
+        (["--at-most", "1:s1,s2", "--refine"], "at-most: goes with refine off, not on"),
+        (["--hierarchy", "s1=s2", "--method", "descent"], "hierarchy: goes with method"),
+        (["--hierarchy", "s1=s2", "--force-in", "s1"], "tau 1: no model of at most 1 features keeps"),
+        (["--nonnegative", "s1", "--backend", "gurobi", "--formulation", "benders"], "does not take: sign"),
+    ],
+)
+def test_what_cannot_be_done_is_one_line(
+    options: list[str], message: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(["solve", DIABETES, "--target", "y", *GRID, *options]) == 2
+    told = capsys.readouterr().err.splitlines()
+    assert len(told) == 1 and told[0].startswith("sparsecv: error: ") and message in told[0]
