@@ -24,6 +24,9 @@ class AtMost:
     count: int
     features: tuple[str, ...]
 
+    def __str__(self) -> str:
+        return f"{self.count} of {', '.join(self.features)}"
+
 
 @dataclass(frozen=True)
 class Parents:
@@ -32,6 +35,9 @@ class Parents:
     feature: str
     parents: tuple[str, ...]
     every: bool = True
+
+    def __str__(self) -> str:
+        return f"{self.feature} only with {(' and ' if self.every else ' or ').join(self.parents)}"
 
 
 def features_of(text: str, option: str, separator: str = ",") -> tuple[str, ...]:

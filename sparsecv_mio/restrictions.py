@@ -86,12 +86,11 @@ class Restrictions:
         """
         forced = (("with", self.force_in), ("without", self.force_out))
         said = [f"{text} {_listed(some)}" for text, some in forced if some]
-        said += [f"at most {one.count} of {_listed(one.features)}" for one in self.at_most]
+        said += [f"at most {one}" for one in self.at_most]
         if len(self.hierarchy) > MOST_SAID:
             said.append(f"{len(self.hierarchy)} features only with their parents")
         else:
-            said += [f"{one.feature} only with {(' and ' if one.every else ' or ').join(one.parents)}"
-                     for one in self.hierarchy]  # fmt: skip
+            said += map(str, self.hierarchy)
         signs = (("not below 0", self.nonnegative), ("not above 0", self.nonpositive))
         return "; ".join([*said, *(f"{_listed(some)} {text}" for text, some in signs if some)])
 
