@@ -40,8 +40,11 @@ def small(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize("intercept", ["fold", "global", "none"])
-@pytest.mark.parametrize("copies", [False, True])
-def test_cells_decided_by_rows_are_those_of_the_trees(intercept: str, copies: bool) -> None:
+@pytest.mark.parametrize(("copies", "at_once"), [(False, 1200), (True, 1200), (False, 4), (True, 0)])
+def test_cells_decided_by_rows_are_those_of_the_trees(
+    intercept: str, copies: bool, at_once: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(wide, "EXACT_COLUMNS", at_once)
     decided = 0
     for seed in range(4):
         dataset = made(14, 20, seed, copies=copies)

@@ -3,8 +3,8 @@
 No matrix of columns by columns is formed. First answers of every fold, gamma and tau come from working sets of columns
 (:mod:`sparsecv_mio.search.heuristics.working_sets`), then each cell gets one relaxation
 (:class:`sparsecv_mio.bounds.wide.WideFold`): where safe screening leaves few columns, the cell's problem on these alone
-is solved exactly, by our own trees or a vendor's solver, and decided. What is left over is bracketed by the bounds
-layer as far as time allows.
+is solved exactly, by our own trees or a vendor's solver, and decided; where it leaves more, our own trees come once all
+cells had their relaxation. What is left over is bracketed by the bounds layer as far as time allows.
 """
 
 from __future__ import annotations
@@ -44,7 +44,8 @@ from sparsecv_mio.words import Method
 PRODUCT_BYTES = 1 << 29  # of q x q matrices alive at once: log2(k) of the tree over the folds, and a few of the trees
 TREE_MATRICES = 4
 COPY_BYTES = 1 << 29  # of rows, all threads together: two copies of the training rows while a fold is made
-EXACT_COLUMNS = 1200  # columns left that are worth a matrix of their own
+EXACT_COLUMNS = 1200  # columns left that are worth a matrix of their own at once
+EXACT_BYTES = 1 << 30  # of such matrices, all threads together, once nothing else helps
 PART_COLUMNS = 3000  # the same on all rows, once
 MANY_FOLDS = 200  # whose working sets would be too small, and take too long
 
@@ -228,20 +229,26 @@ class ByRows:
             self._offer(where, made, tau)
             self._left[where] = survivors.columns
             self.seen[where] = True
-            self._decide(where)
+            if len(survivors.columns) <= EXACT_COLUMNS:
+                self._decide(where)
         stuck = [t for t in unsolved if not final[g, t, fold] and not self._exact((g, t, fold))]
         for t in [t for t in unsolved if t not in fresh and t not in stuck]:
             self._decide((g, t, fold))
+            if self.effort == FIRST_EFFORT and not final[g, t, fold] and len(self._left[g, t, fold]) > EXACT_COLUMNS:
+                stuck.append(t)
         if stuck and not fresh:  # bounds without branching take long: once nothing else helps
             self._bracket(fold, g, stuck)
 
     def _exact(self, where: Where) -> bool:
         """Whether few enough columns are left for the cell to be solved exactly."""
         left, tau = len(self._left[where]), int(self.context.grid.taus[where[1]])
-        return left <= EXACT_COLUMNS and (self.method is not Method.BOUNDS or left <= tau)
+        most = EXACT_COLUMNS
+        if self.mio.native:
+            most = max(most, int(np.sqrt(EXACT_BYTES / (8.0 * TREE_MATRICES * self.context.threads))))
+        return left <= most and (self.method is not Method.BOUNDS or left <= tau)
 
     def _bracket(self, fold: int, g: int, which: list[int]) -> None:
-        """Bound the held-out error without branching; nothing more can be done for these cells."""
+        """Bound the held-out error without branching; for cells of too many columns nothing more can be done."""
         made = self._first(fold, g)
         for t in which:
             if self.context.deadline.expired():
@@ -250,7 +257,8 @@ class ByRows:
             cell = made.cells([tau])[0]
             self._offer((g, t, fold), made, tau)
             self.run.state.cells.narrow((g, t, fold), float(cell.lower), float(cell.upper))
-            self.run.state.cells.mark((g, t, fold))
+            if not self._exact((g, t, fold)):
+                self.run.state.cells.mark((g, t, fold))
 
     def _decide(self, where: Where) -> None:
         """Solve a cell on the columns that screening left, if these are few."""
