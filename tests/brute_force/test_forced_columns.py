@@ -14,7 +14,7 @@ from test_cross_validation import Tally, compare
 
 import sparsecv_mio as sc
 from sparsecv_mio.bounds import all_folds
-from sparsecv_mio.data.counts import repeated
+from sparsecv_mio.data.weights import repeated
 from sparsecv_mio.data.standard import standardize
 from sparsecv_mio.problem.objective import varying_columns
 from sparsecv_mio.restrictions import Restrictions
