@@ -60,7 +60,7 @@ def drawn_folds(rng: np.random.Generator, data: Dataset, kind: str, seed: int) -
         return make_folds(f"{repeats if seed % 2 else 1}xstratified:{k}", data, seed)
     if kind == "holdouts":
         return make_folds(f"{2 * repeats}xholdout:{rng.uniform(0.1, 0.6):.2f}", data, seed)
-    if kind == "many":  # enough of them for trees that all folds share
+    if kind == "many":  # as trees that all folds share are made for
         return folds_of(LeavePOut(2), data) if n < 12 else make_folds(f"{-(-26 // k)}x{k}", data, seed)
     if kind == "splitter":
         splitters = (

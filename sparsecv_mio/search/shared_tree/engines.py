@@ -27,7 +27,7 @@ from sparsecv_mio.words import Engine
 WIDEST_KEEP = 1e-6  # relative rounding of the trees beyond which a threshold on all rows means little in a fold
 LEAST_SHARE = 0.6  # of the folds that must have a leverage thresholds can use
 LARGEST_FOLD = 64  # rows; larger folds have leverages near one half unless n is huge
-FEWEST_FOLDS = 24  # fewer take less time one by one
+FEWEST_FOLDS = 24  # that score each row once; fewer take less time one by one
 LIST_BUDGET = ((1_000, 2), (20_000, 6))  # most folds, and the trees on all rows that a list for all of them may cost
 FOLD_OVERHEAD = 200  # nodes' worth of work that a tree of its own costs beside its nodes
 
@@ -70,7 +70,7 @@ class SharedTrees:
         usable = engine is not Engine.PER_FOLD and folds.sizes.max() <= LARGEST_FOLD and q <= PATH_TREE_COLUMNS
         usable = usable and folds.left is None  # the identities score every row that is left out
         if engine is Engine.AUTO:
-            usable = usable and folds.k >= FEWEST_FOLDS
+            usable = usable and folds.k >= FEWEST_FOLDS * folds.times_scored
         if not usable or not wanted:
             return None
         form = leave_out.all_rows.normal_form(g)
