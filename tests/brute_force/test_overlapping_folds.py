@@ -10,6 +10,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+import weighted_problems
 from random_problems import RandomProblem, random_problem
 from reference import FloatArray, IntArray, intervals_of_pairs
 from sklearn.model_selection import LeavePOut, RepeatedKFold, ShuffleSplit, TimeSeriesSplit
@@ -20,6 +21,7 @@ from sparsecv_mio.certificate.verify import verify
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.folds import FoldPlan, folds_of, make_folds
 from sparsecv_mio.data.standard import standardize
+from sparsecv_mio.data.weights import weighted
 from sparsecv_mio.formulation.backends import get_backend
 from sparsecv_mio.search.api import cross_validate
 from sparsecv_mio.search.methods import by_rows
@@ -161,6 +163,45 @@ def test_a_backend_gives_the_same_answer(backend: str) -> None:
         ours, theirs = (cross_validate(data, make_folds(spec, data), backend=b, **ask) for b in ("native", backend))  # type: ignore[arg-type]
         assert (theirs.status, theirs.tau, theirs.support) == ("proved", ours.tau, ours.support)
         assert theirs.cv_error == pytest.approx(ours.cv_error, rel=1e-9)
+
+
+def check_weights(seed: int) -> None:
+    """Check the table of one problem with weighted rows against the weighted definition, and `verify`."""
+    problem, rng = weighted_problems.drawn(seed), np.random.default_rng([16, seed])
+    weight, method = problem.weight, METHODS[seed // len(KINDS) % 5]
+    rows = Dataset.from_arrays(problem.X, problem.y, aux={"w": weight})
+    folds = drawn_folds(rng, rows, KINDS[seed % len(KINDS)], seed)
+    pairs = [(folds.train_rows(j), folds.scored_rows(j)) for j in range(folds.k)]
+    if min(np.count_nonzero(weight[train]) for train, _ in pairs) < 2 or not weight[folds.all_scored].any():
+        return
+    data, plan = weighted(rows, weight, lambda _: folds, name="w", by_row=True)
+    record = cross_validate(
+        data, plan, gammas=[0.5], taus=range(data.p + 1), scale=problem.scale, intercept=problem.intercept, gap=0.0,
+        threads=1, method=method,
+    )  # fmt: skip
+    total = np.zeros(data.p + 1)
+    for train, scored in pairs:
+        for tau, (support, beta, intercept) in enumerate(problem.best(train, 0.5) if weight[scored].any() else []):
+            miss = problem.y[scored] - intercept - problem.X[scored][:, support] @ beta
+            total[tau] += float(weight[scored] @ miss**2)
+    truth = total / sum(float(weight[scored].sum()) for _, scored in pairs)
+    for row in record.table:
+        right = truth[row.tau]
+        assert row.lower <= right * (1 + 1e-8) and right <= row.upper * (1 + 1e-8), (seed, method, row, right)
+    assert method == "bounds" or record.cv_error == pytest.approx(truth.min(), rel=1e-8), (seed, method)
+    found = verify(record, rows, folds)
+    assert found.ok, (seed, found.failures)
+
+
+def test_rows_with_weights() -> None:
+    for seed in range(4000, 4040, 3):
+        check_weights(seed)
+
+
+@pytest.mark.slow
+def test_rows_with_weights_at_length() -> None:
+    for seed in range(4000, 4300):
+        check_weights(seed)
 
 
 @pytest.mark.parametrize("block", range(4))
