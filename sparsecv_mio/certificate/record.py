@@ -278,6 +278,7 @@ class Record(Stored, LinearModel, DrawnSearch):
             f"on held-out rows: {self.accuracy_line()}",
             f"{self.data.n} rows{weights}, {self.data.p} features, {self.folds.k} folds, "
             f"{len(self.table)} pairs of the grid",
+            *([f"models compared: {limits.words()}"] if (limits := self.request.restrictions) else []),
             f"model on all rows at the {chosen}, tau={self.refit.tau}, gamma={self.refit.gamma:.6g}:",
         ]
         model = {**self.coefficients, "(intercept)": self.intercept}

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from sparsecv_mio.certificate.record import Record, TableRow
 from sparsecv_mio.grids import text_of_taus
 from sparsecv_mio.report.region import open_rows
+from sparsecv_mio.restrictions import NONE
 
 LEAST_GAMMAS = 5  # of a range that a hint proposes
 WHOLE_LIMIT = 0.95  # of a time limit, from which on it is the limit that ended a run
@@ -79,7 +80,7 @@ def _tau_hint(record: Record) -> str:
     if least == most:
         return ""
     held_out = -(-record.data.n // max(record.folds.k, 2))
-    natural = max(1, min(record.data.p, record.data.n - held_out - 1))
+    natural = max(1, min((record.request.restrictions or NONE).left(record.data.p), record.data.n - held_out - 1))
     if record.tau == most < natural:
         return f"the best tau is the largest given: try --tau {max(least, most // 2)}:{min(2 * most, natural)}"
     if record.tau == least == 1:

@@ -10,6 +10,7 @@ import pytest
 
 from sparsecv_mio.cli import run
 from sparsecv_mio.data.dataset import Dataset
+from sparsecv_mio.search.api import cross_validate
 
 
 def problem(seed: int = 0, n: int = 40, p: int = 6) -> Dataset:
@@ -41,3 +42,22 @@ def test_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["bounds", *words, "--bounds", "best"]) == 2
     assert run(["bounds", *words, "--plot", str(tmp_path / "b.txt")]) == 2
     assert capsys.readouterr().err.count("\n") == 2
+
+
+def test_bounds_with_forced_features(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    data, path, out = problem(7), tmp_path / "d.csv", tmp_path / "b.json"
+    rows = np.column_stack([data.X, data.y])
+    np.savetxt(path, rows, delimiter=",", header=",".join([*data.names, "y"]), comments="")
+    words = [str(path), "--target", "y", "--folds", "5", "--gamma", "0.1,1", "--tau", "2:5", "--force-in", "x1,x4"]
+    assert run(["bounds", *words, "--force-out", "x0", "--json", str(out)]) == 0
+    bounds = json.loads(out.read_text())
+    assert bounds["options"]["force_in"] == ["x1", "x4"] and bounds["options"]["force_out"] == ["x0"]
+    record = cross_validate(
+        data, "5", gammas=[0.1, 1.0], taus=range(2, 6), force_in=["x1", "x4"], force_out="x0", gap=0.0, threads=1
+    )
+    for ours, true in zip(bounds["table"], record.table, strict=True):
+        assert (ours["gamma"], ours["tau"]) == (true.gamma, true.tau)
+        assert ours["lower"] <= true.cv_error * (1 + 1e-9) and true.cv_error <= ours["upper"] * (1 + 1e-9)
+    capsys.readouterr()
+    assert run(["bounds", *words, "--tau", "1:2"]) == 2
+    assert "tau 1 is below" in capsys.readouterr().err

@@ -180,3 +180,28 @@ def test_ctrl_c_keeps_the_answer(tmp_path: Path) -> None:
     assert record["lower"] <= record["cv_error"] <= (record["upper"] or np.inf)
     assert b"stopping" in seen and b"interrupted: best answer so far" in seen
     assert run(["verify", str(path), str(INSTANCES / "diabetes64.csv")]) == 0
+
+
+def test_forced_features_are_in_every_fold(solve: Solve, capsys: pytest.CaptureFixture[str]) -> None:
+    options = ("--target", "lpsa", "--folds", "5", "--gamma", "0.1,1", "--force-in", "age", "--force-out", "svi,lbph")
+    record = solve(PROSTATE, *options)
+    assert record["request"]["taus"] == list(range(1, 7)) and record["status"] == "proved"
+    models = [record["support"], *(fold["support"] for fold in record["chosen_folds"])]
+    assert all("age" in model and not {"svi", "lbph"} & set(model) for model in models)
+    shown = capsys.readouterr().out
+    assert "models compared: with age; without lbph, svi" in shown
+    for wrong, message in ((("--force-in", "agee"), "did you mean 'age'?"), (("--force-in", "svi"), "is in both")):
+        assert run(["solve", PROSTATE, *options[:6], "--force-out", "svi", *wrong]) == 2
+        assert message in capsys.readouterr().err
+
+
+def test_a_stored_run_is_not_resumed_under_other_restrictions(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    ask = ["solve", PROSTATE, "--target", "lpsa", "--folds", "5", "--gamma", "0.1", "--tau", "2:3", "--threads", "1"]
+    place = str(tmp_path / "run.ck")
+    assert run([*ask, "--force-in", "age", "--checkpoint", place]) == 0
+    assert run([*ask, "--force-in", "age", "--resume", place]) == 0
+    capsys.readouterr()
+    assert run([*ask, "--force-in", "svi", "--resume", place]) == 2
+    assert run([*ask, "--resume", place]) == 2

@@ -50,35 +50,6 @@ def test_the_answer_is_that_without_it() -> None:
     assert replace(with_it, nested=None, work=without.work) == without
 
 
-@pytest.mark.parametrize("folds", ["groups:g", "loo", np.arange(30) % 5])
-def test_verify_computes_it_again(folds: Any) -> None:
-    record = solved(folds=folds, force_in=["x1"])
-    plan = None if isinstance(folds, str) else sc.solve.__globals__["folds_of"](folds, drawn())
-    assert sc.verify(record, drawn(), plan).ok
-    assert Record.from_json(record.to_json()) == record
-
-
-def test_altered_records_are_rejected() -> None:
-    record = solved(force_in=["x1"])
-    nested = record.nested
-    assert nested is not None
-    first, *rest = nested.folds
-    altered: dict[str, Any] = {
-        "nested.error": replace(nested, error=nested.error * 0.99),
-        "nested.standard_error": replace(nested, standard_error=None),
-        "nested.optimism": replace(nested, optimism=0.0),
-        "nested.outer.seed": replace(nested, outer=replace(nested.outer, seed=1)),
-        "nested.folds": replace(nested, folds=(first, first, *rest)),
-        "nested.folds[0].error": replace(nested, folds=(replace(first, error=first.error * 0.99), *rest)),
-        "nested.folds[0].support": replace(nested, folds=(replace(first, support=("x0",)), *rest)),
-        "nested.folds[0].status": replace(nested, folds=(replace(first, status="sure"), *rest)),
-        "nested.folds[0].gamma": replace(nested, folds=(replace(first, gamma=0.5), *rest)),
-    }
-    for field, wrong in altered.items():
-        found = sc.verify(replace(record, nested=wrong), drawn()).failures
-        assert field in {one.field for one in found}, field
-
-
 def test_a_stop_keeps_the_main_answer_and_the_folds_that_are_done() -> None:
     stop, stages = threading.Event(), []
 
