@@ -14,8 +14,8 @@ from test_cross_validation import Tally, compare
 
 import sparsecv_mio as sc
 from sparsecv_mio.bounds import all_folds
-from sparsecv_mio.data.weights import repeated
 from sparsecv_mio.data.standard import standardize
+from sparsecv_mio.data.weights import repeated
 from sparsecv_mio.problem.objective import varying_columns
 from sparsecv_mio.restrictions import Restrictions
 from sparsecv_mio.search import registry

@@ -11,6 +11,7 @@ import pytest
 import sparsecv_mio as sc
 from sparsecv_mio.certificate.record import Record
 from sparsecv_mio.data.folds import folds_of
+from sparsecv_mio.data.weights import weighted_rows
 
 
 def drawn() -> sc.Dataset:
@@ -50,3 +51,10 @@ def test_altered_records_are_rejected() -> None:
     for field, wrong in altered.items():
         found = sc.verify(replace(record, nested=wrong), drawn()).failures
         assert field in {one.field for one in found}, field
+
+
+def test_weighted_rows_are_weighted_outside_too() -> None:
+    weights = np.random.default_rng(1).choice([0.5, 1.0, 3.0], size=30)
+    data = weighted_rows(drawn(), weights, "w")
+    record = sc.solve(data, folds="5", gammas="0.05,1", nested=3, threads=1)
+    assert sc.verify(record, data).ok and record.nested != solved().nested
