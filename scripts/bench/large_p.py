@@ -20,7 +20,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from _common import INSTANCES, TARGETS, centred, deliver, environment, np, synthetic, table
@@ -41,7 +41,8 @@ class Row:
 
     `unit` scales columns to length one, as the default of the package does; else they are taken as they are, without an
     intercept, as the peers do. With `taus` it is a cross-validation, else one fit of size `tau`. `file` names a data
-    set of `instances/` that stands in place of the synthetic rows.
+    set of `instances/` that stands in place of the synthetic rows. With `assumed` a fit assumes coefficients in
+    [-assumed, assumed], as peers do; its proof is conditional.
     """
 
     n: int
@@ -55,6 +56,7 @@ class Row:
     peers: str = ""
     folds: int = 10
     file: str = ""
+    assumed: float | None = None
 
 
 def tenfold(n: int, p: int, gamma: float, taus: tuple[int, int] = (1, 8)) -> Row:
@@ -66,8 +68,11 @@ ROWS = {
     "fit-3000": Row(6000, 3000, 0.5, 5.0, 0.2, unit=False, peers="OKRidge 27.1 s, proved (its notebook)"),
     "fit-500-rho.9": Row(500, 500, 0.9, 5.0, 2.0, unit=False),
     "fit-1000-rho.9": Row(1000, 1000, 0.9, 5.0, 2.0, unit=False),
-    "fit-4000-rho.9": Row(
-        4000, 4000, 0.9, 5.0, 2.0, unit=False, peers="OKGLM 87 s, A100 16.6 s, Gurobi 9,717 s, all with M = 2 assumed"
+    "fit-4000-rho.9": Row(4000, 4000, 0.9, 5.0, 2.0, unit=False),
+    "fit-500-rho.9-M2": Row(500, 500, 0.9, 5.0, 2.0, unit=False, assumed=2.0),
+    "fit-1000-rho.9-M2": Row(1000, 1000, 0.9, 5.0, 2.0, unit=False, assumed=2.0),
+    "fit-4000-rho.9-M2": Row(
+        4000, 4000, 0.9, 5.0, 2.0, unit=False, assumed=2.0, peers="OKGLM 87 s, A100 16.6 s, Gurobi 9,717 s, M = 2 too"
     ),
     "fit-10000": Row(1000, 10_000, 0.0, 10.0, 1.0, peers="L0BnB to p 1e7, penalised, M assumed"),
     "fit-100000": Row(1000, 100_000, 0.0, 10.0, 1.0, peers="as above"),
@@ -90,10 +95,11 @@ def compiled() -> None:
     """Load the kernels on a problem of the same kind."""
     from sparsecv_mio.data.dataset import Dataset
     from sparsecv_mio.fits.one import fit_one
+    from sparsecv_mio.formulation.outcome import Limits
 
-    for p in (60, 500):
-        X, y = synthetic(80, p, 3, seed=1)
-        fit_one(Dataset.from_arrays(X, y), tau=3, gamma=1.0)
+    for p, rho in ((60, 0.5), (500, 0.5), (500, 0.95)):
+        X, y = synthetic(80, p, 3, seed=1, rho=rho)
+        fit_one(Dataset.from_arrays(X, y), tau=3, gamma=1.0, limits=Limits(nodes=100))
 
 
 def fitted(row: Row, limit: float) -> list[object]:
@@ -106,6 +112,7 @@ def fitted(row: Row, limit: float) -> list[object]:
     data = Dataset.from_arrays(*synthetic(row.n, row.p, row.support, 0, rho=row.rho, snr=row.snr))
     limits = Limits(seconds=limit)
     how = FitOptions(limits=limits) if row.unit else FitOptions.of(scale="none", intercept="none", limits=limits)
+    how = replace(how, assume_box=row.assumed)
     begin, busy = time.perf_counter(), time.process_time()
     found = fit_one(data, tau=row.support, gamma=row.gamma, options=how)
     spent = [time.perf_counter() - begin, time.process_time() - busy]
@@ -162,6 +169,7 @@ def asked(name: str) -> str:
     """A row in words."""
     row = ROWS[name]
     what = f"{row.folds} folds, tau {row.taus[0]}:{row.taus[1]}" if row.taus else f"fit, tau {row.support}"
+    what += "" if row.assumed is None else f", |b| <= {row.assumed:g} assumed"
     if row.file:
         return f"{row.file}, {row.n} x {row.p}, gamma {row.gamma:g}, unit length: {what}"
     units = "unit length" if row.unit else "not scaled"

@@ -24,8 +24,10 @@ INSIDE = 1e-9  # relative: closer than this two supports may tie
 @pytest.fixture(autouse=True)
 def many(monkeypatch: pytest.MonkeyPatch) -> None:
     for module in (path, perspective, root):
-        monkeypatch.setattr(module, "MANY", 0)
-    monkeypatch.setattr(normal_form, "OWN_PART_COLUMNS", (37, 0))
+        monkeypatch.setattr(module, "MANY", 3)
+    monkeypatch.setattr(normal_form, "OWN_PART_COLUMNS", (37, 3))
+    monkeypatch.setattr(clusters, "LEAF", 2)
+    monkeypatch.setattr(clusters, "LEAF_OF_CLUSTERS", 3)
 
 
 def toeplitz(seed: int) -> tuple[Dataset, float, str]:
@@ -89,13 +91,10 @@ def against_enumeration(seed: int) -> None:
 
 
 def over_clusters(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Branch on clusters whatever the correlation, down to very few columns."""
-    monkeypatch.setattr(path, "clustered", lambda form: True)
+    """Branch on clusters of any size, down to very few columns."""
     monkeypatch.setattr(clusters, "ALIKE", (0.0, 0.3, 0.9, 1.0)[seed % 4])
     monkeypatch.setattr(clusters, "LEAF", seed % 3)
     monkeypatch.setattr(clusters, "LEAF_OF_CLUSTERS", 3 * (seed % 2))
-    for module in (path, perspective, root):
-        monkeypatch.setattr(module, "MANY", 3)
 
 
 @pytest.mark.parametrize("seed", range(40))

@@ -1,4 +1,4 @@
-"""One tau where columns are many and correlated: branch on clusters of columns, not on single ones.
+"""One tau where columns are many: branch on clusters of columns that are alike, not on single ones.
 
 A node drops columns and asks of some disjoint clusters for at least one column each (docs/theory.md, section 4); a
 column that every support of the node holds is a cluster of its own. Its children drop a cluster or ask for it: without
@@ -30,10 +30,9 @@ from sparsecv_mio.kernels.status import DROPPED, FREE, INSIDE
 NEAR = 0.05  # accuracy of a node's relaxation, of what is left to the bar
 STEPS = 2000  # most steps of a round of a relaxation
 SWEEPS = 3  # of relaxation and screening at a node
-ALIKE = 0.6  # correlation from which on a column is in the cluster of another
+ALIKE = 0.4  # correlation from which on a column is in the cluster of another
 LEAF, LEAF_OF_CLUSTERS = 60, 250  # columns left, and those where every cluster gives one, that are solved by themselves
 LEAF_EFFORT, EFFORT_GROWTH = 1 << 14, 8
-FEWEST = 3  # columns of a cluster, in the median, for which it is worth while
 
 Leaf = Callable[[IntArray, int], PathResult]
 Candidates = list[tuple[BoolArray, float]]
@@ -255,10 +254,3 @@ class ClusterTree:
             return None
         self.overflow |= result.finished
         return replace(node, bound=max(node.bound, cell.lower), effort=node.effort * EFFORT_GROWTH)
-
-
-def clustered(form: NormalForm) -> bool:
-    """Whether most columns have others like them, so that branching on clusters pays."""
-    length = np.sqrt(np.diag(form.G) + 1.0)
-    alike = np.abs(form.G) >= ALIKE * length[:, None] * length
-    return bool(np.median(np.count_nonzero(alike, axis=1)) >= FEWEST)

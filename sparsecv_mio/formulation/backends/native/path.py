@@ -8,7 +8,7 @@ large or n <= p (theory section 4). Nothing is guessed: both get budgets that gr
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from functools import cached_property, partial
+from functools import partial
 from itertools import combinations
 from math import comb
 
@@ -20,7 +20,7 @@ from sparsecv_mio.formulation.backends.native.cell import SMALL as SMALL
 from sparsecv_mio.formulation.backends.native.cell import PathCell as PathCell
 from sparsecv_mio.formulation.backends.native.cell import PathResult as PathResult
 from sparsecv_mio.formulation.backends.native.cluster_relaxation import ClusterRelaxation, box_of
-from sparsecv_mio.formulation.backends.native.clusters import ClusterTree, clustered
+from sparsecv_mio.formulation.backends.native.clusters import ClusterTree
 from sparsecv_mio.formulation.backends.native.listing import PATH_SLICE
 from sparsecv_mio.formulation.backends.native.normal_form import NormalForm, normal_form
 from sparsecv_mio.formulation.backends.native.perspective import WHOLE, Candidates, PerspectiveTree
@@ -407,7 +407,7 @@ class _PathSolver:
             self.branched.add(size)
 
     def _rooted(self, size: int) -> PerspectiveTree | ClusterTree:
-        """Return the tree of a size, as far as it has come: over clusters where many columns are alike."""
+        """Return the tree of a size, as far as it has come: over clusters where columns are many."""
         if size in self._trees:
             self._trees[size].improve(float(self.best[size]), self.support[size])
             return self._trees[size]
@@ -428,9 +428,9 @@ class _PathSolver:
     def _held(self, size: int) -> tuple[float, BoolArray]:
         return float(self.best[size]), self.support[size]
 
-    @cached_property
+    @property
     def _clustered(self) -> bool:
-        return self.box is not None or (self.form.m > MANY and clustered(self.form))
+        return self.form.m > MANY or self.box is not None
 
     def _try_all(self, size: int, most: int) -> None:
         """Close a size by trying all its supports, if they are few."""
