@@ -20,7 +20,6 @@ from numpy.typing import NDArray
 from sparsecv_mio.arrays import BoolArray, FloatArray, IntArray
 from sparsecv_mio.formulation.backends.native.cell import PathResult
 from sparsecv_mio.formulation.backends.native.cluster_relaxation import OUT, ClusterRelaxation, Clusters, Relaxed
-from sparsecv_mio.formulation.backends.native.normal_form import NormalForm
 from sparsecv_mio.formulation.backends.native.root import Root
 from sparsecv_mio.kernels.cluster_relaxation import NO_CLUSTER, Choice, best_choice, screen_choice
 from sparsecv_mio.kernels.dense import support_value
