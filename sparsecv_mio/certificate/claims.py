@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from sparsecv_mio.arrays import FloatArray
 from sparsecv_mio.certificate.checks import Checks
 from sparsecv_mio.certificate.parts import Request, relative_gap
 from sparsecv_mio.certificate.record import DescentStep, FitRecord, OneSe, PathRow, Record, Refined, Region, TableRow
@@ -16,6 +17,7 @@ from sparsecv_mio.data.weights import Scored
 from sparsecv_mio.problem.objective import r_squared, standard_error
 from sparsecv_mio.units import CROSSING_RTOL
 
+MAE_RTOL = 1e-5  # of bounds by squared errors: these agree with the residuals to a millionth
 SAME = 1e-12  # relative: numbers of the record that were once one number
 PROGRESS = 1e-8  # relative fall below which a move of a descent is none
 CERTIFIED_DESCENT = "descent, certified rows"
@@ -117,6 +119,8 @@ def check_claims(checks: Checks, record: Record, dataset: Dataset, plan: FoldPla
     if checks.that((said is None) == math.isinf(record.cv_error), "r_squared", _null(said)) and said is not None:
         found = r_squared(dataset.y, plan.all_scored, record.cv_error, dataset.row_weights)
         checks.that(same(said, found, 1.0), "r_squared", f"is {said!r}, cv_error gives {found!r}")
+    if record.mae is not None:
+        _mae(checks, record.mae, record.chosen_folds.error, plan)
     checks.part("bounds, gap, status and R^2 agree with each other and with the table", before)
     before = len(checks.failures)
     one = record.one_se
@@ -127,6 +131,14 @@ def check_claims(checks: Checks, record: Record, dataset: Dataset, plan: FoldPla
     if record.descent or record.work.engine.startswith("descent"):
         _descent(checks, record)
         checks.part(f"the {len(record.descent)} moves of the descent agree with each other and with the answer", before)
+
+
+def _mae(checks: Checks, said: float, errors: FloatArray, plan: FoldPlan) -> None:
+    """Check a mean absolute error against the squared ones of the folds; where each scores one row they give it."""
+    roots, rows = np.sqrt(np.maximum(errors, 0.0)), float(plan.sizes.sum())
+    least, most = float(roots.sum()) / rows, float((roots * np.sqrt(plan.sizes)).sum()) / rows
+    inside = least * (1.0 - MAE_RTOL) <= said <= most * (1.0 + MAE_RTOL)
+    checks.that(inside, "mae", f"is {said!r}, the errors of the folds allow {least!r} to {most!r}")
 
 
 def _word(mark: bool) -> str:

@@ -48,7 +48,7 @@ class DrawnModel:
         path : path
             Its ending says which: one page of HTML (`.html`), Markdown (`.md`) or tables in LaTeX (`.tex`).
         data : Dataset, optional
-            The data of the record, for the coefficients by tau and the mean absolute error.
+            The data of the record, for the coefficients by tau.
 
         Raises
         ------

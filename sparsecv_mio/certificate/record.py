@@ -196,7 +196,8 @@ class Record(Stored, LinearModel, DrawnSearch):
     not decided. Its `cv_error` is then the mean of the errors in `chosen_folds`, moved to the nearer end of the pair's
     interval where it lies outside. `region`: where the best pair is proved, all of the grid if the status is `proved`;
     null where it is nowhere, and for a descent. `advice`: what would complete the proof; null where that is done, and
-    for a descent. With `one_se`, `support`, `coefficients` and `intercept` are fitted at
+    for a descent. `mae` is the mean absolute error of held-out rows in `chosen_folds`; null in older records, with
+    weights, and where it would take long. With `one_se`, `support`, `coefficients` and `intercept` are fitted at
     that pair; `refit` says at which.
 
     Examples
@@ -245,6 +246,7 @@ class Record(Stored, LinearModel, DrawnSearch):
     region: Region | None = None
     advice: Advice | None = None
     nested: Nested | None = None
+    mae: Number | None = None
 
     def __repr__(self) -> str:
         return f"Record({self.status}: {self._answer()})"
@@ -260,10 +262,11 @@ class Record(Stored, LinearModel, DrawnSearch):
         return math.sqrt(self.cv_error)
 
     def accuracy_line(self) -> str:
-        """Return RMSE and R^2 of held-out rows for the screen; `~` marks estimates."""
+        """Return RMSE, MAE and R^2 of held-out rows for the screen, as far as they are known; `~` marks estimates."""
         mark = "~" if self.estimate else ""
         root = f"{mark}{self.rmse:.6g}" if math.isfinite(self.cv_error) else "?"
-        return f"RMSE {root}, R^2 " + ("?" if self.r_squared is None else f"{mark}{self.r_squared:.4f}")
+        middle = "" if self.mae is None else f"MAE {mark}{self.mae:.6g}, "
+        return f"RMSE {root}, {middle}R^2 " + ("?" if self.r_squared is None else f"{mark}{self.r_squared:.4f}")
 
     def to_frame(self) -> pd.DataFrame:
         """Return the table of all pairs (gamma, tau) as a pandas frame, a column for every field of `TableRow`."""

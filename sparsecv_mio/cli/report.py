@@ -18,7 +18,7 @@ def report(
     record: Annotated[str, typer.Argument(metavar="RECORD", help="JSON record of `solve`, `path` or `fit`.")],
     data: Annotated[
         str | None,
-        typer.Option("--data", metavar="DATA", help="Data of the record: adds coefficients by tau, and the MAE."),
+        typer.Option("--data", metavar="DATA", help="Data of the record: adds coefficients by tau."),
     ] = None,
     out: Annotated[
         str | None,

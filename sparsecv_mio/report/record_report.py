@@ -9,7 +9,6 @@ from collections.abc import Sequence
 from dataclasses import fields
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from sparsecv_mio.certificate.parts import DataInfo, versions
 from sparsecv_mio.certificate.reading import AnyRecord
@@ -31,11 +30,7 @@ from sparsecv_mio.report.record_plots import (
 from sparsecv_mio.report.region import open_rows, region_lines
 from sparsecv_mio.report.tables import aligned, best_by_tau, interval_digits, marked, nested_lines, shown
 
-if TYPE_CHECKING:
-    from sparsecv_mio.certificate.model import Accuracy
-
 WIDTH = 4.8  # inches of a picture
-MOST_SCORED = 5000  # folds of which held-out predictions are made for a report
 ENDINGS = {".html": "html", ".htm": "html", ".md": "md", ".tex": "latex"}
 FROM_PYTHON = ("labels", "splitter")  # folds that no text can rebuild
 
@@ -49,7 +44,7 @@ def report_of(record: AnyRecord, name: str = "RECORD", data: Dataset | None = No
     name : str
         Of the record's file, for the command that verifies it.
     data : Dataset, optional
-        The data of the record: adds coefficients by tau in comparable units and the errors of held-out predictions.
+        The data of the record: adds coefficients by tau in comparable units.
     file : str
         Of the data, for the command that verifies the record.
     """
@@ -128,7 +123,7 @@ def _search(record: Record, data: Dataset | None) -> list[Section]:
     folds = record.folds
     dealt = [("folds", f"{folds.k:,} ({folds.spec})"), ("seed", _or_none(folds.seed)), ("digest", folds.digest)]
     return [
-        Section("The answer", (Facts(_answer_facts(record, _held_out(record, data))), *_nested(record))),
+        Section("The answer", (Facts(_answer_facts(record)), *_nested(record))),
         Section("What is proved, and what is not", (
             Sentences(tuple(proved(record)), True), Sentences(tuple(not_proved(record)), False),
         )),
@@ -146,22 +141,7 @@ def _nested(record: Record) -> tuple[Block, ...]:
     return (Sentences(tuple(f"{line[0].upper()}{line[1:]}." for line in nested_lines(record, record.nested))),)
 
 
-def _held_out(record: Record, data: Dataset | None) -> Accuracy | None:
-    """Return how good the predictions of held-out rows are; None without data, or with too many folds to fit again."""
-    plain = record.data.weights is None and record.folds.repeats == 1 and not record.folds.spec.startswith(FROM_PYTHON)
-    if data is None or not plain or record.folds.k > MOST_SCORED:
-        return None
-    import numpy as np
-
-    from sparsecv_mio.certificate.model import accuracy
-    from sparsecv_mio.search.held_out import held_out_predictions
-
-    predicted = held_out_predictions(record, data, record.folds.spec)
-    scored = np.isfinite(predicted)
-    return accuracy(data.y[scored], predicted[scored])
-
-
-def _answer_facts(record: Record, held_out: Accuracy | None) -> tuple[tuple[str, str], ...]:
+def _answer_facts(record: Record) -> tuple[tuple[str, str], ...]:
     digits = interval_digits([(record.lower, record.upper)])
     error = marked(shown(record.cv_error, digits), record.estimate)
     facts = [
@@ -171,8 +151,8 @@ def _answer_facts(record: Record, held_out: Accuracy | None) -> tuple[tuple[str,
         ("least CV error of the grid", f"in [{shown(record.lower, digits)}, {shown(record.upper, digits)}]"),
         ("RMSE, its square root", marked(shown(math.sqrt(record.cv_error)), record.estimate)),
     ]
-    if held_out is not None:
-        facts.append(("MAE of held-out rows", shown(held_out.mae)))
+    if record.mae is not None:
+        facts.append(("MAE of held-out rows", marked(shown(record.mae), record.estimate)))
     if record.r_squared is not None:
         facts.append(("R^2 of held-out rows", marked(f"{record.r_squared:.4f}", record.estimate)))
     if record.one_se is not None:

@@ -18,6 +18,7 @@ from sparsecv_mio.data.folds import AnyFolds, folds_of
 from sparsecv_mio.data.weights import least_rows
 from sparsecv_mio.errors import SparseCVError
 from sparsecv_mio.grids import gammas_of, taus_of
+from sparsecv_mio.search.held_out import with_mae
 from sparsecv_mio.search.hooks import Hooks, Keywords, merged
 from sparsecv_mio.search.options import Grid, SearchOptions
 from sparsecv_mio.search.running import Arguments, RunningSearch
@@ -91,7 +92,8 @@ def cross_validate(
     deadline = Deadline(options.time_limit, hooks.stop, hooks.began)
     arguments = Arguments(dataset, plan, grid, options, replace(hooks, lost=hooks.lost or _warn))
     running = RunningSearch(deadline, arguments)
-    return run_within_limit(partial(_search, running), deadline, running.record, running.prepare_fallback)
+    record = run_within_limit(partial(_search, running), deadline, running.record, running.prepare_fallback)
+    return with_mae(record, dataset, plan)
 
 
 def _search(running: RunningSearch) -> Record:

@@ -71,7 +71,8 @@ SEARCH_LAYERS: tuple[set[str], ...] = (
     {"methods"},
     {"registry"},
     {"loop"},
-    {"api", "held_out"},
+    {"held_out"},
+    {"api"},
     {"nested"},
     {"solve"},
 )

@@ -66,7 +66,8 @@ false},
   "region": {"up_to_tau": 1, "from_gamma": null, "gamma": 0.1, "tau": 1, "cv_error": 2.0, "lower": 1.9999, \
 "upper": 2.0001, "tie_width": 0.0, "allowance": 1e-12},
   "advice": null,
-  "nested": null
+  "nested": null,
+  "mae": null
 }
 """
 

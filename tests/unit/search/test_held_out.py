@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -10,7 +11,8 @@ from repository import INSTANCES
 
 import sparsecv_mio as sc
 from sparsecv_mio.problem.objective import fit
-from sparsecv_mio.search.held_out import held_out_predictions
+from sparsecv_mio.search import held_out
+from sparsecv_mio.search.held_out import held_out_predictions, predictions_by_fold
 
 DATA = sc.read_dataset(INSTANCES / "prostate.csv", "lpsa")
 
@@ -32,6 +34,21 @@ def test_predictions_are_those_of_the_definition(folds: str, options: dict[str, 
     held = plan.labels >= 0
     assert np.mean((DATA.y - predicted)[held] ** 2) == pytest.approx(record.cv_error, rel=1e-9)
     assert np.isnan(predicted[~held]).all()
+    assert record.mae == pytest.approx(np.mean(np.abs(DATA.y - predicted)[held]), rel=1e-6)
+    report = sc.verify(record, DATA)
+    assert report.ok and sc.verify(replace(record, mae=1.2 * record.rmse), DATA).failures[0].field == "mae"
+    assert sc.verify(replace(record, mae=1e-3 * record.rmse), DATA).failures[0].field == "mae"
+
+
+def test_a_mean_absolute_error_is_found_where_it_is_soon_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    repeated = sc.solve(DATA, folds="3x2", gammas=0.1, taus=2)
+    rows, predicted = predictions_by_fold(repeated, DATA, "3x2")
+    assert len(rows) == 3 * DATA.n and repeated.mae == pytest.approx(np.mean(np.abs(DATA.y[rows] - predicted)))
+    monkeypatch.setattr(held_out, "FEW_FOLDS", 4)
+    assert sc.solve(DATA, folds="5", gammas=0.1, taus=2).mae is None
+    assert sc.solve(DATA, folds="loo", gammas=0.1, taus=2).mae is not None
+    weighted = sc.Dataset.from_arrays(DATA.X, DATA.y, DATA.names, "lpsa", {"w": np.ones(DATA.n)})
+    assert sc.solve(weighted, folds="4", gammas=0.1, taus=2).mae is not None
 
 
 def test_other_data_or_folds_are_refused() -> None:
