@@ -1,4 +1,4 @@
-"""Many columns: one fit from 500 to 100,000 columns, and certified cross-validation of 200 to 1,000.
+"""Many columns: fits of 500 to 100,000, certified cross-validation of 200 to 1,000, every best subset of 40 to 80.
 
 Every row runs in a process of its own, from arrays in memory: a cross-validation on two threads, a fit on one. Peak
 memory is that of the process, data and interpreter included. `s` is the call of the library alone: standardising,
@@ -40,9 +40,9 @@ class Row:
     """One line of the table: Toeplitz columns, unit coefficients on every (p // support)-th, and what is asked.
 
     `unit` scales columns to length one, as the default of the package does; else they are taken as they are, without an
-    intercept, as the peers do. With `taus` it is a cross-validation, else one fit of size `tau`. `file` names a data
-    set of `instances/` that stands in place of the synthetic rows. With `assumed` a fit assumes coefficients in
-    [-assumed, assumed], as peers do; its proof is conditional.
+    intercept, as the peers do. With `taus` it is a cross-validation, with `sizes` the best subsets of these sizes on
+    all rows, else one fit of size `tau`. `file` names a data set of `instances/` that stands in place of the synthetic
+    rows. With `assumed` a fit assumes coefficients in [-assumed, assumed], as peers do; its proof is conditional.
     """
 
     n: int
@@ -53,6 +53,7 @@ class Row:
     support: int = 10
     unit: bool = True
     taus: tuple[int, int] | None = None
+    sizes: tuple[int, int] | None = None
     peers: str = ""
     folds: int = 10
     file: str = ""
@@ -62,6 +63,11 @@ class Row:
 def tenfold(n: int, p: int, gamma: float, taus: tuple[int, int] = (1, 8)) -> Row:
     """A row of cross-validations: eight coefficients, correlation 0.5, SNR 5."""
     return Row(n, p, 0.5, 5.0, gamma, support=8, taus=taus)
+
+
+def every_size(p: int, sizes: tuple[int, int], peers: str) -> Row:
+    """A row of best subsets without ridge to speak of: lmSubsets' design, half of the coefficients 1, noise of sd 1."""
+    return Row(1000, p, 0.0, p / 2.0, 1e-6, support=p // 2, sizes=sizes, peers=f"lmSubsets {peers}")
 
 
 ROWS = {
@@ -88,6 +94,9 @@ ROWS = {
     "diabetes64": Row(442, 64, 0.0, 0.0, 0.01, taus=(1, 10), file="diabetes64"),
     "cv-500-100": tenfold(500, 100, 0.1, (9, 15)),
     "cv-500-100-small": tenfold(500, 100, 0.01, (9, 15)),
+    "sizes-40": every_size(40, (1, 40), "0.28 s"),
+    "sizes-60": every_size(60, (1, 60), "209 s"),
+    "sizes-80-upper": every_size(80, (30, 50), "414 s"),
 }
 
 
@@ -152,6 +161,23 @@ def validated(row: Row, limit: float) -> list[object]:
     return [*figures, "whole grid" if found.status == "proved" else region, widest, found.work.nodes, *spent]
 
 
+def subsets(row: Row, limit: float) -> list[object]:
+    """Best subsets of several sizes on all rows; objective and bounds are those of the size with the largest gap."""
+    from sparsecv_mio.data.dataset import Dataset
+    from sparsecv_mio.fits.best_subsets import best_subsets
+
+    first, last = row.sizes or (1, 1)
+    best_subsets(Dataset.from_arrays(*synthetic(row.n, row.p, row.support, 1)), gammas=[1.0], taus=[first])  # warm
+    data = Dataset.from_arrays(*synthetic(row.n, row.p, row.support, 0, rho=row.rho, snr=row.snr))
+    begin, busy = time.perf_counter(), time.process_time()
+    found = best_subsets(data, gammas=[row.gamma], taus=range(first, last + 1), time_limit=limit)
+    spent = [time.perf_counter() - begin, time.process_time() - busy]
+    worst = max(found.path, key=lambda one: (one.upper - one.lower) / one.upper)
+    region = f"{sum(one.proved for one in found.path)} of {len(found.path)} sizes"
+    figures = [found.status, worst.objective, worst.lower, worst.upper, (worst.upper - worst.lower) / worst.upper]
+    return [*figures, region, 0.0, found.work.nodes, *spent]
+
+
 def worker(name: str, limit: float, quiet: bool) -> None:
     """Run one row and print its figures."""
     from regions import keep_quiet_time
@@ -160,7 +186,7 @@ def worker(name: str, limit: float, quiet: bool) -> None:
     if quiet:
         keep_quiet_time(THREADS)
     row = ROWS[name]
-    figures = (validated if row.taus else fitted)(row, limit)
+    figures = (validated if row.taus else subsets if row.sizes else fitted)(row, limit)
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
     print(json.dumps([*figures, peak]))
 
@@ -172,6 +198,8 @@ def asked(name: str) -> str:
     what += "" if row.assumed is None else f", |b| <= {row.assumed:g} assumed"
     if row.file:
         return f"{row.file}, {row.n} x {row.p}, gamma {row.gamma:g}, unit length: {what}"
+    if row.sizes:
+        what = f"every size {row.sizes[0]}:{row.sizes[1]}"
     units = "unit length" if row.unit else "not scaled"
     return f"{row.n} x {row.p}, rho {row.rho:g}, SNR {row.snr:g}, gamma {row.gamma:g}, {units}: {what}"
 
@@ -186,7 +214,7 @@ def line(name: str, limit: float, quiet: bool) -> list[object]:
         last = (done.stderr.strip() or f"exit code {done.returncode}").splitlines()[-1]
         return [asked(name), last, *["-"] * 10, peers]
     status, value, lower, upper, gap, region, widest, nodes, wall, busy, peak = json.loads(done.stdout.splitlines()[-1])
-    times = [round(wall, 1), round(busy, 1), round(peak, 2)]
+    times = [float(f"{wall:.3g}"), float(f"{busy:.3g}"), round(peak, 2)]
     proved = [f"{gap:.2%}", region, f"{widest:.1%}" if ROWS[name].taus else ""]
     return [asked(name), status, f"{value:.6g}", f"{lower:.6g}", f"{upper:.6g}", *proved, nodes, *times, peers]
 

@@ -174,10 +174,12 @@ class PathSearch:
     def _rounds(self, known: KnownSubsets, problem: SparseProblem) -> None:
         from threadpoolctl import threadpool_limits
 
+        from sparsecv_mio.formulation.backends.native.cell import UNLIMITED
         from sparsecv_mio.search.methods.parts.fold_rounds import EFFORT_GROWTH, FIRST_EFFORT
         from sparsecv_mio.search.observers.progress import reports
 
-        effort = FIRST_EFFORT
+        alone = len(self.grid.gammas) == 1 and not known.data.restrictions.beyond_forcing  # no other gamma has to wait
+        effort = UNLIMITED if alone else FIRST_EFFORT
         left = {g: self.grid.taus.tolist() for g in range(len(self.grid.gammas))}
         with threadpool_limits(limits=1), reports(self.progress, self.clock) as progress:
             while left and not self.clock.expired():

@@ -348,7 +348,8 @@ def print_path(console: Console, record: PathRecord, brief: bool = False, full: 
         _print_subsets(console, record.path)
         say(console, "--full or --json: objectives, bounds and coefficients of every gamma", "dim")
     if not brief:
-        say(console, f"work: {_work(record.work, record.request.threads)}", "dim")
+        rate = record.work.nodes / max(record.work.seconds, 1e-9)
+        say(console, f"work: {_work(record.work, record.request.threads)}, {rate:,.0f} nodes a second", "dim")
 
 
 def _print_models(console: Console, rows: list[PathRow]) -> None:
