@@ -22,8 +22,10 @@ from sparsecv_mio.formulation.backends.native.cell import UNLIMITED
 from sparsecv_mio.formulation.constraints import SideConstraints
 from sparsecv_mio.formulation.outcome import Limits, Outcome, Start, Stop
 from sparsecv_mio.problem.accumulate import full_problem
+from sparsecv_mio.problem.elimination import Choice
 from sparsecv_mio.problem.problem import SparseProblem
 from sparsecv_mio.problem.refit import refit_rows
+from sparsecv_mio.restrictions import Restrictions
 from sparsecv_mio.search.checks import with_keywords
 from sparsecv_mio.search.result import data_info, names_of
 
@@ -78,10 +80,13 @@ def fit_one(
     model = _Model.of(dataset, (tau, gamma), options.scale, options.intercept, options.side)
     backend = get_backend(options.backend)
     start = None if options.start is None else _start(model.data, options.start)
-    wide = backend.name == NATIVE and not model.constraints.needs and _wide(model.data)
+    wide = backend.name == NATIVE and model.constraints.needs <= {"force"} and _wide(model.data)
     if wide and box is not None:
         raise BadInput(f"assume_box needs the products of all columns: {model.data.q} are too many, drop some")
     if wide:
+        inside, outside = set(model.constraints.forced_in), set(model.constraints.forced_out)
+        if inside & outside or len(inside) > model.tau:
+            raise BadInput(f"no support of at most {tau} features meets the side constraints")
         outcome = _solve_by_rows(model, start, limits)
     elif box is not None:
         outcome = _solve_in_box(model, start, limits, box)
@@ -210,8 +215,13 @@ def _solve_by_rows(model: _Model, start: Start | None, limits: Limits) -> Outcom
     """Solve by our own engine where columns are too many for a matrix of them."""
     from sparsecv_mio.search.methods.by_rows import all_rows_of, solve_by_rows
     from sparsecv_mio.search.state.deadline import Deadline
+    from sparsecv_mio.search.subproblem.presolve import in_columns
 
-    data, tau, gamma = model.data, model.tau, model.gamma
+    tau, gamma, names = model.tau, model.gamma, model.data.names
+    choice = Choice.of(model.data.q, np.array(model.constraints.forced_out, dtype=np.int64))
+    inside, data = tuple(names[j] for j in model.constraints.forced_in), model.data
+    if model.constraints.needs:
+        data = replace(data.only(choice.others), restrictions=Restrictions(force_in=inside))
     clock = Deadline(limits.seconds, None)
 
     def expired() -> bool:
@@ -220,9 +230,9 @@ def _solve_by_rows(model: _Model, start: Start | None, limits: Limits) -> Outcom
     whole = all_rows_of(data, gamma, expired)
     built = clock.seconds
     whole.search([tau])
-    whole.try_supports([] if start is None else [np.asarray(start.support, dtype=np.int64)])
+    whole.try_supports([] if start is None else [choice.inside(np.asarray(start.support, dtype=np.int64))])
     effort = int(limits.nodes) if np.isfinite(limits.nodes) else UNLIMITED
-    found = solve_by_rows(data, whole, tau, gamma, expired, effort)
+    found = in_columns(solve_by_rows(data, whole, tau, gamma, expired, effort), choice.others)
     return _outcome(model, found, limits, clock, built)
 
 

@@ -91,3 +91,19 @@ def test_an_assumed_box_is_said_or_set_aside(monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setattr(one, "_wide", lambda data: True)
     with pytest.raises(BadInput, match="assume_box needs the products of all columns: 5 are too many"):
         fit_one(made(0), tau=2, gamma=0.3, assume_box=1.0)
+
+
+@pytest.mark.parametrize("wide", [False, True])
+def test_forced_features_by_our_own_engine(wide: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    if wide:
+        monkeypatch.setattr(one, "_wide", lambda data: True)
+    for seed in range(6):
+        data = made(seed)
+        names = np.random.default_rng(seed).permutation(data.names).tolist()
+        side, tau = SideOptions(force_in=tuple(names[:1]), force_out=tuple(names[1:2])), min(3, data.p - 1)
+        record = fit_one(data, tau=tau, gamma=0.3, side=side)
+        assert record.status == "proved" and names[0] in record.support and names[1] not in record.support
+        others = [j for j, name in enumerate(data.names) if name not in names[:2]]
+        first = data.names.index(names[0])
+        values = [fit(data.X, data.y, sorted((first, *some)), 0.3).objective for some in combinations(others, tau - 1)]
+        assert record.objective == pytest.approx(min(values), rel=1e-9)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import math
 import time
+from collections.abc import Callable
+from dataclasses import replace
 from functools import lru_cache
 from importlib.metadata import PackageNotFoundError, version
 from typing import ClassVar
@@ -12,11 +14,12 @@ import numpy as np
 
 from sparsecv_mio.arrays import IntArray
 from sparsecv_mio.formulation.backends.base import Answer, Availability, Backend, Capabilities
-from sparsecv_mio.formulation.backends.native.cell import MANY
+from sparsecv_mio.formulation.backends.native.cell import MANY, PathResult
 from sparsecv_mio.formulation.backends.native.family import completed
 from sparsecv_mio.formulation.constraints import SideConstraints
 from sparsecv_mio.formulation.outcome import Advice, Limits, Stop
 from sparsecv_mio.formulation.task import Task, make_task, unscaled_task
+from sparsecv_mio.problem.elimination import Choice, stripped
 from sparsecv_mio.problem.moment_refit import Fit
 from sparsecv_mio.problem.problem import SparseProblem
 from sparsecv_mio.version import __version__
@@ -64,7 +67,9 @@ class NativeBackend(Backend):
 
         starts = [np.asarray(task.start.support, dtype=np.int64)]
         effort = int(limits.nodes) if math.isfinite(limits.nodes) else UNLIMITED
-        if task.constraints.needs:
+        if task.constraints.needs == {"force"}:
+            result = _forced(task, starts, effort, expired)
+        elif task.constraints.needs:
             from sparsecv_mio.formulation.backends.native.restricted import solve_restricted
 
             result = solve_restricted(
@@ -94,6 +99,20 @@ class NativeBackend(Backend):
             certified=True,
             margin=cell.margin,
         )
+
+
+def _forced(task: Task, starts: list[IntArray], effort: int, expired: Callable[[], bool]) -> PathResult:
+    """Solve on the columns that are not forced out, those that are forced in eliminated."""
+    from sparsecv_mio.formulation.backends.native.path import solve_path
+
+    choice = Choice.of(task.q, np.array(task.constraints.forced_out, dtype=np.int64))
+    keep = choice.others
+    inside = np.searchsorted(keep, sorted(task.constraints.forced_in))
+    part = replace(task.problem.only(keep), forced=inside.astype(np.int64))
+    result = solve_path(part, [task.tau], starts=stripped(choice, starts), effort=effort, expired=expired)
+    cell = result.cells[task.tau]
+    found = replace(cell, support=keep[cell.support], candidates=tuple(keep[one] for one in cell.candidates))
+    return replace(result, cells={task.tau: found})
 
 
 @lru_cache(maxsize=2)
