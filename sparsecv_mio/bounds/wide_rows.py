@@ -116,8 +116,11 @@ class WideRows:
         longest = float(np.abs(v_mean * root / np.sqrt(1.0 + squares * root**2)).max(initial=0.0))
         loss = centring_loss(total, longest, r_mean, yy) * held_out_loss(data.root_of(held_out), total)
         Xt *= scale[:, None]
-        V, u = data.about(held_out, v_mean, r_mean)
-        return cls(Xt.T, y, V * scale, u, loss, largest, data.forced)
+        X_test, u = np.empty((len(held_out), data.q)), np.empty(len(held_out))
+        for block in row_chunks(len(held_out), data.q):  # a few rows at a time: they may be many
+            V, u[block] = data.about(held_out[block], v_mean, r_mean)
+            X_test[block] = V * scale
+        return cls(Xt.T, y, X_test, u, loss, largest, data.forced)
 
     @property
     def training(self) -> Wide:
