@@ -39,10 +39,9 @@ for at, tau in enumerate(taus):
 
 # %%
 # Time inside the solver, one thread.
-fig, ax = plt.subplots(figsize=(8, 4))
+fig, ax = plt.subplots(figsize=(8, 4), layout="constrained")
 for name in usable:
     ax.semilogy(list(taus), [fit.seconds for fit in fits[name]], marker="o", label=name)
 ax.set_xlabel("number of features, tau")
 ax.set_ylabel("seconds")
-ax.legend()
-fig.tight_layout()
+fig.legend(loc="outside lower center", ncols=4, frameon=False)

@@ -32,18 +32,18 @@ for g, gamma in enumerate(gammas):
 # The exact CV errors, by branch-and-bound, lie inside every bracket.
 record = sc.cross_validate(data, folds, gammas=gammas, taus=taus, gap=0.0)
 exact = {(row.gamma, row.tau): row.cv_error for row in record.table}
-fig, axes = plt.subplots(1, 3, figsize=(11, 4), sharey=True)
+fig, axes = plt.subplots(1, 3, figsize=(11, 4.3), sharey=True, layout="constrained")
 for g, (gamma, ax) in enumerate(zip(gammas, axes, strict=True)):
     ends = [table.cv_interval(g, t) for t in range(len(taus))]
     truth = np.array([exact[gamma, tau] for tau in taus])
     assert all(end.lower <= value * (1 + 1e-9) for end, value in zip(ends, truth, strict=True))
     assert all(value <= end.upper * (1 + 1e-9) for end, value in zip(ends, truth, strict=True))
-    ax.fill_between(taus, [end.lower for end in ends], [end.upper for end in ends], alpha=0.3, label="certified bounds")
-    ax.plot(taus, [table.cv_estimate(g, t) for t in range(len(taus))], "--", label="estimate of the relaxation")
+    low, high = np.array([end.lower for end in ends]), np.array([end.upper for end in ends])
+    ax.bar(taus, high - low, bottom=low, width=0.9, alpha=0.3, label="certified bounds")
+    ax.plot(taus, [table.cv_estimate(g, t) for t in range(len(taus))], "C1_", ms=12, label="estimate of the relaxation")
     ax.plot(taus, truth, "k.", label="exact")
     ax.set_title(f"gamma = {gamma:g}")
     ax.set_xlabel("number of features, tau")
 axes[0].set_ylabel("CV error")
 axes[0].set_ylim(2500, 5000)
-axes[0].legend()
-fig.tight_layout()
+fig.legend(*axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=3, frameon=False)

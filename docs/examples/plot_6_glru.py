@@ -37,7 +37,7 @@ print(f"time {found.seconds['total']:.3f} s against {naive.seconds['total']:.3f}
 # %%
 # Certified intervals of the left-out predictions, near zero. A row is open where its interval crosses zero.
 order = np.argsort(found.lower + found.upper)
-fig, ax = plt.subplots(figsize=(8, 4.5))
+fig, ax = plt.subplots(figsize=(8, 4.5), layout="constrained")
 colour = np.where(found.open[order], "C3", "C0")
 ax.vlines(np.arange(y.size), found.lower[order], found.upper[order], colors=colour, lw=1.5)
 ax.axhline(0.0, color="black", lw=0.8)
@@ -47,5 +47,4 @@ ax.set_xlabel("rows, in the order of their predictions")
 ax.set_ylabel("left-out prediction, certified interval")
 ax.plot([], [], color="C0", label="sign certain")
 ax.plot([], [], color="C3", label="open")
-ax.legend()
-fig.tight_layout()
+fig.legend(loc="outside lower center", ncols=4, frameon=False)

@@ -31,16 +31,15 @@ print(f"least estimated loss at iteration {report.best}")
 print(f"{numbers['seconds']:.3f} s, exact {numbers['seconds_exact']:.3f} s")
 
 # %%
-fig, (left, right) = plt.subplots(1, 2, figsize=(11, 4))
+fig, (left, right) = plt.subplots(1, 2, figsize=(11, 4), layout="constrained")
 left.semilogx(report.iterations, report.traces["iacv"].cv, label="estimated")
 left.semilogx(report.iterations, report.cv_exact, "k:", label="exact")
 left.axvline(report.best, color="C7", lw=0.8)
 left.set_xlabel("iteration")
 left.set_ylabel("leave-one-out loss")
-left.legend()
 for name, word in (("iacv", "IACV"), ("ns", "one Newton step"), ("baseline", "the full fit itself")):
     right.loglog(report.iterations, report.traces[name].err_approx, label=word)
 right.set_xlabel("iteration")
 right.set_ylabel("mean distance from the exact left-out fits")
-right.legend()
-fig.tight_layout()
+for ax in (left, right):
+    ax.legend(loc="upper left", bbox_to_anchor=(0.0, -0.16), ncols=3, frameon=False)

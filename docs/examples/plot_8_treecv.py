@@ -42,10 +42,9 @@ tree_rows = []
 for k in counts:
     folds = folds_from_labels(np.arange(n) * k // n)
     tree_rows.append(tree_cv(PegasosLearner(p, lam=1e-4), X, label, folds).updates / n)
-fig, ax = plt.subplots(figsize=(8, 4))
+fig, ax = plt.subplots(figsize=(8, 4), layout="constrained")
 ax.loglog(counts, tree_rows, marker="o", label="TreeCV")
 ax.loglog(counts, [k - 1 for k in counts], "k:", label="one training per fold")
 ax.set_xlabel("folds")
 ax.set_ylabel("rows learned / rows")
-ax.legend()
-fig.tight_layout()
+fig.legend(loc="outside lower center", ncols=4, frameon=False)

@@ -42,7 +42,7 @@ for name, model in (("ours", ours), ("lasso", lasso)):
 
 # %%
 # The coefficients beside the true ones.
-fig, ax = plt.subplots(figsize=(8, 4))
+fig, ax = plt.subplots(figsize=(8, 4), layout="constrained")
 scaled = lasso[-1].coef_ / lasso[0].scale_
 for shift, (name, coefficients) in zip(
     (-0.25, 0.0, 0.25), (("truth", truth), ("ours", ours.coef_), ("lasso", scaled)), strict=True
@@ -51,8 +51,7 @@ for shift, (name, coefficients) in zip(
 ax.set_xlabel("column")
 ax.set_ylabel("coefficient")
 ax.set_xticks(range(p))
-ax.legend()
-fig.tight_layout()
+fig.legend(loc="outside lower center", ncols=4, frameon=False)
 
 # %%
 # Three real data sets. Each procedure chooses its model anew in each of five outer training sets; what is drawn is its
@@ -75,7 +74,7 @@ if find_spec("abess"):
     from abess import LinearRegression as Abess
 
     models["abess"] = make_pipeline(StandardScaler(), Abess(cv=10))
-fig, axes = plt.subplots(2, 3, figsize=(10, 5), sharex=True, sharey="row")
+fig, axes = plt.subplots(2, 3, figsize=(10, 5), sharex=True, sharey="row", layout="constrained")
 for column, (name, target) in enumerate((("prostate", "lpsa"), ("autompg", "mpg"), ("housing", "medv"))):
     data = sc.read_dataset(home / f"{name}.csv", target)
 
@@ -96,4 +95,3 @@ for column, (name, target) in enumerate((("prostate", "lpsa"), ("autompg", "mpg"
 axes[0, 0].set_ylabel("error beside\nleast squares")
 axes[1, 0].set_ylabel("columns")
 axes[1, 0].yaxis.get_major_locator().set_params(integer=True)
-fig.tight_layout()
