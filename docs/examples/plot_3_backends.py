@@ -41,7 +41,7 @@ for at, tau in enumerate(taus):
 # Time inside the solver, one thread.
 fig, ax = plt.subplots(figsize=(8, 4), layout="constrained")
 for name in usable:
-    ax.semilogy(list(taus), [fit.seconds for fit in fits[name]], marker="o", label=name)
+    ax.semilogy(list(taus), [fit.seconds for fit in fits[name]], "o", label=name)
 ax.set_xlabel("number of features, tau")
 ax.set_ylabel("seconds")
 fig.legend(loc="outside lower center", ncols=4, frameon=False)

@@ -50,7 +50,7 @@ print(f"standard error {record.one_se.standard_error:.4f}: tau = {record.one_se.
 sizes, errors = [row.tau for row in record.table], [row.cv_error for row in record.table]
 assert all(row.folds_decided == row.folds for row in record.table)
 fig, ax = plt.subplots(figsize=(8, 4), layout="constrained")
-ax.plot(sizes, errors, marker="o", label="leave-one-out error")
+ax.plot(sizes, errors, "o", label="leave-one-out error")
 ax.axhline(record.cv_error + record.one_se.standard_error, color="C7", lw=0.8, label="least + one standard error")
 ax.plot(record.one_se.tau, record.one_se.cv_error, "k*", ms=14, label="the smallest model")
 ax.set_xlabel("number of features, tau")
