@@ -49,7 +49,7 @@ def against_enumeration(seed: int) -> int:
     copies = bool((data.copy_of >= 0).any())
     effort = 6 if seed % 7 == 0 else UNLIMITED
     for gamma in one.gammas:
-        taus = [tau for tau in one.taus if tau <= data.q]
+        taus = [tau for tau in one.taus if tau <= data.q] or [0]
         result = path.solve_path(full_problem(data, gamma), taus, effort=effort)
         for tau, cell in result.cells.items():
             optima = every.optima(gamma, tau)
