@@ -54,15 +54,18 @@ class AllowedSupports:
             )
         )
 
-    def holds(self, active: tuple[int, ...], tau: int) -> bool:
-        """Whether these columns are in an allowed support of up to tau, whose others a sign may hold at zero.
+    def holds(self, active: tuple[int, ...], tau: int, slope: FloatArray | None = None) -> bool:
+        """Whether these columns are in an allowed support of up to tau, whose others a sign holds at zero.
 
         Parameters
         ----------
         active : tuple of int
         tau : int
+        slope : (q,) array, optional
+            How much adding to each coefficient would improve the fit; without it every sign may hold.
         """
-        others = [j for j in np.flatnonzero(self.sign).tolist() if j not in active]
+        stays = self.sign != 0 if slope is None else (self.sign != 0) & (self.sign * slope <= NOTHING)
+        others = [j for j in np.flatnonzero(stays).tolist() if j not in active]
         return any(
             self.allows((*active, *more))
             for size in range(min(tau - len(active), len(others)) + 1)

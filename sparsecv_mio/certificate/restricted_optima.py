@@ -20,7 +20,7 @@ from sparsecv_mio.certificate.enumeration import (
 from sparsecv_mio.certificate.restricted import NOTHING
 from sparsecv_mio.data.folds import FoldPlan
 from sparsecv_mio.problem.objective import RidgeFit, held_out_error
-from sparsecv_mio.units import TIE_RTOL
+from sparsecv_mio.units import TIE_RTOL, TINY
 
 DOUBTFUL = -1e-6  # sign and size of an effect from moments, above which an exact fit decides
 
@@ -80,15 +80,13 @@ def restricted_optima(
     good = np.ones(folds.k, dtype=bool)
     for fold in range(folds.k):
         train, test = folds.train_rows(fold), folds.scored_rows(fold)
-        fits = _close(design, sets, gamma, train, folds.left_out(fold))
+        fits = _close(design, sets, gamma, train, folds.left_out(fold), tau)
         least = min(model.objective for model, _ in fits)
         doubt = design.rounding(least)
-        sure = min(model.objective for model, certain in fits if certain or len(fits) == 1)
         tied = [held_out_error(m, X, y, test, weights) for m, certain in fits
-                if certain and m.objective <= least * (1.0 + 0.5 * TIE_RTOL) + max(sure - least, 0.0)]  # fmt: skip
+                if m.objective == least or (certain and m.objective <= least * (1.0 + 0.5 * TIE_RTOL))]  # fmt: skip
         near = [held_out_error(m, X, y, test, weights) for m, _ in fits
                 if m.objective <= least * (1.0 + LOOSE_TIES) + doubt]  # fmt: skip
-        tied = tied or near
         low[fold], high[fold], loose_low[fold], loose_high[fold] = min(tied), max(tied), min(near), max(near)
         if reported is not None:
             mine = design.refit(reported[fold], gamma, train)
@@ -107,23 +105,28 @@ def restricted_least(design: UnitColumns, gamma: float, tau: int) -> float:
     tau : int
     """
     assert design.allowed is not None
-    fits = _close(design, design.allowed.up_to(tau), gamma, None, np.zeros(0, dtype=np.int64))
+    fits = _close(design, design.allowed.up_to(tau), gamma, None, np.zeros(0, dtype=np.int64), tau)
     return min(model.objective for model, _ in fits)
 
 
 def _close(
-    design: UnitColumns, sets: dict[int, IntArray], gamma: float, train: IntArray | None, left_out: IntArray
+    design: UnitColumns, sets: dict[int, IntArray], gamma: float, train: IntArray | None, left_out: IntArray, tau: int
 ) -> list[tuple[RidgeFit, bool]]:
-    """Exact fits of all sets that may be optimal, signs right, and of each whether no sign is in doubt."""
+    """Exact fits of all sets that may be optimal, signs right, and of each whether it is beyond doubt the fit of one.
+
+    That is in doubt where a coefficient next to zero may have the other sign, or a column that a sign must hold at zero
+    would improve the fit.
+    """
     allowed = design.allowed
     assert allowed is not None
     gram, moment = moments(design, left_out)
     lengths = np.sqrt(np.diag(gram)) / float(np.linalg.norm(design.t))
-    rows, values, worst = [], [], []
+    rows, values, worst, betas = [], [], [], []
     for supports in sets.values():
         rows += list(supports)
         fits = list(gram_fits(design, gram, moment, gamma, supports))
         values.append(np.concatenate([value for value, _ in fits]))
+        betas += [row for _, beta in fits for row in beta]
         effect = np.concatenate([beta for _, beta in fits]) * lengths[supports]
         worst.append(np.min(allowed.sign[supports] * effect, axis=1, initial=np.inf))
     value, sign = np.concatenate(values), np.concatenate(worst)
@@ -135,5 +138,8 @@ def _close(
         model = design.refit(rows[i], gamma, train)
         far = effects(design, rows[i], model)
         if allowed.signed_right(rows[i], far):
-            found.append((model, bool(np.all((allowed.sign[rows[i]] == 0) | (np.abs(far) > NOTHING)))))
+            slope = moment[:-1] - gram[:, rows[i]] @ betas[i]
+            slope = slope / np.maximum(lengths * float(design.t @ design.t), TINY)
+            certain = bool(np.all((allowed.sign[rows[i]] == 0) | (np.abs(far) > NOTHING)))
+            found.append((model, certain and known[i] and allowed.holds(tuple(rows[i].tolist()), tau, slope)))
     return found

@@ -31,7 +31,7 @@ class RestrictedEnumeration(Enumeration):
     """As `Enumeration`, of the supports up to a size that keep to restrictions.
 
     With signs held, a fit is the ridge fit of its coefficients off zero: every support whose ridge fit has the signs
-    counts, where an allowed support of that size holds it and beside it only features that a sign may hold at zero.
+    counts, where an allowed support holds it and beside it only features that a sign does hold at zero.
     """
 
     names: tuple[str, ...]
@@ -52,7 +52,11 @@ class RestrictedEnumeration(Enumeration):
             for row, sign in zip(part.supports, part.sign, strict=True):
                 at = [place[int(j)] for j in row]
                 right = np.where(plus[at], sign > 0, np.where(minus[at], sign < 0, True)).all()
-                if right and any(set(at) <= some and some - set(at) <= held for some in family):
+                slope = None if set(at) in family else self._slopes(gamma, at) * np.where(plus, 1.0, -1.0)
+                if right and any(
+                    set(at) <= some and all(j in held and slope is not None and slope[j] <= 1e-9 for j in some - set(at))
+                    for some in family
+                ):
                     keep.append(start)
                     supports.append(np.pad(np.sort(row), (0, tau - len(row)), constant_values=NO_COLUMN))
                 start += 1
@@ -62,6 +66,13 @@ class RestrictedEnumeration(Enumeration):
         }
         table = np.array(supports, dtype=np.int64).reshape(len(keep), tau)
         return Optima(supports=table, scale=parts[0].scale, sign=np.zeros((0, 0), dtype=np.int64), **joined)
+
+    def _slopes(self, gamma: float, at: list[int]) -> np.ndarray:
+        """How much adding to each coefficient would lower f of a fit, over the lengths of column and target."""
+        A = np.vstack([self.V, np.diag(np.sqrt(gamma / 2.0) * self.root)])
+        b = np.append(self.r, np.zeros(A.shape[1]))
+        rest = b - A[:, at] @ np.linalg.lstsq(A[:, at], b, rcond=None)[0]
+        return np.asarray(rest @ A / (np.linalg.norm(A, axis=0) * np.linalg.norm(b) + 1e-300))
 
     def value_of(self, support: np.ndarray, found: Optima) -> tuple[float, float]:
         """f of one of the supports and its rounding error; inf where it is none of them."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -16,9 +16,12 @@ import sparsecv_mio as sc
 from sparsecv_mio.certificate.record import Record
 from sparsecv_mio.data.standard import standardize
 from sparsecv_mio.errors import BadInput
+from sparsecv_mio.formulation.backends import get_backend
+from sparsecv_mio.formulation.backends.native.cell import PathResult
 from sparsecv_mio.restrictions import Restrictions
 from sparsecv_mio.search.options import Grid, SearchOptions
 from sparsecv_mio.search.result import build_record
+from sparsecv_mio.search.subproblem.restricted_cells import FIRST_NODES, RestrictedCells
 
 F_RTOL, H_RTOL, H_FLOOR = 1e-9, 1e-7, 1e-10
 INSIDE, OUTSIDE = 0.9e-9, 1.1e-9  # tie tolerances on both sides of the engine's 1e-9: borderline ties go either way
@@ -154,3 +157,44 @@ def test_five_hundred_problems(kind: str, capsys: pytest.CaptureFixture[str]) ->
         print(f"\n{kind}: {tally}")
     assert tally.violations == []
     assert tally.decided >= 0.97 * tally.cells
+
+
+# -- other solvers ----------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def only_by_vendor(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Our own trees decide nothing at their first nodes, so that every cell goes to the vendor's solver."""
+    whole = RestrictedCells.tree
+
+    def tree(self: RestrictedCells, *args: Any, **more: Any) -> PathResult:
+        found = whole(self, *args, **more)
+        if args[3] > FIRST_NODES:
+            return found
+        return replace(found, finished=False, cells={
+            tau: replace(cell, complete=False, candidates=(), values=(), lower=0.0) for tau, cell in found.cells.items()
+        })  # fmt: skip
+
+    monkeypatch.setattr(RestrictedCells, "tree", tree)
+
+
+@pytest.mark.parametrize("backend", ["highs", "gurobi", "scip"])
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.usefixtures("only_by_vendor")
+def test_cells_by_other_solvers(kind: str, backend: str, count: int = 1) -> None:
+    if not get_backend(backend).available().usable:
+        pytest.skip(f"no {backend}")
+    tally, seed = Tally(), 300
+    while tally.problems < count:
+        check(seed, kind, tally, backend=backend)
+        seed += 1
+    assert tally.violations == []
+    assert tally.decided >= 0.9 * tally.cells > 0
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("backend", ["highs", "gurobi", "scip"])
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.usefixtures("only_by_vendor")
+def test_more_cells_by_other_solvers(kind: str, backend: str) -> None:
+    test_cells_by_other_solvers(kind, backend, 25)
