@@ -53,10 +53,8 @@ class RestrictedEnumeration(Enumeration):
                 at = [place[int(j)] for j in row]
                 right = np.where(plus[at], sign > 0, np.where(minus[at], sign < 0, True)).all()
                 slope = None if set(at) in family else self._slopes(gamma, at) * np.where(plus, 1.0, -1.0)
-                if right and any(
-                    set(at) <= some and all(j in held and slope is not None and slope[j] <= 1e-9 for j in some - set(at))
-                    for some in family
-                ):
+                stays = {j for j in held if slope is not None and slope[j] <= 1e-9}
+                if right and any(set(at) <= some and some - set(at) <= stays for some in family):
                     keep.append(start)
                     supports.append(np.pad(np.sort(row), (0, tau - len(row)), constant_values=NO_COLUMN))
                 start += 1
