@@ -10,12 +10,14 @@ from reference import Enumeration
 from sparsecv_mio.bounds.relaxation import relax_problem
 from sparsecv_mio.bounds.unit_diagonal import Diagonal
 from sparsecv_mio.data.dataset import Dataset
+from sparsecv_mio.data.folds import make_folds
 from sparsecv_mio.data.standard import standardize
 from sparsecv_mio.fits.one import fit_one
 from sparsecv_mio.formulation.backends.native import clusters, normal_form, path, perspective, root
 from sparsecv_mio.formulation.backends.native.cell import UNLIMITED
 from sparsecv_mio.formulation.outcome import Limits
 from sparsecv_mio.problem.accumulate import full_problem
+from sparsecv_mio.search.api import cross_validate
 from sparsecv_mio.search.methods import by_rows
 
 INSIDE = 1e-9  # relative: closer than this two supports may tie
@@ -145,3 +147,18 @@ def test_no_bound_is_below_the_root(n: int, p: int, rho: float, rows: int, monke
     known = relax_problem(problem, [5], diagonal=Diagonal.SHIFTED, accuracy=1e-8)[0].dual * unit
     found = fit_one(data, tau=5, gamma=2.0, scale="none", intercept="none", limits=Limits(nodes=1))
     assert found.lower >= known - root.NEAR_OF_MANY * (found.objective - known)
+
+
+@pytest.mark.parametrize("method", ["bounds", "rounds"])
+@pytest.mark.parametrize(("n", "p", "rho"), [(60, 60, 0.9), (30, 80, 0.5)])
+def test_no_bound_of_a_search_is_below_the_root(n: int, p: int, rho: float, method: str) -> None:
+    rng = np.random.default_rng(p)
+    X = rng.normal(size=(n, p))
+    for j in range(1, p):
+        X[:, j] = rho * X[:, j - 1] + np.sqrt(1.0 - rho**2) * X[:, j]
+    data = Dataset.from_arrays(X, X[:, ::12].sum(axis=1) + 1.5 * rng.normal(size=n))
+    standard = standardize(data, "none", "none")
+    known = relax_problem(full_problem(standard, 2.0), [5], diagonal=Diagonal.SHIFTED, accuracy=1e-8)[0].dual
+    how = {"scale": "none", "intercept": "none", "method": method}
+    found = cross_validate(data, make_folds("3", data), gammas=[2.0], taus=[5], **how).refit  # type: ignore[arg-type]
+    assert found.lower >= known * standard.y_unit**2 * (1.0 - 1e-9)
