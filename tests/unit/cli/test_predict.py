@@ -112,6 +112,18 @@ def test_records_that_cannot_predict_and_outputs_that_cannot_be_written(
     assert "is the data too" in capsys.readouterr().err
 
 
+def test_held_out_predictions_of_repeated_folds_are_means(tmp_path: Path, capsys: Said) -> None:
+    out = tmp_path / "rows.csv"
+    command = ["solve", str(PROSTATE), "--target", "lpsa", "--gamma", "0.1", "--tau", "3", "--save-held-out", str(out)]
+    for folds, times in (("2x4", {2}), ("forward:3", {1})):
+        assert run([*command, "--folds", folds]) == 0
+        rows = pd.read_csv(out)
+        assert list(rows.columns) == ["target", "times scored", "prediction"] and len(rows) == 97
+        assert set(rows["times scored"].dropna()) == times
+        assert rows.prediction.isna().sum() == (0 if folds == "2x4" else 97 - 3 * 24)
+    assert "held-out predictions: RMSE" in capsys.readouterr().out
+
+
 @pytest.mark.parametrize("folds", [["loo"], ["holdout:0.2"], ["5", "--weights", "age"]])
 def test_held_out_predictions_are_what_the_cv_error_is_made_of(
     folds: list[str], tmp_path: Path, capsys: Said

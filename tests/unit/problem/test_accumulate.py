@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from sparsecv_mio.data.dataset import Dataset
-from sparsecv_mio.data.folds import FoldPlan, folds_from_labels
+from sparsecv_mio.data.folds import FoldPlan, folds_from_labels, make_folds
 from sparsecv_mio.data.standard import StandardData, standardize
 from sparsecv_mio.problem import accumulate
 from sparsecv_mio.problem.accumulate import Moments, direct_moments, full_problem, row_moments, training_moments
@@ -79,3 +79,23 @@ def test_a_target_that_is_constant_in_training_leaves_nothing_to_explain() -> No
     data = standardize(Dataset.from_arrays(np.random.default_rng(0).normal(size=(10, 2)), y))
     problem = row_moments(data, slice(0, 9)).problem(data, 1.0)
     assert problem.yy == 0.0 and not problem.c.any()
+
+
+@pytest.mark.parametrize("spec", ["3x5", "6xholdout:0.3", "forward:6"])
+def test_training_sets_of_folds_that_overlap(spec: str) -> None:
+    data, _ = sample()
+    folds, read = make_folds(spec, data.dataset), [0]
+
+    def count(rows: int) -> None:
+        read[0] += rows
+
+    every = dict(training_moments(data, folds, visited=count))
+    assert list(every) == list(range(folds.k))
+    for fold, moments in every.items():
+        same(moments, data, folds.train_rows(fold))
+    assert spec != "forward:6" or read[0] == len(folds.train_rows(5))  # each row once
+    assert spec != "3x5" or read[0] <= 3 * 23 * np.ceil(np.log2(5))
+    some = dict(training_moments(data, folds, [1, 4]))  # whatever else is asked for, to the last bit
+    assert list(some) == [1, 4]
+    for fold, moments in some.items():
+        assert np.array_equal(moments.scatter, every[fold].scatter) and np.array_equal(moments.mean, every[fold].mean)

@@ -122,6 +122,14 @@ def test_h_is_per_scored_row() -> None:
     )
 
 
+def test_standard_error_of_repeats_is_the_root_mean_square_of_theirs() -> None:
+    rng, sizes = np.random.default_rng(0), np.array([4, 4, 4])
+    repeats = [errors * 60.0 / errors.sum() for errors in rng.uniform(size=(5, 3))]  # of one mean
+    own = [standard_error(errors, sizes) for errors in repeats]
+    together = standard_error(np.concatenate(repeats), np.tile(sizes, 5), 5.0)
+    assert together == pytest.approx(np.sqrt(np.mean(np.square(own))))
+
+
 def test_standard_error_of_single_rows_is_the_textbook_one() -> None:
     errors = np.array([0.3, 1.2, 0.7, 2.2])
     assert standard_error(errors, np.ones(4, dtype=np.int64)) == pytest.approx(errors.std(ddof=1) / 2.0)

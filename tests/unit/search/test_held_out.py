@@ -51,6 +51,24 @@ def test_a_mean_absolute_error_is_found_where_it_is_soon_found(monkeypatch: pyte
     assert sc.solve(weighted, folds="4", gammas=0.1, taus=2).mae is not None
 
 
+@pytest.mark.parametrize("folds", ["3x4", "forward:4"])
+def test_rows_scored_by_several_folds_get_the_mean_of_their_predictions(folds: str) -> None:
+    record, plan = sc.solve(DATA, folds=folds, gammas=0.1, taus=2), sc.make_folds(folds, DATA)
+    predicted, squares = held_out_predictions(record, DATA, plan), []
+    each: list[list[float]] = [[] for _ in range(DATA.n)]
+    for fold in range(plan.k):
+        support = [DATA.names.index(name) for name in record.chosen_folds[fold].support]
+        model = fit(DATA.X, DATA.y, support, record.gamma, rows=plan.train_rows(fold))
+        rows = plan.scored_rows(fold)
+        for row, value in zip(rows.tolist(), model.predict(DATA.X[rows]).tolist(), strict=True):
+            each[row].append(value)
+            squares.append((DATA.y[row] - value) ** 2)
+    assert predicted == pytest.approx([np.mean(one) if one else np.nan for one in each], rel=1e-9, nan_ok=True)
+    assert np.mean(squares) == pytest.approx(record.cv_error, rel=1e-9)
+    rows, single = predictions_by_fold(record, DATA, plan)
+    assert np.mean((DATA.y[rows] - single) ** 2) == pytest.approx(record.cv_error, rel=1e-9)
+
+
 def test_other_data_or_folds_are_refused() -> None:
     record = sc.solve(DATA, folds="5", gammas=0.1, taus=2)
     with pytest.raises(sc.SparseCVError, match="not the folds of the record"):
