@@ -20,6 +20,7 @@ from sparsecv_mio.words import Intercept, Scale, word_of
 CACHE_BYTES = 256 << 20
 COLUMN_EXPONENT = 900  # beyond 2^900 a sum of squares over the rows could leave the range of float64
 TARGET_EXPONENTS = (-505, 508)  # the CV error is in squared units of the target and must stay in range too
+FEW_PART = 4  # columns of which less than a fourth is wanted are gathered one by one
 WEIGHT_EXPONENTS = (-1020, 1000)  # leaves room for lam; clipping moves no objective by a representable amount
 
 
@@ -158,10 +159,8 @@ class StandardData:
         return about_means(V, r, self.root_of(index), v_mean, r_mean)
 
     def _compute(self, index: slice | IntArray | NDArray[np.intp]) -> tuple[FloatArray, FloatArray]:
-        block = self.dataset.X[index]
-        if self.q < self.dataset.p:
-            block = np.take(block, self.columns, axis=1)
-        V = block - self.center
+        X, whole = self.dataset.X, self.q == self.dataset.p
+        V = (X[index] if whole else part_of(X, index, self.columns)) - self.center
         V /= self.divisor
         r = (self.dataset.y[index] - self.y_center) / self.y_unit
         if self.intercept is Intercept.GLOBAL:
@@ -229,6 +228,19 @@ class StandardData:
             if not np.isfinite(value):
                 raise BadInput(f"the coefficient of {name!r} is too large for a float: rescale that column")
         return dict(zip(names, in_units.tolist(), strict=True)), float(intercept)
+
+
+def part_of(X: FloatArray, index: slice | IntArray | NDArray[np.intp], columns: IntArray) -> FloatArray:
+    """Return some rows of some columns of a matrix; where these are few, its other columns are not touched.
+
+    Examples
+    --------
+    >>> part_of(np.arange(12.0).reshape(2, 6), np.array([1]), np.array([4])).tolist()
+    [[10.0]]
+    """
+    if isinstance(index, slice) or FEW_PART * len(columns) > X.shape[1]:
+        return np.asarray(np.take(X[index], columns, axis=1))
+    return np.asarray(X[np.ix_(index, columns)])
 
 
 def about_means(

@@ -23,7 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sparsecv_mio.arrays import FloatArray, IntArray
-from sparsecv_mio.data.standard import Intercept, StandardData
+from sparsecv_mio.data.standard import Intercept, StandardData, part_of
 
 LongArray = NDArray[np.longdouble]
 LONG = np.longdouble
@@ -149,7 +149,7 @@ def _long_rows(
 ) -> tuple[LongArray, LongArray]:
     """`(V_S, r)` of some rows in long precision, from the numbers of the file; not scaled by weights."""
     columns = data.columns[support]
-    X = data.dataset.X[rows][:, columns].astype(LONG)
+    X = part_of(data.dataset.X, rows, columns).astype(LONG)
     center, divisor, rest = (part[support].astype(LONG) for part in (data.center, data.divisor, data.rest))
     V: LongArray = (X - center) / divisor - rest
     r: LongArray = (data.dataset.y[rows].astype(LONG) - LONG(data.y_center)) / LONG(data.y_unit) - LONG(data.r_rest)
