@@ -13,7 +13,7 @@ Leaf = str | float | bool | None
 IGNORED = re.compile(r"(work|versions)\b.*|(.*\.)?(seconds|setup_seconds|wall_seconds|stages)\b.*")
 OF_A_FIT = re.compile(r"nodes|cuts")  # the work in a record of `fit`
 # only the second record has it: no difference
-NEW = re.compile(r"(request\.|region|table\[\d+\]\.(status|standard_error)|data\.weights).*")
+NEW = re.compile(r"(request\.|region|table\[\d+\]\.(status|standard_error)|data\.(weights|total_weight)).*")
 MOST_FIELDS = 6  # that are named of a run
 
 
