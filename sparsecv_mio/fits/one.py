@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -75,6 +76,7 @@ def fit_one(
     >>> fit_one(data, tau=1, gamma=0.1).support
     ('x0',)
     """
+    begin = time.monotonic()
     options = with_keywords(options or FitOptions(), keywords, "fit_one")
     limits, box = options.limits or Limits(), options.assume_box
     model = _Model.of(dataset, (tau, gamma), options.scale, options.intercept, options.side)
@@ -91,10 +93,12 @@ def fit_one(
     elif box is not None:
         outcome = _solve_in_box(model, start, limits, box)
     else:
+        problem = model.problem
+        left = limits.seconds - (time.monotonic() - begin if backend.name == NATIVE else 0.0)
         outcome = backend.solve(
-            model.problem,
+            problem,
             model.tau,
-            limits=limits,
+            limits=replace(limits, seconds=max(left, 0.0)),
             constraints=model.constraints,
             formulation=options.formulation,
             start=start,
