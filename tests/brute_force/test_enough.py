@@ -9,11 +9,11 @@ import pytest
 
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.standard import standardize
-from sparsecv_mio.formulation.backends.native import normal_form, path, perspective, root
+from sparsecv_mio.formulation.backends.native import clusters, normal_form, path, perspective, root
 from sparsecv_mio.problem.accumulate import full_problem
 from sparsecv_mio.problem.problem import SparseProblem
 
-WAYS: tuple[dict[str, int], ...] = ({}, {"SMALL": 0}, {"SMALL": 0, "MANY": 0}, {"SMALL": 0, "PATH_COLUMNS": 0})
+WAYS: tuple[dict[str, int], ...] = ({}, {"SMALL": 0}, {"SMALL": 0, "MANY": 3}, {"SMALL": 0, "PATH_COLUMNS": 0})
 
 
 def drawn(seed: int) -> SparseProblem:
@@ -61,8 +61,9 @@ def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> int:
         for module in (path, perspective, root):
             monkeypatch.setattr(module, name, value, raising=False)
     if "MANY" in WAYS[request.param]:
-        monkeypatch.setattr(normal_form, "OWN_PART_COLUMNS", (37, 0))
-        monkeypatch.setattr(path, "clustered", lambda form: False)  # its leaves have fewer than MANY columns
+        monkeypatch.setattr(normal_form, "OWN_PART_COLUMNS", (37, 3))
+        monkeypatch.setattr(clusters, "LEAF", 2)
+        monkeypatch.setattr(clusters, "LEAF_OF_CLUSTERS", 3)
     return int(request.param)
 
 
