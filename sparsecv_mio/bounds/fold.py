@@ -29,6 +29,7 @@ ROUNDS = 5  # relaxations one bound may take
 FIELDS = 8  # lower and upper of f, of the held-out sum of squares, their two origins, estimate, columns left
 ROW_LIMIT = 64  # held-out rows beyond which only their sum is bounded
 OUTWARD = 1e-12  # relative rounding of the last few operations
+NO_DIGIT = 1.0  # rounding unit from which no digit of the moments is known
 COLUMN_LIMIT = 400  # columns up to which backward elimination from all of them is affordable
 
 
@@ -266,6 +267,8 @@ class FoldBounds:
     def _run(self, sizes: IntArray, which: Which) -> FloatArray:
         form = self.form
         assert form is not None
+        if form.rounding >= NO_DIGIT:
+            return np.tile([*UNKNOWN[:7], self.problem.q], (len(sizes), 1))
         mode = MODES[which]
         if self.N == 0:
             mode &= fold_bounds.DO_REDUCE

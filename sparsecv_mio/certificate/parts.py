@@ -145,6 +145,40 @@ class SearchRequest(Request):
 
 
 @dataclass(frozen=True)
+class Box:
+    """Ends of the coefficient of a feature where it is chosen, in units of the file; null for an open one."""
+
+    feature: str
+    low: Number | None
+    high: Number | None
+
+    def __str__(self) -> str:
+        low, high = ("" if end is None else f"{end:g}" for end in (self.low, self.high))
+        return f"{self.feature} in [{low or '-inf'}, {high or 'inf'}]"
+
+
+@dataclass(frozen=True)
+class Side:
+    """The side constraints of one fit, each null where there is none: `together` are chosen all or none."""
+
+    restrictions: Restrictions | None = None
+    together: tuple[tuple[str, ...], ...] | None = None
+    box: tuple[Box, ...] | None = None
+
+    def words(self) -> str:
+        """Return the side constraints as one text; empty where there is none.
+
+        Examples
+        --------
+        >>> Side(Restrictions(force_in="a"), (("b", "c"),), (Box("a", 0.0, None),)).words()
+        'with a; b, c all or none; a in [0, inf]'
+        """
+        said = [self.restrictions.words()] if self.restrictions else []
+        said += [f"{', '.join(group)} all or none" for group in self.together or ()]
+        return "; ".join([*said, *map(str, self.box or ())])
+
+
+@dataclass(frozen=True)
 class Head:
     """The field that says which record a text is."""
 

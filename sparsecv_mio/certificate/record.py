@@ -14,7 +14,7 @@ from sparsecv_mio.certificate.chosen_folds import ChosenFolds
 from sparsecv_mio.certificate.codec import Bound, Coefficients, Count, Gamma, Number, Seconds
 from sparsecv_mio.certificate.drawn import DrawnModel, DrawnSearch
 from sparsecv_mio.certificate.model import LinearModel
-from sparsecv_mio.certificate.parts import DataInfo, PairStatus, Request, SearchRequest, Stored, Work, frame_of
+from sparsecv_mio.certificate.parts import DataInfo, PairStatus, Request, SearchRequest, Side, Stored, Work, frame_of
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -337,7 +337,8 @@ class FitRecord(Stored, LinearModel, DrawnModel):
     solver's dual bound is not trusted for, in the same units (docs/backends.md). The field `gap` is the relative gap
     reached. `seconds` is the time inside the solver, `setup_seconds` all the rest but reading the data. With an
     `assumed_box` M the certificate is conditional: `lower`, and so `proved`, hold for the models whose coefficients lie
-    in [-M, M].
+    in [-M, M]. `side` holds the side constraints that models were compared under; null in older records, of which they
+    are not known.
     """
 
     schema_name: ClassVar[str] = FIT_SCHEMA
@@ -367,6 +368,7 @@ class FitRecord(Stored, LinearModel, DrawnModel):
     warnings: tuple[str, ...]
     versions: Mapping[str, str]
     assumed_box: Bound | None = None
+    side: Side | None = None
 
     def __repr__(self) -> str:
         pair, ends = f"tau={self.tau}, gamma={self.gamma:.6g}", f"[{self.lower:.6g}, {self.upper:.6g}]"

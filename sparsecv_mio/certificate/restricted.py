@@ -30,10 +30,13 @@ class AllowedSupports:
         Of the columns.
     asked : Restrictions
         By the names of the data.
+    together : tuple of tuples of str
+        Features that are chosen all or none.
     """
 
     names: tuple[str, ...]
     asked: Restrictions
+    together: tuple[tuple[str, ...], ...] = ()
 
     @cached_property
     def sign(self) -> IntArray:
@@ -46,6 +49,8 @@ class AllowedSupports:
         chosen, asked = {self.names[j] for j in support}, self.asked
         return (
             chosen.issuperset(asked.force_in)
+            and chosen.isdisjoint(asked.force_out)
+            and all(chosen.issuperset(group) or chosen.isdisjoint(group) for group in self.together)
             and all(len(chosen.intersection(group.features)) <= group.count for group in asked.at_most)
             and all(
                 chosen.issuperset(one.parents) if one.every else not chosen.isdisjoint(one.parents)

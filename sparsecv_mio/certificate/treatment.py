@@ -207,11 +207,24 @@ FIT: Mapping[str, Treatment] = {
     "status": _always("bounded: `proved` where upper - lower <= requested_gap upper + allowance; else read"),
     "tau": _always("bounded: at least the features of the support"),
     "gamma": _always("bounded: the objective must agree with it"),
-    "support": _always("bounded: features of the data; that no other is better is read"),
+    "support": _to_pair(
+        "bounded: features of the data, within side; that no other is better by lower and upper",
+        "bounded: features of the data, within side; that no other is better is read",
+    ),
     **_each("", "coefficients intercept objective", DONE),
-    "lower": _to_pair("bounded: by all supports with coefficients within assumed_box", "bounded: by the objective"),
+    "lower": _to_pair(
+        "bounded: by all supports within side, with coefficients within boxes and assumed_box",
+        "bounded: by the objective",
+    ),
     "upper": _always("bounded: by the objective"),
     "assumed_box": _always("bounded: by the coefficients"),
+    **_each(
+        "side.",
+        "restrictions.force_in restrictions.force_out restrictions.at_most[].count restrictions.at_most[].features "
+        "restrictions.hierarchy[].feature restrictions.hierarchy[].parents restrictions.hierarchy[].every "
+        "restrictions.nonnegative restrictions.nonpositive together box[].feature box[].low box[].high",
+        _always("bounded: the support and its coefficients keep to it"),
+    ),
     "gap": DONE,
     "requested_gap": _always("bounded: in [0, 1); status must agree with it"),
     "allowance": _always("bounded: by a thousandth of upper and 4e-6 of the targets' sum of squares"),

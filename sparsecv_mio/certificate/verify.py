@@ -33,6 +33,7 @@ from sparsecv_mio.certificate.refits import (
     positions,
 )
 from sparsecv_mio.certificate.restricted_optima import restricted_cost
+from sparsecv_mio.certificate.side import BOX_RTOL, check_least, check_side
 from sparsecv_mio.certificate.source import has_weights, reading_info, weighted_again
 from sparsecv_mio.certificate.treatment import ENUMERATE_PAIR, FIT, PATH, RECORD, Level, grouped
 from sparsecv_mio.data.dataset import Dataset
@@ -41,7 +42,6 @@ from sparsecv_mio.data.weights import WEIGHTED, Scored, weighted, weights_of
 from sparsecv_mio.errors import BadInput
 from sparsecv_mio.problem.objective import RidgeFit, objective_of, varying_columns
 
-BOX_RTOL = 1e-9  # closer to the end of an assumed box a coefficient may lie on either side
 FOLD_RTOL = 1e-8  # of the mean error: a fold's own error may happen to be next to nothing
 
 
@@ -273,9 +273,9 @@ def verify_path(record: PathRecord, dataset: Dataset) -> VerifyReport:
 def verify_fit(record: FitRecord, dataset: Dataset) -> VerifyReport:
     """Check the record of one MIO: the objective at its own coefficients, bounds, gap and status.
 
-    The record does not hold the side constraints, so neither the optimality of the support nor the lower bound can be
-    proved again; but with an assumed box there are none, and with at most 15 varying features the lower bound is
-    compared with every model within the box.
+    The model must keep to the side constraints of the record. With at most 15 varying features the lower bound is
+    compared with every model that does, or with every model within an assumed box. An older record does not hold the
+    side constraints: then neither the optimality of the support nor the lower bound can be proved again.
 
     Parameters
     ----------
@@ -305,10 +305,13 @@ def verify_fit(record: FitRecord, dataset: Dataset) -> VerifyReport:
         checks.close("intercept", record.intercept, center, 1e-12 * level)
     _fit_claims(checks, record, dataset)
     checks.part("objective and intercept at the coefficients; bounds, gap and status agree with each other", before)
-    if record.assumed_box is None:
-        checks.fields = grouped(FIT, Level.NEIGHBOURS, ["assumed_box"])
-    else:
-        checks.fields = grouped(FIT, _within_box(checks, record, record.assumed_box, dataset))
+    level, side, box = Level.NEIGHBOURS, record.side, record.assumed_box
+    kept = side is not None and check_side(checks, record, side, dataset)
+    if box is not None:
+        level = _within_box(checks, record, box, dataset)
+    elif kept and side is not None:
+        level = check_least(checks, record, side, dataset)
+    checks.fields = grouped(FIT, level, [name for name in ("assumed_box", "side") if getattr(record, name) is None])
     return checks.report()
 
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Unpack
 import numpy as np
 
 from sparsecv_mio.arrays import FloatArray, IntArray
-from sparsecv_mio.certificate.parts import relative_gap, versions
+from sparsecv_mio.certificate.parts import Side, relative_gap, versions
 from sparsecv_mio.certificate.record import FIT_SCHEMA, FitRecord
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.standard import StandardData, standardize
@@ -174,6 +174,7 @@ class _Model:
     tau: int
     gamma: float
     constraints: SideConstraints
+    asked: Side
 
     @cached_property
     def problem(self) -> SparseProblem:
@@ -191,7 +192,8 @@ class _Model:
         if not (np.isfinite(gamma) and gamma > 0.0):
             raise BadInput(f"gamma {gamma:g} is out of range: it must be positive and finite")
         data = standardize(dataset, scale, intercept)
-        return cls(data, min(tau, data.q), gamma, (side or SideOptions()).on(data))
+        side = side or SideOptions()
+        return cls(data, min(tau, data.q), gamma, side.on(data), side.recorded(dataset.names))
 
     @property
     def unit(self) -> float:
@@ -328,4 +330,5 @@ def _record(
         data=data_info(data),
         warnings=(*data.warnings, *notes),
         versions={**versions(), backend.name: backend.available().version},
+        side=model.asked,
     )

@@ -7,9 +7,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, TypedDict, Unpack
 
+from sparsecv_mio.certificate.parts import Box, Side
 from sparsecv_mio.data.standard import StandardData
 from sparsecv_mio.errors import BadInput
-from sparsecv_mio.families import parents_of
+from sparsecv_mio.families import AtMost, parents_of
 from sparsecv_mio.formulation.backends import BACKENDS, NATIVE
 from sparsecv_mio.formulation.constraints import SideConstraints, constraints_of, side_constraints
 from sparsecv_mio.formulation.outcome import Limits
@@ -54,11 +55,7 @@ class SideOptions:
 
     def on(self, data: StandardData) -> SideConstraints:
         """Return the constraints in standard coordinates."""
-        asked = Restrictions(
-            hierarchy=parents_of(self.hierarchy), nonnegative=tuple(self.nonnegative),
-            nonpositive=tuple(self.nonpositive),
-        )  # fmt: skip
-        more = constraints_of(replace(data, restrictions=asked.within(data.dataset.names)))
+        more = constraints_of(replace(data, restrictions=self._shape(data.dataset.names)))
         made = side_constraints(
             data,
             force_in=self.force_in,
@@ -70,6 +67,31 @@ class SideOptions:
         return replace(
             made, forced_out=(*made.forced_out, *more.forced_out), box=(*made.box, *more.box), parents=more.parents
         )
+
+    def recorded(self, names: Sequence[str]) -> Side:
+        """Return the constraints as a record holds them, once `on` has checked them.
+
+        Parameters
+        ----------
+        names : sequence of str
+            Features of the data.
+        """
+        inside, outside = (tuple(name for name in names if name in some) for some in (self.force_in, self.force_out))
+        groups = tuple(AtMost(count, tuple(some)) for count, some in self.at_most)
+        restrictions = replace(self._shape(names), force_in=inside, force_out=outside, at_most=groups)
+        ends = {name: [end if math.isfinite(end) else None for end in both] for name, both in self.box.items()}
+        return Side(
+            restrictions or None,
+            tuple(tuple(group) for group in self.together if group) or None,
+            tuple(Box(name, low, high) for name, (low, high) in ends.items()) or None,
+        )
+
+    def _shape(self, names: Sequence[str]) -> Restrictions:
+        """Return hierarchy and signs by the names of the data."""
+        return Restrictions(
+            hierarchy=parents_of(self.hierarchy), nonnegative=tuple(self.nonnegative),
+            nonpositive=tuple(self.nonpositive),
+        ).within(names)  # fmt: skip
 
 
 class FitKeywords(TypedDict, total=False):

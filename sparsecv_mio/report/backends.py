@@ -95,6 +95,8 @@ def print_fit(console: Console, record: FitRecord, brief: bool = False) -> None:
     objective = f"objective {shown(record.objective, digits)} (training errors and penalty)"
     told = "certified" if box is None else "certified among such models"
     say(console, f"{objective}   {told}: the least is in {ends}")
+    if record.side is not None and (words := record.side.words()):
+        say(console, f"models compared: {words}")
     print_model(console, record.coefficients, record.intercept)
     if brief:
         return

@@ -344,6 +344,7 @@ def _fits(record: PathRecord | FitRecord, data: Dataset | None) -> list[Section]
             ("gap", shown(record.gap, 3)),
             ("backend", f"{record.backend} {record.formulation}"),
             ("seconds", f"{record.seconds:.3f}"),
+            *((("models compared", words),) if record.side is not None and (words := record.side.words()) else ()),
         )
         word = "The support is the best of its size on all rows, under the side constraints that were given if any."
         lines = Sentences((word,), True) if record.status == "proved" else Sentences((
