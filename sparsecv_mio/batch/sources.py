@@ -75,8 +75,8 @@ def _load(source: Source, aux: tuple[str, ...]) -> Dataset:
     if digest_of(source.spec) != source.digest:
         raise BadInput(f"file {path!r} is not what it was when the plan was read")
     for key in ("features", "drop"):
-        if isinstance(spec.get(key), tuple):
-            spec[key] = list(spec[key])
+        if key in spec:
+            spec[key] = list(spec[key]) if isinstance(spec[key], tuple) else [spec[key]]
     return read_dataset(path, target_of(path, spec.pop("target", None)), aux=aux, **spec)
 
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import fields
+from dataclasses import fields, replace
 from pathlib import Path
 
 from sparsecv_mio.certificate.parts import DataInfo, ReadingInfo
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.readers import read_by
-from sparsecv_mio.data.reading import STRICT, Applied, Reading
+from sparsecv_mio.data.reading import STRICT, Applied, Reading, ReadingWords
 from sparsecv_mio.data.select import Wanted
 from sparsecv_mio.data.weights import FILE, weighted_rows, weights_of
 from sparsecv_mio.errors import CorruptStore, SparseCVError
@@ -44,7 +44,35 @@ def applied_reading(info: ReadingInfo | None) -> Applied | None:
     return Applied(how, info.columns, dict(info.means), dict(info.levels), info.left_out)
 
 
-def read_again(path: str | Path, info: DataInfo, aux: Sequence[str] = ()) -> Dataset:
+def in_format(applied: Applied | None, names: tuple[str, ...], reading: ReadingWords | None) -> Applied | None:
+    """Return how a file of another format is read alike.
+
+    Parameters
+    ----------
+    applied : Applied or None
+        How the file of a record was read.
+    names : tuple of str
+        Features of the record.
+    reading : dict, optional
+        Options of the format, by name; None changes nothing.
+
+    Raises
+    ------
+    BadInput
+        The message names the option that is wrong.
+    """
+    asked = {name: value for name, value in (reading or {}).items() if value is not None}
+    if not asked:
+        return applied
+    how = STRICT if applied is None else applied.how
+    given = {one.name: getattr(how, one.name) for one in fields(Reading)} | asked
+    found = Reading.of(**given)
+    return Applied(found, names) if applied is None else replace(applied, how=found)
+
+
+def read_again(
+    path: str | Path, info: DataInfo, aux: Sequence[str] = (), reading: ReadingWords | None = None
+) -> Dataset:
     """Read the data of a record from their file, as they were read for it.
 
     Parameters
@@ -54,17 +82,24 @@ def read_again(path: str | Path, info: DataInfo, aux: Sequence[str] = ()) -> Dat
         What the record says of its data.
     aux : sequence of str
         Columns that give folds and weights.
+    reading : dict, optional
+        The format of the file, where it is another one now.
 
     Raises
     ------
     BadInput
         As :func:`sparsecv_mio.data.readers.read_dataset`.
     """
-    applied = applied_reading(info.reading)
+    stored = applied_reading(info.reading)
+    applied = in_format(stored, info.names, reading)
     how = STRICT if applied is None else applied.how
     columns = info.names if applied is None else applied.columns
     words = applied is not None and info.target in applied.levels
-    return read_by(path, Wanted(info.target, columns, None, tuple(aux), index=how.index_col, two_words=words), how)
+    data = read_by(path, Wanted(info.target, columns, None, tuple(aux), index=how.index_col, two_words=words), how)
+    if applied is stored:
+        return data
+    read = data.reading  # another format of the same cells is no other reading
+    return replace(data, reading=None if stored is None or read is None else replace(read, how=stored.how))
 
 
 def has_weights(info: DataInfo, dataset: Dataset) -> bool:

@@ -177,6 +177,7 @@ def main() -> None:
     if failure is not None:
         code = _say(str(failure), failure.exit_code)
     put(sys.stderr, [])
-    if threading.active_count() > 1:  # a thread whose result is no longer wanted would delay a clean exit
+    # a thread whose result is no longer wanted would delay a clean exit, Arrow's in the middle of a file would abort it
+    if threading.active_count() > 1 or (code == 2 and "pyarrow" in sys.modules):
         os._exit(code)
     sys.exit(code)

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import asdict
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
+
+import typer
 
 from sparsecv_mio.cli import ending, options, oracles, parse, session
 from sparsecv_mio.cli.reading import reads_tables
@@ -23,8 +25,10 @@ def inspect(
     target: options.Target = None,
     drop: options.Drop = None,
     reading: ReadingWords | None = None,
-    full: options.Full = False,
-    json: options.Json = None,
+    full: Annotated[bool, typer.Option("--full", help="List every column, however many there are.")] = False,
+    json: Annotated[
+        str | None, typer.Option("--json", metavar="FILE", help="Write what was found here; - is standard output.")
+    ] = None,
 ) -> int:
     """Look at a file before anything is fitted.
 

@@ -8,16 +8,20 @@ from typing import Annotated
 import typer
 
 from sparsecv_mio.cli import ending, options, session
+from sparsecv_mio.cli.reading import reads_like_a_record
+from sparsecv_mio.data.reading import ReadingWords
 from sparsecv_mio.errors import BadInput
 
 CODES = "Exit codes: 0 predicted, 2 bad input (a column that is missing is named)."
 
 
+@reads_like_a_record
 def predict(
     record: Annotated[str, typer.Argument(metavar="RECORD", help="JSON record of `solve` or `fit`.")],
     data: Annotated[
         str, typer.Argument(metavar="DATA", help="New rows, a file with the columns of the model by name.")
     ],
+    reading: ReadingWords | None = None,
     out: Annotated[
         str | None, typer.Option("--out", metavar="FILE", help="Write the predictions here, as CSV. [standard output]")
     ] = None,
@@ -31,7 +35,7 @@ def predict(
     from sparsecv_mio.certificate.model import accuracy
     from sparsecv_mio.certificate.reading import read_record
     from sparsecv_mio.certificate.record import PathRecord
-    from sparsecv_mio.certificate.source import applied_reading
+    from sparsecv_mio.certificate.source import applied_reading, in_format
     from sparsecv_mio.data.readers import read_rows
     from sparsecv_mio.files import write_text
     from sparsecv_mio.report.tables import error_lines
@@ -40,8 +44,9 @@ def predict(
     stored = read_record(record)
     if isinstance(stored, PathRecord):
         raise BadInput(f"record {record} holds a model for every size: name a record of `solve` or `fit`")
+    learnt = in_format(applied_reading(stored.data.reading), stored.data.names, reading)
     needed = tuple(stored.coefficients) or stored.data.names
-    rows, known, doubt = read_rows(data, needed, stored.data.target, applied_reading(stored.data.reading))
+    rows, known, doubt = read_rows(data, needed, stored.data.target, learnt)
     predicted = stored.predict(rows)
     found = accuracy(rows.y, predicted) if known else None
     notes = [f"{rows.n} rows predicted", *([] if found is None else error_lines(stored, found))]

@@ -79,13 +79,18 @@ OPTIONS: dict[str, tuple[Any, Any]] = {
 }
 
 
-def reads_tables(command: Callable[..., int]) -> Callable[..., int]:
+FORMATS = tuple(name for name in OPTIONS if name not in ("na", "encode"))
+
+
+def reads_tables(command: Callable[..., int], format_only: bool = False) -> Callable[..., int]:
     """Give a command the options of how its file is read, in place of its parameter `reading`.
 
     Parameters
     ----------
     command : callable
         Takes `reading`, a dict of the options by name, as a keyword.
+    format_only : bool
+        Whether it has the options of the format alone, each None where it is not given.
 
     Returns
     -------
@@ -93,20 +98,35 @@ def reads_tables(command: Callable[..., int]) -> Callable[..., int]:
         With a parameter for every option, as typer reads them.
     """
     parameters: list[Parameter] = []
+    names = FORMATS if format_only else tuple(OPTIONS)
     for one in signature(command, eval_str=True).parameters.values():
         if one.name == "reading":
             parameters += [
-                Parameter(name, Parameter.KEYWORD_ONLY, default=default, annotation=kind)
-                for name, (kind, default) in OPTIONS.items()
+                Parameter(
+                    name, Parameter.KEYWORD_ONLY, default=None if format_only else OPTIONS[name][1],
+                    annotation=OPTIONS[name][0],
+                )  # fmt: skip
+                for name in names
             ]
         else:
             parameters.append(one.replace(kind=Parameter.KEYWORD_ONLY))
 
     def run(**given: Any) -> int:
-        reading = {name: given.pop(name) for name in OPTIONS}
+        reading = {name: given.pop(name) for name in names}
         return command(**given, reading=reading)
 
     run.__name__, run.__doc__, run.__module__ = command.__name__, command.__doc__, command.__module__
     run.__signature__ = signature(command).replace(parameters=parameters)  # type: ignore[attr-defined]
     run.__annotations__ = {one.name: one.annotation for one in parameters}
     return run
+
+
+def reads_like_a_record(command: Callable[..., int]) -> Callable[..., int]:
+    """Give a command the options of a file's format alone: cells are treated as the record says.
+
+    Parameters
+    ----------
+    command : callable
+        As for :func:`reads_tables`; what is not given is as in the record.
+    """
+    return reads_tables(command, format_only=True)

@@ -74,7 +74,7 @@ def read_data(
     )
 
 
-def read_again(path: str, stored: AnyRecord) -> Dataset:
+def read_again(path: str, stored: AnyRecord, reading: ReadingWords | None = None) -> Dataset:
     """Read the data of a record: its columns, and those that its folds and weights need.
 
     Parameters
@@ -82,6 +82,8 @@ def read_again(path: str, stored: AnyRecord) -> Dataset:
     path : str
         The file.
     stored : Record, PathRecord or FitRecord
+    reading : dict, optional
+        The format of the file, where it is another one than the record's.
     """
     from sparsecv_mio.certificate.record import Record
     from sparsecv_mio.certificate.source import read_again as read
@@ -92,7 +94,7 @@ def read_again(path: str, stored: AnyRecord) -> Dataset:
     if isinstance(stored, Record):
         aux += fold_columns(stored.folds.spec.removesuffix(WEIGHTED) if weights else stored.folds.spec)
     aux += weight_columns(weights or None)
-    return read(path, stored.data, aux)
+    return read(path, stored.data, aux, reading)
 
 
 def read_weighted(

@@ -7,13 +7,17 @@ from typing import Annotated
 import typer
 
 from sparsecv_mio.cli import ending, options, session
+from sparsecv_mio.cli.reading import reads_like_a_record
+from sparsecv_mio.data.reading import ReadingWords
 
 CODES = "Exit codes: 0 verified, 1 verification failed (the field is named), 2 bad input."
 
 
+@reads_like_a_record
 def verify(
     record: Annotated[str, typer.Argument(metavar="RECORD", help="JSON record of `solve`, `path` or `fit`.")],
     data: options.DataFile,
+    reading: ReadingWords | None = None,
     full: Annotated[bool, typer.Option("--full", help="List every field that is bounded, with its bound.")] = False,
     quiet: Annotated[
         bool, typer.Option("--quiet", "-q", help="Print only what disagrees or could not be proved.")
@@ -31,7 +35,7 @@ def verify(
     from sparsecv_mio.report.tables import print_verification
 
     stored = read_record(record)
-    dataset = session.read_again(data, stored)
+    dataset = session.read_again(data, stored, reading)
     report = check(stored, dataset)
     failure = None
     if not quiet or not report.ok or report.caveat:

@@ -75,31 +75,39 @@ class Fault:
             return f"{self.column!r} holds text {value if len(value) <= 30 else value[:27] + '...'!r} in {where}"
         return f"{self.column!r} holds {value} in {where}"
 
-    def remedy(self) -> str:
-        """Say what to do, by hand."""
+    def few(self, rows: int) -> bool:
+        """Whether these are words among numbers: less than half of so many rows."""
+        return isinstance(self.value, str) and not self.missing and 2 * self.count < rows
+
+    def remedy(self, rows: int = 0) -> str:
+        """Say what to do, by hand; of so many rows."""
+        if self.few(rows):
+            many = self.count > 1
+            return f"{self.count:,} of {rows:,} cells {'are text: mend them' if many else 'is text: mend it'}"
         if self.missing and (self.value is None or isinstance(self.value, str)):
             return "fill the cell, or remove the row or the column"
         if isinstance(self.value, str):
             return "encode it as numbers or drop the column"
         return "replace it by a finite number or remove the row"
 
-    def option(self, target: str) -> str:
-        """Return the option that cures the column; empty where none does."""
+    def option(self, target: str, rows: int = 0) -> str:
+        """Return the option that cures the column of so many rows; empty where none does."""
         if self.missing:
             return "--na drop" if self.column == target else "--na drop or --na mean"
         if not isinstance(self.value, str):
             return ""
         if DECIMAL_COMMA.fullmatch(self.value.strip()):
             return "--decimal ,"
-        return "" if self.column == target else "--encode onehot"
+        return "" if self.column == target or self.few(rows) else "--encode onehot"
 
 
 @dataclass
 class Faults:
-    """The bad cells of a table: of every column the first one that is empty, and the first that is no number."""
+    """The bad cells of a table of `rows`: of every column the first that is empty, and the first that is no number."""
 
     target: str
     found: dict[tuple[str, bool], Fault] = field(default_factory=dict)
+    rows: int = 0
 
     def add(self, column: str, row: int, value: object, line: int | None = None) -> None:
         """Note a bad cell.
@@ -126,9 +134,9 @@ class Faults:
         if not faults:
             return
         if len(faults) == 1:
-            option = faults[0].option(self.target)
+            option = faults[0].option(self.target, self.rows)
             cure = f"; or read it with {option}" if option else ""
-            raise BadInput(f"column {faults[0].words()}: {faults[0].remedy()}{cure}")
+            raise BadInput(f"column {faults[0].words()}: {faults[0].remedy(self.rows)}{cure}")
         parts = [f"{one.words()} ({self._cells(one)})" for one in faults[:SHOWN_COLUMNS]]
         more = len(faults) - len(parts)
         raise BadInput(
@@ -138,7 +146,7 @@ class Faults:
 
     def _cells(self, one: Fault) -> str:
         cells = f"{one.count:,} cell{'s' if one.count > 1 else ''}"
-        option = one.option(self.target)
+        option = one.option(self.target, self.rows)
         if not option:
             return f"{cells}; mend the file" if one.column == self.target else f"{cells}; mend them, or --drop it"
         return f"{cells}; {option}"

@@ -216,7 +216,7 @@ def read_alike(table: RawTable, learnt: Applied) -> Made:
 
 def _check(table: RawTable, how: Reading, two_words: bool) -> None:
     """Raise `BadInput` that names every column with cells that are not allowed."""
-    faults = Faults(table.target.name if table.target else "")
+    faults = Faults(table.target.name if table.target else "", rows=table.rows)
     columns = [*table.features, *([table.target] if table.target else [])]
     for one in columns:
         goal = one is table.target

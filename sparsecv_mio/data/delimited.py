@@ -132,6 +132,7 @@ def blame(table: TextTable, chosen: Selection, cells: bool = True) -> None:
             looked += len(chosen.numeric) if faults.found else 0
             if looked > MOST_CELLS:
                 break
+    faults.rows = count
     faults.raise_if_any()
     if count == 0:
         raise BadInput(f"file {str(table.path)!r} has a header but no rows: give one line per row")

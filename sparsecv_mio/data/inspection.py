@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -15,12 +16,14 @@ from sparsecv_mio.data.cure import MOST_LEVELS, RawColumn, RawTable
 from sparsecv_mio.data.readers import read_raw
 from sparsecv_mio.data.reading import ABSENT, Reading, feature_names
 from sparsecv_mio.data.select import Wanted
-from sparsecv_mio.words import Encode
+from sparsecv_mio.words import Encode, Missing
 
 ALIKE = 0.95  # absolute correlation from which two columns are named
 COPIES = 1.0 - 1e-9
 MOST_CORRELATED = 2000  # columns beyond which correlations are not looked at
 MOSTLY_EMPTY = 0.5
+COMMAS = "numbers with a decimal comma"
+DATE = re.compile(r"\d{4}-\d\d?-\d\d?|\d\d?[./]\d\d?[./]\d{2,4}")
 FEW_ROWS_LOST = 0.05  # share up to which rows with empty cells had better be left out
 
 
@@ -103,7 +106,11 @@ def inspect_file(path: str | Path, target: str | int | None, how: Reading, drop:
         The file is no table.
     """
     wanted = Wanted("" if target is None else target, None, drop, (), needed=target is not None, index=how.index_col)
-    return inspect_table(read_raw(path, wanted, how), how)
+    found = inspect_table(read_raw(path, wanted, how), how)
+    if how.decimal == "." and any(COMMAS in one.notes for one in found.columns):
+        how = replace(how, decimal=",")
+        found = inspect_table(read_raw(path, wanted, how), how)
+    return found
 
 
 def inspect_table(table: RawTable, how: Reading) -> Inspection:
@@ -123,12 +130,12 @@ def inspect_table(table: RawTable, how: Reading) -> Inspection:
     for one in kept:
         gaps |= one.empty
     features = [one for one in kept if one is not goal]
-    options, lost = _options(columns, facts, kept, gaps, goal)
+    options, lost = _options(columns, facts, kept, gaps, goal, how)
     without_target = 0 if goal is None else int(goal.empty.sum())
     n = table.rows - (lost if "--na drop" in options else without_target)
     return Inspection(
         table.rows, tuple(facts), "" if goal is None else goal.name, int(gaps.sum()), _repeated(columns, table.rows),
-        tuple([*_as_given(how), *options]), n, sum(_width(one, "--na mean" in options) for one in features),
+        tuple([*_as_given(how), *options]), n, sum(_width(one, "--na mean" in options, how.encode) for one in features),
     )  # fmt: skip
 
 
@@ -158,11 +165,14 @@ def _kind(one: RawColumn, numbers: FloatArray) -> tuple[str, list[str], bool]:
         return kind, [f"{infinite} cells are infinite"] if infinite else [], False
     if not one.is_words:
         row, word = next(iter(one.others.items()))
-        cells = f"{len(one.others)} cells of text among numbers, {word[:20]!r} in row {row + 1}"
-        comma = all(DECIMAL_COMMA.fullmatch(text) for text in one.others.values())
-        return "mixed", [f"{cells}: {'give --decimal ,' if comma else 'mend them'}"], False
-    if all(DECIMAL_COMMA.fullmatch(text) for text in one.others.values()):
-        return "mixed", ["numbers with a decimal comma: give --decimal ,"], False
+        if all(DECIMAL_COMMA.fullmatch(text) for text in one.others.values()):
+            return "mixed", [COMMAS], True
+        cells = f"{len(one.others)} cell{'s' * (len(one.others) > 1)} of text among numbers"
+        return "mixed", [f"{cells}, {word[:20]!r} in row {row + 1}: mend the file, or drop the column"], True
+    if 2 * sum(bool(DECIMAL_COMMA.fullmatch(text)) for text in one.others.values()) >= len(one.others):
+        return "mixed", [COMMAS], True
+    if all(DATE.match(text) for text in one.others.values()):
+        return "dates", ["turn them into numbers of days, or drop the column"], True
     levels = one.levels()
     if len(levels) > MOST_LEVELS or len(levels) >= max(3, int(np.sum(~one.empty))):
         return f"words ({len(levels)})", ["nearly every row has its own: a name, no feature"], True
@@ -180,8 +190,9 @@ def _doubts(one: RawColumn, numbers: FloatArray) -> tuple[list[str], bool]:
     if numbers.size and numbers.min() == numbers.max():
         return ["constant"], True
     steps = np.diff(numbers)
-    if not one.empty.any() and len(steps) > 2 and np.all(steps == 1.0) and numbers[0] in (0.0, 1.0):
-        return ["numbers the rows"], True
+    if not one.empty.any() and len(steps) > 2 and np.all(steps == 1.0):
+        counts = bool(numbers[0] in (0.0, 1.0))
+        return ["numbers the rows" if counts else "rises by one from row to row: a number of the rows?"], counts
     return [], False
 
 
@@ -218,7 +229,7 @@ def _repeated(columns: Sequence[RawColumn], rows: int) -> int:
 
 def _options(
     columns: Sequence[RawColumn], facts: Sequence[ColumnFacts], kept: Sequence[RawColumn], gaps: BoolArray,
-    goal: RawColumn | None,
+    goal: RawColumn | None, how: Reading,
 ) -> tuple[list[str], int]:  # fmt: skip
     """Return options with which the columns could be read, and how many rows would be left out for empty cells."""
     found = []
@@ -227,9 +238,10 @@ def _options(
         found.append("--drop " + ",".join(f'"{name}"' if "," in name else name for name in gone))
     lost = int(gaps.sum())
     if lost:
-        found.append("--na drop" if lost <= FEW_ROWS_LOST * len(gaps) else "--na mean")
+        few = lost <= FEW_ROWS_LOST * len(gaps)
+        found.append(f"--na {how.na if how.na is not Missing.ERROR else 'drop' if few else 'mean'}")
     if any(one.others and one.is_words for one in kept if one is not goal):
-        found.append("--encode onehot")
+        found.append(f"--encode {how.encode if how.encode is not Encode.ERROR else 'onehot'}")
     return found, lost
 
 
@@ -242,11 +254,11 @@ def _as_given(how: Reading) -> list[str]:
     return [name if name not in values else f"{name} {values[name]!r}" for name in names]
 
 
-def _width(one: RawColumn, filled: bool) -> int:
+def _width(one: RawColumn, filled: bool, encode: Encode) -> int:
     """Return how many features a column becomes."""
     if not one.others:
         return 1
     levels = one.levels()
     if filled and one.empty.any():
         levels = (*levels, ABSENT)
-    return len(feature_names(one.name, levels, Encode.ONEHOT))
+    return len(feature_names(one.name, levels, encode))

@@ -233,6 +233,13 @@ class StandardData:
 def part_of(X: FloatArray, index: slice | IntArray | NDArray[np.intp], columns: IntArray) -> FloatArray:
     """Return some rows of some columns of a matrix; where these are few, its other columns are not touched.
 
+    Parameters
+    ----------
+    X : (n, p) array
+    index : slice or int array
+        Rows.
+    columns : int array
+
     Examples
     --------
     >>> part_of(np.arange(12.0).reshape(2, 6), np.array([1]), np.array([4])).tolist()

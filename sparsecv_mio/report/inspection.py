@@ -70,19 +70,21 @@ def _findings(found: Inspection) -> list[str]:
 
 def _plan(found: Inspection, path: str) -> list[str]:
     words = [word for option in found.options for word in shlex.split(option)]
+    folds = min(FOLDS, found.n)
+    words += ["--folds", "loo"] if found.n < FOLDS else []
     command = shlex.join(["sparsecv", "solve", path, "--target", found.target, *words])
     if found.n < 4 or found.p < 1:
         return [f"what is left, {found.n:,} rows and {found.p:,} features, is too little to cross-validate"]
-    folds = min(FOLDS, found.n)
     shape = found.p, found.n - -(-found.n // folds)
     sizes, gammas = grids.default_taus(*shape), grids.default_gammas(*shape)
     cells = len(gammas) * len(sizes) * folds
-    size = f"{found.n:,} rows, {found.p:,} features; by default {folds} folds, {len(gammas)} gammas from "
+    size = f"{found.n:,} rows, {found.p:,} features; {folds} folds, {len(gammas)} gammas from "
     size += f"{gammas[0]:g} to {gammas[-1]:g}, tau {sizes[0]} to {sizes[-1]}: {cells:,} best-subset problems"
     if found.p <= SURE:
         hope = "expect a proof in seconds"
     elif found.p <= HOPEFUL:
-        hope = "expect an answer in seconds and a proof for small tau; --tau 1:10 or --time-limit 60 keeps it short"
+        short = "--tau 1:10 or --time-limit 60 keeps" if sizes[-1] > 10 else "--time-limit 60 keeps"
+        hope = f"expect an answer in seconds and a proof for small tau; {short} it short"
     else:
         hope = "expect an estimate in seconds; give --time-limit 60 and see which part of the grid is proved"
     return [command, size, hope]

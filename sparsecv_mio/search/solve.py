@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from numbers import Integral
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack
 
@@ -92,6 +93,11 @@ def _dataset(
         if target not in (None, data.target):
             raise BadInput(f"target {target!r}: these data have the target {data.target!r} already")
         return data
+    if target is not None and not isinstance(target, str | Integral):
+        raise BadInput(
+            "target must be the name or position of a column; for arrays give solve(Dataset.from_arrays(X, y)), or use "
+            "BestSubsetRidgeCV().fit(X, y)"
+        )
     if isinstance(data, str | Path):
         return read_dataset(data, target_of(data, target), aux=aux)
     if not hasattr(data, "iloc"):

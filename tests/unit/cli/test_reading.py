@@ -35,6 +35,12 @@ def test_solve_verify_predict(tmp_path: Path, capfd: pytest.CaptureFixture[str])
     assert run(["predict", str(answer), str(data)]) == 0
     shown = capfd.readouterr()
     assert len(shown.out.splitlines()) == 16 and "15 rows predicted" in shown.err
+    other = tmp_path / "other.csv"
+    other.write_text("".join(line.replace(",", ".").replace(";", ",") + "\n" for line in TABLE.splitlines()))
+    assert run(["predict", str(answer), str(other)]) == 2 and "give --sep comma" in capfd.readouterr().err
+    plain = ["--sep", "comma", "--decimal", "."]
+    assert run(["predict", str(answer), str(other), *plain]) == 0 and capfd.readouterr().out == shown.out
+    assert run(["verify", str(answer), str(other), "-q", *plain]) == 0
 
 
 def test_every_command_that_reads_data_has_the_options(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
