@@ -76,13 +76,20 @@ class Restrictions:
         """Names of the kinds in use that say more than which features are forced in or out."""
         return tuple(name for name in RESTRICTIONS[2:] if getattr(self, name))
 
-    def words(self) -> str:
+    def words(self, features: int | None = None) -> str:
         """Return the restrictions as one text, long lists by their number.
+
+        Parameters
+        ----------
+        features : int, optional
+            Of the data, to tell a sign of every one.
 
         Examples
         --------
         >>> Restrictions(at_most="1:a,b", hierarchy="ab=a|b", nonnegative="c").words()
         'at most 1 of a, b; ab only with a or b; c not below 0'
+        >>> Restrictions(nonnegative="all").words()
+        'no coefficient below 0'
         """
         forced = (("with", self.force_in), ("without", self.force_out))
         said = [f"{text} {_listed(some)}" for text, some in forced if some]
@@ -91,8 +98,10 @@ class Restrictions:
             said.append(f"{len(self.hierarchy)} features only with their parents")
         else:
             said += map(str, self.hierarchy)
-        signs = (("not below 0", self.nonnegative), ("not above 0", self.nonpositive))
-        return "; ".join([*said, *(f"{_listed(some)} {text}" for text, some in signs if some)])
+        for text, some in (("below 0", self.nonnegative), ("above 0", self.nonpositive)):
+            every = some == (ALL,) or len(some) == features
+            said += [f"no coefficient {text}" if every else f"{_listed(some)} not {text}"] if some else []
+        return "; ".join(said)
 
     def within(self, names: Sequence[str]) -> Restrictions:
         """Return the same by the names of the data, in their order.

@@ -59,7 +59,14 @@ def collect(
             progress(outcome)
     if not rows:
         raise BadInput(f"folder {str(folder.path)!r} has no {word}: run the batch first")
-    return pd.DataFrame(rows)
+    frame = pd.DataFrame(rows)
+    return frame.astype({name: "Int64" for name in frame if _whole([row.get(str(name)) for row in rows])})
+
+
+def _whole(values: list[Any]) -> bool:
+    """Whether a column holds whole numbers, and some row has none: pandas would make it one of floats."""
+    known = [value for value in values if value is not None]
+    return 0 < len(known) < len(values) and all(type(value) is int for value in known)
 
 
 def write_table(frame: pd.DataFrame, path: str | Path) -> None:

@@ -254,7 +254,8 @@ class Record(Stored, LinearModel, DrawnSearch):
     def _answer(self) -> str:
         ends = f"[{self.lower:.6g}, {self.upper:.6g}]"
         estimate = "~" if self.estimate else ""
-        return f"tau={self.tau}, gamma={self.gamma:.6g}, CV error {estimate}{self.cv_error:.6g} in {ends}"
+        nested = "" if self.nested is None else f", nested CV error {self.nested.error:.6g}"
+        return f"tau={self.tau}, gamma={self.gamma:.6g}, CV error {estimate}{self.cv_error:.6g} in {ends}{nested}"
 
     @property
     def rmse(self) -> float:
@@ -280,8 +281,8 @@ class Record(Stored, LinearModel, DrawnSearch):
             f"{self.status}: {self._answer()}",
             f"on held-out rows: {self.accuracy_line()}",
             f"{self.data.n} rows{weights}, {self.data.p} features, {self.folds.k} folds, "
-            f"{len(self.table)} pairs of the grid",
-            *([f"models compared: {limits.words()}"] if (limits := self.request.restrictions) else []),
+            f"{len(self.table)} pair{'s'[: len(self.table) != 1]} of the grid",
+            *([f"models compared: {limits.words(self.data.p)}"] if (limits := self.request.restrictions) else []),
             f"model on all rows at the {chosen}, tau={self.refit.tau}, gamma={self.refit.gamma:.6g}:",
         ]
         model = {**self.coefficients, "(intercept)": self.intercept}

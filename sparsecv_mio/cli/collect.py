@@ -39,5 +39,8 @@ def collect(
     write_table(frame, out)
     wrong = 0 if "verified" not in frame else int((frame["verified"] == False).sum())  # noqa: E712
     checked = 0 if "verified" not in frame else int(frame["verified"].notna().sum())
-    words = f"{len(frame):,} rows in {out}; {checked - wrong:,} verified, {wrong:,} not"
+    failed = int((frame["state"] == "failed").sum())
+    words = f"{len(frame):,} row{'' if len(frame) == 1 else 's'} in {out}; {checked - wrong:,} verified, {wrong:,} not"
+    if verify:
+        words += f", {len(frame) - checked - failed:,} with nothing to verify, {failed:,} of failed tasks"
     return ending.deliver(1 if wrong else 0, lambda screen: None if quiet else screen.print(words, markup=False))

@@ -264,5 +264,6 @@ def _held_out(
     )
     named = f"target,{'fold' if plan.is_partition else 'times scored'},prediction"
     head = f"{named}{'' if weights is None else ',weight'}\n"
-    found = accuracy(dataset.y[scored], predicted, None if weights is None else weights[scored])
+    held = times > 0
+    found = accuracy(dataset.y[held], means[held], None if weights is None else weights[held])
     return found, lambda: write_text(place, chain([head], lines), "predictions")

@@ -275,10 +275,15 @@ def plot_features(record: Record, ax: Axes | None = None) -> Axes:
     _rows(ax, names, every, record.data.names)
     count = len(record.chosen_folds)
     whole_numbers(ax, [0, count])
-    ax.set(xlim=(0, 1.02 * count), xlabel=f"folds, of {count:,}")
+    ax.set(xlim=(0, 1.02 * count), xlabel=f"folds, of {count:,}{_not_counted(record)}")
     titled(ax, f"features chosen, tau = {record.tau}")
     legend_below(ax)
     return ax
+
+
+def _not_counted(record: Record) -> str:
+    limits = record.request.restrictions
+    return ", at zero by their sign not counted" if limits and (limits.nonnegative or limits.nonpositive) else ""
 
 
 def times_chosen(folds: ChosenFolds) -> tuple[Counter[str], Counter[str]]:

@@ -10,7 +10,7 @@ from dataclasses import fields
 from functools import partial
 from pathlib import Path
 
-from sparsecv_mio.certificate.parts import DataInfo, versions
+from sparsecv_mio.certificate.parts import DataInfo, ReadingInfo, versions
 from sparsecv_mio.certificate.reading import AnyRecord
 from sparsecv_mio.certificate.record import FitRecord, PathRecord, Record, TableRow
 from sparsecv_mio.data.dataset import Dataset
@@ -28,7 +28,7 @@ from sparsecv_mio.report.record_plots import (
     times_chosen,
 )  # fmt: skip
 from sparsecv_mio.report.region import open_rows, region_lines
-from sparsecv_mio.report.tables import aligned, best_by_tau, interval_digits, marked, nested_lines, shown
+from sparsecv_mio.report.tables import aligned, best_by_tau, compared, interval_digits, marked, nested_lines, shown
 
 WIDTH = 4.8  # inches of a picture
 ENDINGS = {".html": "html", ".htm": "html", ".md": "md", ".tex": "latex"}
@@ -114,7 +114,8 @@ def _answer(record: AnyRecord) -> str:
         return f"{model}: predicts held-out rows of {record.data.target} with a root mean squared error of {root}"
     if isinstance(record, PathRecord):
         taus = sorted({row.tau for row in record.path})
-        return f"the best subsets of {taus[0]} to {taus[-1]} features on all rows"
+        within = " within the restrictions" if record.request.restrictions else ""
+        return f"the best subsets of {taus[0]} to {taus[-1]} features{within} on all rows"
     return f"the best subset of {record.tau} features on all rows, gamma = {shown(record.gamma)}"
 
 
@@ -145,6 +146,7 @@ def _answer_facts(record: Record) -> tuple[tuple[str, str], ...]:
     digits = interval_digits([(record.lower, record.upper)])
     error = marked(shown(record.cv_error, digits), record.estimate)
     facts = [
+        *_compared(record),
         ("features, tau", str(record.tau)),
         ("ridge weight, gamma", shown(record.gamma)),
         ("CV error (mean squared error)", error),
@@ -165,6 +167,10 @@ def _answer_facts(record: Record) -> tuple[tuple[str, str], ...]:
     return tuple(facts)
 
 
+def _compared(record: Record | PathRecord) -> list[tuple[str, str]]:
+    return [("models compared", words)] if (words := compared(record)) else []
+
+
 def proved(record: Record) -> list[str]:
     """Say in a sentence each what a record of a search proves.
 
@@ -174,8 +180,8 @@ def proved(record: Record) -> list[str]:
     """
     digits = interval_digits([(record.lower, record.upper)])
     low, high = shown(record.lower, digits), shown(record.upper, digits)
-    grid = "of any tau at this gamma" if record.descent else f"of the {len(record.table):,} pairs of the grid"
-    lines = []
+    grid = "of any tau at this gamma" if record.descent else f"of the {_several(len(record.table), 'pair')} of the grid"
+    lines = [f"Models compared: {words}. What follows is of these."] if (words := compared(record)) else []
     if record.lower > 0.0:
         lines.append(f"No CV error {grid} is below {low}.")
     if math.isfinite(record.upper):
@@ -192,7 +198,8 @@ def proved(record: Record) -> list[str]:
     lines.append(f"The best subset is known beyond doubt in {known}{more}.")
     lines += [f"{line[0].upper()}{line[1:]}." for line in region_lines(record) if line.startswith("proved")]
     if record.refit.proved:
-        lines.append(f"The model is the best of all subsets of {record.refit.tau} features on all rows.")
+        most, within = ("at most ", " within the restrictions,") if record.request.restrictions else ("", "")
+        lines.append(f"The model is the best of all subsets of {most}{record.refit.tau} features{within} on all rows.")
     return lines
 
 
@@ -218,12 +225,16 @@ def not_proved(record: Record) -> list[str]:
         lines.append(f"That none of {len(open_rows(record)):,} other pairs is better: they are not excluded.")
     if not record.refit.proved:
         ends = f"[{shown(record.refit.lower)}, {shown(record.refit.upper)}]"
-        lines.append(f"That the model is the best subset on all rows: the least objective lies in {ends}.")
+        within = " within the restrictions" if record.request.restrictions else ""
+        lines.append(f"That the model is the best subset{within} on all rows: the least objective lies in {ends}.")
     if record.one_se is not None and record.one_se.estimate:
         lines.append("The choice of the one-standard-error rule: not all CV errors that it compares are known.")
+    nested = "" if record.nested is None else (
+        f"the nested CV error, {shown(record.nested.error)}, is not minimised, but an estimate all the same; "
+    )  # fmt: skip
     lines.append(
         "The error on new rows: the CV error was minimised over the grid, so it is likely to be a little too small; "
-        "nor does the proof speak of values of gamma between those that were tried."
+        f"{nested}nor does the proof speak of values of gamma between those that were tried."
     )
     return lines
 
@@ -241,7 +252,8 @@ def _pictures(record: Record, data: Dataset | None) -> tuple[Block, ...]:
         )
     features = {name for support in record.chosen_folds.supports for name in support} | set(record.support)
     words = "How many folds choose each feature at the reported pair; pale where the best support is not proved."
-    found.append(Picture("features", words, (WIDTH, _height(len(features))), partial(plot_features, record)))
+    size = WIDTH, _height(len(features))
+    found.append(Picture("features", words + _signs(record), size, partial(plot_features, record)))
     return (*found, _coefficients(record, data))
 
 
@@ -256,6 +268,14 @@ def _height(rows: int) -> float:
     return 1.7 + 0.23 * min(max(rows, LEAST_ROWS), MOST_FEATURES)
 
 
+def _signs(record: Record | FitRecord) -> str:
+    """Say why a feature that is in every model may be counted in fewer folds."""
+    limits = record.request.restrictions if isinstance(record, Record) else None
+    if limits is None or not (limits.nonnegative or limits.nonpositive):
+        return ""
+    return " A fold in which its sign holds a feature at zero is not counted for it, even where it is forced in."
+
+
 def _model_table(record: Record | FitRecord) -> Grid:
     search = record if isinstance(record, Record) else None
     rows = [[name, shown(value)] for name, value in record.coefficients.items()]
@@ -267,7 +287,7 @@ def _model_table(record: Record | FitRecord) -> Grid:
         head.append("folds that choose it")
     rows.append(["(intercept)", shown(record.intercept), *([""] if search is not None else [])])
     where = "" if search is None else f", tau = {search.refit.tau}, gamma = {shown(search.refit.gamma)}"
-    return Grid(f"Fitted on all rows{where}.", tuple(head), tuple(map(tuple, rows)), words=1)
+    return Grid(f"Fitted on all rows{where}.{_signs(record)}", tuple(head), tuple(map(tuple, rows)), words=1)
 
 
 def _tau_table(record: Record) -> Grid:
@@ -277,7 +297,7 @@ def _tau_table(record: Record) -> Grid:
 
 
 def _all_pairs(record: Record) -> Grid:
-    return _pairs(record, record.table, f"All {len(record.table):,} pairs of the grid.", None, folded=True)
+    return _pairs(record, record.table, f"All {_several(len(record.table), 'pair')} of the grid.", None, folded=True)
 
 
 def _pairs(record: Record, rows: Sequence[TableRow], caption: str, chosen: int | None, folded: bool = False) -> Grid:
@@ -303,12 +323,22 @@ def _data_facts(data: DataInfo) -> tuple[tuple[str, str], ...]:
     if data.weights is not None:
         facts.append(("weights", data.weights))
     if data.reading is not None:
-        read = data.reading
-        filled = f", {len(read.means)} columns filled by their means" if read.means else ""
-        words = f", {len(read.levels)} columns of words as {read.encode}" if read.levels else ""
-        facts.append(("read with", f"empty cells: {read.na}, {read.left_out:,} rows left out{filled}{words}"))
+        facts.append(("read with", _read_with(data.reading)))
     facts += [("penalty measured in units of", data.scale), ("intercept", data.intercept)]
     return (*facts, ("fingerprint", data.fingerprint))
+
+
+def _read_with(read: ReadingInfo) -> str:
+    said = [f"empty cells: {read.na}", f"{_several(read.left_out, 'row')} left out"]
+    said += [f"{_several(len(read.means), 'column')} filled by the mean"] if read.means else []
+    said += [f"{_several(len(read.levels), 'column')} of words as {read.encode}"] if read.levels else []
+    said += [f"separator {read.sep!r}"] if read.sep is not None else []
+    said += [f"decimal mark {read.decimal!r}"] if read.decimal != "." else []
+    return ", ".join([*said, f"encoding {read.encoding}"])
+
+
+def _several(count: int, thing: str) -> str:
+    return f"{count:,} {thing}{'' if count == 1 else 's'}"
 
 
 def _request_facts(record: Record) -> tuple[tuple[str, str], ...]:
@@ -351,7 +381,10 @@ def _fits(record: PathRecord | FitRecord, data: Dataset | None) -> list[Section]
             "That the support is the best of its size: the solver ended before.",), False)  # fmt: skip
         return [Section("The answer", (Facts(facts), lines)), Section("The model", (_model_table(record),)), picture]
     sure = sum(row.proved for row in record.path)
-    said = [Sentences((f"{sure} of {len(record.path)} subsets are the best of their size at their gamma.",), True)]
+    within = " within the restrictions" if record.request.restrictions else ""
+    first = f"{sure} of {len(record.path)} subsets are the best of their size{within} at their gamma."
+    said: list[Block] = [Facts(tuple(_compared(record)))] if record.request.restrictions else []
+    said.append(Sentences((first,), True))
     if sure < len(record.path):
         words = f"That the other {len(record.path) - sure} are: their least objective lies between lower and objective."
         said.append(Sentences((words,), False))

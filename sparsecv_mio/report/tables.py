@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from rich.console import Console
 from rich.text import Text
 
-from sparsecv_mio.certificate.parts import Request, Work
+from sparsecv_mio.certificate.parts import Work
 from sparsecv_mio.certificate.record import Nested, OneSe, PathRecord, PathRow, Record, TableRow
 from sparsecv_mio.report.hints import ended_by_itself, hints
 from sparsecv_mio.report.layout import Row, print_table, say
@@ -89,7 +89,7 @@ def print_answer(console: Console, record: Record, brief: bool = False, held_out
     brief : bool
         Only the answer: no table by tau, no work, no hints.
     held_out : Accuracy, optional
-        Of the predictions of held-out rows, where they were made.
+        Of the predictions of held-out rows that go to a file, where they were made.
     """
     word, colour = MEANING[record.status]
     if ended_by_itself(record):
@@ -97,11 +97,11 @@ def print_answer(console: Console, record: Record, brief: bool = False, held_out
     if _unbounded(record):
         word = word.replace("bounds valid", "nothing proved yet")
     console.print(Text.assemble((word, f"bold {colour}"), f"   {pair(record.tau, record.gamma)}"))
-    _print_restrictions(console, record.request)
+    _print_restrictions(console, record)
     for line in _error_lines(record):
         say(console, line)
     if held_out is not None:
-        say(console, f"held-out predictions: {error_line(held_out)}")
+        say(console, f"held-out predictions in the file: {error_line(held_out)}")
     if record.nested is not None:
         for line in nested_lines(record, record.nested):
             say(console, line)
@@ -118,10 +118,16 @@ def print_answer(console: Console, record: Record, brief: bool = False, held_out
         console.print(Text.assemble(("hint: ", "bold"), hint))
 
 
-def _print_restrictions(console: Console, request: Request) -> None:
+def _print_restrictions(console: Console, record: Record | PathRecord) -> None:
     """Say which models were compared, where not all."""
-    if request.restrictions:
-        say(console, f"models compared: {request.restrictions.words()}")
+    if words := compared(record):
+        say(console, f"models compared: {words}")
+
+
+def compared(record: Record | PathRecord) -> str:
+    """Return which models were compared, nothing where all were."""
+    limits = record.request.restrictions
+    return limits.words(record.data.p) if limits else ""
 
 
 def _error_lines(record: Record) -> list[str]:
@@ -192,7 +198,8 @@ def nested_lines(record: Record, nested: Nested) -> list[str]:
     lines = [f"honest error of the whole procedure: {shown(nested.error)}{spread}, by nested CV over {of}"]
     if nested.optimism is not None:
         chosen = (record.one_se or record).cv_error
-        lines.append(f"that is {nested.optimism:+.1f}% beside the CV error of the model's pair, {shown(chosen)}")
+        side = "below" if nested.optimism < 0.0 else "above"
+        lines.append(f"that is {abs(nested.optimism):.1f}% {side} the CV error of the model's pair, {shown(chosen)}")
     return lines
 
 
@@ -337,7 +344,7 @@ def print_path(console: Console, record: PathRecord, brief: bool = False, full: 
     """
     word, colour = MEANING[record.status]
     console.print(Text(word, f"bold {colour}"))
-    _print_restrictions(console, record.request)
+    _print_restrictions(console, record)
     gammas = sorted({row.gamma for row in record.path})
     if full or len(gammas) == 1:
         for gamma in gammas:
@@ -348,8 +355,7 @@ def print_path(console: Console, record: PathRecord, brief: bool = False, full: 
         _print_subsets(console, record.path)
         say(console, "--full or --json: objectives, bounds and coefficients of every gamma", "dim")
     if not brief:
-        rate = record.work.nodes / max(record.work.seconds, 1e-9)
-        say(console, f"work: {_work(record.work, record.request.threads)}, {rate:,.0f} nodes a second", "dim")
+        say(console, f"work: {_work(record.work, record.request.threads)}", "dim")
 
 
 def _print_models(console: Console, rows: list[PathRow]) -> None:

@@ -76,7 +76,7 @@ class Restricted:
     @property
     def exhausted(self) -> bool:
         """Whether the time or the budget of MIOs is spent."""
-        return self.by_cell.exhausted(self.mios())
+        return self.by_cell.exhausted(self.by_cell.mios)
 
     def begin(self) -> None:
         """Find supports on all rows, and give every cell its first nodes."""
@@ -104,7 +104,7 @@ class Restricted:
 
     def step(self) -> None:
         """Solve the next cells."""
-        self.by_cell.solve(self.order.pick(self.by_cell), self.mios())
+        self.by_cell.solve(self.order.pick(self.by_cell), self.by_cell.mios)
 
     @property
     def finished(self) -> bool:
@@ -113,7 +113,7 @@ class Restricted:
 
     def work_on(self, pairs: BoolArray) -> None:
         """Solve the next open cells of one of some pairs (G, T)."""
-        self.by_cell.solve(self.by_cell.next_of(pairs), self.mios())
+        self.by_cell.solve(self.by_cell.next_of(pairs), self.by_cell.mios)
 
     def finish(self) -> None:
         """Decide what is asked for beyond the proof."""
@@ -140,8 +140,9 @@ class Restricted:
         return again if again.complete else replace(again, lower=max(again.lower, cell.lower))
 
     def mios(self) -> int:
-        """Return the number of cells handed to branch-and-bound."""
-        return self.by_cell.mios
+        """Return the number of cells handed to branch-and-bound, or decided by the first nodes of their trees."""
+        cells = self.run.state.cells
+        return int((self.by_cell.submitted | (cells.decided & cells.branched)).sum())
 
     def engine(self) -> str:
         """Return the method and its solver, in words."""

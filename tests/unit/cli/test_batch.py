@@ -35,9 +35,11 @@ def test_a_batch_from_plan_to_table(tmp_path: Path, capfd: pytest.CaptureFixture
     assert run(["batch", "status", str(out)]) == 1
     assert "2 tasks done, 0 met a limit, 2 failed" in capfd.readouterr().out
     assert run(["collect", str(out), "-o", str(table)]) == 0
-    assert "4 rows" in capfd.readouterr().out
+    counts = "2 verified, 0 not, 0 with nothing to verify, 2 of failed tasks"
+    assert f"4 rows in {table}; {counts}" in capfd.readouterr().out
     frame = pd.read_parquet(table)
     assert sorted(frame["state"]) == ["done", "done", "failed", "failed"]
+    assert frame["tau"].dtype == frame["n"].dtype == "Int64" and frame["tau"].isna().sum() == 2
     assert run(["collect", str(out), "-o", str(tmp_path / "pairs.csv"), "--level", "pairs", "--no-verify", "-q"]) == 0
     assert len(pd.read_csv(tmp_path / "pairs.csv")) == 6
 

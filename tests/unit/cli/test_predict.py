@@ -121,7 +121,9 @@ def test_held_out_predictions_of_repeated_folds_are_means(tmp_path: Path, capsys
         assert list(rows.columns) == ["target", "times scored", "prediction"] and len(rows) == 97
         assert set(rows["times scored"].dropna()) == times
         assert rows.prediction.isna().sum() == (0 if folds == "2x4" else 97 - 3 * 24)
-    assert "held-out predictions: RMSE" in capsys.readouterr().out
+        said, held = capsys.readouterr().out, rows.dropna()
+        root = np.sqrt(np.mean((held.target - held.prediction) ** 2))
+        assert f"held-out predictions in the file: RMSE {root:.6g}, " in said
 
 
 @pytest.mark.parametrize("folds", [["loo"], ["holdout:0.2"], ["5", "--weights", "age"]])
@@ -141,5 +143,5 @@ def test_held_out_predictions_are_what_the_cv_error_is_made_of(
     square = np.average((held.target - held.prediction) ** 2, weights=weight)
     assert square == pytest.approx(record.cv_error, rel=1e-9)
     mae = np.average(np.abs(held.target - held.prediction), weights=weight)
-    assert f"held-out predictions: RMSE {np.sqrt(record.cv_error):.6g}, MAE {mae:.6g}, R^2 " in said
+    assert f"held-out predictions in the file: RMSE {np.sqrt(record.cv_error):.6g}, MAE {mae:.6g}, R^2 " in said
     assert f"R^2 {record.r_squared:.4f}" in said.partition("MAE")[2].splitlines()[0]

@@ -8,6 +8,7 @@ import math
 import numpy as np
 import pytest
 
+from sparsecv_mio.certificate.parts import ReadingInfo
 from sparsecv_mio.certificate.record import Nested, PathRecord, Record
 from sparsecv_mio.data.folds import make_folds
 from sparsecv_mio.fits.one import fit_one
@@ -42,12 +43,29 @@ def test_the_numbers_are_those_of_the_record(record: Record) -> None:
 
 def test_restrictions_and_nested_errors_are_said() -> None:
     found = cross_validate(data(), "4", gammas=0.1, taus=[1, 2], force_in="b")
-    assert facts(report_of(found))["force in"] == "b"
+    assert facts(report_of(found))["force in"] == "b" and facts(report_of(found))["models compared"] == "with b"
+    words = "\n".join(proved(found))
+    assert f"best of all subsets of at most {found.tau} features within the restrictions" in words
+    assert "Models compared: with b." in words
     outer = Nested(found.folds, 2.5, 0.1, 25.0, ())
-    nested = report_of(dataclasses.replace(found, nested=outer))
+    with_it = dataclasses.replace(found, nested=outer)
+    nested = report_of(with_it)
+    assert "nested CV error, 2.5," in not_proved(with_it)[-1] and "nested CV error 2.5" in repr(with_it)
+    assert "nested" not in repr(found) + not_proved(found)[-1]
     said = [line for section in nested.sections for block in section.blocks if isinstance(block, Sentences)
             for line in block.lines]  # fmt: skip
     assert any("nested CV" in line and "2.5 +- 0.1" in line for line in said)
+    assert any("25.0% above the CV error" in line for line in said)
+    signed = cross_validate(data(), "4", gammas=0.1, taus=2, force_in="b", nonnegative="b")
+    assert "holds a feature at zero" in tables(report_of(signed))[0].caption
+    assert "holds a feature" not in tables(report_of(found))[0].caption
+
+
+def test_how_the_file_was_read_is_said(record: Record) -> None:
+    read = ReadingInfo(";", ",", None, "latin-1", True, None, "drop", "error", ("a",), {}, {}, 1)
+    said = facts(report_of(dataclasses.replace(record, data=dataclasses.replace(record.data, reading=read))))
+    parts = "empty cells: drop, 1 row left out, separator ';', decimal mark ',', encoding latin-1"
+    assert said["read with"] == parts
 
 
 def test_the_tables_are_those_of_the_record(record: Record) -> None:
