@@ -97,15 +97,3 @@ def test_solve_by_bounds_alone() -> None:
     for options in ({"mio_budget": 2}, {"backend": "highs"}):
         with pytest.raises(BadInput):
             cross_validate(dataset, folds, gammas=[0.1], taus=[1], method="bounds", **options)
-
-
-def test_means_that_leave_no_digit_leave_the_widest_interval() -> None:
-    X = np.array([[0.3, -0.6, 0.2, 0.8, -0.1, 0.4], [-0.4, 0.1, 0.9, -0.7, 0.5, 0.2], [1.0, 1.0, 1.0, 1.0, 1.0, -1.0]])
-    data = Dataset.from_arrays(X.T * [1e-150, 1e-150, 1e150], [1.0, -0.5, 0.3, 0.0, 2.0, -1.2])
-    for which in Which:
-        table = compute_bounds(standardize(data, "none"), make_folds("loo", data), [1e-3], [1, 2], which)
-        for t, tau in enumerate((1, 2)):
-            labels = np.arange(6)
-            low, high = brute_force_cv_error(data.X, data.y, labels, tau, 1e-3, scale="none")
-            ends = table.cv_interval(0, t)
-            assert ends.lower <= low * (1 + 1e-9) and high * (1 - 1e-9) <= ends.upper
