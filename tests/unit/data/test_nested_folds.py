@@ -35,13 +35,13 @@ def test_folds_that_are_dealt_are_dealt_anew(spec: str) -> None:
 
 
 def test_outer_folds_of_forward_chaining_look_ahead_too() -> None:
-    outer = outer_folds(3, make_folds("forward:5", DATA), DATA)
+    outer = outer_folds(3, make_folds("forward:2", DATA), DATA)
     assert outer.spec == "forward:3" and outer.digest == make_folds("forward:3", DATA).digest
     for fold in range(3):
         rows, held = outer.train_rows(fold), outer.scored_rows(fold)
         assert rows.max() < held.min()
-        inner = inner_folds(make_folds("forward:5", DATA), rows, DATA.take(rows))
-        assert inner.digest == make_folds("forward:5", DATA.take(rows)).digest
+        inner = inner_folds(make_folds("forward:2", DATA), rows, DATA.take(rows))
+        assert inner.digest == make_folds("forward:2", DATA.take(rows)).digest
 
 
 @pytest.mark.parametrize("given", ["groups:g", "column:g", GROUPS])
