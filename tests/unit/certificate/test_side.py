@@ -109,8 +109,8 @@ def test_fits_under_side_constraints_pass(backend: str) -> None:
 
 @pytest.mark.slow
 def test_fits_under_side_constraints_pass_at_length() -> None:
-    for seed in range(100, 600):
-        check(seed, ("native", "highs")[seed // 6 % 2])
+    for seed in range(100, 300):
+        check(seed, "native")
 
 
 def test_a_support_that_is_not_the_best_is_found_out() -> None:
