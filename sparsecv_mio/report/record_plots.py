@@ -283,7 +283,8 @@ def plot_features(record: Record, ax: Axes | None = None) -> Axes:
 
 def _not_counted(record: Record) -> str:
     limits = record.request.restrictions
-    return ", at zero by their sign not counted" if limits and (limits.nonnegative or limits.nonpositive) else ""
+    signed = limits is not None and bool(limits.nonnegative or limits.nonpositive)
+    return "; not where its sign holds a feature at zero" if signed else ""
 
 
 def times_chosen(folds: ChosenFolds) -> tuple[Counter[str], Counter[str]]:
