@@ -8,6 +8,8 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
+os.environ["COLUMNS"] = "200"  # of what is printed into a pipe; the terminal of whoever runs the tests does not count
+
 # The processes of pytest-xdist share one cache of compiled kernels. numba numbers its data files by whoever saves
 # first, so that two processes may give one number to two signatures, and it writes the index before the data: a name
 # that the signature determines, written before the index, cannot be paired with another one's code. An entry that two

@@ -8,6 +8,7 @@ from dataclasses import FrozenInstanceError, fields
 import pytest
 
 from sparsecv_mio.errors import BadInput
+from sparsecv_mio.restrictions import Restrictions
 from sparsecv_mio.search.hooks import HookKeywords, Hooks, Keywords, merged
 from sparsecv_mio.search.options import SearchOptions
 from sparsecv_mio.words import Method
@@ -16,7 +17,8 @@ from sparsecv_mio.words import Method
 def test_keywords_are_the_fields() -> None:
     assert list(typing.get_type_hints(HookKeywords)) == [field.name for field in fields(Hooks)]
     assert Keywords.__required_keys__ == frozenset()
-    assert set(Keywords.__optional_keys__) == {field.name for kind in (SearchOptions, Hooks) for field in fields(kind)}
+    known = {field.name for kind in (SearchOptions, Hooks, Restrictions) for field in fields(kind)}
+    assert set(Keywords.__optional_keys__) == known
     assert not {field.name for field in fields(SearchOptions)} & {field.name for field in fields(Hooks)}
 
 

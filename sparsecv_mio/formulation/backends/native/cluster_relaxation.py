@@ -6,7 +6,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from sparsecv_mio.arrays import FloatArray, IntArray
 from sparsecv_mio.formulation.backends.native.normal_form import NormalForm
@@ -19,7 +18,6 @@ PART = (200, 1.5)  # columns that a relaxation works on at first: at least, and 
 ROUNDS = 12  # in which such a set grows
 WIDENED = 1e-9  # share by which an interval grows, for rounding
 
-Clusters = NDArray[np.int64]
 
 
 def box_of(form: NormalForm, ends: FloatArray) -> Box:
@@ -46,7 +44,7 @@ class ClusterRelaxation:
         self.form, self.size, self.box = form, size, box or Box(-everywhere, everywhere)
 
     def solve(
-        self, cluster: Clusters, asked: int, start: FloatArray, stop: Stop, expired: Callable[[], bool]
+        self, cluster: IntArray, asked: int, start: FloatArray, stop: Stop, expired: Callable[[], bool]
     ) -> Relaxed:
         """Maximise the dual of a node.
 
@@ -81,7 +79,7 @@ class ClusterRelaxation:
             part = np.union1d(part, more)
         return found
 
-    def _first_part(self, active: IntArray, cluster: Clusters, found: Relaxed) -> IntArray:
+    def _first_part(self, active: IntArray, cluster: IntArray, found: Relaxed) -> IntArray:
         least, beside = PART
         held = (found.b[active] != 0.0) | (cluster[active] >= 0)
         most = max(least, int(beside * np.count_nonzero(held)), 2 * self.size)
@@ -90,7 +88,7 @@ class ClusterRelaxation:
         order = np.argsort(-np.where(held, np.inf, found.h[active]), kind="stable")
         return np.sort(active[order[:most]])
 
-    def _missing(self, active: IntArray, part: IntArray, cluster: Clusters, asked: int, value: Relaxed) -> IntArray:
+    def _missing(self, active: IntArray, part: IntArray, cluster: IntArray, asked: int, value: Relaxed) -> IntArray:
         """Columns outside of a part that its relaxation should have had."""
         if len(part) == len(active) or asked == self.size:
             return active[:0]
@@ -102,10 +100,10 @@ class ClusterRelaxation:
         outside = outside[value.h[outside] > level]
         return outside[np.argsort(-value.h[outside], kind="stable")[: max(len(part) // 2, 50)]]
 
-    def _choice(self, columns: IntArray, cluster: Clusters, asked: int) -> Choice:
+    def _choice(self, columns: IntArray, cluster: IntArray, asked: int) -> Choice:
         return Choice(cluster[columns], asked, self.size)
 
-    def _value(self, active: IntArray, cluster: Clusters, asked: int, b: FloatArray, z: FloatArray) -> Relaxed:
+    def _value(self, active: IntArray, cluster: IntArray, asked: int, b: FloatArray, z: FloatArray) -> Relaxed:
         """Evaluate the dual of a point over all columns of a node."""
         slope, h = np.empty(self.form.m), np.empty(self.form.m)
         quad = product(self.form.G, b, slope)
@@ -116,7 +114,7 @@ class ClusterRelaxation:
     def _on_part(
         self,
         part: IntArray,
-        cluster: Clusters,
+        cluster: IntArray,
         asked: int,
         start: FloatArray,
         how: tuple[Stop, Callable[[], bool]],

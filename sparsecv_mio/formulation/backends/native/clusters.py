@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from sparsecv_mio.arrays import BoolArray, FloatArray, IntArray
 from sparsecv_mio.formulation.backends.native.cell import PathResult
-from sparsecv_mio.formulation.backends.native.cluster_relaxation import OUT, ClusterRelaxation, Clusters, Relaxed
+from sparsecv_mio.formulation.backends.native.cluster_relaxation import OUT, ClusterRelaxation, Relaxed
 from sparsecv_mio.formulation.backends.native.root import Root
 from sparsecv_mio.kernels.cluster_relaxation import NO_CLUSTER, Choice, best_choice, screen_choice
 from sparsecv_mio.kernels.dense import support_value
@@ -45,7 +45,7 @@ class ClusterNode:
     """
 
     bound: float
-    cluster: Clusters
+    cluster: IntArray
     asked: int
     point: NDArray[np.float32]
     branch: IntArray
@@ -144,7 +144,7 @@ class ClusterTree:
         return [self._open(node, part, node.asked, expired) for part in (out, asked_for)]
 
     def _open(
-        self, parent: ClusterNode, cluster: Clusters, asked: int, expired: Callable[[], bool]
+        self, parent: ClusterNode, cluster: IntArray, asked: int, expired: Callable[[], bool]
     ) -> ClusterNode | None:
         """Bound a node and fix its columns; None where it is closed."""
         self.nodes += 1
@@ -173,7 +173,7 @@ class ClusterTree:
         branch = self._columns_to_branch(cluster, asked, relaxed)
         return ClusterNode(bound, cluster, asked, point.astype(np.float32), branch)
 
-    def _left(self, cluster: Clusters, asked: int) -> int:
+    def _left(self, cluster: IntArray, asked: int) -> int:
         """Drop what cannot be chosen any more; return how many columns are left, 0 where no support is."""
         if asked > self.size or np.count_nonzero(np.bincount(cluster[cluster >= 0], minlength=asked)) < asked:
             return 0
@@ -181,7 +181,7 @@ class ClusterTree:
             cluster[cluster == NO_CLUSTER] = OUT
         return int(np.count_nonzero(cluster != OUT))
 
-    def _screen(self, cluster: Clusters, asked: int, relaxed: Relaxed) -> tuple[int, int]:
+    def _screen(self, cluster: IntArray, asked: int, relaxed: Relaxed) -> tuple[int, int]:
         """Fix columns by the dual point of a node; return the clusters asked for and the number of columns fixed."""
         active = np.flatnonzero(cluster != OUT)
         status = np.full(len(active), FREE, dtype=np.int8)
@@ -198,7 +198,7 @@ class ClusterTree:
                 cluster[j] = number
         return asked, fixed
 
-    def _round(self, cluster: Clusters, asked: int, h: FloatArray) -> None:
+    def _round(self, cluster: IntArray, asked: int, h: FloatArray) -> None:
         """Try the support of the largest scores."""
         active = np.flatnonzero(cluster != OUT)
         value = h[active]
@@ -219,7 +219,7 @@ class ClusterTree:
         self.improve(value, mask)
         return mask
 
-    def _columns_to_branch(self, cluster: Clusters, asked: int, relaxed: Relaxed) -> IntArray:
+    def _columns_to_branch(self, cluster: IntArray, asked: int, relaxed: Relaxed) -> IntArray:
         """Columns like the heaviest free one; where every choice is a cluster's, part of the largest cluster."""
         free = np.flatnonzero(cluster == NO_CLUSTER)
         if asked < self.size and len(free):
