@@ -39,6 +39,7 @@ MIN_BUDGET = 512  # effort of the first pass over the sizes of a small one, afte
 NODE_RATIO = 16  # path nodes worth one perspective node
 PATH_PART = 8  # the path trees get an effort divided by this: 1 to 4 were slower on all of ten problems
 ROOM = 256, 16  # supports that a path tree can keep, and how many more a size
+WIDE = 4  # times as many columns as rows, beyond which trees branch on columns and not on clusters
 SWAP_ROUNDS = 4
 MOST_TRIED = 4096  # supports of a size that are all tried where a tree cannot tell them apart
 MOST_REFITTED = 512  # the same where not even their values can be trusted
@@ -430,7 +431,8 @@ class _PathSolver:
 
     @property
     def _clustered(self) -> bool:
-        return self.form.m > MANY or self.box is not None
+        few_rows = self.form.m > WIDE * self.problem.n  # riboflavin: 66 CPU seconds by columns, not in 193 by clusters
+        return (self.form.m > MANY and not few_rows) or self.box is not None
 
     def _try_all(self, size: int, most: int) -> None:
         """Close a size by trying all its supports, if they are few."""
