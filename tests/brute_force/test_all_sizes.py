@@ -78,3 +78,14 @@ def test_many_answers_are_those_of_enumeration(block: int, monkeypatch: pytest.M
     for seed in range(1000 + 100 * block, 1100 + 100 * block):
         small_passes(seed, monkeypatch)
         against_enumeration(seed)
+
+
+def test_a_search_without_effort_still_has_the_bounds_of_the_roots() -> None:
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(80, 12))
+    data = standardize(Dataset.from_arrays(X, X[:, :4].sum(axis=1) + rng.normal(size=80)))
+    problem = full_problem(data, 1.0)
+    none = path.solve_path(problem, [1, 2, 4], starts=[], effort=0, expired=lambda: False)
+    full = path.solve_path(problem, [1, 2, 4], starts=[], effort=10**6, expired=lambda: False)
+    for tau in (1, 2, 4):
+        assert none.nodes == 0 and 0.9 * full.cells[tau].lower <= none.cells[tau].lower <= full.cells[tau].upper

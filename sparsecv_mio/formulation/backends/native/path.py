@@ -223,6 +223,10 @@ class _PathSolver:
         self._paths = None
         if small:
             sizes = self._along_paths(sizes, min(self.effort, SMALL_NODES))
+        if not self.effort:  # roots, and no tree
+            for size in sizes:
+                if not self.expired():
+                    self._in_perspective(size, 0)
         budget, spent = MIN_BUDGET if small else FIRST_LOOK, 0
         while sizes and spent < self.effort and not self.expired():
             budget = min(budget, self.effort - spent)
