@@ -266,13 +266,13 @@ def _complete_rows(table: RawTable, how: Reading) -> tuple[BoolArray, RawTable]:
 
 
 def _means(table: RawTable, how: Reading) -> dict[str, float]:
-    """Return the mean of every column of numbers that has empty cells."""
+    """Return the mean of every column of numbers: new rows may have empty cells where these have none."""
     if how.na is not Missing.MEAN:
         return {}
     for one in table.features:
         if one.empty.all():
             raise BadInput(f"column {one.name!r} is empty in every row that has a target: give --drop {one.name}")
-    return {one.name: float(np.nanmean(one.numbers)) for one in table.features if one.empty.any() and not one.others}
+    return {one.name: float(np.nanmean(one.numbers)) for one in table.features if not one.others}
 
 
 def _row_notes(kept: BoolArray, how: Reading) -> list[str]:
@@ -287,9 +287,10 @@ def _cell_notes(
     table: RawTable, means: Mapping[str, float], levels: Mapping[str, tuple[str, ...]]
 ) -> list[str]:
     notes = []
-    if means:
-        cells = sum(int(one.empty.sum()) for one in table.features if one.name in means)
-        shown = ", ".join(repr(name) for name in list(means)[:8]) + (", ..." if len(means) > 8 else "")
+    filled_in = [one for one in table.features if one.name in means and one.empty.any()]
+    if filled_in:
+        cells = sum(int(one.empty.sum()) for one in filled_in)
+        shown = ", ".join(repr(one.name) for one in filled_in[:8]) + (", ..." if len(filled_in) > 8 else "")
         filled = f"{cells:,} empty cell{'s' if cells > 1 else ''} filled with the mean of their column over all rows"
         notes.append(f"{filled}, held-out ones included, in {shown} (--na mean)")
     for name, words in levels.items():

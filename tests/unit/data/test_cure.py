@@ -61,6 +61,16 @@ def test_new_rows_are_read_alike(tmp_path: Path) -> None:
         read_rows(path, ["smoker"], "y", learnt)
 
 
+def test_new_rows_may_have_gaps_where_the_first_had_none(tmp_path: Path) -> None:
+    path = tmp_path / "data.csv"
+    path.write_text("a,b,y\n1,2,3\n3,,1\n5,4,2\n")
+    data = read_dataset(path, "y", na="mean")
+    assert data.reading is not None and data.reading.means == {"a": 3.0, "b": 3.0}
+    assert data.reading.notes[0].endswith("in 'b' (--na mean)")
+    path.write_text("a,b\n,1\n")
+    assert read_rows(path, ["a", "b"], "y", data.reading).data.X.tolist() == [[3.0, 1.0]]
+
+
 def test_two_words_of_a_target(tmp_path: Path) -> None:
     path = tmp_path / "labels.csv"
     path.write_text("a,y\n1,sick\n2,healthy\n3,sick\n")
