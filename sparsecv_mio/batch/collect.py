@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from sparsecv_mio.batch.folder import BatchFolder, Outcome
 from sparsecv_mio.batch.plan import Task
 from sparsecv_mio.batch.run import rows_of
-from sparsecv_mio.batch.sources import Source, digest_of
+from sparsecv_mio.batch.sources import source_of
 from sparsecv_mio.certificate.record import Record
 from sparsecv_mio.errors import BadInput, SparseCVError
 from sparsecv_mio.files import replacing
@@ -131,6 +131,4 @@ def _verified(outcome: Outcome, record: Record) -> tuple[bool, str]:
 
 def task_of(outcome: Outcome) -> Task:
     """Return the task of an outcome."""
-    given = outcome.task["source"].items()
-    spec = tuple((key, tuple(value) if isinstance(value, list) else value) for key, value in given)
-    return Task(Source(outcome.task["data"], spec, digest_of(spec)), outcome.task["settings"])
+    return Task(source_of(outcome.task["data"], outcome.task["source"]), outcome.task["settings"])

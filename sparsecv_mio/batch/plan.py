@@ -55,11 +55,22 @@ class Task:
 
     def words(self) -> str:
         """Return the settings in a line."""
-        return " ".join(f"{name}={value}" for name, value in self.settings.items())
+        return words_of(self.settings)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the task as JSON material."""
         return {"data": self.source.name, "source": dict(self.source.spec), "settings": dict(self.settings)}
+
+
+def words_of(settings: Mapping[str, Any]) -> str:
+    """Return settings in a line.
+
+    Examples
+    --------
+    >>> words_of({"folds": "10", "seed": 0})
+    'folds=10 seed=0'
+    """
+    return " ".join(f"{name}={value}" for name, value in settings.items())
 
 
 def read_plan(path: str | Path) -> list[Task]:

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from sparsecv_mio.arrays import FloatArray, IntArray
+from sparsecv_mio.arrays import FloatArray
 from sparsecv_mio.batch.estimators import Fitted, run_estimator
 from sparsecv_mio.batch.folder import BatchFolder, Outcome
 from sparsecv_mio.batch.plan import COMMON, Task
@@ -52,11 +52,7 @@ def rows_of(task: Task) -> Rows:
     held = max(1, round(share * data.n))
     if data.n - held < 4:
         raise BadInput(f"test {share!r} leaves {data.n - held} rows to train on: give a smaller share")
-    return Rows(_subset(data, np.sort(order[held:])), _subset(data, np.sort(order[:held])))
-
-
-def _subset(data: Dataset, rows: IntArray) -> Dataset:
-    return replace(data, X=data.X[rows], y=data.y[rows], aux={name: column[rows] for name, column in data.aux.items()})
+    return Rows(data.take(np.sort(order[held:])), data.take(np.sort(order[:held])))
 
 
 def run_task(task: Task, attempt: int = 1) -> Outcome:

@@ -114,7 +114,7 @@ def sources_of(table: Mapping[str, Any], folder: Path) -> Iterator[Source]:
         if name not in BUNDLED:
             near = did_you_mean(name, BUNDLED)
             raise BadInput(f"[[data]]: sklearn {name!r} is unknown{near}, use {', '.join(BUNDLED)}")
-        yield _source(str(table.get("name", name)), {"sklearn": name})
+        yield source_of(str(table.get("name", name)), {"sklearn": name})
 
 
 def _files(table: Mapping[str, Any], folder: Path) -> Iterator[Source]:
@@ -132,7 +132,7 @@ def _files(table: Mapping[str, Any], folder: Path) -> Iterator[Source]:
                 raise BadInput(f"[[data]]: target names no column of {stem!r}")
             given["target"] = given["target"][stem]
         spec = {"file": str(Path(path).resolve()), **given}
-        yield _source(str(table["name"]) if "name" in table and len(paths) == 1 else Path(path).stem, spec)
+        yield source_of(str(table["name"]) if "name" in table and len(paths) == 1 else Path(path).stem, spec)
 
 
 def _designs(table: Mapping[str, Any]) -> Iterator[Source]:
@@ -147,7 +147,7 @@ def _designs(table: Mapping[str, Any]) -> Iterator[Source]:
         fixed = {key for key, value in given.items() if value == base[key] and key not in ("n", "p")}
         varied = [key for key in given if key not in fixed]
         label = " ".join(f"{key}={one[key]}" for key in varied)
-        yield _source(f"{table.get('name', 'toeplitz')} {label}", {"design": "toeplitz", **one})
+        yield source_of(f"{table.get('name', 'toeplitz')} {label}", {"design": "toeplitz", **one})
 
 
 def _check_design(one: Mapping[str, Any]) -> None:
@@ -160,7 +160,20 @@ def _check_design(one: Mapping[str, Any]) -> None:
         raise BadInput(f"[[data]]: beta {one['beta']!r} is unknown, use {', '.join(BETAS)}")
 
 
-def _source(name: str, spec: dict[str, Any]) -> Source:
+def source_of(name: str, spec: Mapping[str, Any]) -> Source:
+    """Return the data set of a description.
+
+    Parameters
+    ----------
+    name : str
+    spec : mapping
+        As of `Source`, lists as JSON has them.
+
+    Raises
+    ------
+    BadInput
+        The file cannot be read.
+    """
     fixed = tuple((key, tuple(value) if isinstance(value, list) else value) for key, value in spec.items())
     return Source(name, fixed, digest_of(fixed))
 

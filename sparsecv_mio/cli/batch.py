@@ -128,6 +128,8 @@ def _code(found: Sequence[Outcome]) -> int:
 
 
 def _print_counts(screen: Console, found: Sequence[Outcome], total: int | None, out: str) -> None:
+    from sparsecv_mio.batch.plan import words_of
+
     counts = Counter(one.state for one in found)
     all_of = "" if total is None else f" of {total:,}"
     words = f"{counts['done']:,}{all_of} tasks done, {counts['limit']:,} met a limit, {counts['failed']:,} failed"
@@ -135,7 +137,7 @@ def _print_counts(screen: Console, found: Sequence[Outcome], total: int | None, 
     screen.print(f"{words}{left}; results in {out}", markup=False, soft_wrap=True)
     failures = [one for one in found if one.state == "failed"]
     for one in failures[:SHOWN_FAILURES]:
-        settings = " ".join(f"{name}={value}" for name, value in one.task["settings"].items())
+        settings = words_of(one.task["settings"])
         screen.print(f"failed: {one.task['data']} {settings}: {one.reason}", markup=False, soft_wrap=True)
     if len(failures) > SHOWN_FAILURES:
         screen.print(f"and {len(failures) - SHOWN_FAILURES} more: sparsecv collect lists them", markup=False)
