@@ -12,12 +12,11 @@ from sparsecv_mio.certificate.enumeration import UnitColumns, full_optimum
 from sparsecv_mio.certificate.exchange import Exchanges
 from sparsecv_mio.certificate.record import PathRow, Record, Refit
 from sparsecv_mio.certificate.restricted_optima import effects, restricted_least
-from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.problem.objective import RidgeFit
+from sparsecv_mio.problem.rounding import objective_slack, size_of_target
 from sparsecv_mio.units import PROVED_RTOL
 
 COEFFICIENT_RTOL = 1e-7
-F_RTOL = 1e-9
 
 
 def positions(names: Iterable[str], index: Mapping[str, int]) -> tuple[int, ...] | None:
@@ -67,30 +66,6 @@ def check_signs(checks: Checks, design: UnitColumns, support: tuple[int, ...], m
     at = tuple(np.searchsorted(design.columns, support).tolist())
     right = design.allowed.signed_right(at, effects(design, at, model))
     return checks.that(right, f"{path}support", "its fit has a coefficient of the wrong sign")
-
-
-def size_of_target(dataset: Dataset, intercept: str) -> float:
-    """Return the largest target about its mean, about zero without an intercept."""
-    y = dataset.y
-    return float(np.abs(y).max() if intercept == "none" else np.ptp(y))
-
-
-def objective_slack(objective: float, dataset: Dataset, intercept: str) -> float:
-    """Bound what rounding may do to an objective of the search.
-
-    Parameters
-    ----------
-    objective : float
-    dataset : Dataset
-    intercept : {"fold", "global", "none"}
-
-    Returns
-    -------
-    float
-        A part of the objective and, for a fit that is nearly perfect, what its residuals may be off.
-    """
-    noise = 1e-15 * size_of_target(dataset, intercept) * math.sqrt(dataset.weight_of(slice(0, dataset.n)))
-    return F_RTOL * objective + noise * (2.0 * math.sqrt(objective) + noise)
 
 
 def check_fit(

@@ -14,12 +14,12 @@ from sparsecv_mio.certificate.enumeration import UnitColumns
 from sparsecv_mio.certificate.optimality import COST_LIMIT
 from sparsecv_mio.certificate.parts import Side
 from sparsecv_mio.certificate.record import FitRecord
-from sparsecv_mio.certificate.refits import objective_slack, size_of_target
 from sparsecv_mio.certificate.restricted import NOTHING, AllowedSupports
 from sparsecv_mio.certificate.restricted_optima import restricted_cost, restricted_least
 from sparsecv_mio.certificate.treatment import ENUMERATE_PAIR, Level
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.problem.objective import varying_columns
+from sparsecv_mio.problem.rounding import objective_slack, size_of_target
 from sparsecv_mio.restrictions import NONE
 
 BOX_RTOL = 1e-9  # closer to the end of a box a coefficient may lie on either side

@@ -29,7 +29,6 @@ from sparsecv_mio.certificate.refits import (
     check_objective,
     check_optimum,
     check_signs,
-    objective_slack,
     positions,
 )
 from sparsecv_mio.certificate.restricted_optima import restricted_cost
@@ -41,6 +40,7 @@ from sparsecv_mio.data.folds import FoldPlan, make_folds
 from sparsecv_mio.data.weights import WEIGHTED, Scored, weighted, weights_of
 from sparsecv_mio.errors import BadInput
 from sparsecv_mio.problem.objective import RidgeFit, objective_of, varying_columns
+from sparsecv_mio.problem.rounding import objective_slack
 
 FOLD_RTOL = 1e-8  # of the mean error: a fold's own error may happen to be next to nothing
 

@@ -21,6 +21,7 @@ from sparsecv_mio.problem.centred_rows import CentredRows
 from sparsecv_mio.problem.objective import r_squared, standard_error
 from sparsecv_mio.problem.problem import LARGEST_PENALTY, SparseProblem
 from sparsecv_mio.problem.refit import refit_rows
+from sparsecv_mio.problem.rounding import objective_slack
 from sparsecv_mio.search import one_se as one_standard_error
 from sparsecv_mio.search.advice import advice
 from sparsecv_mio.search.options import SearchOptions, method_for
@@ -119,7 +120,8 @@ def all_rows_fit(
     lower = min(one.objective - one.error for one in fits) if all_known and not quick else cell.lower
     lower = min(max(lower, 0.0), fit.objective)
     # that all candidates are known is no proof where one of them cannot be valued
-    allowance = 2.0 * fit.error if all_known else 0.0
+    most = objective_slack(fit.objective * unit, data.dataset, str(data.intercept)) / unit
+    allowance = 2.0 * min(fit.error, most) if all_known else 0.0
     proved = np.isfinite(upper) and upper - lower <= max(gap, PROVED_RTOL) * upper + allowance
     refit = Refit(gamma, cell.tau, fit.objective * unit, lower * unit, upper * unit, bool(proved))
     return refit, names_of(data, fit.support), coefficients, intercept

@@ -54,3 +54,34 @@ def hostile_problem(seed: int) -> tuple[Dataset, FoldPlan, dict[str, Any]]:
         "threads": 1,
     }
     return data, plan, asked
+
+
+def nearly_perfect_problem(seed: int) -> tuple[Dataset, FoldPlan, dict[str, Any]]:
+    """Targets that are linear but for noise of 1e-14 to 1e-2, on offsets to 1e8, of columns that may be near copies."""
+    rng = np.random.default_rng([77, seed])
+    n, p = int(rng.integers(8, 40)), int(rng.integers(2, 9))
+    X = rng.normal(size=(n, p))
+    if rng.random() < 0.3:
+        X = np.round(X * 3)
+    if rng.random() < 0.3:
+        X[:, -1] = X[:, 0] + 10.0 ** rng.integers(-8, 0) * rng.normal(size=n)
+    X = X * 10.0 ** rng.integers(-3, 4) + (10.0 ** rng.integers(0, 8) if rng.random() < 0.5 else 0)
+    beta = np.where(rng.random(p) < 0.5, rng.normal(size=p), 0)
+    noise = 10.0 ** rng.integers(-14, -2) if rng.random() < 0.8 else 0.0
+    offset = 10.0 ** rng.integers(0, 9) if rng.random() < 0.5 else 0.0
+    y = (X - X.mean(0)) @ beta
+    y = y / (np.abs(y).max() or 1) + noise * rng.normal(size=n) + offset
+    y = y * 10.0 ** rng.integers(-6, 7)
+    data = Dataset.from_arrays(X, y)
+    folds = str(rng.choice(["3", "loo", "4", "blocks:4"]))
+    asked: dict[str, Any] = {
+        "method": str(rng.choice(["auto", "rounds", "joint", "algorithm1", "grid", "descent"])),
+        "scale": str(rng.choice(["length", "variance", "none"])),
+        "intercept": str(rng.choice(["fold", "global", "none"])),
+        "gap": float(rng.choice([0, 1e-4, 0.05])),
+        "one_se": bool(rng.random() < 0.3),
+        "gammas": np.sort(10.0 ** rng.uniform(-8, 2, int(rng.integers(1, 4)))).tolist(),
+        "taus": range(int(rng.integers(0, 2)), p + 1),
+        "threads": 1,
+    }
+    return data, make_folds(folds, data, seed), asked

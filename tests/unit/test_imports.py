@@ -40,7 +40,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "kernels": set(),
     "data": GROUND,
     "problem": DATA,
-    "certificate": GROUND | {"data", "problem.objective", "problem.coordinates"},
+    "certificate": GROUND | {"data", "problem.objective", "problem.coordinates", "problem.rounding"},
     **{f"certificate.{part}": GROUND for part in RECORDS},
     "formulation": PROBLEM,
     "formulation.backends.native": PROBLEM | {"kernels"},

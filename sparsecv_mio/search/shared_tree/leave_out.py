@@ -22,7 +22,7 @@ CHUNK_ROWS = 1 << 15  # of the folds that are worked on at once
 MOST_TIED = 8  # tied supports of all rows that are scored in every fold
 KEPT_NUMBERS = 1 << 23  # of rows or scores that are kept from one pass to the next
 CLIPPED_LEVERAGE = 0.9999  # what a larger leverage counts as where rounding errors are divided by `1 - leverage`
-NEGLIGIBLE_ERROR = 2e-8, 1e-12  # of a held-out error, and of the mean square of the target: no cell is known better
+NEGLIGIBLE_ERROR = 2e-8, 1e-7  # of a held-out error, and of the mean of such errors: cells known less well stay open
 EIGENVALUE_TRACE = 1e-3  # up to here the trace of a fold's leverages stands for their largest eigenvalue
 
 
@@ -228,8 +228,11 @@ class LeaveOut:
             Cells decided.
         """
         g, folds = part
-        base, (relative, absolute) = self.all_rows.base, NEGLIGIBLE_ERROR
-        sure = sure & (scores.which >= 0) & (scores.error <= relative * scores.held_out + absolute * base.yy / base.n)
+        known, (of_cell, of_mean) = scores.which >= 0, NEGLIGIBLE_ERROR
+        with np.errstate(invalid="ignore"):  # what is not known of a cell may be no number
+            total = np.where(known, scores.held_out, 0.0).sum(axis=1, keepdims=True)
+            mean = total / np.maximum(known.sum(axis=1, keepdims=True), 1)
+            sure = sure & known & (scores.error <= of_cell * scores.held_out + of_mean * mean)
         sure &= ~self.cells.final[g, :, folds]
         return self.cells.decide_part(
             (g, slice(None), folds), sure, numbers[scores.which], scores.held_out, scores.held_out - scores.error,
