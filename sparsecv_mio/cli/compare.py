@@ -13,6 +13,8 @@ import typer
 from sparsecv_mio import grids
 from sparsecv_mio.cli import ending, options, parse, session
 from sparsecv_mio.cli import side as extra
+from sparsecv_mio.cli.reading import reads_tables
+from sparsecv_mio.data.reading import ReadingWords
 from sparsecv_mio.errors import BadInput
 from sparsecv_mio.files import reason
 
@@ -27,6 +29,7 @@ CODES = (
 )
 
 
+@reads_tables
 def compare(
     data: Annotated[list[str], typer.Argument(metavar="DATA...", help="One or more data files.", show_default=False)],
     tau: Annotated[str, typer.Option("--tau", metavar="LIST", help="Support sizes: 2,5,8 or LO:HI.")],
@@ -36,6 +39,7 @@ def compare(
         str | None,
         typer.Option("--target", "-t", metavar="T", help="Column to predict; one for all files or a list, one each."),
     ] = None,
+    reading: ReadingWords | None = None,
     backends: Annotated[
         str, typer.Option("--backends", metavar="LIST", help="Names, or name:formulation.")
     ] = "native,gurobi,scip,highs",
@@ -77,7 +81,7 @@ def compare(
         contenders = [Contender.of(label.strip()) for label in backends.split(",")]
         cells = []
         for path, column in zip(data, targets, strict=True):
-            dataset = session.read_data(path, column, None, None, fold_columns(folds) if folds else ())
+            dataset = session.read_data(path, column, None, None, fold_columns(folds) if folds else (), reading=reading)
             plan = session.make_plan(folds, dataset, seed, quiet) if folds else None
             sizes = grids.taus(tau, dataset.p)
             name = Path(path).stem

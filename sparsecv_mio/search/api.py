@@ -93,7 +93,7 @@ def cross_validate(
     arguments = Arguments(dataset, plan, grid, options, replace(hooks, lost=hooks.lost or _warn))
     running = RunningSearch(deadline, arguments)
     record = run_within_limit(partial(_search, running), deadline, running.record, running.prepare_fallback)
-    return with_mae(record, dataset, plan)
+    return with_mae(record, running.data, plan)
 
 
 def _search(running: RunningSearch) -> Record:

@@ -11,7 +11,7 @@ from sparsecv_mio.arrays import FloatArray, IntArray
 from sparsecv_mio.certificate.record import Record
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.folds import AnyFolds, FoldPlan, folds_of
-from sparsecv_mio.data.standard import standardize
+from sparsecv_mio.data.standard import StandardData, standardize
 from sparsecv_mio.errors import BadInput
 from sparsecv_mio.problem.accumulate import training_moments
 from sparsecv_mio.problem.moment_refit import refit_moments
@@ -54,26 +54,26 @@ def held_out_predictions(record: Record, dataset: Dataset, folds: AnyFolds) -> F
     return mean_predictions(*predictions_by_fold(record, dataset, folds), dataset.n)[0]
 
 
-def with_mae(record: Record, dataset: Dataset, plan: FoldPlan) -> Record:
+def with_mae(record: Record, data: StandardData | None, plan: FoldPlan) -> Record:
     """Return the record with the mean absolute error of held-out rows, where it is soon found.
 
     Parameters
     ----------
     record : Record
-    dataset : Dataset
-        The data of the record.
+    data : StandardData or None
+        The data of the record, as its search had them; None where it ended before.
     plan : FoldPlan
         The folds of the record.
     """
-    if record.data.weights is not None or not np.isfinite(record.cv_error):
+    if data is None or record.data.weights is not None or not np.isfinite(record.cv_error):
         return record
     errors = record.chosen_folds.error
     if (plan.sizes == 1).all():
         return replace(record, mae=float(np.mean(np.sqrt(errors))))
-    if plan.k > FEW_FOLDS or dataset.X.size > FEW_NUMBERS:
+    if plan.k > FEW_FOLDS or data.dataset.X.size > FEW_NUMBERS:
         return record
-    rows, predicted = predictions_by_fold(record, dataset, plan, _quick_fit)
-    missed = dataset.y[rows] - predicted
+    rows, predicted = _predictions(record, data, plan, _quick_fit)
+    missed = data.dataset.y[rows] - predicted
     mean = float(errors.sum()) / len(rows)
     exact = abs(float(np.mean(missed**2)) - mean) <= AGREE_RTOL * mean  # not where floats lose a residual's digits
     return replace(record, mae=float(np.mean(np.abs(missed)))) if exact else record
@@ -112,10 +112,7 @@ def _quick_fit(problem: SparseProblem, support: tuple[int, ...]) -> FloatArray:
         return np.full(len(some), np.nan)
 
 
-def predictions_by_fold(
-    record: Record, dataset: Dataset, folds: AnyFolds,
-    fit: Callable[[SparseProblem, tuple[int, ...]], FloatArray] = _fit,
-) -> tuple[IntArray, FloatArray]:  # fmt: skip
+def predictions_by_fold(record: Record, dataset: Dataset, folds: AnyFolds) -> tuple[IntArray, FloatArray]:
     """Predict the rows that each fold scores by its model: what :func:`held_out_predictions` takes the means of.
 
     Parameters
@@ -123,8 +120,6 @@ def predictions_by_fold(
     record : Record
     dataset : Dataset
     folds : FoldPlan, or what `folds_of` makes one of
-    fit : callable, optional
-        Returns the coefficients of a support on the training rows of a fold.
 
     Returns
     -------
@@ -137,7 +132,14 @@ def predictions_by_fold(
         raise BadInput("these are not the data of the record: their fingerprints differ")
     if plan.digest != record.folds.digest:
         raise BadInput("these are not the folds of the record: their digests differ")
-    everything = standardize(dataset, record.data.scale, record.data.intercept)
+    return _predictions(record, standardize(dataset, record.data.scale, record.data.intercept), plan, _fit)
+
+
+def _predictions(
+    record: Record, everything: StandardData, plan: FoldPlan,
+    fit: Callable[[SparseProblem, tuple[int, ...]], FloatArray],
+) -> tuple[IntArray, FloatArray]:  # fmt: skip
+    """Of :func:`predictions_by_fold`; `fit` returns the coefficients of a support on the training rows of a fold."""
     used = {name for support in record.chosen_folds.supports for name in support}
     data = everything.only(np.flatnonzero([name in used for name in everything.names]))
     place = {name: j for j, name in enumerate(data.names)}

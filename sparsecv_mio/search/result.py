@@ -18,7 +18,7 @@ from sparsecv_mio.data.standard import StandardData
 from sparsecv_mio.errors import Inconsistent
 from sparsecv_mio.formulation.backends.native.cell import PathCell
 from sparsecv_mio.problem.centred_rows import CentredRows
-from sparsecv_mio.problem.objective import r_squared, standard_error
+from sparsecv_mio.problem.objective import fit, r_squared, standard_error
 from sparsecv_mio.problem.problem import LARGEST_PENALTY, SparseProblem
 from sparsecv_mio.problem.refit import refit_rows
 from sparsecv_mio.problem.rounding import objective_slack
@@ -35,6 +35,7 @@ from sparsecv_mio.words import Method
 
 MANY_NUMBERS = 1 << 14  # rows x columns of a support beyond which moments are tried first
 QUICK_ERROR = 1e-11  # of y'y: rounding of an objective evaluated in double precision
+COEFFICIENT_RTOL = 1e-9  # of the largest coefficient: known less well, they are computed in twice the precision
 MOST_REFITS = 64  # tied candidates refitted before one is called the best
 
 
@@ -45,7 +46,7 @@ def names_of(data: StandardData, support: IntArray) -> tuple[str, ...]:
 
 @dataclass(frozen=True, eq=False)
 class _AllRowsFit:
-    """Fit of one support on all rows, in standard coordinates."""
+    """Fit of one support on all rows, in standard coordinates; `blurred` where its coefficients lack digits."""
 
     support: IntArray
     beta: FloatArray
@@ -53,6 +54,21 @@ class _AllRowsFit:
     error: float
     v_mean: FloatArray
     r_mean: float
+    blurred: bool = False
+
+    def in_file_units(self, data: StandardData, gamma: float) -> tuple[float, dict[str, float], float]:
+        """Objective, coefficients and intercept: in twice the precision where the fit has too few digits."""
+        if not self.blurred:
+            return self.objective * data.y_unit**2, *data.coefficients(
+                self.support, self.beta, self.v_mean, self.r_mean
+            )
+        source, columns = data.dataset, np.sort(data.columns[self.support]).tolist()
+        model = fit(
+            source.X, source.y, columns, gamma, scale=str(data.scale), intercept=str(data.intercept),
+            weights=source.row_weights,
+        )  # fmt: skip
+        coefficients = dict(zip(names_of(data, self.support), model.beta.tolist(), strict=True))
+        return model.objective, coefficients, model.intercept
 
 
 def _fit_support(
@@ -68,10 +84,11 @@ def _fit_support(
         if error <= VALUE_RTOL * value:
             beta = fit_by_moments.coefficients(0)
             return _AllRowsFit(support, beta, value, error, problem.v_mean, problem.r_mean)
-    fit = refit_rows(data, slice(0, data.n), support, gamma)
+    made = refit_rows(data, slice(0, data.n), support, gamma)
     v_mean = np.zeros(data.q)
-    v_mean[support] = fit.v_mean
-    return _AllRowsFit(support, fit.beta, fit.objective, fit.objective_error, v_mean, fit.r_mean)
+    v_mean[support] = made.v_mean
+    blurred = made.spread.max(initial=0.0) > COEFFICIENT_RTOL * np.abs(made.beta).max(initial=0.0)
+    return _AllRowsFit(support, made.beta, made.objective, made.objective_error, v_mean, made.r_mean, bool(blurred))
 
 
 def _fit_quickly(data: StandardData, gamma: float, support: IntArray) -> _AllRowsFit:
@@ -113,18 +130,19 @@ def all_rows_fit(
         fits = [_fit_quickly(data, gamma, support) for support in tried[:1]]
     else:
         fits = [_fit_support(data, gamma, problem, support) for support in tried]
-    fit = min(fits, key=lambda one: one.objective)
-    coefficients, intercept = data.coefficients(fit.support, fit.beta, fit.v_mean, fit.r_mean)
-    upper = fit.objective + fit.error
+    best = min(fits, key=lambda one: one.objective)
+    objective, coefficients, intercept = best.in_file_units(data, gamma)
+    upper = best.objective + best.error
     all_known = cell.complete and len(cell.candidates) <= MOST_REFITS
     lower = min(one.objective - one.error for one in fits) if all_known and not quick else cell.lower
-    lower = min(max(lower, 0.0), fit.objective)
+    lower = min(max(lower, 0.0), best.objective)
     # that all candidates are known is no proof where one of them cannot be valued
-    most = objective_slack(fit.objective * unit, data.dataset, str(data.intercept)) / unit
-    allowance = 2.0 * min(fit.error, most) if all_known else 0.0
+    most = objective_slack(best.objective * unit, data.dataset, str(data.intercept)) / unit
+    allowance = 2.0 * min(best.error, most) if all_known else 0.0
     proved = np.isfinite(upper) and upper - lower <= max(gap, PROVED_RTOL) * upper + allowance
-    refit = Refit(gamma, cell.tau, fit.objective * unit, lower * unit, upper * unit, bool(proved))
-    return refit, names_of(data, fit.support), coefficients, intercept
+    lower, upper = float(lower * unit), float(upper * unit)
+    refit = Refit(gamma, cell.tau, min(max(objective, lower), upper), lower, upper, bool(proved))
+    return refit, names_of(data, best.support), coefficients, intercept
 
 
 def data_info(data: StandardData) -> DataInfo:
