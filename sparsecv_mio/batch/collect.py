@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from sparsecv_mio.batch.estimators import of_record
 from sparsecv_mio.batch.folder import BatchFolder, Outcome
 from sparsecv_mio.batch.plan import Task
-from sparsecv_mio.batch.run import rows_of
+from sparsecv_mio.batch.run import numbers_of, rows_of
 from sparsecv_mio.batch.sources import source_of
 from sparsecv_mio.certificate.record import Record
+from sparsecv_mio.data.folds import make_folds
 from sparsecv_mio.errors import BadInput, SparseCVError
 from sparsecv_mio.files import replacing
 from sparsecv_mio.words import one_of
@@ -21,7 +24,10 @@ if TYPE_CHECKING:
 
 LEVELS = ("tasks", "pairs", "folds")
 FORMATS = (".parquet", ".csv")
-GRID = {"gamma": "gammas", "tau": "taus"}  # what was asked for, beside the gamma and tau of the answer
+# what was asked for, beside the gamma, tau and gap of the answer; the number of folds, beside the words for them
+ASKED = {"gamma": "gammas", "tau": "taus", "gap": "gap_asked"}
+COUNTED = {"folds": "folds_of_pair"}
+ROUNDING = 1e-9  # of numbers computed again, on another machine perhaps
 
 
 def collect(
@@ -60,13 +66,22 @@ def collect(
     if not rows:
         raise BadInput(f"folder {str(folder.path)!r} has no {word}: run the batch first")
     frame = pd.DataFrame(rows)
-    return frame.astype({name: "Int64" for name in frame if _whole([row.get(str(name)) for row in rows])})
+    columns = {str(name): [row.get(str(name)) for row in rows] for name in frame}
+    mixed = [name for name, values in columns.items() if _mixed(values)]
+    for name in mixed:  # no format has a column of numbers and words
+        frame[name] = [None if value is None else str(value) for value in columns[name]]
+    return frame.astype({name: "Int64" for name, values in columns.items() if _whole(values)})
 
 
 def _whole(values: list[Any]) -> bool:
     """Whether a column holds whole numbers, and some row has none: pandas would make it one of floats."""
     known = [value for value in values if value is not None]
     return 0 < len(known) < len(values) and all(type(value) is int for value in known)
+
+
+def _mixed(values: list[Any]) -> bool:
+    known = {str if isinstance(value, str) else float for value in values if value is not None}
+    return len(known) > 1
 
 
 def write_table(frame: pd.DataFrame, path: str | Path) -> None:
@@ -94,39 +109,57 @@ def write_table(frame: pd.DataFrame, path: str | Path) -> None:
 
 def _rows(outcome: Outcome, level: str, check: bool) -> Iterable[dict[str, Any]]:
     settings = {
-        GRID.get(name, name): str(value) if isinstance(value, list | tuple) else value
+        ASKED.get(name, name): ",".join(map(str, value)) if isinstance(value, list | tuple) else value
         for name, value in outcome.task["settings"].items()
     }
-    first = {"data": outcome.task["data"], **settings, "state": outcome.state, "address": outcome.address}
+    spec = outcome.task["source"]
+    design = {f"design_{name}": value for name, value in spec.items() if "design" in spec and name != "design"}
+    first = {"data": outcome.task["data"], **design, **settings, "state": outcome.state, "address": outcome.address}
     record = None if outcome.record is None else Record.from_json(outcome.record)
     verified, failure = (None, "") if record is None or not check else _verified(outcome, record)
-    provenance = {} if record is None else {
-        "fingerprint": record.data.fingerprint, "folds_digest": record.folds.digest,
-        **{f"version_{name}": value for name, value in record.versions.items()},
-    }  # fmt: skip
+    last = {"verified": verified, **outcome.provenance}
     if level == "tasks":
         numbers = {"seconds": outcome.seconds, "attempt": outcome.attempt, **outcome.numbers}
-        return [{**first, **numbers, "reason": outcome.reason or failure, "verified": verified, **provenance}]
+        return [{**first, **numbers, "reason": outcome.reason or failure, **last}]
     if record is None:
         return []
     found: list[dict[str, Any]]
     if level == "pairs":
-        found = [asdict(row) for row in record.table]
+        found = [{COUNTED.get(name, name): value for name, value in asdict(row).items()} for row in record.table]
     else:
-        found = [{"fold": one.fold, "support": ",".join(one.support), "error": one.error, "decided": one.decided}
-                 for one in record.chosen_folds]  # fmt: skip
-    return [{**first, **row, "verified": verified} for row in found]
+        pair = {"gamma": record.gamma, "tau": record.tau}
+        found = [{**pair, "fold": one.fold, "support": ",".join(one.support), "error": one.error,
+                  "decided": one.decided} for one in record.chosen_folds]  # fmt: skip
+    work = {"mios": record.work.mios, "nodes": record.work.nodes}
+    return [{**first, **row, **work, **last} for row in found]
 
 
 def _verified(outcome: Outcome, record: Record) -> tuple[bool, str]:
-    """Check a record against its data, read again."""
+    """Check a record against its data, read again, and what the task says against the record."""
     from sparsecv_mio.certificate.verify import verify
 
     try:
-        report = verify(record, rows_of(task_of(outcome)).train)
+        task = task_of(outcome)
+        rows = rows_of(task)
+        folds = make_folds(str(task.settings["folds"]), rows.train, int(task.settings.get("seed", 0)))
+        if record.folds.digest != folds.digest:
+            return False, "not verified: the record has other folds than its task"
+        report = verify(record, rows.train)
+        again = numbers_of(task, rows, of_record(record, rows.train, outcome.seconds))
     except SparseCVError as error:
         return False, f"not verified: {error}"
-    return report.ok, "" if report.ok else f"not verified: {report.failures[0].field}"
+    except KeyError as error:
+        return False, f"not verified: the record has a column {error} that is not in its data"
+    if not report.ok:
+        return False, f"not verified: {report.failures[0].field}"
+    wrong = [name for name, value in again.items() if not _same(outcome.numbers.get(name), value)]
+    return not wrong, f"not verified: {wrong[0]} is not that of the record" if wrong else ""
+
+
+def _same(told: Any, found: Any) -> bool:
+    if isinstance(told, int | float) and isinstance(found, int | float):
+        return math.isclose(told, found, rel_tol=ROUNDING, abs_tol=ROUNDING) or (told != told and found != found)
+    return bool(told == found)
 
 
 def task_of(outcome: Outcome) -> Task:

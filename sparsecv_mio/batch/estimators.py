@@ -10,17 +10,21 @@ import time
 import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import cache
+from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
 import numpy as np
 
 from sparsecv_mio.arrays import FloatArray, IntArray
+from sparsecv_mio.certificate.parts import versions
 from sparsecv_mio.certificate.record import Record
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.folds import FoldPlan
 from sparsecv_mio.errors import BackendUnavailable, BadInput, did_you_mean
 
 Splits = list[tuple[IntArray, IntArray]]
+PEER_PACKAGES = ("scikit-learn", "skglm", "abess")
 
 
 @dataclass(frozen=True)
@@ -93,6 +97,20 @@ def _ours(data: Dataset, plan: FoldPlan, settings: Mapping[str, Any]) -> Fitted:
     begin = time.perf_counter()
     record = cross_validate(data, plan, gammas=settings.get("gamma"), taus=settings.get("tau"), options=options)
     seconds = time.perf_counter() - begin
+    return of_record(record, data, seconds)
+
+
+def of_record(record: Record, data: Dataset, seconds: float) -> Fitted:
+    """Return the model and the numbers of a record of our search.
+
+    Parameters
+    ----------
+    record : Record
+    data : Dataset
+        The rows it was made from.
+    seconds : float
+        Of the fit.
+    """
     place = {column: j for j, column in enumerate(data.names)}
     coefficients = np.zeros(data.p)
     for column, value in record.coefficients.items():
@@ -103,6 +121,18 @@ def _ours(data: Dataset, plan: FoldPlan, settings: Mapping[str, Any]) -> Fitted:
         "nodes": record.work.nodes,
     }  # fmt: skip
     return Fitted(coefficients, record.intercept, seconds, numbers, record)
+
+
+@cache
+def versions_of_all() -> dict[str, str]:
+    """Versions of Python, of this package, of the numerical libraries, and of the packages of peers."""
+    peers = {}
+    for package in PEER_PACKAGES:
+        try:
+            peers[package] = version(package)
+        except PackageNotFoundError:
+            peers[package] = "not installed"
+    return {f"version_{name}": found for name, found in {**versions(), **peers}.items()}
 
 
 def _raw_model(pipeline: Any) -> tuple[FloatArray, float]:

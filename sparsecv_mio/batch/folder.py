@@ -38,6 +38,8 @@ class Outcome:
         JSON text of the record of our search.
     attempt : int
         From 1 on; larger after `--retry`.
+    provenance : dict
+        Digests of the rows and of the folds, versions of the packages.
     """
 
     address: str
@@ -48,6 +50,7 @@ class Outcome:
     numbers: Mapping[str, Any] = field(default_factory=dict)
     record: str | None = None
     attempt: int = 1
+    provenance: Mapping[str, str] = field(default_factory=dict)
 
 
 class BatchFolder:

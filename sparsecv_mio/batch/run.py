@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from sparsecv_mio.arrays import FloatArray
-from sparsecv_mio.batch.estimators import Fitted, run_estimator
+from sparsecv_mio.batch.estimators import Fitted, run_estimator, versions_of_all
 from sparsecv_mio.batch.folder import BatchFolder, Outcome
 from sparsecv_mio.batch.plan import COMMON, Task
 from sparsecv_mio.batch.sources import coefficients_of, signal_of
@@ -78,14 +78,25 @@ def run_task(task: Task, attempt: int = 1) -> Outcome:
     except Exception as error:  # a peer's own failure is a row of the table, not the end of the batch
         words = f"{type(error).__name__}: {error}".splitlines()[0]
         return Outcome(task.address, task.to_dict(), "failed", words, attempt=attempt)
-    numbers = {**_sizes(rows), **fitted.numbers, **_errors(task, rows, fitted)}
+    numbers = numbers_of(task, rows, fitted)
     state = "done" if fitted.record is None or fitted.record.status == "proved" else "limit"
     record = None if fitted.record is None else fitted.record.to_json()
-    return Outcome(task.address, task.to_dict(), state, "", fitted.seconds, numbers, record, attempt)
+    origin = {"fingerprint": rows.train.fingerprint, "folds_digest": plan.digest, **versions_of_all()}
+    return Outcome(task.address, task.to_dict(), state, "", fitted.seconds, numbers, record, attempt, origin)
 
 
-def _sizes(rows: Rows) -> dict[str, Any]:
-    return {"n": rows.train.n, "p": rows.train.p, "n_test": 0 if rows.test is None else rows.test.n}
+def numbers_of(task: Task, rows: Rows, fitted: Fitted) -> dict[str, Any]:
+    """Return the numbers of a task: sizes of its data, what the estimator says, errors on rows it has not seen.
+
+    Parameters
+    ----------
+    task : Task
+    rows : Rows
+        Of the task.
+    fitted : Fitted
+    """
+    sizes = {"n": rows.train.n, "p": rows.train.p, "n_test": 0 if rows.test is None else rows.test.n}
+    return {**sizes, **fitted.numbers, **_errors(task, rows, fitted)}
 
 
 def _errors(task: Task, rows: Rows, fitted: Fitted) -> dict[str, Any]:

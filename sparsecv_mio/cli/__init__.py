@@ -34,7 +34,7 @@ class Began:
 
 COMMANDS = (
     "inspect", "solve", "path", "predict", "verify", "report", "plot", "bounds", "fit", "backends", "compare", "export",
-    "iacv", "treecv", "glru", "batch", "collect", "warmup",
+    "iacv", "treecv", "glru", "batch", "collect", "table", "warmup",
 )  # fmt: skip
 EXIT_CODES = (
     "Exit codes: 0 proved, 1 verification failed, 2 bad input, 3 limit reached (bounds valid, answer printed), "

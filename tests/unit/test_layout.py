@@ -26,6 +26,7 @@ ELSEWHERE = {
     "batch/estimators": "unit/batch/test_peers.py",
     "batch/folder": "unit/batch/test_run.py",
     "cli/collect": "unit/cli/test_batch.py",
+    "cli/results": "unit/cli/test_table.py",
     "cli/options": "unit/cli/test_solve.py",
     "cli/warmup": "unit/test_warmup.py",
     "formulation/backends": "conformance/test_answers.py",

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from sparsecv_mio.batch import run as module
-from sparsecv_mio.batch.collect import collect
+from sparsecv_mio.batch.collect import collect, write_table
 from sparsecv_mio.batch.folder import BatchFolder, Outcome
 from sparsecv_mio.batch.plan import Task, tasks_of
+from sparsecv_mio.batch.results import read_table
 from sparsecv_mio.batch.run import part, rows_of, run_batch, run_task, seconds_left
 from sparsecv_mio.errors import BadInput, CorruptStore
 
@@ -108,5 +110,34 @@ def test_tables(done: BatchFolder) -> None:
     pairs = collect(done, "pairs", check=False)
     assert len(pairs) == 4 * 4 and set(pairs["tau"]) == {1, 2, 3, 4}
     assert len(collect(done, "folds", check=False)) == 4 * 3
+    assert set(pairs["folds"]) == {"3"} and set(pairs["folds_of_pair"]) == {3}  # what was asked for, and their number
+    for frame in (table, pairs):
+        assert frame["folds_digest"].notna().all() and set(frame["design_beta"]) == {"even", "weak"}
     with pytest.raises(BadInput, match="--level"):
         collect(done, "cells")
+
+
+def test_what_a_task_says_is_checked_against_its_record(done: BatchFolder, tmp_path: Path) -> None:
+    ours = [one for one in done.outcomes() if one.record is not None][:2]
+    other = tasks_of({**PLAN, "vary": {**PLAN["vary"], "estimator": "sparsecv", "seed": 1}})[0]  # type: ignore[dict-item]
+    altered = [
+        (replace(ours[0], numbers={**ours[0].numbers, "test_error": 0.1}), "test_error is not that of the record"),
+        (replace(ours[0], numbers={**ours[0].numbers, "upper": 0.1}), "upper is not that of the record"),
+        (replace(ours[0], record=ours[1].record), "fingerprint"),
+        (replace(ours[0], record=run_task(other).record), "other folds"),
+        (ours[1], ""),
+    ]
+    for k, (outcome, message) in enumerate(altered):
+        folder = BatchFolder(tmp_path / str(k))
+        folder.store(outcome)
+        table = collect(folder)
+        assert bool(table["verified"][0]) == (not message) and message in table["reason"][0], table["reason"][0]
+
+
+def test_columns_of_numbers_and_words_are_words(done: BatchFolder, tmp_path: Path) -> None:
+    folder = BatchFolder(tmp_path / "mixed")
+    run_batch(tasks_of({**PLAN, "vary": {"folds": "3", "gamma": [0.1, "0.1,1"], "gap": [0, 0.01]}})[:4], folder)
+    write_table(collect(folder), tmp_path / "t.parquet")
+    table = read_table(tmp_path / "t.parquet")
+    assert set(table["gammas"]) == {"0.1", "0.1,1"} and set(table["gap_asked"]) == {0.0, 0.01}
+    assert (table["gap"] <= table["gap_asked"] + 1e-9).all()

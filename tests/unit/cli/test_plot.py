@@ -17,7 +17,8 @@ PROSTATE = INSTANCES / "prostate.csv"
     ("trace", "out", "word"),
     [
         ("none.jsonl", "a.png", "none.jsonl"),
-        ("data.csv", "a.png", "neither a trace nor a record"),
+        ("data.csv", "a.png", "was not written by `sparsecv collect`"),
+        ("data.txt", "a.png", "neither a trace nor a record"),
         ("data.csv", "data.csv", "the data"),
     ],
 )
@@ -25,7 +26,8 @@ def test_what_is_no_trace_or_would_be_lost(
     trace: str, out: str, word: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    (tmp_path / "data.csv").write_text("a,b\n1,2\n")
+    for name in ("data.csv", "data.txt"):
+        (tmp_path / name).write_text("a,b\n1,2\n")
     assert run(["plot", trace, "--out", out]) == 2
     told = capsys.readouterr()
     assert told.err.count("\n") == 1 and word in told.err

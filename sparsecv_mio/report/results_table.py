@@ -1,0 +1,224 @@
+"""The results of many runs as a table of a paper: a mean and a standard error in each cell, the best in bold."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from sparsecv_mio.report.tables import aligned
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+AGGREGATES = ("mean-se", "mean", "median", "min", "max", "sum", "count")
+BEST = ("auto", "min", "max", "none")
+SMALLER = re.compile(
+    r"(.*_)?error|seconds|relative_risk|relative_test_error|mae|gap|mios|nodes|upper"
+)  # values of which less is better
+LARGER = re.compile(r"f1|variance_explained|test_r_squared|lower")
+MISSING = "-"
+
+
+@dataclass(frozen=True)
+class Cells:
+    """Numbers of a table.
+
+    Attributes
+    ----------
+    centre, spread, count : pandas.DataFrame
+        A row for every row of the table, columns by (label, value); `spread` holds standard errors, NaN where there
+        are none.
+    values : tuple of str
+    """
+
+    centre: pd.DataFrame
+    spread: pd.DataFrame
+    count: pd.DataFrame
+    values: tuple[str, ...]
+
+
+def summarise(
+    frame: pd.DataFrame, rows: pd.Series, columns: pd.Series, values: tuple[str, ...], aggregate: str = "mean-se"
+) -> Cells:
+    """Summarise the runs of every cell.
+
+    Parameters
+    ----------
+    frame : pandas.DataFrame
+    rows, columns : pandas.Series
+        Labels of every run.
+    values : tuple of str
+        Columns of numbers.
+    aggregate : {"mean-se", "mean", "median", "min", "max", "sum", "count"}
+        Missing numbers are left out.
+
+    Returns
+    -------
+    Cells
+        Rows and columns in the order in which the runs name them.
+    """
+    numbers = frame[list(values)].astype(float)
+    groups = numbers.groupby([rows.rename("row"), columns.rename("column")], sort=False)
+    word = "mean" if aggregate == "mean-se" else aggregate
+    centre, count = getattr(groups, word)(), groups.count()
+    if word == "sum":
+        centre = centre.where(count > 0)
+    spread = groups.sem() if aggregate == "mean-se" else centre * np.nan
+    order = [(label, value) for label in dict.fromkeys(columns) for value in values]
+
+    def wide(found: pd.DataFrame) -> pd.DataFrame:
+        table: pd.DataFrame = found.unstack("column")  # type: ignore[assignment]  # of a frame: a frame
+        return table.swaplevel(axis=1).reindex(index=list(dict.fromkeys(rows)))[order]
+
+    return Cells(wide(centre), wide(spread), wide(count).fillna(0).astype(int), values)
+
+
+def with_overall(cells: Cells, geometric: bool = False) -> Cells:
+    """Add a last row: the mean over all rows above, of the columns that have them all.
+
+    Parameters
+    ----------
+    cells : Cells
+    geometric : bool
+        Take the geometric mean, that of ratios.
+    """
+    import pandas as pd
+
+    centre = cells.centre
+    with np.errstate(divide="ignore", invalid="ignore"):
+        numbers = np.log(centre.to_numpy()).mean(axis=0) if geometric else centre.to_numpy().mean(axis=0)
+    mean = pd.Series(np.exp(numbers) if geometric else numbers, index=centre.columns)
+    name = "geometric mean" if geometric else "mean"
+
+    def add(table: pd.DataFrame, row: pd.Series) -> pd.DataFrame:
+        return pd.concat([table, row.to_frame(name).T])
+
+    return Cells(add(centre, mean), add(cells.spread, mean * np.nan), add(cells.count, cells.count.sum()), cells.values)
+
+
+def best_of(value: str, word: str = "auto") -> str:
+    """Return whether the least or the largest of a value is the best: min, max or none.
+
+    Examples
+    --------
+    >>> best_of("test_error"), best_of("f1"), best_of("tau")
+    ('min', 'max', 'none')
+    """
+    if word != "auto":
+        return word
+    return "min" if SMALLER.fullmatch(value) else "max" if LARGER.fullmatch(value) else "none"
+
+
+def markdown(cells: Cells, best: str = "auto", digits: int = 4) -> str:
+    """Return the table in Markdown, columns padded so that it reads as plain text too.
+
+    Parameters
+    ----------
+    cells : Cells
+    best : {"auto", "min", "max", "none"}
+        What is set in bold in each row.
+    digits : int
+        Significant ones.
+    """
+    body = _texts(cells, best, digits, lambda text: f"**{text}**", " ± ")
+    head = ["", *(_head(cells, *column) for column in _columns(cells))]
+    lines = [[str(name), *row] for name, row in zip(cells.centre.index, body, strict=True)]
+    lines = [[cell.replace("|", "\\|") for cell in line] for line in [head, *lines]]
+    width = [max(3, *(len(line[j]) for line in lines)) for j in range(len(head))]
+    padded = [[lines[0][j].ljust(width[j]) for j in range(len(head))]]
+    padded.append(["-" * width[0], *("-" * (wide - 1) + ":" for wide in width[1:])])
+    padded += [[line[0].ljust(width[0]), *(line[j].rjust(width[j]) for j in range(1, len(head)))] for line in lines[1:]]
+    return "\n".join("| " + " | ".join(line) + " |" for line in padded) + "\n" + _note(cells)
+
+
+def latex(cells: Cells, best: str = "auto", digits: int = 4) -> str:
+    """Return the table in LaTeX, for the package booktabs.
+
+    Parameters
+    ----------
+    cells, best, digits
+        As of :func:`markdown`.
+    """
+    body = _texts(cells, best, digits, lambda text: rf"\textbf{{{text}}}", r" $\pm$ ")
+    labels, many = list(dict.fromkeys(label for label, _ in _columns(cells))), len(cells.values)
+    lines = [rf"\begin{{tabular}}{{l{'r' * cells.centre.shape[1]}}}", r"\toprule"]
+    lines.append(" & ".join(["", *(rf"\multicolumn{{{many}}}{{c}}{{{_escaped(one)}}}" for one in labels)]) + r" \\")
+    if many > 1:
+        lines.append(" & ".join(["", *(_escaped(value) for _, value in _columns(cells))]) + r" \\")
+    lines.append(r"\midrule")
+    names = [_escaped(str(name)) for name in cells.centre.index]
+    lines += [" & ".join([name, *row]) + r" \\" for name, row in zip(names, body, strict=True)]
+    note = _note(cells).strip()
+    return "\n".join([*lines, r"\bottomrule", r"\end{tabular}", *([f"% {note}"] if note else []), ""])
+
+
+def csv(cells: Cells) -> str:
+    """Return the numbers in full, a line for every row, with the number of runs and, if there are any, the errors."""
+    import pandas as pd
+
+    spread = bool(cells.spread.notna().to_numpy().any())
+    found: dict[str, pd.Series] = {}
+    for column in cells.centre.columns:
+        name = " ".join(map(str, column)).strip()
+        found[name] = cells.centre[column]
+        if spread:
+            found[f"{name} standard error"] = cells.spread[column]
+        found[f"{name} runs"] = cells.count[column]
+    return pd.DataFrame(found).rename_axis("row").to_csv(lineterminator="\n")
+
+
+def _columns(cells: Cells) -> list[tuple[str, str]]:
+    return [(str(column[0]), str(column[1])) for column in cells.centre.columns]
+
+
+def _head(cells: Cells, label: str, value: str) -> str:
+    return label or value if len(cells.values) == 1 else f"{label} {value}".strip()
+
+
+def _texts(cells: Cells, best: str, digits: int, bold: Callable[[str], str], between: str) -> list[list[str]]:
+    found = []
+    for name in range(len(cells.centre)):
+        row, spread, count = cells.centre.iloc[name], cells.spread.iloc[name], cells.count.iloc[name]
+        plain = {column: aligned(float(row[column]), digits) for column in row.index}
+        marked = {}
+        for value in cells.values:
+            columns = [column for column in row.index if column[1] == value]
+            most = max(int(count[column]) for column in columns)
+            winner = _winner([float(row[column]) for column in columns], best_of(value, best), digits)
+            for column in columns:
+                text, error = plain[column], float(spread[column])
+                shown = bold(text) if winner is not None and text == winner else text
+                if np.isfinite(error):
+                    shown += between + _as_many_decimals(error, text)
+                fewer = "*" if 0 < int(count[column]) < most else ""
+                marked[column] = MISSING if np.isnan(float(row[column])) else shown + fewer
+        found.append([marked[column] for column in row.index])
+    return found
+
+
+def _winner(numbers: list[float], word: str, digits: int) -> str | None:
+    """Return the text of the best of several numbers; None where there is nothing to compare."""
+    known = [number for number in numbers if np.isfinite(number)]
+    if word == "none" or len(known) < 2:
+        return None
+    return aligned(min(known) if word == "min" else max(known), digits)
+
+
+def _as_many_decimals(error: float, text: str) -> str:
+    """Format a standard error with the decimals of its mean, but one significant digit at least."""
+    decimals = len(text.partition(".")[2]) if "e" not in text else 0
+    return f"{error:.{decimals}f}" if error >= 0.5 * 10.0**-decimals or error == 0.0 else f"{error:.1g}"
+
+
+def _note(cells: Cells) -> str:
+    counts = cells.count.to_numpy()
+    fewer = any(0 < few < max(row) for row in counts for few in row)
+    return "\n*: fewer runs than the others of its row, as some failed or were not asked for.\n" if fewer else ""
+
+
+def _escaped(text: str) -> str:
+    return re.sub(r"([&%$#_{}])", r"\\\1", text).replace("~", r"\textasciitilde{}").replace("^", r"\^{}")

@@ -1,0 +1,67 @@
+"""A collected table: rows chosen, numbers over those of a baseline, labels, one row for each problem."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from sparsecv_mio.batch.results import by_problem, check_columns, labels, read_table, relative, where
+from sparsecv_mio.errors import BadInput
+
+RUNS = pd.DataFrame(
+    {
+        "data": ["a", "a", "b", "b", "b"],
+        "folds": ["10", "10", "10", "10", "loo"],
+        "method": ["grid", "rounds", "grid", "rounds", "rounds"],
+        "gammas": [0.1, 0.10, 0.1, 0.1, None],
+        "tau_step": [None, "mio", None, "mio", "mio"],
+        "mios": pd.array([100, 20, 50, 60, None], dtype="Int64"),
+    }
+)
+
+
+def test_rows_by_words_and_by_numbers() -> None:
+    assert len(where(RUNS, ["folds=10,loo", "gammas=1e-1"])) == 4
+    assert list(where(RUNS, ["gammas="]).index) == [4]
+    assert len(where(RUNS, ["method=rounds", "data=b"])) == 2
+    for wrong, message in [("data", "no condition"), ("date=a", "did you mean 'data'"), ("data=c", "is one of a, b")]:
+        with pytest.raises(BadInput, match=message):
+            where(RUNS, [wrong])
+
+
+def test_labels_leave_out_what_is_missing() -> None:
+    found = labels(RUNS, ["method", "tau_step"], {"rounds mio": "ours"})
+    assert list(found) == ["grid", "ours", "grid", "ours", "ours"]
+
+
+def test_numbers_over_those_of_a_baseline() -> None:
+    ratio = relative(RUNS, ["mios"], "method=grid")["mios"]
+    assert list(ratio[:4]) == [1.0, 0.2, 1.0, 1.2] and np.isnan(ratio[4])
+    less = relative(RUNS, ["mios"], "method=grid", reduction=True)["mios"]
+    assert np.allclose(less[:4], [0.0, 80.0, 0.0, -20.0])
+    with pytest.raises(BadInput, match=r"several rows of '10'.*--problem"):
+        relative(RUNS, ["mios"], "method=grid", ["folds"])
+    with pytest.raises(BadInput, match="--relative method=joint: no row"):
+        relative(RUNS, ["mios"], "method=joint")
+    with pytest.raises(BadInput, match="holds no numbers"):
+        check_columns(RUNS, ["folds"], "--value", numbers=True)
+
+
+def test_one_row_for_each_problem() -> None:
+    table = by_problem(RUNS, "mios", RUNS["method"], ["data", "folds"])
+    assert list(table.columns) == ["grid", "rounds"]
+    assert table.loc["a 10"].tolist() == [100.0, 20.0] and np.isnan(table.loc["b loo", "grid"])
+
+
+def test_files_that_are_no_table(tmp_path: Path) -> None:
+    (tmp_path / "empty.csv").write_text("data,state\n")
+    (tmp_path / "other.csv").write_text("a,b\n1,2\n")
+    (tmp_path / "no.parquet").write_text("no table")
+    for name, message in [("empty.csv", "no rows"), ("other.csv", "was not written by"),
+                          ("no.parquet", "cannot be read"), ("none.csv", "cannot be read"),
+                          ("a.json", "must end with .parquet or .csv")]:  # fmt: skip
+        with pytest.raises(BadInput, match=message):
+            read_table(tmp_path / name)

@@ -1,0 +1,99 @@
+"""`sparsecv table`, and `plot` of the same: a real batch from plan to table and figures."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+from sparsecv_mio.cli import run
+
+PLAN = """
+[[data]]
+design = "toeplitz"
+n = 24
+p = 4
+support = 2
+snr = [1.0, 5.0]
+[vary]
+folds = "3"
+gamma = ["0.1", "0.1:1:3"]
+test = 0.25
+split = [0, 1]
+estimator = ["sparsecv", "lasso", "ridge"]
+"""
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory: pytest.TempPathFactory) -> str:
+    place = tmp_path_factory.mktemp("runs")
+    (place / "plan.toml").write_text(PLAN)
+    assert run(["batch", str(place / "plan.toml"), "--out", str(place / "out"), "--workers", "1"]) == 0
+    table = place / "runs.parquet"
+    assert run(["collect", str(place / "out"), "-o", str(table)]) == 0
+    return str(table)
+
+
+def test_a_table_is_shown(runs: str, capfd: pytest.CaptureFixture[str]) -> None:
+    arguments = ["table", runs, "--values", "features,test_error", "--rows", "design_snr", "--where",
+                 "gammas=,0.1", "--overall", "--name", "sparsecv=ours"]  # fmt: skip
+    assert run(arguments) == 0
+    shown = capfd.readouterr().out
+    head, _, first, second, mean = shown.splitlines()
+    assert "ours features" in head and "lasso test_error" in head
+    assert first.startswith("| 1") and second.startswith("| 5") and mean.startswith("| mean") and "**" in first
+    frame = pd.read_parquet(runs)
+    mine = frame[(frame["estimator"] == "lasso") & (frame["design_snr"] == 5.0)]
+    assert f"{mine['test_error'].mean():.4g}" in second
+
+
+def test_numbers_over_those_of_a_peer(runs: str, tmp_path: Path) -> None:
+    out = tmp_path / "t.csv"
+    assert run(["table", runs, "--value", "test_error", "--relative", "estimator=lasso", "-o", str(out)]) == 0
+    table = pd.read_csv(out)
+    assert (table["lasso test_error"] == 1.0).all() and (table["sparsecv test_error runs"] == 4).all()
+    assert run(["table", runs, "-o", str(tmp_path / "t.tex")]) == 0
+    assert (tmp_path / "t.tex").read_text().startswith(r"\begin{tabular}")
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        [],
+        ["--kind", "box", "--value", "test_error", "--panels", "design_snr", "--by", "estimator,gammas"],
+        ["--kind", "profile", "--value", "test_error"],
+        ["--kind", "critical", "--value", "test_error", "--problem", "data,split"],
+        ["--kind", "lines", "--value", "f1", "--against", "design_snr"],
+    ],
+)
+def test_figures_are_drawn(runs: str, options: list[str], tmp_path: Path) -> None:
+    for ending in ("png", "svg", "pdf")[: 1 if options else 3]:
+        assert run(["plot", runs, *options, "--out", str(tmp_path / f"f.{ending}")]) == 0
+        assert (tmp_path / f"f.{ending}").stat().st_size > 2000
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["table", "RUNS", "--value", "test_eror"], "did you mean 'test_error'"),
+        (["table", "RUNS", "--value", "estimator"], "holds no numbers"),
+        (["table", "RUNS", "--columns", "nothing"], "--columns: no column 'nothing'"),
+        (["table", "RUNS", "--relative", "estimator=lasso", "--reduction", "estimator=lasso"], "exclude each other"),
+        (["table", "RUNS", "--name", "ours"], "write LABEL=WORDS"),
+        (["table", "RUNS", "--digits", "0"], "--digits 0"),
+        (["table", "none.parquet"], "cannot be read"),
+        (["plot", "RUNS", "--kind", "lines", "--out", "f.png"], "--against"),
+        (["plot", "RUNS", "--value", "f1,cv_error", "--out", "f.png"], "with --kind lines only"),
+        (["plot", "RUNS", "--kind", "critical", "--panels", "data", "--out", "f.png"], "one panel"),
+        (["plot", "RUNS", "--kind", "critical", "--where", "data=", "--out", "f.png"], "no row has that"),
+        (["plot", "record.json", "--kind", "box", "--out", "f.png"], "is no table of runs"),
+    ],
+)
+def test_what_is_refused(
+    arguments: list[str], message: str, runs: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
+    capfd: pytest.CaptureFixture[str],
+) -> None:  # fmt: skip
+    monkeypatch.chdir(tmp_path)
+    assert run([runs if word == "RUNS" else word for word in arguments]) == 2
+    assert message in capfd.readouterr().err and not list(tmp_path.iterdir())

@@ -1,0 +1,69 @@
+"""Tables of runs: means, standard errors, bold, what is missing, three formats."""
+
+from __future__ import annotations
+
+import io
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from sparsecv_mio.report.results_table import Cells, best_of, csv, latex, markdown, summarise, with_overall
+
+RUNS = pd.DataFrame(
+    {
+        "data": ["b_1"] * 5 + ["a"] * 4,
+        "by": ["x", "x", "y", "y", "y", "x", "x", "y", "y"],
+        "test_error": [1.0, 3.0, 1.0, 1.5, np.nan, 4.0, 4.0, np.nan, np.nan],
+        "tau": [1, 2, 3, 4, 5, 6, 7, 8, 9],
+    }
+)
+
+
+def cells(*values: str, aggregate: str = "mean-se") -> Cells:
+    return summarise(RUNS, RUNS["data"], RUNS["by"], values, aggregate)
+
+
+def test_means_errors_and_counts() -> None:
+    found = cells("test_error", "tau")
+    assert list(found.centre.index) == ["b_1", "a"]  # in the order of the runs
+    assert found.centre.loc["b_1", ("x", "test_error")] == 2.0
+    assert found.spread.loc["b_1", ("x", "test_error")] == pytest.approx(1.0)
+    assert found.count.loc["b_1", ("y", "test_error")] == 2 and np.isnan(found.centre.loc["a", ("y", "test_error")])
+    assert cells("tau", aggregate="sum").centre.loc["a", ("y", "tau")] == 17.0
+    assert cells("tau", aggregate="median").spread.isna().to_numpy().all()
+    assert np.isnan(cells("test_error", aggregate="sum").centre.loc["a", ("y", "test_error")])
+
+
+def test_markdown() -> None:
+    lines = markdown(cells("test_error")).splitlines()
+    assert [part.strip() for part in lines[0].split("|")[1:-1]] == ["", "x", "y"]
+    assert [part.strip() for part in lines[2].split("|")[1:-1]] == ["b_1", "2.000 ± 1.000", "**1.250** ± 0.250"]
+    assert [part.strip() for part in lines[3].split("|")[1:-1]] == ["a", "4.000 ± 0.000", "-"]
+    assert len({len(line) for line in lines[:4]}) == 1
+    both = markdown(cells("test_error", "tau"))
+    assert "x test_error" in both and "**" not in both.splitlines()[3].split("|")[3]
+
+
+def test_a_cell_of_fewer_runs_says_so() -> None:
+    text = markdown(summarise(RUNS[:5], RUNS["data"][:5], RUNS["by"][:5], ("test_error",)))
+    assert "fewer" not in text  # two of each are known
+    text = markdown(summarise(RUNS[1:5], RUNS["data"][1:5], RUNS["by"][1:5], ("test_error",)))
+    assert "3.000*" in text and "fewer runs" in text
+
+
+def test_latex_and_csv() -> None:
+    text = latex(cells("test_error", "tau"))
+    assert text.count(r"\\") == 4 and r"\multicolumn{2}{c}{x}" in text and r"b\_1" in text and r"\textbf{1.250}" in text
+    table = pd.read_csv(io.StringIO(csv(cells("test_error"))), index_col=0)
+    assert table.loc["b_1", "y test_error"] == 1.25 and table.loc["b_1", "y test_error runs"] == 2
+    assert table.loc["b_1", "y test_error standard error"] == pytest.approx(0.25)
+
+
+def test_the_row_of_all() -> None:
+    found = with_overall(cells("tau"))
+    assert found.centre.loc["mean", ("x", "tau")] == pytest.approx((1.5 + 6.5) / 2)
+    ratio = with_overall(cells("test_error"), geometric=True)
+    assert ratio.centre.loc["geometric mean", ("x", "test_error")] == pytest.approx(np.sqrt(8.0))
+    assert np.isnan(ratio.centre.loc["geometric mean", ("y", "test_error")])  # not of the same rows
+    assert best_of("seconds") == best_of("cv_error") == "min" and best_of("seconds", "max") == "max"
