@@ -10,7 +10,8 @@ from scipy.sparse import csr_array
 from sparsecv_mio.bounds.all_folds import Known
 from sparsecv_mio.bounds.cv_error import compute_bounds
 from sparsecv_mio.bounds.relaxation import relax_problem
-from sparsecv_mio.bounds.wide_rows import WIDE_COLUMNS
+from sparsecv_mio.bounds.wide import WideFold
+from sparsecv_mio.bounds.wide_rows import WIDE_COLUMNS, WideRows
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.folds import make_folds
 from sparsecv_mio.data.standard import standardize
@@ -75,6 +76,10 @@ def bounds() -> None:
     wide = standardize(toy(9, WIDE_COLUMNS + 10))
     for gamma in GAMMAS:
         compute_bounds(wide, make_folds("3", wide.dataset), (gamma,), TAUS[1:2], "conic")
+    rows = np.arange(wide.n)
+    whole = WideFold(WideRows.of(wide, rows, rows[:0], 0.01))
+    whole.search([3])
+    whole.branch(3, most=3)
     relax_problem(full_problem(data, 1.0), TAUS)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 
@@ -14,6 +15,7 @@ from sparsecv_mio.bounds.wide_held_out import Ends, of_all_columns, of_few_colum
 from sparsecv_mio.bounds.wide_relaxation import ACCURACY, WideRelaxation
 from sparsecv_mio.bounds.wide_rows import WideRows
 from sparsecv_mio.bounds.wide_supports import WideSupports
+from sparsecv_mio.bounds.wide_tree import WideTree
 from sparsecv_mio.errors import Contradiction
 from sparsecv_mio.kernels.conic import allowance
 from sparsecv_mio.kernels.forms import Candidates
@@ -101,6 +103,11 @@ class WideFold:
         found = np.zeros(0, dtype=np.int64) if size == 0 else self.known.support.get(size)
         return None if found is None else self.rows.choice.whole(found)
 
+    def upper(self, tau: int) -> float:
+        """Return f of the incumbent of a size; inf where there is none."""
+        size = self.rows.choice.size(tau)
+        return self.rows.yy if size == 0 else self.known.best.get(size, np.inf)
+
     # -- bounds -----------------------------------------------------------------------------------------------------
 
     def cells(self, taus: Sequence[int], which: Which = Which.SAFE) -> list[FoldCell]:
@@ -133,6 +140,40 @@ class WideFold:
         if not np.isfinite(at.level):
             return Survivors(max(at.lower, 0.0), np.inf, everything)
         return Survivors(max(at.lower, 0.0), at.level, np.flatnonzero(self._screen(tau, at) != DROPPED))
+
+    def branch(self, tau: int, enough: float = np.inf, most: int = sys.maxsize) -> tuple[Survivors, int]:
+        """Bound the optimum by a tree on the rows, and the columns that its supports leave where it comes to an end.
+
+        Parameters
+        ----------
+        tau : int
+        enough : float
+            A lower bound from which on nothing more is asked for.
+        most : int
+            Nodes.
+
+        Returns
+        -------
+        survivors : Survivors
+        nodes : int
+        """
+        rows, known, size = self.rows, self.known, self.rows.choice.size(tau)
+        if size == 0 or not rows.yy > 0.0 or size >= rows.q:
+            return self.survivors(tau), 0
+        at = self._relax(size)
+        if not np.isfinite(at.level) or at.lower >= enough:
+            return self.survivors(tau), 0
+        left = np.flatnonzero(self._screen(size, replace(at, level=min(at.level, enough))) != DROPPED)
+        if len(left) <= size:
+            return self.survivors(tau), 0
+        tree = WideTree(rows, known, size, left, self.relaxation.b).grow(enough, most, self.expired)
+        lower = max(at.lower, tree.lower)
+        columns = np.arange(rows.q)
+        if tree.supports is not None:
+            columns = np.unique(np.concatenate(tree.supports))
+        elif at.level <= enough:
+            columns = left
+        return Survivors(lower, self.known.best[size] * (1.0 + TIE) + at.slip, rows.choice.whole(columns)), tree.nodes
 
     def _relax(self, tau: int) -> Level:
         """Solve the relaxation of a size, round its point, and say what is known of the optimum."""

@@ -18,6 +18,7 @@ WIDE_COLUMNS = 600  # fewer columns than this go by moments in any case
 LOST = 1e30  # in place of a factor of rounding that leaves no digit
 NO_COLUMNS = np.zeros(0, dtype=np.int64)
 CAPACITY = 1000  # columns that a relaxation solves for
+KEPT_BYTES = 1 << 26  # of rows of X'X that are kept for other sizes
 
 
 def is_wide(data: StandardData) -> bool:
@@ -81,6 +82,7 @@ class WideRows:
         self.c = self.Xt @ y
         self.square = 1.0 + np.einsum("ij,ij->i", self.Xt, self.Xt)
         self.largest = max(largest, 1e-12)
+        self._products: dict[int, FloatArray] = {}
         self.rounding = float(np.finfo(float).eps) * (3 * self.n + 4 * CAPACITY + 64) * loss
 
     @classmethod
@@ -133,6 +135,15 @@ class WideRows:
         M = np.asarray(A @ A.T)
         M.flat[:: len(columns) + 1] += 1.0
         return M
+
+    def products_with(self, column: int) -> FloatArray:
+        """Return a row of `X'X`. O(n q) the first time; not to be written."""
+        found = self._products.get(column)
+        if found is None:
+            found = self.Xt @ self.Xt[column]
+            if 8 * self.q * len(self._products) < KEPT_BYTES:
+                self._products[column] = found
+        return found
 
     def allowance_of(self, tau: int) -> Rounding:
         """Return what rounding is allowed for where supports of tau columns are compared."""

@@ -37,23 +37,24 @@ class WideSupports:
         self.best: dict[int, float] = {}
         self.support: dict[int, IntArray] = {}
 
-    def take(self, supports: Iterable[NDArray[np.integer]]) -> None:
-        """Try supports and keep each that is the best of its size. O(n s^2) each."""
-        for support in supports:
-            self._try(np.sort(np.asarray(support, dtype=np.int64)))
+    def take(self, supports: Iterable[NDArray[np.integer]]) -> list[float]:
+        """Try supports and keep each that is the best of its size; their values. O(n s^2) each."""
+        return [self._try(np.sort(np.asarray(support, dtype=np.int64))) for support in supports]
 
-    def _try(self, support: IntArray) -> None:
+    def _try(self, support: IntArray) -> float:
+        """Keep a support if it is the best of its size; its value, inf where there is none."""
         rows, size = self.rows, len(support)
         if size == 0:
-            return
+            return np.inf
         M = rows.matrix(support)
         try:
             half = solve_triangular(np.linalg.cholesky(M), rows.c[support], lower=True, check_finite=False)
         except np.linalg.LinAlgError:  # singular to rounding: no incumbent
-            return
+            return np.inf
         value = rows.yy - float(half @ half)
         if value < self.best.get(size, np.inf):
             self.best[size], self.support[size] = value, np.sort(support)
+        return value
 
     def search(self, sizes: Sequence[int], swap_rounds: int = 0) -> None:
         """Select forward over all columns, then swap among the promising ones."""

@@ -153,8 +153,8 @@ class PathSearch:
 
     def _by_rows(self, known: KnownSubsets) -> None:
         """One relaxation a size, and the exact answer where it leaves few columns."""
-        from sparsecv_mio.search.methods.by_rows import all_rows_of, solve_by_rows
         from sparsecv_mio.search.observers.progress import reports
+        from sparsecv_mio.search.subproblem.all_rows_by_rows import all_rows_of, solve_by_rows
 
         data, taus = known.data, self.grid.taus.tolist()
         with reports(self.progress, self.clock) as progress:

@@ -219,8 +219,8 @@ def _wide(data: StandardData) -> bool:
 
 def _solve_by_rows(model: _Model, start: Start | None, limits: Limits) -> Outcome:
     """Solve by our own engine where columns are too many for a matrix of them."""
-    from sparsecv_mio.search.methods.by_rows import all_rows_of, solve_by_rows
     from sparsecv_mio.search.state.deadline import Deadline
+    from sparsecv_mio.search.subproblem.all_rows_by_rows import all_rows_of, solve_by_rows
     from sparsecv_mio.search.subproblem.presolve import in_columns
 
     tau, gamma, names = model.tau, model.gamma, model.data.names

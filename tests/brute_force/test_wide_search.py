@@ -39,6 +39,14 @@ def small(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(wide, "PRODUCT_BYTES", 1000)
 
 
+@pytest.fixture
+def on_rows(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Trees grow on the rows where screening leaves more than four columns."""
+    monkeypatch.setattr(wide, "PRODUCT_BYTES", 1000)
+    monkeypatch.setattr(wide, "EXACT_COLUMNS", 4)
+    monkeypatch.setattr(wide, "EXACT_BYTES", 0)
+
+
 @pytest.mark.parametrize("intercept", ["fold", "global", "none"])
 @pytest.mark.parametrize(("copies", "at_once"), [(False, 1200), (True, 1200), (False, 4), (True, 0)])
 def test_cells_decided_by_rows_are_those_of_the_trees(
@@ -81,6 +89,34 @@ def test_every_method_answers_by_rows(method: str, small: None, monkeypatch: pyt
     assert record.lower <= true.upper * (1 + 1e-9)
     if record.status == "proved" and method != "descent":
         assert record.tau == true.tau and record.cv_error == pytest.approx(true.cv_error, rel=1e-6)
+
+
+def against_the_trees(seed: int) -> int:
+    """Solve a problem by rows and by trees of all columns; how many pairs were excluded without being decided."""
+    rng = np.random.default_rng([7, seed])
+    data = made(int(rng.integers(12, 20)), int(rng.integers(21, 30)), seed, noise=rng.uniform(0.2, 2.0))
+    folds, how = make_folds("4", data, seed), {"gammas": [0.05, 1.0], "taus": [1, 2, 3, 4], "threads": 1}
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(wide, "PRODUCT_BYTES", 1 << 40)
+        true = cross_validate(data, folds, method="grid", **how)
+    record = cross_validate(data, folds, method="rounds", **how)
+    verify(record, data)
+    assert "by rows" in record.work.engine and record.status == "proved"
+    assert record.lower <= true.upper * (1 + 1e-9) and record.upper >= true.lower * (1 - 1e-9)
+    assert record.cv_error == pytest.approx(true.cv_error, rel=1e-4)  # the gap
+    for ours, theirs in zip(record.table, true.table, strict=True):
+        assert ours.lower <= theirs.upper * (1 + 1e-9) and ours.upper >= theirs.lower * (1 - 1e-9)
+    return sum(0.0 < one.lower < one.upper * (1 - 1e-6) for one in record.table)
+
+
+def test_searches_that_branch_on_the_rows_find_what_trees_find(on_rows: None) -> None:
+    assert sum(against_the_trees(seed) for seed in range(3)) > 0
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("block", range(5))
+def test_many_searches_that_branch_on_the_rows_find_what_trees_find(on_rows: None, block: int) -> None:
+    assert sum(against_the_trees(100 * (block + 1) + i) for i in range(100)) > 20
 
 
 @pytest.mark.parametrize("backend", ["highs", "scip"])

@@ -4,14 +4,15 @@ No matrix of columns by columns is formed. First answers of every fold, gamma an
 (:mod:`sparsecv_mio.search.heuristics.working_sets`), then each cell gets one relaxation
 (:class:`sparsecv_mio.bounds.wide.WideFold`): where safe screening leaves few columns, the cell's problem on these alone
 is solved exactly, by our own trees or a vendor's solver, and decided; where it leaves more, our own trees come once all
-cells had their relaxation. What is left over is bracketed by the bounds layer as far as time allows.
+cells had their relaxation. The pair that is likely to win comes first; then trees on all rows exclude others
+(:class:`sparsecv_mio.search.methods.parts.loss_by_rows.LossByRows`); what these leave open gets trees in its folds.
+What is left over is bracketed by the bounds layer as far as time allows.
 """
 
 from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
 
 import numpy as np
 
@@ -19,7 +20,6 @@ from sparsecv_mio.arrays import BoolArray, IntArray
 from sparsecv_mio.bounds.wide import WideFold
 from sparsecv_mio.bounds.wide_rows import WideRows
 from sparsecv_mio.data.standard import StandardData
-from sparsecv_mio.formulation.backends.native.cell import UNLIMITED
 from sparsecv_mio.formulation.backends.native.path import PathCell, PathResult, solve_path
 from sparsecv_mio.parallel import run_folds
 from sparsecv_mio.problem.accumulate import row_moments
@@ -31,12 +31,13 @@ from sparsecv_mio.search.methods.parts.beyond_proof import decide_beyond_proof
 from sparsecv_mio.search.methods.parts.cell_by_cell import MioSettings, check_available
 from sparsecv_mio.search.methods.parts.first_answers import answers_of_all_rows, first_answers
 from sparsecv_mio.search.methods.parts.fold_rounds import EFFORT_GROWTH, FIRST_EFFORT
+from sparsecv_mio.search.methods.parts.loss_by_rows import LossByRows
 from sparsecv_mio.search.methods.parts.run import Run
 from sparsecv_mio.search.state.cells import Archive, Where
 from sparsecv_mio.search.state.stored import within
+from sparsecv_mio.search.subproblem.all_rows_by_rows import solve_by_rows
 from sparsecv_mio.search.subproblem.cell_intervals import CellIntervals
 from sparsecv_mio.search.subproblem.fold_problem import FoldProblem
-from sparsecv_mio.search.subproblem.presolve import in_columns
 from sparsecv_mio.search.subproblem.supports import filled_up, places_in
 from sparsecv_mio.search.subproblem.vendor_listing import VendorListing
 from sparsecv_mio.words import Method
@@ -46,7 +47,6 @@ TREE_MATRICES = 4
 COPY_BYTES = 1 << 29  # of rows, all threads together: two copies of the training rows while a fold is made
 EXACT_COLUMNS = 1200  # columns left that are worth a matrix of their own at once
 EXACT_BYTES = 1 << 30  # of such matrices, all threads together, once nothing else helps
-PART_COLUMNS = 3000  # the same on all rows, once
 MANY_FOLDS = 200  # whose working sets would be too small, and take too long
 
 
@@ -85,6 +85,8 @@ class ByRows:
         self.order = sorted(range(len(context.grid.gammas)), key=lambda g: (abs(g - middle), g))
         self.seen, self.submitted = np.zeros(context.shape, dtype=bool), np.zeros(context.shape, dtype=bool)
         self.effort = FIRST_EFFORT
+        self.loss = LossByRows(run)
+        self._bracketed, self._ended = (np.zeros(context.shape, dtype=bool) for _ in range(2))
         self._vendor = VendorListing(self.mio.backend, context.deadline, self.mio.formulation)
         self._left: dict[Where, IntArray] = {}  # columns that screening left
         self._largest: dict[int, float] = {}  # largest eigenvalue of a fold's products of rows, times gamma
@@ -142,8 +144,23 @@ class ByRows:
         return closed or self.exhausted or not self._worth_work().any()
 
     def step(self) -> None:
-        """Work on the next gamma with cells that are worth it."""
-        self._gamma(self._worth_work())
+        """Work on the next gamma with cells that are worth it: in their folds, or on all rows to exclude them."""
+        wanted = self._worth_work()
+        if self._branches and self.method is not Method.GRID and not (wanted & ~self.seen).any():
+            pairs = self.loss.promising(wanted, self.effort)
+            if pairs.any():
+                g = next(g for g in self.order if pairs[g].any())
+                self.loss.bound(self._rows_of(None, g), g, np.flatnonzero(pairs[g]).tolist(), self.effort)
+                self.run.signals.progressed()
+                self.run.signals.safe_point()
+                return
+            wanted = self.loss.winner_first(wanted)
+        self._gamma(wanted)
+
+    @property
+    def _branches(self) -> bool:
+        """Whether our own trees may grow on the rows."""
+        return self.mio.native and self.method is not Method.BOUNDS
 
     def work_on(self, pairs: BoolArray) -> None:
         """Work on the open cells of the first gamma of some pairs (G, T)."""
@@ -214,6 +231,7 @@ class ByRows:
         fit = refit_rows(data, folds.train_rows(fold), support, float(self.context.grid.gammas[g]))
         held, _ = fit.held_out(data, folds.scored_rows(fold))
         cells.offer(where, cells.pool.number(support), held, fit.objective)
+        self.loss.note(where, fit)
 
     def _visit(self, fold: int, g: int, which: list[int]) -> None:
         """Work on some tau: a relaxation each and, where it leaves few columns, branch-and-bound on these."""
@@ -237,7 +255,29 @@ class ByRows:
             if self.effort == FIRST_EFFORT and not final[g, t, fold] and len(self._left[g, t, fold]) > EXACT_COLUMNS:
                 stuck.append(t)
         if stuck and not fresh:  # bounds without branching take long: once nothing else helps
-            self._bracket(fold, g, stuck)
+            if self._branches:
+                self._branch(fold, g, stuck)
+            left = [t for t in stuck if not (final[g, t, fold] or self._bracketed[g, t, fold])]
+            if left:
+                self._bracket(fold, g, left)
+
+    def _branch(self, fold: int, g: int, which: list[int]) -> None:
+        """Grow a tree on the rows for cells of too many columns, and decide those whose tree comes to its end."""
+        made = self._first(fold, g)
+        for t in which:
+            where, tau = (g, t, fold), int(self.context.grid.taus[t])
+            if self.exhausted or self._exact(where):
+                continue
+            seen, nodes = made.branch(tau, most=self.effort)
+            self._offer(where, made, tau)
+            with self._counting:
+                self.run.state.counts.add(nodes)
+                self.submitted[where] = True
+            self._left[where] = seen.columns
+            self._decide(where)
+            if not self._exact(where) and nodes < self.effort and not self.context.deadline.expired():
+                self._ended[where] = True
+                self.run.state.cells.mark(where, True, bool(self._bracketed[where]))
 
     def _exact(self, where: Where) -> bool:
         """Whether few enough columns are left for the cell to be solved exactly."""
@@ -248,7 +288,7 @@ class ByRows:
         return left <= most and (self.method is not Method.BOUNDS or left <= tau)
 
     def _bracket(self, fold: int, g: int, which: list[int]) -> None:
-        """Bound the held-out error without branching; for cells of too many columns nothing more can be done."""
+        """Bound the held-out error without branching; for cells whose trees have ended nothing more can be done."""
         made = self._first(fold, g)
         for t in which:
             if self.context.deadline.expired():
@@ -257,7 +297,8 @@ class ByRows:
             cell = made.cells([tau])[0]
             self._offer((g, t, fold), made, tau)
             self.run.state.cells.narrow((g, t, fold), float(cell.lower), float(cell.upper))
-            if not self._exact((g, t, fold)):
+            self._bracketed[g, t, fold] = True
+            if not self._exact((g, t, fold)) and (self._ended[g, t, fold] or not self._branches):
                 self.run.state.cells.mark((g, t, fold))
 
     def _decide(self, where: Where) -> None:
@@ -339,58 +380,6 @@ def _supports_of(whole: WideFold, taus: list[int]) -> dict[int, PathCell]:
         largest = support[max(known)] if known and top else none
         found[tau] = PathCell.unproved(tau, rows.choice.whole(filled_up(largest, min(top, rows.q), by_gain)))
     return found
-
-
-def all_rows_of(data: StandardData, gamma: float, expired: Callable[[], bool]) -> WideFold:
-    """Return all rows at a gamma, none held out. O(n^2 q).
-
-    Parameters
-    ----------
-    data : StandardData
-    gamma : float
-    expired : callable
-        True ends what is computed of them early.
-    """
-    rows = np.arange(data.n)
-    return WideFold(WideRows.of(data, rows, rows[:0], gamma), expired)
-
-
-def solve_by_rows(
-    data: StandardData,
-    whole: WideFold,
-    tau: int,
-    gamma: float,
-    expired: Callable[[], bool],
-    effort: int = UNLIMITED,
-) -> PathResult:
-    """Find the best subset of one size on all rows, exactly where screening leaves few columns, else with bounds.
-
-    Parameters
-    ----------
-    data : StandardData
-    whole : WideFold
-        All rows at `gamma`.
-    tau : int
-    gamma : float
-    expired : callable
-        True ends it with what it holds.
-    effort : int
-        As for `solve_path`.
-    """
-    seen = whole.survivors(tau)
-    support = whole.incumbent(tau)
-    held = support if support is not None else np.zeros(0, dtype=np.int64)
-    cell = PathCell.unproved(tau, held, lower=seen.lower)
-    if len(seen.columns) > PART_COLUMNS or expired():
-        return PathResult({tau: cell}, 0, False)
-    small = data.only(seen.columns)
-    problem = row_moments(small, slice(0, data.n)).problem(small, gamma)
-    starts = places_in(seen.columns, [support] if support is not None else [])
-    result = in_columns(solve_path(problem, [tau], starts=starts, effort=effort, expired=expired), seen.columns)
-    cell = result.cells[tau]
-    if not cell.complete:
-        result.cells[tau] = replace(cell, lower=max(cell.lower, seen.lower))
-    return result
 
 
 def threads_for(data: StandardData, threads: int) -> int:
