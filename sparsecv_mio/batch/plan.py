@@ -6,12 +6,13 @@ import hashlib
 import itertools
 import json
 import tomllib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from sparsecv_mio.batch.changes import changed
 from sparsecv_mio.batch.sources import Source, sources_of
 from sparsecv_mio.errors import BadInput, did_you_mean
 from sparsecv_mio.files import check_readable
@@ -73,7 +74,7 @@ def words_of(settings: Mapping[str, Any]) -> str:
     return " ".join(f"{name}={value}" for name, value in settings.items())
 
 
-def read_plan(path: str | Path) -> list[Task]:
+def read_plan(path: str | Path, changes: Sequence[str] = ()) -> list[Task]:
     """Read a plan.
 
     Parameters
@@ -81,6 +82,8 @@ def read_plan(path: str | Path) -> list[Task]:
     path : str or Path
         A TOML file: tables `[[data]]` that name data sets, `[vary]` with a value or a list of values for settings,
         `[[exclude]]` and `[[include]]`. Files are looked for beside the plan.
+    changes : sequence of str
+        Values to take in place of the plan's, see :func:`~sparsecv_mio.batch.changes.changed`.
 
     Returns
     -------
@@ -102,7 +105,7 @@ def read_plan(path: str | Path) -> list[Task]:
         plan = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         raise BadInput(f"plan {str(place)!r} is no TOML: {error}") from None
-    return tasks_of(plan, place.parent)
+    return tasks_of(changed(plan, changes), place.parent)
 
 
 def tasks_of(plan: Mapping[str, Any], folder: str | Path = ".") -> list[Task]:

@@ -50,8 +50,13 @@ def batch(
         int | None, typer.Option("--index", metavar="I", help="Run the share I (from 0) of --of jobs of an array.")
     ] = None,
     of: Annotated[int | None, typer.Option("--of", metavar="N", help="Number of jobs of the array.")] = None,
+    change: Annotated[
+        list[str] | None,
+        typer.Option("--set", metavar="NAME=VALUES", help="Other values for a setting of the plan or of its designs: "
+                     "split=0:19, time_limit=300, 'n=[100, 500]'; may be repeated."),
+    ] = None,
     quiet: options.Quiet = False,
-) -> int:
+) -> int:  # fmt: skip
     """Run the tasks of a plan: data sets x folds x seeds x settings x estimators."""
     if plan == "status":
         return _status(folder)
@@ -66,7 +71,7 @@ def batch(
     from sparsecv_mio.batch.plan import read_plan
     from sparsecv_mio.batch.run import part
 
-    tasks = read_plan(plan)
+    tasks = read_plan(plan, change or ())
     if index is not None and of is not None:
         tasks = part(tasks, index, of)
     if dry_run:

@@ -13,6 +13,7 @@ from sparsecv_mio.report.figures import ENTRY, FAINT, INK, counted, panels, titl
 
 if TYPE_CHECKING:
     import pandas as pd
+    from matplotlib.artist import Artist
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
@@ -201,12 +202,12 @@ def _figure(count: int, height: float = 0.0) -> tuple[Figure, list[Axes]]:
 
 def _legend(figure: Figure) -> None:
     """Name what any panel shows, once, below all of them."""
-    found = {}
+    found: dict[str, Artist] = {}
     for ax in figure.axes:
         for handle, label in zip(*ax.get_legend_handles_labels(), strict=True):
             found.setdefault(label, handle)
     figure.legend(
-        found.values(), found.keys(), loc="outside lower left", ncols=max(1, int(figure.get_figwidth() / ENTRY)),
+        list(found.values()), list(found), loc="outside lower left", ncols=max(1, int(figure.get_figwidth() / ENTRY)),
         frameon=False, fontsize=8.5, labelcolor=INK,
     )  # fmt: skip
 

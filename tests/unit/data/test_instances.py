@@ -26,6 +26,10 @@ SHAPES = {
     "prostate": (97, 8, "lpsa"),
     "topgear": (242, 40, "MPG"),
     "topgear_int": (242, 376, "MPG"),
+    "hitters": (263, 19, "log10_salary"),
+    "toxicity": (38, 9, "toxicity"),
+    "steam": (25, 8, "Steam"),
+    "alcohol2": (44, 21, "logSolubility"),
 }
 DOWNLOADED = {"wine": (6497, 11, "quality"), "bardet": (120, 200, "y"), "riboflavin": (71, 4088, "y")}
 
