@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from sparsecv_mio.batch.plan import Task
 from sparsecv_mio.errors import BadInput, CorruptStore
 from sparsecv_mio.files import write_text
 
@@ -40,6 +39,8 @@ class Outcome:
         From 1 on; larger after `--retry`.
     provenance : dict
         Digests of the rows and of the folds, versions of the packages.
+    traceback : str
+        Of a failure that nobody foresaw: a bug, of a peer or our own.
     """
 
     address: str
@@ -51,6 +52,7 @@ class Outcome:
     record: str | None = None
     attempt: int = 1
     provenance: Mapping[str, str] = field(default_factory=dict)
+    traceback: str = ""
 
 
 class BatchFolder:
@@ -108,21 +110,3 @@ class BatchFolder:
             found = self.read(place.stem)
             if found is not None:
                 yield found
-
-    def left(self, tasks: Iterable[Task], retry: bool = False) -> list[tuple[Task, int]]:
-        """Return the tasks that are still to be done, each with the number of its attempt.
-
-        Parameters
-        ----------
-        tasks : iterable of Task
-        retry : bool
-            Whether those that failed or met a limit are done again.
-        """
-        found = []
-        for task in tasks:
-            before = self.read(task.address)
-            if before is None:
-                found.append((task, 1))
-            elif retry and before.state != "done":
-                found.append((task, before.attempt + 1))
-        return found

@@ -14,11 +14,13 @@ from typing import Any
 
 from sparsecv_mio.batch.changes import changed
 from sparsecv_mio.batch.sources import Source, sources_of
+from sparsecv_mio.data.folds import fold_columns
 from sparsecv_mio.errors import BadInput, did_you_mean
 from sparsecv_mio.files import check_readable
 from sparsecv_mio.version import __version__
 
 OURS = "sparsecv"
+SEEDS = ("seed", "split")
 COMMON = ("folds", "seed", "test", "split")
 SEARCH = (
     "gamma", "tau", "scale", "intercept", "gap", "one_se", "time_limit", "method", "backend", "formulation", "engine",
@@ -54,6 +56,11 @@ class Task:
         """Name of the estimator."""
         return str(self.settings["estimator"])
 
+    @property
+    def columns_of_folds(self) -> tuple[str, ...]:
+        """Columns of the data that give the folds, and are no features."""
+        return fold_columns(str(self.settings.get("folds", "")))
+
     def words(self) -> str:
         """Return the settings in a line."""
         return words_of(self.settings)
@@ -72,6 +79,12 @@ def words_of(settings: Mapping[str, Any]) -> str:
     'folds=10 seed=0'
     """
     return " ".join(f"{name}={value}" for name, value in settings.items())
+
+
+def kind_of(task: Mapping[str, Any]) -> str:
+    """Return what a task, as `Task.to_dict` gives it, shares with those that differ from it by seeds alone."""
+    settings = {name: value for name, value in task["settings"].items() if name not in SEEDS}
+    return json.dumps([task["source"], settings], sort_keys=True)
 
 
 def read_plan(path: str | Path, changes: Sequence[str] = ()) -> list[Task]:

@@ -1,17 +1,16 @@
-"""Tasks are run, in processes of their own, and what came of each is stored at once."""
+"""One task: its rows, its estimator, and what came of it, whatever that is."""
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+import traceback
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from sparsecv_mio.arrays import FloatArray
 from sparsecv_mio.batch.estimators import Fitted, run_estimator, versions_of_all
-from sparsecv_mio.batch.folder import BatchFolder, Outcome
+from sparsecv_mio.batch.folder import Outcome
 from sparsecv_mio.batch.plan import COMMON, Task
 from sparsecv_mio.batch.sources import coefficients_of, signal_of
 from sparsecv_mio.data.dataset import Dataset
@@ -19,7 +18,6 @@ from sparsecv_mio.data.folds import make_folds
 from sparsecv_mio.errors import BadInput, SparseCVError
 
 LONGER = 4.0  # times the time limit of the attempt before, in a retry
-LOST_WORKERS = 5  # after so many workers that died on the way a batch gives up
 
 
 @dataclass(frozen=True)
@@ -30,19 +28,21 @@ class Rows:
     test: Dataset | None
 
 
-def rows_of(task: Task) -> Rows:
+def rows_of(task: Task, data: Dataset | None = None) -> Rows:
     """Read the data of a task and hold out its test rows.
 
     Parameters
     ----------
     task : Task
+    data : Dataset, optional
+        Its data, where they were read already.
 
     Raises
     ------
     BadInput
         The data cannot be read, or the share of test rows leaves too few.
     """
-    data = task.source.load(str(task.settings.get("folds", "")))
+    data = task.source.load(task.columns_of_folds) if data is None else data
     share = task.settings.get("test")
     if share is None:
         return Rows(data, None)
@@ -55,7 +55,7 @@ def rows_of(task: Task) -> Rows:
     return Rows(data.take(np.sort(order[held:])), data.take(np.sort(order[:held])))
 
 
-def run_task(task: Task, attempt: int = 1) -> Outcome:
+def run_task(task: Task, attempt: int = 1, data: Dataset | None = None) -> Outcome:
     """Run one task; what goes wrong is in the outcome.
 
     Parameters
@@ -63,26 +63,40 @@ def run_task(task: Task, attempt: int = 1) -> Outcome:
     task : Task
     attempt : int
         From the second on, a time limit is 4 times as long as in the attempt before.
+    data : Dataset, optional
+        As of :func:`rows_of`.
     """
     try:
-        rows = rows_of(task)
+        rows = rows_of(task, data)
         plan = make_folds(str(task.settings["folds"]), rows.train, int(task.settings.get("seed", 0)))
         settings = {key: value for key, value in task.settings.items() if key not in (*COMMON, "estimator")}
         if attempt > 1 and "time_limit" in settings:
             settings["time_limit"] = float(settings["time_limit"]) * LONGER ** (attempt - 1)
         fitted = run_estimator(task.estimator, rows.train, plan, settings)
-    except SparseCVError as error:
-        return Outcome(task.address, task.to_dict(), "failed", str(error), attempt=attempt)
-    except MemoryError:
-        return Outcome(task.address, task.to_dict(), "failed", "out of memory", attempt=attempt)
-    except Exception as error:  # a peer's own failure is a row of the table, not the end of the batch
-        words = f"{type(error).__name__}: {error}".splitlines()[0]
-        return Outcome(task.address, task.to_dict(), "failed", words, attempt=attempt)
+    except Exception as error:  # of a peer, or a bug of our own: a row of the table, not the end of the batch
+        return failure(task, attempt, error)
     numbers = numbers_of(task, rows, fitted)
     state = "done" if fitted.record is None or fitted.record.status == "proved" else "limit"
     record = None if fitted.record is None else fitted.record.to_json()
     origin = {"fingerprint": rows.train.fingerprint, "folds_digest": plan.digest, **versions_of_all()}
     return Outcome(task.address, task.to_dict(), state, "", fitted.seconds, numbers, record, attempt, origin)
+
+
+def failure(task: Task, attempt: int, error: Exception) -> Outcome:
+    """Return the outcome of a task that failed; with the traceback, where nobody foresaw that.
+
+    Parameters
+    ----------
+    task : Task
+    attempt : int
+    error : Exception
+    """
+    if isinstance(error, SparseCVError | MemoryError):
+        words = "out of memory" if isinstance(error, MemoryError) else str(error)
+        return Outcome(task.address, task.to_dict(), "failed", words, attempt=attempt)
+    words = "".join(traceback.format_exception_only(error)).splitlines()[0]
+    trace = "".join(traceback.format_exception(error))
+    return Outcome(task.address, task.to_dict(), "failed", words, attempt=attempt, traceback=trace)
 
 
 def numbers_of(task: Task, rows: Rows, fitted: Fitted) -> dict[str, Any]:
@@ -123,125 +137,3 @@ def _against_truth(spec: dict[str, Any], beta: FloatArray, intercept: float) -> 
         "variance_explained": 1.0 - (risk + noise) / (signal + noise),
         "f1": 2.0 * found / float(np.sum(chosen) + np.sum(true)),
     }  # fmt: skip
-
-
-def run_batch(
-    tasks: Sequence[Task],
-    folder: BatchFolder,
-    *,
-    workers: int = 1,
-    retry: bool = False,
-    progress: Callable[[Outcome], None] | None = None,
-) -> int:
-    """Run the tasks that are not done yet, and store what came of each.
-
-    Parameters
-    ----------
-    tasks : sequence of Task
-    folder : BatchFolder
-    workers : int
-        Processes; each keeps its kernels compiled and its data sets read.
-    retry : bool
-        Whether tasks that failed or met a limit are run again, under a longer one.
-    progress : callable, optional
-        Told of every outcome, after it is stored.
-
-    Returns
-    -------
-    int
-        How many tasks were run.
-
-    Raises
-    ------
-    BadInput
-        Workers died again and again; what was done until then is stored.
-    """
-    left = folder.left(tasks, retry)
-    done, lost = 0, 0
-    if workers <= 1:
-        for task, attempt in left:
-            done += _store(run_task(task, attempt), folder, progress)
-        return done
-    from joblib import Parallel, delayed, parallel_config
-    from joblib.externals.loky.process_executor import TerminatedWorkerError
-
-    while left:
-        try:
-            with parallel_config(backend="loky", inner_max_num_threads=1):
-                outcomes = Parallel(n_jobs=workers, return_as="generator_unordered", batch_size=1, pre_dispatch="all")(
-                    delayed(_run_and_store)(task, attempt, str(folder.path)) for task, attempt in left
-                )
-                for outcome in outcomes:
-                    done += 1
-                    if progress is not None:
-                        progress(outcome)
-            return done
-        except TerminatedWorkerError:
-            lost += 1
-            if lost > LOST_WORKERS:
-                raise BadInput(
-                    f"{lost} workers died: give them fewer processes, or more memory; what is done is stored"
-                ) from None
-            left = [(task, attempt) for task, attempt in left if not _reached(folder, task, attempt)]
-    return done
-
-
-def _reached(folder: BatchFolder, task: Task, attempt: int) -> bool:
-    found = folder.read(task.address)
-    return found is not None and found.attempt >= attempt
-
-
-def _store(outcome: Outcome, folder: BatchFolder, progress: Callable[[Outcome], None] | None) -> int:
-    folder.store(outcome)
-    if progress is not None:
-        progress(outcome)
-    return 1
-
-
-def _run_and_store(task: Task, attempt: int, path: str) -> Outcome:
-    """Run a task in a worker; the record stays in the file, so that little goes back."""
-    outcome = run_task(task, attempt)
-    BatchFolder(path).store(outcome)
-    return replace(outcome, record=None)
-
-
-def part(tasks: Sequence[Task], index: int, of: int) -> list[Task]:
-    """Return every `of`-th task, from `index` on: the share of one job of an array.
-
-    Parameters
-    ----------
-    tasks : sequence of Task
-    index : int
-        From 0 on.
-    of : int
-        Number of jobs.
-
-    Raises
-    ------
-    BadInput
-        The index is not below the number.
-
-    Examples
-    --------
-    >>> part([1, 2, 3, 4, 5], 1, 2)
-    [2, 4]
-    """
-    if not 0 <= index < of:
-        raise BadInput(f"--index {index} of {of}: give a number from 0 to {max(of, 1) - 1}")
-    return list(tasks[index::of])
-
-
-def seconds_left(outcomes: Sequence[Outcome], total: int, workers: int) -> float:
-    """Return an estimate of the seconds that the rest of a batch takes, from the mean of what was done.
-
-    Parameters
-    ----------
-    outcomes : sequence of Outcome
-        Of tasks that were done.
-    total : int
-        Number of tasks.
-    workers : int
-    """
-    if not outcomes:
-        return math.inf
-    return float(np.mean([one.seconds for one in outcomes])) * max(0, total - len(outcomes)) / max(1, workers)

@@ -6,9 +6,10 @@ import glob
 import hashlib
 import itertools
 import json
+import threading
+from collections import OrderedDict
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,6 @@ import numpy as np
 
 from sparsecv_mio.arrays import FloatArray
 from sparsecv_mio.data.dataset import Dataset
-from sparsecv_mio.data.folds import fold_columns
 from sparsecv_mio.errors import BadInput, did_you_mean
 
 FILE_KEYS = (
@@ -25,7 +25,7 @@ FILE_KEYS = (
 DESIGN_KEYS = ("n", "p", "rho", "support", "snr", "draw", "beta")
 BUNDLED = ("diabetes", "linnerud")
 BETAS = ("even", "first", "decay", "weak")
-HELD = 4  # data sets that a process keeps
+HELD_BYTES = 1 << 28  # of the data sets that a process keeps, beside the last one
 
 
 @dataclass(frozen=True)
@@ -46,23 +46,42 @@ class Source:
     spec: tuple[tuple[str, Any], ...]
     digest: str
 
-    def load(self, folds: str = "") -> Dataset:
+    def load(self, aux: tuple[str, ...] = ()) -> Dataset:
         """Return the rows.
 
         Parameters
         ----------
-        folds : str
-            The folds that will be made: a column that gives them is no feature.
+        aux : tuple of str
+            Columns that give the folds, and are no features.
 
         Raises
         ------
         BadInput
             The file has changed since the plan was read, or cannot be read.
         """
-        return _load(self, fold_columns(folds))
+        return _held.get((self, aux))
 
 
-@lru_cache(maxsize=HELD)
+class _Held:
+    """Data sets that were read last. Safe to use from several threads, which never read the same one twice."""
+
+    def __init__(self) -> None:
+        self._found: OrderedDict[tuple[Source, tuple[str, ...]], Dataset] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def get(self, key: tuple[Source, tuple[str, ...]]) -> Dataset:
+        with self._lock:
+            if key not in self._found:
+                self._found[key] = _load(*key)
+            self._found.move_to_end(key)
+            while len(self._found) > 1 and sum(data.X.nbytes for data in self._found.values()) > HELD_BYTES:
+                self._found.popitem(last=False)
+            return self._found[key]
+
+
+_held = _Held()
+
+
 def _load(source: Source, aux: tuple[str, ...]) -> Dataset:
     spec = dict(source.spec)
     if "design" in spec:

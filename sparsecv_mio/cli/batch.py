@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -39,6 +40,7 @@ def batch(
     workers: Annotated[
         int | None, typer.Option("--workers", metavar="N", help="Processes, one thread each. [all cores]")
     ] = None,
+    scheduler: options.Scheduler = None,
     retry: Annotated[
         bool,
         typer.Option("--retry", help="Run those again that failed or met a limit, with 4 times the time limit."),
@@ -68,26 +70,28 @@ def batch(
         raise BadInput("--index and --of go together: --index 0 --of 4, for one")
     parse.count(workers, "--workers", most=4096)
     parse.count(of, "--of")
+    if workers is not None and scheduler is not None:
+        raise BadInput("--workers counts processes of this machine, a cluster has its own: leave out it or --scheduler")
+    from sparsecv_mio.batch.dispatch import part, run_batch
     from sparsecv_mio.batch.plan import read_plan
-    from sparsecv_mio.batch.run import part
 
     tasks = read_plan(plan, change or ())
     if index is not None and of is not None:
         tasks = part(tasks, index, of)
     if dry_run:
         return _list_tasks(tasks, out, workers or session.cores())
-    return _run(tasks, out, workers or session.cores(), retry, quiet)
+    run = partial(run_batch, workers=workers or session.cores(), scheduler=scheduler, retry=retry)
+    return _run(tasks, out, run, quiet)
 
 
-def _run(tasks: Sequence[Task], out: str, workers: int, retry: bool, quiet: bool) -> int:
+def _run(tasks: Sequence[Task], out: str, run: Callable[..., int], quiet: bool) -> int:
     from sparsecv_mio.batch.folder import BatchFolder
-    from sparsecv_mio.batch.run import run_batch
 
     place = BatchFolder(out)
     interrupted = False
     with _bar(tasks, place.path, quiet) as told:
         try:
-            run_batch(tasks, place, workers=workers, retry=retry, progress=told)
+            run(tasks, place, progress=told)
         except KeyboardInterrupt:
             interrupted = True
     found = [one for one in (place.read(task.address) for task in tasks) if one is not None]
@@ -143,7 +147,8 @@ def _print_counts(screen: Console, found: Sequence[Outcome], total: int | None, 
     failures = [one for one in found if one.state == "failed"]
     for one in failures[:SHOWN_FAILURES]:
         settings = words_of(one.task["settings"])
-        screen.print(f"failed: {one.task['data']} {settings}: {one.reason}", markup=False, soft_wrap=True)
+        where = f" (traceback in {Path(out) / 'tasks' / one.address}.json)" if one.traceback else ""
+        screen.print(f"failed: {one.task['data']} {settings}: {one.reason}{where}", markup=False, soft_wrap=True)
     if len(failures) > SHOWN_FAILURES:
         screen.print(f"and {len(failures) - SHOWN_FAILURES} more: sparsecv collect lists them", markup=False)
 
@@ -158,8 +163,8 @@ def _status(folder: str | None) -> int:
 
 
 def _list_tasks(tasks: Sequence[Task], out: str, workers: int) -> int:
+    from sparsecv_mio.batch.dispatch import seconds_left
     from sparsecv_mio.batch.folder import BatchFolder
-    from sparsecv_mio.batch.run import seconds_left
 
     found = []
     if (Path(out) / "tasks").is_dir():

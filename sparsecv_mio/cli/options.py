@@ -116,6 +116,12 @@ TimeLimit = Annotated[
     float | None, typer.Option("--time-limit", metavar="S", help="Stop after S seconds with valid bounds. [none]")
 ]
 Threads = Annotated[int | None, typer.Option("--threads", metavar="N", help="Threads. [all cores]")]
+Scheduler = Annotated[
+    str | None,
+    typer.Option(
+        "--scheduler", metavar="ADDRESS", help="Scheduler of a dask cluster, tcp://HOST:PORT, which does the work."
+    ),
+]
 Json = Annotated[
     str | None, typer.Option("--json", metavar="FILE", help="Write the record here; - is standard output.")
 ]

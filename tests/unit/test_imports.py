@@ -15,7 +15,10 @@ import sparsecv_mio
 PACKAGE = "sparsecv_mio"
 ROOT = Path(__file__).resolve().parents[2] / PACKAGE
 
-GROUND = {"arrays", "errors", "units", "files", "words", "version", "grids", "parallel", "restrictions", "families"}
+GROUND = {
+    "arrays", "errors", "units", "files", "words", "version", "grids", "parallel", "restrictions", "families",
+    "cluster",
+}  # fmt: skip
 DATA = GROUND | {"data"}
 PROBLEM = DATA | {"problem"}
 FORMULATION = PROBLEM | {"formulation"}
@@ -29,6 +32,7 @@ RECORDS = ("codec", "drawn", "parts", "model", "chosen_folds", "record", "readin
 MAY_IMPORT: dict[str, set[str]] = {
     "arrays": set(),
     "parallel": set(),
+    "cluster": {"errors", "version"},
     "errors": set(),
     "units": {"errors"},
     "version": set(),
@@ -86,10 +90,15 @@ ONLY_IN: dict[str, set[str]] = {
     "highspy": {"formulation"},
     "pyscipopt": {"formulation"},
     "clarabel": set(),
+    "dask": {"cluster", "batch", "search"},
+    "distributed": {"cluster", "batch", "search"},
     "okridge": set(),
 }
 
-LATE = ("numba", "pandas", "sklearn", "pyarrow", "matplotlib", "gurobipy", "mosek", "highspy", "pyscipopt", "pyomo")
+LATE = (
+    "numba", "pandas", "sklearn", "pyarrow", "matplotlib", "gurobipy", "mosek", "highspy", "pyscipopt", "pyomo",
+    "distributed",
+)  # fmt: skip
 
 
 def imports_of(source: str, module: str, is_package: bool) -> Iterator[str]:

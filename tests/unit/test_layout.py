@@ -23,6 +23,7 @@ ELSEWHERE = {
     "certificate/restricted_optima": "unit/certificate/test_restricted.py",
     "certificate/refits": "unit/certificate/test_verify_altered.py",
     "batch/collect": "unit/batch/test_run.py",
+    "batch/engines": "unit/test_cluster.py",
     "batch/estimators": "unit/batch/test_peers.py",
     "batch/folder": "unit/batch/test_run.py",
     "cli/collect": "unit/cli/test_batch.py",

@@ -10,11 +10,12 @@ import pytest
 
 from sparsecv_mio.batch import run as module
 from sparsecv_mio.batch.collect import collect, write_table
-from sparsecv_mio.batch.folder import BatchFolder, Outcome
+from sparsecv_mio.batch.dispatch import run_batch
+from sparsecv_mio.batch.folder import BatchFolder
 from sparsecv_mio.batch.plan import Task, tasks_of
 from sparsecv_mio.batch.results import read_table
-from sparsecv_mio.batch.run import part, rows_of, run_batch, run_task, seconds_left
-from sparsecv_mio.errors import BadInput, CorruptStore
+from sparsecv_mio.batch.run import rows_of, run_task
+from sparsecv_mio.errors import BadInput
 
 PLAN = {
     "data": [{"design": "toeplitz", "n": 24, "p": 4, "support": 2, "snr": 5.0, "beta": ["even", "weak"]}],
@@ -42,23 +43,6 @@ def test_every_task_once(done: BatchFolder) -> None:
         assert (one.record is None) == (one.task["settings"]["estimator"] != "sparsecv")
 
 
-def test_a_stop_loses_nothing_that_is_done(tmp_path: Path) -> None:
-    tasks, folder, seen = tasks_of(PLAN)[:4], BatchFolder(tmp_path / "b"), []
-
-    def stop_at_two(outcome: Outcome) -> None:
-        seen.append(outcome.address)
-        if len(seen) == 2:
-            raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt):
-        run_batch(tasks, folder, progress=stop_at_two)
-    assert len(folder.left(tasks)) == 2
-    assert run_batch(tasks, folder) == 2 and not folder.left(tasks)
-    (folder.place(tasks[0].address)).write_text("{}")
-    with pytest.raises(CorruptStore, match="is damaged"):
-        folder.read(tasks[0].address)
-
-
 def test_failures_and_limits_are_outcomes_and_may_be_retried(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -78,6 +62,7 @@ def test_failures_and_limits_are_outcomes_and_may_be_retried(
     assert run_batch(slow, folder, retry=True) == 1
     found = folder.read(slow[0].address)
     assert found is not None and found.reason == "ValueError: two" and found.attempt == 2
+    assert "in fake" in found.traceback and not run_task(task).traceback
     assert limits == [2.0, 8.0]
 
 
@@ -92,15 +77,6 @@ def test_rows_are_held_out_the_same_way_every_time() -> None:
         rows_of(Task(tasks[0].source, {**tasks[0].settings, "test": 1.5}))
     with pytest.raises(BadInput, match="leaves"):
         rows_of(Task(tasks[0].source, {**tasks[0].settings, "test": 0.95}))
-
-
-def test_shares_of_an_array_and_the_time_that_is_left() -> None:
-    tasks = tasks_of(PLAN)
-    shares = [part(tasks, index, 3) for index in range(3)]
-    assert sorted(task.address for share in shares for task in share) == sorted(task.address for task in tasks)
-    with pytest.raises(BadInput, match="--index 3 of 3"):
-        part(tasks, 3, 3)
-    assert seconds_left([Outcome("a", {}, "done", seconds=2.0)], 5, 2) == 4.0
 
 
 def test_tables(done: BatchFolder) -> None:

@@ -1,0 +1,89 @@
+"""Tasks are stored as they are done, carried on after a stop, and survive a worker that is killed."""
+
+from __future__ import annotations
+
+from concurrent.futures import Future
+from pathlib import Path
+
+import pytest
+
+from sparsecv_mio.batch.dispatch import _outcomes, part, run_batch, seconds_left
+from sparsecv_mio.batch.engines import WorkerDied
+from sparsecv_mio.batch.folder import BatchFolder, Outcome
+from sparsecv_mio.batch.order import Attempt, Order
+from sparsecv_mio.batch.plan import tasks_of
+from sparsecv_mio.errors import BadInput, CorruptStore
+
+PLAN = {
+    "data": [{"design": "toeplitz", "n": 24, "p": 3, "support": 1, "draw": [0, 1, 2, 3]}],
+    "vary": {"folds": "3", "estimator": ["ridge", "forward"]},
+}
+
+
+def test_a_stop_loses_nothing_that_is_done(tmp_path: Path) -> None:
+    tasks, folder, seen = tasks_of(PLAN)[:4], BatchFolder(tmp_path / "b"), []
+
+    def stop_at_two(outcome: Outcome) -> None:
+        seen.append(outcome.address)
+        if len(seen) == 2:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        run_batch(tasks, folder, progress=stop_at_two)
+    assert len(list(folder.outcomes())) == 2
+    assert run_batch(tasks, folder) == 2 and run_batch(tasks, folder) == 0
+    (folder.place(tasks[0].address)).write_text("{}")
+    with pytest.raises(CorruptStore, match="is damaged"):
+        folder.read(tasks[0].address)
+
+
+def test_shares_of_an_array_and_the_time_that_is_left() -> None:
+    tasks = tasks_of(PLAN)
+    shares = [part(tasks, index, 3) for index in range(3)]
+    assert sorted(task.address for share in shares for task in share) == sorted(task.address for task in tasks)
+    with pytest.raises(BadInput, match="--index 3 of 3"):
+        part(tasks, 3, 3)
+    assert seconds_left([Outcome("a", {}, "done", seconds=2.0)], 5, 2) == 4.0
+
+
+class Deadly:
+    """Runs four tasks at once, and dies of one of them, with all that run beside it."""
+
+    width = 4
+
+    def __init__(self, deadly: str) -> None:
+        self.deadly = deadly
+        self.running: list[tuple[Future[Outcome], Attempt]] = []
+        self.begun: list[Attempt] = []
+
+    def submit(self, attempt: Attempt) -> Future[Outcome]:
+        future: Future[Outcome] = Future()
+        self.begun.append(attempt)
+        self.running.append((future, attempt))
+        if attempt.lost or len(self.running) == self.width:
+            self.end()
+        return future
+
+    def end(self) -> None:
+        died = any(one.task.address == self.deadly for _, one in self.running)
+        for future, one in self.running:
+            if died:
+                future.set_exception(WorkerDied(by_task=False))
+            else:
+                future.set_result(Outcome(one.task.address, one.task.to_dict(), "done"))
+        self.running = []
+
+    def outcome(self, future: Future[Outcome]) -> Outcome:
+        return future.result()
+
+
+def test_a_task_that_kills_workers_is_found_and_costs_no_other_one() -> None:
+    order, tasks = Order(), tasks_of(PLAN)
+    for task in tasks:
+        order.add(Attempt(task))
+    engine = Deadly(tasks[1].address)
+    found = list(_outcomes(engine, order))
+    assert sorted(one.address for one in found) == sorted(task.address for task in tasks)
+    assert [one.address for one in found if one.state == "failed"] == [tasks[1].address]
+    assert next(one for one in found if one.state == "failed").reason.startswith("its worker died")
+    assert sum(one.task.address == tasks[1].address for one in engine.begun) == 2

@@ -1,0 +1,91 @@
+"""A dask cluster of two workers, each a process of its own: batches, also where one is killed on the way."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from dask_cluster import DaskCluster, dask_cluster
+
+from sparsecv_mio.batch.collect import collect
+from sparsecv_mio.batch.dispatch import run_batch
+from sparsecv_mio.batch.folder import BatchFolder, Outcome
+from sparsecv_mio.batch.plan import tasks_of
+from sparsecv_mio.cli import run
+from sparsecv_mio.cluster import connected, slots
+from sparsecv_mio.errors import BackendUnavailable
+
+pytest.importorskip("distributed")
+
+
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[DaskCluster]:
+    with dask_cluster(tmp_path_factory.mktemp("dask"), workers=2) as found:
+        yield found
+
+
+@pytest.fixture
+def plan(tmp_path: Path) -> dict[str, object]:
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame(rng.normal(size=(30, 4)), columns=list("abcd"))
+    frame["y"] = frame["a"] - frame["b"] + 0.1 * rng.normal(size=30)
+    frame.to_csv(tmp_path / "rows.csv", index=False)
+    file = {"file": str(tmp_path / "rows.csv"), "target": "y"}
+    design = {"design": "toeplitz", "n": 24, "p": 3, "support": 1}
+    return {"data": [file, design], "vary": {"folds": "3", "seed": [0, 1, 2, 3], "gamma": "0.1"}}
+
+
+def test_a_worker_is_killed_on_the_way(cluster: DaskCluster, plan: dict[str, object], tmp_path: Path) -> None:
+    tasks, there, here = tasks_of(plan), BatchFolder(tmp_path / "there"), BatchFolder(tmp_path / "here")
+    told: list[str] = []
+
+    def kill_one(outcome: Outcome) -> None:
+        told.append(outcome.address)
+        if len(told) == 2:
+            cluster.workers[0].kill()
+
+    assert run_batch(tasks, there, scheduler=cluster.address, progress=kill_one) == 8
+    assert sorted(told) == sorted(task.address for task in tasks)  # nothing lost, nothing twice
+    assert run_batch(tasks, there, scheduler="tcp://127.0.0.1:1") == 0  # nothing left: nobody is asked
+    run_batch(tasks, here)
+    pd.testing.assert_frame_equal(*(collect(one).drop(columns="seconds") for one in (there, here)))
+
+
+def test_a_file_that_changed_is_a_failed_task(
+    cluster: DaskCluster, plan: dict[str, object], tmp_path: Path
+) -> None:
+    tasks = tasks_of(plan)[:2]
+    (tmp_path / "rows.csv").write_text("a,y\n1,2\n")
+    folder = BatchFolder(tmp_path / "changed")
+    run_batch(tasks, folder, scheduler=cluster.address)
+    found = list(folder.outcomes())
+    assert [one.state for one in found] == ["failed"] * 2
+    assert all("is not what it was" in one.reason and not one.traceback for one in found)
+
+
+def test_a_cluster_that_is_not_there(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sparsecv_mio.cluster.ANSWERS", 0.3)
+    plan = tmp_path / "plan.toml"
+    plan.write_text('[[data]]\nsklearn = "diabetes"\n[vary]\nestimator = "ridge"\n')
+    words = ["batch", str(plan), "--out", str(tmp_path / "out"), "--scheduler", "tcp://127.0.0.1:1"]
+    assert run(words) == 4
+    shown = capfd.readouterr().err
+    assert "no dask scheduler answers at 'tcp://127.0.0.1:1'" in shown and "Traceback" not in shown
+    assert run([*words, "--workers", "2"]) == 2
+    assert "leave out it or --scheduler" in capfd.readouterr().err
+
+
+def test_what_a_cluster_must_have(cluster: DaskCluster, monkeypatch: pytest.MonkeyPatch) -> None:
+    with connected(cluster.address) as client:
+        assert slots(client) >= 1
+    monkeypatch.setattr("sparsecv_mio.cluster.__version__", "9.9")
+    with pytest.raises(BackendUnavailable, match=r"has version .*, not 9\.9"), connected(cluster.address):
+        pass
+    monkeypatch.setitem(__import__("sys").modules, "distributed", None)
+    with pytest.raises(BackendUnavailable, match=r"pip install 'sparsecv-mio\[dask\]'"), connected(cluster.address):
+        pass
