@@ -202,7 +202,7 @@ def _forward(splits: Splits) -> tuple[Any, Callable[[Any], dict[str, Any]]]:
 def _penalised(kind: str) -> Peer:
     def make(splits: Splits) -> tuple[Any, Callable[[Any], dict[str, Any]]]:
         try:
-            import skglm  # type: ignore[import-not-found]  # noqa: F401
+            import skglm  # noqa: F401
         except ImportError:
             raise BackendUnavailable(f"{kind} needs the package skglm: pip install sparsecv-mio[peers]") from None
         from sparsecv_mio.batch.peers import ConcavePenaltyCV

@@ -144,9 +144,9 @@ class ConcavePenaltyCV(_Chosen):
         self.alphas_ = _alphas(X, y)
 
     def _path(self, X: FloatArray, y: FloatArray) -> FloatArray:
-        from skglm.datafits import Quadratic  # type: ignore[import-not-found]
-        from skglm.penalties import SCAD, MCPenalty  # type: ignore[import-not-found]
-        from skglm.solvers import AndersonCD  # type: ignore[import-not-found]
+        from skglm.datafits import Quadratic
+        from skglm.penalties import SCAD, MCPenalty
+        from skglm.solvers import AndersonCD
 
         penalty = MCPenalty(1.0, 3.0) if self.kind == "mcp" else SCAD(1.0, 3.7)
         solver = AndersonCD(fit_intercept=False, max_iter=200, tol=1e-5)
