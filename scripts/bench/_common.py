@@ -15,6 +15,8 @@ for _name in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"):
 import numpy as np  # noqa: E402
 from numpy.typing import NDArray  # noqa: E402
 
+from sparsecv_mio.batch.sources import toeplitz_rows  # noqa: E402
+
 FloatArray = NDArray[np.float64]
 INSTANCES = Path(__file__).resolve().parents[2] / "instances"
 TARGETS = {
@@ -50,9 +52,7 @@ def synthetic(
     y : (n,) array
     """
     rng = np.random.default_rng(seed)
-    X = rng.standard_normal((n, p))
-    for j in range(1, p):
-        X[:, j] = rho * X[:, j - 1] + np.sqrt(1.0 - rho**2) * X[:, j]
+    X = toeplitz_rows(rng, n, p, rho)
     support = {
         "spread": np.arange(k) * (p // k),
         "first": np.arange(k),

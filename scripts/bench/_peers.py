@@ -1,4 +1,4 @@
-"""The peers of the benchmarks, each behind one call: instance in, `Fit` out; of cross-validation, coefficients."""
+"""The peers of single fits, each behind one call: instance in, `Fit` out; those of cross-validation are in `batch`."""
 
 from __future__ import annotations
 
@@ -15,7 +15,6 @@ from typing import Any
 from _common import FloatArray, np
 
 OKRIDGE = "0.1.1"
-ABESS = "0.4.11"
 QUADRATIC_VARIABLES = 200  # of a quadratic Gurobi model under the licence that comes with its wheel
 
 
@@ -116,23 +115,6 @@ class OKRidge:
         got = self.worker.ask(instance.X, instance.y, **options)
         status = "optimal" if got["claimed_gap"] <= gap else "limit"
         return Fit(got["support"], got["seconds"], got["build"], got["nodes"], status)
-
-
-class Abess:
-    """Best subset selection by splicing with ten-fold cross-validation, everything else as the package has it."""
-
-    name = f"abess {ABESS}"
-
-    def __init__(self) -> None:
-        self.worker = Worker("abess", f"abess=={ABESS}")
-
-    def close(self) -> None:
-        self.worker.close()
-
-    def __call__(self, X: FloatArray, y: FloatArray) -> tuple[FloatArray, float, float]:
-        """Coefficients, intercept, seconds."""
-        got = self.worker.ask(X, y)
-        return np.array(got["coefficients"]), got["intercept"], got["seconds"]
 
 
 class Gurobi:

@@ -21,7 +21,6 @@ import math
 import os
 import sys
 import time
-import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
 from functools import partial
@@ -29,9 +28,8 @@ from pathlib import Path
 
 import numpy as np
 from _common import INSTANCES, FloatArray, deliver, environment, synthetic, table
-from _peers import Abess
-from sklearn.linear_model import LassoCV
 
+from sparsecv_mio.batch.estimators import run_estimator
 from sparsecv_mio.certificate.record import Record
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.folds import make_folds
@@ -95,28 +93,22 @@ def ours(X: FloatArray, y: FloatArray, limit: float) -> tuple[Fitted, Record, fl
     return (beta, record.intercept), record, seconds
 
 
-def lasso(X: FloatArray, y: FloatArray) -> tuple[Fitted, float]:
-    """Return LassoCV on columns of unit variance."""
-    begin = time.perf_counter()
-    center, scale = X.mean(axis=0), X.std(axis=0)
-    scale[scale == 0.0] = 1.0
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # of convergence at the small end of the path
-        model = LassoCV(cv=10).fit((X - center) / scale, y)
-    beta = model.coef_ / scale
-    return (beta, float(model.intercept_ - center @ beta)), time.perf_counter() - begin
+def peer(name: str, X: FloatArray, y: FloatArray) -> tuple[Fitted, float]:
+    """Return what a peer of the batches does, on columns of unit variance and the same folds."""
+    data = Dataset.from_arrays(X, y)
+    found = run_estimator(name, data, make_folds("10", data), {})
+    return (found.coefficients, found.intercept), found.seconds
 
 
-def compared(name: str, repeat: int, X: FloatArray, y: FloatArray, score: Score, noise: float, limit: float,
-             abess: Abess) -> Row:  # fmt: skip
+def compared(name: str, repeat: int, X: FloatArray, y: FloatArray, score: Score, noise: float, limit: float) -> Row:
     """Run the three methods on one problem."""
     mine, record, seconds = ours(X, y, limit)
-    peer, peer_intercept, peer_seconds = abess(X, y)
-    other, other_seconds = lasso(X, y)
+    abess, abess_seconds = peer("abess", X, y)
+    lasso, lasso_seconds = peer("lasso", X, y)
     return Row(
         name, repeat, noise, record.status, seconds, record.tau, record.gamma, record.cv_error, record.lower,
-        region(record), score(*mine), score(peer, peer_intercept), score(*other), int(np.count_nonzero(peer)),
-        int(np.count_nonzero(other[0])), peer_seconds, other_seconds,
+        region(record), score(*mine), score(*abess), score(*lasso), int(np.count_nonzero(abess[0])),
+        int(np.count_nonzero(lasso[0])), abess_seconds, lasso_seconds,
     )  # fmt: skip
 
 
@@ -178,20 +170,16 @@ def measured(ask: argparse.Namespace) -> list[Row]:
     if not todo:
         return list(rows.values())
     warm_up()
-    abess = Abess()
-    try:
-        for name, repeat, make in todo:
-            X, y, score, noise = make()
-            row = compared(name, repeat, X, y, score, noise, ask.time_limit, abess)
-            rows[name, repeat] = row
-            told = row.noise + row.ours, row.noise + row.abess, row.noise + row.lasso
-            print(name, repeat, row.status, f"{row.seconds:.1f} s, tau {row.tau}, gamma {row.gamma:.3g}, region",
-                  row.region, *(f"{value:.4g}" for value in told), flush=True)  # fmt: skip
-            if kept is not None:
-                with kept.open("a", encoding="utf-8") as file:
-                    file.write(json.dumps(asdict(row)) + "\n")
-    finally:
-        abess.close()
+    for name, repeat, make in todo:
+        X, y, score, noise = make()
+        row = compared(name, repeat, X, y, score, noise, ask.time_limit)
+        rows[name, repeat] = row
+        told = row.noise + row.ours, row.noise + row.abess, row.noise + row.lasso
+        print(name, repeat, row.status, f"{row.seconds:.1f} s, tau {row.tau}, gamma {row.gamma:.3g}, region",
+              row.region, *(f"{value:.4g}" for value in told), flush=True)  # fmt: skip
+        if kept is not None:
+            with kept.open("a", encoding="utf-8") as file:
+                file.write(json.dumps(asdict(row)) + "\n")
     return list(rows.values())
 
 

@@ -8,8 +8,8 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from sparsecv_mio.batch.estimators import of_record
 from sparsecv_mio.batch.folder import BatchFolder, Outcome
+from sparsecv_mio.batch.ours import of_record
 from sparsecv_mio.batch.plan import Task
 from sparsecv_mio.batch.run import numbers_of, rows_of
 from sparsecv_mio.batch.sources import source_of
@@ -145,7 +145,8 @@ def _verified(outcome: Outcome, record: Record) -> tuple[bool, str]:
         if record.folds.digest != folds.digest:
             return False, "not verified: the record has other folds than its task"
         report = verify(record, rows.train)
-        again = numbers_of(task, rows, of_record(record, rows.train, outcome.seconds))
+        held_out = folds if task.settings.get("refit") == "training" else None
+        again = numbers_of(task, rows, of_record(record, rows.train, outcome.seconds, held_out))
     except SparseCVError as error:
         return False, f"not verified: {error}"
     except KeyError as error:

@@ -1,7 +1,8 @@
 """What a task runs: our search, or a peer through scikit-learn's interface, on the same rows and folds.
 
 A peer chooses its own hyperparameters by cross-validation on the folds of the task, columns scaled to unit variance in
-a pipeline; the clock runs around its `fit` alone. What is not installed is a failed task that says so.
+a pipeline; the clock runs around its `fit` alone, after a fit of a few rows that compiles and loads what there is to.
+What is not installed is a failed task that says so.
 """
 
 from __future__ import annotations
@@ -17,38 +18,38 @@ from typing import Any
 import numpy as np
 
 from sparsecv_mio.arrays import FloatArray, IntArray
+from sparsecv_mio.batch.fitted import Fitted, Model
+from sparsecv_mio.batch.ours import run_search
 from sparsecv_mio.certificate.parts import versions
-from sparsecv_mio.certificate.record import Record
 from sparsecv_mio.data.dataset import Dataset
-from sparsecv_mio.data.folds import FoldPlan
+from sparsecv_mio.data.folds import FoldPlan, make_folds
 from sparsecv_mio.errors import BackendUnavailable, BadInput, did_you_mean
+from sparsecv_mio.words import one_of
 
 Splits = list[tuple[IntArray, IntArray]]
 PEER_PACKAGES = ("scikit-learn", "skglm", "abess")
+REFITS = ("all", "training")
+MOST_SWEEPS = 20_000  # of coordinate descent
+MOST_STEPS = 50  # of OMP, as of forward selection
 
 
 @dataclass(frozen=True)
-class Fitted:
-    """A model that an estimator chose.
+class Peer:
+    """An estimator with its folds.
 
     Attributes
     ----------
-    coefficients : (p,) array
-        In units of the file.
-    intercept : float
-    seconds : float
-        Of the fit alone, on the clock.
-    numbers : dict
-        What else is known: the CV error, the chosen hyperparameters, bounds.
-    record : Record, optional
-        Of our search.
+    model : estimator of scikit-learn
+        Its `fit` chooses hyperparameters, then fits all rows; those of `batch.peers` leave that out where asked.
+    numbers : callable
+        Returns what is known of the fitted model.
+    alone : callable, optional
+        Returns an unfitted model of the hyperparameters that a fitted one chose.
     """
 
-    coefficients: FloatArray
-    intercept: float
-    seconds: float
-    numbers: Mapping[str, Any]
-    record: Record | None = None
+    model: Any
+    numbers: Callable[[Any], dict[str, Any]]
+    alone: Callable[[Any], Any] | None = None
 
 
 def check_estimator_name(name: str) -> None:
@@ -57,7 +58,9 @@ def check_estimator_name(name: str) -> None:
         raise BadInput(f"estimator {name!r} is unknown{did_you_mean(name, ESTIMATORS)}, use {', '.join(ESTIMATORS)}")
 
 
-def run_estimator(name: str, data: Dataset, plan: FoldPlan, settings: Mapping[str, Any]) -> Fitted:
+def run_estimator(
+    name: str, data: Dataset, plan: FoldPlan, settings: Mapping[str, Any], refit: str = "all"
+) -> Fitted:
     """Fit one estimator.
 
     Parameters
@@ -68,59 +71,36 @@ def run_estimator(name: str, data: Dataset, plan: FoldPlan, settings: Mapping[st
     plan : FoldPlan
         By which hyperparameters are chosen.
     settings : mapping
-        Options of our search, by the names of the command line; peers have none.
+        Options of our search, see :func:`~sparsecv_mio.batch.ours.run_search`; peers have none.
+    refit : {"all", "training"}
+        Whether the model is fitted on all rows, or, of a single fold, on its training rows alone.
 
     Raises
     ------
     BackendUnavailable
         A peer is not installed.
+    BadInput
+        `refit` is another word, or `training` with several folds.
     """
+    training_only = one_of(refit, REFITS, "refit") == "training"
+    if training_only and plan.k != 1:
+        raise BadInput(f"refit training needs a single fold, not {plan.k}: leave refit out, or hold out rows once")
+    _warm(name)
     if name == "sparsecv":
-        return _ours(data, plan, settings)
+        return run_search(data, plan, settings, training_only)
     splits = [(plan.train_rows(j), plan.scored_rows(j)) for j in range(plan.k)]
-    model, numbers = ESTIMATORS[name](splits)
-    begin = time.perf_counter()
+    peer: Peer = ESTIMATORS[name](splits, training_only)
+    pipeline = _scaled(peer.model)
+    begin, spent = time.perf_counter(), time.process_time()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of convergence: peers are judged by their errors
-        model.fit(data.X, data.y)
-    seconds = time.perf_counter() - begin
-    coefficients, intercept = _raw_model(model)
-    return Fitted(coefficients, intercept, seconds, numbers(model[-1]))
-
-
-def _ours(data: Dataset, plan: FoldPlan, settings: Mapping[str, Any]) -> Fitted:
-    from sparsecv_mio.search.api import cross_validate
-    from sparsecv_mio.search.options import SearchOptions
-
-    words = {key: value for key, value in settings.items() if key not in ("gamma", "tau")}
-    options = SearchOptions.of(threads=1, **words)
-    begin = time.perf_counter()
-    record = cross_validate(data, plan, gammas=settings.get("gamma"), taus=settings.get("tau"), options=options)
-    seconds = time.perf_counter() - begin
-    return of_record(record, data, seconds)
-
-
-def of_record(record: Record, data: Dataset, seconds: float) -> Fitted:
-    """Return the model and the numbers of a record of our search.
-
-    Parameters
-    ----------
-    record : Record
-    data : Dataset
-        The rows it was made from.
-    seconds : float
-        Of the fit.
-    """
-    place = {column: j for j, column in enumerate(data.names)}
-    coefficients = np.zeros(data.p)
-    for column, value in record.coefficients.items():
-        coefficients[place[column]] = value
-    numbers = {
-        "status": record.status, "cv_error": record.cv_error, "lower": record.lower, "upper": record.upper,
-        "gap": record.gap, "tau": record.tau, "gamma": record.gamma, "mios": record.work.mios,
-        "nodes": record.work.nodes,
-    }  # fmt: skip
-    return Fitted(coefficients, record.intercept, seconds, numbers, record)
+        pipeline.fit(data.X, data.y)
+        model = found = pipeline[-1]
+        if training_only and peer.alone is not None:
+            rows = splits[0][0]
+            model = peer.alone(found).fit(pipeline[0].transform(data.X[rows]), data.y[rows])
+    seconds, cpu = time.perf_counter() - begin, time.process_time() - spent
+    return Fitted(*_raw_model(pipeline[0], model), seconds, {**peer.numbers(found), "cpu_seconds": cpu})
 
 
 @cache
@@ -135,11 +115,26 @@ def versions_of_all() -> dict[str, str]:
     return {f"version_{name}": found for name, found in {**versions(), **peers}.items()}
 
 
-def _raw_model(pipeline: Any) -> tuple[FloatArray, float]:
+@cache
+def _warm(name: str) -> None:
+    """Fit a few rows, once in a process: what is compiled or loaded at first use is no part of the times."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(30, 4))
+    data = Dataset.from_arrays(X, X[:, 0] - X[:, 1] + 0.1 * rng.normal(size=30))
+    plan = make_folds("3", data)
+    if name == "sparsecv":
+        run_search(data, plan, {"gamma": [0.1, 1.0], "tau": [1, 2]})
+        return
+    peer: Peer = ESTIMATORS[name]([(plan.train_rows(j), plan.scored_rows(j)) for j in range(plan.k)], False)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        _scaled(peer.model).fit(data.X, data.y)
+
+
+def _raw_model(scaler: Any, model: Any) -> Model:
     """Return coefficients and intercept in units of the file."""
-    scaler, model = pipeline[0], pipeline[-1]
     coefficients = np.asarray(model.coef_, dtype=float).reshape(-1) / scaler.scale_
-    return coefficients, float(np.ravel(model.intercept_)[0] - scaler.mean_ @ coefficients)
+    return Model(coefficients, float(np.ravel(model.intercept_)[0] - scaler.mean_ @ coefficients))
 
 
 def _scaled(model: Any) -> Any:
@@ -149,77 +144,103 @@ def _scaled(model: Any) -> Any:
     return make_pipeline(StandardScaler(), model)
 
 
-Peer = Callable[[Splits], tuple[Any, Callable[[Any], dict[str, Any]]]]
+def _lasso(splits: Splits, training_only: bool) -> Peer:
+    from sklearn.linear_model import Lasso, LassoCV
+
+    return Peer(
+        LassoCV(cv=splits, max_iter=MOST_SWEEPS),
+        lambda found: {"cv_error": _least_error(found, splits), "alpha": float(found.alpha_)},
+        lambda found: Lasso(found.alpha_, max_iter=MOST_SWEEPS),
+    )
 
 
-def _lasso(splits: Splits) -> tuple[Any, Callable[[Any], dict[str, Any]]]:
-    from sklearn.linear_model import LassoCV
-
-    return _scaled(LassoCV(cv=splits, max_iter=20_000)), lambda model: {
-        "cv_error": float(model.mse_path_.mean(axis=-1).min()), "alpha": float(model.alpha_),
-    }  # fmt: skip
+def _least_error(found: Any, splits: Splits) -> float:
+    """Return the least mean over the folds of their mean squared errors, by which scikit-learn chooses."""
+    return float(found.mse_path_.reshape(-1, len(splits)).mean(axis=1).min())
 
 
-def _elastic_net(splits: Splits) -> tuple[Any, Callable[[Any], dict[str, Any]]]:
-    from sklearn.linear_model import ElasticNetCV
+def _elastic_net(splits: Splits, training_only: bool) -> Peer:
+    from sklearn.linear_model import ElasticNet, ElasticNetCV
 
-    ratios = [0.1, 0.5, 0.7, 0.9, 0.95, 0.99, 1.0]
-    return _scaled(ElasticNetCV(l1_ratio=ratios, cv=splits, max_iter=20_000)), lambda model: {
-        "cv_error": float(model.mse_path_.mean(axis=-1).min()), "alpha": float(model.alpha_),
-        "l1_ratio": float(model.l1_ratio_),
-    }  # fmt: skip
-
-
-def _ridge(splits: Splits) -> tuple[Any, Callable[[Any], dict[str, Any]]]:
-    from sklearn.linear_model import RidgeCV
-
-    alphas = np.logspace(-3, 5, 33)
-    model = RidgeCV(alphas, cv=splits, scoring="neg_mean_squared_error")
-    return _scaled(model), lambda found: {"cv_error": -float(found.best_score_), "alpha": float(found.alpha_)}
+    return Peer(
+        ElasticNetCV(l1_ratio=[0.1, 0.5, 0.7, 0.9, 0.95, 0.99, 1.0], cv=splits, max_iter=MOST_SWEEPS),
+        lambda found: {
+            "cv_error": _least_error(found, splits), "alpha": float(found.alpha_),
+            "l1_ratio": float(found.l1_ratio_),
+        },
+        lambda found: ElasticNet(alpha=found.alpha_, l1_ratio=found.l1_ratio_, max_iter=MOST_SWEEPS),
+    )  # fmt: skip
 
 
-def _omp(splits: Splits) -> tuple[Any, Callable[[Any], dict[str, Any]]]:
-    from sklearn.linear_model import OrthogonalMatchingPursuitCV
+def _ridge(splits: Splits, training_only: bool) -> Peer:
+    from sklearn.linear_model import Ridge, RidgeCV
 
-    model = OrthogonalMatchingPursuitCV(cv=splits)
-    return _scaled(model), lambda found: {"tau": int(found.n_nonzero_coefs_)}
+    return Peer(
+        RidgeCV(np.logspace(-3, 5, 33), cv=splits, scoring="neg_mean_squared_error"),
+        lambda found: {"cv_error": -float(found.best_score_), "alpha": float(found.alpha_)},
+        lambda found: Ridge(found.alpha_),
+    )
 
 
-def _relaxed_lasso(splits: Splits) -> tuple[Any, Callable[[Any], dict[str, Any]]]:
+def _omp(splits: Splits, training_only: bool) -> Peer:
+    from sklearn.linear_model import OrthogonalMatchingPursuit, OrthogonalMatchingPursuitCV
+
+    class WithinColumns(OrthogonalMatchingPursuitCV):
+        """As many steps as there are columns and rows; scikit-learn's default is a tenth of the columns, or 5."""
+
+        def fit(self, X: FloatArray, y: FloatArray) -> Any:
+            self.max_iter = max(1, min(X.shape[1], min(len(train) for train, _ in splits) - 1, MOST_STEPS))
+            return super().fit(X, y)
+
+    return Peer(
+        WithinColumns(cv=splits),
+        lambda found: {"tau": int(found.n_nonzero_coefs_)},
+        lambda found: OrthogonalMatchingPursuit(n_nonzero_coefs=found.n_nonzero_coefs_),
+    )
+
+
+def _relaxed_lasso(splits: Splits, training_only: bool) -> Peer:
     from sparsecv_mio.batch.peers import RelaxedLassoCV
 
-    return _scaled(RelaxedLassoCV(splits)), lambda found: {
-        "cv_error": found.cv_error_, "alpha": found.alpha_, "mix": found.mix_,
-    }  # fmt: skip
+    return Peer(
+        RelaxedLassoCV(splits, not training_only),
+        lambda found: {"cv_error": found.cv_error_, "alpha": found.alpha_, "mix": found.mix_},
+    )
 
 
-def _forward(splits: Splits) -> tuple[Any, Callable[[Any], dict[str, Any]]]:
+def _forward(splits: Splits, training_only: bool) -> Peer:
     from sparsecv_mio.batch.peers import ForwardSelectionCV
 
-    return _scaled(ForwardSelectionCV(splits)), lambda found: {"cv_error": found.cv_error_, "tau": found.tau_}
+    return Peer(
+        ForwardSelectionCV(splits, not training_only), lambda found: {"cv_error": found.cv_error_, "tau": found.tau_}
+    )
 
 
-def _penalised(kind: str) -> Peer:
-    def make(splits: Splits) -> tuple[Any, Callable[[Any], dict[str, Any]]]:
+def _penalised(kind: str) -> Callable[[Splits, bool], Peer]:
+    def make(splits: Splits, training_only: bool) -> Peer:
         try:
             import skglm  # noqa: F401
         except ImportError:
             raise BackendUnavailable(f"{kind} needs the package skglm: pip install sparsecv-mio[peers]") from None
         from sparsecv_mio.batch.peers import ConcavePenaltyCV
 
-        return _scaled(ConcavePenaltyCV(splits, kind)), lambda found: {
-            "cv_error": found.cv_error_, "alpha": found.alpha_,
-        }  # fmt: skip
+        return Peer(
+            ConcavePenaltyCV(splits, not training_only, kind),
+            lambda found: {"cv_error": found.cv_error_, "alpha": found.alpha_},
+        )
 
     return make
 
 
-def _abess(splits: Splits) -> tuple[Any, Callable[[Any], dict[str, Any]]]:
+def _abess(splits: Splits, training_only: bool) -> Peer:
     try:
         from abess import LinearRegression
     except ImportError:
         raise BackendUnavailable("abess is not installed: pip install sparsecv-mio[peers]") from None
-    labels = np.zeros(sum(len(test) for _, test in splits), dtype=int)
+    n = sum(len(test) for _, test in splits)
+    if len(splits) < 2 or any(len(train) + len(test) != n for train, test in splits):
+        raise BadInput("abess takes folds that hold out every row once: ask for K folds")
+    labels = np.zeros(n, dtype=int)
     for fold, (_, test) in enumerate(splits):
         labels[test] = fold
     model = LinearRegression(cv=len(splits), thread=1)
@@ -232,7 +253,7 @@ def _abess(splits: Splits) -> tuple[Any, Callable[[Any], dict[str, Any]]]:
             self.coef_, self.intercept_ = model.coef_, model.intercept_
             return self
 
-    return _scaled(OnFolds()), lambda found: {"tau": int(np.count_nonzero(found.coef_))}
+    return Peer(OnFolds(), lambda found: {"tau": int(np.count_nonzero(found.coef_))})
 
 
 ESTIMATORS: dict[str, Any] = {

@@ -1,7 +1,8 @@
 """Peers that have no class in scikit-learn: both hyperparameters of the relaxed lasso, forward selection, MCP, SCAD.
 
 Columns come centred and scaled by a pipeline; the intercept is the mean of the target. Each chooses by the mean of the
-squared errors of all held-out rows and is then fitted on all rows.
+squared errors of all held-out rows and is then fitted on all rows; with `refit=False` the fit of its only
+fold stays.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 from typing import Self
 
 import numpy as np
+from scipy.linalg import lstsq
 from sklearn.base import BaseEstimator
 from sklearn.linear_model import lasso_path
 
@@ -23,8 +25,8 @@ MOST_FORWARD = 50
 class _Chosen(BaseEstimator):
     """A path of models: every fold fits all of it, the least mean squared error chooses."""
 
-    def __init__(self, splits: Splits) -> None:
-        self.splits = splits
+    def __init__(self, splits: Splits, refit: bool = True) -> None:
+        self.splits, self.refit = splits, refit
 
     def _path(self, X: FloatArray, y: FloatArray) -> FloatArray:
         """Return the coefficients of all models, (models, p), of centred rows."""
@@ -41,9 +43,11 @@ class _Chosen(BaseEstimator):
             errors, rows = errors + np.sum(left**2, axis=0), rows + len(test)
         best = int(np.argmin(errors))
         self.cv_error_ = float(errors[best]) / rows
-        mean = X.mean(axis=0)
-        self.coef_ = self._path(X - mean, y - y.mean())[best]
-        self.intercept_ = float(y.mean() - mean @ self.coef_)
+        if self.refit:
+            mean, level = X.mean(axis=0), y.mean()
+            path = self._path(X - mean, y - level)
+        self.coef_ = path[best]
+        self.intercept_ = float(level - mean @ self.coef_)
         self._keep(best)
         return self
 
@@ -59,12 +63,17 @@ def _alphas(X: FloatArray, y: FloatArray) -> FloatArray:
     return largest * np.logspace(0.0, -3.0, ALPHAS)
 
 
+def _least_squares(X: FloatArray, y: FloatArray) -> FloatArray:
+    return np.asarray(lstsq(X, y, lapack_driver="gelsy", check_finite=False)[0])  # a third of the time of an SVD
+
+
 class RelaxedLassoCV(_Chosen):
     """The relaxed lasso: mixes of the lasso and of least squares on its support (Hastie and others, 2020).
 
     Parameters
     ----------
     splits : list of (train, test)
+    refit : bool
     """
 
     def _begin(self, X: FloatArray, y: FloatArray) -> None:
@@ -78,7 +87,7 @@ class RelaxedLassoCV(_Chosen):
             if last is None or not np.array_equal(support, last):
                 fitted = np.zeros(X.shape[1])
                 if 0 < len(support) < len(y):
-                    fitted[support] = np.linalg.lstsq(X[:, support], y, rcond=None)[0]
+                    fitted[support] = _least_squares(X[:, support], y)
                 else:
                     fitted = beta
                 last = support
@@ -95,6 +104,7 @@ class ForwardSelectionCV(_Chosen):
     Parameters
     ----------
     splits : list of (train, test)
+    refit : bool
     """
 
     def _begin(self, X: FloatArray, y: FloatArray) -> None:
@@ -119,7 +129,7 @@ class ForwardSelectionCV(_Chosen):
             residual = residual - direction * (direction @ residual)
             rest -= np.outer(direction, direction @ rest)
             beta = np.zeros(p)
-            beta[support] = np.linalg.lstsq(X[:, support], y, rcond=None)[0]
+            beta[support] = _least_squares(X[:, support], y)
             models.append(beta)
         return np.array(models + [models[-1]] * (self.most_ + 1 - len(models)))
 
@@ -133,11 +143,12 @@ class ConcavePenaltyCV(_Chosen):
     Parameters
     ----------
     splits : list of (train, test)
+    refit : bool
     kind : {"mcp", "scad"}
     """
 
-    def __init__(self, splits: Splits, kind: str) -> None:
-        super().__init__(splits)
+    def __init__(self, splits: Splits, refit: bool = True, kind: str = "mcp") -> None:
+        super().__init__(splits, refit)
         self.kind = kind
 
     def _begin(self, X: FloatArray, y: FloatArray) -> None:

@@ -9,10 +9,11 @@ from typing import Any
 import numpy as np
 
 from sparsecv_mio.arrays import FloatArray
-from sparsecv_mio.batch.estimators import Fitted, run_estimator, versions_of_all
+from sparsecv_mio.batch.estimators import run_estimator, versions_of_all
+from sparsecv_mio.batch.fitted import Fitted, Model
 from sparsecv_mio.batch.folder import Outcome
 from sparsecv_mio.batch.plan import COMMON, Task
-from sparsecv_mio.batch.sources import coefficients_of, signal_of
+from sparsecv_mio.batch.sources import coefficients_of, covariance_of, signal_of
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.folds import make_folds
 from sparsecv_mio.errors import BadInput, SparseCVError
@@ -70,9 +71,9 @@ def run_task(task: Task, attempt: int = 1, data: Dataset | None = None) -> Outco
         rows = rows_of(task, data)
         plan = make_folds(str(task.settings["folds"]), rows.train, int(task.settings.get("seed", 0)))
         settings = {key: value for key, value in task.settings.items() if key not in (*COMMON, "estimator")}
-        if attempt > 1 and "time_limit" in settings:
-            settings["time_limit"] = float(settings["time_limit"]) * LONGER ** (attempt - 1)
-        fitted = run_estimator(task.estimator, rows.train, plan, settings)
+        for limit in {"time_limit", "cpu_limit"} & settings.keys() if attempt > 1 else ():
+            settings[limit] = float(settings[limit]) * LONGER ** (attempt - 1)
+        fitted = run_estimator(task.estimator, rows.train, plan, settings, str(task.settings.get("refit", "all")))
     except Exception as error:  # of a peer, or a bug of our own: a row of the table, not the end of the batch
         return failure(task, attempt, error)
     numbers = numbers_of(task, rows, fitted)
@@ -110,10 +111,18 @@ def numbers_of(task: Task, rows: Rows, fitted: Fitted) -> dict[str, Any]:
     fitted : Fitted
     """
     sizes = {"n": rows.train.n, "p": rows.train.p, "n_test": 0 if rows.test is None else rows.test.n}
-    return {**sizes, **fitted.numbers, **_errors(task, rows, fitted)}
+    return {**sizes, **fitted.numbers, **_all_errors(task, rows, fitted)}
 
 
-def _errors(task: Task, rows: Rows, fitted: Fitted) -> dict[str, Any]:
+def _all_errors(task: Task, rows: Rows, fitted: Fitted) -> dict[str, Any]:
+    """Return errors and size of the model, and those of models by other rules under their names."""
+    found = _errors(task, rows, Model(fitted.coefficients, fitted.intercept))
+    for name, model in fitted.others.items():
+        found |= {f"{name}_{key}": value for key, value in _errors(task, rows, model).items()}
+    return found
+
+
+def _errors(task: Task, rows: Rows, fitted: Model) -> dict[str, Any]:
     beta = fitted.coefficients
     found: dict[str, Any] = {"features": int(np.count_nonzero(beta))}
     if rows.test is not None:
@@ -127,8 +136,7 @@ def _errors(task: Task, rows: Rows, fitted: Fitted) -> dict[str, Any]:
 def _against_truth(spec: dict[str, Any], beta: FloatArray, intercept: float) -> dict[str, float]:
     """Relative risk, relative test error, proportion of variance explained and F1 (Hastie and others, 2020)."""
     truth, signal = coefficients_of(spec), signal_of(spec)
-    steps, off = np.arange(len(truth)), beta - truth
-    sigma = np.power(float(spec["rho"]), np.abs(steps[:, None] - steps))
+    off, sigma = beta - truth, covariance_of(len(truth), float(spec["rho"]))
     risk, noise = float(off @ sigma @ off) + intercept**2, signal / float(spec["snr"])
     chosen, true = beta != 0.0, truth != 0.0
     found = float(np.sum(chosen & true))

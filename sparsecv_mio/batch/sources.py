@@ -10,6 +10,7 @@ import threading
 from collections import OrderedDict
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +23,8 @@ from sparsecv_mio.errors import BadInput, did_you_mean
 FILE_KEYS = (
     "target", "features", "drop", "sep", "decimal", "comment", "encoding", "header", "index_col", "na", "encode",
 )  # fmt: skip
-DESIGN_KEYS = ("n", "p", "rho", "support", "snr", "draw", "beta")
+DESIGN_KEYS = ("n", "p", "rho", "support", "snr", "draw", "beta", "validation")
+VALIDATION = "validation"  # column of a design that marks the rows to choose by: `folds = "column:validation"`
 BUNDLED = ("diabetes", "linnerud")
 BETAS = ("even", "first", "decay", "weak")
 HELD_BYTES = 1 << 28  # of the data sets that a process keeps, beside the last one
@@ -106,7 +108,7 @@ def sources_of(table: Mapping[str, Any], folder: Path) -> Iterator[Source]:
     ----------
     table : mapping
         `file`, a path or a pattern, with the options of :func:`~sparsecv_mio.data.readers.read_dataset`; or `design`
-        with lists or values of `n, p, rho, support, snr, beta, draw`; or `sklearn`, a name.
+        with lists or values of `n, p, rho, support, snr, beta, draw, validation`; or `sklearn`, a name.
     folder : Path
         Where files are looked for.
 
@@ -157,22 +159,26 @@ def _files(table: Mapping[str, Any], folder: Path) -> Iterator[Source]:
 def _designs(table: Mapping[str, Any]) -> Iterator[Source]:
     if table["design"] != "toeplitz":
         raise BadInput(f"[[data]]: design {table['design']!r} is unknown, use toeplitz")
-    base = {"n": 100, "p": 20, "rho": 0.5, "support": 5, "snr": 1.0, "beta": "even", "draw": 0}
+    base = {"n": 100, "p": 20, "rho": 0.5, "support": 5, "snr": 1.0, "beta": "even", "draw": 0, "validation": 0}
     given = {**base, **{key: value for key, value in table.items() if key in DESIGN_KEYS}}
     lists = [value if isinstance(value, list) else [value] for value in given.values()]
     for values in itertools.product(*lists):
         one = dict(zip(given, values, strict=True))
         _check_design(one)
+        if one["validation"] == 0:
+            del one["validation"]
         fixed = {key for key, value in given.items() if value == base[key] and key not in ("n", "p")}
         varied = [key for key in given if key not in fixed]
-        label = " ".join(f"{key}={one[key]}" for key in varied)
+        label = " ".join(f"{key}={one[key]}" for key in varied if key in one)
         yield source_of(f"{table.get('name', 'toeplitz')} {label}", {"design": "toeplitz", **one})
 
 
 def _check_design(one: Mapping[str, Any]) -> None:
-    whole = all(isinstance(one[key], int) and one[key] >= 0 for key in ("n", "p", "support", "draw"))
+    whole = all(isinstance(one[key], int) and one[key] >= 0 for key in ("n", "p", "support", "draw", "validation"))
     if not (whole and one["n"] >= 4 and 0 < one["support"] <= one["p"]):
-        raise BadInput("[[data]]: n, p, support and draw are whole numbers, n at least 4, support from 1 to p")
+        raise BadInput(
+            "[[data]]: n, p, support, draw and validation are whole numbers, n at least 4, support from 1 to p"
+        )
     if not (isinstance(one["snr"], int | float) and one["snr"] > 0 and -1 < one["rho"] < 1):
         raise BadInput("[[data]]: snr must be above 0, rho between -1 and 1")
     if one["beta"] not in BETAS:
@@ -236,16 +242,40 @@ def coefficients_of(spec: Mapping[str, Any]) -> FloatArray:
     return beta
 
 
-def _design(spec: Mapping[str, Any]) -> Dataset:
-    """Draw rows of N(0, Sigma), Sigma_ij = rho^|i-j|, and y with noise of variance b'Sigma b / snr."""
-    n, p, rho = int(spec["n"]), int(spec["p"]), float(spec["rho"])
-    rng = np.random.default_rng([int(spec["draw"]), n, p])
+def toeplitz_rows(rng: np.random.Generator, n: int, p: int, rho: float) -> FloatArray:
+    """Draw n rows of N(0, Sigma), Sigma_ij = rho^|i-j|.
+
+    Parameters
+    ----------
+    rng : numpy.random.Generator
+    n, p : int
+        Rows, columns.
+    rho : float
+        Correlation of neighbouring columns.
+
+    Returns
+    -------
+    (n, p) array
+    """
     X = rng.standard_normal((n, p))
     for j in range(1, p):  # an autoregression of order one has this covariance
         X[:, j] = rho * X[:, j - 1] + np.sqrt(1.0 - rho * rho) * X[:, j]
+    return X
+
+
+def _design(spec: Mapping[str, Any]) -> Dataset:
+    """Draw rows, and y with noise of variance b'Sigma b / snr; rows of validation follow, marked in their column."""
+    n, p, more = int(spec["n"]), int(spec["p"]), int(spec.get("validation", 0))
+    rng = np.random.default_rng([int(spec["draw"]), n, p])
     beta = coefficients_of(spec)
     noise = np.sqrt(signal_of(spec) / float(spec["snr"]))
-    return Dataset.from_arrays(X, X @ beta + noise * rng.standard_normal(n))
+    parts = []
+    for rows in (n, more):
+        X = toeplitz_rows(rng, rows, p, float(spec["rho"]))
+        parts.append((X, X @ beta + noise * rng.standard_normal(rows)))
+    marks = {VALIDATION: np.repeat([-1, 0], [n, more])} if more else {}
+    X, y = (np.concatenate(both) for both in zip(*parts, strict=True))
+    return Dataset.from_arrays(X, y, aux=marks)
 
 
 def signal_of(spec: Mapping[str, Any]) -> float:
@@ -257,8 +287,15 @@ def signal_of(spec: Mapping[str, Any]) -> float:
         As of :func:`coefficients_of`, with `rho`.
     """
     beta = coefficients_of(spec)
-    steps = np.arange(len(beta))
-    return float(beta @ np.power(float(spec["rho"]), np.abs(steps[:, None] - steps)) @ beta)
+    return float(beta @ covariance_of(len(beta), float(spec["rho"])) @ beta)
+
+
+@lru_cache(maxsize=4)
+def covariance_of(p: int, rho: float) -> FloatArray:
+    """Return the covariance (p, p) of the columns of a design, rho^|i-j|."""
+    from scipy.linalg import toeplitz
+
+    return np.asarray(toeplitz(np.power(rho, np.arange(p))))
 
 
 def _bundled(name: str) -> Dataset:

@@ -76,8 +76,8 @@ def make_folds(spec: str, dataset: Dataset, seed: int = 0) -> FoldPlan:
         of B rows after a shuffle, the rows left over dealt out one to a block. `holdout:F`: one scored fold of the
         share F of the rows, rounded. `RxSPEC`, SPEC one of these but `loo`: R repeats, each dealt anew (`5x10`).
         `forward:K`: K folds of floor(n / (K + 1)) rows at the end of the data, each trained on all rows before it.
-        `groups:COLUMN`: leave one group out. `column:COLUMN`, `file:F`: a fold id per row; a file may have a column per
-        repeat.
+        `groups:COLUMN`: leave one group out. `column:COLUMN`, `file:F`: a fold id per row, -1 for rows that are never
+        held out, beside which a single fold will do; a file may have a column per repeat.
     dataset : Dataset
         Holds the columns of `fold_columns(spec)` in `aux`.
     seed : int
@@ -115,7 +115,8 @@ def make_folds(spec: str, dataset: Dataset, seed: int = 0) -> FoldPlan:
         if value not in dataset.aux:
             raise BadInput(f"folds {text!r} need the column {value!r}, which the data does not hold: check its name")
         make = group_labels if kind == "groups" else fold_labels
-        return plan_of_labels(make(dataset.aux[value], f"column {value!r}"), text)
+        labels = make(dataset.aux[value], f"column {value!r}")
+        return plan_of_labels(labels, text, single=bool(np.any(labels < 0)))
     if kind == "file" and value:
         return _plan_of_columns(read_fold_file(Path(value), n), text)
     again = REPEATED.fullmatch(text)

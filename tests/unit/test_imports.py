@@ -55,7 +55,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "comparison": SEARCH,
     "warmup": FITS,
     "report": REPORT,
-    "batch": SEARCH,
+    "batch": SEARCH | {"fits"},
     "sklearn": REPORT,
     "cli": REPORT | {"batch"},
 }

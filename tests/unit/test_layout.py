@@ -25,6 +25,7 @@ ELSEWHERE = {
     "batch/collect": "unit/batch/test_run.py",
     "batch/engines": "unit/test_cluster.py",
     "batch/estimators": "unit/batch/test_peers.py",
+    "batch/fitted": "unit/batch/test_ours.py",
     "batch/folder": "unit/batch/test_run.py",
     "cli/collect": "unit/cli/test_batch.py",
     "cli/results": "unit/cli/test_table.py",

@@ -43,7 +43,10 @@ def test_relaxed_lasso_is_no_worse_than_the_lasso_in_cross_validation() -> None:
     assert relaxed.cv_error_ <= errors.min() * (1.0 + 1e-6)
 
 
-@pytest.mark.parametrize("name", [name for name in ESTIMATORS if name != "sparsecv"])
+COMPILED = [pytest.param(name, marks=pytest.mark.slow) for name in ("mcp", "scad")]  # by skglm, for seconds
+
+
+@pytest.mark.parametrize("name", [*(name for name in ESTIMATORS if name not in ("sparsecv", "mcp", "scad")), *COMPILED])
 def test_every_peer_predicts_in_units_of_the_file(name: str) -> None:
     try:
         fitted = run_estimator(name, DATA, PLAN, {})

@@ -50,7 +50,7 @@ def test_failures_and_limits_are_outcomes_and_may_be_retried(
     assert run_task(task).state == "failed" and "99" in run_task(task).reason
     limits: list[object] = []
 
-    def fake(name: str, data: object, plan: object, settings: dict[str, object]) -> object:
+    def fake(name: str, data: object, plan: object, settings: dict[str, object], refit: str) -> object:
         limits.append(settings.get("time_limit"))
         raise ValueError("two\nlines")
 
