@@ -33,12 +33,12 @@ class Began:
 
 
 COMMANDS = (
-    "inspect", "solve", "path", "predict", "verify", "report", "plot", "bounds", "fit", "backends", "compare", "export",
-    "iacv", "treecv", "glru", "batch", "collect", "table", "warmup",
+    "inspect", "solve", "path", "predict", "verify", "check", "report", "plot", "bounds", "fit", "backends", "compare",
+    "export", "iacv", "treecv", "glru", "batch", "collect", "table", "warmup",
 )  # fmt: skip
 EXIT_CODES = (
-    "Exit codes: 0 proved, 1 verification failed, 2 bad input, 3 limit reached (bounds valid, answer printed), "
-    "4 backend unavailable, 130 interrupted (answer and record written)."
+    "Exit codes: 0 proved, 1 verification failed or not proved, 2 bad input, 3 limit reached (bounds valid, answer "
+    "printed), 4 backend unavailable, 130 interrupted (answer and record written)."
 )
 
 # the base of typer's own usage errors, which old and new typer keep in different packages

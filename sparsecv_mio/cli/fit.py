@@ -10,6 +10,7 @@ import typer
 
 from sparsecv_mio.cli import ending, options, parse, session
 from sparsecv_mio.cli import side as extra
+from sparsecv_mio.cli.proof import proof_files
 from sparsecv_mio.cli.reading import reads_tables
 from sparsecv_mio.data.reading import ReadingWords
 from sparsecv_mio.errors import BadInput
@@ -56,6 +57,7 @@ def fit(
     nonnegative: options.Nonnegative = None,
     nonpositive: options.Nonpositive = None,
     log: Annotated[str | None, typer.Option("--log", metavar="FILE", help="The solver's log.")] = None,
+    proof: options.Proof = None,
     json: options.Json = None,
     quiet: options.Quiet = False,
 ) -> int:
@@ -65,7 +67,7 @@ def fit(
     """
     ridge = extra.one_gamma(gamma)
     parse.count(tau, "--tau", least=0)
-    session.check_outputs({"--json": json, "--log": log}, [data])
+    session.check_outputs({"--json": json, "--log": log, "--proof": proof}, [data])
     side = extra.side_options(
         force_in, force_out, together, at_most, box, hierarchy=hierarchy,
         signs=parse.restrictions(nonnegative=nonnegative, nonpositive=nonpositive),
@@ -73,7 +75,7 @@ def fit(
 
     with session.interruptible() as stop:
         from sparsecv_mio.fits.one import fit_one
-        from sparsecv_mio.fits.options import FitOptions
+        from sparsecv_mio.fits.options import FitOptions, SideOptions
         from sparsecv_mio.formulation.backends import get_backend
         from sparsecv_mio.formulation.outcome import Limits
 
@@ -91,6 +93,11 @@ def fit(
             log=log, cancel=stop,
         )  # fmt: skip
         how = replace(how, limits=limits)
+        if proof is not None:
+            from sparsecv_mio.proofs.claims import refuse_options
+
+            other = "side constraints" if side != SideOptions() else "--assume-box" if assume_box is not None else None
+            refuse_options(None, weights, other)
         dataset = session.read_weighted(data, target, features, drop, weights, reading=reading)
         session.raise_if_interrupted(stop)
         record = extra.in_own_thread(lambda: fit_one(dataset, tau=tau, gamma=ridge, options=how))
@@ -99,5 +106,6 @@ def fit(
 
     return ending.deliver(
         session.EXIT_CODE[record.status], lambda screen: print_fit(screen, record, brief=quiet),
-        json=json, record=record.pieces, warnings=() if quiet else record.warnings,
+        json=json, record=record.pieces, files=proof_files(record, dataset, proof),
+        warnings=() if quiet else record.warnings,
     )  # fmt: skip

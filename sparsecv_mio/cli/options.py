@@ -129,4 +129,8 @@ Plot = Annotated[
     str | None, typer.Option("--plot", metavar="FILE", help="Draw a figure of the answer (PNG, PDF or SVG).")
 ]
 Full = Annotated[bool, typer.Option("--full", help="Print the table of every gamma, not a summary.")]
+Proof = Annotated[
+    str | None,
+    typer.Option("--proof", metavar="FILE", help="Write a proof of the bounds here, for `sparsecv check`."),
+]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Only the answer: no live view, table or warnings.")]

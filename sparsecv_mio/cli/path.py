@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from sparsecv_mio import grids
 from sparsecv_mio.cli import Began, ending, options, parse, session
+from sparsecv_mio.cli.proof import proof_files
 from sparsecv_mio.cli.reading import reads_tables
 from sparsecv_mio.data.reading import ReadingWords
 
@@ -40,6 +41,7 @@ def path(
     time_limit: options.TimeLimit = None,
     threads: options.Threads = None,
     full: options.Full = False,
+    proof: options.Proof = None,
     json: options.Json = None,
     quiet: options.Quiet = False,
 ) -> int:
@@ -48,7 +50,7 @@ def path(
     The same engine on all rows, without cross-validation: supports, coefficients and certified bounds of every tau.
     """
     given = None if gamma is None else grids.gammas(gamma)
-    session.check_outputs({"--json": json}, [data])
+    session.check_outputs({"--json": json, "--proof": proof}, [data])
     with session.interruptible() as stop:
         from sparsecv_mio.fits.options import PathOptions
 
@@ -60,6 +62,11 @@ def path(
                 nonpositive=nonpositive,
             ),
         )  # fmt: skip
+
+        if proof is not None:
+            from sparsecv_mio.proofs.claims import refuse_options
+
+            refuse_options(how.restrictions, weights)
 
         def ready() -> tuple[Dataset, tuple[float, ...], tuple[int, ...]]:
             from sparsecv_mio.data.weights import least_rows
@@ -82,5 +89,6 @@ def path(
 
     return ending.deliver(
         session.EXIT_CODE[record.status], lambda screen: print_path(screen, record, brief=quiet, full=full),
-        json=json, record=record.pieces, warnings=() if quiet else record.warnings,
+        json=json, record=record.pieces, files=proof_files(record, dataset, proof),
+        warnings=() if quiet else record.warnings,
     )  # fmt: skip

@@ -53,11 +53,13 @@ MAY_IMPORT: dict[str, set[str]] = {
     "search": SEARCH | {"kernels"},
     "fits": SEARCH,
     "comparison": SEARCH,
-    "warmup": FITS,
+    "warmup": FITS | {"proofs"},
     "report": REPORT,
     "batch": SEARCH | {"fits"},
     "sklearn": REPORT,
-    "cli": REPORT | {"batch"},
+    "check": set(),
+    "proofs": SEARCH | {"kernels"},
+    "cli": REPORT | {"batch", "proofs", "check"},
 }
 
 # Folders and files of search/ from the ground up: each may import those before it, and its own.

@@ -17,6 +17,9 @@ MODULES = sorted(
 
 # Modules, or folders of them, tested elsewhere: by one suite for all backends, or with the module that they serve.
 ELSEWHERE = {
+    "check": "unit/check/test_main.py",
+    "cli/check": "unit/cli/test_proof.py",
+    "proofs": "unit/check/test_main.py",
     "certificate/checks": "unit/certificate/test_verify.py",
     "certificate/claims": "unit/certificate/test_verify_altered.py",
     "certificate/optimality": "unit/certificate/test_verify.py",

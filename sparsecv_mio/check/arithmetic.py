@@ -1,0 +1,78 @@
+"""The two arithmetics of the checker: floats with a bound on every rounding error, and fractions without any.
+
+The same formulas serve both. They hold arrays of floats, or of `Fraction`; every bound on a rounding error is a
+multiple of `u`, which is 2^-53 for floats and 0 for fractions, so that the exact mode computes with no error term at
+all. Floats are taken to round as IEEE 754 says, to nearest, sums and dot products in any order: then
+`|fl(x'y) - x'y| <= 1.01 k u |x|'|y|` for vectors of length k < 2^40.
+"""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+Array = NDArray[Any]
+
+
+class Floats:
+    """Floats; `u` bounds the relative rounding error of an operation."""
+
+    u: Any = 2.0**-53
+    name = "fast"
+
+    @staticmethod
+    def of(values: Any) -> Array:
+        """Return an array of this arithmetic's numbers from floats."""
+        return np.asarray(values, dtype=np.float64)
+
+    @staticmethod
+    def product(a: Array, b: Array) -> Array:
+        """Return `a @ b`."""
+        return np.asarray(a @ b)
+
+    @staticmethod
+    def root_above(x: Array) -> Array:
+        """Return a number at least the square root of each of `x >= 0`."""
+        return np.asarray(np.sqrt(x) * (1.0 + 2.0**-50))
+
+
+class Fractions:
+    """Fractions: no rounding at all."""
+
+    u: Any = Fraction(0)
+    name = "exact"
+
+    @staticmethod
+    def of(values: Any) -> Array:
+        """Return an array of this arithmetic's numbers from floats."""
+        return _elementwise(Fraction, np.asarray(values, dtype=np.float64))
+
+    @staticmethod
+    def product(a: Array, b: Array) -> Array:
+        """Return `a @ b`: as integers over one denominator for each factor, which spares most of the work."""
+        (top, under), (other, beneath) = _integers(a), _integers(b)
+        whole = under * beneath
+        return _elementwise(lambda value: Fraction(value, whole), np.asarray(top @ other, dtype=object))
+
+    @staticmethod
+    def root_above(x: Array) -> Array:
+        """Return a number at least the square root of each of `x >= 0`."""
+        return _elementwise(lambda v: Fraction(math.isqrt(math.ceil(v * 4**80)) + 1, 2**80), x)
+
+
+Arithmetic = type[Floats] | type[Fractions]
+
+
+def _elementwise(function: Any, values: Array) -> Array:
+    out = np.empty(np.shape(values), dtype=object)
+    out.reshape(-1)[:] = [function(value) for value in np.asarray(values, dtype=object).reshape(-1).tolist()]
+    return out
+
+
+def _integers(values: Array) -> tuple[Array, int]:
+    under = math.lcm(*{value.denominator for value in values.reshape(-1).tolist()})
+    return _elementwise(lambda value: value.numerator * (under // value.denominator), values), under

@@ -1,0 +1,148 @@
+"""Proofs and data from their files: sizes are limited, nothing is executed, every number is looked at before use."""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import hashlib
+import json
+import zlib
+from collections.abc import Iterator
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from .arithmetic import Array
+
+FORMAT = "sparsecv-proof/1"
+LONGEST_LINE = 1 << 28
+MOST_BYTES = 1 << 33
+
+
+class Unreadable(Exception):
+    """A file cannot be read, or is no proof of this version, or no table with the columns of the proof."""
+
+
+class Refused(Exception):
+    """The proof does not prove what it claims, or is of other data."""
+
+
+def need(condition: Any, message: str) -> None:
+    """Raise `Refused` unless the condition holds."""
+    if not condition:
+        raise Refused(message)
+
+
+def integers(values: Any, low: int, high: int, what: str) -> list[int]:
+    """Return a list of integers in `[low, high)`, or refuse.
+
+    Parameters
+    ----------
+    values : object
+        As it stands in the proof.
+    low, high : int
+    what : str
+        What messages call it.
+    """
+    need(isinstance(values, list) and all(type(v) is int and low <= v < high for v in values), f"{what} is malformed")
+    return list(values)
+
+
+def number(value: Any, what: str) -> float:
+    """Return a finite number, or refuse."""
+    need(type(value) in (int, float) and abs(value) <= 1.7e308, f"{what} is no finite number")
+    return float(value)
+
+
+def numbers(values: Any, count: int, what: str) -> list[float]:
+    """Return so many finite numbers, or refuse.
+
+    Parameters
+    ----------
+    values : object
+        As it stands in the proof.
+    count : int
+    what : str
+        What messages call it.
+    """
+    need(isinstance(values, list) and len(values) == count, f"{what} is malformed")
+    return [number(value, what) for value in values]
+
+
+def support(values: Any, q: int) -> tuple[int, ...]:
+    """Return ascending columns, or refuse."""
+    found = integers(values, 0, q, "a support")
+    need(all(a < b for a, b in pairwise(found)), "a support is not in ascending order")
+    return tuple(found)
+
+
+def lines(path: str) -> Iterator[dict[str, Any]]:
+    """Yield the lines of a proof, each an object; the last one must hold the digest of those before it."""
+    digest, size, last, ended = hashlib.sha256(), 0, False, False
+    try:
+        with gzip.open(path, "rb") as stream:
+            while line := stream.readline(LONGEST_LINE):
+                size += len(line)
+                if size > MOST_BYTES or not line.endswith(b"\n"):
+                    raise Unreadable(f"{path}: longer than a proof may be, or cut short")
+                found = json.loads(line, parse_constant=_refuse)
+                need(isinstance(found, dict) and not last, "a line is no object, or follows the end")
+                if found.get("kind") == "end":
+                    need(found.get("sha256") == digest.hexdigest(), "the digest at the end is another one")
+                    last = ended = True
+                    continue
+                digest.update(line)
+                yield found
+    except (OSError, EOFError, zlib.error, UnicodeDecodeError, json.JSONDecodeError, RecursionError) as error:
+        raise Unreadable(f"{path}: {str(error).splitlines()[0] if str(error) else 'cannot be read'}") from None
+    need(ended, "the end is missing")
+
+
+def _refuse(word: str) -> float:
+    raise Refused(f"{word} is no number")
+
+
+def table(path: str, names: list[str], target: str) -> tuple[Array, Array]:
+    """Read the columns of the proof from a file of separated text with a header, perhaps gzipped; X and y.
+
+    Parameters
+    ----------
+    path : str
+    names : list of str
+        Features.
+    target : str
+    """
+    opener = gzip.open if path.endswith(".gz") else open
+    try:
+        with opener(path, "rt", encoding="utf-8-sig", newline="") as stream:
+            head = stream.readline()
+            mark = "\t" if Path(path.removesuffix(".gz")).suffix == ".tsv" else max(",;\t", key=head.count)
+            header = [name.strip() for name in next(csv.reader([head], delimiter=mark))]
+            places = [header.index(name) for name in (*names, target)]
+            rows = [[float(row[j]) for j in places] for row in csv.reader(stream, delimiter=mark) if row]
+    except (OSError, EOFError, zlib.error, UnicodeDecodeError, csv.Error, StopIteration) as error:
+        raise Unreadable(f"{path}: {error}") from None
+    except (ValueError, IndexError) as error:
+        raise Unreadable(f"{path}: {error}; it must hold numbers under the names of the proof") from None
+    found = np.array(rows, dtype=np.float64).reshape(len(rows), len(places))
+    if not found.size or not np.isfinite(found).all():
+        raise Unreadable(f"{path}: no rows, or a number that is not finite")
+    return np.ascontiguousarray(found[:, :-1]), found[:, -1].copy()
+
+
+def digest_of(X: Array, y: Array, names: list[str], target: str) -> str:
+    """Return the digest of names and numbers: see docs/proof-format.md.
+
+    Parameters
+    ----------
+    X, y : (n, p), (n,) arrays
+    names : list of str
+    target : str
+    """
+    head = {"n": len(y), "p": X.shape[1], "names": names, "target": target}
+    found = hashlib.sha256(json.dumps(head, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "surrogatepass"))
+    for part in (X, y):
+        found.update(np.ascontiguousarray(part + 0.0, dtype="<f8").tobytes())
+    return f"sha256:{found.hexdigest()}"

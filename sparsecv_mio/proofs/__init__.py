@@ -1,0 +1,1 @@
+"""Proofs of records, which `sparsecv check` reads: see docs/proof-format.md."""

@@ -1,0 +1,64 @@
+"""Proofs of best subsets on all rows: records of `path` and `fit`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from sparsecv_mio.certificate.record import FitRecord, PathRecord, PathRow
+from sparsecv_mio.data.dataset import Dataset
+from sparsecv_mio.data.standard import StandardData, standardize
+from sparsecv_mio.errors import BadInput
+from sparsecv_mio.files import Place
+from sparsecv_mio.problem.accumulate import row_moments
+from sparsecv_mio.proofs.claims import ends, refuse_unproved
+from sparsecv_mio.proofs.trees import prove_thresholds, rounding
+from sparsecv_mio.proofs.writing import head_of, write_proof_lines
+
+ABOVE = 1e-8  # above a best objective, relatively: supports below are listed
+KNOWN = 1e-7  # a lower end this near its objective is that of a list
+
+
+def write_best_proof(record: PathRecord | FitRecord, dataset: Dataset, path: Place) -> None:
+    """Write a proof of the lower and upper ends of best subsets on all rows.
+
+    Parameters
+    ----------
+    record : PathRecord or FitRecord
+    dataset : Dataset
+        The rows it is of.
+    path : path
+
+    Raises
+    ------
+    BadInput
+        The record holds something that proofs do not cover, or the file cannot be written.
+    """
+    refuse_unproved(record, dataset)
+    data = standardize(dataset, record.data.scale, record.data.intercept)
+    rows: Sequence[PathRow | FitRecord] = record.path if isinstance(record, PathRecord) else [record]
+    write_proof_lines(path, _lines(data, rows))
+
+
+def _lines(data: StandardData, rows: Sequence[PathRow | FitRecord]) -> Iterator[dict[str, Any]]:
+    gammas, taus = sorted({row.gamma for row in rows}), sorted({row.tau for row in rows})
+    yield head_of(data, gammas, taus, None)
+    unit, place = data.y_unit**2, {name: j for j, name in enumerate(data.names)}
+    whole = row_moments(data, slice(0, data.n)).problem(data, 1.0)
+    for g, gamma in enumerate(gammas):
+        here = whole.with_gamma(gamma)
+        lost = rounding(here, data.divisor)
+        mine = {row.tau: row for row in rows if row.gamma == gamma}
+        above: dict[int, float] = {}
+        for tau, row in mine.items():
+            if row.lower <= 0.0 < row.objective * (1.0 - KNOWN):
+                raise BadInput(f"--proof: nothing is known of tau {tau} at gamma {gamma:g}: give the run more time")
+            known = row.lower >= row.objective * (1.0 - KNOWN)
+            above[min(tau, data.q)] = row.objective * (1.0 + ABOVE) + 2.0 * lost * unit if known else row.lower
+        tree = prove_thresholds(here, above, unit, lost)
+        yield tree.line(-1, g)
+        for tau, row in mine.items():
+            low, high = ends(row.lower, row.upper, lost * unit)
+            support = sorted(place[name] for name in row.support)
+            yield {"kind": "best", "gamma": g, "tau": taus.index(tau), "tree": g, "support": support,
+                   "lower": low, "upper": high}  # fmt: skip

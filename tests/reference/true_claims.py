@@ -1,0 +1,70 @@
+"""Whether the claims of a proof are true, by trying all supports: nothing but the definition."""
+
+from __future__ import annotations
+
+from functools import cache
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sparsecv_mio.problem.objective import fit, held_out_error
+
+FloatArray = NDArray[np.float64]
+RTOL = 1e-7
+
+
+class Truth:
+    """All supports of one data set, each fitted once for each set of training rows."""
+
+    def __init__(self, X: FloatArray, y: FloatArray) -> None:
+        self.X, self.y = X, y
+        self._fits = cache(self._fit)
+
+    def _fit(self, gamma: float, tau: int, left: tuple[int, ...], scored: tuple[int, ...], how: tuple[str, str]) -> Any:
+        rows = np.setdiff1d(np.arange(len(self.y)), left)
+        varying = np.flatnonzero(np.ptp(self.X, axis=0) > 0)
+        values, errors = [], []
+        for support in combinations(varying.tolist(), min(tau, len(varying))):
+            model = fit(self.X, self.y, support, gamma, scale=how[0], intercept=how[1], rows=rows)
+            values.append(model.objective)
+            errors.append(held_out_error(model, self.X, self.y, np.array(scored, dtype=int)) if scored else 0.0)
+        return np.array(values), np.array(errors)
+
+    def false_claim(self, lines: list[dict[str, Any]]) -> str | None:
+        """Return a claim that is false beyond rounding, or None."""
+        head, how = lines[0], (lines[0]["scale"], lines[0]["intercept"])
+        left = [tuple(rows) for rows in head.get("left", [])]
+        scored = left if head.get("scored") is None else [tuple(rows) for rows in head["scored"]]
+        total = sum(map(len, scored))
+        spread = float(((self.y - self.y.mean()) ** 2).sum())
+
+        def h(g: int, t: int) -> tuple[float, float]:
+            """CV error at the best supports; those that rounding may call best give two ends."""
+            ends = []
+            for out, rows in zip(left, scored, strict=True):
+                values, errors = self._fits(head["gammas"][g], head["taus"][t], out, rows, how)
+                near = errors[values <= values.min() * (1.0 + 1e-9) + 1e-13 * spread]
+                ends.append((near.min(), near.max()))
+            return sum(low for low, _ in ends) / total, sum(high for _, high in ends) / total
+
+        def wrong(line: dict[str, Any], low: float, high: float, size: float) -> bool:
+            above = line.get("upper") is not None and line["upper"] < high - RTOL * size
+            return bool(line["lower"] > low + RTOL * size or above)
+
+        for line in lines[1:]:
+            if line["kind"] == "best":
+                values, _ = self._fits(head["gammas"][line["gamma"]], head["taus"][line["tau"]], (), (), how)
+                if wrong(line, values.min(), values.min(), values.min() + 1e-6 * spread):
+                    return f"{line}: {values.min()!r}"
+            elif line["kind"] == "pair":
+                low, high = h(line["gamma"], line["tau"])
+                if wrong(line, high, low, high):
+                    return f"{line}: {low!r}, {high!r}"
+            elif line["kind"] == "claim":
+                grid = [h(g, t) for g in range(len(head["gammas"])) for t in range(len(head["taus"]))]
+                least, own = min(high for _, high in grid), h(line["gamma"], line["tau"])[0]
+                if wrong(line, least, own, max(least, own)):
+                    return f"{line}: {least!r}, {own!r}"
+        return None
