@@ -24,6 +24,7 @@ from sparsecv_mio.kernels.screening import screen
 from sparsecv_mio.kernels.status import DROPPED, FREE
 from sparsecv_mio.problem.elimination import stripped
 
+BEYOND = 1e200  # times the penalty: products that floats cannot square
 DENSE_COLUMNS = 300  # survivors of screening that are worth a matrix of their own
 SPLIT_GAP, SPLIT_COLUMNS = 0.1, 600  # a wider relative gap is split, when so few columns survive
 
@@ -164,7 +165,7 @@ class WideFold:
         if not np.isfinite(at.level) or at.lower >= enough:
             return self.survivors(tau), 0
         left = np.flatnonzero(self._screen(size, replace(at, level=min(at.level, enough))) != DROPPED)
-        if len(left) <= size:
+        if len(left) <= size or not np.isfinite(WideTree.error_of(rows, size)):  # or no digit is left
             return self.survivors(tau), 0
         tree = WideTree(rows, known, size, left, self.relaxation.b).grow(enough, most, self.expired)
         lower = max(at.lower, tree.lower)
@@ -178,6 +179,8 @@ class WideFold:
     def _relax(self, tau: int) -> Level:
         """Solve the relaxation of a size, round its point, and say what is known of the optimum."""
         known = self.known
+        if not self.rows.largest < BEYOND:
+            return Level(-np.inf, np.inf, 0.0, np.inf)
         dual, primal = self.relaxation.solve(tau, ACCURACY * known.best.get(tau, self.rows.yy))
         known.round(tau, self.relaxation.b, self.relaxation.g)
         slip = float(allowance(self.rows.allowance_of(tau), self.relaxation.b))

@@ -99,7 +99,8 @@ class WideTree:
     def error_of(rows: WideRows, tau: int) -> float:
         """Return the rounding error of f of a support of the size, as far as it may be the best one."""
         rounding = rows.allowance_of(tau)
-        return float(rounding.unit * (2.0 * rounding.prior) ** 2)
+        size = 2.0 * float(rounding.prior)
+        return float(rounding.unit * size * size)
 
     def _add(self, columns: IntArray) -> int:
         """Let columns join the few, as far as there is room; how many did. O(n q) each."""
@@ -116,7 +117,8 @@ class WideTree:
     def _slip(self, b: FloatArray) -> float:
         """Return the rounding allowance of the bound of a point on the few."""
         length = self.rounding.length[self.left[self.few[: len(b)]]]
-        return float(self.rounding.unit * (self.rounding.prior + length @ np.abs(b)) ** 2)
+        size = float(self.rounding.prior + length @ np.abs(b))
+        return float(self.rounding.unit * size * size)
 
     def _value(self, b: FloatArray, inside: IntArray, out: BoolArray, k: int) -> tuple[float, IntArray]:
         """Bound of a node at a point, rounding taken off, and columns beside the few that would raise it."""

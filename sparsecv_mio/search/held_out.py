@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
@@ -11,11 +10,10 @@ from sparsecv_mio.arrays import FloatArray, IntArray
 from sparsecv_mio.certificate.record import Record
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.folds import AnyFolds, FoldPlan, folds_of
-from sparsecv_mio.data.standard import StandardData, standardize
+from sparsecv_mio.data.standard import Intercept, StandardData, standardize
 from sparsecv_mio.errors import BadInput
 from sparsecv_mio.problem.accumulate import training_moments
 from sparsecv_mio.problem.moment_refit import refit_moments
-from sparsecv_mio.problem.problem import SparseProblem
 
 FEW_FOLDS, FEW_NUMBERS = 20, 2_000_000  # fitted again for the mean absolute error: milliseconds
 AGREE_RTOL = 1e-6
@@ -72,7 +70,7 @@ def with_mae(record: Record, data: StandardData | None, plan: FoldPlan) -> Recor
         return replace(record, mae=float(np.mean(np.sqrt(errors))))
     if plan.k > FEW_FOLDS or data.dataset.X.size > FEW_NUMBERS:
         return record
-    rows, predicted = _predictions(record, data, plan, _quick_fit)
+    rows, predicted = _quick_predictions(record, data, plan)
     missed = data.dataset.y[rows] - predicted
     mean = float(errors.sum()) / len(rows)
     exact = abs(float(np.mean(missed**2)) - mean) <= AGREE_RTOL * mean  # not where floats lose a residual's digits
@@ -99,19 +97,6 @@ def mean_predictions(rows: IntArray, predicted: FloatArray, n: int) -> tuple[Flo
     return np.divide(np.bincount(rows, predicted, n), times, out=np.full(n, np.nan), where=times > 0), times
 
 
-def _fit(problem: SparseProblem, support: tuple[int, ...]) -> FloatArray:
-    return refit_moments(problem, support).beta
-
-
-def _quick_fit(problem: SparseProblem, support: tuple[int, ...]) -> FloatArray:
-    """Fit a support without a bound on the rounding: where the errors of the record are there to compare with."""
-    some = np.array(support, dtype=np.int64)
-    try:
-        return np.asarray(np.linalg.solve(problem.M[np.ix_(some, some)], problem.c[some]))
-    except np.linalg.LinAlgError:
-        return np.full(len(some), np.nan)
-
-
 def predictions_by_fold(record: Record, dataset: Dataset, folds: AnyFolds) -> tuple[IntArray, FloatArray]:
     """Predict the rows that each fold scores by its model: what :func:`held_out_predictions` takes the means of.
 
@@ -132,26 +117,50 @@ def predictions_by_fold(record: Record, dataset: Dataset, folds: AnyFolds) -> tu
         raise BadInput("these are not the data of the record: their fingerprints differ")
     if plan.digest != record.folds.digest:
         raise BadInput("these are not the folds of the record: their digests differ")
-    return _predictions(record, standardize(dataset, record.data.scale, record.data.intercept), plan, _fit)
+    return _predictions(record, standardize(dataset, record.data.scale, record.data.intercept), plan)
 
 
-def _predictions(
-    record: Record, everything: StandardData, plan: FoldPlan,
-    fit: Callable[[SparseProblem, tuple[int, ...]], FloatArray],
-) -> tuple[IntArray, FloatArray]:  # fmt: skip
-    """Of :func:`predictions_by_fold`; `fit` returns the coefficients of a support on the training rows of a fold."""
+def _used(record: Record, everything: StandardData) -> tuple[StandardData, list[tuple[int, ...]]]:
+    """Return the data in the columns of the models of the folds alone, and these models' supports in them."""
     used = {name for support in record.chosen_folds.supports for name in support}
     data = everything.only(np.flatnonzero([name in used for name in everything.names]))
     place = {name: j for j, name in enumerate(data.names)}
-    supports = [tuple(place[name] for name in names) for names in record.chosen_folds.supports]
+    return data, [tuple(place[name] for name in names) for names in record.chosen_folds.supports]
+
+
+def _predictions(record: Record, everything: StandardData, plan: FoldPlan) -> tuple[IntArray, FloatArray]:
+    """Of :func:`predictions_by_fold`."""
+    data, supports = _used(record, everything)
     predicted = np.empty(plan.scored)
     for fold, moments in training_moments(data, plan):
         problem, support = moments.problem(data, record.gamma), supports[record.chosen_folds.which[fold]]
-        rows, columns = plan.scored_rows(fold), list(support)
-        V, root = data.about(rows, problem.v_mean, problem.r_mean)[0][:, columns], data.root_of(rows)
-        fitted = V @ fit(problem, support)
+        rows = plan.scored_rows(fold)
+        V, root = data.about(rows, problem.v_mean, problem.r_mean)[0][:, list(support)], data.root_of(rows)
+        fitted = V @ refit_moments(problem, support).beta
         predicted[plan.starts[fold] : plan.starts[fold + 1]] = data.y_center + data.y_unit * (
             data.r_rest + problem.r_mean + (fitted if root is None else fitted / root)
         )
+    order = np.argsort(plan.order[: plan.scored], kind="stable")
+    return plan.all_scored, predicted[order]
+
+
+def _quick_predictions(record: Record, everything: StandardData, plan: FoldPlan) -> tuple[IntArray, FloatArray]:
+    """As `_predictions`, of rows without weights, by normal equations: where errors are there to compare with."""
+    data, supports = _used(record, everything)
+    V, r = data.rows(slice(0, data.n))
+    predicted = np.empty(plan.scored)
+    for fold in range(plan.k):
+        support, train = list(supports[record.chosen_folds.which[fold]]), plan.train_rows(fold)
+        A, b, mean, r_mean = V[train][:, support], r[train], np.zeros(len(support)), 0.0
+        if data.intercept is Intercept.FOLD:
+            mean, r_mean = A.mean(axis=0), float(b.mean())
+            A, b = A - mean, b - r_mean
+        M = A.T @ A + np.diag(record.gamma / 2.0 * data.weight[support])
+        try:
+            beta = np.linalg.solve(M, A.T @ b)
+        except np.linalg.LinAlgError:
+            beta = np.full(len(support), np.nan)
+        fitted = r_mean + (V[plan.scored_rows(fold)][:, support] - mean) @ beta
+        predicted[plan.starts[fold] : plan.starts[fold + 1]] = data.y_center + data.y_unit * (data.r_rest + fitted)
     order = np.argsort(plan.order[: plan.scored], kind="stable")
     return plan.all_scored, predicted[order]

@@ -39,7 +39,7 @@ MIN_BUDGET = 512  # effort of the first pass over the sizes of a small one, afte
 NODE_RATIO = 16  # path nodes worth one perspective node
 PATH_PART = 8  # the path trees get an effort divided by this: 1 to 4 were slower on all of ten problems
 ROOM = 256, 16  # supports that a path tree can keep, and how many more a size
-WIDE = 4  # times as many columns as rows, beyond which trees branch on columns and not on clusters
+WIDE = 2  # times as many columns as rows, beyond which trees branch on columns and not on clusters
 SWAP_ROUNDS = 4
 MOST_TRIED = 4096  # supports of a size that are all tried where a tree cannot tell them apart
 MOST_REFITTED = 512  # the same where not even their values can be trusted
@@ -195,9 +195,10 @@ class _PathSolver:
         enough : mapping of int to float
             By tau, a lower bound that will do.
         """
-        for size in self.sizes:
-            asked = [enough.get(tau, np.inf) for tau in self.taus if min(tau, self.form.m) == size]
-            self.enough[size] = max(asked, default=np.inf) + self.margin(size)
+        if enough:
+            for size in self.sizes:
+                asked = [enough.get(tau, np.inf) for tau in self.taus if min(tau, self.form.m) == size]
+                self.enough[size] = max(asked, default=np.inf) + self.margin(size)
         left = [s for s in self.sizes if s not in self.done]
         while left:
             if self.form.trusted:
