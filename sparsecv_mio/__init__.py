@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from sparsecv_mio.data.readers import read_dataset as read_dataset
     from sparsecv_mio.errors import SparseCVError as SparseCVError
     from sparsecv_mio.fits.best_subsets import best_subsets as best_subsets
+    from sparsecv_mio.near.near_optimal import near_optimal as near_optimal
     from sparsecv_mio.search.api import cross_validate as cross_validate
     from sparsecv_mio.search.solve import solve as solve
     from sparsecv_mio.sklearn import BestSubsetRidge as BestSubsetRidge
@@ -27,6 +28,7 @@ _HOME = {
     "best_subsets": "fits.best_subsets",
     "cross_validate": "search.api",
     "make_folds": "data.folds",
+    "near_optimal": "near.near_optimal",
     "read_dataset": "data.readers",
     "read_record": "certificate.reading",
     "solve": "search.solve",

@@ -62,6 +62,20 @@ class Oracle(StrEnum):
     TREECV = "treecv"
 
 
+class Criterion(StrEnum):
+    """Which error is least: that of the best subset of each fold (h), or that of one subset all folds share."""
+
+    FOLDS = "folds"
+    COMMON = "common"
+
+
+class By(StrEnum):
+    """What makes a model near the best: its CV error, the same support in every fold, or its training objective."""
+
+    CV = "cv"
+    OBJECTIVE = "objective"
+
+
 class Missing(StrEnum):
     """What is done with empty cells: refused, their rows left out, or filled with the mean of their column."""
 

@@ -5,18 +5,20 @@ from __future__ import annotations
 import os
 
 from sparsecv_mio.certificate.codec import decode
+from sparsecv_mio.certificate.near_records import CommonRecord, NearRecord
 from sparsecv_mio.certificate.parts import Head
 from sparsecv_mio.certificate.record import FitRecord, PathRecord, Record
-from sparsecv_mio.errors import CorruptStore
+from sparsecv_mio.errors import BadInput, CorruptStore
 from sparsecv_mio.files import check_readable
 
 AnyRecord = Record | PathRecord | FitRecord
+StoredRecord = AnyRecord | NearRecord | CommonRecord
 
 MOST_BYTES = 1 << 30  # some ten million folds
 
 
-def read_record(path: str | os.PathLike[str]) -> AnyRecord:
-    """Return the record stored at `path`, of any of the three schemas.
+def read_record(path: str | os.PathLike[str]) -> StoredRecord:
+    """Return the record stored at `path`, of any schema.
 
     Raises
     ------
@@ -32,5 +34,22 @@ def read_record(path: str | os.PathLike[str]) -> AnyRecord:
     except UnicodeDecodeError:
         raise CorruptStore(f"record {path}: not a text file") from None
     schema = decode(text, Head).schema
-    kind = next((kind for kind in (PathRecord, FitRecord) if kind.schema_name == schema), Record)
+    others = (PathRecord, FitRecord, NearRecord, CommonRecord)
+    kind = next((kind for kind in others if kind.schema_name == schema), Record)
     return kind.from_json(text)
+
+
+def read_drawn(path: str | os.PathLike[str]) -> AnyRecord:
+    """Return the record stored at `path`, of a kind that figures and reports are made of.
+
+    Raises
+    ------
+    CorruptStore
+        As `read_record`.
+    BadInput
+        A record of another kind.
+    """
+    stored = read_record(path)
+    if isinstance(stored, NearRecord | CommonRecord):
+        raise BadInput(f"record {path} has no figures: name a record of `solve` (criterion folds), `path` or `fit`")
+    return stored

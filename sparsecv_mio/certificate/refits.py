@@ -10,6 +10,7 @@ import numpy as np
 from sparsecv_mio.certificate.checks import Checks
 from sparsecv_mio.certificate.enumeration import UnitColumns, full_optimum
 from sparsecv_mio.certificate.exchange import Exchanges
+from sparsecv_mio.certificate.near_records import CommonRecord
 from sparsecv_mio.certificate.record import PathRow, Record, Refit
 from sparsecv_mio.certificate.restricted_optima import effects, restricted_least
 from sparsecv_mio.problem.objective import RidgeFit
@@ -69,7 +70,11 @@ def check_signs(checks: Checks, design: UnitColumns, support: tuple[int, ...], m
 
 
 def check_fit(
-    checks: Checks, design: UnitColumns, said: Record | PathRow, row: Refit | PathRow, path: str = ""
+    checks: Checks,
+    design: UnitColumns,
+    said: Record | PathRow | CommonRecord,
+    row: Refit | PathRow | CommonRecord,
+    path: str = "",
 ) -> RidgeFit | None:
     """Refit a support on all rows and compare names, coefficients and intercept.
 
@@ -78,9 +83,9 @@ def check_fit(
     checks : Checks
     design : UnitColumns
         All columns that vary.
-    said : Record or PathRow
+    said : Record, PathRow or CommonRecord
         What the record says; an objective stands in `row`.
-    row : Refit or PathRow
+    row : Refit, PathRow or CommonRecord
         At which gamma and tau.
     path : str
         What stands before the names of the fields in messages.

@@ -233,6 +233,49 @@ FIT: Mapping[str, Treatment] = {
     **_each("", "warnings versions", READ),
 }
 
+REQUEST: Mapping[str, Treatment] = {
+    **_each("request.", "gammas taus", _always("bounded: what was listed")),
+    "request.gap": _always("bounded: the status must agree with it"),
+    "request.one_se": READ,
+}
+
+NEAR: Mapping[str, Treatment] = {
+    "schema": _always("bounded: a known word"),
+    "status": _always("bounded: `proved` where no limit cut a list; else read"),
+    **_each("", "by within most gamma", _always("bounded: values and lists agree with it")),
+    "chosen": READ,
+    "sizes[].tau": _always("bounded: those asked for"),
+    **_each("sizes[].", "best threshold models", DONE),
+    **_each("sizes[].", "always never", _always("bounded: recomputed from the models")),
+    "sizes[].lower": _to_pair("bounded: by the least value of all supports", "bounded: by best"),
+    "sizes[].complete_to": _to_pair(
+        "bounded: every support below it is listed", "bounded: by the threshold; that none is missing is read"
+    ),
+    **_each("sizes[].replacements[].", "feature other pairs", _always("bounded: recomputed from the models")),
+    **_each("models[].", "tau support", _always("bounded: features of the data, within restrictions, each once")),
+    "models[].value": _always("recomputed (of the 200 best of a size)"),
+    **DATA,
+    **_each("folds.", "spec seed k digest repeats", DONE),
+    **REQUEST,
+    **RUN,
+}
+
+COMMON: Mapping[str, Treatment] = {
+    "schema": _always("bounded: a known word"),
+    "status": _always("bounded: `proved` where upper - lower <= gap upper; else read"),
+    **_each("", "gamma tau support", _always("bounded: a row of the table")),
+    **_each("", "cv_error upper gap coefficients intercept", DONE),
+    "lower": _to_pair("bounded: by the least CV error of all supports", "bounded: the least of the table"),
+    **_each("table[].", "gamma tau", GRID_ONCE),
+    "table[].support": _always("bounded: features of the data, within restrictions; cv_error agrees with it"),
+    "table[].cv_error": DONE,
+    "table[].lower": _to_pair("bounded: by the least CV error of all supports", "read"),
+    **DATA,
+    **_each("folds.", "spec seed k digest repeats", DONE),
+    **REQUEST,
+    **RUN,
+}
+
 
 def part_of(path: str) -> str:
     """Return the field of the record that a path begins with.

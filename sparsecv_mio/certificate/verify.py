@@ -17,11 +17,12 @@ import numpy as np
 from sparsecv_mio.certificate.checks import Checks, VerifyReport
 from sparsecv_mio.certificate.claims import check_claims, check_gap, check_grid, row_of
 from sparsecv_mio.certificate.enumeration import UnitColumns, enumeration_cost, held_out_errors
+from sparsecv_mio.certificate.near_records import CommonRecord, NearRecord
 from sparsecv_mio.certificate.optimality import COST_LIMIT, H_RTOL, Optimality, Supports, check_refined, level_of
 from sparsecv_mio.certificate.outer_folds import check_nested
 from sparsecv_mio.certificate.parts import DataInfo, Request
-from sparsecv_mio.certificate.reading import AnyRecord
-from sparsecv_mio.certificate.record import FitRecord, PathRecord, Record
+from sparsecv_mio.certificate.reading import StoredRecord
+from sparsecv_mio.certificate.record import FitRecord, FoldInfo, PathRecord, Record
 from sparsecv_mio.certificate.refits import (
     check_allowed,
     check_fit,
@@ -34,7 +35,8 @@ from sparsecv_mio.certificate.refits import (
 from sparsecv_mio.certificate.restricted_optima import restricted_cost
 from sparsecv_mio.certificate.side import BOX_RTOL, check_least, check_side
 from sparsecv_mio.certificate.source import has_weights, reading_info, weighted_again
-from sparsecv_mio.certificate.treatment import ENUMERATE_PAIR, FIT, PATH, RECORD, Level, grouped
+from sparsecv_mio.certificate.treatment import COMMON, ENUMERATE_PAIR, FIT, NEAR, PATH, RECORD, Level, grouped
+from sparsecv_mio.certificate.verify_near import Values, check_common, check_near
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.folds import FoldPlan, make_folds
 from sparsecv_mio.data.weights import WEIGHTED, Scored, weighted, weights_of
@@ -45,12 +47,12 @@ from sparsecv_mio.problem.rounding import objective_slack
 FOLD_RTOL = 1e-8  # of the mean error: a fold's own error may happen to be next to nothing
 
 
-def verify(record: AnyRecord, dataset: Dataset, folds: FoldPlan | None = None) -> VerifyReport:
-    """Check a record of `solve`, `path` or `fit`.
+def verify(record: StoredRecord, dataset: Dataset, folds: FoldPlan | None = None) -> VerifyReport:
+    """Check a record of `solve`, `path`, `fit` or `near`.
 
     Parameters
     ----------
-    record : Record, PathRecord or FitRecord
+    record : Record, PathRecord, FitRecord, NearRecord or CommonRecord
     dataset : Dataset
         With the record's target and features, and the columns its folds and weights need.
     folds : FoldPlan, optional
@@ -80,17 +82,21 @@ def verify(record: AnyRecord, dataset: Dataset, folds: FoldPlan | None = None) -
     """
     if isinstance(record, PathRecord):
         return verify_path(record, dataset)
+    if isinstance(record, NearRecord | CommonRecord):
+        return verify_near(record, dataset, folds)
     return verify_fit(record, dataset) if isinstance(record, FitRecord) else _verify_search(record, dataset, folds)
 
 
 def _verify_search(record: Record, dataset: Dataset, folds: FoldPlan | None) -> VerifyReport:
     checks = Checks()
     if has_weights(record.data, dataset):
-        dataset, folds = _weighted(record, dataset, folds)
+        dataset, folds = _weighted(record.data, record.folds, dataset, folds)
     if not _data(checks, record.data, dataset):
         return checks.report()
     plan = make_folds(record.folds.spec, dataset, record.folds.seed or 0) if folds is None else folds
-    if not _folds(checks, record, plan):
+    count = len(record.chosen_folds)
+    checks.that(count == plan.k, "chosen_folds", f"{count} entries for {plan.k} folds")
+    if not _folds(checks, record.folds, plan) or count != plan.k:
         return checks.report()
     check_claims(checks, record, dataset, plan)
     check_refined(checks, record)
@@ -120,15 +126,17 @@ def _verify_search(record: Record, dataset: Dataset, folds: FoldPlan | None) -> 
     return checks.report()
 
 
-def _weighted(record: Record, dataset: Dataset, folds: FoldPlan | None) -> tuple[Dataset, FoldPlan]:
+def _weighted(
+    data: DataInfo, info: FoldInfo, dataset: Dataset, folds: FoldPlan | None
+) -> tuple[Dataset, FoldPlan]:
     """Weigh the rows by the column of weights, and deal them to folds as the record says."""
-    column, spec = str(record.data.weights), record.folds.spec.removesuffix(WEIGHTED)
+    column, spec = str(data.weights), info.spec.removesuffix(WEIGHTED)
     by_row = spec.startswith("file:") if folds is None else folds.n == dataset.n
 
     def deal(rows: Dataset) -> FoldPlan:
-        return make_folds(spec, rows, record.folds.seed or 0) if folds is None else folds
+        return make_folds(spec, rows, info.seed or 0) if folds is None else folds
 
-    repeats = record.data.total_weight is None
+    repeats = data.total_weight is None
     return weighted(dataset, weights_of(dataset, column), deal, name=column, by_row=by_row, repeat=repeats)
 
 
@@ -165,13 +173,11 @@ def _restrictions(checks: Checks, request: Request, dataset: Dataset) -> bool:
     return len(checks.failures) == before
 
 
-def _folds(checks: Checks, record: Record, plan: FoldPlan) -> bool:
+def _folds(checks: Checks, info: FoldInfo, plan: FoldPlan) -> bool:
     before = len(checks.failures)
     for name in ("spec", "seed", "k", "repeats", "digest"):
-        checks.equal(f"folds.{name}", getattr(record.folds, name), getattr(plan, name))
-    count = len(record.chosen_folds)
-    checks.that(count == plan.k, "chosen_folds", f"{count} entries for {plan.k} folds")
-    checks.part(f"folds: {plan.k}, rebuilt from {record.folds.spec!r}, same digest", before)
+        checks.equal(f"folds.{name}", getattr(info, name), getattr(plan, name))
+    checks.part(f"folds: {plan.k}, rebuilt from {info.spec!r}, same digest", before)
     return len(checks.failures) == before
 
 
@@ -267,6 +273,48 @@ def verify_path(record: PathRecord, dataset: Dataset) -> VerifyReport:
     if enumerated:
         checks.part("lower and upper of every fit, by enumeration of all supports", before)
     checks.fields = grouped(PATH, Level.GRID if enumerated else Level.NEIGHBOURS)
+    return checks.report()
+
+
+def verify_near(record: NearRecord | CommonRecord, dataset: Dataset, folds: FoldPlan | None = None) -> VerifyReport:
+    """Check a near-optimal list or a common subset: values and, with at most 15 varying features, what is claimed.
+
+    Parameters
+    ----------
+    record : NearRecord or CommonRecord
+    dataset : Dataset
+    folds : FoldPlan, optional
+        By default rebuilt from the record's spec and seed.
+    """
+    checks, info, plan = Checks(), record.folds, folds
+    if info is None:
+        dataset = weighted_again(record.data, dataset)
+    elif has_weights(record.data, dataset):
+        dataset, plan = _weighted(record.data, info, dataset, folds)
+    if not _data(checks, record.data, dataset):
+        return checks.report()
+    if info is not None:
+        plan = make_folds(info.spec, dataset, info.seed or 0) if plan is None else plan
+        if not _folds(checks, info, plan):
+            return checks.report()
+    if not _restrictions(checks, record.request, dataset):
+        return checks.report()
+    design = UnitColumns.within(dataset, record.data.scale, record.data.intercept, record.request.restrictions)
+    if plan is not None:
+        design = replace(design, rows_by_weight=plan.scored / Scored.of(dataset, plan).total)
+    if isinstance(record, NearRecord):
+        checks.that(record.by in ("cv", "objective"), "by", "must be cv or objective")
+        values = Values(design, record.gamma, plan if record.by == "cv" else None)
+        every = check_near(checks, record, values)
+    else:
+        assert plan is not None
+        before = len(checks.failures)
+        check_fit(checks, design, record, record)
+        checks.part("coefficients and intercept of the fit on all rows", before)
+        every = check_common(checks, record, design, plan)
+    table = NEAR if isinstance(record, NearRecord) else COMMON
+    absent = [name for name in ("folds",) if info is None]
+    checks.fields = grouped(table, Level.GRID if every else Level.NEIGHBOURS, absent)
     return checks.report()
 
 

@@ -33,8 +33,8 @@ class Began:
 
 
 COMMANDS = (
-    "inspect", "solve", "path", "predict", "verify", "check", "report", "plot", "bounds", "fit", "backends", "compare",
-    "export", "iacv", "treecv", "glru", "batch", "collect", "table", "warmup",
+    "inspect", "solve", "path", "near", "predict", "verify", "check", "report", "plot", "bounds", "fit", "backends",
+    "compare", "export", "iacv", "treecv", "glru", "batch", "collect", "table", "warmup",
 )  # fmt: skip
 EXIT_CODES = (
     "Exit codes: 0 proved, 1 verification failed or not proved, 2 bad input, 3 limit reached (bounds valid, answer "

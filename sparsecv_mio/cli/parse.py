@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Sequence
 
 from sparsecv_mio.errors import BadInput
 from sparsecv_mio.families import limits_of, parents_of
-from sparsecv_mio.grids import MOST_DIGITS
+from sparsecv_mio.grids import MOST_DIGITS, number, whole
 from sparsecv_mio.restrictions import Restrictions
 from sparsecv_mio.units import MOST_THREADS
 from sparsecv_mio.words import one_of
@@ -56,6 +56,27 @@ def positive(value: float | None, option: str, zero: bool = False) -> None:
     if value is not None and not (0.0 < value < math.inf or (zero and value == 0.0)):
         room = "at least 0" if zero else "above 0"
         raise BadInput(f"{option}: {value:g} is out of range, give a finite number {room}")
+
+
+def share(text: str, option: str) -> float:
+    """Return a share, given in per cent or as a number.
+
+    Examples
+    --------
+    >>> share("1%", "--within"), share("0.05", "--within")
+    (0.01, 0.05)
+    """
+    word = text.strip()
+    return number(word[:-1], option) / 100.0 if word.endswith("%") else number(word, option)
+
+
+def count_or_all(text: str, option: str) -> int | None:
+    """Return a whole number of at least 1; None for the word `all`."""
+    if text.strip().lower() == "all":
+        return None
+    found = whole(text, option)
+    count(found, option)
+    return found
 
 
 def names(text: str | None, option: str) -> list[str] | None:

@@ -114,13 +114,13 @@ def plot(
 
         plot_trace(*read_trace(record), place)
     else:
-        from sparsecv_mio.certificate.reading import read_record
+        from sparsecv_mio.certificate.reading import read_drawn
         from sparsecv_mio.errors import CorruptStore
         from sparsecv_mio.report.record_plots import panel_of
 
         check_plot(place, "--out")
         try:
-            stored = read_record(record)
+            stored = read_drawn(record)
         except CorruptStore as error:
             raise BadInput(f"{record} is neither a trace nor a record: {error}") from None
         save(panel_of(stored, str(panel), session.read_again(data, stored) if data else None), place)

@@ -33,6 +33,7 @@ def predict(
     of the predictions are printed beside the cross-validation error.
     """
     from sparsecv_mio.certificate.model import accuracy
+    from sparsecv_mio.certificate.near_records import NearRecord
     from sparsecv_mio.certificate.reading import read_record
     from sparsecv_mio.certificate.record import PathRecord
     from sparsecv_mio.certificate.source import applied_reading, in_format
@@ -42,8 +43,9 @@ def predict(
 
     session.check_outputs({"--out": out}, [record, data])
     stored = read_record(record)
-    if isinstance(stored, PathRecord):
-        raise BadInput(f"record {record} holds a model for every size: name a record of `solve` or `fit`")
+    if isinstance(stored, PathRecord | NearRecord):
+        many = "a model for every size" if isinstance(stored, PathRecord) else "many models"
+        raise BadInput(f"record {record} holds {many}: name a record of `solve` or `fit`")
     learnt = in_format(applied_reading(stored.data.reading), stored.data.names, reading)
     needed = tuple(stored.coefficients) or stored.data.names
     rows, known, doubt = read_rows(data, needed, stored.data.target, learnt)

@@ -37,11 +37,11 @@ def report(
     ending_of = {"html": ".html", "md": ".md", "latex": ".tex"}[kind]
     place = out or str(Path(record).with_suffix(ending_of))
     session.check_outputs({"--out": None if place == "-" else place}, [record, *([data] if data else [])])
-    from sparsecv_mio.certificate.reading import read_record
+    from sparsecv_mio.certificate.reading import read_drawn
     from sparsecv_mio.files import write_text
     from sparsecv_mio.report.record_report import report_text
 
-    stored = read_record(record)
+    stored = read_drawn(record)
     rows = session.read_again(data, stored) if data else None
     text = report_text(stored, kind, record, rows, data or "DATA")
     if place == "-":

@@ -16,7 +16,7 @@ from sparsecv_mio.report.figures import check_plot
 from sparsecv_mio.search.interrupts import interruptible as interruptible
 
 if TYPE_CHECKING:
-    from sparsecv_mio.certificate.reading import AnyRecord
+    from sparsecv_mio.certificate.reading import StoredRecord
     from sparsecv_mio.data.dataset import Dataset
     from sparsecv_mio.data.folds import FoldPlan
     from sparsecv_mio.data.reading import ReadingWords
@@ -74,25 +74,25 @@ def read_data(
     )
 
 
-def read_again(path: str, stored: AnyRecord, reading: ReadingWords | None = None) -> Dataset:
+def read_again(path: str, stored: StoredRecord, reading: ReadingWords | None = None) -> Dataset:
     """Read the data of a record: its columns, and those that its folds and weights need.
 
     Parameters
     ----------
     path : str
         The file.
-    stored : Record, PathRecord or FitRecord
+    stored : Record, or a record of another kind
     reading : dict, optional
         The format of the file, where it is another one than the record's.
     """
-    from sparsecv_mio.certificate.record import Record
     from sparsecv_mio.certificate.source import read_again as read
     from sparsecv_mio.data.folds import fold_columns
     from sparsecv_mio.data.weights import WEIGHTED, weight_columns
 
     weights, aux = stored.data.weights, list[str]()
-    if isinstance(stored, Record):
-        aux += fold_columns(stored.folds.spec.removesuffix(WEIGHTED) if weights else stored.folds.spec)
+    folds = getattr(stored, "folds", None)
+    if folds is not None:
+        aux += fold_columns(folds.spec.removesuffix(WEIGHTED) if weights else folds.spec)
     aux += weight_columns(weights or None)
     return read(path, stored.data, aux, reading)
 

@@ -10,10 +10,11 @@ import typer
 
 from sparsecv_mio import grids
 from sparsecv_mio.cli import Began, ending, options, parse, session
+from sparsecv_mio.cli.common import refuse, solve_common
 from sparsecv_mio.cli.reading import reads_tables
 from sparsecv_mio.data.reading import ReadingWords
 from sparsecv_mio.errors import SparseCVError
-from sparsecv_mio.words import Engine, Method, TauStep
+from sparsecv_mio.words import Criterion, Engine, Method, TauStep
 
 if TYPE_CHECKING:
     from sparsecv_mio.certificate.model import Accuracy
@@ -73,6 +74,16 @@ def solve(
     nonpositive: options.Nonpositive = None,
     scale: options.Scale = "length",
     intercept: options.Intercept = "fold",
+    criterion: Annotated[
+        str,
+        typer.Option(
+            "--criterion",
+            metavar="|".join(Criterion),
+            callback=parse.word(Criterion, "--criterion"),
+            help="Whose CV error is least. folds: of the best subset of every fold's own training rows; common: of one "
+            "subset for all folds, of any support (Takano and Miyashiro).",
+        ),
+    ] = "folds",
     nested: Annotated[
         int | None,
         typer.Option(
@@ -185,6 +196,23 @@ def solve(
     cross-validation error comes with certified bounds and is refitted on all rows.
     """
     given = None if gamma is None else grids.gammas(gamma)
+    if criterion == Criterion.COMMON:
+        refuse({
+            "--nested": nested, "--one-se": one_se, "--engine": engine, "--method": method,
+            "--backend": None if backend == "native" else backend, "--formulation": formulation,
+            "--mio-budget": mio_budget, "--refine": refine, "--tau-step": tau_step, "--checkpoint": checkpoint,
+            "--resume": resume, "--trace": trace, "--oracles": oracles, "--save-held-out": save_held_out,
+            "--at-most": at_most, "--hierarchy": hierarchy, "--nonnegative": nonnegative, "--nonpositive": nonpositive,
+        })  # fmt: skip
+        return solve_common(
+            data, given, tau, reading={"target": target, "features": features, "drop": drop},
+            dealt={"weights": weights, "folds": folds, "seed": seed, "reading": reading},
+            options={
+                "scale": scale, "intercept": intercept, "gap": gap, "time_limit": time_limit,
+                "threads": session.cores() if threads is None else threads,
+            },
+            restrictions={"force_in": force_in, "force_out": force_out}, json=json, quiet=quiet,
+        )  # fmt: skip
     store = ("--checkpoint", checkpoint) if checkpoint is not None else ("--resume", resume)
     outputs = dict([("--json", json), store, ("--trace", trace), ("--save-held-out", save_held_out)])
     session.check_outputs(outputs, [data])

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from rich.console import Console
 from rich.text import Text
 
+from sparsecv_mio.certificate.near_records import CommonRecord, NearRecord
 from sparsecv_mio.certificate.parts import Work
 from sparsecv_mio.certificate.record import Nested, OneSe, PathRecord, PathRow, Record, TableRow
 from sparsecv_mio.report.hints import ended_by_itself, hints
@@ -97,7 +98,7 @@ def print_answer(console: Console, record: Record, brief: bool = False, held_out
     if _unbounded(record):
         word = word.replace("bounds valid", "nothing proved yet")
     console.print(Text.assemble((word, f"bold {colour}"), f"   {pair(record.tau, record.gamma)}"))
-    _print_restrictions(console, record)
+    print_restrictions(console, record)
     for line in _error_lines(record):
         say(console, line)
     if held_out is not None:
@@ -118,13 +119,13 @@ def print_answer(console: Console, record: Record, brief: bool = False, held_out
         console.print(Text.assemble(("hint: ", "bold"), hint))
 
 
-def _print_restrictions(console: Console, record: Record | PathRecord) -> None:
+def print_restrictions(console: Console, record: Record | PathRecord | CommonRecord | NearRecord) -> None:
     """Say which models were compared, where not all."""
     if words := compared(record):
         say(console, f"models compared: {words}")
 
 
-def compared(record: Record | PathRecord) -> str:
+def compared(record: Record | PathRecord | CommonRecord | NearRecord) -> str:
     """Return which models were compared, nothing where all were."""
     limits = record.request.restrictions
     return limits.words(record.data.p) if limits else ""
@@ -180,13 +181,15 @@ def error_line(found: Accuracy) -> str:
     return f"RMSE {shown(found.rmse)}, MAE {shown(found.mae)}, R^2 {explained}"
 
 
-def error_lines(record: Record | FitRecord, found: Accuracy) -> list[str]:
+def error_lines(record: Record | CommonRecord | FitRecord, found: Accuracy) -> list[str]:
     """Return lines on the errors of predictions, beside those of the cross-validation that chose the model."""
     lines = [f"errors: {error_line(found)}"]
     if isinstance(record, Record):
         chosen = record.one_se or record
         root = marked(shown(math.sqrt(chosen.cv_error)), chosen.estimate)
         lines.append(f"in cross-validation: RMSE {root}, the square root of the CV error {shown(chosen.cv_error)}")
+    elif isinstance(record, CommonRecord):
+        lines.append(f"in cross-validation: RMSE {shown(record.rmse)}, the square root of {shown(record.cv_error)}")
     return lines
 
 
@@ -344,7 +347,7 @@ def print_path(console: Console, record: PathRecord, brief: bool = False, full: 
     """
     word, colour = MEANING[record.status]
     console.print(Text(word, f"bold {colour}"))
-    _print_restrictions(console, record)
+    print_restrictions(console, record)
     gammas = sorted({row.gamma for row in record.path})
     if full or len(gammas) == 1:
         for gamma in gammas:

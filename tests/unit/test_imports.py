@@ -24,9 +24,9 @@ PROBLEM = DATA | {"problem"}
 FORMULATION = PROBLEM | {"formulation"}
 BOUNDS = FORMULATION | {"bounds", "oracles"}
 SEARCH = BOUNDS | {"search", "certificate"}
-FITS = SEARCH | {"fits", "comparison", "warmup"}
+FITS = SEARCH | {"fits", "near", "comparison", "warmup"}
 REPORT = FITS | {"report"}
-RECORDS = ("codec", "drawn", "parts", "model", "chosen_folds", "record", "reading")
+RECORDS = ("codec", "drawn", "parts", "model", "chosen_folds", "record", "near_records", "reading")
 
 # A module may import the rooms of the longest entry that its own name starts with, and its own room.
 MAY_IMPORT: dict[str, set[str]] = {
@@ -52,6 +52,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "oracles": FORMULATION | {"kernels"},
     "search": SEARCH | {"kernels"},
     "fits": SEARCH,
+    "near": SEARCH | {"kernels"},
     "comparison": SEARCH,
     "warmup": FITS | {"proofs"},
     "report": REPORT,

@@ -11,11 +11,14 @@ import pytest
 from repository import DOCS
 
 from sparsecv_mio.certificate.chosen_folds import ChosenFold, ChosenFolds
+from sparsecv_mio.certificate.near_records import CommonRecord, NearRecord
 from sparsecv_mio.certificate.record import FitRecord, PathRecord, Record
 from sparsecv_mio.certificate.treatment import (
+    COMMON,
     ENUMERATE_GRID,
     ENUMERATE_PAIR,
     FIT,
+    NEAR,
     PATH,
     RECORD,
     Level,
@@ -23,6 +26,10 @@ from sparsecv_mio.certificate.treatment import (
     grouped,
     part_of,
 )
+
+KINDS: list[tuple[type, Mapping[str, Treatment]]] = [
+    (Record, RECORD), (PathRecord, PATH), (FitRecord, FIT), (NearRecord, NEAR), (CommonRecord, COMMON),
+]  # fmt: skip
 
 
 def field_paths(schema: Any, prefix: str = "") -> Iterator[str]:
@@ -63,12 +70,12 @@ def markdown(table: Mapping[str, Treatment]) -> str:
     return "\n".join(lines)
 
 
-@pytest.mark.parametrize(("schema", "table"), [(Record, RECORD), (PathRecord, PATH), (FitRecord, FIT)])
+@pytest.mark.parametrize(("schema", "table"), KINDS)
 def test_every_field_has_its_treatment(schema: type, table: dict[str, object]) -> None:
     assert set(field_paths(schema)) == set(table)
 
 
-@pytest.mark.parametrize("table", [RECORD, PATH, FIT])
+@pytest.mark.parametrize("table", [table for _, table in KINDS])
 def test_treatments_stand_in_the_manual_and_on_the_screen(table: dict[str, object]) -> None:
     assert markdown(table) in (DOCS / "cli.md").read_text()  # type: ignore[arg-type]
     for level in Level:

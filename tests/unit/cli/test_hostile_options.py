@@ -14,6 +14,7 @@ NUMBERS = ("9" * 400, "9" * 5000, "nan", "-" + "9" * 400, "1e400", "-1e400", "in
 WHOLE = {
     "solve": ("--seed", "--threads", "--mio-budget", "--tau", "--folds"),
     "path": ("--threads", "--tau"),
+    "near": ("--seed", "--threads", "--tau", "--folds", "--most"),
     "bounds": ("--seed", "--threads", "--tau", "--folds"),
     "fit": ("--tau", "--threads", "--node-limit", "--at-most"),
     "export": ("--tau",),
@@ -26,6 +27,7 @@ WHOLE = {
 REAL = {
     "solve": ("--gamma", "--gap", "--time-limit"),
     "path": ("--gamma", "--gap", "--time-limit"),
+    "near": ("--gamma", "--within", "--time-limit"),
     "bounds": ("--gamma",),
     "fit": ("--gamma", "--gap", "--time-limit", "--box"),
     "export": ("--gamma",),
@@ -38,6 +40,7 @@ REAL = {
 NEEDED = {
     "solve": ["--gamma", "0.1", "--tau", "1", "--folds", "3"],
     "path": ["--gamma", "0.1", "--tau", "1"],
+    "near": ["--gamma", "0.1", "--tau", "1", "--folds", "3"],
     "bounds": ["--gamma", "0.1", "--tau", "1", "--folds", "3"],
     "fit": ["--gamma", "0.1", "--tau", "1"],
     "export": ["--gamma", "0.1", "--tau", "1", "--to", "model.lp"],

@@ -15,18 +15,27 @@ from sparsecv_mio.kernels.copies import Copies
 from sparsecv_mio.kernels.status import DROPPED
 
 PERSPECTIVE_SLICE, SLICE_COLUMNS = 400, 10_000  # nodes between two checks of the clock, and columns of these together
+KEPT_AT_FIRST = 256  # supports within the bar that there is room for, unless more are asked for
 WHOLE = 0.7  # share of the columns from which on a tree keeps them all
 
 Candidates = list[tuple[BoolArray, float]]
 
 
 class PerspectiveTree:
-    """A perspective tree on the columns that survive the root's screening."""
+    """A perspective tree on the columns that survive the root's screening.
 
-    def __init__(self, form: NormalForm, size: int, upper: float, support: BoolArray, root: Root) -> None:
+    With `held = (bar, room)` the bar stands still, whatever the tree finds, and there is room for so many supports.
+    """
+
+    def __init__(
+        self, form: NormalForm, size: int, upper: float, support: BoolArray, root: Root,
+        held: tuple[float, int] | None = None,
+    ) -> None:  # fmt: skip
         self.form, self.size = form, size
         m = form.m
-        self.bar = upper * (1.0 + form.keep) + form.slack
+        if held is not None:
+            upper = -np.inf
+        self.bar, room = held or (upper * (1.0 + form.keep) + form.slack, KEPT_AT_FIRST)
         status = root.status(size, self.bar)
         self.columns = np.flatnonzero(status != DROPPED)
         if len(self.columns) > WHOLE * m:
@@ -39,8 +48,9 @@ class PerspectiveTree:
         prev[self.columns] = np.arange(len(self.columns))
         self.copies = Copies(prev[form.copy_prev[self.columns]], prev[form.copy_next[self.columns]])
         self.pool = perspective_tree.new_pool(
-            status[self.columns], upper, self.bar, np.asarray(support[self.columns], dtype=np.bool_)
-        )
+            status[self.columns], upper, self.bar, np.asarray(support[self.columns], dtype=np.bool_),
+            keep_capacity=room,
+        )  # fmt: skip
         self.pool.bound[0] = root.dual
         if m > MANY:
             self.pool.point[0] = root.b[self.columns]

@@ -1,0 +1,273 @@
+"""Every support near the best of its size, by training objective or by CV error: what `sparsecv near` calls."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterable
+from dataclasses import replace
+from typing import Unpack
+
+import numpy as np
+
+from sparsecv_mio.arrays import IntArray
+from sparsecv_mio.certificate.near_records import NEAR_SCHEMA, NearModel, NearRecord, NearSize, Replacement
+from sparsecv_mio.certificate.parts import Request, Work, versions
+from sparsecv_mio.data.dataset import Dataset
+from sparsecv_mio.data.fold_plan import FoldPlan
+from sparsecv_mio.data.folds import AnyFolds, folds_of
+from sparsecv_mio.data.standard import StandardData, standardize
+from sparsecv_mio.data.weights import least_rows
+from sparsecv_mio.errors import BadInput, OutOfTime
+from sparsecv_mio.grids import gammas_of, taus_of
+from sparsecv_mio.near.collecting import Collection
+from sparsecv_mio.near.criteria import CommonError, FoldRows, TrainingObjective
+from sparsecv_mio.near.moments import all_rows, fold_info
+from sparsecv_mio.near.near_best import UNKNOWN, NearBest, NearList, replacements
+from sparsecv_mio.near.options import NearKeywords, NearOptions
+from sparsecv_mio.near.starts import ROUNDS, best_on_all_rows, neighbours, offer
+from sparsecv_mio.search.api import cross_validate
+from sparsecv_mio.search.checks import GRID, with_keywords
+from sparsecv_mio.search.hooks import Hooks
+from sparsecv_mio.search.options import Grid, SearchOptions
+from sparsecv_mio.search.result import data_info, names_of
+from sparsecv_mio.search.state.deadline import Deadline
+from sparsecv_mio.search.time_limit import run_within_limit
+from sparsecv_mio.words import By
+
+CHOOSING_SHARE = 0.5  # of the time limit, for the cross-validation that chooses a pair
+MOST_REPLACEMENTS = 100  # pairs of features a size that the record holds
+
+
+def near_optimal(
+    dataset: Dataset,
+    folds: AnyFolds = "10",
+    *,
+    gamma: float | None = None,
+    taus: str | int | Iterable[int] | None = None,
+    options: NearOptions | None = None,
+    stop: threading.Event | None = None,
+    began: float | None = None,
+    **keywords: Unpack[NearKeywords],
+) -> NearRecord:
+    """List every support near the best of its size.
+
+    Parameters
+    ----------
+    dataset : Dataset
+    folds : FoldPlan, str, int, splitter, labels or pairs
+        See :func:`~sparsecv_mio.data.folds.folds_of`. Of a list by CV error every row must be held out, all equally
+        often.
+    gamma : float, optional
+        Ridge weight; that which cross-validation chooses by default.
+    taus : int, sequence of int or str, optional
+        Support sizes, each of which gets a list; by default the one that cross-validation chooses, but for a list by
+        objective at a given gamma all those of `sparsecv path`. Supports have exactly tau features that vary.
+    options : NearOptions, optional
+        How near, how many, by which value; scale, limits.
+    stop : threading.Event, optional
+        Set it to end the run with what it holds.
+    began : float, optional
+        Moment of `time.monotonic` from which the limit counts; this call by default.
+    **keywords
+        Fields of `NearOptions` by keyword, which go before those of `options`: `near_optimal(..., within=0.02)`.
+
+    Returns
+    -------
+    NearRecord
+        The models, and for each size what is certain: up to which value none is missing, and which features all, or
+        none, of these supports have.
+
+    Raises
+    ------
+    BadInput
+        If gamma, a tau, the folds or an option is wrong.
+    OutOfTime
+        If the limit comes before the data are in standard coordinates.
+    TypeError
+        For a keyword that is no field of `NearOptions`.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.normal(size=(40, 5))
+    >>> X[:, 4] = X[:, 1] + 0.1 * rng.normal(size=40)
+    >>> data = Dataset.from_arrays(X, 2 * X[:, 1] - X[:, 3] + rng.normal(size=40))
+    >>> record = near_optimal(data, "5", gamma=0.01, taus=2, within=0.1)
+    >>> record.sizes[0].always, [model.support for model in record.models]
+    (('x3',), [('x1', 'x3'), ('x3', 'x4')])
+    """
+    options = with_keywords(options or NearOptions(), keywords, "near_optimal", (*GRID, "gamma"))
+    options = replace(options, restrictions=options.restrictions.within(dataset.names))
+    plan = folds_of(folds, dataset) if options.by is By.CV or gamma is None else None
+    wanted = tuple(taus) if isinstance(taus, Iterable) and not isinstance(taus, str) else taus
+    clock = Deadline(options.time_limit, stop, began)
+    search = NearSearch(dataset, plan, options, clock)
+    search.check(gamma, wanted)
+    return run_within_limit(lambda: search.solve(gamma, wanted), clock, search.record)
+
+
+class NearSearch:
+    """The choice of a pair, where it was not given, and the lists; a record of them at any moment.
+
+    Parameters
+    ----------
+    dataset : Dataset
+    plan : FoldPlan or None
+        None where no fold is needed.
+    options : NearOptions
+    clock : Deadline
+    """
+
+    def __init__(self, dataset: Dataset, plan: FoldPlan | None, options: NearOptions, clock: Deadline) -> None:
+        self.dataset, self.plan, self.options, self.clock = dataset, plan, options, clock
+        self.data: StandardData | None = None
+        self.chosen: str | None = None
+        self.gamma, self.taus = 1.0, tuple[int, ...]()
+        self.holder: NearBest | None = None
+        self.collection: Collection | None = None
+        self.unit = 1.0
+
+    def check(self, gamma: float | None, taus: str | int | tuple[int, ...] | None) -> None:
+        """Raise `BadInput` for a gamma or sizes out of range.
+
+        Parameters
+        ----------
+        gamma : float or None
+        taus : str, int, tuple of int or None
+        """
+        self._grid(1.0 if gamma is None else gamma, taus)
+
+    def _grid(self, gamma: float, taus: str | int | tuple[int, ...] | None) -> Grid:
+        dataset, within = self.dataset, self.options.restrictions
+        shape = within.left(dataset.p), least_rows(dataset, self.plan)
+        gammas = gammas_of(gamma, *shape)
+        if len(gammas) != 1:
+            raise BadInput(f"gamma: near-optimal lists are of one gamma, not of {len(gammas)}: give one or none")
+        return Grid.of(gammas, taus_of(taus, *shape, restrictions=within), dataset.p, within)
+
+    def solve(self, gamma: float | None, taus: str | int | tuple[int, ...] | None) -> NearRecord:
+        """Choose what is not given, and make the lists.
+
+        Parameters
+        ----------
+        gamma : float or None
+        taus : str, int, tuple of int or None
+        """
+        from threadpoolctl import threadpool_limits
+
+        if gamma is None or (taus is None and self.options.by is By.CV):
+            gamma, taus = self._choose(gamma, taus)
+        grid = self._grid(gamma, taus)
+        with threadpool_limits(limits=1):
+            self._list(gamma, grid.taus.tolist())
+        self.clock.check_wanted()
+        return self.record()
+
+    def _choose(
+        self, gamma: float | None, taus: str | int | tuple[int, ...] | None
+    ) -> tuple[float, str | int | tuple[int, ...]]:
+        options, plan = self.options, self.plan
+        assert plan is not None
+        left = None if options.time_limit is None else max(CHOOSING_SHARE * self.clock.left, 1e-3)
+        how = SearchOptions.of(
+            scale=options.scale, intercept=options.intercept, gap=options.gap, time_limit=left,
+            threads=options.threads, restrictions=options.restrictions,
+        )  # fmt: skip
+        record = cross_validate(
+            self.dataset, plan, gammas=gamma, taus=taus, options=how, hooks=Hooks(stop=self.clock.stop)
+        )
+        self.chosen = record.status
+        return record.gamma, record.tau if taus is None else taus
+
+    def _list(self, gamma: float, taus: list[int]) -> None:
+        options, expired = self.options, self.clock.expired
+        data = standardize(self.dataset, options.scale, options.intercept, options.restrictions)
+        _ = self.dataset.fingerprint
+        problem = all_rows(data, "a near-optimal list").with_gamma(gamma)
+        sizes = sorted({min(tau, data.q) for tau in taus})
+        criterion: TrainingObjective | CommonError = TrainingObjective(data, problem)
+        self.unit = data.y_unit**2
+        if options.by is By.CV:
+            assert self.plan is not None
+            criterion = CommonError(FoldRows(data, self.plan, problem), problem, sizes[-1])
+        holder = NearBest(sizes, options.within, options.most)
+        self.gamma, self.taus, self.holder, self.data = gamma, tuple(taus), holder, data
+        offer(criterion, holder, best_on_all_rows(problem, sizes, expired))
+        if options.by is By.CV:
+            for tau in sizes:
+                self._exchange(criterion, holder, tau, problem.q, problem.forced)
+        self.collection = Collection(criterion, holder, expired)
+        if not expired():
+            self.collection.run()
+
+    def _exchange(
+        self, criterion: TrainingObjective | CommonError, holder: NearBest, tau: int, q: int, forced: IntArray
+    ) -> None:
+        """Exchange columns of the best support of a size while that helps."""
+        for _ in range(ROUNDS):
+            best = holder.best(tau)
+            if best is None or self.clock.expired():
+                return
+            offer(criterion, holder, neighbours(best.support, q, forced, [tau]))
+            if holder.best(tau) is best:
+                return
+
+    def record(self) -> NearRecord:
+        """Return the record of what is known now.
+
+        Raises
+        ------
+        OutOfTime
+            If the data are not even in standard coordinates.
+        """
+        data, holder, options = self.data, self.holder, self.options
+        if data is None or holder is None:
+            raise OutOfTime("no answer yet: the pair was still being chosen; give more time, or gamma and tau")
+        collection = self.collection
+        lists = [holder.result(tau, 0.0 if collection is None else collection.unseen(tau)) for tau in holder.taus]
+        finished = collection is not None and collection.finished and not holder.unknown
+        return NearRecord(
+            schema=NEAR_SCHEMA,
+            status="proved" if finished else "interrupted" if self.clock.stop.is_set() else "limit",
+            by=str(options.by),
+            within=options.within,
+            most=options.most,
+            gamma=self.gamma,
+            chosen=self.chosen,
+            sizes=tuple(self._size(data, one) for one in lists),
+            models=tuple(
+                NearModel(one.tau, names_of(data, model.support), model.value * self.unit)
+                for one in lists
+                for model in one.models
+            ),
+            work=Work(0, 0 if collection is None else collection.nodes, self.clock.seconds, "near"),
+            data=data_info(data),
+            folds=None if self.plan is None else fold_info(self.plan),
+            request=Request(
+                (self.gamma,), self.taus, options.gap, False, options.time_limit, options.threads,
+                options.restrictions or None,
+            ),
+            warnings=(*data.warnings, *((UNKNOWN,) if holder.unknown else ())),
+            versions=versions(),
+        )  # fmt: skip
+
+    def _size(self, data: StandardData, one: NearList) -> NearSize:
+        certain = [model.support for model in one.certain]
+        always: IntArray = np.zeros(0, dtype=np.int64)
+        never = always
+        if certain:
+            count = np.bincount(np.concatenate(certain), minlength=data.q)
+            always, never = np.flatnonzero(count == len(certain)), np.flatnonzero(count == 0)
+        pairs = replacements([model.support for model in one.models]).most_common(MOST_REPLACEMENTS)
+        unit, names = self.unit, data.names
+        return NearSize(
+            tau=one.tau,
+            best=one.best * unit,
+            lower=one.lower * unit,
+            threshold=one.threshold * unit,
+            complete_to=one.complete_to * unit,
+            models=len(one.models),
+            always=names_of(data, always),
+            never=names_of(data, never),
+            replacements=tuple(Replacement(names[a], names[b], count) for (a, b), count in pairs),
+        )

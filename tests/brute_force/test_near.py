@@ -1,0 +1,161 @@
+"""Near-optimal lists and common subsets against enumeration: every support fitted by the definition, in every fold."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from itertools import combinations
+
+import numpy as np
+import pytest
+from random_problems import RandomProblem
+from test_forced_columns import forced_problem
+
+from sparsecv_mio.certificate.near_records import CommonRecord, NearRecord
+from sparsecv_mio.certificate.verify import verify
+from sparsecv_mio.data.folds import make_folds
+from sparsecv_mio.data.weights import weighted_rows
+from sparsecv_mio.near.common import best_common_subset
+from sparsecv_mio.near.near_best import UNKNOWN
+from sparsecv_mio.near.near_optimal import near_optimal
+from sparsecv_mio.problem.objective import fit, held_out_error, varying_columns
+
+RTOL = 1e-7  # of a value, beside the rounding of residuals against the targets
+
+
+@dataclass(frozen=True)
+class Truth:
+    """Values of all supports of one size at one gamma, by their features, and what rounding may do to them."""
+
+    values: dict[tuple[str, ...], float]
+    slack: float
+
+
+def whole_problem(seed: int, rows: int = 24, columns: int = 7) -> RandomProblem:
+    """A random problem whose folds hold out every row equally often; rows with weights now and then."""
+    case = forced_problem(seed, rows, columns)
+    rng = np.random.default_rng([31, seed])
+    data = case.data
+    if rng.random() < 0.25:
+        data = weighted_rows(data, rng.choice([0.25, 1.0, 2.0, 3.5], size=data.n), "w")
+    k = int(rng.integers(2, min(data.n, 8) + 1))
+    spec = str(rng.choice(["loo", "loo", str(k), f"2x{k}"]))
+    gammas = (10.0 ** rng.uniform(-3.0, 1.5, size=int(rng.integers(1, 4)))).tolist()
+    return replace(case, data=data, folds=make_folds(spec, data, seed), gammas=sorted(gammas))
+
+
+def truth_of(case: RandomProblem, gamma: float, tau: int, by: str) -> Truth:
+    data, names = case.data, case.data.names
+    X, y, weights = data.X, data.y, data.row_weights
+    free = [j for j in varying_columns(X).tolist() if names[j] not in case.restrictions.force_out]
+    forced = [j for j in free if names[j] in case.restrictions.force_in]
+    size = min(tau, len(free))
+    how = {"scale": case.scale, "intercept": case.intercept, "weights": weights}
+    values = {}
+    for rest in combinations([j for j in free if j not in forced], size - len(forced)):
+        support = sorted([*forced, *rest])
+        if by == "objective":
+            value = fit(X, y, support, gamma, **how).objective
+        else:
+            value = 0.0
+            for fold in range(case.folds.k):
+                model = fit(X, y, support, gamma, rows=case.folds.train_rows(fold), **how)
+                value += held_out_error(model, X, y, case.folds.scored_rows(fold), weights)
+            scored = case.folds.order[: case.folds.scored]
+            value /= len(scored) if weights is None else float(weights[scored].sum())
+        values[tuple(names[j] for j in support)] = value
+    n = 1.0 if by == "cv" else float(data.n)
+    least = min(values.values())
+    size_of = float(np.ptp(y) if case.intercept != "none" else np.abs(y).max())
+    noise = 1e-12 * size_of * np.sqrt(n)
+    return Truth(values, RTOL * least + noise * (2.0 * np.sqrt(least) + noise))
+
+
+def check_near(seed: int) -> int:
+    """Compare the lists of a problem with all supports; how many models they hold."""
+    case = whole_problem(seed)
+    rng = np.random.default_rng([32, seed])
+    by, within = str(rng.choice(["cv", "objective"])), float(rng.choice([0.0, 0.01, 0.1, 1.0, 20.0]))
+    most = None if rng.random() < 0.6 else int(rng.integers(1, 12))
+    gamma = case.gammas[0]
+    record = near_optimal(
+        case.data, case.folds, gamma=gamma, taus=case.taus, by=by, within=within, most=most, scale=case.scale,
+        intercept=case.intercept, restrictions=case.restrictions,
+    )  # fmt: skip
+    unsure = UNKNOWN in record.warnings
+    assert record.status == ("limit" if unsure else "proved"), seed
+    for size in record.sizes:
+        truth = truth_of(case, gamma, size.tau, by)
+        listed = {model.support: model.value for model in record.models if model.tau == size.tau}
+        least, slack = min(truth.values.values()), truth.slack * (2.0 + within)
+        if unsure and not size.complete:
+            assert size.lower <= least + slack and not size.always + size.never, seed
+            continue
+        assert abs(size.best - least) <= slack and size.lower <= least + slack, seed
+        assert abs(size.threshold - (1.0 + within) * least) <= slack * (1.0 + within), seed
+        assert set(listed) <= set(truth.values) and len(listed) == size.models, seed
+        for support, value in listed.items():
+            own = slack * max(1.0, truth.values[support] / max(least, 1e-300))
+            assert abs(value - truth.values[support]) <= own, (seed, support)
+            assert value <= size.threshold + slack, seed
+        assert size.complete or (most is not None and size.models == most), seed
+        missing = [s for s, v in truth.values.items() if v < size.complete_to - slack and s not in listed]
+        assert not missing, (seed, missing)
+        certain = [s for s, v in listed.items() if size.complete or v < size.complete_to]
+        every = set(case.data.names) - set(case.restrictions.force_out)
+        assert not certain or set(size.always) == set.intersection(*map(set, certain)), seed
+        assert not certain or not set(size.never) & set().union(*certain), seed
+        assert set(size.never) <= every, seed
+    if seed % 5 == 0:
+        assert NearRecord.from_json(record.to_json()) == record
+        report = verify(record, case.data, case.folds)
+        assert report.ok, (seed, report.failures)
+    return len(record.models)
+
+
+def check_common(seed: int) -> float:
+    """Compare the best common subset of a problem with all supports at all gammas; the gap that was reached."""
+    case = whole_problem(10_000 + seed)
+    gap = float(np.random.default_rng([33, seed]).choice([0.0, 1e-4, 0.01]))
+    record = best_common_subset(
+        case.data, case.folds, gammas=case.gammas, taus=case.taus, gap=gap, scale=case.scale,
+        intercept=case.intercept, restrictions=case.restrictions,
+    )  # fmt: skip
+    unsure = UNKNOWN in record.warnings
+    assert record.status == "proved" or unsure, seed
+    least = np.inf
+    for row in record.table:
+        truth = truth_of(case, row.gamma, row.tau, "cv")
+        mine, slack = min(truth.values.values()), truth.slack
+        least = min(least, mine)
+        assert row.lower <= mine + slack, (seed, row, mine)
+        own = slack * max(1.0, row.cv_error / max(mine, 1e-300))
+        assert unsure or abs(row.cv_error - truth.values[row.support]) <= own, (seed, row)
+    assert record.lower <= least + slack and least <= record.upper + slack, seed
+    assert unsure or record.cv_error <= least * (1.0 + gap / (1.0 - gap)) + 2.0 * slack, seed
+    if seed % 5 == 0:
+        assert CommonRecord.from_json(record.to_json()) == record
+        report = verify(record, case.data, case.folds)
+        assert report.ok, (seed, report.failures)
+    return record.gap
+
+
+def test_lists_are_those_of_enumeration() -> None:
+    assert sum(check_near(seed) for seed in range(20)) > 40  # models: the lists are not all of one
+
+
+def test_common_subsets_are_those_of_enumeration() -> None:
+    for seed in range(8):
+        check_common(seed)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("first", range(0, 1000, 100))
+def test_a_thousand_lists(first: int) -> None:
+    assert sum(check_near(seed) for seed in range(first, first + 100)) > 200
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("first", range(0, 500, 100))
+def test_five_hundred_common_subsets(first: int) -> None:
+    for seed in range(first, first + 100):
+        check_common(seed)

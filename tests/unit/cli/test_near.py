@@ -1,0 +1,82 @@
+"""`near` and `solve --criterion common`: answers, records that `verify` reads, one line for what is wrong."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from repository import INSTANCES
+
+from sparsecv_mio.cli import run
+
+PROSTATE = str(INSTANCES / "prostate.csv")
+NEAR = ["near", PROSTATE, "--target", "lpsa", "--folds", "5", "--threads", "1"]
+COMMON = ["solve", PROSTATE, "--target", "lpsa", "--folds", "5", "--criterion", "common", "--threads", "1"]
+
+
+def test_near(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "near.json"
+    assert run([*NEAR, "--gamma", "0.1", "--tau", "2:3", "--within", "5%", "--json", str(path)]) == 0
+    shown = capsys.readouterr().out
+    assert "none missing (certified)" in shown and "in every model: lcavol" in shown and "+0%" in shown
+    assert run(["verify", str(path), PROSTATE]) == 0
+    record = json.loads(path.read_text())
+    assert [size["tau"] for size in record["sizes"]] == [2, 3] and record["within"] == 0.05
+    del record["models"][0]
+    path.write_text(json.dumps(record))
+    capsys.readouterr()
+    assert run(["verify", str(path), PROSTATE]) == 1
+    assert "sizes[0].models" in capsys.readouterr().out
+    assert run(["report", str(path)]) == 2 and run(["predict", str(path), PROSTATE]) == 2
+
+
+def test_near_by_objective_and_by_the_chosen_pair(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run([*NEAR, "--by", "objective", "--gamma", "1", "--most", "2", "--within", "0.5", "--tau", "3"]) == 0
+    assert "the best ones (--most 2)" in capsys.readouterr().out
+    assert run([*NEAR, "--force-in", "age", "--force-out", "svi", "--most", "all", "-q"]) == 0
+    shown = capsys.readouterr().out
+    assert "chosen by cross-validation" in shown and "models compared: with age; without svi" in shown
+
+
+def test_common(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "common.json"
+    assert run([*COMMON, "--gamma", "0.1,1", "--json", str(path)]) == 0
+    assert "of one subset for all folds" in capsys.readouterr().out
+    assert run(["verify", str(path), PROSTATE]) == 0
+    assert run(["predict", str(path), PROSTATE, "--out", str(tmp_path / "p.csv")]) == 0
+    assert "in cross-validation: RMSE" in capsys.readouterr().out
+    record = json.loads(path.read_text())
+    record["lower"] = record["cv_error"] = record["upper"] = record["lower"] * 1.01
+    path.write_text(json.dumps(record))
+    assert run(["verify", str(path), PROSTATE]) == 1
+
+
+@pytest.mark.parametrize(
+    ("command", "line"),
+    [
+        ([*COMMON, "--one-se"], "--one-se does not go with --criterion common"),
+        ([*COMMON, "--checkpoint", "x.ck"], "--checkpoint does not go with --criterion common"),
+        ([*COMMON, "--folds", "holdout:0.3"], "needs folds that hold out every row"),
+        ([*NEAR, "--within", "-1%"], "within: -0.01 is out of range"),
+        ([*NEAR, "--within", "x"], "--within: 'x' is not a number"),
+        ([*NEAR, "--most", "0"], "--most: 0 is out of range"),
+        ([*NEAR, "--gamma", "0.1,1"], "--gamma: 2 ridge weights, near takes one"),
+        ([*NEAR, "--tau", "12"], "the data have 8 features"),
+        ([*NEAR, "--by", "cb"], "--by: unknown word 'cb'"),
+    ],
+)
+def test_what_is_wrong_is_one_line(command: list[str], line: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(command) == 2
+    said = capsys.readouterr().err.strip()
+    assert line in said and "\n" not in said
+
+
+def test_a_limit_leaves_valid_lists(capsys: pytest.CaptureFixture[str]) -> None:
+    data = str(INSTANCES / "diabetes64.csv")
+    ask = ["near", data, "--target", "y", "--gamma", "0.01", "--tau", "12", "--within", "20%", "--most", "all"]
+    code = run([*ask, "--time-limit", "3"])
+    captured = capsys.readouterr()
+    assert (code == 3 and "cut by the limit" in captured.out) or (code == 2 and "no answer yet" in captured.err) or (
+        code == 0 and "none missing below" in captured.out
+    )
