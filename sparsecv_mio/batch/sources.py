@@ -26,7 +26,7 @@ FILE_KEYS = (
 DESIGN_KEYS = ("n", "p", "rho", "support", "snr", "draw", "beta", "validation")
 VALIDATION = "validation"  # column of a design that marks the rows to choose by: `folds = "column:validation"`
 BUNDLED = ("diabetes", "linnerud")
-BETAS = ("even", "first", "decay", "weak")
+BETAS = ("even", "first", "decay", "weak", "signs")
 HELD_BYTES = 1 << 28  # of the data sets that a process keeps, beside the last one
 
 
@@ -164,6 +164,8 @@ def _designs(table: Mapping[str, Any]) -> Iterator[Source]:
     lists = [value if isinstance(value, list) else [value] for value in given.values()]
     for values in itertools.product(*lists):
         one = dict(zip(given, values, strict=True))
+        if one["validation"] == "n":
+            one["validation"] = one["n"]
         _check_design(one)
         if one["validation"] == 0:
             del one["validation"]
@@ -177,7 +179,8 @@ def _check_design(one: Mapping[str, Any]) -> None:
     whole = all(isinstance(one[key], int) and one[key] >= 0 for key in ("n", "p", "support", "draw", "validation"))
     if not (whole and one["n"] >= 4 and 0 < one["support"] <= one["p"]):
         raise BadInput(
-            "[[data]]: n, p, support, draw and validation are whole numbers, n at least 4, support from 1 to p"
+            "[[data]]: n, p, support, draw and validation (or the word n) are whole numbers, n at least 4, support "
+            "from 1 to p"
         )
     if not (isinstance(one["snr"], int | float) and one["snr"] > 0 and -1 < one["rho"] < 1):
         raise BadInput("[[data]]: snr must be above 0, rho between -1 and 1")
@@ -230,10 +233,14 @@ def coefficients_of(spec: Mapping[str, Any]) -> FloatArray:
     spec : mapping
         With `p`, `support` and `beta`: `even`, ones at evenly spaced columns; `first`, ones at the first columns;
         `decay`, values from 10 down to 0.5 at the first columns; `weak`, ones at the first columns, then 0.5 to the
-        power 1, 2, ... (types 1, 2, 3 and 5 of Hastie, Tibshirani and Tibshirani, 2020).
+        power 1, 2, ... (types 1, 2, 3 and 5 of Hastie, Tibshirani and Tibshirani, 2020); `signs`, 1 or -1 at random
+        columns, by `draw` (Bertsimas, Pauphilet and Van Parys, 2020).
     """
     p, support, beta = int(spec["p"]), int(spec["support"]), np.zeros(int(spec["p"]))
-    if spec["beta"] == "even":
+    if spec["beta"] == "signs":
+        rng = np.random.default_rng([int(spec["draw"]), p, support, 1])
+        beta[rng.choice(p, support, replace=False)] = rng.choice([-1.0, 1.0], support)
+    elif spec["beta"] == "even":
         beta[np.linspace(0, p - 1, support).round().astype(int)] = 1.0
     else:
         beta[:support] = np.linspace(10.0, 0.5, support) if spec["beta"] == "decay" else 1.0

@@ -34,6 +34,16 @@ def test_coefficients() -> None:
     assert coefficients_of({**spec, "beta": "first"}).tolist() == [1, 1, 1, 0, 0, 0, 0]
     assert coefficients_of({**spec, "beta": "decay"}).tolist() == [10, 5.25, 0.5, 0, 0, 0, 0]
     assert coefficients_of({**spec, "beta": "weak"}).tolist() == [1, 1, 1, 0.5, 0.25, 0.125, 0.0625]
+    signs = [coefficients_of({**spec, "beta": "signs", "draw": draw}) for draw in (0, 0, 1)]
+    assert np.array_equal(signs[0], signs[1]) and not np.array_equal(signs[0], signs[2])
+    assert all(np.sum(np.abs(beta) == 1.0) == 3 and np.sum(beta == 0.0) == 4 for beta in signs)
+
+
+def test_rows_of_validation_may_be_as_many() -> None:
+    table = {"design": "toeplitz", "n": [10, 12], "p": 3, "support": 1, "validation": "n"}
+    assert [source.load().n for source in sources_of(table, Path())] == [20, 24]
+    with pytest.raises(BadInput, match="validation .or the word n. are whole numbers"):
+        list(sources_of({**table, "validation": "m"}, Path()))
 
 
 def test_a_file_that_changed_is_refused(tmp_path: Path) -> None:
