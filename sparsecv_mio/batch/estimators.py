@@ -100,7 +100,8 @@ def run_estimator(
             rows = splits[0][0]
             model = peer.alone(found).fit(pipeline[0].transform(data.X[rows]), data.y[rows])
     seconds, cpu = time.perf_counter() - begin, time.process_time() - spent
-    return Fitted(*_raw_model(pipeline[0], model), seconds, {**peer.numbers(found), "cpu_seconds": cpu})
+    seconds = getattr(found, "seconds_", seconds)  # of a peer that has a clock of its own
+    return Fitted(*_raw_model(pipeline[0], model), seconds, {"cpu_seconds": cpu, **peer.numbers(found)})
 
 
 @cache
@@ -232,17 +233,23 @@ def _penalised(kind: str) -> Callable[[Splits, bool], Peer]:
     return make
 
 
+def _labels(splits: Splits, who: str) -> IntArray:
+    """Return the fold of every row, for peers that make their folds of that."""
+    n = sum(len(test) for _, test in splits)
+    if len(splits) < 2 or any(len(train) + len(test) != n for train, test in splits):
+        raise BadInput(f"{who} takes folds that hold out every row once: ask for K folds")
+    labels = np.zeros(n, dtype=np.int64)
+    for fold, (_, test) in enumerate(splits):
+        labels[test] = fold
+    return labels
+
+
 def _abess(splits: Splits, training_only: bool) -> Peer:
     try:
         from abess import LinearRegression
     except ImportError:
         raise BackendUnavailable("abess is not installed: pip install sparsecv-mio[peers]") from None
-    n = sum(len(test) for _, test in splits)
-    if len(splits) < 2 or any(len(train) + len(test) != n for train, test in splits):
-        raise BadInput("abess takes folds that hold out every row once: ask for K folds")
-    labels = np.zeros(n, dtype=int)
-    for fold, (_, test) in enumerate(splits):
-        labels[test] = fold
+    labels = _labels(splits, "abess")
     model = LinearRegression(cv=len(splits), thread=1)
 
     class OnFolds:
@@ -256,7 +263,18 @@ def _abess(splits: Splits, training_only: bool) -> Peer:
     return Peer(OnFolds(), lambda found: {"tau": int(np.count_nonzero(found.coef_))})
 
 
+def _glmnet(splits: Splits, training_only: bool) -> Peer:
+    from sparsecv_mio.batch.through_r import GlmnetCV, check_available
+
+    check_available()
+    return Peer(
+        GlmnetCV(_labels(splits, "glmnet")),
+        lambda found: {"cv_error": found.cv_error_, "alpha": found.alpha_, "cpu_seconds": found.cpu_seconds_},
+    )
+
+
 ESTIMATORS: dict[str, Any] = {
     "sparsecv": None, "lasso": _lasso, "elastic-net": _elastic_net, "ridge": _ridge, "relaxed-lasso": _relaxed_lasso,
     "omp": _omp, "forward": _forward, "mcp": _penalised("mcp"), "scad": _penalised("scad"), "abess": _abess,
+    "glmnet": _glmnet,
 }  # fmt: skip
