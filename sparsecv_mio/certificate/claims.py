@@ -11,6 +11,7 @@ from sparsecv_mio.arrays import FloatArray
 from sparsecv_mio.certificate.checks import Checks
 from sparsecv_mio.certificate.parts import Request, relative_gap
 from sparsecv_mio.certificate.record import DescentStep, FitRecord, OneSe, PathRow, Record, Refined, Region, TableRow
+from sparsecv_mio.certificate.stability import Stability
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.folds import FoldPlan
 from sparsecv_mio.data.weights import Scored
@@ -35,20 +36,21 @@ def same(a: float, b: float, scale: float = 0.0) -> bool:
     return a == b or (math.isfinite(a) and math.isfinite(b) and abs(a - b) <= SAME * max(abs(a), abs(b), scale))
 
 
-def row_of(claim: Record | Region | OneSe | DescentStep, table: Sequence[TableRow]) -> TableRow | None:
+def row_of(claim: Record | Region | OneSe | DescentStep | Stability, table: Sequence[TableRow]) -> TableRow | None:
     """Return the row of a table that is of the same pair as a claim."""
     return next((row for row in table if (row.gamma, row.tau) == (claim.gamma, claim.tau)), None)
 
 
 def check_as_tabled(
-    checks: Checks, claim: Record | Region | OneSe | Refined, row: TableRow, names: Sequence[str], path: str = ""
-) -> None:
+    checks: Checks, claim: Record | Region | OneSe | Refined | Stability, row: TableRow, names: Sequence[str],
+    path: str = "",
+) -> None:  # fmt: skip
     """Check that a claim about a pair has the numbers of the pair's row.
 
     Parameters
     ----------
     checks : Checks
-    claim : Record, Region, OneSe or Refined
+    claim : Record, Region, OneSe, Refined or Stability
     row : TableRow
     names : sequence of str
         Fields that both have.

@@ -308,6 +308,25 @@ def full_optimum(design: UnitColumns, gamma: float, tau: int) -> float:
     return design.least(supports[_candidates(design, objective)], gamma, None)
 
 
+def close_fits(
+    design: UnitColumns, gamma: float, tau: int, left_out: IntArray, train: IntArray | None
+) -> list[RidgeFit]:
+    """Fit every support of a size that may be optimal on some training rows.
+
+    Parameters
+    ----------
+    design : UnitColumns
+    gamma : float
+    tau : int
+    left_out, train : int arrays
+        The rows that are left out, and the others; None: all.
+    """
+    supports = design.supports(tau)
+    gram, moment = moments(design, left_out)
+    objective = np.concatenate(list(_gram_objectives(design, gram, moment, gamma, supports)))
+    return [design.refit(support, gamma, train) for support in supports[_candidates(design, objective)]]
+
+
 def _candidates(design: UnitColumns, objective: FloatArray) -> IntArray:
     """Supports that may be optimal: close to the best objective that is known, or of one that is not (-inf)."""
     known = np.isfinite(objective)

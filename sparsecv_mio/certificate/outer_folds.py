@@ -7,9 +7,10 @@ import math
 import numpy as np
 
 from sparsecv_mio.certificate.checks import Checks
-from sparsecv_mio.certificate.parts import STATUSES
+from sparsecv_mio.certificate.parts import STATUSES, FoldInfo
 from sparsecv_mio.certificate.record import Nested, NestedFold, Record
 from sparsecv_mio.certificate.refits import positions
+from sparsecv_mio.certificate.stability import OuterModel
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.folds import FoldPlan
 from sparsecv_mio.data.nested_folds import outer_folds
@@ -34,13 +35,15 @@ def check_nested(checks: Checks, record: Record, dataset: Dataset, plan: FoldPla
     nested, before = record.nested, len(checks.failures)
     if nested is None:
         return
-    outer = _outer(checks, nested, dataset, plan)
+    outer = outer_of(checks, nested.outer, dataset, plan, "nested.outer.")
     numbers = [one.fold for one in nested.folds]
     right = len(numbers) > 0 and numbers == sorted(set(numbers)) and numbers[-1] < nested.outer.k
     if outer is None or not checks.that(right, "nested.folds", "are not outer folds in their order, each once"):
         return
     for i, one in enumerate(nested.folds):
-        _fold(checks, record, (dataset, outer), one, f"nested.folds[{i}].")
+        path = f"nested.folds[{i}]."
+        checks.that(one.status in STATUSES, f"{path}status", f"must be one of {', '.join(STATUSES)}")
+        check_outer_model(checks, record, (dataset, outer), one, path)
     weights = np.array([dataset.weight_of(outer.scored_rows(fold)) for fold in numbers])
     errors = np.array([one.error for one in nested.folds])
     error = float(np.average(errors, weights=weights))
@@ -52,23 +55,46 @@ def check_nested(checks: Checks, record: Record, dataset: Dataset, plan: FoldPla
     checks.part(f"error of the {len(numbers)} models that were chosen without an outer fold", before)
 
 
-def _outer(checks: Checks, nested: Nested, dataset: Dataset, plan: FoldPlan) -> FoldPlan | None:
-    """Deal the outer folds again."""
+def outer_of(checks: Checks, said: FoldInfo, dataset: Dataset, plan: FoldPlan, path: str) -> FoldPlan | None:
+    """Deal the outer folds again; None where they are not those of the record.
+
+    Parameters
+    ----------
+    checks : Checks
+    said : FoldInfo
+        What the record says of them.
+    dataset : Dataset
+    plan : FoldPlan
+        Folds of the record.
+    path : str
+        What stands before the names of the fields in messages.
+    """
     try:
-        outer = outer_folds(nested.outer.k, plan, dataset)
+        outer = outer_folds(said.k, plan, dataset)
     except BadInput as error:
-        checks.that(False, "nested.outer", str(error))
+        checks.that(False, path.rstrip("."), str(error))
         return None
     before = len(checks.failures)
     for name in ("spec", "seed", "k", "repeats", "digest"):
-        checks.equal(f"nested.outer.{name}", getattr(nested.outer, name), getattr(outer, name))
+        checks.equal(f"{path}{name}", getattr(said, name), getattr(outer, name))
     return outer if len(checks.failures) == before else None
 
 
-def _fold(
-    checks: Checks, record: Record, rows: tuple[Dataset, FoldPlan], one: NestedFold, path: str
+def check_outer_model(
+    checks: Checks, record: Record, rows: tuple[Dataset, FoldPlan], one: NestedFold | OuterModel, path: str
 ) -> None:
-    """Fit the support of an outer model on its training rows, and score it on the rows left out."""
+    """Fit the support of an outer model on its training rows, and score it on the rows left out.
+
+    Parameters
+    ----------
+    checks : Checks
+    record : Record
+    rows : Dataset, FoldPlan
+        All rows, and the outer folds.
+    one : NestedFold or OuterModel
+    path : str
+        What stands before the names of the fields in messages.
+    """
     (dataset, outer), request = rows, record.request
     train, test = outer.train_rows(one.fold), outer.scored_rows(one.fold)
     X, y = dataset.X[train], dataset.y[train]
@@ -81,7 +107,6 @@ def _fold(
     if limits is not None:
         kept = set(limits.force_in) <= set(one.support) and not set(limits.force_out) & set(one.support)
         checks.that(kept, f"{path}support", "does not keep to the restrictions")
-    checks.that(one.status in STATUSES, f"{path}status", f"must be one of {', '.join(STATUSES)}")
     if not record.descent:
         checks.that(one.gamma in request.gammas, f"{path}gamma", "is not one that was asked for")
     weights = dataset.row_weights
@@ -96,7 +121,7 @@ def _fold(
 
 
 def _optimism(checks: Checks, record: Record, nested: Nested, error: float) -> None:
-    chosen = (record.one_se or record).cv_error
+    chosen = record.model_pair.cv_error
     known = 0.0 < chosen < math.inf
     if checks.that(known == (nested.optimism is not None), "nested.optimism", "is null or not") and known:
         found = 100.0 * (error / chosen - 1.0)

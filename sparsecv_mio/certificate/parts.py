@@ -114,6 +114,17 @@ class DataInfo:
 
 
 @dataclass(frozen=True)
+class FoldInfo:
+    """Which folds: rebuilt from `spec` and `seed`, compared by `digest`; `k` counts those of all `repeats`."""
+
+    spec: str
+    seed: Count | None
+    k: Count
+    digest: str
+    repeats: Count = 1
+
+
+@dataclass(frozen=True)
 class Request:
     """What was asked for: the grid, the relative gap, the limits, restrictions where there are any."""
 
@@ -130,7 +141,8 @@ class Request:
 class SearchRequest(Request):
     """What was asked of a search besides, word for word; None in records from before these fields, too.
 
-    `method_used` is the method that `auto` stands for, `oracles` None where the choice was left to the search.
+    `method_used` is the method that `auto` stands for, `oracles` None where the choice was left to the search,
+    `stability` the weights of the instability, None where none was asked for.
     """
 
     method: str | None = None
@@ -142,6 +154,7 @@ class SearchRequest(Request):
     refine: bool | None = None
     tau_step: str | None = None
     oracles: tuple[str, ...] | None = None
+    stability: tuple[Number, ...] | None = None
 
 
 @dataclass(frozen=True)

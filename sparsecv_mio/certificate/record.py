@@ -10,11 +10,24 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
+import numpy as np
+
 from sparsecv_mio.certificate.chosen_folds import ChosenFolds
 from sparsecv_mio.certificate.codec import Bound, Coefficients, Count, Gamma, Number, Seconds
 from sparsecv_mio.certificate.drawn import DrawnModel, DrawnSearch
 from sparsecv_mio.certificate.model import LinearModel
-from sparsecv_mio.certificate.parts import DataInfo, PairStatus, Request, SearchRequest, Side, Stored, Work, frame_of
+from sparsecv_mio.certificate.parts import (
+    DataInfo,
+    FoldInfo,
+    PairStatus,
+    Request,
+    SearchRequest,
+    Side,
+    Stored,
+    Work,
+    frame_of,
+)
+from sparsecv_mio.certificate.stability import Stability
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -142,17 +155,6 @@ class Advice:
 
 
 @dataclass(frozen=True)
-class FoldInfo:
-    """Which folds: rebuilt from `spec` and `seed`, compared by `digest`; `k` counts those of all `repeats`."""
-
-    spec: str
-    seed: Count | None
-    k: Count
-    digest: str
-    repeats: Count = 1
-
-
-@dataclass(frozen=True)
 class NestedFold:
     """The model that was chosen without an outer fold, and its mean squared `error` there.
 
@@ -198,7 +200,9 @@ class Record(Stored, LinearModel, DrawnSearch):
     null where it is nowhere, and for a descent. `advice`: what would complete the proof; null where that is done, and
     for a descent. `mae` is the mean absolute error of held-out rows in `chosen_folds`; null in older records, with
     weights, and where it would take long. With `one_se`, `support`, `coefficients` and `intercept` are fitted at
-    that pair; `refit` says at which.
+    that pair, with a weight of the instability (`stability.chosen`) at the one that it chooses; `refit` says at which.
+    `stability`: how much the model changes where a fold is left out; null in older records and where it would take
+    long. `stability_folds`: the folds of the model's pair where that is not the reported one, else null.
 
     Examples
     --------
@@ -247,6 +251,8 @@ class Record(Stored, LinearModel, DrawnSearch):
     advice: Advice | None = None
     nested: Nested | None = None
     mae: Number | None = None
+    stability: Stability | None = None
+    stability_folds: ChosenFolds | None = None
 
     def __repr__(self) -> str:
         return f"Record({self.status}: {self._answer()})"
@@ -256,6 +262,33 @@ class Record(Stored, LinearModel, DrawnSearch):
         estimate = "~" if self.estimate else ""
         nested = "" if self.nested is None else f", nested CV error {self.nested.error:.6g}"
         return f"tau={self.tau}, gamma={self.gamma:.6g}, CV error {estimate}{self.cv_error:.6g} in {ends}{nested}"
+
+    @property
+    def model_pair(self) -> Record | OneSe | Stability:
+        """What is known of the pair that the model is fitted at: the reported one, or that of the rule asked for."""
+        if self.stability is not None and self.stability.chosen is not None:
+            return self.stability
+        return self.one_se or self
+
+    @property
+    def model_folds(self) -> ChosenFolds:
+        """The folds of the pair that the model is fitted at; without `stability` those of the reported pair."""
+        return self.stability_folds or self.chosen_folds
+
+    def chosen_in(self) -> dict[str, int]:
+        """Return in how many folds each feature is in the model of the model's pair; those in none are left out.
+
+        Features of the model come first, then the others, those in most folds first.
+        """
+        folds = self.model_folds
+        times = np.bincount(folds.which, minlength=len(folds.supports)).tolist()
+        counts = dict.fromkeys(self.support, 0)
+        for support, count in zip(folds.supports, times, strict=True):
+            for name in support:
+                counts[name] = counts.get(name, 0) + count
+        place = {name: i for i, name in enumerate(self.data.names)}
+        order = sorted(counts, key=lambda name: (name not in self.support, -counts[name], place.get(name, 0)))
+        return {name: counts[name] for name in order}
 
     @property
     def rmse(self) -> float:
@@ -276,6 +309,8 @@ class Record(Stored, LinearModel, DrawnSearch):
     def summary(self) -> str:
         """Return the answer in a few lines: the pair, what is certified, the model."""
         chosen = "best pair" if self.one_se is None else "one-standard-error pair"
+        if self.model_pair is self.stability:
+            chosen = "stable pair"
         weights = "" if self.data.weights is None else f" weighed by {self.data.weights}"
         lines = [
             f"{self.status}: {self._answer()}",

@@ -80,7 +80,7 @@ def restricted_optima(
     good = np.ones(folds.k, dtype=bool)
     for fold in range(folds.k):
         train, test = folds.train_rows(fold), folds.scored_rows(fold)
-        fits = _close(design, sets, gamma, train, folds.left_out(fold), tau)
+        fits = close_restricted(design, sets, gamma, train, folds.left_out(fold), tau)
         least = min(model.objective for model, _ in fits)
         doubt = design.rounding(least)
         tied = [held_out_error(m, X, y, test, weights) for m, certain in fits
@@ -105,17 +105,27 @@ def restricted_least(design: UnitColumns, gamma: float, tau: int) -> float:
     tau : int
     """
     assert design.allowed is not None
-    fits = _close(design, design.allowed.up_to(tau), gamma, None, np.zeros(0, dtype=np.int64), tau)
+    fits = close_restricted(design, design.allowed.up_to(tau), gamma, None, np.zeros(0, dtype=np.int64), tau)
     return min(model.objective for model, _ in fits)
 
 
-def _close(
+def close_restricted(
     design: UnitColumns, sets: dict[int, IntArray], gamma: float, train: IntArray | None, left_out: IntArray, tau: int
 ) -> list[tuple[RidgeFit, bool]]:
     """Exact fits of all sets that may be optimal, signs right, and of each whether it is beyond doubt the fit of one.
 
     That is in doubt where a coefficient next to zero may have the other sign, or a column that a sign must hold at zero
     would improve the fit.
+
+    Parameters
+    ----------
+    design : UnitColumns
+    sets : dict of int to (C, size) int array
+        Supports by their size, as positions in `design.columns`.
+    gamma : float
+    train, left_out : int arrays
+        Training rows, None for all; the others.
+    tau : int
     """
     allowed = design.allowed
     assert allowed is not None

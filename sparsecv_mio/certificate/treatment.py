@@ -12,6 +12,7 @@ from enum import IntEnum
 
 ENUMERATE_PAIR = 15  # features that vary up to which the reported pair is enumerated
 ENUMERATE_GRID = 12  # and the whole grid
+MOST_CELLS = 3000  # folds of pairs whose optima are enumerated for their instability
 
 
 class Level(IntEnum):
@@ -87,6 +88,7 @@ BOUNDS_OF_FIT = _to_pair(
     "bounded: by the least objective of all supports",
     "bounded: by the objective, lower also by those of all exchanges of one column",
 )
+CHANGES = _to_pair("bounded: by the changes of the true optima", "bounded: by instability")
 PROVED = _always("bounded: upper - lower at most the requested gap, 1e-9 at least")
 
 RECORD: Mapping[str, Treatment] = {
@@ -141,6 +143,7 @@ RECORD: Mapping[str, Treatment] = {
     "request.one_se": _always("bounded: one_se is there"),
     **RUN,
     **_each("request.", "method method_used backend formulation engine mio_budget refine tau_step oracles", READ),
+    "request.stability": _always("bounded: stability is there, by its first weight"),
     "refined.gamma": READ,
     "refined.tau": _always("bounded: the answer's"),
     "refined.cv_error": _to_grid(
@@ -185,6 +188,40 @@ RECORD: Mapping[str, Treatment] = {
     "nested.folds[].support": _always("bounded: features that vary, within the restrictions; that it is best is read"),
     **_each("nested.folds[].", "cv_error status", READ),
     "nested.folds[].error": DONE,
+    **_each("stability.", "gamma tau", _always("bounded: the pair of the model")),
+    **_each("stability.", "cv_error lower upper", _always("bounded: the table's")),
+    "stability.instability": _always("recomputed at the supports of the record where that is soon done"),
+    **_each("stability.", "instability_lower instability_upper", CHANGES),
+    "stability.fold": _always("recomputed with the instability"),
+    "stability.estimate": _to_pair(
+        "bounded: true where a fold is open; false: the interval is that of the true optima",
+        "bounded: true where a fold is open",
+    ),
+    "stability.chosen.weight": _always("bounded: the one asked for, of those tried the one with the least error"),
+    **_each("stability.chosen.", "lower upper", DONE),
+    "stability.chosen.allowance": _always("bounded: by the width of the pair with the least lower end"),
+    "stability.chosen.proved": _always("bounded: upper - lower <= gap upper + allowance, no pair has a smaller upper"),
+    **_each("stability.chosen.intervals[].", "lower upper", _to_grid(
+        f"bounded: by the true optima, of {MOST_CELLS} folds in all; lower and upper follow from them", "read"
+    )),
+    "stability.chosen.models[].weight": _always("bounded: those asked for"),
+    **_each("stability.chosen.models[].", "gamma tau", _always("bounded: a pair of the table")),
+    "stability.chosen.models[].support": _always("bounded: features of the data; the first is the model's"),
+    "stability.chosen.models[].proved": READ,
+    **_each("stability.chosen.outer.", "spec seed k digest repeats", DONE),
+    "stability.chosen.tried[].weight": _always("bounded: each once"),
+    "stability.chosen.tried[].error": DONE,
+    "stability.chosen.tried[].folds[].fold": _always("bounded: outer folds in their order, each once"),
+    "stability.chosen.tried[].folds[].gamma": _always("bounded: one that was asked for; the error must agree with it"),
+    "stability.chosen.tried[].folds[].tau": _always("bounded: at least the features of the support"),
+    "stability.chosen.tried[].folds[].support": _always(
+        "bounded: features that vary, within the restrictions; that it is best is read"
+    ),
+    "stability.chosen.tried[].folds[].error": DONE,
+    "stability_folds[].fold": DONE,
+    "stability_folds[].support": _always("bounded: features of the data, within the restrictions"),
+    "stability_folds[].decided": _always("bounded: true in `folds_decided` folds of the pair"),
+    "stability_folds[].error": DONE,
 }
 
 PATH: Mapping[str, Treatment] = {

@@ -35,6 +35,7 @@ from sparsecv_mio.certificate.refits import (
 from sparsecv_mio.certificate.restricted_optima import restricted_cost
 from sparsecv_mio.certificate.side import BOX_RTOL, check_least, check_side
 from sparsecv_mio.certificate.source import has_weights, reading_info, weighted_again
+from sparsecv_mio.certificate.stable_models import check_stability, check_weights
 from sparsecv_mio.certificate.treatment import COMMON, ENUMERATE_PAIR, FIT, NEAR, PATH, RECORD, Level, grouped
 from sparsecv_mio.certificate.verify_near import Values, check_common, check_near
 from sparsecv_mio.data.dataset import Dataset
@@ -109,6 +110,7 @@ def _verify_search(record: Record, dataset: Dataset, folds: FoldPlan | None) -> 
         return checks.report()
     _errors(checks, record, design, plan, supports)
     check_nested(checks, record, dataset, plan)
+    check_weights(checks, record, dataset, plan)
     model = _refit(checks, record, design)
     level, reason = level_of(record, design, plan)
     optimality = Optimality(checks, record, design, plan, supports)
@@ -121,7 +123,8 @@ def _verify_search(record: Record, dataset: Dataset, folds: FoldPlan | None) -> 
         if level is Level.PAIR:
             checks.caveat = f"optimality over the grid not verified ({reason}): of the reported pair it is"
         optimality.enumerate(level)
-    optional = ("one_se", "refined", "descent", "region", "advice", "nested")
+    check_stability(checks, record, design, plan, level)
+    optional = ("one_se", "refined", "descent", "region", "advice", "nested", "stability", "stability_folds")
     checks.fields = grouped(RECORD, level, [name for name in optional if not getattr(record, name)])
     return checks.report()
 
@@ -222,7 +225,7 @@ def _errors(checks: Checks, record: Record, design: UnitColumns, plan: FoldPlan,
 
 
 def _refit(checks: Checks, record: Record, design: UnitColumns) -> RidgeFit | None:
-    before, refit, model_of = len(checks.failures), record.refit, record.one_se or record
+    before, refit, model_of = len(checks.failures), record.refit, record.model_pair
     for name in ("gamma", "tau"):
         said, found = getattr(refit, name), getattr(model_of, name)
         checks.that(said == found, f"refit.{name}", f"is {said!r}, the model's is {found!r}")

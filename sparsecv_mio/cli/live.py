@@ -14,7 +14,7 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
-from sparsecv_mio.report.tables import shown
+from sparsecv_mio.report.numbers import shown
 
 if TYPE_CHECKING:
     from sparsecv_mio.search.interrupts import Stop

@@ -318,6 +318,39 @@ def held_out_error(
     return float(np.sum((residual / unit) ** 2)) * unit * model.coordinates.y_unit * unit * model.coordinates.y_unit
 
 
+def squared_errors(model: RidgeFit, X: FloatArray, y: FloatArray, weights: FloatArray | None = None) -> FloatArray:
+    """Return the (n,) squared errors of all rows, weighted, in units of the file.
+
+    Parameters
+    ----------
+    model : RidgeFit
+    X : (n, p) array
+    y : (n,) array
+    weights : (n,) array, optional
+        Of the rows; 1 by default.
+    """
+    residual = model.residuals(X, y, np.arange(len(y))) * model.coordinates.y_unit
+    return np.asarray(residual**2 if weights is None else weights * residual**2)
+
+
+def changes(full: FloatArray, without: FloatArray, total: float) -> float:
+    """Return how much leaving out a fold changes the squared errors of all rows, per row (theory, stability).
+
+    Parameters
+    ----------
+    full, without : (n,) arrays
+        What `squared_errors` gives for the model of all rows, and for that without the fold.
+    total : float
+        Weight of all rows.
+
+    Examples
+    --------
+    >>> changes(np.array([1.0, 4.0]), np.array([2.0, 1.0]), 2.0)
+    2.0
+    """
+    return float(np.abs(without - full).sum()) / total
+
+
 def cv_error(
     X: FloatArray,
     y: FloatArray,

@@ -11,7 +11,8 @@ from rich.text import Text
 from sparsecv_mio.certificate.record import FitRecord
 from sparsecv_mio.formulation.backends import BACKENDS, get_backend
 from sparsecv_mio.report.layout import Row, print_table, say
-from sparsecv_mio.report.tables import MEANING, interval_digits, pair, print_model, shown
+from sparsecv_mio.report.numbers import interval_digits, pair, shown
+from sparsecv_mio.report.tables import MEANING, print_model
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ from rich.console import Console
 
 from sparsecv_mio.bounds.table import BoundsTable, PrintedTable
 from sparsecv_mio.report.layout import Row, print_table, say
-from sparsecv_mio.report.tables import ESTIMATE, aligned, marked, pair, shown
+from sparsecv_mio.report.numbers import ESTIMATE, aligned, marked, pair, shown
 
 DIGITS = 6
 

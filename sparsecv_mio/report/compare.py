@@ -15,7 +15,7 @@ from sparsecv_mio.comparison.compare import CompareRow
 from sparsecv_mio.files import write_text
 from sparsecv_mio.report.figures import INK, legend_below, panels, save, titled
 from sparsecv_mio.report.layout import Row, print_table, say
-from sparsecv_mio.report.tables import shown
+from sparsecv_mio.report.numbers import shown
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -29,7 +29,8 @@ from sparsecv_mio.report.figures import (
     titled,
     whole_numbers,
 )  # fmt: skip
-from sparsecv_mio.report.tables import best_by_tau, shown
+from sparsecv_mio.report.numbers import shown
+from sparsecv_mio.report.tables import best_by_tau
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -18,6 +18,7 @@ from sparsecv_mio.errors import BadInput
 from sparsecv_mio.files import write_text
 from sparsecv_mio.report.document import Block, Commands, Document, Facts, Grid, Picture, Section, Sentences
 from sparsecv_mio.report.hints import hints
+from sparsecv_mio.report.numbers import aligned, interval_digits, marked, shown
 from sparsecv_mio.report.record_plots import (
     LEAST_ROWS,
     MOST_FEATURES,
@@ -28,7 +29,8 @@ from sparsecv_mio.report.record_plots import (
     times_chosen,
 )  # fmt: skip
 from sparsecv_mio.report.region import open_rows, region_lines
-from sparsecv_mio.report.tables import aligned, best_by_tau, compared, interval_digits, marked, nested_lines, shown
+from sparsecv_mio.report.stability import choice_lines, stability_lines
+from sparsecv_mio.report.tables import best_by_tau, compared, nested_lines
 
 WIDTH = 4.8  # inches of a picture
 ENDINGS = {".html": "html", ".htm": "html", ".md": "md", ".tex": "latex"}
@@ -124,7 +126,7 @@ def _search(record: Record, data: Dataset | None) -> list[Section]:
     folds = record.folds
     dealt = [("folds", f"{folds.k:,} ({folds.spec})"), ("seed", _or_none(folds.seed)), ("digest", folds.digest)]
     return [
-        Section("The answer", (Facts(_answer_facts(record)), *_nested(record))),
+        Section("The answer", (Facts(_answer_facts(record)), *_nested(record), _stability(record))),
         Section("What is proved, and what is not", (
             Sentences(tuple(proved(record)), True), Sentences(tuple(not_proved(record)), False),
         )),
@@ -140,6 +142,11 @@ def _nested(record: Record) -> tuple[Block, ...]:
     if record.nested is None:
         return ()
     return (Sentences(tuple(f"{line[0].upper()}{line[1:]}." for line in nested_lines(record, record.nested))),)
+
+
+def _stability(record: Record) -> Block:
+    lines = [*choice_lines(record), *stability_lines(record)]
+    return Sentences(tuple(f"{line[0].upper()}{line[1:]}." for line in lines))
 
 
 def _answer_facts(record: Record) -> tuple[tuple[str, str], ...]:
@@ -229,6 +236,9 @@ def not_proved(record: Record) -> list[str]:
         lines.append(f"That the model is the best subset{within} on all rows: the least objective lies in {ends}.")
     if record.one_se is not None and record.one_se.estimate:
         lines.append("The choice of the one-standard-error rule: not all CV errors that it compares are known.")
+    chosen = None if record.stability is None else record.stability.chosen
+    if chosen is not None and not chosen.proved:
+        lines.append("The choice of the stable pair: not all instabilities that it compares are known well enough.")
     nested = "" if record.nested is None else (
         f"the nested CV error, {shown(record.nested.error)}, is not minimised, but an estimate all the same; "
     )  # fmt: skip

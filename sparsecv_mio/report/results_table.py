@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from sparsecv_mio.report.tables import aligned
+from sparsecv_mio.report.numbers import aligned
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -15,7 +15,9 @@ from sparsecv_mio.certificate.parts import Work
 from sparsecv_mio.certificate.record import Nested, OneSe, PathRecord, PathRow, Record, TableRow
 from sparsecv_mio.report.hints import ended_by_itself, hints
 from sparsecv_mio.report.layout import Row, print_table, say
+from sparsecv_mio.report.numbers import ESTIMATE, aligned, interval_digits, marked, pair, shown
 from sparsecv_mio.report.region import region_lines
+from sparsecv_mio.report.stability import choice_lines, stability_lines
 
 if TYPE_CHECKING:
     from sparsecv_mio.certificate.checks import VerifyReport
@@ -27,55 +29,6 @@ MEANING = {
     "limit": ("limit reached: best answer so far, bounds valid", "yellow"),
     "interrupted": ("interrupted: best answer so far, bounds valid", "yellow"),
 }
-ESTIMATE = "~"  # stands before a number that is an estimate
-
-
-def shown(value: float, digits: int = 6) -> str:
-    """Format a number for the screen; an unknown bound is a question mark.
-
-    Examples
-    --------
-    >>> shown(0.05), shown(123456.789), shown(float("inf"))
-    ('0.05', '123457', '?')
-    """
-    return f"{value:.{digits}g}" if math.isfinite(value) else "?"
-
-
-def aligned(value: float, digits: int) -> str:
-    """Format as `shown`, with trailing zeros and without an exponent below 1e12: for a column of similar numbers.
-
-    Examples
-    --------
-    >>> aligned(2999.8, 6)
-    '2999.80'
-    >>> aligned(1762506.9, 6), aligned(0.0, 6)
-    ('1762507', '0')
-    """
-    if value == 0.0 or 10.0**digits <= abs(value) < 1e12:
-        return f"{value:.0f}"
-    return f"{value:#.{digits}g}".rstrip(".") if math.isfinite(value) else "?"
-
-
-def interval_digits(rows: Iterable[tuple[float, float]]) -> int:
-    """Return how many digits tell the ends of intervals apart, from 6 to 12; narrower ones look like a point."""
-    ratios = [(high - low) / high for low, high in rows if 0.0 < low < high < math.inf]
-    return min(12, max([6, *(2 - math.floor(math.log10(ratio)) for ratio in ratios if ratio > 1e-6)]))
-
-
-def pair(tau: int, gamma: float) -> str:
-    """Format a pair of the grid and say what its numbers are.
-
-    Examples
-    --------
-    >>> pair(8, 0.0072)
-    'tau = 8 features, gamma = 0.0072 (ridge weight)'
-    """
-    return f"tau = {tau} feature{'' if tau == 1 else 's'}, gamma = {shown(gamma)} (ridge weight)"
-
-
-def marked(number: str, estimate: bool) -> str:
-    """Put the mark of an estimate before a formatted number, where it is one."""
-    return f"{ESTIMATE}{number}" if estimate else number
 
 
 def print_answer(console: Console, record: Record, brief: bool = False, held_out: Accuracy | None = None) -> None:
@@ -185,7 +138,7 @@ def error_lines(record: Record | CommonRecord | FitRecord, found: Accuracy) -> l
     """Return lines on the errors of predictions, beside those of the cross-validation that chose the model."""
     lines = [f"errors: {error_line(found)}"]
     if isinstance(record, Record):
-        chosen = record.one_se or record
+        chosen = record.model_pair
         root = marked(shown(math.sqrt(chosen.cv_error)), chosen.estimate)
         lines.append(f"in cross-validation: RMSE {root}, the square root of the CV error {shown(chosen.cv_error)}")
     elif isinstance(record, CommonRecord):
@@ -200,7 +153,7 @@ def nested_lines(record: Record, nested: Nested) -> list[str]:
     of = f"{k} outer folds" if done == k else f"the {done} of {k} outer folds that were done"
     lines = [f"honest error of the whole procedure: {shown(nested.error)}{spread}, by nested CV over {of}"]
     if nested.optimism is not None:
-        chosen = (record.one_se or record).cv_error
+        chosen = record.model_pair.cv_error
         side = "below" if nested.optimism < 0.0 else "above"
         lines.append(f"that is {abs(nested.optimism):.1f}% {side} the CV error of the model's pair, {shown(chosen)}")
     return lines
@@ -246,10 +199,14 @@ def _print_coefficients(console: Console, record: Record) -> None:
         width = marked(shown(one.standard_error), one.estimate)
         say(console, f"{_rule(one, record)} within one standard error ({width}) of the least")
         say(console, f"{pair(one.tau, one.gamma)}, CV error {error} in [{shown(one.lower)}, {shown(one.upper)}]")
+    for line in choice_lines(record):
+        say(console, line)
     where = f"tau = {refit.tau}, gamma = {shown(refit.gamma)}"
     found = "the best subset" if refit.proved else "the best subset found"
     say(console, f"coefficients: {found} on all rows at {where} ({proof})")
     print_model(console, record.coefficients, record.intercept)
+    for line in stability_lines(record):
+        say(console, line)
 
 
 def _rule(one: OneSe, record: Record) -> str:

@@ -10,18 +10,19 @@ import warnings
 from collections.abc import Iterable
 from dataclasses import replace
 from functools import partial
-from typing import Unpack
+from typing import Any, Unpack
 
 from sparsecv_mio.certificate.record import Record
 from sparsecv_mio.data.dataset import Dataset
-from sparsecv_mio.data.folds import AnyFolds, folds_of
+from sparsecv_mio.data.folds import AnyFolds, FoldPlan, folds_of
 from sparsecv_mio.data.weights import least_rows
 from sparsecv_mio.errors import SparseCVError
 from sparsecv_mio.grids import gammas_of, taus_of
 from sparsecv_mio.search.held_out import with_mae
 from sparsecv_mio.search.hooks import Hooks, Keywords, merged
-from sparsecv_mio.search.options import Grid, SearchOptions
+from sparsecv_mio.search.options import NESTED, Grid, SearchOptions
 from sparsecv_mio.search.running import Arguments, RunningSearch
+from sparsecv_mio.search.stability_weight import WeightSearch, search_with_nested_weight
 from sparsecv_mio.search.state.deadline import Deadline
 from sparsecv_mio.search.time_limit import run_within_limit
 
@@ -85,6 +86,24 @@ def cross_validate(
     options, hooks = merged(options, hooks, keywords, "cross_validate")
     plan = folds_of(folds, dataset)
     options.check_data(dataset, plan)
+
+    def search(dataset: Dataset, plan: FoldPlan, options: SearchOptions, hooks: Hooks) -> Record:
+        return _certified((dataset, plan), gammas, taus, options, hooks)
+
+    gammas, taus = kept(gammas), kept(taus)
+    if options.stability == NESTED:
+        return search_with_nested_weight(WeightSearch(search, dataset, plan, options, hooks))
+    return search(dataset, plan, options, hooks)
+
+
+def kept(given: Any) -> Any:
+    """Return what may be read more than once."""
+    return tuple(given) if isinstance(given, Iterable) and not isinstance(given, str) else given
+
+
+def _certified(rows: tuple[Dataset, FoldPlan], gammas: Any, taus: Any, options: SearchOptions, hooks: Hooks) -> Record:
+    """Search the grid of some rows."""
+    dataset, plan = rows
     options = options.within(dataset)
     shape = options.restrictions.left(dataset.p), least_rows(dataset, plan)
     sizes = taus_of(taus, *shape, restrictions=options.restrictions)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -22,7 +22,7 @@ from sparsecv_mio.errors import BadInput, OutOfTime
 from sparsecv_mio.problem.objective import standard_error
 from sparsecv_mio.search.api import cross_validate
 from sparsecv_mio.search.hooks import Hooks
-from sparsecv_mio.search.observers.progress import Progress
+from sparsecv_mio.search.observers.progress import staged
 from sparsecv_mio.search.options import SearchOptions
 
 MAIN_SHARE = 2  # runs that the run on all rows counts as, beside one for each outer fold, where a limit is shared
@@ -72,7 +72,8 @@ class Procedure:
         rows, held = outer.train_rows(fold), outer.scored_rows(fold)
         training, test = self.dataset.take(rows), self.dataset.take(held)
         options = replace(self.options, time_limit=seconds, refine=False)
-        hooks = Hooks(progress=self._progress(fold, outer.k), stop=self.hooks.stop, lost=self.hooks.lost)
+        stage = f"nested: without outer fold {fold + 1} of {outer.k}"
+        hooks = Hooks(progress=staged(self.hooks.progress, stage), stop=self.hooks.stop, lost=self.hooks.lost)
         try:
             plan = inner_folds(self.folds, rows, training)
             record = cross_validate(
@@ -81,7 +82,7 @@ class Procedure:
         except BadInput as error:
             raise BadInput(f"nested, without outer fold {fold}: {error}") from None
         errors = (test.y - record.predict(test)) ** 2
-        chosen = record.one_se or record
+        chosen = record.model_pair
         return NestedFold(
             fold=fold,
             gamma=chosen.gamma,
@@ -91,14 +92,6 @@ class Procedure:
             status=record.status,
             error=float(np.average(errors, weights=test.row_weights)),
         )
-
-    def _progress(self, fold: int, k: int) -> Callable[[Progress], None] | None:
-        """Return what hands reports on, with the outer fold they are of."""
-        report = self.hooks.progress
-        if report is None:
-            return None
-        stage = f"nested: without outer fold {fold + 1} of {k}"
-        return lambda state: report(replace(state, stage=f"{stage}, {state.stage}" if state.stage else stage))
 
 
 def nested_cross_validate(procedure: Procedure, count: int) -> Record:
@@ -153,7 +146,7 @@ def nested_of(record: Record, outer: FoldPlan, done: list[NestedFold], dataset: 
     weights = np.array([dataset.weight_of(outer.scored_rows(one.fold)) for one in done])
     errors = np.array([one.error for one in done])
     error = float(np.average(errors, weights=weights))
-    chosen = (record.one_se or record).cv_error
+    chosen = record.model_pair.cv_error
     return Nested(
         outer=FoldInfo(outer.spec, outer.seed, outer.k, outer.digest, outer.repeats),
         error=error,

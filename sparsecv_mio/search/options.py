@@ -35,6 +35,8 @@ COUNT_MIOS = (Method.JOINT, Method.ALGORITHM1, Method.GRID)  # one MIO at a time
 CELL_BY_CELL = (Method.ALGORITHM1, Method.GRID)
 ONE_TREE = "each cell is a tree or an MIO of its own"  # under restrictions beyond forced columns
 FEW_FOLDS = 50  # up to which every fold searches thoroughly before any proof
+NESTED = "nested"  # the weight of the instability is chosen by nested cross-validation
+MOST_WEIGHT = 1e9  # of the instability
 PATH_TREE_COLUMNS = 128  # beyond, the path tree rarely closes without the perspective relaxation
 
 
@@ -129,6 +131,10 @@ RULES = (
          "descent moves gamma itself, bounds solves no MIO"),
     Rule("one_se", "method", tuple(word for word in Method if word is not Method.BOUNDS), "bounds decides no pair"),
     Rule("one_se", "tau_step", (TauStep.AUTO, TauStep.MIO), "the saddle point certifies no CV error"),
+    Rule("stability", "method",
+         tuple(word for word in Method if word not in (Method.BOUNDS, Method.DESCENT)),
+         "bounds decides no pair, descent tries other gammas for every pair"),
+    Rule("stability", "one_se", (False,), "each chooses a pair by a rule of its own"),
     Rule("oracles", "tau_step", (TauStep.AUTO, TauStep.MIO), "the saddle point asks no oracle"),
     *(Rule(option, "method", (Method.AUTO, *CELL_BY_CELL), ONE_TREE) for option in RESTRICTIONS[2:]),
     *(Rule(option, "engine", (Engine.AUTO,), ONE_TREE) for option in RESTRICTIONS[2:]),
@@ -141,6 +147,7 @@ class OptionKeywords(EffortKeywords, total=False):
     """The fields of `SearchOptions` as they may be given: words as text in any letters, oracles as a list or text."""
 
     one_se: bool
+    stability: float | str | tuple[float, ...] | None
     method: str
     backend: str
     formulation: str | None
@@ -164,6 +171,10 @@ class SearchOptions:
         Relative gap at which the certificate counts as closed; 0 decides every cell.
     one_se : bool
         Apply the one-standard-error rule and refit at its pair.
+    stability : float, "nested" or tuple of float, optional
+        Refit at the pair with the least `h + weight * instability`, for this weight or for one that nested
+        cross-validation chooses (:mod:`sparsecv_mio.search.stability_weight`). Of several weights the pairs of all are
+        decided and that of the first is reported.
     time_limit : float, optional
         Seconds; the best answer so far is returned with valid bounds, a second later at most, whatever the search is
         at (:mod:`sparsecv_mio.search.time_limit`).
@@ -215,6 +226,7 @@ class SearchOptions:
     intercept: Intercept = Intercept.FOLD
     gap: float = 1e-4
     one_se: bool = False
+    stability: tuple[float, ...] | str | None = None
     time_limit: float | None = None
     threads: int | None = None
     method: Method = Method.AUTO
@@ -238,6 +250,7 @@ class SearchOptions:
         settle_words(self)
         object.__setattr__(self, "backend", one_of(self.backend, BACKENDS, "backend"))
         object.__setattr__(self, "oracles", oracles_of(self.oracles))
+        object.__setattr__(self, "stability", stability_of(self.stability))
         for rule in RULES:
             self._check(rule)
         object.__setattr__(self, "formulation", check_formulation(self.backend, self.formulation))
@@ -247,7 +260,7 @@ class SearchOptions:
         value, other = getattr(holder, rule.option), getattr(self, rule.other)
         if value in (DEFAULTS[rule.option], ()) or other in rule.words:
             return
-        text = value if not isinstance(value, tuple) or holder is not self else ",".join(value)
+        text = value if not isinstance(value, tuple) or holder is not self else ",".join(map(str, value))
         named = "" if value is True or holder is not self else f" {text}"
         raise BadInput(f"{shown(rule.option)}{named}: {rule.goes_with()}, not {worded(other)} ({rule.why})")
 
@@ -255,6 +268,11 @@ class SearchOptions:
     def workers(self) -> int:
         """Threads to use."""
         return self.threads or os.cpu_count() or 1
+
+    @property
+    def weights(self) -> tuple[float, ...]:
+        """Weights of the instability that are given; none where nested cross-validation is to choose one."""
+        return self.stability if isinstance(self.stability, tuple) else ()
 
     def within(self, dataset: Dataset) -> SearchOptions:
         """Return the same options, the restrictions by the names of the data."""
@@ -298,6 +316,35 @@ def oracles_of(words: str | Iterable[str] | None) -> tuple[Oracle, ...] | None:
     if "none" in chosen:
         raise BadInput("oracles: none goes with no other word")
     return tuple(oracle for oracle in Oracle if oracle in chosen)
+
+
+def stability_of(given: float | str | Iterable[float] | None) -> tuple[float, ...] | str | None:
+    """Return the weights of the instability, or `nested`.
+
+    Parameters
+    ----------
+    given : float, str, iterable of float or None
+
+    Raises
+    ------
+    BadInput
+        For a weight that is negative or not finite, and any other word.
+
+    Examples
+    --------
+    >>> stability_of("0.5"), stability_of("nested"), stability_of(None)
+    ((0.5,), 'nested', None)
+    """
+    if given is None or given == NESTED:
+        return given
+    try:
+        several = isinstance(given, Iterable) and not isinstance(given, str)
+        weights = tuple(map(float, given if several else (given,)))  # type: ignore[arg-type]
+    except (TypeError, ValueError):
+        weights = ()
+    if not weights or not all(0.0 <= weight <= MOST_WEIGHT for weight in weights):
+        raise BadInput(f"stability: {given!r} is no weight, give a number from 0 to {MOST_WEIGHT:g}, or nested")
+    return weights
 
 
 def method_for(options: SearchOptions) -> Method:

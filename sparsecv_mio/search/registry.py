@@ -47,7 +47,7 @@ def context_of(
     threads = options.workers if get_backend(options.backend).capabilities.concurrent else 1
     if by_rows(data, folds.k):
         threads = threads_for(data, threads)
-    return Context(data, folds, grid, options.gap, deadline, threads, options.one_se)
+    return Context(data, folds, grid, options.gap, deadline, threads, options.one_se, options.weights)
 
 
 def new_method(context: Context, options: SearchOptions, signals: Signals) -> Search:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from enum import StrEnum
 from typing import Any
 
@@ -11,8 +11,8 @@ import numpy as np
 
 from sparsecv_mio.arrays import FloatArray, IntArray
 from sparsecv_mio.certificate.chosen_folds import ChosenFolds
-from sparsecv_mio.certificate.parts import DataInfo, SearchRequest, Work, relative_gap, versions
-from sparsecv_mio.certificate.record import SCHEMA, FoldInfo, OneSe, Record, Refit, Region, TableRow
+from sparsecv_mio.certificate.parts import DataInfo, FoldInfo, SearchRequest, Work, relative_gap, versions
+from sparsecv_mio.certificate.record import SCHEMA, OneSe, Record, Refit, Region, TableRow
 from sparsecv_mio.certificate.source import reading_info
 from sparsecv_mio.data.standard import StandardData
 from sparsecv_mio.errors import Inconsistent
@@ -25,6 +25,7 @@ from sparsecv_mio.problem.rounding import objective_slack
 from sparsecv_mio.search import one_se as one_standard_error
 from sparsecv_mio.search.advice import advice
 from sparsecv_mio.search.options import SearchOptions, method_for
+from sparsecv_mio.search.stability import choose_by_weight, stability_of_model
 from sparsecv_mio.search.state.cells import CellTable
 from sparsecv_mio.search.state.context import AllRows, Context
 from sparsecv_mio.search.state.pairs import PairBounds, pair_bounds, statuses
@@ -237,9 +238,8 @@ class _Reported:
         width = {"tie_width": tie * self.per_row, "allowance": allowance * self.per_row}
         return self.numbers(*pair) | {"lower": bounds.floor * self.per_row} | width
 
-    def chosen_folds(self) -> ChosenFolds:
-        """Support and held-out error of every fold of the reported pair."""
-        g, t = self.pair
+    def chosen_folds(self, g: int, t: int) -> ChosenFolds:
+        """Support and held-out error of every fold of a pair."""
         distinct, which = np.unique(self.cells.support[g, t], return_inverse=True)
         supports = tuple(names_of(self.data, self.cells.pool.supports[number]) for number in distinct.tolist())
         return ChosenFolds(
@@ -276,16 +276,28 @@ def build_record(
     grid, data, deadline = known.grid, known.data, context.deadline
     g, t = known.pair
     rule, at = known.one_se() if options.one_se else (None, (g, t))
-    gamma, tau = float(grid.gammas[at[0]]), int(grid.taus[at[1]])
-    cell = snapshot.best[at[0]].cells[tau] if best is None else best(at[0], tau)
-    at_gamma = all_rows.problem(at[0]) if all_rows is not None and all_rows.at_hand else None
-    quick = deadline.abandoned.is_set() and data.n * cell.tau > MANY_NUMBERS
-    refit, support, coefficients, intercept = all_rows_fit(data, gamma, at_gamma, cell, context.gap, quick)
+    weighed = choose_by_weight(context, known.cells, known.bounds, snapshot.best)
+    at = at if weighed is None else weighed.pair
+
+    def fitted_at(g: int, t: int) -> tuple[PathCell, tuple[Refit, tuple[str, ...], dict[str, float], float]]:
+        """Return the best subset of all rows at a pair, and its fit."""
+        gamma, tau = float(grid.gammas[g]), int(grid.taus[t])
+        cell = snapshot.best[g].cells[tau] if best is None else best(g, tau)
+        at_gamma = all_rows.problem(g) if all_rows is not None and all_rows.at_hand else None
+        quick = deadline.abandoned.is_set() and data.n * cell.tau > MANY_NUMBERS
+        return cell, all_rows_fit(data, gamma, at_gamma, cell, context.gap, quick)
+
+    cell, (refit, support, coefficients, intercept) = fitted_at(*at)
+    if weighed is not None and weighed.pairs:
+        models = [fitted_at(*pair)[1][1] for _, pair, _ in weighed.pairs]
+        weighed = weighed.with_models(models, grid.gammas, grid.taus)
     answer = known.certificate(known.bounds, (g, t))
     cv_error, proved = answer["cv_error"], known.proved and snapshot.complete
     status = "proved" if proved else "interrupted" if deadline.stop.is_set() else "limit"
     request, descent = _request(context, options), options.method is Method.DESCENT
     region = None if descent else known.region()
+    fitted = replace(cell, support=np.flatnonzero(np.isin(data.names, support)))
+    stability = stability_of_model(context, known.cells, at, fitted, known.numbers(*at), weighed)
     record = Record(
         schema=SCHEMA,
         status=status,
@@ -300,7 +312,7 @@ def build_record(
         one_se=rule,
         refit=refit,
         table=known.table(proved),
-        chosen_folds=known.chosen_folds(),
+        chosen_folds=known.chosen_folds(g, t),
         work=Work(
             mios=snapshot.mios,
             nodes=snapshot.nodes,
@@ -315,6 +327,8 @@ def build_record(
         versions=versions(),
         descent=snapshot.steps,
         estimate=known.estimated(g, t),
+        stability=stability,
+        stability_folds=None if stability is None or at == (g, t) else known.chosen_folds(*at),
         region=region,
         advice=None if proved or descent else advice(request, region, answer["gamma"], answer["tau"], snapshot.reached),
     )
@@ -325,7 +339,7 @@ def build_record(
 def _request(context: Context, options: SearchOptions) -> SearchRequest:
     shared = {field.name for field in fields(SearchRequest)} & {field.name for field in fields(options)}
     given = {name: _plain(getattr(options, name)) for name in shared}
-    given |= {"gap": context.gap, "restrictions": options.restrictions or None}
+    given |= {"stability": context.stability or None, "gap": context.gap, "restrictions": options.restrictions or None}
     return SearchRequest(
         gammas=tuple(context.grid.gammas.tolist()),
         taus=tuple(context.grid.taus.tolist()),

@@ -120,7 +120,9 @@ class RunningSearch:
         if snapshot is not None:
             return snapshot
         given, options = self.arguments, self.arguments.options
-        context = Context(data, given.folds, given.grid, options.gap, self.deadline, options.workers, options.one_se)
+        context = Context(
+            data, given.folds, given.grid, options.gap, self.deadline, options.workers, options.one_se, options.weights
+        )
         return Snapshot(context, CellTable.empty(*context.shape))
 
 

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable
 from numbers import Integral
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Unpack
+from typing import TYPE_CHECKING, Unpack
 
 from sparsecv_mio.certificate.record import Record
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.folds import AnyFolds, fold_columns, folds_of
 from sparsecv_mio.data.readers import read_dataset, target_of
 from sparsecv_mio.errors import BadInput
-from sparsecv_mio.search.api import cross_validate
+from sparsecv_mio.search.api import cross_validate, kept
 from sparsecv_mio.search.hooks import Keywords, merged
 from sparsecv_mio.search.nested import Procedure, nested_cross_validate
 
@@ -77,13 +77,8 @@ def solve(
     dataset = _dataset(data, target, fold_columns(folds) if isinstance(folds, str) else ())
     plan = folds_of(folds, dataset, seed)
     if nested is not None:
-        return nested_cross_validate(Procedure(dataset, plan, _kept(gammas), _kept(taus), options, hooks), nested)
+        return nested_cross_validate(Procedure(dataset, plan, kept(gammas), kept(taus), options, hooks), nested)
     return cross_validate(dataset, plan, gammas=gammas, taus=taus, options=options, hooks=hooks)
-
-
-def _kept(given: Any) -> Any:
-    """Return what may be read more than once."""
-    return tuple(given) if isinstance(given, Iterable) and not isinstance(given, str) else given
 
 
 def _dataset(

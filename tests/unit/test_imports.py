@@ -26,7 +26,7 @@ BOUNDS = FORMULATION | {"bounds", "oracles"}
 SEARCH = BOUNDS | {"search", "certificate"}
 FITS = SEARCH | {"fits", "near", "comparison", "warmup"}
 REPORT = FITS | {"report"}
-RECORDS = ("codec", "drawn", "parts", "model", "chosen_folds", "record", "near_records", "reading")
+RECORDS = ("codec", "drawn", "parts", "model", "chosen_folds", "stability", "record", "near_records", "reading")
 
 # A module may import the rooms of the longest entry that its own name starts with, and its own room.
 MAY_IMPORT: dict[str, set[str]] = {
@@ -68,7 +68,8 @@ SEARCH_LAYERS: tuple[set[str], ...] = (
     {"checks", "interrupts"},
     {"options"},
     {"state"},
-    {"one_se", "advice", "observers", "time_limit"},
+    {"one_se", "advice", "observers", "time_limit", "instability"},
+    {"stability"},
     {"hooks"},
     {"subproblem"},
     {"shared_tree"},
@@ -78,7 +79,7 @@ SEARCH_LAYERS: tuple[set[str], ...] = (
     {"methods"},
     {"registry"},
     {"loop"},
-    {"held_out"},
+    {"held_out", "stability_weight"},
     {"api"},
     {"nested"},
     {"solve"},

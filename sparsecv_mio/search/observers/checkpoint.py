@@ -27,7 +27,7 @@ from sparsecv_mio.files import check_readable, check_writable, write_bytes
 from sparsecv_mio.search.observers.watched import Watched
 from sparsecv_mio.search.state.cells import Archive
 
-SCHEMA = "sparsecv-checkpoint/6"
+SCHEMA = "sparsecv-checkpoint/7"
 EVERY = 0.5  # seconds between two writes, or more where a write takes long
 SHARE = 20.0  # a write may take one part in so many of the time
 UNREADABLE = (

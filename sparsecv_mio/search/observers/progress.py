@@ -142,3 +142,17 @@ def reports(
     reporter = Reports(progress, deadline)
     with watched(reporter.compiling):
         yield reporter
+
+
+def staged(report: Callable[[Progress], None] | None, stage: str) -> Callable[[Progress], None] | None:
+    """Return what hands reports on, with the part of a larger run that they are of.
+
+    Parameters
+    ----------
+    report : callable or None
+    stage : str
+        That part, in words.
+    """
+    if report is None:
+        return None
+    return lambda state: report(replace(state, stage=f"{stage}, {state.stage}" if state.stage else stage))

@@ -60,6 +60,8 @@ class CellTable:
         held-out error of an undecided cell is an estimate: it may lie outside of the interval.
     ties : dict of (gamma, tau, fold) to float
         Width of a decided cell that is due to ties; cells without are left out.
+    others : dict of (gamma, tau, fold) to tuple of int
+        Supports that are tied with the one in `support`, by their numbers in the pool; cells without are left out.
     decided, final, branched : (G, T, K) bool arrays
         Optimal supports completely known; no further work can change the cell; a tree was needed.
     support : (G, T, K) int32 array
@@ -80,6 +82,7 @@ class CellTable:
     branched: BoolArray
     support: NDArray[np.int32]
     pool: SupportPool
+    others: dict[Where, tuple[int, ...]] = field(default_factory=dict)
     lock: threading.RLock = field(default_factory=threading.RLock, repr=False)
 
     @classmethod
@@ -109,14 +112,14 @@ class CellTable:
         """Return what is known now, for any thread; the pool, to which supports are only added, is shared."""
         with self.lock:
             arrays = {name: getattr(self, name).copy() for name in STORED}
-            return CellTable(**arrays, ties=dict(self.ties), pool=self.pool)
+            return CellTable(**arrays, ties=dict(self.ties), pool=self.pool, others=dict(self.others))
 
     # -- writers ----------------------------------------------------------------------------------------------------
 
     def decide(
         self,
         where: Where,
-        support: int,
+        support: int | Sequence[int],
         nominal: float,
         lower: float,
         upper: float,
@@ -129,10 +132,10 @@ class CellTable:
         Parameters
         ----------
         where : gamma, tau, fold
-        support : int
-            One of them, by its number in the pool.
+        support : int or sequence of int
+            Their numbers in the pool, or that of the only one.
         nominal, value : float
-            Its held-out sum of squares and training objective.
+            Held-out sum of squares and training objective of the first.
         lower, upper : float
             Around the held-out sums of all of them, rounding included.
         tie : float
@@ -146,6 +149,7 @@ class CellTable:
             If a bound known before excludes what is decided by more than rounding, or the new one does not hold it.
         """
         lower, slip = max(lower, 0.0), max(upper - lower - tie, 0.0)
+        first, *others = [support] if isinstance(support, int) else support
         with self.lock:
             below, above = float(self.lower[where]), float(self.upper[where])
             for low, high in (
@@ -156,11 +160,13 @@ class CellTable:
             if self.decided[where]:
                 return
             self.lower[where], self.upper[where] = min(max(below, lower), nominal), max(min(above, upper), nominal)
-            self.nominal[where], self.value[where], self.support[where] = nominal, value, support
+            self.nominal[where], self.value[where], self.support[where] = nominal, value, first
             self.decided[where] = self.final[where] = True
             self.branched[where] |= branched
             if tie > 0.0:
                 self.ties[where] = tie
+            if others:
+                self.others[where] = tuple(others)
 
     def decide_part(
         self,
@@ -316,8 +322,10 @@ class CellTable:
         """Return what is known, as arrays."""
         with self.lock:
             where = sorted(self.ties)
+            others = [(*place, number) for place in sorted(self.others) for number in self.others[place]]
             return {name: getattr(self, name).copy() for name in STORED} | {
                 "ties": np.array(where, dtype=np.int64).reshape(-1, 3),
+                "other_ties": np.array(others, dtype=np.int64).reshape(-1, 4),
                 "tie_width": np.array([self.ties[place] for place in where]),
                 "pool_sizes": np.array([len(support) for support in self.pool.supports], dtype=np.int64),
                 "pool_columns": np.concatenate(self.pool.supports).astype(np.int64),
@@ -330,6 +338,8 @@ class CellTable:
                 getattr(self, name)[...] = state[name]
             for (g, t, fold), width in zip(state["ties"].tolist(), state["tie_width"].tolist(), strict=True):
                 self.ties[g, t, fold] = width
+            for g, t, fold, number in state["other_ties"].tolist():
+                self.others[g, t, fold] = (*self.others.get((g, t, fold), ()), number)
             ends = np.cumsum(state["pool_sizes"])
             for support in np.split(state["pool_columns"], ends[:-1]):
                 self.pool.number(support)
@@ -338,7 +348,7 @@ class CellTable:
 
     def check(self, state: Archive, p: int) -> None:
         """Raise `CorruptStore` unless `state` is an archive of a table of this shape, with supports of p columns."""
-        check_like(state, self.archive(), ("ties", "tie_width", "pool_sizes", "pool_columns"))
+        check_like(state, self.archive(), ("ties", "tie_width", "other_ties", "pool_sizes", "pool_columns"))
         sizes, columns, ties = state["pool_sizes"], state["pool_columns"], state["ties"]
         within(state, "pool_sizes", 0, p)
         within(state, "pool_columns", 0, p - 1)
@@ -349,6 +359,9 @@ class CellTable:
             raise CorruptStore("its arrays pool_sizes and pool_columns disagree")
         if ties.shape != (len(state["tie_width"]), 3) or not ((ties >= 0) & (ties < self.lower.shape)).all():
             raise CorruptStore("its array ties names cells that are not there")
+        others, shape = state["other_ties"], (*self.lower.shape, len(sizes))
+        if others.shape[1] != 4 or not ((others >= 0) & (others < shape)).all():
+            raise CorruptStore("its array other_ties names cells or supports that are not there")
         if not (state["lower"] <= state["upper"]).all():
             raise CorruptStore("its array lower is not below upper")
         if np.isnan(state["nominal"]).any() or np.isnan(state["value"]).any():

@@ -39,6 +39,8 @@ class Context:
         Folds worked on at once.
     one_se : bool
         Whether the one-standard-error rule will be applied, and has to be sure of its pair.
+    stability : tuple of float
+        Weights of the instability for each of which the best pair has to be known; the first one's is reported.
     """
 
     data: StandardData
@@ -48,6 +50,7 @@ class Context:
     deadline: Deadline
     threads: int
     one_se: bool = False
+    stability: tuple[float, ...] = ()
 
     @property
     def per_row(self) -> float:

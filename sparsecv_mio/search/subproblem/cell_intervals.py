@@ -236,7 +236,7 @@ class CellIntervals:
         first = min(range(len(supports)), key=lambda i: tuple(np.sort(supports[i]).tolist()))
         self.cells.decide(
             where,
-            support=self._number(here, supports[first]),
+            support=[self._number(here, one) for one in (supports[first], *supports[:first], *supports[first + 1 :])],
             nominal=float(held[first]),
             lower=float((held - slip).min()),
             upper=float((held + slip).max()),

@@ -57,7 +57,7 @@ false},
   "request": {"gammas": [0.1, 1.0], "taus": [1, 2], "gap": 0.0001, "one_se": true, "time_limit": null, "threads": 2, \
 "restrictions": null, \
 "method": "auto", "method_used": "rounds", "backend": "native", "formulation": null, "engine": "per-fold", \
-"mio_budget": null, "refine": false, "tau_step": "auto", "oracles": ["glru", "treecv"]},
+"mio_budget": null, "refine": false, "tau_step": "auto", "oracles": ["glru", "treecv"], "stability": null},
   "warnings": ["column é is constant"],
   "versions": {"numpy": "2.4.6"},
   "refined": null,
@@ -67,7 +67,9 @@ false},
 "upper": 2.0001, "tie_width": 0.0, "allowance": 1e-12},
   "advice": null,
   "nested": null,
-  "mae": null
+  "mae": null,
+  "stability": null,
+  "stability_folds": null
 }
 """
 

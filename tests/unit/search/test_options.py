@@ -38,6 +38,7 @@ OTHER: dict[str, list[Any]] = {
     "scale": ["none"],
     "intercept": ["none"],
     "gap": [0.0],
+    "stability": [1.0],
     "one_se": [True],
     "time_limit": [60.0],
     "threads": [1],

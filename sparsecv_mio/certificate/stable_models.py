@@ -1,0 +1,325 @@
+"""The claims about stability: the changes at the record's supports, the choice by a weight, the true intervals."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+
+from sparsecv_mio.arrays import FloatArray, IntArray
+from sparsecv_mio.certificate.checks import Checks
+from sparsecv_mio.certificate.chosen_folds import ChosenFolds
+from sparsecv_mio.certificate.claims import check_as_tabled, row_of, same
+from sparsecv_mio.certificate.enumeration import LOOSE_TIES, UnitColumns, close_fits, held_out_errors
+from sparsecv_mio.certificate.outer_folds import check_outer_model, outer_of
+from sparsecv_mio.certificate.record import Record, TableRow
+from sparsecv_mio.certificate.refits import check_allowed, positions, size_of_target
+from sparsecv_mio.certificate.restricted_optima import close_restricted
+from sparsecv_mio.certificate.stability import Stability, WeighedChoice, WeighedModel
+from sparsecv_mio.certificate.treatment import MOST_CELLS, Level
+from sparsecv_mio.data.dataset import Dataset
+from sparsecv_mio.data.folds import FoldPlan
+from sparsecv_mio.problem.objective import RidgeFit, changes, squared_errors
+from sparsecv_mio.units import TIE_RTOL
+
+RTOL = 1e-6  # of an instability
+MOST_REFITS = 5e8  # numbers: refits of one pair beyond which its instability is only read
+SAME = 1e-12  # relative: numbers of the record that were once one number
+LAST = 1e-11  # relative: sums rounded outward
+
+
+def check_stability(checks: Checks, record: Record, design: UnitColumns, plan: FoldPlan, level: Level) -> None:
+    """Check what a record says of the stability of its model, and of a choice by it.
+
+    Parameters
+    ----------
+    checks : Checks
+    record : Record
+    design : UnitColumns
+        All columns that may be in a support.
+    plan : FoldPlan
+    level : Level
+        How far supports are tried.
+    """
+    stable, asked, before = record.stability, record.request.stability is not None, len(checks.failures)
+    if stable is None:
+        needed = asked and record.status == "proved"
+        checks.that(not needed, "stability", "is null though a weight was asked for")
+        checks.that(record.stability_folds is None, "stability_folds", "is given though there is no stability")
+        return
+    row = row_of(stable, record.table)
+    if not checks.that(row is not None, "stability.gamma", "the pair is not in the table") or row is None:
+        return
+    check_as_tabled(checks, stable, row, ("cv_error", "lower", "upper"), "stability.")
+    _pair(checks, record, stable, asked)
+    inside = stable.instability_lower <= stable.instability <= stable.instability_upper
+    checks.that(inside, "stability.instability", "lies outside of its own interval")
+    known = row.folds_decided == row.folds
+    checks.that(known or stable.estimate, "stability.estimate", "is false though a fold of the pair is open")
+    if stable.chosen is not None:
+        _choice(checks, record, stable, stable.chosen)
+    checks.part("stability agrees with the table, and the choice by a weight with both", before)
+    if len(checks.failures) == before:
+        _at_supports(checks, record, design, plan, stable, row)
+    if level is not Level.NEIGHBOURS and len(checks.failures) == before:
+        _by_enumeration(checks, record, design, plan, stable, level)
+
+
+def check_weights(checks: Checks, record: Record, dataset: Dataset, plan: FoldPlan) -> None:
+    """Check the weights that nested cross-validation tried: every outer model scored again, and the best one taken.
+
+    Parameters
+    ----------
+    checks : Checks
+    record : Record
+    dataset : Dataset
+    plan : FoldPlan
+        Folds of the record.
+    """
+    chosen, before = None if record.stability is None else record.stability.chosen, len(checks.failures)
+    if chosen is None or (chosen.outer is None and not chosen.tried):
+        return
+    path = "stability.chosen."
+    both = chosen.outer is not None and len(chosen.tried) > 0
+    if not checks.that(both, f"{path}outer", "outer folds and weights go together") or chosen.outer is None:
+        return
+    outer = outer_of(checks, chosen.outer, dataset, plan, f"{path}outer.")
+    if outer is None:
+        return
+    for i, tried in enumerate(chosen.tried):
+        place, numbers = f"{path}tried[{i}].", [one.fold for one in tried.folds]
+        right = len(numbers) > 0 and numbers == sorted(set(numbers)) and numbers[-1] < outer.k
+        right = right and numbers == [one.fold for one in chosen.tried[0].folds]
+        if not checks.that(right, f"{place}folds", "are not the same outer folds for every weight, each once"):
+            return
+        for j, one in enumerate(tried.folds):
+            check_outer_model(checks, record, (dataset, outer), one, f"{place}folds[{j}].")
+        weights = np.array([dataset.weight_of(outer.scored_rows(fold)) for fold in numbers])
+        error = float(np.average([one.error for one in tried.folds], weights=weights))
+        checks.close(f"{place}error", tried.error, error, SAME * error)
+    best = min(chosen.tried, key=lambda one: (one.error, one.weight))
+    distinct = len({one.weight for one in chosen.tried}) == len(chosen.tried)
+    checks.that(distinct, f"{path}tried", "names a weight twice")
+    words = f"is {chosen.weight!r}, the least error of the weights tried is that of {best.weight!r}"
+    checks.that(chosen.weight == best.weight, f"{path}weight", words)
+    checks.part(f"error of the models that {len(chosen.tried)} weights chose without an outer fold", before)
+
+
+def _pair(checks: Checks, record: Record, stable: Stability, asked: bool) -> None:
+    """Check of which pair it is: the model's, and that its folds are there where they are others than the answer's."""
+    chosen = stable.chosen is not None
+    checks.that(chosen <= asked, "stability.chosen", "is given though no weight was asked for")
+    needed = asked and record.status == "proved"
+    checks.that(chosen or not needed, "stability.chosen", "is null though a weight was asked for")
+    pair, model = (stable.gamma, stable.tau), record.model_pair
+    right = pair == (model.gamma, model.tau) == (record.refit.gamma, record.refit.tau)
+    checks.that(right, "stability.gamma", "the pair is not that of the model")
+    own = pair == (record.gamma, record.tau)
+    checks.that(own == (record.stability_folds is None), "stability_folds", "is null or not")
+
+
+def _choice(checks: Checks, record: Record, stable: Stability, chosen: WeighedChoice) -> None:
+    """Check the criterion: its bounds follow from the table and the intervals, and the pair from its bounds."""
+    path, weight = "stability.chosen.", chosen.weight
+    asked = record.request.stability or ()
+    checks.that(weight in asked[:1] and weight >= 0.0, f"{path}weight", "is not the one that was asked for")
+    if not checks.that(len(chosen.intervals) == len(record.table), f"{path}intervals", "are not one for each pair"):
+        return
+    lower = np.array([row.lower + weight * one.lower for row, one in zip(record.table, chosen.intervals, strict=True)])
+    upper = np.array([
+        row.upper + (weight * one.upper if weight else 0.0)
+        for row, one in zip(record.table, chosen.intervals, strict=True)
+    ])  # fmt: skip
+    for i, one in enumerate(chosen.intervals):
+        checks.that(0.0 <= one.lower <= one.upper, f"{path}intervals[{i}]", "is no interval")
+    here = next(i for i, row in enumerate(record.table) if (row.gamma, row.tau) == (stable.gamma, stable.tau))
+    mine, slip = chosen.intervals[here], 1e-9 * stable.instability_upper
+    inside = mine.lower <= stable.instability_lower + slip and stable.instability_upper <= mine.upper + slip
+    checks.that(inside, f"{path}intervals[{here}]", "does not hold the interval of the model's instability")
+    least, lowest = float(lower.min()), int(lower.argmin())
+    checks.that(_near(chosen.lower, least), f"{path}lower", f"is {chosen.lower!r}, table and intervals give {least!r}")
+    top = float(upper[here])
+    checks.that(_near(chosen.upper, top), f"{path}upper", f"is {chosen.upper!r}, table and intervals give {top!r}")
+    decided = record.table[lowest].folds_decided == record.table[lowest].folds
+    width = float(upper[lowest] - lower[lowest])
+    room = width * (1.0 + RTOL) + LAST * abs(float(upper[lowest])) if decided else 0.0
+    words = f"{chosen.allowance!r} is not the width of the pair with the least lower end, {room!r}"
+    checks.that(0.0 <= chosen.allowance <= room, f"{path}allowance", words)
+    closed = math.isfinite(top) and chosen.upper - chosen.lower <= record.request.gap * top + chosen.allowance
+    for i, model in enumerate(chosen.models):
+        _model(checks, record, model, f"{path}models[{i}].")
+    if chosen.models:
+        said = tuple(one.weight for one in chosen.models)
+        checks.that(said == asked, f"{path}models", "are not those of the weights that were asked for")
+        own = chosen.models[0]
+        right = (own.gamma, own.tau, own.support) == (stable.gamma, stable.tau, record.support)
+        checks.that(right, f"{path}models[0]", "is not the model of the record")
+    if chosen.proved:
+        checks.that(closed, f"{path}proved", "is true though upper - lower exceeds the gap")
+        first = top <= float(upper.min()) * (1.0 + 2.0 * TIE_RTOL)
+        checks.that(first, f"{path}upper", "another pair has a smaller one")
+
+
+def _model(checks: Checks, record: Record, one: WeighedModel, path: str) -> None:
+    """Check that the model of a weight is at a pair of the grid, of features of the data."""
+    pairs = {(row.gamma, row.tau) for row in record.table}
+    checks.that((one.gamma, one.tau) in pairs, f"{path}gamma", "the pair is not in the table")
+    known = len(set(one.support)) == len(one.support) <= one.tau and set(one.support) <= set(record.data.names)
+    checks.that(known, f"{path}support", f"is not a set of up to {one.tau} features of the data")
+
+
+def _near(a: float, b: float) -> bool:
+    return same(a, b) or abs(a - b) <= LAST * max(abs(a), abs(b))
+
+
+def _supports(checks: Checks, design: UnitColumns, folds: ChosenFolds, tau: int, path: str) -> list[tuple[int, ...]]:
+    """Return the supports of the folds as positions in the data set; empty where one is wrong."""
+    found = []
+    for which in folds.which.tolist():
+        support = positions(folds.supports[which], design.index)
+        if support is None or len(support) > min(tau, design.q):
+            checks.that(False, f"{path}[].support", f"is not a set of up to {tau} features of the data")
+            return []
+        if not check_allowed(checks, design, support, tau, f"{path}[]."):
+            return []
+        found.append(support)
+    return found
+
+
+def _at_supports(
+    checks: Checks, record: Record, design: UnitColumns, plan: FoldPlan, stable: Stability, row: TableRow
+) -> None:
+    """Refit the model of all rows and of every fold, and compare the changes with what the record says."""
+    data, before = design.dataset, len(checks.failures)
+    named = "chosen_folds" if record.stability_folds is None else "stability_folds"
+    folds = record.model_folds
+    if not checks.that(len(folds) == plan.k, named, f"{len(folds)} entries for {plan.k} folds"):
+        return
+    supports = _supports(checks, design, folds, stable.tau, named)
+    if not supports:
+        return
+    if record.stability_folds is not None:
+        _held_out(checks, design, plan, stable, (supports, folds), row)
+    if float(data.n) * plan.k * (stable.tau + 1.0) ** 2 > MOST_REFITS:
+        checks.reread.append("stability.instability (too many rows and folds to fit all again)")
+        return
+    full = positions(record.support, design.index)
+    if full is None:
+        return
+    model = squared_errors(_refit(design, full, stable.gamma, None), data.X, data.y, data.row_weights)
+    found = np.array([
+        changes(model, _squares(design, _refit(design, support, stable.gamma, plan.train_rows(fold))), _total(data))
+        for fold, support in enumerate(supports)
+    ])  # fmt: skip
+    worst = min(max(float(found.max()), stable.instability_lower), stable.instability_upper)
+    slack = RTOL * worst + _noise(design, model, worst)
+    checks.close("stability.instability", stable.instability, worst, slack)
+    right = stable.fold < plan.k and found[stable.fold] >= found.max() - slack
+    checks.that(bool(right), "stability.fold", f"another fold changes the model more, {int(found.argmax())}")
+    checks.part("instability of the model at the supports of the record, by refits", before)
+
+
+def _held_out(
+    checks: Checks, design: UnitColumns, plan: FoldPlan, stable: Stability,
+    given: tuple[list[tuple[int, ...]], ChosenFolds], row: TableRow,
+) -> None:  # fmt: skip
+    """Check the folds of the model's pair where they are not those of the answer."""
+    supports, folds = given
+    errors, _ = held_out_errors(design, plan, supports, stable.gamma)
+    slack = 1e-6 * errors + _noise(design, errors, 0.0)
+    wrong = np.flatnonzero(~(np.abs(folds.error - errors) <= slack))
+    for fold in wrong[:3].tolist():
+        checks.close(f"stability_folds[{fold}].error", float(folds.error[fold]), float(errors[fold]), 0.0)
+    count = int(folds.decided.sum())
+    checks.that(count == row.folds_decided, "stability_folds", f"{count} folds are decided, the table says otherwise")
+
+
+def _refit(design: UnitColumns, support: tuple[int, ...], gamma: float, rows: IntArray | None) -> RidgeFit:
+    return design.refit(np.searchsorted(design.columns, support), gamma, rows)
+
+
+def _squares(design: UnitColumns, model: RidgeFit) -> FloatArray:
+    return squared_errors(model, design.dataset.X, design.dataset.y, design.dataset.row_weights)
+
+
+def _total(data: Dataset) -> float:
+    return data.weight_of(slice(0, data.n))
+
+
+def _noise(design: UnitColumns, squares: FloatArray, level: float) -> float:
+    """Bound what rounding may do to a mean change of squared errors of that size: a thousand ulps of a residual."""
+    data = design.dataset
+    noise = 5e-13 * size_of_target(data, design.intercept) + 1e-15 * float(np.abs(data.y).max())
+    size = math.sqrt(level) + math.sqrt(float(squares.max(initial=0.0)))
+    return noise * (2.0 * size + noise)
+
+
+def _by_enumeration(
+    checks: Checks, record: Record, design: UnitColumns, plan: FoldPlan, stable: Stability, level: Level
+) -> None:
+    """Compare intervals of instabilities with the truth: the model's pair, then the least lower ends, then others."""
+    before, pairs = len(checks.failures), [(stable.gamma, stable.tau)]
+    intervals = {pairs[0]: (stable.instability_lower, stable.instability_upper, "stability.instability")}
+    if stable.chosen is not None:
+        order = np.argsort([
+            row.lower + stable.chosen.weight * one.lower
+            for row, one in zip(record.table, stable.chosen.intervals, strict=True)
+        ], kind="stable")  # fmt: skip
+        for i in order.tolist():
+            row, one = record.table[i], stable.chosen.intervals[i]
+            if (row.gamma, row.tau) not in intervals and (one.lower > 0.0 or math.isfinite(one.upper)):
+                pairs.append((row.gamma, row.tau))
+                intervals[pairs[-1]] = one.lower, one.upper, f"stability.chosen.intervals[{i}]"
+    most = max(1, MOST_CELLS // plan.k) if level is Level.GRID else 1
+    for pair in pairs[:most]:
+        lower, upper, path = intervals[pair]
+        _truth(checks, (design, plan), pair, (lower, upper), path, stable if pair == pairs[0] else None)
+    left = f" of {len(pairs)}" if len(pairs) > most else ""
+    checks.part(f"instability of {min(most, len(pairs))}{left} pairs, by enumeration of all supports", before)
+
+
+def _truth(
+    checks: Checks, given: tuple[UnitColumns, FoldPlan], pair: tuple[float, int], ends: tuple[float, float],
+    path: str, stable: Stability | None,
+) -> None:  # fmt: skip
+    """Compare the interval of a pair with the changes of its true optima, tied ones included."""
+    design, plan = given
+    none, total = np.zeros(0, dtype=np.int64), _total(design.dataset)
+    full = _optima(design, none, None, pair)
+    folds = [_optima(design, plan.left_out(fold), plan.train_rows(fold), pair) for fold in range(plan.k)]
+    low, high = _ends([one[0] for one in (full, *folds)], total)
+    slack = RTOL * high + _noise(design, np.concatenate(full[0]), high)
+    checks.that(ends[0] <= low + slack, path, f"the lower end {ends[0]!r} exceeds the true {low!r}")
+    checks.that(high <= ends[1] + slack, path, f"the upper end {ends[1]!r} is below the true {high!r}")
+    if stable is not None and not stable.estimate:
+        loose_low, loose_high = _ends([one[1] for one in (full, *folds)], total)
+        near = loose_low - slack <= ends[0] and ends[1] <= loose_high + slack
+        checks.that(near, path, f"of a pair whose optima are known the interval is [{loose_low!r}, {loose_high!r}]")
+
+
+def _optima(
+    design: UnitColumns, left_out: IntArray, train: IntArray | None, pair: tuple[float, int]
+) -> tuple[list[FloatArray], list[FloatArray]]:
+    """Return the squared errors of all rows of the tied optima of a training set, and of all that may pass for tied."""
+    gamma, tau = pair
+    if design.allowed is None:
+        fits = close_fits(design, gamma, tau, left_out, train)
+    else:
+        sets = design.allowed.up_to(tau)
+        fits = [model for model, _ in close_restricted(design, sets, gamma, train, left_out, tau)]
+    least = min(model.objective for model in fits)
+    doubt = design.rounding(least)
+    squares = [(model.objective, _squares(design, model)) for model in fits]
+    tied = [one for value, one in squares if value <= least * (1.0 + 0.5 * TIE_RTOL)]
+    return tied, [one for value, one in squares if value <= least * (1.0 + LOOSE_TIES) + doubt]
+
+
+def _ends(models: Sequence[list[FloatArray]], total: float) -> tuple[float, float]:
+    """Return the least and the largest instability over the models of all rows, first, and of every fold."""
+    full, *folds = models
+    ends = []
+    for model in full:
+        by_fold = [[changes(model, other, total) for other in fold] for fold in folds]
+        ends.append((max(map(min, by_fold)), max(map(max, by_fold))))
+    return min(low for low, _ in ends), max(high for _, high in ends)

@@ -1,0 +1,74 @@
+"""How stable the model is, in lines for the screen and the report."""
+
+from __future__ import annotations
+
+from sparsecv_mio.certificate.record import Record
+from sparsecv_mio.certificate.stability import Stability, WeighedChoice
+from sparsecv_mio.report.numbers import interval_digits, marked, pair, shown
+
+MOST_NAMED = 12  # features that are not in every fold
+
+
+def stability_lines(record: Record) -> list[str]:
+    """Return lines on the folds that chose each feature, and on the largest change that a fold makes."""
+    if record.stability is None:  # folds of the one-standard-error pair are not in the record then
+        return _chosen_in(record) if record.one_se is None else []
+    return [*_chosen_in(record), *_change(record.stability)]
+
+
+def _chosen_in(record: Record) -> list[str]:
+    """Say which features of the model every fold chose, how many folds the others, and what folds chose besides."""
+    counts, k = record.chosen_in(), record.folds.k
+    model, everywhere = set(record.support), [name for name, count in counts.items() if count == k]
+    kept = sum(name in model for name in everywhere)
+    if not counts:
+        return []
+    if kept == len(model) and len(counts) == len(model):
+        return [f"stability: each of the {k} folds chose the features of the model"]
+    some = [f"{name} {count}" for name, count in counts.items() if name in model and count < k]
+    besides = [f"{name} {count}" for name, count in counts.items() if name not in model]
+    parts = [f"{kept} of the {len(model)} features are in all {k} folds"]
+    parts += [f"in some: {_listed(some)}"] if some else []
+    parts += [f"not in the model: {_listed(besides)}"] if besides else []
+    return [f"stability: {'; '.join(parts)}"]
+
+
+def _listed(words: list[str]) -> str:
+    more = len(words) - MOST_NAMED
+    return ", ".join(words[:MOST_NAMED]) + (f" and {more} more" if more > 0 else "")
+
+
+def _change(stable: Stability) -> list[str]:
+    """Say how much leaving out a fold changes the squared errors."""
+    value = marked(shown(stable.instability, 4), stable.estimate)
+    share = f" ({100.0 * stable.instability / stable.cv_error:.0f}% of the CV error)" if stable.cv_error > 0.0 else ""
+    ends = f", certified in [{shown(stable.instability_lower, 4)}, {shown(stable.instability_upper, 4)}]"
+    where = f"leaving out fold {stable.fold + 1} changes the squared errors of all rows most"
+    return [f"{where}: by {value} a row{share}{ends if stable.estimate else ''}"]
+
+
+def choice_lines(record: Record) -> list[str]:
+    """Return lines on the pair that a weight of the instability chooses; none where no weight was asked for."""
+    stable = record.stability
+    if stable is None or stable.chosen is None:
+        return []
+    chosen = stable.chosen
+    digits = interval_digits([(chosen.lower, chosen.upper)])
+    certified = f"[{shown(chosen.lower, digits)}, {shown(chosen.upper, digits)}]"
+    proof = "proved" if chosen.proved else "not proved"
+    error = marked(shown(stable.cv_error), stable.estimate)
+    lines = [
+        f"stable pair: the least CV error + {shown(chosen.weight)} x instability, {proof}: {certified}",
+        f"{pair(stable.tau, stable.gamma)}, CV error {error} in [{shown(stable.lower)}, {shown(stable.upper)}]",
+    ]
+    return lines + _tried(chosen)
+
+
+def _tried(chosen: WeighedChoice) -> list[str]:
+    """Say which weights nested cross-validation tried."""
+    if chosen.outer is None:
+        return []
+    errors = ", ".join(f"{shown(one.weight)}: {shown(one.error, 4)}" for one in chosen.tried)
+    done, k = len(chosen.tried[0].folds), chosen.outer.k
+    folds = f"{k} outer folds" if done == k else f"{done} of {k} outer folds"
+    return [f"weight {shown(chosen.weight)} by nested CV over {folds}, error by weight: {errors}"]

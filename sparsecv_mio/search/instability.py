@@ -1,0 +1,359 @@
+"""The instability of the pairs of a search, and the pair that the sum of CV error and weighted instability chooses.
+
+The instability of a pair is the largest change that leaving out one fold makes to the squared errors of all rows
+(:mod:`sparsecv_mio.problem.instability`), per row. Where the models of all rows and of every fold are known it is a
+number, up to ties and rounding; else an interval (:mod:`sparsecv_mio.bounds.instability`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from sparsecv_mio.arrays import BoolArray, FloatArray, IntArray
+from sparsecv_mio.bounds.fold import OUTWARD
+from sparsecv_mio.bounds.instability import OpenFolds, residual_distances
+from sparsecv_mio.formulation.backends.native.cell import PathCell, PathResult
+from sparsecv_mio.problem.instability import Residuals, residuals_without
+from sparsecv_mio.problem.refit import refit_rows
+from sparsecv_mio.search.state.cells import CellTable
+from sparsecv_mio.search.state.context import Context
+from sparsecv_mio.search.state.pairs import PairBounds, simplest
+from sparsecv_mio.units import TIE_RTOL
+from sparsecv_mio.words import Intercept
+
+Pair = tuple[int, int]
+QUICK_COST = 1e8  # numbers touched: some tenths of a second
+MOST_TIED = 16  # models of a fold or of all rows that are tied; more are as good as unknown
+VALUE_RTOL, VALUE_SHARE = 1e-8, 1e-10  # added to a training objective that is to be an upper bound; share of y'y
+
+
+@dataclass(frozen=True, eq=False)
+class PairInstability:
+    """Instability of one pair: `lower <= sum over rows of the worst change <= upper`, in standard units.
+
+    Attributes
+    ----------
+    lower, upper : float
+        Over all optima, tied ones included.
+    nominal : float
+        At the supports at hand; inf where there is none.
+    known : bool
+        Whether the best models are known in every fold and on all rows.
+    fold : int
+        The one with the largest change at the supports at hand.
+    """
+
+    lower: float
+    upper: float
+    nominal: float
+    known: bool
+    fold: int = 0
+
+
+UNKNOWN = PairInstability(0.0, np.inf, np.inf, known=False)
+
+
+def cost(context: Context, tau: int) -> float:
+    """Numbers that the instability of one pair touches, roughly."""
+    return float(context.data.n) * context.folds.k * (tau + 8.0)
+
+
+class Instabilities:
+    """Instabilities of the pairs of one search, each computed again only where something new is known of it.
+
+    Parameters
+    ----------
+    context : Context
+    cells : CellTable
+    """
+
+    def __init__(self, context: Context, cells: CellTable) -> None:
+        self.context, self.cells = context, cells
+        folds = context.folds
+        self.left_out = [folds.left_out(fold) for fold in range(folds.k)]
+        self._known: dict[Pair, tuple[bytes, PairInstability]] = {}
+        self._tied: dict[tuple[int, bytes], list[IntArray]] = {}
+
+    @property
+    def per_row(self) -> float:
+        """Factor from sums in standard units to means over all rows, by weight, in units of the file."""
+        data = self.context.data
+        return data.y_unit**2 / data.dataset.weight_of(slice(0, data.n))
+
+    def at(self, g: int, t: int, cell: PathCell) -> PairInstability:
+        """Return the instability of a pair.
+
+        Parameters
+        ----------
+        g, t : int
+            Indices of gamma and tau.
+        cell : PathCell
+            The best subset of all rows there.
+        """
+        cells = self.cells
+        key = b"".join(
+            array[g, t].tobytes() for array in (cells.support, cells.decided, cells.lower, cells.upper, cells.value)
+        ) + np.sort(cell.support).tobytes() + bytes([cell.complete])  # fmt: skip
+        if self._known.get((g, t), (b"",))[0] != key:
+            self._known[g, t] = key, self._compute(g, t, cell)
+        return self._known[g, t][1]
+
+    def _compute(self, g: int, t: int, cell: PathCell) -> PairInstability:
+        if not np.isfinite(self.cells.nominal[g, t]).all():
+            return UNKNOWN
+        context, cells = self.context, self.cells
+        gamma = float(context.grid.gammas[g])
+        without = self._without(gamma, cells.support[g, t])
+        tied = self._best_models(gamma, cell)
+        complete = cell.complete and len(tied) <= MOST_TIED
+        ends, shown, worst = [], np.inf, 0
+        for number, support in enumerate(tied if complete else tied[:1]):
+            full = residuals_without(context.data, support, gamma, [np.zeros(0, dtype=np.int64)])
+            found, doubt = without.changes(full)
+            if number == 0:
+                worst = int(np.argmax(found))
+                shown = float(found[worst])
+            if complete:
+                ends.append(self._interval(g, t, full, found, doubt))
+        if not complete:
+            ends.append((0.0, self._whatever(g, t, cell)))
+        known = complete and bool(cells.decided[g, t].all())
+        known &= all(len(others) <= MOST_TIED for _, others in self._tied_folds(g, t))
+        return PairInstability(min(low for low, _ in ends), max(high for _, high in ends), shown, known, worst)
+
+    def _without(self, gamma: float, numbers: IntArray) -> Residuals:
+        """Return the residuals of all rows, by fold, of the models without them."""
+        n, k = self.context.data.n, len(numbers)
+        values, doubt = np.empty((n, k)), np.empty((n, k))
+        for number in np.unique(numbers).tolist():
+            which = np.flatnonzero(numbers == number)
+            part = residuals_without(
+                self.context.data, self.cells.pool.supports[number], gamma, [self.left_out[fold] for fold in which]
+            )
+            values[:, which], doubt[:, which] = part.values, part.doubt
+        return Residuals(values, doubt)
+
+    def _best_models(self, gamma: float, cell: PathCell) -> list[IntArray]:
+        """Return the supports of all rows that are tied for the best; the one that is reported first."""
+        listed = list(cell.candidates) if cell.complete else []
+        if len(listed) < 2:
+            return listed or [cell.support]
+        key = (cell.tau, np.float64(gamma).tobytes())
+        if key not in self._tied:
+            data = self.context.data
+            fits = [refit_rows(data, slice(0, data.n), support, gamma) for support in listed]
+            best = min(fits, key=lambda fit: fit.objective)
+            top = best.objective * (1.0 + TIE_RTOL) + best.objective_error
+            tied = [fit for fit in fits if fit.objective - fit.objective_error <= top]
+            self._tied[key] = [fit.support for fit in sorted(tied, key=lambda fit: fit.objective)]
+        reported = np.sort(cell.support).tolist()
+        return sorted(self._tied[key], key=lambda support: np.sort(support).tolist() != reported)
+
+    def _interval(
+        self, g: int, t: int, full: Residuals, found: FloatArray, doubt: FloatArray
+    ) -> tuple[float, float]:
+        """Return the ends of the largest change: what was found in decided folds, bounds in the others."""
+        decided = self.cells.decided[g, t].copy()
+        low, high = np.maximum(found - doubt, 0.0), found + doubt
+        for fold, others in self._tied_folds(g, t):
+            if len(others) > MOST_TIED:
+                decided[fold] = False
+                continue
+            for number in others:
+                other = residuals_without(
+                    self.context.data, self.cells.pool.supports[number], float(self.context.grid.gammas[g]),
+                    [self.left_out[fold]],
+                )  # fmt: skip
+                change, rounding = (float(one[0]) for one in other.changes(full))
+                low[fold] = min(low[fold], max(change - rounding, 0.0))
+                high[fold] = max(high[fold], change + rounding)
+        open_folds = np.flatnonzero(~decided)
+        if len(open_folds):
+            slip = float(np.sum((2.0 * np.abs(full.values) + full.doubt) * full.doubt + OUTWARD * full.values**2))
+            below, above = self._open(g, t, full, open_folds).changes()
+            low[open_folds], high[open_folds] = np.maximum(below - slip, 0.0), above + slip
+        return float(low.max(initial=0.0)), float(high.max(initial=0.0))
+
+    def _tied_folds(self, g: int, t: int) -> list[tuple[int, tuple[int, ...]]]:
+        """Return the decided folds of a pair with several optima, and the numbers of all but the one shown."""
+        return [(where[2], others) for where, others in self.cells.others.items() if where[:2] == (g, t)]
+
+    def _open(self, g: int, t: int, full: Residuals, which: IntArray) -> OpenFolds:
+        """Return what bounds the changes of folds whose best model is not known."""
+        cells, folds = self.cells, self.context.folds
+        squares = full.values[:, 0] ** 2
+        training = np.array([squares.sum() - squares[self.left_out[fold]].sum() for fold in which])
+        held = np.array([squares[folds.scored_rows(fold)].sum() for fold in which])
+        value = self._values(g, t)[which]
+        return OpenFolds(
+            training, held, value, cells.lower[g, t, which], cells.upper[g, t, which], folds.sizes[which] == 1,
+            folds.scores_all_left_out[which], self._distances(g, t, full, which, value),
+        )  # fmt: skip
+
+    def _values(self, g: int, t: int) -> FloatArray:
+        """(K,): at least the training objective of every optimum of a fold, tied ones included."""
+        r = self.context.data.rows(slice(0, self.context.data.n))[1]
+        return np.asarray(self.cells.value[g, t] * (1.0 + VALUE_RTOL) + VALUE_SHARE * float(r @ r))
+
+    def _distances(self, g: int, t: int, full: Residuals, which: IntArray, value: FloatArray) -> FloatArray:
+        """Bound the distances between the residuals of the models with and without a fold, on its training rows."""
+        data, tau = self.context.data, int(self.context.grid.taus[t])
+        if float(data.n) * data.q * len(which) > QUICK_COST:
+            return np.full(len(which), np.inf)
+        V, r = data.rows(slice(0, data.n))
+        kept = np.ones((data.n, len(which)))
+        for place, fold in enumerate(which.tolist()):
+            kept[self.left_out[fold], place] = 0.0
+        residual, target = full.values * kept, r[:, None] * kept
+        if data.intercept is Intercept.FOLD:
+            constant = kept if data.root is None else kept * data.root[:, None]
+            along = np.einsum("ij,ij->j", constant, constant)
+            # the mean part is not of the ball: residuals of a fit with an intercept have none
+            mean = np.einsum("ij,ij->j", constant, residual) / along
+            residual = residual - constant * mean
+            target = target - constant * (np.einsum("ij,ij->j", constant, target) / along)
+        else:
+            mean, along = np.zeros(len(which)), np.ones(len(which))
+        lam = float(self.context.grid.gammas[g]) / 2.0 * data.weight
+        with np.errstate(over="ignore", divide="ignore"):
+            scores = (V.T @ residual) ** 2 / lam[:, None]
+        distance = residual_distances(residual, target, scores, tau, value)
+        return np.asarray(np.hypot(distance, np.abs(mean) * np.sqrt(along)) + full.doubt.max() * np.sqrt(data.n))
+
+    def _whatever(self, g: int, t: int, cell: PathCell) -> float:
+        """Bound the largest change where the best model of all rows is not known either."""
+        r = self.context.data.rows(slice(0, self.context.data.n))[1]
+        top = cell.upper * (1.0 + VALUE_RTOL) + VALUE_SHARE * float(r @ r)
+        high = self._values(g, t) + self.cells.upper[g, t] + top
+        return float(np.where(self.context.folds.scores_all_left_out, high, np.inf).max())
+
+
+@dataclass(frozen=True, eq=False)
+class StabilityTable:
+    """h and instability of every pair, per row and in units of the file.
+
+    Attributes
+    ----------
+    now : PairBounds
+    h_lower, h_upper, h : (G, T) arrays
+        The CV error.
+    lower, upper, nominal : (G, T) arrays
+        The instability: its interval, and its value at the supports at hand; 0, inf and inf where it was not computed.
+    known : (G, T) bool array
+        Whether every best model is known.
+    """
+
+    now: PairBounds
+    h_lower: FloatArray
+    h_upper: FloatArray
+    h: FloatArray
+    lower: FloatArray
+    upper: FloatArray
+    nominal: FloatArray
+    known: BoolArray
+
+    def criterion(self, weight: float) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """(G, T) lower and upper ends of `h + weight instability`, and its value at the supports at hand."""
+        if weight == 0.0:
+            return self.h_lower, self.h_upper, self.h
+        lower, upper = self.h_lower + weight * self.lower, self.h_upper + weight * self.upper
+        return lower * (1.0 - OUTWARD), upper * (1.0 + OUTWARD), np.clip(self.h + weight * self.nominal, lower, upper)
+
+    def choose(self, weight: float, gap: float, gammas: FloatArray, taus: IntArray) -> WeighedChoice:
+        """Return the pair with the least criterion, and what is proved of it.
+
+        Parameters
+        ----------
+        weight : float
+        gap : float
+            Relative gap at which the choice counts as proved.
+        gammas, taus : arrays
+            The grid.
+        """
+        lower, upper, nominal = self.criterion(weight)
+        lowest = np.unravel_index(int(np.argmin(lower)), lower.shape)
+        allowance = float(upper[lowest] - lower[lowest]) if self.known[lowest] else 0.0
+        best = self._simplest(upper, gammas, taus)
+        proved = closed(float(lower.min()), float(upper[best]), gap, allowance)
+        pair = best if proved else self._simplest(np.where(np.isfinite(self.nominal), nominal, np.inf), gammas, taus)
+        return WeighedChoice(pair, float(lower.min()), float(upper[pair]), float(nominal[pair]), allowance, proved)
+
+    def missing(self, weight: float, gap: float) -> BoolArray:
+        """(G, T): pairs whose interval has to be narrower for the choice to be proved."""
+        lower, upper, _ = self.criterion(weight)
+        least = float(upper.min())
+        found = ~self.known & (lower < least * (1.0 - gap))
+        if found.any() and np.isfinite(least):
+            found |= ~self.known & (upper <= least)
+        return np.asarray(found)
+
+    @staticmethod
+    def _simplest(value: FloatArray, gammas: FloatArray, taus: IntArray) -> Pair:
+        return simplest(value <= value.min() * (1.0 + TIE_RTOL), gammas, taus)
+
+
+@dataclass(frozen=True)
+class WeighedChoice:
+    """The pair with the least criterion: `lower <= min over the grid`, `nominal` and `upper` are the pair's.
+
+    `allowance`: width of the interval of the pair with the least lower end, from ties and rounding.
+    """
+
+    pair: Pair
+    lower: float
+    upper: float
+    nominal: float
+    allowance: float
+    proved: bool
+
+
+def closed(lower: float, upper: float, gap: float, allowance: float) -> bool:
+    """Whether an interval is closed: `upper - lower <= gap upper + allowance`.
+
+    Parameters
+    ----------
+    lower, upper : float
+    gap, allowance : float
+    """
+    return bool(np.isfinite(upper)) and upper - lower <= gap * upper + allowance
+
+
+def stability_table(
+    instabilities: Instabilities,
+    now: PairBounds,
+    best: Sequence[PathResult],
+    weights: tuple[float, ...],
+    expired: Callable[[], bool] = lambda: False,
+) -> StabilityTable:
+    """Compute instabilities in the order of the lower ends of h, as far as a pair can be the best for some weight.
+
+    Parameters
+    ----------
+    instabilities : Instabilities
+    now : PairBounds
+    best : sequence of PathResult
+        By gamma, the best subsets of all rows.
+    weights : tuple of float
+    expired : callable
+        True leaves the others unknown.
+    """
+    context, shape = instabilities.context, now.lower.shape
+    taus, unit = context.grid.taus.tolist(), context.per_row
+    table = StabilityTable(
+        now, now.lower * unit, now.upper * unit, now.shown * unit, np.zeros(shape), np.full(shape, np.inf),
+        np.full(shape, np.inf), np.zeros(shape, dtype=bool),
+    )  # fmt: skip
+    least = np.full(len(weights), np.inf)
+    for place in np.argsort(table.h_lower, axis=None, kind="stable"):
+        g, t = (int(i) for i in np.unravel_index(int(place), shape))
+        if table.h_lower[g, t] >= least.max() or expired():
+            break
+        found = instabilities.at(g, t, best[g].cells[taus[t]])
+        table.lower[g, t], table.upper[g, t] = found.lower * instabilities.per_row, found.upper * instabilities.per_row
+        table.nominal[g, t], table.known[g, t] = found.nominal * instabilities.per_row, found.known
+        ends = [table.h_upper[g, t] + weight * (table.upper[g, t] if weight else 0.0) for weight in weights]
+        least = np.minimum(least, ends)
+    return table

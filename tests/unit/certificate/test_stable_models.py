@@ -1,0 +1,125 @@
+"""What `verify` says of stability: true records pass, altered ones are rejected by the name of the field."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+from functools import cache
+from typing import Any
+
+import numpy as np
+import pytest
+
+from sparsecv_mio.certificate.record import Record
+from sparsecv_mio.certificate.verify import verify
+from sparsecv_mio.data.dataset import Dataset
+from sparsecv_mio.data.folds import make_folds
+from sparsecv_mio.search.api import cross_validate
+
+R = dataclasses.replace
+
+
+@cache
+def data() -> Dataset:
+    rng = np.random.default_rng(1)
+    X = rng.normal(size=(30, 5))
+    return Dataset.from_arrays(X, X[:, 0] + 0.4 * X[:, 2] - 0.3 * X[:, 3] + rng.normal(size=30))
+
+
+@cache
+def record(kind: str) -> Record:
+    given: dict[str, dict[str, Any]] = {
+        "plain": {},
+        "one-se": {"one_se": True},
+        "weight": {"stability": 20.0},
+        "weights": {"stability": (20.0, 0.0)},
+        "nested": {"stability": "nested"},
+        "part": {"stability": 20.0, "method": "grid", "mio_budget": 7},
+    }
+    return cross_validate(
+        data(), make_folds("5", data()), gammas=[0.02, 0.5, 5.0], taus=range(1, 5), threads=1, **given[kind]
+    )
+
+
+def stable(r: Record, **changes: Any) -> Record:
+    assert r.stability is not None
+    return R(r, stability=R(r.stability, **changes))
+
+
+def chosen(r: Record, **changes: Any) -> Record:
+    assert r.stability is not None and r.stability.chosen is not None
+    return stable(r, chosen=R(r.stability.chosen, **changes))
+
+
+def with_row(r: Record, i: int, **changes: Any) -> Record:
+    assert r.stability is not None and r.stability.chosen is not None
+    rows = list(r.stability.chosen.intervals)
+    rows[i] = R(rows[i], **changes)
+    return chosen(r, intervals=tuple(rows))
+
+
+def other(r: Record) -> int:
+    """A row of another pair with a known interval."""
+    assert r.stability is not None and r.stability.chosen is not None
+    pair = r.stability.gamma, r.stability.tau
+    found = enumerate(zip(r.table, r.stability.chosen.intervals, strict=True))
+    return next(i for i, (row, one) in found if one.lower > 0.0 and (row.gamma, row.tau) != pair)
+
+
+def fold_error(r: Record) -> Record:
+    assert r.stability_folds is not None
+    folds = r.stability_folds
+    return R(r, stability_folds=type(folds)(folds.supports, folds.which, folds.error * 1.01, folds.decided))
+
+
+def tried(r: Record, **changes: Any) -> Record:
+    assert r.stability is not None and r.stability.chosen is not None
+    first, *rest = r.stability.chosen.tried
+    return chosen(r, tried=(R(first, **changes), *rest))
+
+
+CASES: list[tuple[str, Callable[[Record], Record], str]] = [
+    ("plain", lambda r: stable(r, instability=r.stability.instability * 1.001), "stability.instability"),  # type: ignore[union-attr]
+    ("plain", lambda r: stable(r, **dict.fromkeys(("instability", "instability_lower", "instability_upper"), 1e-3)),
+     "stability.instability"),
+    ("plain", lambda r: stable(r, instability_upper=9.0), "stability.instability"),
+    ("plain", lambda r: stable(r, instability_lower=0.0), "stability.instability"),
+    ("plain", lambda r: stable(r, fold=(r.stability.fold + 1) % 5), "stability.fold"),  # type: ignore[union-attr]
+    ("plain", lambda r: stable(r, cv_error=9.0), "stability.cv_error"),
+    ("plain", lambda r: stable(r, tau=4), "stability"),
+    ("plain", lambda r: R(r, stability_folds=r.chosen_folds), "stability_folds"),
+    ("plain", lambda r: R(r, request=R(r.request, stability=(1.0,))), "stability.chosen"),
+    ("one-se", lambda r: R(r, stability_folds=None), "stability_folds"),
+    ("part", lambda r: stable(r, estimate=False), "stability"),
+    ("weight", lambda r: R(r, stability=None, stability_folds=None), "stability"),
+    ("weight", lambda r: R(r, request=R(r.request, stability=None)), "stability.chosen"),
+    ("weight", lambda r: chosen(r, weight=10.0), "stability.chosen.weight"),
+    ("weight", lambda r: chosen(r, lower=0.0), "stability.chosen.lower"),
+    ("weight", lambda r: chosen(r, upper=99.0), "stability.chosen.upper"),
+    ("weight", lambda r: chosen(r, allowance=1.0), "stability.chosen.allowance"),
+    ("weight", lambda r: chosen(r, intervals=r.stability.chosen.intervals[1:]), "stability.chosen.intervals"),  # type: ignore[union-attr]
+    ("weight", lambda r: with_row(r, other(r), lower=9.0, upper=9.0), "stability.chosen"),
+    ("weight", lambda r: with_row(r, other(r), upper=1e-6, lower=0.0), "stability.chosen"),
+    ("weight", fold_error, "stability_folds[0].error"),
+    ("weights", lambda r: chosen(r, models=r.stability.chosen.models[1:]), "stability.chosen.models"),  # type: ignore[union-attr]
+    ("weights", lambda r: chosen(r, models=(r.stability.chosen.models[0],  # type: ignore[union-attr]
+                                            R(r.stability.chosen.models[1], support=("x9",)))),  # type: ignore[union-attr]
+     "stability.chosen.models[1].support"),
+    ("nested", lambda r: tried(r, error=0.0), "stability.chosen.tried[0].error"),
+    ("nested", lambda r: chosen(r, outer=None), "stability.chosen.outer"),
+    ("nested", lambda r: chosen(r, outer=R(r.stability.chosen.outer, seed=9)), "stability.chosen.outer"),  # type: ignore[union-attr]
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", ["plain", "one-se", "weight", "weights", "nested", "part"])
+def test_the_records_themselves_pass(kind: str) -> None:
+    true = Record.from_json(record(kind).to_json())
+    assert true == record(kind) and verify(true, data()).failures == ()
+
+
+@pytest.mark.parametrize(("kind", "change", "named"), CASES)
+def test_an_altered_record_is_rejected(kind: str, change: Callable[[Record], Record], named: str) -> None:
+    altered = change(record(kind))
+    assert altered != record(kind)
+    report = verify(altered, data())
+    assert any(failure.field.startswith(named) for failure in report.failures), report.failures

@@ -1,0 +1,35 @@
+"""What is said of the stability of a model."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from sparsecv_mio.certificate.record import Record
+from sparsecv_mio.report.stability import choice_lines, stability_lines
+from sparsecv_mio.search.solve import solve
+
+from .printing import data
+
+
+def test_folds_that_chose_other_features_are_counted() -> None:
+    record = solve(data(), folds="5", gammas=0.1, taus=2, threads=1)
+    every, change = stability_lines(record)
+    assert every == "stability: each of the 5 folds chose the features of the model"
+    assert change.startswith("leaving out fold ") and "% of the CV error" in change and choice_lines(record) == []
+    other = replace(record, support=record.support[:1])
+    name = record.support[1]
+    assert record.chosen_in() == dict.fromkeys(record.support, 5)
+    assert stability_lines(other)[0].endswith(f"1 of the 1 features are in all 5 folds; not in the model: {name} 5")
+
+
+def test_a_weight_and_where_it_came_from() -> None:
+    record = solve(data(), folds="5", gammas="0.1,1", stability="nested", threads=1)
+    first, where, tried = choice_lines(record)
+    assert first.startswith("stable pair: the least CV error + ") and "instability, proved" in first
+    assert where.startswith("tau = ") and tried.startswith("weight ") and "5 outer folds" in tried
+
+
+def test_estimates_are_marked(record: Record) -> None:
+    assert record.stability is not None
+    marked = replace(record, stability=replace(record.stability, estimate=True))
+    assert "~" in stability_lines(marked)[-1] and "certified in" in stability_lines(marked)[-1]
