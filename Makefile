@@ -4,7 +4,7 @@ VENV ?= .venv
 JOBS ?= 2
 BIN = $(VENV)/bin
 
-.PHONY: help setup demo test lint docs bench lock clean
+.PHONY: help setup peers demo test lint docs bench lock clean
 .DELETE_ON_ERROR:
 
 help:
@@ -13,7 +13,8 @@ help:
 	@echo "make lint    ruff and mypy"
 	@echo "make docs    the docs site, with its examples run, into build/docs (open build/docs/index.html)"
 	@echo "make bench   the benchmarks of scripts/bench that take minutes"
-	@echo "make lock    rewrite requirements.lock from pyproject.toml"
+	@echo "make peers   the packages of other authors that batches compare with (abess, skglm)"
+	@echo "make lock    rewrite requirements.lock and requirements-peers.lock from pyproject.toml"
 
 # One stamp for the pinned dependencies, one for the package itself: a changed pyproject alone reinstalls no dependency.
 # --no-compile: half the time; Python compiles what is imported, when it is.
@@ -27,6 +28,9 @@ $(VENV)/.package: $(VENV)/.dependencies pyproject.toml
 	@touch $@
 
 setup: $(VENV)/.package
+
+peers: setup
+	$(BIN)/python -m pip install --quiet --no-compile --requirement requirements-peers.lock
 
 demo: setup
 	$(BIN)/sparsecv solve instances/diabetes.csv --target y --folds loo
@@ -58,9 +62,12 @@ build/lock/bin/pip-compile:
 	$(PYTHON) -m venv build/lock
 	build/lock/bin/python -m pip install --quiet pip-tools
 
+COMPILE = CUSTOM_COMPILE_COMMAND="make lock" build/lock/bin/pip-compile --quiet --strip-extras --no-emit-index-url \
+  --no-emit-find-links --no-emit-trusted-host
+
 lock: build/lock/bin/pip-compile
-	CUSTOM_COMPILE_COMMAND="make lock" build/lock/bin/pip-compile --quiet --extra all --extra test --extra docs --strip-extras \
-	  --no-emit-index-url --no-emit-find-links --no-emit-trusted-host --output-file requirements.lock pyproject.toml
+	$(COMPILE) --extra all --extra test --extra docs --output-file requirements.lock pyproject.toml
+	$(COMPILE) --extra peers --constraint requirements.lock --output-file requirements-peers.lock pyproject.toml
 
 clean:
 	rm -rf build docs/generated .pytest_cache .ruff_cache .mypy_cache .hypothesis .benchmarks
