@@ -197,6 +197,7 @@ def solve(
             help="Write each row's target, fold and prediction by the model that was fitted without it here, as CSV.",
         ),
     ] = None,
+    scheduler: options.Scheduler = None,
     json: options.Json = None,
     quiet: options.Quiet = False,
 ) -> int:
@@ -266,7 +267,7 @@ def solve(
             check_place(store[1], store[0])
         lost: list[SparseCVError] = []
         with live.progress_view(quiet, stop) as progress:
-            hooks = Hooks(progress, stop, lost.append, Began.moment, store[1], resume, trace)
+            hooks = Hooks(progress, stop, lost.append, Began.moment, store[1], resume, trace, scheduler)
             if nested is None:
                 record = cross_validate(dataset, plan, gammas=given, taus=tau, options=how, hooks=hooks)
             else:

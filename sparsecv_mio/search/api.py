@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterable
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from functools import partial
 from typing import Any, Unpack
@@ -16,7 +17,7 @@ from sparsecv_mio.certificate.record import Record
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.folds import AnyFolds, FoldPlan, folds_of
 from sparsecv_mio.data.weights import least_rows
-from sparsecv_mio.errors import SparseCVError
+from sparsecv_mio.errors import BadInput, SparseCVError
 from sparsecv_mio.grids import gammas_of, taus_of
 from sparsecv_mio.search.held_out import with_mae
 from sparsecv_mio.search.hooks import Hooks, Keywords, merged
@@ -24,6 +25,7 @@ from sparsecv_mio.search.options import NESTED, Grid, SearchOptions
 from sparsecv_mio.search.running import Arguments, RunningSearch
 from sparsecv_mio.search.stability_weight import WeightSearch, search_with_nested_weight
 from sparsecv_mio.search.state.deadline import Deadline
+from sparsecv_mio.search.state.trees import Trees
 from sparsecv_mio.search.time_limit import run_within_limit
 
 
@@ -68,6 +70,8 @@ def cross_validate(
         If the grid or an option is out of range, or options do not go together.
     TypeError
         For a keyword that is no field of either.
+    BackendUnavailable
+        If the cluster of `scheduler` cannot be used.
     OutOfTime
         If the limit comes before the data are in standard coordinates.
 
@@ -110,9 +114,23 @@ def _certified(rows: tuple[Dataset, FoldPlan], gammas: Any, taus: Any, options: 
     grid = Grid.of(gammas_of(gammas, *shape), sizes, dataset.p, options.restrictions)
     deadline = Deadline(options.time_limit, hooks.stop, hooks.began)
     arguments = Arguments(dataset, plan, grid, options, replace(hooks, lost=hooks.lost or _warn))
-    running = RunningSearch(deadline, arguments)
-    record = run_within_limit(partial(_search, running), deadline, running.record, running.prepare_fallback)
+    with _trees(arguments) as trees:
+        running = RunningSearch(deadline, replace(arguments, trees=trees))
+        record = run_within_limit(partial(_search, running), deadline, running.record, running.prepare_fallback)
     return with_mae(record, running.data, plan)
+
+
+def _trees(given: Arguments) -> AbstractContextManager[Trees]:
+    scheduler = given.hooks.scheduler
+    if scheduler is None:
+        return nullcontext(given.trees)
+    from sparsecv_mio.formulation.backends import NATIVE
+
+    if given.options.backend != NATIVE:
+        raise BadInput(f"--scheduler sends trees of our own engine: leave out it or --backend {given.options.backend}")
+    from sparsecv_mio.search.subproblem.sent_trees import sent_trees
+
+    return sent_trees(scheduler, given.hooks.lost or _warn)
 
 
 def _search(running: RunningSearch) -> Record:

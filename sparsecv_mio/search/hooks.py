@@ -26,6 +26,7 @@ class HookKeywords(TypedDict, total=False):
     checkpoint: File | None
     resume: File | None
     trace: File | None
+    scheduler: str | None
 
 
 class Keywords(OptionKeywords, HookKeywords, total=False):
@@ -52,6 +53,8 @@ class Hooks:
         (:mod:`sparsecv_mio.search.observers.checkpoint`).
     trace : path, optional
         Write the course of the bounds there (:mod:`sparsecv_mio.search.observers.trace`).
+    scheduler : str, optional
+        Address of the scheduler of a dask cluster, which grows the trees of single folds.
     """
 
     progress: Callable[[Progress], None] | None = None
@@ -61,6 +64,7 @@ class Hooks:
     checkpoint: File | None = None
     resume: File | None = None
     trace: File | None = None
+    scheduler: str | None = None
 
 
 def merged(

@@ -36,7 +36,7 @@ def search(running: RunningSearch, data: StandardData) -> Record:
         For options that do not go together, or a checkpoint of another run.
     """
     given, options = running.arguments, running.arguments.options
-    context = context_of(data, given.folds, given.grid, options, running.deadline)
+    context = context_of(data, given.folds, given.grid, options, running.deadline, given.trees)
     with reports(given.hooks.progress, running.deadline) as progress:
         signals = Signals()
         method = new_method(context, options, signals)

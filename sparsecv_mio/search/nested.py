@@ -73,7 +73,8 @@ class Procedure:
         training, test = self.dataset.take(rows), self.dataset.take(held)
         options = replace(self.options, time_limit=seconds, refine=False)
         stage = f"nested: without outer fold {fold + 1} of {outer.k}"
-        hooks = Hooks(progress=staged(self.hooks.progress, stage), stop=self.hooks.stop, lost=self.hooks.lost)
+        ours = self.hooks
+        hooks = Hooks(staged(ours.progress, stage), ours.stop, ours.lost, scheduler=ours.scheduler)
         try:
             plan = inner_folds(self.folds, rows, training)
             record = cross_validate(

@@ -25,6 +25,7 @@ from sparsecv_mio.search.shared_tree.engines import SharedTrees
 from sparsecv_mio.search.state.context import Context
 from sparsecv_mio.search.state.deadline import Deadline
 from sparsecv_mio.search.state.state import SearchState
+from sparsecv_mio.search.state.trees import HERE, Trees
 from sparsecv_mio.words import Method, TauStep
 
 Search = GridSearch | Descent
@@ -32,7 +33,12 @@ MANY_COLUMNS = 500  # beyond, a descent estimates its rows: folds are seldom sol
 
 
 def context_of(
-    data: StandardData, folds: FoldPlan, grid: Grid, options: SearchOptions, deadline: Deadline
+    data: StandardData,
+    folds: FoldPlan,
+    grid: Grid,
+    options: SearchOptions,
+    deadline: Deadline,
+    trees: Trees = HERE,
 ) -> Context:
     """Return the context of a search, with the threads that the data and the backend allow.
 
@@ -43,11 +49,13 @@ def context_of(
     grid : Grid
     options : SearchOptions
     deadline : Deadline
+    trees : Trees, optional
+        As many folds are worked on at once as it grows trees, if that are more.
     """
-    threads = options.workers if get_backend(options.backend).capabilities.concurrent else 1
+    threads = max(options.workers, trees.at_once) if get_backend(options.backend).capabilities.concurrent else 1
     if by_rows(data, folds.k):
         threads = threads_for(data, threads)
-    return Context(data, folds, grid, options.gap, deadline, threads, options.one_se, options.weights)
+    return Context(data, folds, grid, options.gap, deadline, threads, options.one_se, options.weights, trees)
 
 
 def new_method(context: Context, options: SearchOptions, signals: Signals) -> Search:

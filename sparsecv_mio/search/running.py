@@ -37,6 +37,7 @@ from sparsecv_mio.search.state.cells import CellTable
 from sparsecv_mio.search.state.context import Context
 from sparsecv_mio.search.state.deadline import Deadline
 from sparsecv_mio.search.state.state import Snapshot
+from sparsecv_mio.search.state.trees import HERE, Trees
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,6 +49,7 @@ class Arguments:
     grid: Grid
     options: SearchOptions
     hooks: Hooks
+    trees: Trees = HERE
 
 
 @dataclass(eq=False)

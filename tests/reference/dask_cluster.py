@@ -21,6 +21,7 @@ PATIENCE = 120.0  # seconds for what takes two on a quiet machine
 class DaskCluster:
     address: str
     folder: Path
+    scheduler: subprocess.Popen[bytes]
     workers: list[subprocess.Popen[bytes]] = field(default_factory=list)
 
     def start_worker(self) -> subprocess.Popen[bytes]:
@@ -47,7 +48,7 @@ def dask_cluster(folder: Path, workers: int) -> Iterator[DaskCluster]:
     note = folder / "scheduler.json"
     place = ["--host", "127.0.0.1", "--port", "0", "--no-dashboard", "--scheduler-file", str(note)]
     scheduler = started(["scheduler", *place])
-    cluster = DaskCluster("", folder)
+    cluster = DaskCluster("", folder, scheduler)
     try:
         wait_until(note.exists, "the scheduler")
         cluster.address = json.loads(note.read_text())["address"]

@@ -1,9 +1,11 @@
-"""A dask cluster of two workers, each a process of its own: batches, also where one is killed on the way."""
+"""A dask cluster of two workers, each a process of its own: batches and the folds of one search; one may be killed."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -14,9 +16,14 @@ from sparsecv_mio.batch.collect import collect
 from sparsecv_mio.batch.dispatch import run_batch
 from sparsecv_mio.batch.folder import BatchFolder, Outcome
 from sparsecv_mio.batch.plan import tasks_of
+from sparsecv_mio.certificate.record import Record
 from sparsecv_mio.cli import run
 from sparsecv_mio.cluster import connected, slots
-from sparsecv_mio.errors import BackendUnavailable
+from sparsecv_mio.data.dataset import Dataset
+from sparsecv_mio.errors import BackendUnavailable, SparseCVError
+from sparsecv_mio.formulation.backends.native.cell import PathResult
+from sparsecv_mio.search.api import cross_validate
+from sparsecv_mio.search.subproblem.sent_trees import SentTrees
 
 pytest.importorskip("distributed")
 
@@ -54,6 +61,20 @@ def test_a_worker_is_killed_on_the_way(cluster: DaskCluster, plan: dict[str, obj
     pd.testing.assert_frame_equal(*(collect(one).drop(columns=["seconds", "cpu_seconds"]) for one in (there, here)))
 
 
+def wide(n: int = 60, p: int = 45) -> Dataset:
+    """Columns enough for every fold to need trees of its own."""
+    rng = np.random.default_rng(3)
+    X = rng.normal(size=(n, p)) + rng.normal(size=(n, 1))
+    return Dataset.from_arrays(X, X[:, :6] @ np.ones(6) + 3.0 * rng.normal(size=n))
+
+
+def content(record: Record) -> dict[str, Any]:
+    """Everything that a record says, but for times."""
+    found = json.loads(record.to_json())
+    found["work"] = {name: value for name, value in found["work"].items() if name not in ("seconds", "oracles")}
+    return {name: value for name, value in found.items() if "seconds" not in name}
+
+
 def test_a_file_that_changed_is_a_failed_task(
     cluster: DaskCluster, plan: dict[str, object], tmp_path: Path
 ) -> None:
@@ -89,3 +110,35 @@ def test_what_a_cluster_must_have(cluster: DaskCluster, monkeypatch: pytest.Monk
     monkeypatch.setitem(__import__("sys").modules, "distributed", None)
     with pytest.raises(BackendUnavailable, match=r"pip install 'sparsecv-mio\[dask\]'"), connected(cluster.address):
         pass
+
+
+GRID: dict[str, Any] = {"gammas": "0.3", "taus": "1:4", "gap": 0.0, "method": "grid", "threads": 1}
+
+
+def test_folds_of_one_search_are_sent(cluster: DaskCluster, monkeypatch: pytest.MonkeyPatch) -> None:
+    grown, sent = [], SentTrees.grow
+
+    def grow(trees: SentTrees, *arguments: Any) -> PathResult:
+        grown.append(arguments)
+        if len(grown) == 8:  # the first four need no branching
+            cluster.workers[1].kill()
+            cluster.start_worker()
+        return sent(trees, *arguments)
+
+    monkeypatch.setattr(SentTrees, "grow", grow)
+    there = cross_validate(wide(), "4", scheduler=cluster.address, **GRID)
+    assert len(grown) >= 16 and there.status == "proved"
+    assert content(there) == content(cross_validate(wide(), "4", **GRID))
+
+
+def test_a_cluster_that_is_lost_costs_no_answer(cluster: DaskCluster, monkeypatch: pytest.MonkeyPatch) -> None:
+    lost, sent = list[SparseCVError](), SentTrees.grow
+
+    def grow(trees: SentTrees, *arguments: Any) -> PathResult:
+        cluster.scheduler.kill()
+        return sent(trees, *arguments)
+
+    monkeypatch.setattr(SentTrees, "grow", grow)
+    there = cross_validate(wide(), "4", scheduler=cluster.address, lost=lost.append, **GRID)
+    assert len(lost) == 1 and "what was left was computed here" in str(lost[0])
+    assert content(there) == content(cross_validate(wide(), "4", **GRID))

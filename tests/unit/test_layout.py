@@ -49,6 +49,8 @@ ELSEWHERE = {
     "report/document": "unit/report/test_html.py",
     "search/methods/restricted": "brute_force/test_restrictions.py",
     "search/subproblem/restricted_cells": "brute_force/test_restrictions.py",
+    "search/state/trees": "unit/test_cluster.py",
+    "search/subproblem/sent_trees": "unit/test_cluster.py",
     "search/observers/checkpoint": "brute_force/test_checkpoint.py",
     "search/observers/watched": "unit/search/methods/parts/test_run.py",
     "version": "unit/cli/test_main.py",

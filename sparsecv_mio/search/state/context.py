@@ -21,6 +21,7 @@ from sparsecv_mio.problem.elimination import Eliminated, eliminated
 from sparsecv_mio.problem.problem import SparseProblem
 from sparsecv_mio.search.options import Grid
 from sparsecv_mio.search.state.deadline import Deadline
+from sparsecv_mio.search.state.trees import HERE, Trees
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,6 +42,8 @@ class Context:
         Whether the one-standard-error rule will be applied, and has to be sure of its pair.
     stability : tuple of float
         Weights of the instability for each of which the best pair has to be known; the first one's is reported.
+    trees : Trees
+        Who grows the trees of single folds.
     """
 
     data: StandardData
@@ -51,6 +54,7 @@ class Context:
     threads: int
     one_se: bool = False
     stability: tuple[float, ...] = ()
+    trees: Trees = HERE
 
     @property
     def per_row(self) -> float:

@@ -152,7 +152,7 @@ class FoldSolver:
         """
 
         def trees(problem: SparseProblem, taus: list[int], starts: list[IntArray]) -> PathResult:
-            return solve_path(problem, taus, starts=starts, effort=effort, expired=self.context.deadline.expired)
+            return self.context.trees.grow(problem, taus, starts, effort, self.context.deadline)
 
         taus = self.context.grid.taus[which].tolist()
         proposed = [support for tau in taus for support in self.accelerators.proposed(g, tau, here.fold)]
