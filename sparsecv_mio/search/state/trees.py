@@ -44,7 +44,13 @@ class TreesHere:
     def grow(
         self, problem: SparseProblem, taus: Sequence[int], starts: Sequence[IntArray], effort: int, deadline: Deadline
     ) -> PathResult:
-        """Solve some tau of a fold and gamma, as `Trees.grow`."""
+        """Solve some tau of a fold and gamma.
+
+        Parameters
+        ----------
+        problem, taus, starts, effort, deadline
+            As of `Trees.grow`.
+        """
         from sparsecv_mio.formulation.backends.native.path import solve_path  # kernels: not before a search begins
 
         return solve_path(problem, taus, starts=starts, effort=effort, expired=deadline.expired)

@@ -63,7 +63,13 @@ class SentTrees:
     def grow(
         self, problem: SparseProblem, taus: Sequence[int], starts: Sequence[IntArray], effort: int, deadline: Deadline
     ) -> PathResult:
-        """Solve some tau of a fold and gamma, as `Trees.grow`."""
+        """Solve some tau of a fold and gamma.
+
+        Parameters
+        ----------
+        problem, taus, starts, effort, deadline
+            As of `Trees.grow`.
+        """
         if not self._alone and effort > 0 and not deadline.expired():
             try:
                 return self._grown_there(problem, taus, starts, effort, deadline)
