@@ -109,10 +109,8 @@ def _word(value: object) -> str:
     if value is None or value != value or str(value) == "<NA>":
         return ""
     text = str(value).strip()
-    try:
-        return f"{float(text):g}"
-    except ValueError:
-        return text
+    known = _number(text)
+    return text if known is None else f"{known:g}"
 
 
 def labels(frame: pd.DataFrame, columns: Sequence[str], names: Mapping[str, str] | None = None) -> pd.Series:
@@ -128,13 +126,29 @@ def labels(frame: pd.DataFrame, columns: Sequence[str], names: Mapping[str, str]
     Returns
     -------
     pandas.Series
-        Of text.
+        Ordered categories: those with other words come first, as these are given, the rest by numbers and letters.
     """
     import pandas as pd
 
     parts = [_words(frame[name]) for name in columns]
     found = [" ".join(word for word in row if word) for row in zip(*parts, strict=True)]
-    return pd.Series([(names or {}).get(one, one) for one in found], index=frame.index, dtype=object)
+    words = dict(names or {})
+    first = [words[one] for one in words if one in set(found)]
+    rest = [one for one in sorted(set(found), key=_natural) if one not in words]
+    order = list(dict.fromkeys([*first, *rest]))
+    return pd.Series(pd.Categorical([words.get(one, one) for one in found], order, ordered=True), index=frame.index)
+
+
+def _natural(label: str) -> list[tuple[bool, float, str]]:
+    """Return a key by which 2 comes before 10, and numbers before words."""
+    return [(True, 0.0, word) if (known := _number(word)) is None else (False, known, "") for word in label.split()]
+
+
+def _number(word: str) -> float | None:
+    try:
+        return float(word)
+    except ValueError:
+        return None
 
 
 def relative(
@@ -168,7 +182,7 @@ def relative(
     name, value = _split(baseline, option)
     check_columns(frame, [name], option)
     check_columns(frame, values, "--values", numbers=True)
-    keys = labels(frame, problem_columns(frame, problem))
+    keys = labels(frame, problem_columns(frame, problem)).astype(str)
     base = frame[_words(frame[name]) == _word(value)]
     if base.empty:
         raise BadInput(f"{option} {baseline}: no row has that")
@@ -197,10 +211,10 @@ def by_problem(frame: pd.DataFrame, value: str, by: pd.Series, problem: Sequence
     frame : pandas.DataFrame
     value : str
     by : pandas.Series
-        Label of every row.
+        Label of every row, as :func:`labels` makes them.
     problem : sequence of str
         Columns.
     """
     numbers = frame[value].astype(float)
-    found = numbers.groupby([labels(frame, problem), by], sort=False).mean().unstack()
-    return found[list(dict.fromkeys(by))]
+    found = numbers.groupby([labels(frame, problem).astype(str), by.astype(str)], sort=False).mean().unstack()
+    return found[[name for name in by.cat.categories if name in found]]

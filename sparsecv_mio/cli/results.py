@@ -174,7 +174,7 @@ class Drawing:
         titles = labels(frame, columns)
         named = len(columns) == 1 and columns[0].startswith("design_")
         words = {title: f"{columns[0].removeprefix('design_')} {title}" if named else title for title in titles}
-        return {words[title]: frame[titles == title] for title in dict.fromkeys(titles)}
+        return {words[title]: frame[titles == title] for title in titles.cat.categories}
 
     def _critical(self, tables: dict[str, pd.DataFrame], value: str) -> Figure:
         from sparsecv_mio.batch.ranks import ranks

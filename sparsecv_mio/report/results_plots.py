@@ -10,6 +10,7 @@ import numpy as np
 
 from sparsecv_mio.arrays import FloatArray
 from sparsecv_mio.report.figures import ENTRY, FAINT, INK, counted, panels, titled
+from sparsecv_mio.report.results_table import present
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -38,7 +39,7 @@ def profiles(tables: Mapping[str, pd.DataFrame], value: str, larger: bool = Fals
     larger : bool
         Whether larger values are better: the factor is then that of the best to the method's.
     """
-    names = _names(column for table in tables.values() for column in table)
+    names = list(dict.fromkeys(str(column) for table in tables.values() for column in table))
     figure, axes = _figure(len(tables))
     for ax, (title, table) in zip(axes, tables.items(), strict=False):
         ratios = performance_ratios(table, larger)
@@ -128,7 +129,7 @@ def boxes(tables: Mapping[str, pd.DataFrame], value: str, by: pd.Series) -> Figu
     by : pandas.Series
         Label of every run.
     """
-    names = _names(by)
+    names = present(by)
     figure, axes = _figure(len(tables), 0.35 * len(names))
     for ax, (title, table) in zip(axes, tables.items(), strict=False):
         mine = by[table.index]
@@ -160,7 +161,7 @@ def lines(tables: Mapping[str, pd.DataFrame], values: Sequence[str], by: pd.Seri
     against : str
         Column of the horizontal axis.
     """
-    names = _names(by)
+    names = present(by)
     figure, axes = _figure(len(tables))
     for ax, (title, table) in zip(axes, tables.items(), strict=False):
         seen, across = [], set[float]()
@@ -223,10 +224,6 @@ def _spread(ax: Axes, numbers: FloatArray, which: str) -> None:
         counted(getattr(ax, f"{which}axis"))
     ax.grid(axis="both", color=FAINT, linewidth=0.5)
     ax.set_axisbelow(True)
-
-
-def _names(labels: object) -> list[str]:
-    return list(dict.fromkeys(map(str, labels)))  # type: ignore[call-overload]
 
 
 def _colour(names: Sequence[str], name: str) -> str:

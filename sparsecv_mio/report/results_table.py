@@ -59,22 +59,28 @@ def summarise(
     Returns
     -------
     Cells
-        Rows and columns in the order in which the runs name them.
+        Rows and columns in the order of the categories, or in which the runs name them.
     """
     numbers = frame[list(values)].astype(float)
-    groups = numbers.groupby([rows.rename("row"), columns.rename("column")], sort=False)
+    groups = numbers.groupby([rows.astype(str).rename("row"), columns.astype(str).rename("column")], sort=False)
     word = "mean" if aggregate == "mean-se" else aggregate
     centre, count = getattr(groups, word)(), groups.count()
     if word == "sum":
         centre = centre.where(count > 0)
     spread = groups.sem() if aggregate == "mean-se" else centre * np.nan
-    order = [(label, value) for label in dict.fromkeys(columns) for value in values]
+    order = [(label, value) for label in present(columns) for value in values]
 
     def wide(found: pd.DataFrame) -> pd.DataFrame:
         table: pd.DataFrame = found.unstack("column")  # type: ignore[assignment]  # of a frame: a frame
-        return table.swaplevel(axis=1).reindex(index=list(dict.fromkeys(rows)))[order]
+        return table.swaplevel(axis=1).reindex(index=present(rows))[order]
 
     return Cells(wide(centre), wide(spread), wide(count).fillna(0).astype(int), values)
+
+
+def present(labels: pd.Series) -> list[str]:
+    """Return the labels that there are, in the order of their categories, or of the runs."""
+    found = dict.fromkeys(map(str, labels))
+    return [name for name in labels.cat.categories if name in found] if labels.dtype == "category" else list(found)
 
 
 def with_overall(cells: Cells, geometric: bool = False) -> Cells:

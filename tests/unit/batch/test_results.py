@@ -34,7 +34,9 @@ def test_rows_by_words_and_by_numbers() -> None:
 
 def test_labels_leave_out_what_is_missing() -> None:
     found = labels(RUNS, ["method", "tau_step"], {"rounds mio": "ours"})
-    assert list(found) == ["grid", "ours", "grid", "ours", "ours"]
+    assert list(found) == ["grid", "ours", "grid", "ours", "ours"] and list(found.cat.categories) == ["ours", "grid"]
+    numbers = labels(pd.DataFrame({"k": ["10", "2", "loo", "b", None]}), ["k"])
+    assert list(numbers.cat.categories) == ["", "2", "10", "b", "loo"]
 
 
 def test_numbers_over_those_of_a_baseline() -> None:
@@ -51,7 +53,7 @@ def test_numbers_over_those_of_a_baseline() -> None:
 
 
 def test_one_row_for_each_problem() -> None:
-    table = by_problem(RUNS, "mios", RUNS["method"], ["data", "folds"])
+    table = by_problem(RUNS, "mios", labels(RUNS, ["method"]), ["data", "folds"])
     assert list(table.columns) == ["grid", "rounds"]
     assert table.loc["a 10"].tolist() == [100.0, 20.0] and np.isnan(table.loc["b loo", "grid"])
 
