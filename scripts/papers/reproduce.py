@@ -1,0 +1,185 @@
+"""A table or figure of the paper, from its plan to a page of results/: batch, collect, tables and figures, in one command.
+
+    python scripts/papers/reproduce.py NAME [--workers N] [--set NAME=VALUES ...] [--work DIR] [--out results] [--no-run]
+
+NAME is tables_1_2 (with Figures 2 and 3), figure_1, table_3 or table_3_downloaded. `--set` changes the plan, as for
+`sparsecv batch`: `--set split=0:19 --set cpu_limit=300` for a larger Table 3. What was done before in the work folder is
+not done again; `--no-run` only makes tables and figures of it. What the paper published (published/*.csv) becomes rows
+of the collected table, whose column `source` tells both apart.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import io
+import shlex
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE.parent / "bench"))
+
+from _common import environment  # noqa: E402
+
+from sparsecv_mio.cli import run  # noqa: E402
+
+ROOT = HERE.parents[1]
+
+
+@dataclass(frozen=True)
+class Study:
+    """What is made of a plan: the levels to collect, and for each output its title and the words of its command.
+
+    In the words RUNS and PAIRS stand for the collected tables, OUT for the folder of figures.
+    """
+
+    title: str
+    outputs: Sequence[tuple[str, str]]
+    levels: Sequence[str] = ("tasks",)
+
+
+SAVED = "--reduction method=grid --problem data,folds,gammas,source --name 'algorithm1 0.05 published=published'"
+EXACT = "--where gap_asked=,0.0001"
+METHODS = (
+    "--columns estimator,method,tau_step,source --name 'sparsecv rounds auto ours=certified' "
+    "--name 'sparsecv descent mio ours=descent' --name 'sparsecv descent saddle ours=saddle point' "
+    "--name 'elastic-net ours=elastic net' --name 'lasso ours=lasso' --name 'mcp ours=MCP' "
+    "--name 'sparsecv descent saddle published=published SP' --name 'elastic-net published=published GLMNet' "
+    "--name 'mcp published=published MCP'"
+)
+
+
+def reductions(folds: str) -> list[tuple[str, str]]:
+    """The table and the two pictures of leave-one-out, or of blocks of ten rows."""
+    number, figure = (1, 2) if folds == "loo" else (2, 3)
+    mine = f"--where folds={folds}"
+    return [
+        (f"Table {number}: MIOs and nodes, in full",
+         f"table RUNS --rows data,gammas --columns method,gap_asked,source --values mios,nodes --aggregate mean {mine} "
+         "--where source=ours,published --best none --digits 6"),
+        (f"Table {number}: MIOs saved, % (mean over gammas)",
+         f"table RUNS --columns method,gap_asked,source --values mios {SAVED} {mine} --where method=algorithm1,joint "
+         "--aggregate mean --overall --digits 3"),
+        (f"Table {number}: nodes saved, % (mean over gammas)",
+         f"table RUNS --columns method,gap_asked,source --values nodes {SAVED} {mine} "
+         "--where method=algorithm1,joint,rounds --aggregate mean --overall --digits 3"),
+        (f"Figure {figure}: MIOs saved, % (distribution over gammas)",
+         f"plot RUNS --kind box --value mios {SAVED} {mine} --where method=algorithm1 --where gap_asked=,0.05 --by data "
+         f"--panels source --out OUT/paper_figure{figure}_mios.png"),
+        (f"Figure {figure}: nodes saved, %",
+         f"plot RUNS --kind box --value nodes {SAVED} {mine} --where method=algorithm1 --where gap_asked=,0.05 --by data "
+         f"--panels source --out OUT/paper_figure{figure}_nodes.png"),
+    ]  # fmt: skip
+
+
+def errors() -> list[tuple[str, str]]:
+    """CV error, test error and features of every method, and the mean over data relative to the elastic net."""
+    relative = "--relative 'estimator=elastic-net' --problem data,split,source --overall --digits 3"
+    return [
+        *((f"Table 3: {title}", f"table RUNS --values {value} {METHODS}")
+          for title, value in (("CV error", "cv_error"), ("test error", "test_error"), ("features", "features"))),
+        ("CV error over that of the elastic net", f"table RUNS --values cv_error {METHODS} {relative}"),
+        ("Test error over that of the elastic net", f"table RUNS --values test_error {METHODS} {relative}"),
+        ("Seconds of the fit", f"table RUNS --values seconds --where source=ours {METHODS} --aggregate median"),
+        ("Our proofs: gap reached, %",
+         "table RUNS --values gap --where source=ours --where estimator=sparsecv --where method=rounds --columns state "
+         "--digits 2"),
+        ("Mean ranks by test error",
+         f"plot RUNS --kind critical --value test_error --where source=ours {METHODS.replace('--columns', '--by')} "
+         "--out OUT/paper_NAME_ranks.png"),
+    ]  # fmt: skip
+
+
+STUDIES = {
+    "tables_1_2": Study("Tables 1 and 2, Figures 2 and 3", [*reductions("loo"), *reductions("blocks:10")]),
+    "figure_1": Study(
+        "Figure 1",
+        [
+            ("Bounds of every tau before the second MIO, after 200, and at the end of Algorithm 1",
+             "plot PAIRS --kind lines --value lower,upper --against tau --where method=algorithm1 "
+             "--where mio_budget=1,200,600 --by estimator --name sparsecv= --panels mio_budget "
+             "--out OUT/paper_figure1.png"),
+            ("Bounds of the least error as MIOs are solved",
+             "plot RUNS --kind lines --value lower,upper --against mios --by method --panels method "
+             "--out OUT/paper_figure1_convergence.png"),
+            ("MIOs, nodes and the interval of the least error",
+             "table RUNS --rows method,mio_budget --columns state --values mios,nodes,lower,upper --best none "
+             "--aggregate mean --digits 5"),
+        ],
+        ("tasks", "pairs"),
+    ),
+    "table_3": Study("Table 3", errors()),
+    "table_3_downloaded": Study("Table 3, more columns than rows, and wine", errors()),
+}  # fmt: skip
+
+
+def call(words: Sequence[str], allowed: Sequence[int] = (0,)) -> str:
+    """Run one command line; its output, or the end of this script."""
+    shown = io.StringIO()
+    with contextlib.redirect_stdout(shown):
+        code = run(list(words))
+    if code not in allowed:
+        raise SystemExit(f"sparsecv {shlex.join(words)}: exit code {code}\n{shown.getvalue()}")
+    return shown.getvalue()
+
+
+def with_published(table: Path, name: str) -> None:
+    """Add the rows of the paper to a collected table."""
+    import pandas as pd
+
+    from sparsecv_mio.batch.collect import write_table
+
+    frame = pd.read_parquet(table).assign(source="ours")
+    published = HERE / "published" / f"{name.removesuffix('_downloaded')}.csv"
+    if published.exists():
+        rows = pd.read_csv(published, dtype={"folds": str}).assign(state="published", estimator_kind="published")
+        rows = rows[rows["data"].isin(frame["data"])].drop(columns="estimator_kind")
+        if "estimator" not in rows:
+            rows["estimator"] = "sparsecv"
+        frame = pd.concat([frame, rows], ignore_index=True)
+    write_table(frame, table)
+
+
+def page(name: str, study: Study, commands: Sequence[str], body: Sequence[str]) -> str:
+    """The page of results: how it was made, then every table and figure with its command."""
+    made = "\n".join(f"    {line}" for line in commands)
+    return "\n".join([f"# {study.title}", "", made, "", environment(), "", *body])
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("name", choices=list(STUDIES))
+    parser.add_argument("--workers", default="1")
+    parser.add_argument("--set", action="append", default=[], metavar="NAME=VALUES")
+    parser.add_argument("--work", type=Path, default=ROOT / "build" / "papers")
+    parser.add_argument("--out", type=Path, default=ROOT / "results")
+    parser.add_argument("--no-run", action="store_true")
+    options = parser.parse_args()
+    name, study = options.name, STUDIES[options.name]
+    folder = options.work / name
+    changes = [word for change in options.set for word in ("--set", change)]
+    if not options.no_run:
+        call(["batch", str(HERE / f"{name}.toml"), "--out", str(folder), "--workers", options.workers, *changes], (0, 1, 3))
+    tables = {"tasks": options.work / f"{name}.parquet", "pairs": options.work / f"{name}_pairs.parquet"}
+    for level in study.levels:
+        call(["collect", str(folder), "-o", str(tables[level]), "--level", level])
+        with_published(tables[level], name)
+    places = {"RUNS": str(tables["tasks"]), "PAIRS": str(tables["pairs"])}
+    body: list[str] = []
+    for title, words in study.outputs:
+        plain = words.replace("OUT/", f"{options.out}/").replace("NAME", name)
+        text = call([places.get(word, word) for word in shlex.split(plain)])
+        shown = words.replace("OUT/", "results/").replace("NAME", name)
+        body += [f"## {title}", "", f"`sparsecv {shown}`", ""]
+        figure = Path(shlex.split(shown)[-1]).name
+        body += [text if words.startswith("table") else f"![{title}]({figure})", ""]
+    again = shlex.join(["python", "scripts/papers/reproduce.py", name, *changes])
+    (options.out / f"paper_{name}.md").write_text(page(name, study, [again], body), encoding="utf-8")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
