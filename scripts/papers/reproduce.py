@@ -106,8 +106,8 @@ STUDIES = {
              "plot RUNS --kind lines --value lower,upper --against mios --by method --panels method "
              "--out OUT/paper_figure1_convergence.png"),
             ("MIOs, nodes and the interval of the least error",
-             "table RUNS --rows method,mio_budget --columns state --values mios,nodes,lower,upper --best none "
-             "--aggregate mean --digits 5"),
+             "table RUNS --rows method,mio_budget --columns source --name ours= --values mios,nodes,lower,upper,cv_error "
+             "--best none --aggregate mean --digits 5"),
         ],
         ("tasks", "pairs"),
     ),

@@ -172,8 +172,8 @@ class Drawing:
         columns = parse.names(self.panels, "--panels") or []
         check_columns(frame, columns, "--panels")
         titles = labels(frame, columns)
-        named = len(columns) == 1 and columns[0].startswith("design_")
-        words = {title: f"{columns[0].removeprefix('design_')} {title}" if named else title for title in titles}
+        named = len(columns) == 1 and frame[columns[0]].dtype.kind in "iuf"
+        words = {title: f"{columns[0].removeprefix('design_').replace('_', ' ')} {title}" if named else title for title in titles}
         return {words[title]: frame[titles == title] for title in titles.cat.categories}
 
     def _critical(self, tables: dict[str, pd.DataFrame], value: str) -> Figure:

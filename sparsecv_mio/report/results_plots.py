@@ -168,7 +168,7 @@ def lines(tables: Mapping[str, pd.DataFrame], values: Sequence[str], by: pd.Seri
         for value in values:
             for name in names:
                 mine = table[by[table.index] == name]
-                found = mine[value].astype(float).groupby(mine[against].astype(float)).agg(["mean", "sem"]).dropna(
+                found = mine[value].astype(float).replace([np.inf, -np.inf], np.nan).groupby(mine[against].astype(float)).agg(["mean", "sem"]).dropna(
                     subset="mean")  # fmt: skip
                 if found.empty:
                     continue

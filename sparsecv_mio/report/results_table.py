@@ -186,18 +186,19 @@ def _head(cells: Cells, label: str, value: str) -> str:
 
 
 def _texts(cells: Cells, best: str, digits: int, bold: Callable[[str], str], between: str) -> list[list[str]]:
-    found = []
+    found, whole = [], {value for value in cells.values if _are_whole(cells, value)}
     for name in range(len(cells.centre)):
         row, spread, count = cells.centre.iloc[name], cells.spread.iloc[name], cells.count.iloc[name]
-        plain = {column: aligned(float(row[column]), digits) for column in row.index}
+        plain = {column: _text(float(row[column]), digits, column[1] in whole) for column in row.index}
         marked = {}
         for value in cells.values:
             columns = [column for column in row.index if column[1] == value]
             most = max(int(count[column]) for column in columns)
-            winner = _winner([float(row[column]) for column in columns], best_of(value, best), digits)
+            winner = _winner([float(row[column]) for column in columns], best_of(value, best))
+            winning = None if winner is None else _text(winner, digits, value in whole)
             for column in columns:
                 text, error = plain[column], float(spread[column])
-                shown = bold(text) if winner is not None and text == winner else text
+                shown = bold(text) if text == winning else text
                 if np.isfinite(error):
                     shown += between + _as_many_decimals(error, text)
                 fewer = "*" if 0 < int(count[column]) < most else ""
@@ -206,12 +207,23 @@ def _texts(cells: Cells, best: str, digits: int, bold: Callable[[str], str], bet
     return found
 
 
-def _winner(numbers: list[float], word: str, digits: int) -> str | None:
-    """Return the text of the best of several numbers; None where there is nothing to compare."""
+def _are_whole(cells: Cells, value: str) -> bool:
+    """Whether all numbers of a value are whole, and none is a mean beside an error."""
+    numbers = cells.centre.xs(value, axis=1, level=1).to_numpy()
+    known = numbers[np.isfinite(numbers)]
+    return bool(np.all(known == np.round(known))) and not cells.spread.xs(value, axis=1, level=1).gt(0).to_numpy().any()
+
+
+def _text(number: float, digits: int, whole: bool) -> str:
+    return f"{number:.0f}" if whole and np.isfinite(number) else aligned(number, digits)
+
+
+def _winner(numbers: list[float], word: str) -> float | None:
+    """Return the best of several numbers; None where there is nothing to compare."""
     known = [number for number in numbers if np.isfinite(number)]
     if word == "none" or len(known) < 2:
         return None
-    return aligned(min(known) if word == "min" else max(known), digits)
+    return min(known) if word == "min" else max(known)
 
 
 def _as_many_decimals(error: float, text: str) -> str:

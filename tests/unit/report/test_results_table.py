@@ -41,6 +41,7 @@ def test_markdown() -> None:
     assert [part.strip() for part in lines[2].split("|")[1:-1]] == ["b_1", "2.000 ± 1.000", "**1.250** ± 0.250"]
     assert [part.strip() for part in lines[3].split("|")[1:-1]] == ["a", "4.000 ± 0.000", "-"]
     assert len({len(line) for line in lines[:4]}) == 1
+    assert " 17 |" in markdown(cells("tau", aggregate="sum"))  # whole numbers have no decimals
     both = markdown(cells("test_error", "tau"))
     assert "x test_error" in both and "**" not in both.splitlines()[3].split("|")[3]
 
