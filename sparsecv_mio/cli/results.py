@@ -172,9 +172,9 @@ class Drawing:
         columns = parse.names(self.panels, "--panels") or []
         check_columns(frame, columns, "--panels")
         titles = labels(frame, columns)
-        named = len(columns) == 1 and frame[columns[0]].dtype.kind in "iuf"
-        words = {title: f"{columns[0].removeprefix('design_').replace('_', ' ')} {title}" if named else title for title in titles}
-        return {words[title]: frame[titles == title] for title in titles.cat.categories}
+        numbers = len(columns) == 1 and frame[columns[0]].dtype.kind in "iuf"
+        before = columns[0].removeprefix("design_").replace("_", " ") + " " if numbers else ""
+        return {f"{before}{title}": frame[titles == title] for title in titles.cat.categories}
 
     def _critical(self, tables: dict[str, pd.DataFrame], value: str) -> Figure:
         from sparsecv_mio.batch.ranks import ranks

@@ -168,8 +168,8 @@ def lines(tables: Mapping[str, pd.DataFrame], values: Sequence[str], by: pd.Seri
         for value in values:
             for name in names:
                 mine = table[by[table.index] == name]
-                found = mine[value].astype(float).replace([np.inf, -np.inf], np.nan).groupby(mine[against].astype(float)).agg(["mean", "sem"]).dropna(
-                    subset="mean")  # fmt: skip
+                known = mine[value].astype(float).replace([np.inf, -np.inf], np.nan)
+                found = known.groupby(mine[against].astype(float)).agg(["mean", "sem"]).dropna(subset="mean")
                 if found.empty:
                     continue
                 label = f"{name} {value}".strip() if len(values) > 1 else name or value
