@@ -91,7 +91,7 @@ def best_common_subset(
     >>> rng = np.random.default_rng(0)
     >>> X = rng.normal(size=(40, 5))
     >>> data = Dataset.from_arrays(X, 2 * X[:, 1] - X[:, 3] + 0.1 * rng.normal(size=40))
-    >>> record = best_common_subset(data, "5", gammas=[0.01, 0.1])
+    >>> record = best_common_subset(data, "5", gammas=[0.01, 0.1], taus=[1, 2])
     >>> record.status, record.gamma, record.support
     ('proved', 0.01, ('x1', 'x3'))
     """

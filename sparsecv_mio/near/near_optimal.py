@@ -94,7 +94,7 @@ def near_optimal(
     >>> data = Dataset.from_arrays(X, 2 * X[:, 1] - X[:, 3] + rng.normal(size=40))
     >>> record = near_optimal(data, "5", gamma=0.01, taus=2, within=0.1)
     >>> record.sizes[0].always, [model.support for model in record.models]
-    (('x3',), [('x1', 'x3'), ('x3', 'x4')])
+    (('x3',), [('x3', 'x4'), ('x1', 'x3')])
     """
     options = with_keywords(options or NearOptions(), keywords, "near_optimal", (*GRID, "gamma"))
     options = replace(options, restrictions=options.restrictions.within(dataset.names))
@@ -258,7 +258,7 @@ class NearSearch:
         if certain:
             count = np.bincount(np.concatenate(certain), minlength=data.q)
             always, never = np.flatnonzero(count == len(certain)), np.flatnonzero(count == 0)
-        pairs = replacements([model.support for model in one.models]).most_common(MOST_REPLACEMENTS)
+        pairs = replacements([model.support for model in one.models], data.q).most_common(MOST_REPLACEMENTS)
         unit, names = self.unit, data.names
         return NearSize(
             tau=one.tau,

@@ -19,11 +19,37 @@ from sparsecv_mio.formulation.backends.native.listing import Found, PathListing
 from sparsecv_mio.formulation.backends.native.normal_form import NormalForm
 from sparsecv_mio.formulation.backends.native.perspective import PerspectiveTree
 from sparsecv_mio.formulation.backends.native.root import solve_root
-from sparsecv_mio.kernels import perspective_tree
+from sparsecv_mio.kernels import curvature, perspective_tree
+from sparsecv_mio.kernels.curvature import SHARP_COLUMNS, SHARPNESS
 
+FIRST_SHARE, SHARP_STEPS = 0.9, 15  # of a valid diagonal to start from, and Newton steps to a sharper one
+TRACE_ROOM = 1e-6  # of a trace that rounding may have left below the largest eigenvalue
 PATH_NODES = 2_000_000  # of the path tree, where perspectives can take over
 SLICE = 16  # perspective nodes between two deliveries
 LEAST_ROOM, MOST_ROOM = 1 << 14, 1 << 20  # supports that one delivery may hold
+
+
+def sharpened(form: NormalForm) -> NormalForm:
+    """Return the form with a larger diagonal taken out, where that is worth some factorisations; else itself.
+
+    Lists are longer than searches: on diabetes64, tau 10, a list within 1% takes 0.5 to 0.9 of the nodes.
+    """
+    if not form.curved or not SMALL < form.m <= SHARP_COLUMNS:
+        return form
+    M = form.matrix()
+    unit = 1.0 / np.sqrt(np.diag(M))
+    w = FIRST_SHARE * unit**2
+    if curvature.sharpen(M * unit[:, None] * unit, w, SHARPNESS, SHARP_STEPS) < 0:
+        return form
+    scale = unit / np.sqrt(w)
+    G = np.ascontiguousarray(M * scale[:, None] * scale)
+    G.flat[:: form.m + 1] -= 1.0
+    largest = min(form.largest * float(np.max(scale**2)) + float(np.max(scale**2)), float(np.trace(G)) + TRACE_ROOM)
+    condition = 50.0 * float(np.finfo(float).eps) * (largest + 1.0)
+    return replace(
+        form, G=G, c=form.c * scale, scale=form.scale * scale, largest=largest, keep=max(form.keep, condition),
+        slack=form.slack * max(condition / form.keep, 1.0),
+    )
 
 
 class SupportsBelow:
@@ -46,7 +72,7 @@ class SupportsBelow:
 
     def __init__(self, form: NormalForm, bars: FloatArray, expired: Callable[[], bool]) -> None:
         alone = np.full(form.m, -1, dtype=np.int64)
-        self.form, self.expired = replace(form, copy_prev=alone, copy_next=alone), expired
+        self.form, self.expired = replace(sharpened(form), copy_prev=alone, copy_next=alone), expired
         self.bars = bars.copy()
         self.finished = False
         self._path_nodes = PATH_NODES if form.m <= SMALL else 0
