@@ -6,6 +6,7 @@ import numpy as np
 
 from sparsecv_mio.arrays import FloatArray, IntArray
 from sparsecv_mio.bounds.wide_rows import CAPACITY, WideRows
+from sparsecv_mio.kernels.dense import gershgorin
 from sparsecv_mio.kernels.forms import Form, Node, Stop
 from sparsecv_mio.kernels.perspective import relax
 from sparsecv_mio.kernels.relaxation_rows import Wide, WorkingSet, relax_rows
@@ -67,7 +68,8 @@ class WideRelaxation:
         """
         rows, b = self.rows, self.b[survivors]
         A, m = rows.Xt[survivors], len(survivors)
-        form, work = Form(A @ A.T, rows.c[survivors], rows.yy, rows.largest), np.empty((3, m))
+        gram, work = A @ A.T, np.empty((3, m))
+        form = Form(gram, rows.c[survivors], rows.yy, min(gershgorin(gram), rows.largest))
         z = np.divide(b, self.g[survivors], out=np.zeros(m), where=self.g[survivors] != 0.0)
         z[z > 0.999] = 0.0
         found = -np.inf

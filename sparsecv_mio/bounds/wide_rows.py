@@ -18,6 +18,7 @@ WIDE_COLUMNS = 600  # fewer columns than this go by moments in any case
 LOST = 1e30  # in place of a factor of rounding that leaves no digit
 NO_COLUMNS = np.zeros(0, dtype=np.int64)
 CAPACITY = 1000  # columns that a relaxation solves for
+SPECTRUM_WORK = 1 << 31  # multiplications that the largest eigenvalue is worth
 KEPT_BYTES = 1 << 26  # of rows of X'X that are kept for other sizes
 
 
@@ -41,7 +42,8 @@ class WideRows:
     loss : float
         Of digits, by centring: see `centring_loss`.
     largest : float, optional
-        At least the largest eigenvalue of `X'X`, where it is known: computing it is O(n^2 q).
+        At least the largest eigenvalue of `X'X`, where it is known: computing it is O(n^2 q). Where that takes long the
+        sum of all eigenvalues stands for it: relaxations take theirs from the columns that they solve for.
     forced : int array, optional
         Columns that are forced in.
 
@@ -70,7 +72,9 @@ class WideRows:
         forced: IntArray | None = None,
     ) -> None:
         if largest is None:
-            largest = float(np.linalg.eigvalsh(X @ X.T)[-1]) * (1.0 + 1e-9)
+            quick = X.shape[0] ** 2 * X.shape[1] <= SPECTRUM_WORK
+            largest = float(np.linalg.eigvalsh(X @ X.T)[-1]) if quick else float(np.einsum("ij,ij->", X, X))
+            largest *= 1.0 + 1e-9
         self.choice = Choice.of(X.shape[1], NO_COLUMNS if forced is None else forced)
         if len(self.choice.forced):
             X, y, X_test, u, grown = without_forced(X, y, X_test, u, self.choice)

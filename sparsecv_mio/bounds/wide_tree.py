@@ -23,6 +23,7 @@ from sparsecv_mio.bounds.fold import TIE
 from sparsecv_mio.bounds.wide_relaxation import MAX_STEPS
 from sparsecv_mio.bounds.wide_rows import WideRows
 from sparsecv_mio.bounds.wide_supports import WideSupports
+from sparsecv_mio.kernels.dense import gershgorin
 from sparsecv_mio.kernels.forms import Form, Node, Stop
 from sparsecv_mio.kernels.perspective import relax
 from sparsecv_mio.kernels.wide_node import slope_from_products
@@ -154,7 +155,8 @@ class WideTree:
             few, b, work = self.few[:count], np.zeros(count), np.zeros((3, count))
             b[: len(start)] = start
             gram = np.ascontiguousarray(self.products[:count, few])
-            form = Form(gram, np.ascontiguousarray(self.c[few]), self.rows.yy, self.rows.largest)
+            steepest = min(gershgorin(gram), self.rows.largest)
+            form = Form(gram, np.ascontiguousarray(self.c[few]), self.rows.yy, steepest)
             stop = Stop(bar + self._slip(b), NEAR, MAX_STEPS)
             _, primal, _ = relax(form, Node(inside, len(inside), free, len(free), k), stop, b, *work)
             start, pick = work[1], _branching_column(work[1], work[2], taken)

@@ -14,7 +14,7 @@ import numpy as np
 from numba import njit
 
 from sparsecv_mio.kernels.conic import allowance, gap_of
-from sparsecv_mio.kernels.dense import put, times
+from sparsecv_mio.kernels.dense import gershgorin, put, times
 from sparsecv_mio.kernels.forms import Form, Node, Stop
 from sparsecv_mio.kernels.k_support import top_sum
 from sparsecv_mio.kernels.perspective import relax
@@ -207,7 +207,8 @@ def relax_rows(wide, shift, k, accuracy, max_steps, near, b, g):
             c[a] = s
             point[a] = best_b[j]
         free = np.arange(count)
-        form, stop = Form(gram, c[:count], yy, wide.lipschitz), Stop(far, 0.3 * accuracy / far, max_steps)
+        lipschitz = min(gershgorin(gram[:count, :count]), wide.lipschitz)
+        form, stop = Form(gram, c[:count], yy, lipschitz), Stop(far, 0.3 * accuracy / far, max_steps)
         node = Node(free, NONE, free, count, k)
         _, p, _ = relax(form, node, stop, point[:count], slope[:count], best_point[:count], best_slope[:count])
         primal = min(primal, p)

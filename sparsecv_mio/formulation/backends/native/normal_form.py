@@ -19,7 +19,7 @@ from sparsecv_mio.units import KEEP_RTOL
 
 NULL_COLUMN = 1e-26  # squared length, relative to a whole column's, below which a column is constant in training
 OWN_PART_COLUMNS = (37, MANY)  # sizes for which the curvature takes each column's own part into account
-POWER_STEPS = 30  # of an estimate of the largest eigenvalue
+POWER_STEPS, POWER_GROWTH = 30, 1.01  # of an estimate of the largest eigenvalue, and what a step is worth
 WIDEST_RATIO = 1e12  # condition of M beyond which the penalty is too small to bound anything
 
 
@@ -83,13 +83,14 @@ class NormalForm:
     def steepest(self) -> float:
         """Estimate of the largest eigenvalue of G, a little from above; no bound. O(m^2)."""
         v, norm = np.random.default_rng(0).standard_normal(self.m), 0.0
+        v /= np.linalg.norm(v)
         for _ in range(POWER_STEPS):
             v = self.G @ v
-            norm = float(np.linalg.norm(v))
-            if not norm > 0.0:
+            before, norm = norm, float(np.linalg.norm(v))
+            if not norm > before * POWER_GROWTH:
                 break
             v /= norm
-        return max(1.03 * norm, 1e-12)
+        return max(1.06 * norm, 1e-12)
 
     @property
     def copies(self) -> Copies:
