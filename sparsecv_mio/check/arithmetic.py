@@ -35,6 +35,25 @@ class Floats:
         return np.asarray(a @ b)
 
     @staticmethod
+    def gram(W: Array) -> Array:
+        """Return `W'W` for |W| <= 1, off by at most `4 u |w_i| |w_j|` (norms of columns) in the entry (i, j).
+
+        W is cut into slices of so few bits that every sum of products of two slices is an integer multiple of one unit
+        below 2^53, and so is exact in any order; only the sum of these matrices is rounded.
+        """
+        bits = (52 - max(len(W) - 1, 1).bit_length()) // 2
+        count = -(-80 // bits)
+        rest, slices = W, list[Array]()
+        for k in range(1, count + 1):
+            part = np.ldexp(np.rint(np.ldexp(rest, k * bits)), -k * bits)
+            rest, slices = rest - part, [*slices, part]
+        total = np.zeros((W.shape[1], W.shape[1]))
+        for weight in range(count - 1, -1, -1):  # the smallest first
+            for i in range(weight + 1):
+                total += slices[i].T @ slices[weight - i]
+        return total
+
+    @staticmethod
     def root_above(x: Array) -> Array:
         """Return a number at least the square root of each of `x >= 0`."""
         return np.asarray(np.sqrt(x) * (1.0 + 2.0**-50))
@@ -57,6 +76,11 @@ class Fractions:
         (top, under), (other, beneath) = _integers(a), _integers(b)
         whole = under * beneath
         return _elementwise(lambda value: Fraction(value, whole), np.asarray(top @ other, dtype=object))
+
+    @classmethod
+    def gram(cls, W: Array) -> Array:
+        """Return `W'W`."""
+        return cls.product(W.T, W)
 
     @staticmethod
     def root_above(x: Array) -> Array:

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from .arithmetic import Array
-from .fits import Fits, Penalty, fits
+from .fits import Fits, Parts, Penalty, fits
 from .moments import Design, Moments
 from .reading import integers, need, support
 from .tree import Tree
@@ -26,6 +26,15 @@ class Scores(NamedTuple):
     def joined(parts: list[Scores]) -> Scores:
         """Stack the scores of several supports in the same folds."""
         return Scores(*(np.stack(ends) for ends in zip(*parts, strict=True)))
+
+
+class Residuals(NamedTuple):
+    """Residuals of some rows and their leverages, each off by at most its error."""
+
+    rest: Array
+    error: Array
+    leverage: Array
+    leverage_error: Array
 
 
 class Folds:
@@ -51,34 +60,35 @@ class Folds:
         Z = self.design.Z[rows] - m.center
         return Z[:, columns], Z[:, -1], m.center_error + 2 * self.design.kind.u
 
-    def _residuals(
-        self, rows: list[int], columns: Array, found: Fits, i: int, m: Moments
-    ) -> tuple[Array, Array, Array, Array]:
-        """Return X, the residuals of fit i, their error, and that of predictions of unit error in every coefficient."""
+    def _residuals(self, rows: list[int], columns: Array, found: Fits, i: int, m: Moments) -> Residuals:
+        """Return what fit i leaves of some rows, and their leverages without the intercept's share."""
         kind, a = self.design.kind, len(columns)
-        X, y, off = self._rows(rows, columns, m)
-        s, reach = abs(found.beta[i]).sum(), abs(X).sum(1) * (1 + (a + 4) * kind.u) + a * off
-        rest = y - (kind.product(X, found.beta[i][:, None])[:, 0] if a else 0)
-        return X, rest, (off + (a + 6) * kind.u) * (1 + s) + reach * found.beta_error[i], reach
-
-    def _leverages(self, X: Array, found: Fits, reach: Array, off: Any) -> tuple[Array, Array]:
-        """Return the leverages of rows in fit 0, and their errors; with the intercept's share."""
-        kind, n, a = self.design.kind, self.design.n, X.shape[1]
-        share = kind.of(np.array([1.0]))[0] / n if self.design.intercept == "fold" else 0 * kind.u
+        u, (X, y, off) = kind.u, self._rows(rows, columns, m)
         if not a:
-            return share + 0 * reach, 0 * reach + 2 * kind.u
-        h = (kind.product(X, found.V[0]) * X).sum(1) + share
-        error = reach**2 * found.V_error[0] + found.norm[0] * ((2 * a + 12) * kind.u * reach**2 + 4 * a * off * reach)
-        return h, error + 3 * kind.u
+            return Residuals(y, 0 * y + off, 0 * y, 0 * y)
+        s, reach, norm, far = abs(found.beta[i]).sum(), abs(X).sum(1) * (1 + (a + 4) * u), found.norm[i], found.far[i]
+        W = kind.product(X, found.V[i])
+        rounded = (a + 4) * u * reach * norm  # of an entry of W
+        size = (abs(W).sum(1) + a * rounded) / (1 - far) * (1 + (a + 8) * u)  # sum of |x'V|, V the true inverse
+        moved = (size + a * off * norm) * found.rest[i] * (1 + 8 * u)
+        rest = y - kind.product(X, found.beta[i][:, None])[:, 0]
+        h_error = size * far * abs(X).max(1) + reach * rounded + 2 * off * size + off**2 * a * a * norm
+        return Residuals(rest, (off + (a + 6) * u) * (1 + s) + moved, (W * X).sum(1), h_error * (1 + 8 * u))
+
+    def _leverages(self, found: Residuals) -> tuple[Array, Array]:
+        """Return the leverages of rows with the intercept's share, and their errors."""
+        u, one = self.design.kind.u, self.design.kind.of(np.array([1.0]))[0]
+        share = one / self.design.n if self.design.intercept == "fold" else 0 * one
+        return found.leverage + share, found.leverage_error + 4 * u
 
     def _one_row(self, gamma: float, columns: tuple[int, ...]) -> Scores:
         """Score a support in all folds of one row, by the leave-one-out identities (theory section 5)."""
         design, u, m = self.design, self.design.kind.u, self.moments(-1)
         sets = np.array([columns], dtype=np.int64)
-        found = fits(m, self.penalty(gamma), sets, design.kind)
+        found = fits(Parts.of(m, self.penalty(gamma), sets), design.kind)
         rows = [self.left[k][0] for k in np.flatnonzero(self.alone).tolist()]
-        X, rest, error, reach = self._residuals(rows, sets[0], found, 0, m)
-        h, h_error = self._leverages(X, found, reach, m.center_error + 2 * u)
+        left = self._residuals(rows, sets[0], found, 0, m)
+        rest, error, (h, h_error) = left.rest, left.error, self._leverages(left)
         least, most = np.maximum(abs(rest) - error, 0 * rest), abs(rest) + error
         short = np.maximum(1 - np.maximum(h - h_error, 0 * h), 0 * h)
         tall = 1 - (h + h_error)
@@ -96,23 +106,40 @@ class Folds:
         """Score supports of one size in one fold, each by its own fit there."""
         kind, m = self.design.kind, self.moments(fold)
         sets = np.array(supports, dtype=np.int64).reshape(len(supports), -1)
-        found = fits(m, self.penalty(gamma), sets, kind)
+        found = fits(Parts.of(m, self.penalty(gamma), sets), kind)
         low, high = [], []
         for i in range(len(supports)):
-            _, rest, error, _ = self._residuals(self.scored[fold], sets[i], found, i, m)
+            left = self._residuals(self.scored[fold], sets[i], found, i, m)
+            rest, error = left.rest, left.error
             size = (len(rest) + 8) * kind.u
             low.append((np.maximum(abs(rest) - error, 0 * rest) ** 2).sum() * (1 - size))
             high.append(((abs(rest) + error) ** 2).sum() * (1 + size))
         return Scores(found.lower, found.upper, np.array(low), np.array(high))
 
+    def upper(self, gamma: float, folds: list[int], columns: tuple[int, ...]) -> Array:
+        """Return upper bounds of the training objective of a support without each of some folds.
+
+        Parameters
+        ----------
+        gamma : float
+        folds : list of int
+        columns : tuple of int
+            The support.
+        """
+        if all(self.alone[folds]):
+            return self.one_row(gamma, columns).upper[(np.cumsum(self.alone) - 1)[folds]]
+        at = np.array(columns, dtype=np.int64)
+        parts = Parts.of_rows([self.moments(fold) for fold in folds], self.penalty(gamma), at)
+        return fits(parts, self.design.kind).upper
+
     def _columns(self, gamma: float) -> tuple[Any, Array, Array]:
         """Return a lower bound of f(all columns) on all rows and, for every row, bounds of |e| and of the leverage."""
         design, m = self.design, self.moments(-1)
         sets = np.arange(design.q)[None, :]
-        found = fits(m, self.penalty(gamma), sets, design.kind)
-        X, rest, error, reach = self._residuals(list(range(design.n)), sets[0], found, 0, m)
-        h, h_error = self._leverages(X, found, reach, m.center_error + 2 * design.kind.u)
-        return found.lower[0], abs(rest) + error, h + h_error
+        found = fits(Parts.of(m, self.penalty(gamma), sets), design.kind)
+        left = self._residuals(list(range(design.n)), sets[0], found, 0, m)
+        h, h_error = self._leverages(left)
+        return found.lower[0], abs(left.rest) + left.error, h + h_error
 
     def left_out_threshold(self, gamma: float, above: Any, fold: int) -> Any:
         """Return T so that `f >= above` on all rows gives `f^(-N) >= T`, by the joint test at all columns; 0 for none.
@@ -217,14 +244,13 @@ class Cells:
         folds, kind = self.folds, self.folds.design.kind
         chosen = [support(values, folds.design.q) for values in part["supports"]]
         need(all(len(found) <= self.tau for found in chosen), "a support is larger than tau")
-        need(folds.design.intercept != "global", "the training-loss bound needs an intercept of each fold, or none")
         which = integers(part["which"], 0, len(chosen), "the supports of a statement")
         need(len(which) == len(mine), "a statement needs a support for each of its folds")
         least = least_of(folds, tree, self.gamma, self.tau)
         for i, found in enumerate(chosen):
             those = [fold for fold, number in zip(mine, which, strict=True) if number == i]
             if those:
-                upper = self._scores(those, [found]).upper[0]
+                upper = folds.upper(self.gamma, those, found)
                 for k, fold in enumerate(those):
                     gain = least - upper[k] - 4 * kind.u * (abs(least) + abs(upper[k]))
                     if folds.left[fold] == folds.scored[fold]:
@@ -255,5 +281,5 @@ def least_of(folds: Folds, tree: Tree, gamma: float, tau: int) -> Any:
     if not supports:
         return above
     sets = np.array(supports, dtype=np.int64).reshape(len(supports), -1)
-    found = fits(folds.moments(tree.rows), folds.penalty(gamma), sets, folds.design.kind)
+    found = fits(Parts.of(folds.moments(tree.rows), folds.penalty(gamma), sets), folds.design.kind)
     return min(above, min(found.lower.tolist()))

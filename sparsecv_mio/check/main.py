@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from .arithmetic import Arithmetic, Array, Floats, Fractions
-from .fits import fits
+from .fits import Parts, fits
 from .folds import Cells, Folds, least_of
 from .moments import Design
 from .reading import FORMAT, Refused, Unreadable, digest_of, integers, lines, need, number, numbers, support, table
@@ -88,7 +88,8 @@ class Check:
         need(tree.first <= tau < tree.first + len(tree.above), "a best subset names a tree of other sizes")
         mine = support(line["support"], self.design.q)
         need(len(mine) <= tau, "a support is larger than tau")
-        upper = fits(self.folds.moments(-1), self.folds.penalty(gamma), np.array([mine], dtype=np.int64), self.kind)
+        sets = np.array([mine], dtype=np.int64)
+        upper = fits(Parts.of(self.folds.moments(-1), self.folds.penalty(gamma), sets), self.kind)
         low, high = least_of(self.folds, tree, gamma, tau) * self.unit, upper.upper[0] * self.unit
         self._within(line, low, high, f"tau {self.taus[t]}, gamma {gamma!r}")
         self.best.add((g, t))

@@ -44,18 +44,16 @@ class Design:
         self.kind, self.intercept, self.n, self.q = kind, intercept, len(y), X.shape[1]
         table = np.column_stack([X, y])
         self.Z, exponent = _scaled(table, intercept != "none" and kind is Floats, kind)
-        centred = self.Z
-        if intercept == "none":
-            centred = _about_mean(table, exponent, kind)
         n, u = self.n, kind.u
-        self.u1 = u * (n + 10) * 51 / 50  # of a sum of n products, each of numbers rounded once
-        ones = kind.of(np.ones((n, 1)))
-        whole = np.concatenate([self.Z, ones], axis=1)
-        self.gram = kind.product(whole.T, whole)
-        sums, squares = centred.sum(0), (centred * centred).sum(0)
-        own = sums * sums / n
-        need(all((own * 4 <= squares).tolist()) or kind.u == 0, "an offset is too large for fast mode: use exact mode")
-        self.scale = (squares - own)[:-1]
+        need(n < 1 << 24, "more rows than the error bounds are made for")
+        self.u1 = 8 * u  # of a sum of products of rows, whose numbers were rounded once
+        self.gram = centred = kind.gram(_with_ones(self.Z, kind))
+        if intercept == "none":
+            centred = kind.gram(_with_ones(_about_mean(table, exponent, kind), kind))
+        squares = centred.diagonal()[:-2]
+        own = centred[:-2, -1] ** 2 / n
+        need(all((own * 4 <= squares).tolist()) or u == 0, "an offset is too large for fast mode: use exact mode")
+        self.scale = squares - own
         if scale == "variance":
             self.scale = self.scale / n
         elif scale == "none":
@@ -70,8 +68,7 @@ class Design:
         count, gram = n - len(left), self.gram
         need(count >= 1, "a fold trains on no row")
         if left:
-            part = np.concatenate([self.Z[left], kind.of(np.ones((len(left), 1)))], axis=1)
-            gram = gram - kind.product(part.T, part)
+            gram = gram - kind.gram(_with_ones(self.Z[left], kind))
         sums, first = gram[:-1, -1], self.u1
         center = sums / count if self.intercept == "fold" else self.gram[:-1, -1] / n
         if self.intercept == "none":
@@ -93,6 +90,10 @@ def _scaled(table: Array, about_mean: bool, kind: Arithmetic) -> tuple[Array, Ar
     if not (np.isfinite(moved).all() and np.abs(exponent).max() < 511 and np.abs(moved).max(0).min() > 0.0):
         raise Refused("a column is constant, or too large or too small for the checker")
     return moved if kind is Floats else kind.of(table) * kind.of(np.ldexp(1.0, -exponent)), exponent
+
+
+def _with_ones(Z: Array, kind: Arithmetic) -> Array:
+    return np.concatenate([Z, kind.of(np.ones((len(Z), 1)))], axis=1)
 
 
 def _about_mean(table: Array, exponent: Array, kind: Arithmetic) -> Array:

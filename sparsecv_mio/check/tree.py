@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from .arithmetic import Arithmetic, Array
-from .fits import Penalty, difference, fits, grown
+from .fits import Parts, Penalty, difference, fits, grown
 from .moments import Moments
 from .reading import Refused, integers, need, number, numbers, support
 
@@ -117,7 +117,7 @@ def _own_fits(
     alike, back = np.unique(every, axis=0, return_inverse=True)  # leaves may share all their columns
     a = int(every[0].sum())
     sets = np.nonzero(alike)[1].reshape(len(alike), a)
-    found = fits(m, penalty, sets, kind)
+    found = fits(Parts.of(m, penalty, sets), kind)
     back = back.reshape(-1)
     chosen = sets[back]
     mine = np.take_along_axis(inside, chosen, 1)

@@ -10,7 +10,7 @@ import typer
 
 from sparsecv_mio.cli import ending, options, parse, session
 from sparsecv_mio.cli import side as extra
-from sparsecv_mio.cli.proof import proof_files
+from sparsecv_mio.cli.proof import proof_files, refuse_early
 from sparsecv_mio.cli.reading import reads_tables
 from sparsecv_mio.data.reading import ReadingWords
 from sparsecv_mio.errors import BadInput
@@ -93,11 +93,8 @@ def fit(
             log=log, cancel=stop,
         )  # fmt: skip
         how = replace(how, limits=limits)
-        if proof is not None:
-            from sparsecv_mio.proofs.claims import refuse_options
-
-            other = "side constraints" if side != SideOptions() else "--assume-box" if assume_box is not None else None
-            refuse_options(None, weights, other)
+        other = "side constraints" if side != SideOptions() else "--assume-box" if assume_box is not None else None
+        refuse_early(proof, None, weights, other)
         dataset = session.read_weighted(data, target, features, drop, weights, reading=reading)
         session.raise_if_interrupted(stop)
         record = extra.in_own_thread(lambda: fit_one(dataset, tau=tau, gamma=ridge, options=how))

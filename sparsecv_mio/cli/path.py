@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from sparsecv_mio import grids
 from sparsecv_mio.cli import Began, ending, options, parse, session
-from sparsecv_mio.cli.proof import proof_files
+from sparsecv_mio.cli.proof import proof_files, refuse_early
 from sparsecv_mio.cli.reading import reads_tables
 from sparsecv_mio.data.reading import ReadingWords
 
@@ -63,10 +63,7 @@ def path(
             ),
         )  # fmt: skip
 
-        if proof is not None:
-            from sparsecv_mio.proofs.claims import refuse_options
-
-            refuse_options(how.restrictions, weights)
+        refuse_early(proof, how.restrictions, weights)
 
         def ready() -> tuple[Dataset, tuple[float, ...], tuple[int, ...]]:
             from sparsecv_mio.data.weights import least_rows

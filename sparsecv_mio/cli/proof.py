@@ -1,4 +1,4 @@
-"""`--proof`: what writes the proof of a record at the end of a command."""
+"""`--proof`: what is refused before the work, and what writes the proof of a record at the end of a command."""
 
 from __future__ import annotations
 
@@ -6,22 +6,49 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from sparsecv_mio.certificate.record import FitRecord, PathRecord
+    from sparsecv_mio.certificate.record import FitRecord, PathRecord, Record
     from sparsecv_mio.data.dataset import Dataset
+    from sparsecv_mio.data.folds import FoldPlan
+    from sparsecv_mio.restrictions import Restrictions
 
 
-def proof_files(record: PathRecord | FitRecord, dataset: Dataset, path: str | None) -> list[Callable[[], None]]:
+def refuse_early(
+    path: str | None, restrictions: Restrictions | None, weights: str | None, other: str | None = None
+) -> None:
+    """Refuse options that proofs do not cover, where one is asked for.
+
+    Parameters
+    ----------
+    path : str or None
+        `--proof`, as given.
+    restrictions : Restrictions or None
+    weights : str or None
+        `--weights`, as given.
+    other : str, optional
+        Another option that stands in the way.
+    """
+    if path is not None:
+        from sparsecv_mio.proofs.claims import refuse_options
+
+        refuse_options(restrictions, weights, other)
+
+
+def proof_files(
+    record: Record | PathRecord | FitRecord, dataset: Dataset, path: str | None, plan: FoldPlan | None = None
+) -> list[Callable[[], None]]:
     """Return what writes the proof, for `ending.deliver`; nothing where none is asked for.
 
     Parameters
     ----------
-    record : PathRecord or FitRecord
+    record : Record, PathRecord or FitRecord
     dataset : Dataset
     path : str or None
         `--proof`, as given.
+    plan : FoldPlan, optional
+        The folds of a cross-validation.
     """
     if path is None:
         return []
-    from sparsecv_mio.proofs.best import write_best_proof
+    from sparsecv_mio.proofs.writing import write_proof
 
-    return [lambda: write_best_proof(record, dataset, path)]
+    return [lambda: write_proof(record, dataset, path, plan)]

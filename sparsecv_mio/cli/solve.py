@@ -11,6 +11,7 @@ import typer
 from sparsecv_mio import grids
 from sparsecv_mio.cli import Began, ending, options, parse, session
 from sparsecv_mio.cli.common import refuse, solve_common
+from sparsecv_mio.cli.proof import proof_files, refuse_early
 from sparsecv_mio.cli.reading import reads_tables
 from sparsecv_mio.data.reading import ReadingWords
 from sparsecv_mio.errors import SparseCVError
@@ -198,6 +199,7 @@ def solve(
         ),
     ] = None,
     scheduler: options.Scheduler = None,
+    proof: options.Proof = None,
     json: options.Json = None,
     quiet: options.Quiet = False,
 ) -> int:
@@ -212,7 +214,7 @@ def solve(
             "--nested": nested, "--one-se": one_se, "--engine": engine, "--method": method,
             "--backend": None if backend == "native" else backend, "--formulation": formulation,
             "--mio-budget": mio_budget, "--refine": refine, "--tau-step": tau_step, "--checkpoint": checkpoint,
-            "--resume": resume, "--trace": trace, "--oracles": oracles, "--save-held-out": save_held_out,
+            "--resume": resume, "--trace": trace, "--oracles": oracles, "--save-held-out": save_held_out, "--proof": proof,
             "--at-most": at_most, "--hierarchy": hierarchy, "--nonnegative": nonnegative, "--nonpositive": nonpositive,
         })  # fmt: skip
         return solve_common(
@@ -226,6 +228,7 @@ def solve(
         )  # fmt: skip
     store = ("--checkpoint", checkpoint) if checkpoint is not None else ("--resume", resume)
     outputs = dict([("--json", json), store, ("--trace", trace), ("--save-held-out", save_held_out)])
+    outputs["--proof"] = proof
     session.check_outputs(outputs, [data])
 
     with session.interruptible() as stop:
@@ -241,6 +244,8 @@ def solve(
                 nonpositive=nonpositive,
             ),
         )  # fmt: skip
+
+        refuse_early(proof, how.restrictions, weights, "--method descent" if how.method is Method.DESCENT else None)
 
         def ready() -> tuple[Dataset, FoldPlan]:
             from sparsecv_mio.data.weights import least_rows
@@ -273,7 +278,7 @@ def solve(
             else:
                 record = nested_cross_validate(Procedure(dataset, plan, given, tau, how, hooks), nested)
 
-    found, files = None, []
+    found, files = None, proof_files(record, dataset, proof, plan)
     if save_held_out is not None:
         found, write = _held_out(record, dataset, plan, save_held_out)
         files.append(write)

@@ -9,35 +9,19 @@ from sparsecv_mio.certificate.record import FitRecord, PathRecord, PathRow
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.standard import StandardData, standardize
 from sparsecv_mio.errors import BadInput
-from sparsecv_mio.files import Place
 from sparsecv_mio.problem.accumulate import row_moments
-from sparsecv_mio.proofs.claims import ends, refuse_unproved
+from sparsecv_mio.proofs.claims import ends
+from sparsecv_mio.proofs.lines import head_of
 from sparsecv_mio.proofs.trees import prove_thresholds, rounding
-from sparsecv_mio.proofs.writing import head_of, write_proof_lines
 
 ABOVE = 1e-8  # above a best objective, relatively: supports below are listed
 KNOWN = 1e-7  # a lower end this near its objective is that of a list
 
 
-def write_best_proof(record: PathRecord | FitRecord, dataset: Dataset, path: Place) -> None:
-    """Write a proof of the lower and upper ends of best subsets on all rows.
-
-    Parameters
-    ----------
-    record : PathRecord or FitRecord
-    dataset : Dataset
-        The rows it is of.
-    path : path
-
-    Raises
-    ------
-    BadInput
-        The record holds something that proofs do not cover, or the file cannot be written.
-    """
-    refuse_unproved(record, dataset)
+def best_proof(record: PathRecord | FitRecord, dataset: Dataset) -> Iterator[dict[str, Any]]:
+    """Yield the lines of a proof of the lower and upper ends of best subsets on all rows."""
     data = standardize(dataset, record.data.scale, record.data.intercept)
-    rows: Sequence[PathRow | FitRecord] = record.path if isinstance(record, PathRecord) else [record]
-    write_proof_lines(path, _lines(data, rows))
+    return _lines(data, record.path if isinstance(record, PathRecord) else [record])
 
 
 def _lines(data: StandardData, rows: Sequence[PathRow | FitRecord]) -> Iterator[dict[str, Any]]:

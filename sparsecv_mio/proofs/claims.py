@@ -50,5 +50,7 @@ def refuse_unproved(record: Record | PathRecord | FitRecord, dataset: Dataset) -
         other = "side constraints" if side and side.words() else "--assume-box" if box is not None else None
         refuse_options(None, dataset.weights, other)
     else:
-        other = "--method descent: it has no grid" if isinstance(record, Record) and record.descent else None
+        other = "--method descent" if isinstance(record, Record) and record.descent else None
         refuse_options(record.request.restrictions, dataset.weights, other)
+        if isinstance(record, Record) and record.status != "proved":
+            raise BadInput("--proof: a limit came before the pair was proved: give the run more time")

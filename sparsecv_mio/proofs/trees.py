@@ -14,8 +14,11 @@ from sparsecv_mio.kernels.proof_tree import LISTED, prove
 from sparsecv_mio.problem.problem import SparseProblem
 
 MARGIN = 1e-9  # of an objective, by which a leaf clears its threshold at least
-MOST_NODES = 1 << 26
-MOST_LISTED = 1 << 20
+MOST = 1 << 20, 1 << 26  # supports and nodes of one tree
+
+
+class TooLarge(BadInput):
+    """A tree has more nodes or lists more supports than it may."""
 
 
 @dataclass(frozen=True)
@@ -57,7 +60,7 @@ def rounding(problem: SparseProblem, divisor: FloatArray) -> float:
 
 
 def prove_thresholds(
-    problem: SparseProblem, above: Mapping[int, float], unit: float, margin: float
+    problem: SparseProblem, above: Mapping[int, float], unit: float, margin: float, most: tuple[int, int] = MOST
 ) -> ProofTree:
     """Make the tree that proves a threshold for every size.
 
@@ -72,10 +75,13 @@ def prove_thresholds(
     margin : float
         By which leaves clear thresholds besides, in the problem's units.
 
+    most : tuple of int
+        Supports that it may list, and nodes it may have, about.
+
     Raises
     ------
-    BadInput
-        The tree has too many nodes to be written.
+    TooLarge
+        The tree would be larger.
     """
     q, sizes = problem.q, np.array([min(above), max(above)])
     bars = np.full(q + 1, -np.inf)
@@ -90,8 +96,8 @@ def prove_thresholds(
         ended, used, found = prove(V, beta, value, problem.penalty, sizes, bars, nodes, supports)
         if not ended:
             break
-        if len(nodes) >= MOST_NODES or len(supports) >= MOST_LISTED:
-            raise BadInput("--proof: the trees of the proof grow too large to be written: ask for fewer tau or gamma")
+        if len(supports) >= most[0] or len(nodes) >= most[1]:
+            raise TooLarge("--proof: the trees of the proof grow too large to be written: ask for fewer tau or gamma")
         if ended == LISTED:
             supports = np.zeros((8 * len(supports), q), dtype=bool)
         else:

@@ -1,70 +1,45 @@
-"""The file of a proof: lines of JSON, compressed, complete or not there at all."""
+"""The proof of a record of any kind."""
 
 from __future__ import annotations
 
-import gzip
-import hashlib
-import io
-import json
-from collections.abc import Iterable, Iterator
-from typing import Any
+import numpy as np
 
-from sparsecv_mio.data.folds import FoldPlan
-from sparsecv_mio.data.standard import StandardData
-from sparsecv_mio.files import Place, write_bytes
+from sparsecv_mio.certificate.record import FitRecord, PathRecord, Record
+from sparsecv_mio.data.dataset import Dataset
+from sparsecv_mio.data.folds import FoldPlan, make_folds
+from sparsecv_mio.errors import BadInput
+from sparsecv_mio.files import Place
+from sparsecv_mio.proofs.best import best_proof
+from sparsecv_mio.proofs.claims import refuse_unproved
+from sparsecv_mio.proofs.lines import write_lines
+from sparsecv_mio.proofs.pairs import SearchProof
 
-FORMAT = "sparsecv-proof/1"
 
-
-def head_of(data: StandardData, gammas: Iterable[float], taus: Iterable[int], plan: FoldPlan | None) -> dict[str, Any]:
-    """Return the first line of a proof: the data and folds by digest, the coordinates, the grid.
+def write_proof(
+    record: Record | PathRecord | FitRecord, dataset: Dataset, path: Place, plan: FoldPlan | None = None
+) -> None:
+    """Write a proof of the bounds of a record, for `sparsecv check`.
 
     Parameters
     ----------
-    data : StandardData
-    gammas, taus : iterables
-        The grid.
-    plan : FoldPlan or None
-    """
-    source = data.dataset
-    head: dict[str, Any] = {
-        "format": FORMAT,
-        "data": {
-            "n": source.n, "p": source.p, "names": list(source.names), "target": source.target,
-            "digest": source.fingerprint,
-        },
-        "columns": data.columns.tolist(), "scale": str(data.scale), "intercept": str(data.intercept),
-        "gammas": [float(gamma) for gamma in gammas], "taus": [int(tau) for tau in taus],
-    }  # fmt: skip
-    if plan is not None:
-        head["left"] = [plan.left_out(j).tolist() for j in range(plan.k)]
-        same = plan.left is None
-        head["scored"] = None if same else [plan.scored_rows(j).tolist() for j in range(plan.k)]
-        head["folds"] = {"spec": plan.spec, "seed": plan.seed, "digest": plan.digest}
-    return head
-
-
-def write_proof_lines(path: Place, lines: Iterable[dict[str, Any]]) -> None:
-    """Write a proof as its lines come.
+    record : Record, PathRecord or FitRecord
+    dataset : Dataset
+        The rows it is of.
+    path : path
+    plan : FoldPlan, optional
+        The folds of a cross-validation: by default rebuilt from the record's spec and seed.
 
     Raises
     ------
     BadInput
-        The file cannot be written; an old one there is unchanged.
+        The record holds something that proofs do not cover, or the file cannot be written.
     """
-    write_bytes(path, _compressed(lines), "proof")
-
-
-def _compressed(lines: Iterable[dict[str, Any]]) -> Iterator[bytes]:
-    digest, buffer = hashlib.sha256(), io.BytesIO()
-    with gzip.GzipFile(fileobj=buffer, mode="wb", mtime=0) as stream:
-        for line in lines:
-            text = json.dumps(line, separators=(",", ":"), allow_nan=False).encode() + b"\n"
-            digest.update(text)
-            stream.write(text)
-            yield buffer.getvalue()
-            buffer.seek(0)
-            buffer.truncate()
-        end = {"kind": "end", "sha256": digest.hexdigest()}
-        stream.write(json.dumps(end, separators=(",", ":")).encode() + b"\n")
-    yield buffer.getvalue()
+    refuse_unproved(record, dataset)
+    try:
+        if isinstance(record, Record):
+            folds = make_folds(record.folds.spec, dataset, record.folds.seed or 0) if plan is None else plan
+            write_lines(path, SearchProof(record, dataset, folds).lines())
+        else:
+            write_lines(path, best_proof(record, dataset))
+    except np.linalg.LinAlgError:
+        raise BadInput("--proof: columns are too nearly dependent for so small a gamma: drop some of them") from None

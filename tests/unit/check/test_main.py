@@ -5,7 +5,10 @@ from __future__ import annotations
 import gzip
 import subprocess
 import sys
+from collections import Counter
+from collections.abc import Callable, Iterable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -16,9 +19,12 @@ from true_claims import Truth
 from sparsecv_mio.check.main import check, check_file, run
 from sparsecv_mio.check.reading import Refused, Unreadable
 from sparsecv_mio.data.dataset import Dataset
+from sparsecv_mio.data.folds import make_folds
 from sparsecv_mio.fits.best_subsets import best_subsets
-from sparsecv_mio.proofs.best import write_best_proof
+from sparsecv_mio.proofs.writing import write_proof
+from sparsecv_mio.search.api import cross_validate
 
+Maker = Callable[[int, Path], tuple[Dataset, Lines]]
 SCALES, INTERCEPTS = ("length", "variance", "none"), ("fold", "global", "none")
 
 
@@ -31,19 +37,37 @@ def small(seed: int, rows: int = 10, columns: int = 4) -> Dataset:
     return Dataset.from_arrays(X, X @ rng.normal(size=columns) + rng.normal(size=rows))
 
 
+def searched(seed: int, place: Path) -> tuple[Dataset, Lines]:
+    """Write a proof of a cross-validation of a small problem, and return its lines."""
+    data = small(seed)
+    plan = make_folds(("loo", "3", "blocks:4", "holdout:0.4")[seed % 4], data, seed)
+    how: dict[str, Any] = {"scale": SCALES[seed % 3], "intercept": INTERCEPTS[seed // 3 % 3]}
+    gammas = [0.03, 0.3, 3.0][: 1 + seed % 3]
+    how |= {"gammas": gammas, "taus": range(seed % 2, 5), "gap": (0.0, 1e-4)[seed % 2]}
+    record = cross_validate(data, plan, threads=1, **how)
+    write_proof(record, data, place, plan)
+    lines = read_lines(place)
+    claim = lines[-1]
+    assert record.lower * (1.0 - 1e-6) <= claim["lower"]
+    assert claim["upper"] <= record.upper * (1.0 + 1e-6) + record.allowance
+    assert (lines[0]["gammas"][claim["gamma"]], lines[0]["taus"][claim["tau"]]) == (record.gamma, record.tau)
+    return data, lines
+
+
 def proved(seed: int, place: Path) -> tuple[Dataset, Lines]:
     """Write a proof of best subsets of a small problem, and return its lines."""
     data = small(seed)
     how = {"scale": SCALES[seed % 3], "intercept": INTERCEPTS[seed // 3 % 3]}
     record = best_subsets(data, gammas=[0.01, 0.3, 3.0][: 1 + seed % 3], taus=range(5), **how)
-    write_best_proof(record, data, place)
+    write_proof(record, data, place)
     return data, read_lines(place)
 
 
+@pytest.mark.parametrize("make", [proved, searched])
 @pytest.mark.parametrize("seed", range(9))
-def test_proofs_are_accepted_in_both_modes(seed: int, tmp_path: Path) -> None:
+def test_proofs_are_accepted_in_both_modes(seed: int, make: Maker, tmp_path: Path) -> None:
     place = tmp_path / "p"
-    data, lines = proved(seed, place)
+    data, lines = make(seed, place)
     assert Truth(data.X, data.y).false_claim(lines) is None
     ends = [check(str(place), data.X, data.y, mode).intervals for mode in ("fast", "exact")]
     for pair, (low, high) in ends[0].items():
@@ -51,11 +75,11 @@ def test_proofs_are_accepted_in_both_modes(seed: int, tmp_path: Path) -> None:
         assert low <= exact_low * (1.0 + 1e-12) <= exact_high * (1.0 + 2e-12) <= high * (1.0 + 3e-12)
 
 
-def forge(seeds: range, times: int, place: Path) -> tuple[int, int, int]:
-    """Alter proofs; return how many alterations were false, how many of these accepted, how many accepted in all."""
-    false = wrong = accepted = 0
+def forge(make: Maker, seeds: Iterable[int], times: int, place: Path) -> Counter[str]:
+    """Alter proofs; count those refused, of these the false ones, and those accepted, of these the false ones."""
+    count: Counter[str] = Counter()
     for seed in seeds:
-        data, lines = proved(seed, place)
+        data, lines = make(seed, place)
         truth, rng = Truth(data.X, data.y), np.random.default_rng(seed)
         for _ in range(times):
             name, forged = altered(lines, rng)
@@ -64,22 +88,29 @@ def forge(seeds: range, times: int, place: Path) -> tuple[int, int, int]:
             write_lines(place, forged)
             try:
                 check(str(place), data.X, data.y)
-                ended = True
+                ended = "accepted"
             except Refused:
-                ended = False
-            accepted += ended
-            if ended:
+                ended = "refused"
+            count[ended] += 1
+            if ended == "accepted":  # allowed where what it says is true: a tree cut finer, a claim made weaker
                 claim = truth.false_claim(forged)
-                wrong += claim is not None
-                assert claim is None, (seed, name, claim)
-            else:
-                false += 1
-    return false, wrong, accepted
+                assert claim is None, (make.__name__, seed, name, claim)
+    return count
 
 
-def test_altered_proofs_are_never_accepted_when_they_are_false(tmp_path: Path) -> None:
-    false, wrong, accepted = forge(range(5), 40, tmp_path / "p")
-    assert wrong == 0 and false > 100 > accepted
+@pytest.mark.parametrize("make", [proved, searched])
+def test_altered_proofs_are_refused_or_true(make: Maker, tmp_path: Path) -> None:
+    count = forge(make, range(2), 50, tmp_path / "p")
+    assert count["refused"] > 50 and count["accepted"] < 50
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("block", range(20))
+@pytest.mark.parametrize("make", [proved, searched])
+def test_many_altered_proofs(make: Maker, block: int, tmp_path: Path) -> None:
+    count = forge(make, range(1000 + 25 * block, 1025 + 25 * block), 100, tmp_path / "p")
+    print(make.__name__, block, dict(count))
+    assert count["refused"] > 1_500
 
 
 def test_a_file_that_is_no_whole_proof(tmp_path: Path) -> None:
@@ -118,7 +149,7 @@ def test_the_command_needs_nothing_of_the_package(tmp_path: Path) -> None:
 
     csv, place = str(INSTANCES / "prostate.csv"), tmp_path / "p"
     data = read_dataset(csv, "lpsa")
-    write_best_proof(best_subsets(data, gammas=[0.1], taus=[1, 3]), data, place)
+    write_proof(best_subsets(data, gammas=[0.1], taus=[1, 3]), data, place)
     assert len(check_file(str(place), csv).intervals) == 2
     words = "import sys; from check.main import run; print(run(sys.argv[1:]), 'sparsecv_mio' in sys.modules)"
     told = subprocess.run(

@@ -13,7 +13,11 @@ from sparsecv_mio.cli import run
 PROSTATE = str(INSTANCES / "prostate.csv")
 
 
-COMMANDS = (["path", "--tau", "0:3", "--gamma", "0.1,1"], ["fit", "--tau", "3", "--gamma", "1"])
+COMMANDS = (
+    ["solve", "--tau", "1:3", "--gamma", "0.1,1", "--folds", "loo"],
+    ["path", "--tau", "0:3", "--gamma", "0.1,1"],
+    ["fit", "--tau", "3", "--gamma", "1"],
+)
 
 
 @pytest.mark.parametrize("command", COMMANDS)
@@ -37,6 +41,7 @@ def test_what_has_no_proof_is_refused_before_the_work(tmp_path: Path, capsys: py
     place = tmp_path / "p"
     ask = [PROSTATE, "--target", "lpsa", "--gamma", "1", "--tau", "3", "--proof", str(place)]
     for options, word in (
+        (["solve", "--method", "descent"], "--method descent"),
         (["path", "--force-in", "age"], "restrictions"),
         (["fit", "--force-in", "age"], "side constraints"),
         (["fit", "--assume-box", "9"], "--assume-box"),
