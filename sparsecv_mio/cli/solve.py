@@ -214,8 +214,9 @@ def solve(
             "--nested": nested, "--one-se": one_se, "--engine": engine, "--method": method,
             "--backend": None if backend == "native" else backend, "--formulation": formulation,
             "--mio-budget": mio_budget, "--refine": refine, "--tau-step": tau_step, "--checkpoint": checkpoint,
-            "--resume": resume, "--trace": trace, "--oracles": oracles, "--save-held-out": save_held_out, "--proof": proof,
-            "--at-most": at_most, "--hierarchy": hierarchy, "--nonnegative": nonnegative, "--nonpositive": nonpositive,
+            "--resume": resume, "--trace": trace, "--oracles": oracles, "--save-held-out": save_held_out,
+            "--proof": proof, "--at-most": at_most, "--hierarchy": hierarchy, "--nonnegative": nonnegative,
+            "--nonpositive": nonpositive,
         })  # fmt: skip
         return solve_common(
             data, given, tau, reading={"target": target, "features": features, "drop": drop},
