@@ -44,6 +44,7 @@ lint: setup
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/mypy scripts/bench
+	$(BIN)/mypy scripts/studies
 
 # Pages of examples and names that are gone must not survive, so what is generated is made anew.
 docs: setup

@@ -111,6 +111,28 @@ def band_table(part: pd.DataFrame, rivals: list[str]) -> list[str]:
     return lines
 
 
+def answer(part: pd.DataFrame) -> list[str]:
+    """Return a line for each band: how often we are worse or better than the lasso and the relaxed lasso, features."""
+    wide = part.pivot_table(index=[*SETTING[1:], "draw"], columns="method", values=["relative_test_error", "features"])
+    lines = []
+    for band, (low, high) in BANDS.items():
+        snr = wide.index.get_level_values("snr")
+        some = wide[(snr >= low) & (snr < high)]
+        words = []
+        for rival in [rival for rival in ("lasso", "relaxed-lasso") if rival in wide["relative_test_error"]]:
+            error, features = some["relative_test_error"], some["features"]
+            ratio = (error["sparsecv"] / error[rival]).groupby(level=SETTING[1:]).mean()
+            words.append(
+                f"{NAMES[rival]}: error {np.exp(np.log(error['sparsecv'] / error[rival]).mean()):.3f} times as large, "
+                f"worse in {np.mean(ratio > 1 + TOLD):.0%} and better in {np.mean(ratio < 1 - TOLD):.0%} of "
+                f"{len(ratio)} settings, "
+                f"{features['sparsecv'].mean() / max(features[rival].mean(), 1e-9):.2f} times its features"
+            )
+        if len(some):
+            lines.append(f"* SNR {band}, against the " + "; ".join(words) + ".")
+    return lines
+
+
 def loss_table(part: pd.DataFrame) -> list[str]:
     """Return the settings in which we lose most against the best of the others, means over the draws."""
     error = part.groupby([*SETTING[1:], "method"])["relative_test_error"].mean().unstack()
@@ -209,7 +231,7 @@ def report(ask: argparse.Namespace) -> int:
             f"## Tuned on {'a validation set' if tuning == 'validation' else 'ten folds'}", "",
             f"{settings} of 480 settings, {len(ours) / max(settings, 1):.1f} draws each. Searches of ours that were "
             f"proved within their limit: {shares}. Processor seconds of all methods together: {part['cpu'].sum():.0f}.",
-            "", *band_table(part, rivals), "", "Where we lose most:", "", *loss_table(part), "",
+            "", *answer(part), "", *band_table(part, rivals), "", "Where we lose most:", "", *loss_table(part), "",
         ]  # fmt: skip
         draw_all(part, 0.35, results / f"hastie_{tuning}.png")
         for size in part["size"].unique():

@@ -36,8 +36,9 @@ def bands(errors: pd.DataFrame) -> dict[str, tuple[float, float]]:
     """Return the mean ratio of every method's error to LassoCV's and its standard error over the splits."""
     found = {}
     for method in METHODS:
-        ratio = errors[method] / errors["lasso"]
-        found[method] = float(ratio.mean()), float(ratio.sem()) if len(ratio) > 1 else float("nan")
+        ratio = errors[method].to_numpy(dtype=float) / errors["lasso"].to_numpy(dtype=float)
+        spread = float(ratio.std(ddof=1)) / len(ratio) ** 0.5 if len(ratio) > 1 else float("nan")
+        found[method] = float(ratio.mean()), spread
     return found
 
 
@@ -52,7 +53,8 @@ def report(ask: argparse.Namespace) -> int:
     lines = ["| " + " | ".join(head) + " |", "|---|" + "---:|" * (len(head) - 1)]
     ratios: list[dict[str, Any]] = []
     for name in [name for name in TARGETS if name in errors.index.get_level_values("data")]:
-        here, size = errors.loc[name], features.loc[name].mean()
+        here = errors[errors.index.get_level_values("data") == name]
+        size = features[features.index.get_level_values("data") == name].mean().to_dict()
         ours = frame[(frame["data"] == name) & (frame["estimator"] == "sparsecv")]
         found = bands(here)
         ratios.append({method: float(here[method].mean() / here["lasso"].mean()) for method in METHODS}

@@ -16,7 +16,9 @@ order of what matters most: validation, then folds, repeat by repeat.
 from __future__ import annotations
 
 import argparse
+import itertools
 import sys
+import zlib
 from collections.abc import Iterator
 from typing import Any
 
@@ -31,15 +33,21 @@ SNRS = (0.05, 0.09, 0.14, 0.25, 0.42, 0.71, 1.22, 2.07, 3.52, 6.0)
 TUNINGS = ("validation", "folds")
 
 
-def plan_of(ask: argparse.Namespace, tuning: str, draw: int) -> dict[str, Any]:
+def draw_of(size: str, kind: str, rho: float, snr: float, repeat: int) -> int:
+    """Return the number of a draw, of its own for every setting and repeat, whatever else is asked for."""
+    return 1000 * (zlib.crc32(f"{size} {kind} {rho:g} {snr:g}".encode()) % 1_000_000) + repeat
+
+
+def plan_of(ask: argparse.Namespace, tuning: str, repeat: int) -> dict[str, Any]:
     """Return the plan of one tuning and one repeat."""
     validated = tuning == "validation"
-    common = {
-        "design": "toeplitz", "rho": ask.rho, "snr": ask.snr, "beta": [BETAS[kind] for kind in ask.beta], "draw": draw,
-    }  # fmt: skip
     data = [
-        {"name": f"hastie {size}", "n": n, "p": p, "support": s, "validation": n if validated else 0, **common}
+        {
+            "design": "toeplitz", "name": f"hastie {size}", "n": n, "p": p, "support": s, "beta": BETAS[kind],
+            "rho": rho, "snr": snr, "draw": draw_of(size, kind, rho, snr, repeat), "validation": n if validated else 0,
+        }
         for size, (n, p, s) in SIZES.items() if size in ask.sizes
+        for kind, rho, snr in itertools.product(ask.beta, ask.rho, ask.snr)
     ]  # fmt: skip
     vary: dict[str, Any] = {"estimator": ask.methods if validated else ask.cv_methods}
     if validated:
@@ -52,8 +60,8 @@ def plan_of(ask: argparse.Namespace, tuning: str, draw: int) -> dict[str, Any]:
 def phases(ask: argparse.Namespace) -> Iterator[list[Task]]:
     """Yield the tasks of each tuning and repeat, what matters most first."""
     for tuning in ask.tunings:
-        for draw in range(ask.repeats):
-            yield tasks_of(plan_of(ask, tuning, draw))
+        for repeat in range(ask.repeats):
+            yield tasks_of(plan_of(ask, tuning, repeat))
 
 
 def main() -> int:
