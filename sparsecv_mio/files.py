@@ -83,6 +83,33 @@ def check_readable(
         raise error(f"cannot read {what} {str(path)!r}: its {size:,} bytes are more than the {most:,} it may have")
 
 
+def memory() -> int:
+    """Bytes of memory of this machine; where that is not told, what a 64-bit one can address."""
+    try:
+        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    except (AttributeError, OSError, ValueError):
+        return sys.maxsize
+
+
+def check_unpacked(path: Place, size: int, error: type[SparseCVError] = BadInput) -> None:
+    """Refuse a packed file that holds more than the memory of this machine: a few kilobytes may unpack to terabytes.
+
+    Parameters
+    ----------
+    path : path
+    size : int
+        Bytes once it is unpacked, or as many as have been so far.
+    error : type of SparseCVError, optional
+
+    Raises
+    ------
+    SparseCVError
+        Of the type `error`.
+    """
+    if size > memory():
+        raise error(f"file {str(path)!r} unpacks to more than the {memory():,} bytes of memory of this machine")
+
+
 def check_writable(path: Place, option: str, through: bool = False) -> None:
     """Refuse a place that cannot be written, before the work.
 

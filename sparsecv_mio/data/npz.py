@@ -14,6 +14,7 @@ from sparsecv_mio.arrays import FloatArray
 from sparsecv_mio.data.dataset import Dataset, assemble, shaped
 from sparsecv_mio.data.select import Wanted
 from sparsecv_mio.errors import BadInput
+from sparsecv_mio.files import check_unpacked
 
 
 def read_npz(path: Path, wanted: Wanted) -> Dataset:
@@ -22,7 +23,12 @@ def read_npz(path: Path, wanted: Wanted) -> Dataset:
         raise BadInput(f"file {str(path)!r} is not an NPZ archive: save it with numpy.savez(file, X=X, y=y)")
     try:
         with np.load(path, allow_pickle=False) as store:
-            arrays = {key: store[key] for key in store.files if key in ("X", "y", "names", *wanted.aux)}
+            used = [key for key in store.files if key in ("X", "y", "names", *wanted.aux)]
+            sizes = {one.filename.removesuffix(".npy"): one.file_size for one in store.zip.infolist()}
+            check_unpacked(path, sum(sizes.get(key, 0) for key in used))
+            arrays = {key: store[key] for key in used}
+    except BadInput:
+        raise
     except (ValueError, EOFError, KeyError, OverflowError, NotImplementedError, RecursionError, zlib.error,
             zipfile.BadZipFile) as error:  # fmt: skip
         raise BadInput(f"file {str(path)!r} cannot be read as NPZ: {str(error).splitlines()[0]}") from error

@@ -14,8 +14,10 @@ from typing import IO
 
 from sparsecv_mio.data.reading import Reading
 from sparsecv_mio.errors import BadInput
+from sparsecv_mio.files import check_unpacked
 
 LONGEST_LINE = 1 << 28
+BUFFER = 1 << 20
 PACKED = (".gz", ".zip")
 BLANKS = re.compile(r'"(?:[^"]|"")*"|[ \t]+')
 
@@ -70,7 +72,8 @@ def opened(path: Path, how: Reading) -> Iterator[IO[bytes]]:
     Raises
     ------
     BadInput
-        The file cannot be unpacked, is not text in that encoding, or has a line without an end.
+        The file cannot be unpacked, is not text in that encoding, has a line without an end, or unpacks to more than memory
+        holds.
     """
     try:
         with _unpacked(path) as handle:
@@ -84,14 +87,32 @@ def _unpacked(path: Path) -> Iterator[IO[bytes]]:
     suffix = path.suffix.lower()
     if suffix == ".gz":
         with gzip.open(path, "rb") as packed:
-            yield packed  # type: ignore[misc]
+            yield io.BufferedReader(_Counted(packed, path), BUFFER)
     elif suffix == ".zip":
         member = _member(path)
         with zipfile.ZipFile(path) as store, store.open(member) as inner:
+            check_unpacked(path, store.getinfo(member).file_size)
             yield inner
     else:
         with path.open("rb") as handle:
             yield handle
+
+
+class _Counted(io.RawIOBase):
+    """What a packed file unpacks to, as long as that is no more than memory holds."""
+
+    def __init__(self, handle: IO[bytes], path: Path) -> None:
+        self.handle, self.path, self.count = handle, path, 0
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: memoryview) -> int:  # type: ignore[override]
+        piece = self.handle.read(len(buffer))
+        buffer[: len(piece)] = piece
+        self.count += len(piece)
+        check_unpacked(self.path, self.count)
+        return len(piece)
 
 
 class _Rewritten(io.RawIOBase):

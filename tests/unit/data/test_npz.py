@@ -5,6 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 
 import numpy as np
+import pytest
+
+from sparsecv_mio import files
+from sparsecv_mio.data.readers import read_dataset
+from sparsecv_mio.errors import BadInput
 
 from .files import X, Y, refused
 
@@ -32,3 +37,13 @@ def test_bad_npz(tmp_path: Path) -> None:
     refused("is not an NPZ archive", path, "y")
     np.savez(path, X=np.array([[1.0, None]], dtype=object), y=Y)
     refused("cannot be read as NPZ", path, "y")
+
+
+def test_arrays_larger_than_memory_are_not_unpacked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    place = tmp_path / "a.npz"
+    np.savez_compressed(place, X=np.zeros((1000, 10)), y=np.arange(1000.0), other=np.zeros((1000, 1000)))
+    monkeypatch.setattr(files, "memory", lambda: 100_000)
+    assert read_dataset(place, target="y").n == 1000
+    monkeypatch.setattr(files, "memory", lambda: 50_000)
+    with pytest.raises(BadInput, match=r"'.*a.npz' unpacks to more than the 50,000 bytes of memory"):
+        read_dataset(place, target="y")

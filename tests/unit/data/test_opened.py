@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import gzip
 import zipfile
 from pathlib import Path
 
 import pytest
 
+from sparsecv_mio import files
 from sparsecv_mio.data import opened as module
 from sparsecv_mio.data.opened import kind_of, opened
+from sparsecv_mio.data.readers import read_dataset
 from sparsecv_mio.data.reading import STRICT, Reading
 from sparsecv_mio.errors import BadInput
 
@@ -53,3 +56,17 @@ def test_archives(tmp_path: Path) -> None:
     (tmp_path / "b.csv.gz").write_text("no gzip")
     with pytest.raises(BadInput, match="cannot be unpacked: Not a gzipped file"):
         lines(tmp_path / "b.csv.gz", STRICT)
+
+
+@pytest.mark.parametrize("name", ["a.csv.gz", "a.csv.zip"])
+def test_what_unpacks_to_more_than_memory(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    place, text = tmp_path / name, "a,y\n" + "1,2\n" * 100_000
+    if name.endswith(".gz"):
+        place.write_bytes(gzip.compress(text.encode()))
+    else:
+        with zipfile.ZipFile(place, "w", zipfile.ZIP_DEFLATED) as store:
+            store.writestr("a.csv", text)
+    assert read_dataset(place, target="y").n == 100_000
+    monkeypatch.setattr(files, "memory", lambda: 300_000)
+    with pytest.raises(BadInput, match="unpacks to more than the 300,000 bytes of memory"):
+        read_dataset(place, target="y")
