@@ -72,8 +72,8 @@ def opened(path: Path, how: Reading) -> Iterator[IO[bytes]]:
     Raises
     ------
     BadInput
-        The file cannot be unpacked, is not text in that encoding, has a line without an end, or unpacks to more than memory
-        holds.
+        The file cannot be unpacked, is not text in that encoding, has a line without an end, or unpacks to more than
+        memory holds.
     """
     try:
         with _unpacked(path) as handle:
@@ -101,7 +101,7 @@ def _unpacked(path: Path) -> Iterator[IO[bytes]]:
 class _Counted(io.RawIOBase):
     """What a packed file unpacks to, as long as that is no more than memory holds."""
 
-    def __init__(self, handle: IO[bytes], path: Path) -> None:
+    def __init__(self, handle: gzip.GzipFile, path: Path) -> None:
         self.handle, self.path, self.count = handle, path, 0
 
     def readable(self) -> bool:
