@@ -61,8 +61,9 @@ class Case:
 
         if self.weights == "none":
             return data, deal(data)
-        whole = rng.integers(0, 4, data.n).astype(float)
-        drawn = 10.0 ** rng.uniform(-3, 3, data.n) if self.weights == "any" else whole
+        drawn = 10.0 ** rng.uniform(-3, 3, data.n)
+        if self.weights == "whole":
+            drawn = rng.integers(0, 4, data.n).astype(float)
         return weighted(data, drawn, deal, name="w")
 
     def asked(self, p: int) -> dict[str, Any]:
