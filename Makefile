@@ -4,7 +4,7 @@ VENV ?= .venv
 JOBS ?= 2
 BIN = $(VENV)/bin
 
-.PHONY: help setup peers demo test lint docs bench lock clean
+.PHONY: help setup peers demo test lint docs bench fuzz audit sbom lock clean
 .DELETE_ON_ERROR:
 
 help:
@@ -14,6 +14,9 @@ help:
 	@echo "make docs    the docs site, with its examples run, into build/docs (open build/docs/index.html)"
 	@echo "make bench   the benchmarks of scripts/bench that take minutes"
 	@echo "make peers   the packages of other authors that batches compare with (abess, skglm)"
+	@echo "make fuzz    random runs over every option against enumeration, and altered records (FUZZ_EXAMPLES=2000)"
+	@echo "make audit   known vulnerabilities of the pinned dependencies (asks the index of PyPI)"
+	@echo "make sbom    what is installed, as a CycloneDX list, into build/sbom.json"
 	@echo "make lock    rewrite requirements.lock and requirements-peers.lock from pyproject.toml"
 
 # One stamp for the pinned dependencies, one for the package itself: a changed pyproject alone reinstalls no dependency.
@@ -57,6 +60,26 @@ bench: setup
 	$(BIN)/python scripts/bench/hard.py
 	$(BIN)/python scripts/bench/single_fit.py
 	$(BIN)/python scripts/bench/large.py
+
+# By hand: examples are drawn anew each time and counted in build/campaign.json; a failure prints what reproduces it.
+FUZZ_EXAMPLES ?= 1000
+FUZZ_FORGERIES ?= 1000
+FUZZ_SEED ?= 0
+fuzz: setup
+	NUMBA_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 \
+	  FUZZ_EXAMPLES=$(FUZZ_EXAMPLES) FUZZ_FORGERIES=$(FUZZ_FORGERIES) FUZZ_SEED=$(FUZZ_SEED) \
+	  $(BIN)/python -m pytest tests/campaign
+
+# Tools that look at the dependencies live in an environment of their own, so that they are none of them.
+build/audit/bin/pip-audit:
+	$(PYTHON) -m venv build/audit
+	build/audit/bin/python -m pip install --quiet pip-audit cyclonedx-bom
+
+audit: build/audit/bin/pip-audit
+	build/audit/bin/pip-audit --requirement requirements.lock --no-deps --disable-pip --progress-spinner off
+
+sbom: setup build/audit/bin/pip-audit
+	build/audit/bin/cyclonedx-py environment --output-format JSON --output-file build/sbom.json $(BIN)/python
 
 # pip-tools lives in an environment of its own, so that the lock never lists it.
 build/lock/bin/pip-compile:

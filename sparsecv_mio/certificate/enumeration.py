@@ -463,8 +463,8 @@ def gram_fits(
 
 def held_out_errors(
     whole: UnitColumns, folds: FoldPlan, supports: list[tuple[int, ...]], gamma: float
-) -> tuple[FloatArray, str]:
-    """Held-out sum of squares of every fold at its given support.
+) -> tuple[FloatArray, FloatArray | None, str]:
+    """Held-out sums of squares, and of absolute values, of every fold at its given support.
 
     Parameters
     ----------
@@ -478,13 +478,15 @@ def held_out_errors(
     Returns
     -------
     errors : (k,) array
-        In the file's units.
+        Of squares, in the file's units.
+    absolute : (k,) array or None
+        Of absolute values, weights of rows apart; None where not every fold is refitted.
     how : str
         "one refit per fold", or the leave-out identity where refits would take k n tau^2 > 5e8 operations.
     """
     dataset, scale, intercept = whole.dataset, whole.scale, whole.intercept
     tau = max((len(support) for support in supports), default=0)
-    errors = np.empty(folds.k)
+    errors, absolute = np.empty(folds.k), np.empty(folds.k)
     direct = np.ones(folds.k, dtype=bool)
     if folds.k * dataset.n * (tau + 1.0) ** 2 > 5e8:
         groups: dict[tuple[tuple[int, ...], int], list[int]] = {}
@@ -501,5 +503,10 @@ def held_out_errors(
         model = fit(dataset.X, dataset.y, supports[fold], gamma,
                     scale=scale, intercept=intercept, rows=folds.train_rows(fold),
                     weights=dataset.row_weights)  # fmt: skip
-        errors[fold] = held_out_error(model, dataset.X, dataset.y, folds.scored_rows(fold), dataset.row_weights)
-    return errors, "one refit per fold" if direct.all() else "leave-out identity"
+        rows = folds.scored_rows(fold)
+        errors[fold] = held_out_error(model, dataset.X, dataset.y, rows, dataset.row_weights)
+        residuals = model.residuals(dataset.X, dataset.y, rows)
+        absolute[fold] = float(np.abs(residuals).sum()) * model.coordinates.y_unit
+    if direct.all():
+        return errors, absolute, "one refit per fold"
+    return errors, None, "leave-out identity"

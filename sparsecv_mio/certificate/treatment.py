@@ -107,7 +107,7 @@ RECORD: Mapping[str, Treatment] = {
         "bounded: by 1e-6 h + 2 r sqrt(h) + r^2, r the rounding of a residual",
         "bounded: by 1e-6 h + 2 r sqrt(h) + r^2, r the rounding of a residual, and as tie_width",
     ),
-    "mae": _always("bounded: by the errors of the folds, which give it where each scores one row"),
+    "mae": _always("bounded: recomputed where every fold is refitted, else by the errors of the folds"),
     **_each("", "r_squared support coefficients intercept", DONE),
     **_each("one_se.", "gamma tau", _always("bounded: the rule applied to the table")),
     **_each("one_se.", "cv_error lower upper", _always("bounded: the table's")),

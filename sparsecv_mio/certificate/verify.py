@@ -45,6 +45,7 @@ from sparsecv_mio.errors import BadInput
 from sparsecv_mio.problem.objective import RidgeFit, objective_of, varying_columns
 from sparsecv_mio.problem.rounding import objective_slack
 
+MAE_RTOL = 2e-6  # of the mean absolute error, whose squares agree with those of the folds to a millionth
 FOLD_RTOL = 1e-8  # of the mean error: a fold's own error may happen to be next to nothing
 
 
@@ -206,7 +207,7 @@ def _errors(checks: Checks, record: Record, design: UnitColumns, plan: FoldPlan,
         model = design.refit(at, gamma, plan.train_rows(fold))
         if not check_signs(checks, design, support, model, f"chosen_folds[{fold}]."):
             break
-    found, how = held_out_errors(design, plan, supports, gamma)
+    found, absolute, how = held_out_errors(design, plan, supports, gamma)
     said, rows = record.chosen_folds.error, Scored.of(design.dataset, plan).total
     mean, square = float(found.sum()) / rows, float(found.sum()) / plan.scored
     noise = design.residual_noise(square, gamma, tau)
@@ -221,7 +222,10 @@ def _errors(checks: Checks, record: Record, design: UnitColumns, plan: FoldPlan,
         sum_of, mean = (min(max(value, own.lower), own.upper) for value in (sum_of, mean))
     checks.close("cv_error", record.cv_error, sum_of, 1e-12 * sum_of)
     checks.close("cv_error", record.cv_error, mean, design.slack(mean, gamma, tau, H_RTOL))
-    checks.part("cv_error", before)
+    if record.mae is not None and absolute is not None:
+        found_mae = float(absolute.sum()) / float(plan.sizes.sum())
+        checks.close("mae", record.mae, found_mae, MAE_RTOL * found_mae + noise)
+    checks.part("cv_error" if record.mae is None or absolute is None else "cv_error, mae", before)
 
 
 def _refit(checks: Checks, record: Record, design: UnitColumns) -> RidgeFit | None:

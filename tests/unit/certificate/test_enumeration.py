@@ -45,8 +45,8 @@ def test_held_out_errors_by_identity_and_by_refit_agree() -> None:
     data = Dataset.from_arrays(X, X[:, 0] + rng.normal(size=8000))
     plan = make_folds("loo", data)
     supports = [(0, 2) if j % 3 else (0, 1) for j in range(8000)]
-    errors, how = held_out_errors(UnitColumns.of(data, "length", "fold"), plan, supports, 0.5)
-    assert how == "leave-out identity"
+    errors, absolute, how = held_out_errors(UnitColumns.of(data, "length", "fold"), plan, supports, 0.5)
+    assert how == "leave-out identity" and absolute is None
     for fold in (0, 1, 777, 7999):
         model = fit(X, data.y, supports[fold], 0.5, rows=plan.train_rows(fold))
         expected = held_out_error(model, X, data.y, plan.scored_rows(fold))
