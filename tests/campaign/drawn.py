@@ -15,7 +15,9 @@ from sparsecv_mio.data.folds import FoldPlan, make_folds
 from sparsecv_mio.data.weights import weighted
 
 METHODS = ("auto", "rounds", "joint", "algorithm1", "grid", "bounds", "descent")
-FOLDS = ("loo", "loo", "3", "4", "blocks:3", "2x3", "3x2", "forward:3", "stratified:3", "holdout:0.3", "groups:g")  # one by one twice as often: more cells
+FOLDS = (  # one row at a time twice as often: more cells
+    "loo", "loo", "3", "4", "blocks:3", "2x3", "3x2", "forward:3", "stratified:3", "holdout:0.3", "groups:g",
+)  # fmt: skip
 RESTRICTED = ("auto", "algorithm1", "grid")
 COUNTS: Counter[str] = Counter()  # what was tried, by name
 KINDS = ("as drawn", "one-hot blocks", "near copies", "huge offsets", "extreme units", "float32", "few rows", "perfect")
