@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
+from dataclasses import dataclass
 from itertools import pairwise
 from numbers import Real
 
@@ -20,6 +21,63 @@ LEAST_MAX_TAU, MOST_MAX_TAU, ROWS_A_FEATURE = 10, 50, 8  # of more features; doc
 MAX_COUNT = 10_000
 EVEN = 1e-3  # relative difference of the steps of a logarithmic grid
 MOST_DIGITS = 18  # of a whole number: more is never meant
+
+
+RANGE_SIGN = ".."  # between the ends of an interval of gammas
+
+
+@dataclass(frozen=True)
+class GammaInterval:
+    """Every ridge weight from `low` to `high`, both included: in place of a list of gammas.
+
+    Raises
+    ------
+    BadInput
+        Unless `1e-300 <= low < high <= 1e300`.
+
+    Examples
+    --------
+    >>> GammaInterval(1e-3, 10.0)
+    GammaInterval(low=0.001, high=10.0)
+    """
+
+    low: float
+    high: float
+
+    def __post_init__(self) -> None:
+        if not all(isinstance(end, Real) for end in (self.low, self.high)):
+            raise BadInput(f"gammas: the ends of {self} are not numbers")
+        if not GAMMA_RANGE[0] <= self.low < self.high <= GAMMA_RANGE[1]:
+            raise BadInput(f"gammas: {self} is no interval of positive numbers, the lower end first")
+
+    def __str__(self) -> str:
+        return f"{self.low:g}{RANGE_SIGN}{self.high:g}"
+
+
+def interval(text: str, option: str = "--gamma") -> GammaInterval | None:
+    """Read an interval of ridge weights, `LO..HI`; None where a text is a list of them.
+
+    Parameters
+    ----------
+    text : str
+    option : str
+        Its name, for messages.
+
+    Examples
+    --------
+    >>> interval("1e-3..10"), interval("0.1,1")
+    (GammaInterval(low=0.001, high=10.0), None)
+    """
+    if RANGE_SIGN not in text:
+        return None
+    parts = text.split(RANGE_SIGN)
+    if len(parts) != 2:
+        raise BadInput(f"{option}: {text!r} is not an interval LO..HI")
+    low, high = _positive(parts[0], option), _positive(parts[1], option)
+    if low >= high:
+        advice = f"write {low:g}" if low == high else f"write {parts[1]}{RANGE_SIGN}{parts[0]}"
+        raise BadInput(f"{option}: {text!r} is {'a single gamma' if low == high else 'reversed'}, {advice}")
+    return GammaInterval(low, high)
 
 
 def number(text: str, option: str) -> float:
@@ -70,6 +128,8 @@ def gammas(text: str, option: str = "--gamma") -> tuple[float, ...]:
     >>> gammas("0.01:1:3")
     (0.01, 0.1, 1.0)
     """
+    if RANGE_SIGN in text:
+        raise BadInput(f"{option}: {text!r} is an interval, which goes with solve; give a list or LO:HI:COUNT")
     if ":" not in text:
         return tuple(sorted({_positive(part, option) for part in text.split(",")}))
     parts = text.split(":")

@@ -184,6 +184,8 @@ def _headline(checks: Checks, record: Record) -> None:
     words = f"is true in {decided} folds, the table says {own.folds_decided}"
     checks.that(decided == own.folds_decided, "chosen_folds.decided", words)
     lower, upper, error = (min(getattr(row, name) for row in record.table) for name in ("lower", "upper", "cv_error"))
+    if record.continuous is not None:
+        lower = min(lower, *(piece.lower for piece in record.continuous.pieces))
     checks.that(same(record.lower, lower), "lower", f"is {record.lower!r}, the least of the table is {lower!r}")
     least = own.upper == upper or own.upper <= upper * (1.0 + CROSSING_RTOL)
     found = record.status != "proved" and own.cv_error <= error * (1.0 + CROSSING_RTOL)

@@ -272,7 +272,7 @@ def fold_optima(
     X, y, weights = design.dataset.X, design.dataset.y, design.dataset.row_weights
     low, high, loose_low, loose_high = (np.zeros(folds.k) for _ in range(4))
     good = np.ones(folds.k, dtype=bool)
-    for fold, objective, error in _all_objectives(design, folds, gamma, supports):
+    for fold, objective, error in all_objectives(design, folds, gamma, supports):
         mine = None if reported is None else tuple(reported[fold])
         candidates = _candidates(design, objective)
         if error is not None and candidates.size == 1 and (mine is None or index.get(mine) == candidates[0]):
@@ -335,10 +335,19 @@ def _candidates(design: UnitColumns, objective: FloatArray) -> IntArray:
     return np.flatnonzero(close | ~known)
 
 
-def _all_objectives(
+def all_objectives(
     design: UnitColumns, folds: FoldPlan, gamma: float, supports: IntArray
 ) -> Iterator[tuple[int, FloatArray, FloatArray | None]]:
-    """(fold, objective of every support, held-out error of every support where the identity gave it)."""
+    """Yield (fold, objective of every support, held-out error of every support where the identity gave it).
+
+    Parameters
+    ----------
+    design : UnitColumns
+    folds : FoldPlan
+    gamma : float
+    supports : (C, s) int array
+        Positions in `design.columns`.
+    """
     sizes = folds.left_sizes
     for size in np.unique(sizes[sizes <= IDENTITY_ROWS]).tolist():
         members = np.flatnonzero(sizes == size)

@@ -98,6 +98,11 @@ class Optimality:
             self._known[gamma, tau] = Pair(low, high, loose_low, loose_high, optima)
         return self._known[gamma, tau]
 
+    def h_of(self, gamma: float, tau: int) -> tuple[float, float]:
+        """CV error of a pair, at least and at most where supports are tied."""
+        truth = self.truth(gamma, tau)
+        return truth.low, truth.high
+
     # -- enumeration ------------------------------------------------------------------------------------------------
 
     def enumerate(self, level: Level) -> None:

@@ -187,6 +187,38 @@ class Nested:
 
 
 @dataclass(frozen=True)
+class GammaPiece:
+    """An interval of gamma at one tau: no CV error on it is below `lower`.
+
+    `at_low` and `at_high` bound the CV error at the ends from above, null where that was not needed. `supports` are
+    places in `Continuous.supports`: every optimum of every fold, anywhere on the piece, is one of these or equal to one
+    up to copies of columns; null where the bound needed none (training losses alone exceed the answer).
+    """
+
+    tau: Count
+    low: Gamma
+    high: Gamma
+    lower: Number
+    at_low: Bound
+    at_high: Bound
+    supports: tuple[Count, ...] | None
+
+
+@dataclass(frozen=True)
+class Continuous:
+    """The certificate over every gamma of an interval: pieces that cover it for every tau.
+
+    The `lower` of the record is the least of the pieces, `gap` the relative gap that was asked for.
+    """
+
+    low: Gamma
+    high: Gamma
+    gap: Number
+    supports: tuple[tuple[str, ...], ...]
+    pieces: tuple[GammaPiece, ...]
+
+
+@dataclass(frozen=True)
 class Record(Stored, LinearModel, DrawnSearch):
     """Answer and certificate of a cross-validation, schema `sparsecv/1`.
 
@@ -199,7 +231,9 @@ class Record(Stored, LinearModel, DrawnSearch):
     interval where it lies outside. `region`: where the best pair is proved, all of the grid if the status is `proved`;
     null where it is nowhere, and for a descent. `advice`: what would complete the proof; null where that is done, and
     for a descent. `mae` is the mean absolute error of held-out rows in `chosen_folds`; null in older records, with
-    weights, and where it would take long. With `one_se`, `support`, `coefficients` and `intercept` are fitted at
+    weights, and where it would take long. `continuous`: where an interval of gamma was asked for, the certificate over
+    all of it; the table is then of the reported gamma alone, and `lower` bounds the minimum of h over the interval.
+    With `one_se`, `support`, `coefficients` and `intercept` are fitted at
     that pair, with a weight of the instability (`stability.chosen`) at the one that it chooses; `refit` says at which.
     `stability`: how much the model changes where a fold is left out; null in older records and where it would take
     long. `stability_folds`: the folds of the model's pair where that is not the reported one, else null.
@@ -253,6 +287,7 @@ class Record(Stored, LinearModel, DrawnSearch):
     mae: Number | None = None
     stability: Stability | None = None
     stability_folds: ChosenFolds | None = None
+    continuous: Continuous | None = None
 
     def __repr__(self) -> str:
         return f"Record({self.status}: {self._answer()})"

@@ -96,7 +96,7 @@ RECORD: Mapping[str, Treatment] = {
     "status": _always("bounded: `proved` where upper - lower <= gap upper + tie_width + allowance; else read"),
     **_each("", "gamma tau", _always("bounded: the least upper bound of the table")),
     "cv_error": DONE,
-    "lower": _to_grid("recomputed", "bounded: the least of the table"),
+    "lower": _to_grid("recomputed", "bounded: the least of the table, and of the pieces of an interval of gamma"),
     "upper": _to_pair(ROWS, "bounded: the table's; at least cv_error where every fold is decided"),
     "gap": DONE,
     "tie_width": _to_pair(
@@ -222,6 +222,19 @@ RECORD: Mapping[str, Treatment] = {
     "stability_folds[].support": _always("bounded: features of the data, within the restrictions"),
     "stability_folds[].decided": _always("bounded: true in `folds_decided` folds of the pair"),
     "stability_folds[].error": DONE,
+    **_each("continuous.", "low high", _always("bounded: the pieces cover the interval between them")),
+    "continuous.gap": _always("bounded: the gap that was asked for"),
+    "continuous.supports": _always("bounded: features of the data"),
+    **_each("continuous.pieces[].", "tau low high", _always("bounded: every gamma of the interval once for every tau")),
+    "continuous.pieces[].lower": _to_pair(
+        "bounded: by the true h at the ends and in the middle, and by at_low and at_high",
+        "bounded: by at_low and at_high",
+    ),
+    **_each("continuous.pieces[].", "at_low at_high", _to_pair("bounded: by the true h there", "bounded: by lower")),
+    "continuous.pieces[].supports": _to_pair(
+        "bounded: hold an optimum of every fold in the middle of the piece",
+        "bounded: places in continuous.supports",
+    ),
 }
 
 PATH: Mapping[str, Treatment] = {

@@ -17,6 +17,7 @@ import numpy as np
 from sparsecv_mio.certificate.checks import Checks, VerifyReport
 from sparsecv_mio.certificate.claims import check_claims, check_gap, check_grid, row_of
 from sparsecv_mio.certificate.enumeration import UnitColumns, enumeration_cost, held_out_errors
+from sparsecv_mio.certificate.every_gamma import check_by_enumeration, check_partition
 from sparsecv_mio.certificate.near_records import CommonRecord, NearRecord
 from sparsecv_mio.certificate.optimality import COST_LIMIT, H_RTOL, Optimality, Supports, check_refined, level_of
 from sparsecv_mio.certificate.outer_folds import check_nested
@@ -101,6 +102,7 @@ def _verify_search(record: Record, dataset: Dataset, folds: FoldPlan | None) -> 
     if not _folds(checks, record.folds, plan) or count != plan.k:
         return checks.report()
     check_claims(checks, record, dataset, plan)
+    check_partition(checks, record)
     check_refined(checks, record)
     if not _restrictions(checks, record.request, dataset):
         return checks.report()
@@ -124,8 +126,9 @@ def _verify_search(record: Record, dataset: Dataset, folds: FoldPlan | None) -> 
         if level is Level.PAIR:
             checks.caveat = f"optimality over the grid not verified ({reason}): of the reported pair it is"
         optimality.enumerate(level)
+        check_by_enumeration(checks, record, design, plan, optimality.h_of)
     check_stability(checks, record, design, plan, level)
-    optional = ("one_se", "refined", "descent", "region", "advice", "nested", "stability", "stability_folds")
+    optional = ("one_se", "refined", "descent", "region", "advice", "nested", "stability", "stability_folds", "continuous")
     checks.fields = grouped(RECORD, level, [name for name in optional if not getattr(record, name)])
     return checks.report()
 

@@ -77,7 +77,7 @@ Gamma = Annotated[
     typer.Option(
         "--gamma",
         metavar="LIST",
-        help="Ridge weights: 0.01,0.1,1 or LO:HI:COUNT, logarithmic, inclusive. "
+        help="Ridge weights: 0.01,0.1,1 or LO:HI:COUNT, logarithmic, inclusive; of solve also LO..HI, every one. "
         f"[{grids.DEFAULT_GAMMAS}; if p >= n_train, {grids.WIDE_GAMMAS}]",
     ),
 ]

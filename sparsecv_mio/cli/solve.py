@@ -14,7 +14,7 @@ from sparsecv_mio.cli.common import refuse, solve_common
 from sparsecv_mio.cli.proof import proof_files, refuse_early
 from sparsecv_mio.cli.reading import reads_tables
 from sparsecv_mio.data.reading import ReadingWords
-from sparsecv_mio.errors import SparseCVError
+from sparsecv_mio.errors import BadInput, SparseCVError
 from sparsecv_mio.words import Criterion, Engine, Method, TauStep
 
 if TYPE_CHECKING:
@@ -208,9 +208,13 @@ def solve(
     For every gamma, tau and fold the best subset of tau features is found exactly; the pair with the least
     cross-validation error comes with certified bounds and is refitted on all rows.
     """
-    given = None if gamma is None else grids.gammas(gamma)
+    every = None if gamma is None else grids.interval(gamma)
+    given = None if gamma is None or every is not None else grids.gammas(gamma)
+    if nested is not None and every is not None:
+        raise BadInput(f"--nested: goes with a grid of gammas LO:HI:COUNT, not with the interval {every}")
     if criterion == Criterion.COMMON:
         refuse({
+            "--gamma LO..HI": every,
             "--nested": nested, "--one-se": one_se, "--engine": engine, "--method": method,
             "--backend": None if backend == "native" else backend, "--formulation": formulation,
             "--mio-budget": mio_budget, "--refine": refine, "--tau-step": tau_step, "--checkpoint": checkpoint,
@@ -275,7 +279,7 @@ def solve(
         with live.progress_view(quiet, stop) as progress:
             hooks = Hooks(progress, stop, lost.append, Began.moment, store[1], resume, trace, scheduler)
             if nested is None:
-                record = cross_validate(dataset, plan, gammas=given, taus=tau, options=how, hooks=hooks)
+                record = cross_validate(dataset, plan, gammas=every or given, taus=tau, options=how, hooks=hooks)
             else:
                 record = nested_cross_validate(Procedure(dataset, plan, given, tau, how, hooks), nested)
 

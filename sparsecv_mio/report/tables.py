@@ -64,12 +64,22 @@ def print_answer(console: Console, record: Record, brief: bool = False, held_out
         return
     if record.nested is not None:
         _print_outer_folds(console, record.nested)
-    say(console, "best gamma of every tau", "bold")
+    say(console, "best gamma of every tau" if record.continuous is None else "every tau at this gamma", "bold")
     _print_taus(console, record)
     for line in _legend(record):
         say(console, line, "dim")
     for hint in hints(record):
         console.print(Text.assemble(("hint: ", "bold"), hint))
+
+
+def interval_lines(record: Record) -> list[str]:
+    """Return a line on the partition of the interval of gamma that was searched, nothing where it was a grid."""
+    found = record.continuous
+    if found is None:
+        return []
+    easy = sum(piece.supports is None for piece in found.pieces)
+    count = len(found.pieces)
+    return [f"{count} intervals of gamma, over all tau, each with its bound; {easy} by training losses alone"]
 
 
 def print_restrictions(console: Console, record: Record | PathRecord | CommonRecord | NearRecord) -> None:
@@ -91,6 +101,7 @@ def _error_lines(record: Record) -> list[str]:
     lines = [f"CV error {error} (mean squared error); on held-out rows {record.accuracy_line()}"]
     lines.append(_certified_line(record, digits))
     lines += region_lines(record)
+    lines += interval_lines(record)
     lines += _estimate_lines(record)
     better = record.refined
     if better is not None:
@@ -110,6 +121,8 @@ def _error_lines(record: Record) -> list[str]:
 def _certified_line(record: Record, digits: int) -> str:
     """Return the interval of the least CV error; its upper end is another pair's where the reported one has a worse."""
     what = "of every tau at this gamma" if record.descent else "of the grid"
+    if record.continuous is not None:
+        what = f"over every gamma from {shown(record.continuous.low)} to {shown(record.continuous.high)}"
     if _unbounded(record):
         return f"certified: nothing yet, no bound of the least CV error {what} is proved"
     known = _least_upper(record)

@@ -18,7 +18,8 @@ from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.folds import AnyFolds, FoldPlan, folds_of
 from sparsecv_mio.data.weights import least_rows
 from sparsecv_mio.errors import BadInput, SparseCVError
-from sparsecv_mio.grids import gammas_of, taus_of
+from sparsecv_mio.grids import GammaInterval, gammas_of, interval, taus_of
+from sparsecv_mio.search.continuous.asked import Interval
 from sparsecv_mio.search.held_out import with_mae
 from sparsecv_mio.search.hooks import Hooks, Keywords, merged
 from sparsecv_mio.search.options import NESTED, Grid, SearchOptions
@@ -33,7 +34,7 @@ def cross_validate(
     dataset: Dataset,
     folds: AnyFolds,
     *,
-    gammas: str | float | Iterable[float] | None,
+    gammas: str | float | Iterable[float] | GammaInterval | None,
     taus: str | int | Iterable[int] | None,
     options: SearchOptions | None = None,
     hooks: Hooks | None = None,
@@ -50,7 +51,8 @@ def cross_validate(
     folds : FoldPlan, str, int, splitter, labels or pairs
         See :func:`~sparsecv_mio.data.folds.folds_of`.
     gammas, taus : sequences, numbers or texts
-        The grid; gamma > 0, 0 <= tau <= p. None for those of the command line.
+        The grid; gamma > 0, 0 <= tau <= p. None for those of the command line. A `GammaInterval` or the text `LO..HI`
+        stands for every gamma of an interval (:mod:`sparsecv_mio.search.continuous`).
     options : SearchOptions, optional
         Scale, gap, limits, method and what goes with it.
     hooks : Hooks, optional
@@ -111,7 +113,11 @@ def _certified(rows: tuple[Dataset, FoldPlan], gammas: Any, taus: Any, options: 
     options = options.within(dataset)
     shape = options.restrictions.left(dataset.p), least_rows(dataset, plan)
     sizes = taus_of(taus, *shape, restrictions=options.restrictions)
-    grid = Grid.of(gammas_of(gammas, *shape), sizes, dataset.p, options.restrictions)
+    every = (interval(gammas, "gammas") or gammas) if isinstance(gammas, str) else gammas
+    if isinstance(every, GammaInterval):
+        asked = Interval(dataset, plan, every, Grid.of([1.0], sizes, dataset.p).taus.tolist(), options, hooks)
+        return _over_interval(asked)
+    grid = Grid.of(gammas_of(every, *shape), sizes, dataset.p, options.restrictions)
     deadline = Deadline(options.time_limit, hooks.stop, hooks.began)
     arguments = Arguments(dataset, plan, grid, options, replace(hooks, lost=hooks.lost or _warn))
     with _trees(arguments) as trees:
@@ -131,6 +137,20 @@ def _trees(given: Arguments) -> AbstractContextManager[Trees]:
     from sparsecv_mio.search.subproblem.sent_trees import sent_trees
 
     return sent_trees(scheduler, given.hooks.lost or _warn)
+
+
+def _over_interval(asked: Interval) -> Record:
+    """Search an interval of gamma, and the one gamma that is best as any other."""
+    from sparsecv_mio.search.continuous.solve import solve_interval
+
+    hooks = replace(asked.hooks, began=None)
+
+    def at(gamma: float, options: SearchOptions) -> Record:
+        return cross_validate(
+            asked.dataset, asked.folds, gammas=[gamma], taus=asked.taus, options=options, hooks=hooks
+        )
+
+    return solve_interval(asked, at)
 
 
 def _search(running: RunningSearch) -> Record:

@@ -12,6 +12,7 @@ from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.folds import AnyFolds, fold_columns, folds_of
 from sparsecv_mio.data.readers import read_dataset, target_of
 from sparsecv_mio.errors import BadInput
+from sparsecv_mio.grids import GammaInterval, interval
 from sparsecv_mio.search.api import cross_validate, kept
 from sparsecv_mio.search.hooks import Keywords, merged
 from sparsecv_mio.search.nested import Procedure, nested_cross_validate
@@ -26,7 +27,7 @@ def solve(
     *,
     folds: AnyFolds = "10",
     seed: int = 0,
-    gammas: str | float | Iterable[float] | None = None,
+    gammas: str | float | Iterable[float] | GammaInterval | None = None,
     taus: str | int | Iterable[int] | None = None,
     nested: int | None = None,
     **keywords: Unpack[Keywords],
@@ -43,9 +44,9 @@ def solve(
         See :func:`~sparsecv_mio.data.folds.folds_of`.
     seed : int
         Seed of the shuffle, where folds are dealt at random.
-    gammas : float, sequence of float or str, optional
-        Ridge weights, or a text as for `--gamma`; by default 15 from 0.001 to 10, of p >= n_train
-        9 from 0.05 to 10.
+    gammas : float, sequence of float, str or GammaInterval, optional
+        Ridge weights, or a text as for `--gamma`; a `GammaInterval` or `LO..HI` for every gamma of an interval; by
+        default 15 from 0.001 to 10, of p >= n_train 9 from 0.05 to 10.
     taus : int, sequence of int or str, optional
         Support sizes, or a text as for `--tau`; by default 1 to p, of p > 30 to
         n_train / 8, but at least 10 and at most 50.
@@ -77,6 +78,8 @@ def solve(
     dataset = _dataset(data, target, fold_columns(folds) if isinstance(folds, str) else ())
     plan = folds_of(folds, dataset, seed)
     if nested is not None:
+        if isinstance(gammas, GammaInterval) or (isinstance(gammas, str) and interval(gammas)):
+            raise BadInput(f"nested: goes with a grid of gammas, not with the interval {gammas}")
         return nested_cross_validate(Procedure(dataset, plan, kept(gammas), kept(taus), options, hooks), nested)
     return cross_validate(dataset, plan, gammas=gammas, taus=taus, options=options, hooks=hooks)
 

@@ -101,3 +101,17 @@ def test_what_is_no_number_is_refused_in_one_line(given: object) -> None:
         grids.taus_of(given, 9, 50)  # type: ignore[arg-type]
     with pytest.raises(BadInput, match=r"^taus: 2.5 is not a whole number$"):
         grids.taus_of(2.5, 9, 50)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("text", ["10..1", "1..1", "0..1", "1..2..3", "a..b", "1..", "-1..2"])
+def test_intervals_that_are_none_are_refused_by_the_option(text: str) -> None:
+    with pytest.raises(BadInput, match="--gamma"):
+        grids.interval(text)
+
+
+def test_an_interval_is_no_list() -> None:
+    assert grids.interval("0.01:1:3") is None
+    with pytest.raises(BadInput, match="is an interval"):
+        grids.gammas("1e-3..10")
+    with pytest.raises(BadInput, match="lower end first"):
+        grids.GammaInterval(2.0, 1.0)

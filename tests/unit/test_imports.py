@@ -80,6 +80,7 @@ SEARCH_LAYERS: tuple[set[str], ...] = (
     {"registry"},
     {"loop"},
     {"held_out", "stability_weight"},
+    {"continuous"},
     {"api"},
     {"nested"},
     {"solve"},

@@ -69,7 +69,8 @@ false},
   "nested": null,
   "mae": null,
   "stability": null,
-  "stability_folds": null
+  "stability_folds": null,
+  "continuous": null
 }
 """
 

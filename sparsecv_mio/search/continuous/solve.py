@@ -1,0 +1,115 @@
+"""Cross-validation over every gamma of an interval: from the data to the record."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import replace
+
+import numpy as np
+
+from sparsecv_mio.certificate.parts import relative_gap
+from sparsecv_mio.certificate.record import Continuous, GammaPiece, Record
+from sparsecv_mio.data.standard import StandardData, standardize
+from sparsecv_mio.data.weights import Scored
+from sparsecv_mio.search.continuous.asked import Interval
+from sparsecv_mio.search.continuous.listing import Lister
+from sparsecv_mio.search.continuous.lists import AllRows, Lists
+from sparsecv_mio.search.continuous.partition import Partition, Piece
+from sparsecv_mio.search.continuous.training_sets import TrainingSets
+from sparsecv_mio.search.observers.progress import Progress
+from sparsecv_mio.search.options import SearchOptions
+from sparsecv_mio.search.state.deadline import Deadline
+
+SHARE = 0.8  # of the time limit for the interval; the rest is for the model at the answer
+REPORT_SECONDS = 0.1
+OUTWARD = 1e-9  # relative, of bounds in the units of the file
+
+
+def solve_interval(asked: Interval, at: Callable[[float, SearchOptions], Record]) -> Record:
+    """Minimise h over every gamma of an interval and every tau asked.
+
+    Parameters
+    ----------
+    asked : Interval
+    at : callable
+        Cross-validates every tau at one gamma, under options with the time that is left.
+
+    Returns
+    -------
+    Record
+        Of the best gamma found, with `lower` a bound over the whole interval and the partition that proves it.
+    """
+    asked.check()
+    options = asked.options
+    deadline = Deadline(options.time_limit, asked.hooks.stop, asked.hooks.began)
+    data = standardize(asked.dataset, options.scale, options.intercept, options.restrictions)
+    search = _search(asked, data, deadline)
+    best = search.best
+    gamma = float(np.sqrt(asked.gammas.low) * np.sqrt(asked.gammas.high)) if best is None else 2.0 * best.lam
+    gamma = min(max(gamma, asked.gammas.low), asked.gammas.high)
+    left = None if options.time_limit is None else max(deadline.left, 0.05)
+    record = at(gamma, replace(options, time_limit=left))
+    per_row = data.y_unit**2 / (Scored.of(asked.dataset, asked.folds).total or 1)
+    found = _certificate(asked, data, search, per_row)
+    lower = min(record.lower, *(piece.lower for piece in found.pieces))
+    gap = relative_gap(lower, record.upper)
+    width = options.gap * record.upper + record.tie_width + record.allowance
+    proved = np.isfinite(record.upper) and record.upper - lower <= width
+    stopped = "interrupted" if deadline.stop.is_set() else "limit"
+    nodes = record.work.nodes + search.lists.lister.nodes
+    return replace(
+        record, lower=lower, gap=gap, status="proved" if proved else stopped, continuous=found, region=None,
+        advice=None, work=replace(record.work, nodes=nodes, seconds=deadline.seconds),
+        request=replace(record.request, time_limit=options.time_limit),
+    )  # fmt: skip
+
+
+def _search(asked: Interval, data: StandardData, deadline: Deadline) -> Partition:
+    """Close the interval as far as the time allows."""
+    from threadpoolctl import threadpool_limits
+
+    clock = deadline.sooner(SHARE)
+    per_row = data.y_unit**2 / (Scored.of(asked.dataset, asked.folds).total or 1)
+    with threadpool_limits(limits=1):
+        lister = Lister(TrainingSets.of_folds(data, asked.folds), data, asked.folds, clock.expired)
+        sizes = sorted({min(tau, data.q) for tau in asked.taus})
+        lists = Lists(lister, AllRows(lister, sizes))
+        ends = asked.gammas.low / 2.0, asked.gammas.high / 2.0
+        search = Partition(lists, ends, asked.options.gap, clock.expired)
+        search.begin()
+        said = 0.0
+        while not search.finished and not clock.expired():
+            search.step()
+            if asked.hooks.progress is not None and time.monotonic() > said + REPORT_SECONDS:
+                said = time.monotonic()
+                asked.hooks.progress(_progress(search, per_row, lister.nodes, deadline.seconds))
+    return search
+
+
+def _progress(search: Partition, per_row: float, nodes: int, seconds: float) -> Progress:
+    best = None if search.best is None else (2.0 * search.best.lam, search.best.size)
+    done, every = len(search.done), len(search.pieces())
+    return Progress(done, every, nodes, search.lower * per_row, search.upper * per_row, seconds, best=best)
+
+
+def _certificate(asked: Interval, data: StandardData, search: Partition, per_row: float) -> Continuous:
+    """Bring the pieces to the units of the file."""
+    numbers: dict[tuple[int, ...], int] = {}
+    found = []
+    pieces = sorted(search.pieces(), key=lambda piece: (piece.size, piece.low))
+    for tau in asked.taus:
+        found += [_piece(asked, piece, tau, per_row, numbers) for piece in pieces if piece.size == min(tau, data.q)]
+    supports = tuple(tuple(data.names[j] for j in support) for support in numbers)
+    return Continuous(asked.gammas.low, asked.gammas.high, asked.options.gap, supports, tuple(found))
+
+
+def _piece(asked: Interval, piece: Piece, tau: int, per_row: float, numbers: dict[tuple[int, ...], int]) -> GammaPiece:
+    low, high = 2.0 * piece.low, 2.0 * piece.high
+    lower = piece.lower * per_row * (1.0 - OUTWARD)
+    if piece.fits is None or piece.left is None or piece.right is None:
+        return GammaPiece(tau, low, high, lower, np.inf, np.inf, None)
+    distinct = np.unique(piece.fits.support, axis=0).tolist() if piece.size else [[]]
+    places = tuple(sorted(numbers.setdefault(tuple(support), len(numbers)) for support in distinct))
+    at_low, at_high = (piece.upper_at(side) * per_row * (1.0 + OUTWARD) for side in (piece.left, piece.right))
+    return GammaPiece(tau, low, high, lower, at_low, at_high, places)

@@ -1,0 +1,43 @@
+"""The record of an interval of gamma: what it holds, and what a limit or a stop leaves of it."""
+
+from __future__ import annotations
+
+import threading
+
+import pytest
+from interval_problem import interval_problem
+
+from sparsecv_mio.certificate.record import Record
+from sparsecv_mio.certificate.verify import verify
+from sparsecv_mio.grids import GammaInterval
+from sparsecv_mio.search.api import cross_validate
+from sparsecv_mio.search.observers.progress import Progress
+
+
+@pytest.mark.parametrize("spec", ["loo", "4"])
+def test_a_record_is_proved_read_back_and_verified(spec: str) -> None:
+    one, seen = interval_problem(8, spec), list[Progress]()
+    data = one.data.dataset
+    record = cross_validate(data, one.folds, gammas="0.01..2", taus=[1, 2, 6], gap=1e-4, progress=seen.append)
+    assert record.status == "proved" and record.gap <= 1e-4 and record.region is None
+    found = record.continuous
+    assert found is not None and (found.low, found.high) == (0.01, 2.0)
+    assert {piece.tau for piece in found.pieces} == {1, 2, 6}
+    assert record.lower == min(piece.lower for piece in found.pieces)
+    assert Record.from_json(record.to_json()) == record
+    report = verify(record, data, one.folds)
+    assert report.ok and any("pieces cover every gamma" in line for line in report.verified)
+
+
+def test_a_grid_is_never_better_than_its_interval() -> None:
+    one = interval_problem(9, "4")
+    every = cross_validate(one.data.dataset, one.folds, gammas=GammaInterval(0.01, 2.0), taus=[2, 3], gap=1e-5)
+    grid = cross_validate(one.data.dataset, one.folds, gammas="0.01:2:40", taus=[2, 3], gap=0.0)
+    assert every.lower <= grid.upper and every.upper <= grid.upper * (1.0 + 1e-5)
+
+
+def test_a_stop_leaves_valid_bounds() -> None:
+    one, stop = interval_problem(8, "4"), threading.Event()
+    stop.set()
+    record = cross_validate(one.data.dataset, one.folds, gammas="0.01..2", taus=[1, 2], stop=stop)
+    assert record.status == "interrupted" and record.lower == 0.0 and verify(record, one.data.dataset, one.folds).ok
