@@ -128,7 +128,7 @@ def _verify_search(record: Record, dataset: Dataset, folds: FoldPlan | None) -> 
         optimality.enumerate(level)
         check_by_enumeration(checks, record, design, plan, optimality.h_of)
     check_stability(checks, record, design, plan, level)
-    optional = ("one_se", "refined", "descent", "region", "advice", "nested", "stability", "stability_folds", "continuous")
+    optional = "one_se refined descent region advice nested stability stability_folds continuous".split()
     checks.fields = grouped(RECORD, level, [name for name in optional if not getattr(record, name)])
     return checks.report()
 
