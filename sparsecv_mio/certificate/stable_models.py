@@ -226,7 +226,7 @@ def _held_out(
 ) -> None:  # fmt: skip
     """Check the folds of the model's pair where they are not those of the answer."""
     supports, folds = given
-    errors, _ = held_out_errors(design, plan, supports, stable.gamma)
+    errors, *_ = held_out_errors(design, plan, supports, stable.gamma)
     slack = 1e-6 * errors + _noise(design, errors, 0.0)
     wrong = np.flatnonzero(~(np.abs(folds.error - errors) <= slack))
     for fold in wrong[:3].tolist():

@@ -47,6 +47,9 @@ from sparsecv_mio.problem.objective import RidgeFit, objective_of, varying_colum
 from sparsecv_mio.problem.rounding import objective_slack
 
 MAE_RTOL = 2e-6  # of the mean absolute error, whose squares agree with those of the folds to a millionth
+OPTIONAL = (  # parts that a record may be without
+    "one_se", "refined", "descent", "region", "advice", "nested", "stability", "stability_folds", "continuous",
+)  # fmt: skip
 FOLD_RTOL = 1e-8  # of the mean error: a fold's own error may happen to be next to nothing
 
 
@@ -128,8 +131,7 @@ def _verify_search(record: Record, dataset: Dataset, folds: FoldPlan | None) -> 
         optimality.enumerate(level)
         check_by_enumeration(checks, record, design, plan, optimality.h_of)
     check_stability(checks, record, design, plan, level)
-    optional = "one_se refined descent region advice nested stability stability_folds continuous".split()
-    checks.fields = grouped(RECORD, level, [name for name in optional if not getattr(record, name)])
+    checks.fields = grouped(RECORD, level, [name for name in OPTIONAL if not getattr(record, name)])
     return checks.report()
 
 

@@ -59,7 +59,7 @@ class Values:
         if self.plan is None:
             return design.refit(tuple(support), self.gamma, None).objective
         names = tuple(design.columns[list(support)].tolist())
-        found, _ = held_out_errors(design, self.plan, [names] * self.plan.k, self.gamma)
+        found, *_ = held_out_errors(design, self.plan, [names] * self.plan.k, self.gamma)
         return float(found.sum()) / self.total
 
     def one(self, support: Sequence[int], exact: bool) -> float:
