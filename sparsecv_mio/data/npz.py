@@ -5,6 +5,7 @@ from __future__ import annotations
 import zipfile
 import zlib
 from pathlib import Path
+from tokenize import TokenError
 from typing import Any
 
 import numpy as np
@@ -29,9 +30,9 @@ def read_npz(path: Path, wanted: Wanted) -> Dataset:
             arrays = {key: store[key] for key in used}
     except BadInput:
         raise
-    except (ValueError, EOFError, KeyError, OverflowError, NotImplementedError, RecursionError, zlib.error,
-            zipfile.BadZipFile) as error:  # fmt: skip
-        raise BadInput(f"file {str(path)!r} cannot be read as NPZ: {str(error).splitlines()[0]}") from error
+    except (ValueError, EOFError, KeyError, OverflowError, NotImplementedError, RecursionError, SyntaxError,
+            MemoryError, TokenError, zlib.error, zipfile.BadZipFile) as error:  # fmt: skip
+        raise BadInput(f"file {str(path)!r} cannot be read as NPZ: {(str(error) or type(error).__name__).splitlines()[0]}") from error
     for key in ("X", "y"):
         if key not in arrays:
             raise BadInput(f"file {str(path)!r} has no array {key!r}: save it with numpy.savez(file, X=X, y=y)")

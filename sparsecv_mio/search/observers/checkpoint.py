@@ -18,6 +18,7 @@ import zlib
 from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
+from tokenize import TokenError
 from typing import Any
 
 import numpy as np
@@ -32,7 +33,7 @@ EVERY = 0.5  # seconds between two writes, or more where a write takes long
 SHARE = 20.0  # a write may take one part in so many of the time
 UNREADABLE = (
     ValueError, TypeError, KeyError, EOFError, OverflowError, MemoryError, RecursionError, AttributeError,
-    NotImplementedError, OSError, zipfile.BadZipFile, zlib.error,
+    NotImplementedError, OSError, SyntaxError, TokenError, zipfile.BadZipFile, zlib.error,
 )  # fmt: skip
 MOST_BYTES = 1 << 36  # of the arrays of a checkpoint, before any is read
 

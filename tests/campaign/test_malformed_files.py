@@ -1,0 +1,133 @@
+"""Three hundred files that something is wrong with: solved all the same, or refused in one line with exit code 2."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from drawn import COUNTS
+from malformed import GOOD, npz_files, packed_files, parquet_files, records, svmlight_files, text_files
+
+from sparsecv_mio.certificate.verify import verify
+from sparsecv_mio.cli import run
+from sparsecv_mio.data.dataset import Dataset
+from sparsecv_mio.data.folds import make_folds
+from sparsecv_mio.search.api import cross_validate
+from sparsecv_mio.search.observers.checkpoint import Checkpoint
+
+TABLES = {
+    "text": text_files, "packed": packed_files, "npz": npz_files, "parquet": parquet_files, "svmlight": svmlight_files,
+}  # fmt: skip
+
+
+def outcome(capsys: pytest.CaptureFixture[str], *words: str) -> str:
+    """`answered`, or `refused` by exit code 2 and one line on standard error; anything else fails."""
+    capsys.readouterr()
+    code = run(list(words))
+    said = capsys.readouterr()
+    if code in (0, 3):
+        return "answered"
+    lines = said.err.strip().splitlines()
+    assert code in (1, 2) and len(lines) == 1 and len(lines[0]) < 2000, (words, code, said.err[:2000])
+    assert said.out == "" and "Traceback" not in said.err, (words, said)
+    return "refused"
+
+
+@pytest.mark.parametrize("kind", TABLES)
+def test_data(kind: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    wrong = []
+    for name, content in TABLES[kind]().items():
+        place = tmp_path / name
+        place.write_bytes(content)
+        try:
+            asked = ["--target", "y", "--folds", "3", "--gamma", "1", "--tau", "1", "-q"]
+            found = outcome(capsys, "solve", str(place), *asked, "--json", str(tmp_path / "out.json"))
+            if found == "answered":
+                assert run(["verify", str(tmp_path / "out.json"), "--data", str(place)]) in (0, 2), name
+            else:
+                assert not (tmp_path / "out.json").exists(), name
+        except AssertionError as error:
+            wrong.append(str(error)[:600])
+            continue
+        finally:
+            (tmp_path / "out.json").unlink(missing_ok=True)
+            place.unlink()
+        COUNTS[f"malformed files: {kind} {found}"] += 1
+    assert wrong == []
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_records(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    table, answer = tmp_path / "good.csv", tmp_path / "good.json"
+    table.write_text(GOOD)
+    assert (
+        run(["solve", str(table), "--target", "y", "--folds", "3", "--gamma", "1,2", "-q", "--json", str(answer)]) == 0
+    )
+    wrong = []
+    for name, content in records(answer.read_text()).items():
+        place = tmp_path / name
+        place.write_bytes(content)
+        for command in ("verify", "report"):
+            try:
+                more = (
+                    ["--data", str(table)]
+                    if command == "verify"
+                    else ["--data", str(table), "--html", str(tmp_path / "r.html")]
+                )
+                found = outcome(capsys, command, str(place), *more)
+                COUNTS[f"malformed files: records, {command} {found}"] += 1
+                harmless = name.split(".")[0] in ("unknown field", "BOM") or name.startswith("without")
+                assert found == "refused" or command == "report" or harmless, name
+            except AssertionError as error:
+                wrong.append(f"{command} {name}: {str(error)[:600]}")
+    assert wrong == []
+
+
+def test_checkpoints(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Cut off anywhere, of other data, other folds or another grid: refused, and never half believed."""
+    table, store = tmp_path / "good.csv", tmp_path / "run.ck"
+    table.write_text(GOOD)
+    ask = ["solve", str(table), "--target", "y", "--folds", "3", "--gamma", "1,2", "--method", "joint", "-q"]
+    assert run([*ask, "--checkpoint", str(store)]) == 0
+    whole = store.read_bytes()
+    assert run([*ask, "--resume", str(store)]) == 0
+    other = tmp_path / "other.csv"
+    other.write_text(GOOD.replace("3", "4"))
+    wrong = []
+    spoilt = {f"{part} hundredths": whole[: len(whole) * part // 100] for part in range(0, 100, 5)}
+    rng = np.random.default_rng(0)
+    for i in range(20):
+        at = int(rng.integers(len(whole)))
+        spoilt[f"byte {at}"] = whole[:at] + bytes([whole[at] ^ (1 << i % 8)]) + whole[at + 1 :]
+    spoilt |= {"text": b"hello", "zip": whole.partition(b"\n")[2], "digest only": whole.partition(b"\n")[0]}
+    for name, content in spoilt.items():
+        place = tmp_path / "spoilt.ck"
+        place.write_bytes(content)
+        if outcome(capsys, *ask, "--resume", str(place)) != "refused" or place.read_bytes() != content:
+            wrong.append(name)
+        COUNTS["malformed files: checkpoints refused"] += 1
+    assert wrong == []
+    for change in (["--folds", "4"], ["--gamma", "1"], ["--scale", "none"], ["--intercept", "none"]):
+        assert outcome(capsys, *ask, *change, "--resume", str(store)) == "refused", change
+    assert outcome(capsys, "solve", str(other), *ask[2:], "--resume", str(store)) == "refused"
+
+
+def test_two_runs_with_one_checkpoint(tmp_path: Path) -> None:
+    """The last to write it wins; what either wrote is whole."""
+    rng = np.random.default_rng(1)
+    data = Dataset.from_arrays(rng.normal(size=(30, 5)), rng.normal(size=30))
+    plan, store = make_folds("5", data), tmp_path / "run.ck"
+    asked = {"gammas": [0.1, 1.0], "taus": range(1, 5), "method": "joint", "gap": 0.0, "threads": 1}
+    whole = cross_validate(data, plan, **asked)
+    from concurrent.futures import ThreadPoolExecutor
+
+    with ThreadPoolExecutor(2) as both:
+        runs = [both.submit(cross_validate, data, plan, **asked, checkpoint=store) for _ in range(2)]
+        found = [one.result() for one in runs]
+    again = cross_validate(data, plan, **asked, resume=store)
+    for record in (*found, again):
+        assert verify(record, data, plan).ok
+        assert json.loads(record.to_json())["table"] == json.loads(whole.to_json())["table"]
+    assert Checkpoint(store) is not None and [path.name for path in tmp_path.iterdir()] == ["run.ck"]
