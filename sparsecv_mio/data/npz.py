@@ -32,7 +32,8 @@ def read_npz(path: Path, wanted: Wanted) -> Dataset:
         raise
     except (ValueError, EOFError, KeyError, OverflowError, NotImplementedError, RecursionError, SyntaxError,
             MemoryError, TokenError, zlib.error, zipfile.BadZipFile) as error:  # fmt: skip
-        raise BadInput(f"file {str(path)!r} cannot be read as NPZ: {(str(error) or type(error).__name__).splitlines()[0]}") from error
+        why = (str(error) or type(error).__name__).splitlines()[0]
+        raise BadInput(f"file {str(path)!r} cannot be read as NPZ: {why}") from error
     for key in ("X", "y"):
         if key not in arrays:
             raise BadInput(f"file {str(path)!r} has no array {key!r}: save it with numpy.savez(file, X=X, y=y)")
