@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, wait
 from dataclasses import replace
 
@@ -16,7 +16,7 @@ from sparsecv_mio.batch.plan import Task
 from sparsecv_mio.batch.run import failure
 from sparsecv_mio.errors import BackendFailed, BadInput
 
-MOST_LOST = 2  # times that the worker of a task may die, the last time while it runs nothing else
+FEWER = 4  # after a worker died, the tasks it may have died of run so many times fewer at once, until one is alone
 
 
 def run_batch(
@@ -78,26 +78,34 @@ def _outcomes(engine: Engine, order: Order) -> Iterator[Outcome]:
     """Keep an engine busy and yield what comes of the tasks, each once."""
     running: dict[Future[Outcome], Attempt] = {}
     while order or running:
-        while order and len(running) < (1 if order.alone else engine.width):
+        while order and len(running) < _room(engine, order.lost) and _alike(running.values(), order.lost):
             attempt = order.next()
             running[engine.submit(attempt)] = attempt
-            if attempt.lost:
-                break
         for future in wait(running, return_when=FIRST_COMPLETED).done:
             attempt = running.pop(future)
             try:
                 yield engine.outcome(future)
             except WorkerDied as died:
-                lost = MOST_LOST if died.by_task else attempt.lost + 1
-                if lost < MOST_LOST:
-                    order.add(replace(attempt, lost=lost))
-                else:
+                alone = attempt.lost > 0 and _room(engine, attempt.lost) == 1
+                if died.by_task or alone:
                     words = "its worker died, and would again (out of memory?)"
                     yield failure(attempt.task, attempt.number, BackendFailed(words))
+                else:
+                    order.add(replace(attempt, lost=attempt.lost + 1))
             except BackendFailed:
                 raise
             except Exception as error:  # of the way there and back, as of what cannot be unpickled
                 yield failure(attempt.task, attempt.number, error)
+
+
+def _room(engine: Engine, lost: int) -> int:
+    """Return how many tasks that lost so many workers run at once."""
+    return max(1, int(engine.width // FEWER**lost))
+
+
+def _alike(running: Iterable[Attempt], lost: int) -> bool:
+    """Whether no task runs beside others that are more, or less, likely to be the end of a worker."""
+    return all(attempt.lost == lost for attempt in running)
 
 
 def part(tasks: Sequence[Task], index: int, of: int) -> list[Task]:

@@ -32,7 +32,7 @@ class Order:
     """Tasks that are left, by kind: tasks of a kind differ by their seeds alone, so that one tells of the others.
 
     First comes a task of every kind of which nothing is known, then the kind that took longest. Tasks whose worker
-    died come before all others, one by one: the one that kills workers is found so.
+    died come before all others.
     """
 
     def __init__(self) -> None:
@@ -46,9 +46,9 @@ class Order:
         return bool(self._kinds or self._suspects)
 
     @property
-    def alone(self) -> bool:
-        """Whether the next task must be the only one that is running."""
-        return bool(self._suspects)
+    def lost(self) -> int:
+        """How often the worker of the next task died."""
+        return self._suspects[0].lost if self._suspects else 0
 
     def add(self, attempt: Attempt) -> None:
         """Take in a task."""

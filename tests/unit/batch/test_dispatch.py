@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import threading
 from concurrent.futures import Future
 from pathlib import Path
 
+import psutil
 import pytest
 
 from sparsecv_mio.batch.dispatch import _outcomes, part, run_batch, seconds_left
@@ -47,43 +49,60 @@ def test_shares_of_an_array_and_the_time_that_is_left() -> None:
 
 
 class Deadly:
-    """Runs four tasks at once, and dies of one of them, with all that run beside it."""
+    """Runs some tasks at once, and dies of one of them, with all that run beside it."""
 
-    width = 4
-
-    def __init__(self, deadly: str) -> None:
-        self.deadly = deadly
+    def __init__(self, deadly: str, width: int) -> None:
+        self.deadly, self.width = deadly, width
         self.running: list[tuple[Future[Outcome], Attempt]] = []
         self.begun: list[Attempt] = []
+        self.clock = threading.Timer(0.0, self.end)
 
     def submit(self, attempt: Attempt) -> Future[Outcome]:
-        future: Future[Outcome] = Future()
+        self.clock.cancel()
         self.begun.append(attempt)
-        self.running.append((future, attempt))
-        if attempt.lost or len(self.running) == self.width:
-            self.end()
-        return future
+        self.running.append((Future(), attempt))
+        self.clock = threading.Timer(0.02, self.end)
+        self.clock.start()
+        return self.running[-1][0]
 
     def end(self) -> None:
-        died = any(one.task.address == self.deadly for _, one in self.running)
-        for future, one in self.running:
+        ended, self.running = self.running, []
+        died = any(one.task.address == self.deadly for _, one in ended)
+        for future, one in ended:
             if died:
                 future.set_exception(WorkerDied(by_task=False))
             else:
                 future.set_result(Outcome(one.task.address, one.task.to_dict(), "done"))
-        self.running = []
 
     def outcome(self, future: Future[Outcome]) -> Outcome:
         return future.result()
 
 
-def test_a_task_that_kills_workers_is_found_and_costs_no_other_one() -> None:
-    order, tasks = Order(), tasks_of(PLAN)
+@pytest.mark.parametrize("width", [4, 16])
+def test_a_task_that_kills_workers_is_found_and_costs_no_other_one(width: int) -> None:
+    order, tasks = Order(), tasks_of({**PLAN, "vary": {**PLAN["vary"], "seed": [0, 1]}})  # type: ignore[dict-item]
+    assert len(tasks) == 16
     for task in tasks:
         order.add(Attempt(task))
-    engine = Deadly(tasks[1].address)
+    engine = Deadly(tasks[2].address, width)
     found = list(_outcomes(engine, order))
     assert sorted(one.address for one in found) == sorted(task.address for task in tasks)
-    assert [one.address for one in found if one.state == "failed"] == [tasks[1].address]
+    assert [one.address for one in found if one.state == "failed"] == [tasks[2].address]
     assert next(one for one in found if one.state == "failed").reason.startswith("its worker died")
-    assert sum(one.task.address == tasks[1].address for one in engine.begun) == 2
+    assert sum(one.task.address == tasks[2].address for one in engine.begun) in (2, 3)
+
+
+@pytest.mark.slow
+def test_a_process_is_killed_on_the_way(tmp_path: Path) -> None:
+    tasks, folder, told = tasks_of(PLAN), BatchFolder(tmp_path), list[str]()
+
+    def kill_one(outcome: Outcome) -> None:
+        told.append(outcome.address)
+        if len(told) == 2:
+            workers = [one for one in psutil.Process().children() if "loky" in " ".join(one.cmdline())]
+            next(one for one in workers if "resource_tracker" not in " ".join(one.cmdline())).kill()
+
+    assert run_batch(tasks, folder, workers=2, progress=kill_one) == 8
+    assert sorted(told) == sorted(task.address for task in tasks)
+    assert {one.state for one in folder.outcomes()} == {"done"}
+    assert not [one for one in psutil.Process().children() if "popen_loky" in " ".join(one.cmdline())]

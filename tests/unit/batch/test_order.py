@@ -1,4 +1,4 @@
-"""The slowest kind of task first, as far as is known; tasks whose worker died before all others, one by one."""
+"""The slowest kind of task first, as far as is known; tasks whose worker died before all others."""
 
 from __future__ import annotations
 
@@ -33,12 +33,12 @@ def test_one_of_every_kind_and_then_the_slowest() -> None:
     assert {one.task.address for one in (*first, second, *rest)} == {task.address for task in tasks}
 
 
-def test_what_was_done_before_tells_too_and_suspects_run_alone() -> None:
+def test_what_was_done_before_tells_too_and_suspects_come_first() -> None:
     order, tasks = Order(), tasks_of(PLAN)
     order.learn(outcome(tasks[0], 1.0))
     order.learn(outcome(tasks[3], 9.0))
     for task in (*tasks[1:3], *tasks[4:6]):
         order.add(Attempt(task))
-    assert rows(order.next()) == 30 and not order.alone
+    assert rows(order.next()) == 30 and order.lost == 0
     order.add(Attempt(tasks[8], lost=1))
-    assert order.alone and rows(order.next()) == 40 and not order.alone
+    assert order.lost == 1 and rows(order.next()) == 40 and order.lost == 0
