@@ -77,7 +77,7 @@ def main() -> int:
     parser.add_argument("--tunings", nargs="+", choices=TUNINGS, default=list(TUNINGS))
     parser.add_argument("--methods", nargs="+", default=["sparsecv", "lasso", "relaxed-lasso", "forward"])
     parser.add_argument("--cv-methods", nargs="+", default=["sparsecv", "lasso", "relaxed-lasso", "abess"])
-    parser.add_argument("--validation-limit", type=float, default=0.3, help="seconds of the processor a run of ours")
+    parser.add_argument("--validation-limit", type=float, default=0.2, help="seconds of the processor a run of ours")
     parser.add_argument("--cv-limit", type=float, default=0.6, help="the same, of ten folds")
     ask = parser.parse_args()
     if ask.do == "run":
