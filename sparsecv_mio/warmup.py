@@ -22,7 +22,7 @@ from sparsecv_mio.formulation.outcome import Limits
 from sparsecv_mio.oracles.glru import Logistic, Regularizer, make_problem, train
 from sparsecv_mio.oracles.treecv import LeastSquaresSgd, tree_cv
 from sparsecv_mio.problem.accumulate import full_problem
-from sparsecv_mio.proofs.trees import prove_thresholds
+from sparsecv_mio.proofs.trees import Units, prove_thresholds
 from sparsecv_mio.search.api import cross_validate
 from sparsecv_mio.search.heuristics.first_supports import first_supports
 from sparsecv_mio.search.options import Grid
@@ -55,7 +55,7 @@ def trees() -> None:
     for data in (toy(30, 5), toy(30, 40)):
         fit_one(data, tau=3, gamma=0.1)
     data = toy(30, 3)
-    prove_thresholds(full_problem(standardize(data), 0.1), {1: 1.0}, 1.0, 0.0)
+    prove_thresholds(full_problem(standardize(data), 0.1), {1: 1.0}, Units.of(standardize(data)), 0.0)
     twice = Dataset.from_arrays(np.column_stack([data.X, data.X @ [1.0, 2.0, -1.0]]), data.y)
     fit_one(twice, tau=2, gamma=1e-15)  # collinear: supports are tried one by one
     data = toy(30, MANY + 20)

@@ -49,6 +49,9 @@ class Check:
         need(self.taus, "no tau")
         self.design = Design(X[:, columns], y, head["scale"], head["intercept"], self.kind)
         self.unit = self.design.y_unit**2
+        units = integers(head["units"], -2000, 2000, "units")
+        need(len(units) == len(columns), "units are not one for each column")
+        self.shift = np.array(units, dtype=np.int64) + self.design.exponent
         left = [integers(rows, 0, len(y), "the rows of a fold") for rows in head.get("left", [[0]])]
         scored = left if head.get("scored") is None else [integers(r, 0, len(y), "a fold") for r in head["scored"]]
         need(all(len(set(rows)) == len(rows) for rows in (*left, *scored)), "a fold names a row twice")
@@ -76,7 +79,7 @@ class Check:
         rows = integers([line["rows"]], -1, len(self.folds.left), "the rows of a tree")[0]
         g = integers([line["gamma"]], 0, len(self.gammas), "a gamma")[0]
         penalty = self.folds.penalty(self.gammas[g])
-        tree = check_tree(line, self.folds.moments(rows), penalty, self.kind, self.unit)
+        tree = check_tree(line, self.folds.moments(rows), penalty, self.kind, (self.unit, self.shift))
         self.trees.append(replace(tree, rows=rows, gamma=g))
         self.leaves += tree.leaves
 

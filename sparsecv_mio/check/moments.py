@@ -60,6 +60,7 @@ class Design:
             self.scale = kind.of(np.ldexp(1.0, -2 * exponent[:-1]))
         self.scale_error = 0 * u if scale == "none" else 8 * self.u1
         need(all(value > 0 for value in self.scale.tolist()), "a column does not vary")
+        self.exponent = exponent[:-1] - exponent[-1]  # of a coefficient in units of the file over one in these
         self.y_unit = kind.of(np.ldexp(1.0, exponent[-1:]))[0]
 
     def of_rows(self, left: list[int]) -> Moments:

@@ -57,8 +57,8 @@ def read_leaves(nodes: list[int], q: int) -> Leaves:
     return Leaves(np.array(inside).reshape(-1, q), np.array(free).reshape(-1, q), np.array(code))
 
 
-def check_tree(line: dict[str, Any], m: Moments, penalty: Penalty, kind: Arithmetic, unit: Any) -> Tree:
-    """Check every leaf of a tree; `unit` is what objectives of the proof are divided by.
+def check_tree(line: dict[str, Any], m: Moments, penalty: Penalty, kind: Arithmetic, units: Any) -> Tree:
+    """Check every leaf of a tree.
 
     Parameters
     ----------
@@ -68,10 +68,10 @@ def check_tree(line: dict[str, Any], m: Moments, penalty: Penalty, kind: Arithme
         Of the rows it is about.
     penalty : Penalty
     kind : Floats or Fractions
-    unit : number
-        The square of the target's unit.
+    units : number, (q,) array
+        What objectives of the proof are divided by; exponents by which points are multiplied.
     """
-    q = len(m.c)
+    q, (unit, shift) = len(m.c), units
     first, last = integers(line["taus"], 0, q + 1, "the sizes of a tree")
     need(first <= last, "the sizes of a tree are malformed")
     above = kind.of(numbers(line["above"], last - first + 1, "the thresholds of a tree")) / unit
@@ -81,7 +81,7 @@ def check_tree(line: dict[str, Any], m: Moments, penalty: Penalty, kind: Arithme
         need(first <= len(found) <= last and found not in listed[len(found)], "a listed support is malformed")
         listed[len(found)].append(found)
     leaves = read_leaves(integers(line["nodes"], -(1 << 40), q, "the nodes of a tree"), q)
-    points = [_point(point, q) for point in line.get("points", [])]
+    points = [_point(point, shift) for point in line.get("points", [])]
     need(-2 - int(leaves.code.min()) < len(points), "a leaf names a dual point that is not there")
     bound = np.full((len(leaves.code), last - first + 1), None, dtype=object if kind.u == 0 else float)
     size = (leaves.inside | leaves.free).sum(1)
@@ -97,14 +97,14 @@ def check_tree(line: dict[str, Any], m: Moments, penalty: Penalty, kind: Arithme
     return Tree(-1, 0, first, tuple(above.tolist()), listed, len(leaves.code))
 
 
-def _point(point: Any, q: int) -> Array:
-    exponent, columns, values = point
+def _point(point: Any, shift: Array) -> Array:
+    (exponent, columns, values), q = point, len(shift)
     integers([exponent], -1000, 1000, "a dual point")
     integers(columns, 0, q, "a dual point")
     integers(values, -(1 << 53), 1 << 53, "a dual point")
     need(len(columns) == len(values) == len(set(columns)), "a dual point is malformed")
     out = np.zeros(q)
-    out[columns] = np.ldexp(np.array(values, dtype=float), exponent)
+    out[columns] = np.ldexp(np.array(values, dtype=float), exponent + shift[columns])
     need(all(abs(number(value, "a dual point")) < 1e100 for value in out.tolist()), "a dual point is too large")
     return out
 

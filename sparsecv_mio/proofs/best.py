@@ -12,7 +12,7 @@ from sparsecv_mio.errors import BadInput
 from sparsecv_mio.problem.accumulate import row_moments
 from sparsecv_mio.proofs.claims import ends
 from sparsecv_mio.proofs.lines import head_of
-from sparsecv_mio.proofs.trees import prove_thresholds, rounding
+from sparsecv_mio.proofs.trees import Units, prove_thresholds, rounding
 
 ABOVE = 1e-8  # above a best objective, relatively: supports below are listed
 KNOWN = 1e-7  # a lower end this near its objective is that of a list
@@ -27,8 +27,8 @@ def best_proof(record: PathRecord | FitRecord, dataset: Dataset) -> Iterator[dic
 def _lines(data: StandardData, rows: Sequence[PathRow | FitRecord]) -> Iterator[dict[str, Any]]:
     gammas, taus = sorted({row.gamma for row in rows}), sorted({row.tau for row in rows})
     yield head_of(data, gammas, taus, None)
-    unit, place = data.y_unit**2, {name: j for j, name in enumerate(data.names)}
-    whole = row_moments(data, slice(0, data.n)).problem(data, 1.0)
+    units, place = Units.of(data), {name: j for j, name in enumerate(data.names)}
+    whole, count = row_moments(data, slice(0, data.n)).problem(data, 1.0), 0
     for g, gamma in enumerate(gammas):
         here = whole.with_gamma(gamma)
         lost = rounding(here, data.divisor)
@@ -38,11 +38,15 @@ def _lines(data: StandardData, rows: Sequence[PathRow | FitRecord]) -> Iterator[
             if row.lower <= 0.0 < row.objective * (1.0 - KNOWN):
                 raise BadInput(f"--proof: nothing is known of tau {tau} at gamma {gamma:g}: give the run more time")
             known = row.lower >= row.objective * (1.0 - KNOWN)
-            above[min(tau, data.q)] = row.objective * (1.0 + ABOVE) + 2.0 * lost * unit if known else row.lower
-        tree = prove_thresholds(here, above, unit, lost)
-        yield tree.line(-1, g)
+            threshold = row.objective * (1.0 + ABOVE) + 2.0 * lost * units.square if known else row.lower
+            above[min(tau, data.q)] = threshold
+        number = {}
+        for tree in prove_thresholds(here, above, units, lost):
+            yield tree.line(-1, g)
+            number.update(dict.fromkeys(tree.above, count))
+            count += 1
         for tau, row in mine.items():
-            low, high = ends(row.lower, row.upper, lost * unit)
+            low, high = ends(row.lower, row.upper, lost * units.square)
             support = sorted(place[name] for name in row.support)
-            yield {"kind": "best", "gamma": g, "tau": taus.index(tau), "tree": g, "support": support,
-                   "lower": low, "upper": high}  # fmt: skip
+            yield {"kind": "best", "gamma": g, "tau": taus.index(tau), "tree": number[min(tau, data.q)],
+                   "support": support, "lower": low, "upper": high}  # fmt: skip

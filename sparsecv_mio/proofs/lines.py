@@ -13,6 +13,7 @@ from sparsecv_mio.data.folds import FoldPlan
 from sparsecv_mio.data.standard import StandardData
 from sparsecv_mio.errors import BadInput
 from sparsecv_mio.files import Place, write_bytes
+from sparsecv_mio.proofs.trees import Units
 
 FORMAT = "sparsecv-proof/1"
 
@@ -34,7 +35,8 @@ def head_of(data: StandardData, gammas: Iterable[float], taus: Iterable[int], pl
             "n": source.n, "p": source.p, "names": list(source.names), "target": source.target,
             "digest": source.fingerprint,
         },
-        "columns": data.columns.tolist(), "scale": str(data.scale), "intercept": str(data.intercept),
+        "columns": data.columns.tolist(), "units": Units.of(data).exponent.tolist(),
+        "scale": str(data.scale), "intercept": str(data.intercept),
         "gammas": [float(gamma) for gamma in gammas], "taus": [int(tau) for tau in taus],
     }  # fmt: skip
     if plan is not None:

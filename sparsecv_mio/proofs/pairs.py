@@ -23,14 +23,14 @@ from sparsecv_mio.formulation.backends.native.path import solve_path
 from sparsecv_mio.problem.problem import SparseProblem
 from sparsecv_mio.proofs.fold_scores import FoldScores, ScoresAt, Support
 from sparsecv_mio.proofs.lines import head_of
-from sparsecv_mio.proofs.trees import ProofTree, TooLarge, prove_thresholds, rounding
+from sparsecv_mio.proofs.trees import MOST, ProofTree, TooLarge, Units, prove_thresholds, rounding
 
 ABOVE = 1e-8  # above a best objective, relatively: supports below are listed
 TIED = 1e-9  # objectives of supports that a checker in floats may not tell apart
 OUTWARD = 1e-7  # of a CV error, by which a proof claims less than was computed
 WIDEST_LEVERAGE = 0.45
 COVERED = (1.0, 0.97, 0.9, 0.7)  # shares of folds whose thresholds a list may serve, tried in turn
-LISTED, NODES = 4_000, 1 << 21  # what such a list may cost
+LISTED, NODES = 4_000, 1 << 17  # what such a list may cost
 
 
 @dataclass(eq=False)
@@ -61,7 +61,8 @@ class SearchProof:
         self.record, self.plan = record, plan
         self.data: StandardData = standardize(dataset, record.data.scale, record.data.intercept)
         self.folds = FoldScores(self.data, plan)
-        self.unit = self.data.y_unit**2
+        self.units = Units.of(self.data)
+        self.unit = self.units.square
         self.place = {name: j for j, name in enumerate(self.data.names)}
         self.gammas, self.taus = list(record.request.gammas), list(record.request.taus)
         self.goal = record.lower * (1.0 - OUTWARD) * plan.scored / self.unit  # of a pair, in the problem's units
@@ -94,16 +95,17 @@ class SearchProof:
         hard = {sizes[t] for t in range(len(sizes)) if self._wants(g, t, loss[sizes[t]].sum())}
         thresholds = {size: best[size] * (1.0 + ABOVE) + 2.0 * lost for size in pool}
         limits = {size: self._limits(at, scores[size][0], lost) for size in hard} if self.folds.single else {}
-        tree = self._cover(at, thresholds, limits, lost)
-        number = self.trees
-        yield self._tree(tree, -1, g)
+        numbered: dict[int, tuple[int, ProofTree]] = {}
+        for tree in self._cover(at, thresholds, limits, lost):
+            numbered.update(dict.fromkeys(tree.above, (self.trees, tree)))
+            yield self._tree(tree, -1, g)
         for pair in pairs:
             size = sizes[pair.index]
             if size in limits:
-                self._by_list(pair, at, tree, size, number, lost)
+                self._by_list(pair, at, *numbered[size], size, lost)
         for pair in pairs:
             size = sizes[pair.index]
-            self._by_loss(pair, pool[size], scores[size][0], loss[size], number)
+            self._by_loss(pair, pool[size], scores[size][0], loss[size], numbered[size][0])
         yield from self._own_trees(g, at, pairs, sizes, pool)
         for pair in pairs:
             yield self._line(g, pair)
@@ -157,8 +159,8 @@ class SearchProof:
 
     def _cover(
         self, at: ScoresAt, thresholds: Mapping[int, float], limits: Mapping[int, FloatArray], lost: float
-    ) -> ProofTree:
-        """Return a tree on all rows whose thresholds cover as many folds as a list can afford."""
+    ) -> list[ProofTree]:
+        """Return trees on all rows whose thresholds cover as many folds as a list can afford."""
         for share in COVERED if limits else ():
             above = dict(thresholds)
             for size, limit in limits.items():
@@ -172,12 +174,12 @@ class SearchProof:
         return self._prove(at.whole, thresholds, lost)
 
     def _prove(
-        self, problem: SparseProblem, above: Mapping[int, float], lost: float, most: tuple[int, int] | None = None
-    ) -> ProofTree:
+        self, problem: SparseProblem, above: Mapping[int, float], lost: float, most: tuple[int, int] = MOST
+    ) -> list[ProofTree]:
         in_units = {size: value * self.unit for size, value in above.items()}
-        return prove_thresholds(problem, in_units, self.unit, lost, **({} if most is None else {"most": most}))
+        return prove_thresholds(problem, in_units, self.units, lost, most)
 
-    def _by_list(self, pair: Pair, at: ScoresAt, tree: ProofTree, size: int, number: int, lost: float) -> None:
+    def _by_list(self, pair: Pair, at: ScoresAt, number: int, tree: ProofTree, size: int, lost: float) -> None:
         """Decide the folds whose thresholds the list reaches."""
         supports = tree.listed.get(size, [])
         if not supports:
@@ -216,16 +218,18 @@ class SearchProof:
             lost = rounding(problem, self.data.divisor)
             mine = sorted({sizes[pair.index] for pair in wanted})
             best = self._fold_best(problem, mine, pool)
-            tree = self._prove(problem, {size: best[size] * (1.0 + ABOVE) + 2.0 * lost for size in mine}, lost)
-            if any(size not in tree.listed for size in mine):
-                raise BadInput(f"--proof: the best supports of fold {fold} differ by less than floats can tell")
-            for pair in wanted:
-                objective, error = at.score(tree.listed[sizes[pair.index]], [fold])
-                low, high = _ends(objective, error, lost)
-                pair.tighten(np.array([fold]), low, high)
-                chosen[pair.index][0].append(fold)
-                chosen[pair.index][1].append(self.trees)
-            yield self._tree(tree, fold, g)
+            above = {size: best[size] * (1.0 + ABOVE) + 2.0 * lost for size in mine}
+            for tree in self._prove(problem, above, lost):
+                for pair in wanted:
+                    size = sizes[pair.index]
+                    if size not in tree.above:
+                        continue
+                    if size not in tree.listed:
+                        raise BadInput(f"--proof: the best supports of fold {fold} differ by less than floats can tell")
+                    pair.tighten(np.array([fold]), *_ends(*at.score(tree.listed[size], [fold]), lost))
+                    chosen[pair.index][0].append(fold)
+                    chosen[pair.index][1].append(self.trees)
+                yield self._tree(tree, fold, g)
         for pair in open_pairs:
             folds, trees = chosen[pair.index]
             if folds:

@@ -8,17 +8,40 @@ from typing import Any
 
 import numpy as np
 
-from sparsecv_mio.arrays import FloatArray
+from sparsecv_mio.arrays import FloatArray, IntArray
+from sparsecv_mio.data.standard import StandardData
 from sparsecv_mio.errors import BadInput
 from sparsecv_mio.kernels.proof_tree import LISTED, prove
 from sparsecv_mio.problem.problem import SparseProblem
+from sparsecv_mio.proofs.perspective import PerspectiveProof
 
 MARGIN = 1e-9  # of an objective, by which a leaf clears its threshold at least
-MOST = 1 << 20, 1 << 26  # supports and nodes of one tree
+MOST = 1 << 20, 1 << 24  # supports and nodes of one tree
+PATH_COLUMNS, MOST_PATH_COLUMNS = 40, 150  # up to which ridge fits are tried first, and at all
+PATH_NODES, FEWEST_COLUMNS = 1 << 17, 12  # nodes after which the perspective is tried, columns from which on
+TOO_LARGE = "--proof: the trees of the proof grow too large to be written: ask for fewer tau or larger gamma"
 
 
 class TooLarge(BadInput):
     """A tree has more nodes or lists more supports than it may."""
+
+
+@dataclass(frozen=True, eq=False)
+class Units:
+    """From the coordinates of the problems to the file: `square` of the target's unit, and that of points.
+
+    Points of a proof are integers times `2^(e + exponent_j)` in units of the file, `2^e point_j` in the problems'.
+    """
+
+    square: float
+    exponent: IntArray
+    point: FloatArray
+
+    @classmethod
+    def of(cls, data: StandardData) -> Units:
+        """Choose units in which the entries of points are of one size."""
+        exponent = np.rint(np.log2(data.y_unit / data.divisor)).astype(np.int64)
+        return cls(data.y_unit**2, exponent, np.ldexp(data.divisor / data.y_unit, exponent))
 
 
 @dataclass(frozen=True)
@@ -28,6 +51,7 @@ class ProofTree:
     nodes: list[int]
     listed: Mapping[int, list[tuple[int, ...]]]
     above: Mapping[int, float]
+    points: list[tuple[int, list[int], list[int]]]
 
     def line(self, rows: int, gamma: int) -> dict[str, Any]:
         """Return the line of the proof; thresholds in units of the file."""
@@ -36,6 +60,7 @@ class ProofTree:
         return {
             "kind": "tree", "rows": rows, "gamma": gamma, "taus": [first, last],
             "above": [self.above[tau] for tau in range(first, last + 1)], "listed": supports, "nodes": self.nodes,
+            "points": self.points,
         }  # fmt: skip
 
 
@@ -60,33 +85,67 @@ def rounding(problem: SparseProblem, divisor: FloatArray) -> float:
 
 
 def prove_thresholds(
-    problem: SparseProblem, above: Mapping[int, float], unit: float, margin: float, most: tuple[int, int] = MOST
-) -> ProofTree:
-    """Make the tree that proves a threshold for every size.
+    problem: SparseProblem, above: Mapping[int, float], units: Units, margin: float, most: tuple[int, int] = MOST
+) -> list[ProofTree]:
+    """Make trees that prove a threshold for every size.
 
     Parameters
     ----------
     problem : SparseProblem
         One gamma.
     above : mapping of size to threshold
-        In units of the file. Sizes between that are missing have none.
-    unit : float
-        Square of the target's unit.
+        In units of the file.
+    units : Units
     margin : float
         By which leaves clear thresholds besides, in the problem's units.
-
     most : tuple of int
-        Supports that it may list, and nodes it may have, about.
+        Supports that a tree may list, and nodes it may have, about.
+
+    Returns
+    -------
+    list of ProofTree
+        Every size is in the range of one of them.
 
     Raises
     ------
     TooLarge
-        The tree would be larger.
+        A tree would be larger.
     """
+    bars = {tau: value / units.square * (1.0 + MARGIN) + margin for tau, value in above.items()}
+    if problem.q <= PATH_COLUMNS:
+        try:
+            return [_path_tree(problem, above, bars, (most[0], min(most[1], PATH_NODES)))]
+        except TooLarge:
+            if problem.q < FEWEST_COLUMNS or most[1] <= PATH_NODES:
+                return [_path_tree(problem, above, bars, most)]
+    return [_tree_of_size(problem, above, bars, tau, units, most) for tau in sorted(above)]
+
+
+def _tree_of_size(
+    problem: SparseProblem, above: Mapping[int, float], bars: Mapping[int, float], tau: int, units: Units,
+    most: tuple[int, int],
+) -> ProofTree:  # fmt: skip
+    """Return a tree of one size: by the perspective relaxation, or by ridge fits where that has too many nodes."""
+    one = {tau: above[tau]}
+    if tau in (0, problem.q):
+        return ProofTree([-1], {tau: [tuple(range(tau))]}, one, [])
+    limit = (most[0], most[1] >> 8)
+    tree = PerspectiveProof(problem, tau, bars[tau], units.point, limit)
+    if tree.solve():
+        return ProofTree(tree.nodes, {tau: tree.listed}, one, tree.points)
+    if problem.q > MOST_PATH_COLUMNS:
+        raise TooLarge(TOO_LARGE)
+    return _path_tree(problem, one, bars, most)
+
+
+def _path_tree(
+    problem: SparseProblem, above: Mapping[int, float], wanted: Mapping[int, float], most: tuple[int, int]
+) -> ProofTree:
+    """Return one tree for all sizes, by ridge fits."""
     q, sizes = problem.q, np.array([min(above), max(above)])
     bars = np.full(q + 1, -np.inf)
-    for tau, value in above.items():
-        bars[tau] = value / unit * (1.0 + MARGIN) + margin
+    for tau in above:
+        bars[tau] = wanted[tau]
     V = np.linalg.inv(problem.M)
     V = 0.5 * (V + V.T)
     beta = V @ problem.c
@@ -97,7 +156,7 @@ def prove_thresholds(
         if not ended:
             break
         if len(supports) >= most[0] or len(nodes) >= most[1]:
-            raise TooLarge("--proof: the trees of the proof grow too large to be written: ask for fewer tau or gamma")
+            raise TooLarge(TOO_LARGE)
         if ended == LISTED:
             supports = np.zeros((8 * len(supports), q), dtype=bool)
         else:
@@ -106,5 +165,6 @@ def prove_thresholds(
     for row in supports[:found]:
         one = tuple(np.flatnonzero(row).tolist())
         listed.setdefault(len(one), []).append(one)
-    every = {tau: above.get(tau, -abs(problem.yy) * unit) for tau in range(int(sizes[0]), int(sizes[1]) + 1)}
-    return ProofTree(nodes[:used].tolist(), listed, every)
+    # sizes between that nobody asks for: nothing is said of them, as every f exceeds such a threshold
+    every = {tau: above.get(tau, -1e-3 * max(above.values())) for tau in range(int(sizes[0]), int(sizes[1]) + 1)}
+    return ProofTree(nodes[:used].tolist(), listed, every, [])
