@@ -23,8 +23,8 @@ OURS = "sparsecv"
 SEEDS = ("seed", "split")
 COMMON = ("folds", "seed", "test", "split", "refit")
 SEARCH = (
-    "gamma", "tau", "scale", "intercept", "gap", "one_se", "time_limit", "method", "backend", "formulation", "engine",
-    "mio_budget", "refine", "tau_step", "oracles", "force_in", "force_out",
+    "gamma", "tau", "scale", "intercept", "gap", "one_se", "stability", "time_limit", "method", "backend",
+    "formulation", "engine", "mio_budget", "refine", "tau_step", "oracles", "force_in", "force_out",
     "cpu_limit",
 )  # fmt: skip
 DEFAULTS: Mapping[str, Any] = {"folds": "10", "seed": 0, "estimator": OURS}

@@ -105,7 +105,9 @@ def check_outer_model(
         return
     limits = request.restrictions
     if limits is not None:
-        kept = set(limits.force_in) <= set(one.support) and not set(limits.force_out) & set(one.support)
+        # a sign may hold the coefficient of a feature that is forced in at zero
+        forced = set(limits.force_in) - {*limits.nonnegative, *limits.nonpositive}
+        kept = forced <= set(one.support) and not set(limits.force_out) & set(one.support)
         checks.that(kept, f"{path}support", "does not keep to the restrictions")
     if not record.descent:
         checks.that(one.gamma in request.gammas, f"{path}gamma", "is not one that was asked for")

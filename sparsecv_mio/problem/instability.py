@@ -24,7 +24,7 @@ from sparsecv_mio.words import Intercept
 REFINEMENTS = 3
 CAUTION = 64.0  # largest last correction of a prediction, times this: what every one may still be wrong by
 ROUNDING = 256.0 * float(np.finfo(float).eps)
-CHUNK = 1 << 22  # residuals held at once
+CHUNK = 1 << 20  # residuals that are best asked for at once
 
 
 @dataclass(frozen=True, eq=False)
@@ -84,9 +84,7 @@ def residuals_without(
     if data.intercept is Intercept.FOLD:
         constant = np.ones(data.n) if data.root is None else data.root
         V, penalty = np.column_stack([constant, V]), np.concatenate([[0.0], penalty])
-    step = max(1, CHUNK // max(data.n, 1))
-    parts = [_refined(V, r, penalty, left_out[at : at + step]) for at in range(0, len(left_out), step)]
-    return Residuals(*(np.concatenate(arrays, axis=1) for arrays in zip(*parts, strict=True)))
+    return Residuals(*_refined(V, r, penalty, left_out))
 
 
 def _refined(

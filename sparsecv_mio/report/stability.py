@@ -51,7 +51,7 @@ def choice_lines(record: Record) -> list[str]:
     """Return lines on the pair that a weight of the instability chooses; none where no weight was asked for."""
     stable = record.stability
     if stable is None or stable.chosen is None:
-        return []
+        return ["stable pair: not known, the limit came before the folds were"] if record.request.stability else []
     chosen = stable.chosen
     digits = interval_digits([(chosen.lower, chosen.upper)])
     certified = f"[{shown(chosen.lower, digits)}, {shown(chosen.upper, digits)}]"

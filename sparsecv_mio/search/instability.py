@@ -16,7 +16,7 @@ from sparsecv_mio.arrays import BoolArray, FloatArray, IntArray
 from sparsecv_mio.bounds.fold import OUTWARD
 from sparsecv_mio.bounds.instability import OpenFolds, residual_distances
 from sparsecv_mio.formulation.backends.native.cell import PathCell, PathResult
-from sparsecv_mio.problem.instability import Residuals, residuals_without
+from sparsecv_mio.problem.instability import CHUNK, Residuals, residuals_without
 from sparsecv_mio.problem.refit import refit_rows
 from sparsecv_mio.search.state.cells import CellTable
 from sparsecv_mio.search.state.context import Context
@@ -25,7 +25,7 @@ from sparsecv_mio.units import TIE_RTOL
 from sparsecv_mio.words import Intercept
 
 Pair = tuple[int, int]
-QUICK_COST = 1e8  # numbers touched: some tenths of a second
+QUICK_COST = 5e7  # numbers touched: some tenths of a second
 MOST_TIED = 16  # models of a fold or of all rows that are tied; more are as good as unknown
 VALUE_RTOL, VALUE_SHARE = 1e-8, 1e-10  # added to a training objective that is to be an upper bound; share of y'y
 
@@ -53,6 +53,7 @@ class PairInstability:
     fold: int = 0
 
 
+Known = dict[Pair, tuple[bytes, PairInstability]]
 UNKNOWN = PairInstability(0.0, np.inf, np.inf, known=False)
 
 
@@ -68,13 +69,15 @@ class Instabilities:
     ----------
     context : Context
     cells : CellTable
+    known : dict, optional
+        What others computed of the same search; added to.
     """
 
-    def __init__(self, context: Context, cells: CellTable) -> None:
+    def __init__(self, context: Context, cells: CellTable, known: Known | None = None) -> None:
         self.context, self.cells = context, cells
         folds = context.folds
         self.left_out = [folds.left_out(fold) for fold in range(folds.k)]
-        self._known: dict[Pair, tuple[bytes, PairInstability]] = {}
+        self._known: Known = {} if known is None else known
         self._tied: dict[tuple[int, bytes], list[IntArray]] = {}
 
     @property
@@ -106,35 +109,31 @@ class Instabilities:
             return UNKNOWN
         context, cells = self.context, self.cells
         gamma = float(context.grid.gammas[g])
-        without = self._without(gamma, cells.support[g, t])
         tied = self._best_models(gamma, cell)
         complete = cell.complete and len(tied) <= MOST_TIED
-        ends, shown, worst = [], np.inf, 0
-        for number, support in enumerate(tied if complete else tied[:1]):
-            full = residuals_without(context.data, support, gamma, [np.zeros(0, dtype=np.int64)])
-            found, doubt = without.changes(full)
-            if number == 0:
-                worst = int(np.argmax(found))
-                shown = float(found[worst])
-            if complete:
-                ends.append(self._interval(g, t, full, found, doubt))
-        if not complete:
-            ends.append((0.0, self._whatever(g, t, cell)))
+        nothing = [np.zeros(0, dtype=np.int64)]
+        full = [residuals_without(context.data, one, gamma, nothing) for one in (tied if complete else tied[:1])]
+        found, doubt = self._changes(gamma, cells.support[g, t], full)
+        worst = int(np.argmax(found[0]))
+        shown = float(found[0, worst])
+        ends = [(0.0, self._whatever(g, t, cell))]
+        if complete:
+            ends = [self._interval(g, t, *one) for one in zip(full, found, doubt, strict=True)]
         known = complete and bool(cells.decided[g, t].all())
         known &= all(len(others) <= MOST_TIED for _, others in self._tied_folds(g, t))
         return PairInstability(min(low for low, _ in ends), max(high for _, high in ends), shown, known, worst)
 
-    def _without(self, gamma: float, numbers: IntArray) -> Residuals:
-        """Return the residuals of all rows, by fold, of the models without them."""
-        n, k = self.context.data.n, len(numbers)
-        values, doubt = np.empty((n, k)), np.empty((n, k))
+    def _changes(self, gamma: float, numbers: IntArray, full: list[Residuals]) -> tuple[FloatArray, FloatArray]:
+        """Return the (F, K) changes against each model of all rows, and bounds on their rounding errors."""
+        data, step = self.context.data, max(1, CHUNK // self.context.data.n)
+        found, doubt = np.empty((len(full), len(numbers))), np.empty((len(full), len(numbers)))
         for number in np.unique(numbers).tolist():
-            which = np.flatnonzero(numbers == number)
-            part = residuals_without(
-                self.context.data, self.cells.pool.supports[number], gamma, [self.left_out[fold] for fold in which]
-            )
-            values[:, which], doubt[:, which] = part.values, part.doubt
-        return Residuals(values, doubt)
+            folds, support = np.flatnonzero(numbers == number), self.cells.pool.supports[number]
+            for which in (folds[at : at + step] for at in range(0, len(folds), step)):
+                part = residuals_without(data, support, gamma, [self.left_out[fold] for fold in which])
+                for place, one in enumerate(full):
+                    found[place, which], doubt[place, which] = part.changes(one)
+        return found, doubt
 
     def _best_models(self, gamma: float, cell: PathCell) -> list[IntArray]:
         """Return the supports of all rows that are tied for the best; the one that is reported first."""

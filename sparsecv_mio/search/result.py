@@ -276,7 +276,7 @@ def build_record(
     grid, data, deadline = known.grid, known.data, context.deadline
     g, t = known.pair
     rule, at = known.one_se() if options.one_se else (None, (g, t))
-    weighed = choose_by_weight(context, known.cells, known.bounds, snapshot.best)
+    weighed = choose_by_weight(context, known.cells, known.bounds, snapshot.best, snapshot.changes)
     at = at if weighed is None else weighed.pair
 
     def fitted_at(g: int, t: int) -> tuple[PathCell, tuple[Refit, tuple[str, ...], dict[str, float], float]]:
@@ -297,7 +297,7 @@ def build_record(
     request, descent = _request(context, options), options.method is Method.DESCENT
     region = None if descent else known.region()
     fitted = replace(cell, support=np.flatnonzero(np.isin(data.names, support)))
-    stability = stability_of_model(context, known.cells, at, fitted, known.numbers(*at), weighed)
+    stability = stability_of_model(context, known.cells, at, fitted, known.numbers(*at), weighed, snapshot.changes)
     record = Record(
         schema=SCHEMA,
         status=status,

@@ -9,7 +9,7 @@ from typing import Any
 from sparsecv_mio.arrays import FloatArray, IntArray
 from sparsecv_mio.certificate.stability import InstabilityRow, Stability, WeighedChoice, WeighedModel
 from sparsecv_mio.formulation.backends.native.cell import PathCell, PathResult
-from sparsecv_mio.search.instability import QUICK_COST, Instabilities, StabilityTable, cost, stability_table
+from sparsecv_mio.search.instability import QUICK_COST, Instabilities, Known, StabilityTable, cost, stability_table
 from sparsecv_mio.search.state.cells import CellTable
 from sparsecv_mio.search.state.context import Context
 from sparsecv_mio.search.state.pairs import PairBounds
@@ -51,7 +51,7 @@ class Choice:
 
 
 def choose_by_weight(
-    context: Context, cells: CellTable, now: PairBounds, best: Sequence[PathResult]
+    context: Context, cells: CellTable, now: PairBounds, best: Sequence[PathResult], known: Known
 ) -> Choice | None:
     """Choose the pair with the least `h + weight * instability`; None where no weight is given, or no time is left.
 
@@ -62,6 +62,8 @@ def choose_by_weight(
     now : PairBounds
     best : sequence of PathResult
         By gamma, the best subsets of all rows.
+    known : dict
+        Instabilities that were computed already.
     """
     if not context.stability or not best or context.deadline.abandoned.is_set():
         return None
@@ -74,7 +76,7 @@ def choose_by_weight(
         spent += cost(context, int(context.grid.taus[-1]))
         return spent > most
 
-    table = stability_table(Instabilities(context, cells), now, best, context.stability, expired)
+    table = stability_table(Instabilities(context, cells, known), now, best, context.stability, expired)
     grid, several = context.grid, len(context.stability) > 1
     every = [table.choose(weight, context.gap, grid.gammas, grid.taus) for weight in context.stability]
     found = every[0]
@@ -91,8 +93,9 @@ def _rows(table: StabilityTable) -> tuple[InstabilityRow, ...]:
 
 
 def stability_of_model(
-    context: Context, cells: CellTable, pair: Pair, cell: PathCell, numbers: dict[str, Any], choice: Choice | None
-) -> Stability | None:
+    context: Context, cells: CellTable, pair: Pair, cell: PathCell, numbers: dict[str, Any], choice: Choice | None,
+    known: Known,
+) -> Stability | None:  # fmt: skip
     """Return how stable the model of a pair is; None where it would take long, or some fold has no support yet.
 
     Parameters
@@ -107,11 +110,13 @@ def stability_of_model(
         gamma, tau, cv_error, lower and upper of the pair.
     choice : Choice or None
         Where it was chosen by a weight.
+    known : dict
+        Instabilities that were computed already.
     """
     quick = cost(context, cell.tau) <= QUICK_COST
     if context.deadline.abandoned.is_set() or (choice is None and not quick):
         return None
-    instabilities = Instabilities(context, cells)
+    instabilities = Instabilities(context, cells, known)
     found, unit = instabilities.at(*pair, cell), instabilities.per_row
     if not found.nominal < float("inf"):
         return None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 
@@ -54,12 +55,15 @@ class SearchState:
     all_rows : AllRows
         Moments, normal forms and best supports of all rows.
     counts : Counts
+    changes : dict
+        Instabilities of pairs that were computed (:mod:`sparsecv_mio.search.instability`), for who asks again.
     """
 
     context: Context
     cells: CellTable
     all_rows: AllRows
     counts: Counts
+    changes: dict[tuple[int, int], tuple[bytes, Any]] = field(default_factory=dict)
 
     @classmethod
     def new(cls, context: Context) -> SearchState:
@@ -117,6 +121,8 @@ class Snapshot:
         Warnings for the record.
     reached : mapping of int to float
         By tau, the seconds after which every pair up to it was proved, where that is known.
+    changes : dict
+        As in `SearchState`, the same one.
     """
 
     context: Context
@@ -130,6 +136,7 @@ class Snapshot:
     steps: tuple[DescentStep, ...] = ()
     notes: tuple[str, ...] = ()
     reached: Mapping[int, float] = field(default_factory=dict)
+    changes: dict[tuple[int, int], tuple[bytes, Any]] = field(default_factory=dict)
 
     @property
     def scored(self) -> bool:

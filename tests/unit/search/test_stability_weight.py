@@ -82,3 +82,13 @@ def test_options_that_do_not_go_together(capsys: pytest.CaptureFixture[str]) -> 
     for other in (["--one-se"], ["--method", "descent"], ["--method", "bounds"]):
         assert run(["solve", "instances/prostate.csv", "--target", "lpsa", "--stability", "1", *other]) == 2
         assert "stability" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    "given",
+    [{"nonnegative": "all", "force_in": "x1"}, {"at_most": "1:x0,x2"}, {"folds": "2x3"}, {"folds": "forward:3"}],
+)
+def test_restrictions_and_any_folds(given: dict[str, Any]) -> None:
+    record = solved(drawn(), stability="nested", **given)
+    assert record.stability is not None and record.stability.chosen is not None and record.stability.chosen.proved
+    assert sc.verify(record, drawn()).failures == ()

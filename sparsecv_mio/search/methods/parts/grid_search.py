@@ -69,7 +69,9 @@ class GridSearch:
         best, oracles = tuple(state.all_rows.best), self.run.accelerators.work(cells)
         mios, engine = self.method.mios(), self.method.engine()
         counts, reached = state.counts, dict(state.counts.reached)
-        return Snapshot(self.context, cells, best, mios, counts.nodes, engine, oracles, reached=reached)
+        return Snapshot(
+            self.context, cells, best, mios, counts.nodes, engine, oracles, reached=reached, changes=state.changes
+        )
 
     def progress(self) -> Progress:
         """Return how far the search is."""

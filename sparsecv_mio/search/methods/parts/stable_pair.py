@@ -18,7 +18,8 @@ def decide_stable_pairs(method: GridMethod) -> None:
     context, state = method.run.context, method.run.state
     if not context.stability:
         return
-    instabilities, fitted = Instabilities(context, state.cells), np.zeros(state.cells.lower.shape[:2], dtype=bool)
+    instabilities = Instabilities(context, state.cells, state.changes)
+    fitted = np.zeros(state.cells.lower.shape[:2], dtype=bool)
     while not method.exhausted:
         table = stability_table(
             instabilities, state.bounds(), state.all_rows.best, context.stability, lambda: method.exhausted
