@@ -47,6 +47,7 @@ TREE_MATRICES = 4
 COPY_BYTES = 1 << 29  # of rows, all threads together: two copies of the training rows while a fold is made
 EXACT_COLUMNS = 1200  # columns left that are worth a matrix of their own at once
 EXACT_BYTES = 1 << 30  # of such matrices, all threads together, once nothing else helps
+NODE_RATIO = 16  # nodes of a path tree that one of a tree on the rows is worth
 MANY_FOLDS = 200  # whose working sets would be too small, and take too long
 
 
@@ -86,7 +87,8 @@ class ByRows:
         self.seen, self.submitted = np.zeros(context.shape, dtype=bool), np.zeros(context.shape, dtype=bool)
         self.effort = FIRST_EFFORT
         self.loss = LossByRows(run)
-        self._bracketed, self._ended = (np.zeros(context.shape, dtype=bool) for _ in range(2))
+        # cells of too many columns for a matrix, those bounded without branching, those whose trees have ended
+        self._beyond, self._bracketed, self._ended = (np.zeros(context.shape, dtype=bool) for _ in range(3))
         self._vendor = VendorListing(self.mio.backend, context.deadline, self.mio.formulation)
         self._left: dict[Where, IntArray] = {}  # columns that screening left
         self._largest: dict[int, float] = {}  # largest eigenvalue of a fold's products of rows, times gamma
@@ -146,11 +148,12 @@ class ByRows:
     def step(self) -> None:
         """Work on the next gamma with cells that are worth it: in their folds, or on all rows to exclude them."""
         wanted = self._worth_work()
-        if self._branches and self.method is not Method.GRID and not (wanted & ~self.seen).any():
-            pairs = self.loss.promising(wanted, self.effort)
+        beyond = wanted & self._beyond
+        if self.method is not Method.GRID and beyond.any() and not (wanted & ~self.seen).any():
+            pairs = self.loss.promising(beyond, self._nodes)
             if pairs.any():
                 g = next(g for g in self.order if pairs[g].any())
-                self.loss.bound(self._rows_of(None, g), g, np.flatnonzero(pairs[g]).tolist(), self.effort)
+                self.loss.bound(self._rows_of(None, g), g, np.flatnonzero(pairs[g]).tolist(), self._nodes)
                 self.run.signals.progressed()
                 self.run.signals.safe_point()
                 return
@@ -161,6 +164,11 @@ class ByRows:
     def _branches(self) -> bool:
         """Whether our own trees may grow on the rows."""
         return self.mio.native and self.method is not Method.BOUNDS
+
+    @property
+    def _nodes(self) -> int:
+        """Nodes of a tree on the rows."""
+        return max(self.effort // NODE_RATIO, 1)
 
     def work_on(self, pairs: BoolArray) -> None:
         """Work on the open cells of the first gamma of some pairs (G, T)."""
@@ -247,6 +255,7 @@ class ByRows:
             self._offer(where, made, tau)
             self._left[where] = survivors.columns
             self.seen[where] = True
+            self._beyond[where] = self._branches and not self._exact(where)
             if len(survivors.columns) <= EXACT_COLUMNS:
                 self._decide(where)
         stuck = [t for t in unsolved if not final[g, t, fold] and not self._exact((g, t, fold))]
@@ -268,14 +277,15 @@ class ByRows:
             where, tau = (g, t, fold), int(self.context.grid.taus[t])
             if self.exhausted or self._exact(where):
                 continue
-            seen, nodes = made.branch(tau, most=self.effort)
+            seen, nodes = made.branch(tau, most=self._nodes)
             self._offer(where, made, tau)
             with self._counting:
                 self.run.state.counts.add(nodes)
                 self.submitted[where] = True
             self._left[where] = seen.columns
+            self._beyond[where] = not self._exact(where)
             self._decide(where)
-            if not self._exact(where) and nodes < self.effort and not self.context.deadline.expired():
+            if self._beyond[where] and nodes < self._nodes and not self.context.deadline.expired():
                 self._ended[where] = True
                 self.run.state.cells.mark(where, True, bool(self._bracketed[where]))
 
