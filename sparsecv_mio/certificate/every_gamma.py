@@ -10,8 +10,8 @@ import numpy as np
 
 from sparsecv_mio.arrays import FloatArray, IntArray
 from sparsecv_mio.certificate.checks import Checks
-from sparsecv_mio.certificate.enumeration import UnitColumns, all_objectives, enumeration_cost
-from sparsecv_mio.certificate.record import Continuous, GammaPiece, Record
+from sparsecv_mio.certificate.enumeration import UnitColumns, all_objectives, enumeration_cost, full_optimum
+from sparsecv_mio.certificate.record import Continuous, GammaPiece, PathRecord, Record, Surface, SurfacePiece
 from sparsecv_mio.data.folds import FoldPlan
 from sparsecv_mio.units import TIE_RTOL
 
@@ -42,16 +42,73 @@ def check_partition(checks: Checks, record: Record) -> None:
     known = set(record.data.names)
     right = all(known.issuperset(support) for support in found.supports)
     checks.that(right, "continuous.supports", "has features that the data have not")
-    by_tau: dict[int, list[GammaPiece]] = {}
     for i, piece in enumerate(found.pieces):
-        by_tau.setdefault(piece.tau, []).append(piece)
         _check_piece(checks, found, piece, f"continuous.pieces[{i}].")
+    _check_cover(checks, found, request.taus, "continuous.pieces")
+    curve = found.curve_gammas
+    right = list(curve) == sorted(set(curve)) and all(found.low <= gamma <= found.high for gamma in curve)
+    checks.that(right and len(curve) == len(found.curve_errors), "continuous.curve_gammas", "are no ascending gammas")
+    above = all(error >= record.lower * (1.0 - H_RTOL) for error in found.curve_errors)
+    checks.that(above, "continuous.curve_errors", "fall below lower")
+    checks.part(f"{len(found.pieces)} pieces cover every gamma from {found.low:g} to {found.high:g}", before)
+
+
+def _check_cover(checks: Checks, found: Continuous | Surface, taus: Sequence[int], name: str) -> None:
+    by_tau: dict[int, list[GammaPiece | SurfacePiece]] = {}
+    for piece in found.pieces:
+        by_tau.setdefault(piece.tau, []).append(piece)
     words = "do not cover the interval for every tau, each gamma once"
-    checks.that(tuple(by_tau) == request.taus, "continuous.pieces", words)
+    checks.that(tuple(by_tau) == tuple(taus), name, words)
     for pieces in by_tau.values():
         ends = pieces[0].low == found.low and pieces[-1].high == found.high
-        checks.that(ends and all(a.high == b.low for a, b in pairwise(pieces)), "continuous.pieces", words)
-    checks.part(f"{len(found.pieces)} pieces cover every gamma from {found.low:g} to {found.high:g}", before)
+        checks.that(ends and all(a.high == b.low for a, b in pairwise(pieces)), name, words)
+
+
+def check_surface(checks: Checks, record: PathRecord, design: UnitColumns, enumerated: bool) -> None:
+    """Check the best subsets of every size as a function of gamma, where there are any.
+
+    Parameters
+    ----------
+    checks : Checks
+    record : PathRecord
+    design : UnitColumns
+        All columns that vary.
+    enumerated : bool
+        Whether there are few enough supports to try all of them in the middle of every piece.
+    """
+    found = record.surface
+    if found is None:
+        return
+    before, known = len(checks.failures), set(record.data.names)
+    right = all(known.issuperset(support) for support in found.supports)
+    checks.that(right, "surface.supports", "has features that the data have not")
+    _check_cover(checks, found, record.request.taus, "surface.pieces")
+    every = all(piece.proved for piece in found.pieces)
+    checks.that(every or record.status != "proved", "status", "is proved, though pieces of the surface are not")
+    for i, piece in enumerate(found.pieces):
+        place, named = f"surface.pieces[{i}].", all(number < len(found.supports) for number in piece.supports)
+        checks.that(piece.proved == (len(piece.supports) > 0), f"{place}proved", "does not agree with the supports")
+        if not checks.that(named, f"{place}supports", "are no places in surface.supports") or not right:
+            continue
+        size = min(piece.tau, design.q)
+        sized = all(len(set(found.supports[number])) == size for number in piece.supports)
+        if checks.that(sized, f"{place}supports", f"are not of {size} features") and enumerated:
+            _check_best(checks, design, piece, [found.supports[number] for number in piece.supports], place)
+    how = ", each with the least objective of all supports in its middle" if enumerated else ""
+    checks.part(f"{len(found.pieces)} pieces of best subsets cover every gamma{how}", before)
+
+
+def _check_best(
+    checks: Checks, design: UnitColumns, piece: SurfacePiece, supports: Sequence[Sequence[str]], place: str
+) -> None:
+    index = {design.dataset.names[j]: at for at, j in enumerate(design.columns.tolist())}
+    middle = math.sqrt(piece.low) * math.sqrt(piece.high)
+    best = full_optimum(design, middle, piece.tau)
+    for support in supports:
+        objective = design.refit(tuple(sorted(index[name] for name in support)), middle, None).objective
+        words = f"have the objective {objective!r} at gamma {middle!r}, the least is {best!r}"
+        right = objective <= best * (1.0 + 2.0 * TIE_RTOL) + design.rounding(best)
+        checks.that(right, f"{place}supports", words)
 
 
 def _check_piece(checks: Checks, found: Continuous, piece: GammaPiece, place: str) -> None:

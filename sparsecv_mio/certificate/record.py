@@ -208,7 +208,8 @@ class GammaPiece:
 class Continuous:
     """The certificate over every gamma of an interval: pieces that cover it for every tau.
 
-    The `lower` of the record is the least of the pieces, `gap` the relative gap that was asked for.
+    The `lower` of the record is the least of the pieces, `gap` the relative gap that was asked for. The curve is the CV
+    error of the reported tau at some gammas, ascending, where it was needed.
     """
 
     low: Gamma
@@ -216,6 +217,8 @@ class Continuous:
     gap: Number
     supports: tuple[tuple[str, ...], ...]
     pieces: tuple[GammaPiece, ...]
+    curve_gammas: tuple[Gamma, ...] = ()
+    curve_errors: tuple[Number, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -376,8 +379,36 @@ class PathRow:
 
 
 @dataclass(frozen=True)
+class SurfacePiece:
+    """An interval of gamma on which the best subset of tau features is known: one of `supports`, places in the surface.
+
+    Several are tied on it, or cross: their objectives agree to 1e-9. Not `proved`: a limit came before, none is known.
+    """
+
+    tau: Count
+    low: Gamma
+    high: Gamma
+    supports: tuple[Count, ...]
+    proved: bool
+
+
+@dataclass(frozen=True)
+class Surface:
+    """The best subset of every size as a function of gamma: pieces that cover the interval for every tau."""
+
+    low: Gamma
+    high: Gamma
+    supports: tuple[tuple[str, ...], ...]
+    pieces: tuple[SurfacePiece, ...]
+
+
+@dataclass(frozen=True)
 class PathRecord(Stored, DrawnModel):
-    """Best subsets on all rows for every (gamma, tau), schema `sparsecv-path/1`."""
+    """Best subsets on all rows for every (gamma, tau), schema `sparsecv-path/1`.
+
+    `surface`: where an interval of gamma was asked for, the best subset of every tau as a function of gamma; the rows
+    of the path are then those of its ends.
+    """
 
     schema_name: ClassVar[str] = PATH_SCHEMA
 
@@ -389,6 +420,7 @@ class PathRecord(Stored, DrawnModel):
     request: Request
     warnings: tuple[str, ...]
     versions: Mapping[str, str]
+    surface: Surface | None = None
 
     def __repr__(self) -> str:
         taus, gammas = self.request.taus, self.request.gammas

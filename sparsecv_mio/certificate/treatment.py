@@ -231,13 +231,22 @@ RECORD: Mapping[str, Treatment] = {
         "bounded: by at_low and at_high",
     ),
     **_each("continuous.pieces[].", "at_low at_high", _to_pair("bounded: by the true h there", "bounded: by lower")),
+    "continuous.curve_gammas": _always("bounded: ascending, within the interval"),
+    "continuous.curve_errors": _always("bounded: by lower"),
     "continuous.pieces[].supports": _to_pair(
         "bounded: hold an optimum of every fold in the middle of the piece",
         "bounded: places in continuous.supports",
     ),
 }
 
+OPTIMUM = _to_pair("bounded: the least objective of all supports in the middle of the piece", "read")
+
 PATH: Mapping[str, Treatment] = {
+    **_each("surface.", "low high", _always("bounded: the pieces cover the interval between them")),
+    "surface.supports": _always("bounded: features of the data"),
+    **_each("surface.pieces[].", "tau low high", _always("bounded: every gamma of the interval once for every tau")),
+    "surface.pieces[].supports": OPTIMUM,
+    "surface.pieces[].proved": _always("bounded: true where there are supports, and all where status is proved"),
     "schema": _always("bounded: a known word"),
     "status": _always("bounded: `proved` where every row is; else read"),
     **_each("path[].", "gamma tau", GRID_ONCE),

@@ -17,7 +17,7 @@ import numpy as np
 from sparsecv_mio.certificate.checks import Checks, VerifyReport
 from sparsecv_mio.certificate.claims import check_claims, check_gap, check_grid, row_of
 from sparsecv_mio.certificate.enumeration import UnitColumns, enumeration_cost, held_out_errors
-from sparsecv_mio.certificate.every_gamma import check_by_enumeration, check_partition
+from sparsecv_mio.certificate.every_gamma import check_by_enumeration, check_partition, check_surface
 from sparsecv_mio.certificate.near_records import CommonRecord, NearRecord
 from sparsecv_mio.certificate.optimality import COST_LIMIT, H_RTOL, Optimality, Supports, check_refined, level_of
 from sparsecv_mio.certificate.outer_folds import check_nested
@@ -284,7 +284,9 @@ def verify_path(record: PathRecord, dataset: Dataset) -> VerifyReport:
     checks.part(f"coefficients, intercept and objective of {len(record.path)} fits on all rows", before)
     if enumerated:
         checks.part("lower and upper of every fit, by enumeration of all supports", before)
-    checks.fields = grouped(PATH, Level.GRID if enumerated else Level.NEIGHBOURS)
+    check_surface(checks, record, design, enumerated)
+    absent = ["surface"] if record.surface is None else []
+    checks.fields = grouped(PATH, Level.GRID if enumerated else Level.NEIGHBOURS, absent)
     return checks.report()
 
 

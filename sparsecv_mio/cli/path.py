@@ -49,7 +49,8 @@ def path(
 
     The same engine on all rows, without cross-validation: supports, coefficients and certified bounds of every tau.
     """
-    given = None if gamma is None else grids.gammas(gamma)
+    every = None if gamma is None else grids.interval(gamma)
+    given = every if every is not None or gamma is None else grids.gammas(gamma)
     session.check_outputs({"--json": json, "--proof": proof}, [data])
     with session.interruptible() as stop:
         from sparsecv_mio.fits.options import PathOptions
@@ -65,7 +66,7 @@ def path(
 
         refuse_early(proof, how.restrictions, weights)
 
-        def ready() -> tuple[Dataset, tuple[float, ...], tuple[int, ...]]:
+        def ready() -> tuple[Dataset, tuple[float, ...] | grids.GammaInterval, tuple[int, ...]]:
             from sparsecv_mio.data.weights import least_rows
 
             dataset = session.read_weighted(data, target, features, drop, weights, reading=reading)

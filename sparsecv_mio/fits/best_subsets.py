@@ -14,10 +14,10 @@ from sparsecv_mio.certificate.record import PathRecord
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.standard import standardize
 from sparsecv_mio.data.weights import least_rows
-from sparsecv_mio.errors import OutOfTime
+from sparsecv_mio.errors import BadInput, OutOfTime
 from sparsecv_mio.fits.known import KnownSubsets
 from sparsecv_mio.fits.options import PathOptions
-from sparsecv_mio.grids import gammas_of, taus_of
+from sparsecv_mio.grids import GammaInterval, gammas_of, interval, taus_of
 from sparsecv_mio.problem.accumulate import row_moments
 from sparsecv_mio.search.checks import GRID, EffortKeywords, with_keywords
 from sparsecv_mio.search.options import Grid
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 def best_subsets(
     dataset: Dataset,
     *,
-    gammas: str | float | Iterable[float],
+    gammas: str | float | Iterable[float] | GammaInterval,
     taus: str | int | Iterable[int] | None = None,
     options: PathOptions | None = None,
     progress: Callable[[Progress], None] | None = None,
@@ -49,7 +49,8 @@ def best_subsets(
     dataset : Dataset
         Rows, target and names.
     gammas, taus : sequences, numbers or texts
-        Ridge weights, positive; support sizes, 0 to p, by default 1 to p, of p > 30 to n / 8, but
+        Ridge weights, positive, or a `GammaInterval` or text `LO..HI`: the best subset of every size as a function of
+        gamma then comes with those at both ends; support sizes, 0 to p, by default 1 to p, of p > 30 to n / 8, but
         at least 10 and at most 50.
     options : PathOptions, optional
         Scale, gap, limits.
@@ -89,10 +90,19 @@ def best_subsets(
     options = replace(options, restrictions=restrictions)
     shape = restrictions.left(dataset.p), least_rows(dataset)
     sizes = taus_of(taus, *shape, restrictions=restrictions)
-    grid = Grid.of(gammas_of(gammas, *shape), sizes, dataset.p, restrictions)
+    every = (interval(gammas, "gammas") or gammas) if isinstance(gammas, str) else gammas
+    if isinstance(every, GammaInterval) and restrictions:
+        raise BadInput(f"gamma {every}: an interval goes with no restriction of the models; give a grid LO:HI:COUNT")
+    given = (every.low, every.high) if isinstance(every, GammaInterval) else gammas_of(every, *shape)
+    grid = Grid.of(given, sizes, dataset.p, restrictions)
     clock = Deadline(options.time_limit, stop, began)
     search = PathSearch(dataset, grid, options, clock, progress)
-    return run_within_limit(search.solve, clock, search.record, search.prepare)
+    record = run_within_limit(search.solve, clock, search.record, search.prepare)
+    if not isinstance(every, GammaInterval) or search.known is None:
+        return record
+    from sparsecv_mio.fits.surface import with_surface
+
+    return with_surface(record, search.known.data, every, grid.taus.tolist(), clock)
 
 
 class PathSearch:

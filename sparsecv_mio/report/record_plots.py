@@ -29,6 +29,7 @@ from sparsecv_mio.report.figures import (
     titled,
     whole_numbers,
 )  # fmt: skip
+from sparsecv_mio.report.interval_plots import plot_every_gamma, plot_surface
 from sparsecv_mio.report.numbers import shown
 from sparsecv_mio.report.tables import best_by_tau
 
@@ -467,7 +468,10 @@ def figure_of(record: AnyRecord, data: Dataset | None = None) -> Figure:
 
     if not isinstance(record, Record):
         figure = Figure(figsize=(8.0, 5.2), layout="constrained")
-        plot_coefficients(record, figure.subplots(), data)
+        if isinstance(record, PathRecord) and record.surface is not None:
+            plot_surface(record, figure.subplots())
+        else:
+            plot_coefficients(record, figure.subplots(), data)
         figure.suptitle(_headline(record), fontsize=10, color=INK)
         return figure
     sizes = [len({getattr(row, name) for row in record.table}) for name in ("tau", "gamma")]
@@ -477,7 +481,10 @@ def figure_of(record: AnyRecord, data: Dataset | None = None) -> Figure:
     figure.suptitle(_headline(record), fontsize=11, color=INK)
     figure.get_layout_engine().set(h_pad=0.12, w_pad=0.12)  # type: ignore[union-attr,call-arg]
     grid = figure.add_gridspec(2, 2, height_ratios=(4.6, tall))
-    if min(sizes) > 1:
+    if record.continuous is not None:
+        plot_cv_error(record, figure.add_subplot(grid[0, 0]))
+        plot_every_gamma(record, figure.add_subplot(grid[0, 1]))
+    elif min(sizes) > 1:
         plot_cv_error(record, figure.add_subplot(grid[0, 0]))
         plot_grid(record, figure.add_subplot(grid[0, 1]))
     else:

@@ -18,6 +18,7 @@ from sparsecv_mio.errors import BadInput
 from sparsecv_mio.files import write_text
 from sparsecv_mio.report.document import Block, Commands, Document, Facts, Grid, Picture, Section, Sentences
 from sparsecv_mio.report.hints import hints
+from sparsecv_mio.report.interval_plots import plot_every_gamma, plot_surface
 from sparsecv_mio.report.numbers import aligned, interval_digits, marked, shown
 from sparsecv_mio.report.record_plots import (
     LEAST_ROWS,
@@ -30,7 +31,7 @@ from sparsecv_mio.report.record_plots import (
 )  # fmt: skip
 from sparsecv_mio.report.region import open_rows, region_lines
 from sparsecv_mio.report.stability import choice_lines, stability_lines
-from sparsecv_mio.report.tables import best_by_tau, compared, nested_lines
+from sparsecv_mio.report.tables import best_by_tau, compared, nested_lines, subsets_of
 
 WIDTH = 4.8  # inches of a picture
 ENDINGS = {".html": "html", ".htm": "html", ".md": "md", ".tex": "latex"}
@@ -188,6 +189,8 @@ def proved(record: Record) -> list[str]:
     digits = interval_digits([(record.lower, record.upper)])
     low, high = shown(record.lower, digits), shown(record.upper, digits)
     grid = "of any tau at this gamma" if record.descent else f"of the {_several(len(record.table), 'pair')} of the grid"
+    if (found := record.continuous) is not None:
+        grid = f"of any tau at any gamma from {shown(found.low)} to {shown(found.high)}"
     lines = [f"Models compared: {words}. What follows is of these."] if (words := compared(record)) else []
     if record.lower > 0.0:
         lines.append(f"No CV error {grid} is below {low}.")
@@ -255,6 +258,10 @@ def _pictures(record: Record, data: Dataset | None) -> tuple[Block, ...]:
         Picture("cv-error", f"CV error, {every}: dots with one standard error over the folds to each side, certified "
                 "intervals as bands, estimates hollow.", (WIDTH, 4.1), partial(plot_cv_error, record)),
     ]  # fmt: skip
+    if record.continuous is not None:
+        words = "CV error over the interval of gamma, with the certified bound of every piece; it jumps where the best "
+        words += "subset of a fold changes."
+        found.append(Picture("every-gamma", words, (WIDTH, 4.4), partial(plot_every_gamma, record)))
     if len({row.tau for row in record.table}) > 1 < len({row.gamma for row in record.table}):
         found.append(
             Picture("grid", "CV error of every pair of the grid; hatched where a pair is excluded by proof.",
@@ -265,6 +272,20 @@ def _pictures(record: Record, data: Dataset | None) -> tuple[Block, ...]:
     size = WIDTH, _height(len(features))
     found.append(Picture("features", words + _signs(record), size, partial(plot_features, record)))
     return (*found, _coefficients(record, data))
+
+
+def _surface(record: PathRecord | FitRecord) -> tuple[Block, ...]:
+    """Return the best subset of every size as a function of gamma, where an interval was asked for."""
+    surface = record.surface if isinstance(record, PathRecord) else None
+    if surface is None or not isinstance(record, PathRecord):
+        return ()
+    words = "The best subset of every size as a function of gamma; a colour changes where the subset does."
+    size = WIDTH, 1.7 + 0.3 * min(len(record.request.taus), MOST_FEATURES)
+    rows = tuple((str(piece.tau), shown(piece.low), shown(piece.high), subsets_of(surface, piece))
+                 for piece in surface.pieces)  # fmt: skip
+    caption = "Best subsets on every piece; several where they are tied, or cross within 1e-9 of their objectives."
+    table = Grid(caption, ("tau", "gamma from", "to", "features"), rows)
+    return Picture("surface", words, size, partial(plot_surface, record)), table
 
 
 def _coefficients(record: AnyRecord, data: Dataset | None) -> Picture:
@@ -376,7 +397,7 @@ def _hints(record: Record) -> tuple[Block, ...]:
 
 def _fits(record: PathRecord | FitRecord, data: Dataset | None) -> list[Section]:
     """Return the sections of fits on all rows that come before the data."""
-    picture = Section("Picture", (_coefficients(record, data),))
+    picture = Section("Picture", (*_surface(record), _coefficients(record, data)))
     if isinstance(record, FitRecord):
         facts = (
             ("objective", shown(record.objective)),

@@ -12,7 +12,16 @@ from rich.text import Text
 
 from sparsecv_mio.certificate.near_records import CommonRecord, NearRecord
 from sparsecv_mio.certificate.parts import Work
-from sparsecv_mio.certificate.record import Nested, OneSe, PathRecord, PathRow, Record, TableRow
+from sparsecv_mio.certificate.record import (
+    Nested,
+    OneSe,
+    PathRecord,
+    PathRow,
+    Record,
+    Surface,
+    SurfacePiece,
+    TableRow,
+)
 from sparsecv_mio.report.hints import ended_by_itself, hints
 from sparsecv_mio.report.layout import Row, print_table, say
 from sparsecv_mio.report.numbers import ESTIMATE, aligned, interval_digits, marked, pair, shown
@@ -24,6 +33,7 @@ if TYPE_CHECKING:
     from sparsecv_mio.certificate.model import Accuracy
     from sparsecv_mio.certificate.record import FitRecord
 
+NARROW = 1e-5  # relative width of a piece around a crossing, below which its ends look alike
 MEANING = {
     "proved": ("proved", "green"),
     "limit": ("limit reached: best answer so far, bounds valid", "yellow"),
@@ -301,6 +311,27 @@ def _work(work: Work, threads: int | None) -> str:
     return f"{mios}, {work.nodes:,} nodes, {work.seconds:.2f} s{on}, engine {work.engine}"
 
 
+def subsets_of(surface: Surface, piece: SurfacePiece) -> str:
+    """Return the best subsets of a piece as a text: several where they are tied or cross.
+
+    Parameters
+    ----------
+    surface : Surface
+    piece : SurfacePiece
+    """
+    return " or ".join(", ".join(surface.supports[place]) or "none" for place in piece.supports) or "not known"
+
+
+def _print_surface(console: Console, surface: Surface) -> None:
+    """Print every piece, but for those around crossings that are too narrow to tell their ends apart."""
+    lines = [
+        Row((str(piece.tau), shown(piece.low), shown(piece.high), subsets_of(surface, piece)))
+        for piece in surface.pieces
+        if piece.high > piece.low * (1.0 + NARROW) or not piece.proved
+    ]
+    print_table(console, ("tau", "gamma from", "to", "features"), lines, text=("features",))
+
+
 def print_path(console: Console, record: PathRecord, brief: bool = False, full: bool = False) -> None:
     """Print a path record: which subset is the best of its size at which gammas; or every model.
 
@@ -323,6 +354,10 @@ def print_path(console: Console, record: PathRecord, brief: bool = False, full: 
         for gamma in gammas:
             say(console, f"\nbest subsets on all rows, gamma = {shown(gamma)} (ridge weight)")
             _print_models(console, [row for row in record.path if row.gamma == gamma])
+    elif record.surface is not None:
+        ends = f"{shown(record.surface.low)} to {shown(record.surface.high)}"
+        console.print(f"\nbest subsets on all rows, every gamma (ridge weight) from {ends}")
+        _print_surface(console, record.surface)
     else:
         console.print("\nbest subsets on all rows: tau features, and the gammas (ridge weights) they are best at")
         _print_subsets(console, record.path)

@@ -75,8 +75,7 @@ class Piece:
     @property
     def middle(self) -> float:
         """Where to divide it."""
-        far = self.high > GEOMETRIC * self.low
-        return float(np.sqrt(self.low) * np.sqrt(self.high)) if far else 0.5 * (self.low + self.high)
+        return middle_of(self.low, self.high)
 
 
 class Partition:
@@ -93,6 +92,8 @@ class Partition:
 
     Attributes
     ----------
+    ends : two floats
+        The interval.
     best : Point or None
         The least CV error found.
     done : list of Piece
@@ -100,7 +101,7 @@ class Partition:
     """
 
     def __init__(self, lists: Lists, ends: tuple[float, float], gap: float, expired: Callable[[], bool]) -> None:
-        self.lists, self.gap, self.expired = lists, gap, expired
+        self.lists, self.ends, self.gap, self.expired = lists, ends, gap, expired
         self.sizes: Sequence[int] = lists.all_rows.sizes
         self.best: Point | None = None
         self.done: list[Piece] = []
@@ -108,9 +109,7 @@ class Partition:
         self._heap: list[tuple[float, int, Piece]] = []
         self._born = 0
         self._widened: set[float] = set()
-        steps = max(1, int(np.ceil(np.log(ends[1] / ends[0]) / np.log(STEP))))
-        self.grid = [float(lam) for lam in np.geomspace(*ends, steps + 1)]
-        self.grid[0], self.grid[-1] = ends
+        self.grid = first_grid(ends)
 
     # -- what is known ------------------------------------------------------------------------------------------------
 
@@ -252,6 +251,30 @@ class Partition:
             ]
         )
         return Piece(size, low, high, max(least_of_greater(lines), 0.0)), guess
+
+
+def first_grid(ends: tuple[float, float]) -> list[float]:
+    """Return the ends of the first intervals, `STEP` apart at most.
+
+    Examples
+    --------
+    >>> first_grid((1.0, 1.69))
+    [1.0, 1.3, 1.69]
+    """
+    steps = max(1, int(np.ceil(np.log(ends[1] / ends[0]) / np.log(STEP))))
+    inner = np.geomspace(*ends, steps + 1)[1:-1]
+    return [ends[0], *(float(lam) for lam in inner), ends[1]]
+
+
+def middle_of(low: float, high: float) -> float:
+    """Return where to divide an interval of lam: in the middle of its logarithms while its ends are far apart.
+
+    Examples
+    --------
+    >>> middle_of(1.0, 4.0), middle_of(1.0, 1.05)
+    (2.0, 1.025)
+    """
+    return float(np.sqrt(low) * np.sqrt(high)) if high > GEOMETRIC * low else 0.5 * (low + high)
 
 
 def least_of_greater(lines: FloatArray) -> float:

@@ -15,7 +15,7 @@ from sparsecv_mio.data.weights import Scored
 from sparsecv_mio.search.continuous.asked import Interval
 from sparsecv_mio.search.continuous.listing import Lister
 from sparsecv_mio.search.continuous.lists import AllRows, Lists
-from sparsecv_mio.search.continuous.partition import Partition, Piece
+from sparsecv_mio.search.continuous.partition import Partition, Piece, held_out
 from sparsecv_mio.search.continuous.training_sets import TrainingSets
 from sparsecv_mio.search.observers.progress import Progress
 from sparsecv_mio.search.options import SearchOptions
@@ -23,6 +23,7 @@ from sparsecv_mio.search.state.deadline import Deadline
 
 SHARE = 0.8  # of the time limit for the interval; the rest is for the model at the answer
 REPORT_SECONDS = 0.1
+CURVE_POINTS = 400  # of the curve of the best size
 OUTWARD = 1e-9  # relative, of bounds in the units of the file
 
 
@@ -101,7 +102,21 @@ def _certificate(asked: Interval, data: StandardData, search: Partition, per_row
     for tau in asked.taus:
         found += [_piece(asked, piece, tau, per_row, numbers) for piece in pieces if piece.size == min(tau, data.q)]
     supports = tuple(tuple(data.names[j] for j in support) for support in numbers)
-    return Continuous(asked.gammas.low, asked.gammas.high, asked.options.gap, supports, tuple(found))
+    gammas, errors = _curve(search, per_row)
+    ends = asked.gammas.low, asked.gammas.high
+    return Continuous(*ends, asked.options.gap, supports, tuple(found), gammas, errors)
+
+
+def _curve(search: Partition, per_row: float) -> tuple[tuple[float, ...], tuple[float, ...]]:
+    """Return gammas and CV errors of the best size, where pieces hold its fits."""
+    best, points = search.best, np.geomspace(*search.ends, CURVE_POINTS)
+    found: dict[float, float] = {}
+    for piece in search.pieces() if best is not None else []:
+        if piece.fits is not None and best is not None and piece.size == best.size:
+            inside = points[(points > piece.low) & (points < piece.high)].tolist()
+            for lam in (piece.low, *inside, piece.high):
+                found[2.0 * lam] = held_out(piece.fits.fold, piece.fits.values(lam))[0] * per_row
+    return tuple(sorted(found)), tuple(found[gamma] for gamma in sorted(found))
 
 
 def _piece(asked: Interval, piece: Piece, tau: int, per_row: float, numbers: dict[tuple[int, ...], int]) -> GammaPiece:

@@ -1,0 +1,102 @@
+"""The best subset of every size as a function of gamma, on all rows: what `sparsecv path --gamma LO..HI` adds.
+
+Every size is cut into pieces on each of which one subset is proved to be the best one (docs/theory/continuous_gamma.md,
+section 1). Where two cross, the piece around the crossing holds both: there their objectives agree to 1e-9.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from itertools import pairwise
+
+import numpy as np
+
+from sparsecv_mio.certificate.record import PathRecord, Surface, SurfacePiece
+from sparsecv_mio.data.standard import StandardData
+from sparsecv_mio.grids import GammaInterval
+from sparsecv_mio.search.continuous.chords import Envelope
+from sparsecv_mio.search.continuous.fits import Fits, Values
+from sparsecv_mio.search.continuous.listing import Lister
+from sparsecv_mio.search.continuous.lists import AllRows, Lists
+from sparsecv_mio.search.continuous.partition import NARROWEST, first_grid, middle_of
+from sparsecv_mio.search.continuous.training_sets import TrainingSets
+from sparsecv_mio.search.state.deadline import Deadline
+from sparsecv_mio.units import TIE_RTOL
+
+Found = tuple[float, float, tuple[tuple[int, ...], ...]]  # an interval of lam and its supports, none where unknown
+
+
+def with_surface(
+    record: PathRecord, data: StandardData, gammas: GammaInterval, taus: Sequence[int], clock: Deadline
+) -> PathRecord:
+    """Add the best subset of every size at every gamma of an interval to the record of its ends.
+
+    Parameters
+    ----------
+    record : PathRecord
+    data : StandardData
+    gammas : GammaInterval
+    taus : sequence of int
+    clock : Deadline
+    """
+    from threadpoolctl import threadpool_limits
+
+    with threadpool_limits(limits=1):
+        lister = Lister(TrainingSets.of_all_rows(data), data, None, clock.expired)
+        sizes = sorted({min(tau, data.q) for tau in taus})
+        lists = Lists(lister, AllRows(lister, sizes))
+        ends = gammas.low / 2.0, gammas.high / 2.0
+        found = {size: _joined([piece for part in pairwise(first_grid(ends)) for piece in _on(lists, part, size)])
+                 for size in sizes}  # fmt: skip
+    numbers: dict[tuple[int, ...], int] = {}
+    pieces = []
+    for tau in taus:
+        for low, high, supports in found[min(tau, data.q)]:
+            places = tuple(sorted(numbers.setdefault(support, len(numbers)) for support in supports))
+            pieces.append(SurfacePiece(tau, 2.0 * low, 2.0 * high, places, len(places) > 0))
+    names = tuple(tuple(data.names[j] for j in support) for support in numbers)
+    surface = Surface(gammas.low, gammas.high, names, tuple(pieces))
+    status = record.status
+    if not all(piece.proved for piece in pieces):
+        status = "interrupted" if clock.stop.is_set() else "limit"
+    work = replace(record.work, nodes=record.work.nodes + lister.nodes, seconds=clock.seconds)
+    return replace(record, surface=surface, status=status, work=work)
+
+
+def _on(lists: Lists, ends: tuple[float, float], size: int) -> list[Found]:
+    """Cut one interval of lam into pieces."""
+    low, high = ends
+    if not all(lists.solve(lam, [size]) for lam in ends):
+        return [(low, high, ())]
+    fits = lists.on(low, high, size)
+    if fits is None:
+        return [(low, high, ())]
+    assert isinstance(fits, Fits)
+    return _cut(fits, ends, fits.values(low), fits.values(high))
+
+
+def _cut(fits: Fits, ends: tuple[float, float], left: Values, right: Values) -> list[Found]:
+    """Halve an interval until one subset can be best on each part, or those that can are tied."""
+    low, high = ends
+    envelope = Envelope.of(ends, fits.fold, left, right)
+    alive = np.flatnonzero(envelope.may_win(left, right))
+    fits, left, right = fits.at(alive), left.at(alive), right.at(alive)
+    rows = tuple(tuple(row) for row in fits.support.tolist())
+    apart = max(float((side.f / side.f.min() - 1.0).max()) if side.f.min() > 0.0 else 0.0 for side in (left, right))
+    if len(rows) == 1 or apart <= TIE_RTOL or high - low <= NARROWEST * high:
+        return [(low, high, rows)]
+    middle = middle_of(low, high)
+    values = fits.values(middle)
+    return _cut(fits, (low, middle), left, values) + _cut(fits, (middle, high), values, right)
+
+
+def _joined(pieces: list[Found]) -> list[Found]:
+    """Join neighbours with the same supports."""
+    found: list[Found] = []
+    for low, high, supports in pieces:
+        if found and set(found[-1][2]) == set(supports):
+            found[-1] = (found[-1][0], high, found[-1][2])
+        else:
+            found.append((low, high, supports))
+    return found
