@@ -1,13 +1,15 @@
 """By which number supports are compared, and which training objective bounds it from below.
 
-A criterion values supports at one gamma and names a problem, its tree, and a rate with `f(S) <= rate * value(S)` for
-the f of that problem and every support: all supports with a value up to v are among those with f up to `rate * v`.
+A criterion values supports at one gamma. For the supports of a branch, those with some columns and without others, it
+names a problem with `f(S) <= rate * value(S) + offset`: all supports with a value up to v are among those with f up to
+`rate * v + offset` (docs/theory/near_optimal.md).
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Protocol
+from dataclasses import replace
+from typing import NamedTuple, Protocol
 
 import numpy as np
 
@@ -23,16 +25,50 @@ from sparsecv_mio.problem.refit import refit_rows
 from sparsecv_mio.search.shared_tree.listed_supports import ListedSupports
 from sparsecv_mio.search.subproblem.moment_fits import fit_from_moments
 
-NEGLIGIBLE = 1e-10  # relative rounding error of a value; beyond, the support is fitted again from the rows
+NEGLIGIBLE = 1e-8  # relative rounding error of a value; beyond, the support is fitted again from the rows
 PIECE = 1 << 20  # numbers of the factors of supports that are valued at once
+VALUE_ROUNDING = 1e-12  # of yy: rounding of an objective from moments
 SHAVED = 1e-9  # relative, off a penalty or a rate: rounding of an eigenvalue
 
 
-class Criterion(Protocol):
-    """A number of a support, in standard units."""
+MOST_MIDDLE = 1.9  # of a mean eigenvalue
+LEAST_REST = 1e-6  # of 1 less a leverage: larger leverages count as this one
+LOSS, LEAST_SHARE = 2e-4, 1e-8  # of a bound given up for a penalty that keeps its matrix regular; of lam, at least
 
-    tree: SparseProblem
+
+class Branch(NamedTuple):
+    """The supports that contain some columns and none of some others, both ascending."""
+
+    inside: IntArray
+    outside: IntArray
+
+
+class Part(NamedTuple):
+    """A problem below the values of a branch: `f(S) <= rate * value(S) + offset`.
+
+    Attributes
+    ----------
+    problem : SparseProblem
+        In the columns `columns`, those of the branch that every support contains forced in.
+    columns : int array
+    rate, offset : float
+    """
+
+    problem: SparseProblem
+    columns: IntArray
     rate: float
+    offset: float
+
+
+class Criterion(Protocol):
+    """A number of a support, in standard units; `splits`: smaller branches have tighter problems."""
+
+    problem: SparseProblem
+    splits: bool
+
+    def part(self, branch: Branch) -> Part:
+        """Return a problem below the values of a branch."""
+        ...
 
     def values(self, supports: Sequence[IntArray], limit: float = np.inf) -> tuple[FloatArray, FloatArray]:
         """Value supports: numbers, and bounds on their rounding errors.
@@ -56,18 +92,22 @@ class TrainingObjective:
         All rows at one gamma.
     """
 
-    rate = 1.0
+    splits = False
 
     def __init__(self, data: StandardData, problem: SparseProblem) -> None:
-        self.data, self.tree = data, problem
+        self.data, self.problem = data, problem
+
+    def part(self, branch: Branch) -> Part:
+        """Return the problem itself on the columns of a branch."""
+        return part_of(self.problem, branch, 1.0)
 
     def values(self, supports: Sequence[IntArray], limit: float = np.inf) -> tuple[FloatArray, FloatArray]:
         """Value supports; see `Criterion`."""
-        found = fit_from_moments(self.tree, supports)
+        found = fit_from_moments(self.problem, supports)
         value, error = found.value.copy(), found.value_error.copy()
         for a in np.flatnonzero(~(error <= NEGLIGIBLE * value)).tolist():
             if not value[a] - error[a] > limit:
-                fit = refit_rows(self.data, slice(0, self.data.n), supports[a], 2.0 * self.tree.lam)
+                fit = refit_rows(self.data, slice(0, self.data.n), supports[a], 2.0 * self.problem.lam)
                 value[a], error[a] = fit.objective, fit.objective_error
         return value, error
 
@@ -84,10 +124,47 @@ class CommonError:
         Most columns of a support.
     """
 
+    splits = True
+
     def __init__(self, folds: FoldRows, problem: SparseProblem, largest: int) -> None:
         self.folds, self.problem = folds, problem
-        self.tree = problem.with_gamma(2.0 * residual_penalty(problem, largest))
-        self.rate = folds.residual_rate
+        self.below = problem.with_gamma(2.0 * residual_penalty(problem, largest))
+        self._least = max(least_objective(self.below) * (1.0 - SHAVED) - VALUE_ROUNDING * problem.size, 0.0)
+
+    def part(self, branch: Branch) -> Part:
+        """Return the in-sample residuals' problem, or the one that knows the leverages of the branch's own columns.
+
+        Whichever says more of all columns of the branch together.
+        """
+        plain = part_of(self.below, branch, self.folds.residual_rate)
+        weighted = self.weighted(branch)
+        if weighted is None:
+            return plain
+        least = [(least_objective(one.problem) - one.offset) / one.rate for one in (plain, weighted)]
+        return weighted if least[1] > least[0] else plain
+
+    def weighted(self, branch: Branch) -> Part | None:
+        """Return the problem of residuals weighed by the leverages of the columns that all supports have.
+
+        None where its penalty would have to be next to nothing.
+        """
+        problem, own = self.problem, branch.inside
+        M = problem.M[np.ix_(own, own)]
+        try:
+            factor = np.linalg.inv(np.linalg.cholesky(M))
+        except np.linalg.LinAlgError:
+            return None
+        value = problem.yy - float(np.sum((factor @ problem.c[own]) ** 2))
+        most = min(problem.yy / 4.0, value - self._least)  # of lam ||b||^2 of any support of the branch
+        share = min(LOSS * self._least / most, 1.0) if most > 0.0 else 1.0
+        if not share > LEAST_SHARE:
+            return None
+        Z, t = self.folds.weighted_rows(own, factor)
+        scatter = replace(
+            problem, Q=Z.T @ Z, c=t @ Z, yy=float(t @ t), lam=share * problem.lam, n=len(t), copy_of=None,
+            _gamma_free={},
+        )  # fmt: skip
+        return part_of(scatter, branch, self.folds.total * (1.0 + SHAVED), share * most * (1.0 + SHAVED))
 
     def values(self, supports: Sequence[IntArray], limit: float = np.inf) -> tuple[FloatArray, FloatArray]:
         """Value supports; see `Criterion`."""
@@ -171,6 +248,36 @@ class FoldRows:
         error[~np.isfinite(value)] = np.inf
         return value / self.total, error / self.total
 
+    def weighted_rows(self, own: IntArray, factor: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Rows whose residuals e, of any support that contains some columns, have a sum of squares of at most m H.
+
+        With `B = (I - H_NN)^{-1}` of these columns alone: times the root of `B^2` where a fold is one row, else of
+        `2 a B - a^2 I`, a the mean eigenvalue of B, below 2 so that this is positive definite (B is at least I).
+
+        Parameters
+        ----------
+        own : int array
+            The columns.
+        factor : (s, s) array
+            C with `C'C` the inverse of their matrix M.
+        """
+        rows, starts = self.rows, self.plan.starts
+        Z = rows.V[:, own] @ factor.T
+        if self.plan.k == self.plan.scored:
+            leverage = np.einsum("ij,ij->i", Z, Z) + self.base * rows.root**2
+            weight = 1.0 / np.maximum(1.0 - leverage * (1.0 - SHAVED), LEAST_REST)
+            return np.asarray(rows.V * weight[:, None]), rows.r * weight
+        V, r = np.empty(rows.V.shape), np.empty(len(rows.r))
+        for lo, hi in zip(starts[:-1].tolist(), starts[1:].tolist(), strict=True):
+            root = rows.root[lo:hi]
+            H = Z[lo:hi] @ Z[lo:hi].T + self.base * np.outer(root, root)
+            values, vectors = np.linalg.eigh(H)
+            B = 1.0 / np.maximum(1.0 - np.clip(values, 0.0, None) * (1.0 - SHAVED), LEAST_REST)
+            middle = min(float(B.mean()), MOST_MIDDLE)
+            half = vectors * np.sqrt(2.0 * middle * B - middle**2)
+            V[lo:hi], r[lo:hi] = half.T @ rows.V[lo:hi], half.T @ rows.r[lo:hi]
+        return V, r
+
     def refitted(self, support: IntArray, gamma: float) -> tuple[float, float]:
         """H of one support from a fit of the rows of every fold, where closed forms lose digits.
 
@@ -184,6 +291,29 @@ class FoldRows:
             fit = refit_rows(self.data, self.plan.train_rows(fold), support, gamma)
             sums += fit.held_out(self.data, self.plan.scored_rows(fold))
         return float(sums[0]) / self.total, float(sums[1]) / self.total
+
+
+def part_of(problem: SparseProblem, branch: Branch, rate: float, offset: float = 0.0) -> Part:
+    """Return a problem on the columns of a branch.
+
+    Parameters
+    ----------
+    problem : SparseProblem
+    branch : Branch
+    rate, offset : float
+        See `Part`.
+    """
+    columns = np.setdiff1d(np.arange(problem.q), branch.outside).astype(np.int64)
+    return Part(replace(problem, forced=branch.inside).only(columns), columns, rate, offset)
+
+
+def least_objective(problem: SparseProblem) -> float:
+    """Return f of all columns together, which no support is below, up to rounding; 0 where it is not known."""
+    try:
+        factor = np.linalg.cholesky(problem.M)
+        return max(problem.yy - float(np.sum(np.linalg.solve(factor, problem.c) ** 2)), 0.0)
+    except np.linalg.LinAlgError:
+        return 0.0
 
 
 def residual_penalty(problem: SparseProblem, largest: int) -> float:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from itertools import combinations
+from itertools import combinations, count
 
 import numpy as np
 import pytest
@@ -13,11 +13,17 @@ from test_forced_columns import forced_problem
 from sparsecv_mio.certificate.near_records import CommonRecord, NearRecord
 from sparsecv_mio.certificate.verify import verify
 from sparsecv_mio.data.folds import make_folds
+from sparsecv_mio.data.standard import standardize
 from sparsecv_mio.data.weights import weighted_rows
+from sparsecv_mio.near import collecting
 from sparsecv_mio.near.common import best_common_subset
-from sparsecv_mio.near.near_best import UNKNOWN
+from sparsecv_mio.near.criteria import Branch, CommonError, FoldRows, part_of
+from sparsecv_mio.near.moments import all_rows
+from sparsecv_mio.near.near_best import UNKNOWN, NearBest
 from sparsecv_mio.near.near_optimal import near_optimal
 from sparsecv_mio.problem.objective import fit, held_out_error, varying_columns
+from sparsecv_mio.restrictions import NONE
+from sparsecv_mio.search.subproblem.moment_fits import fit_from_moments
 
 RTOL = 1e-7  # of a value, beside the rounding of residuals against the targets
 
@@ -146,6 +152,65 @@ def test_lists_are_those_of_enumeration() -> None:
 def test_common_subsets_are_those_of_enumeration() -> None:
     for seed in range(8):
         check_common(seed)
+
+
+def check_parts(seed: int) -> int:
+    """The problems of a branch are below the values of all its supports; how many were compared."""
+    case = whole_problem(20_000 + seed)
+    data = standardize(case.data, case.scale, case.intercept, NONE)
+    problem = all_rows(data, "a test").with_gamma(case.gammas[0])
+    criterion = CommonError(FoldRows(data, case.folds, problem), problem, data.q)
+    order = np.random.default_rng([34, seed]).permutation(data.q)
+    cuts = np.sort(np.random.default_rng([35, seed]).integers(0, data.q + 1, size=2))
+    inside, outside, free = (np.sort(some) for some in np.split(order, cuts))
+    branch, compared = Branch(inside, outside), 0
+    for part in (part_of(criterion.below, branch, criterion.folds.residual_rate), criterion.weighted(branch)):
+        for size in range(len(free) + 1) if part is not None else ():
+            for rest in combinations(free.tolist(), size):
+                support = np.sort(np.append(inside, np.array(rest, dtype=np.int64)))
+                (value,), (error,) = criterion.values([support])
+                fitted = fit_from_moments(part.problem, [np.searchsorted(part.columns, support)])
+                f, blur = float(fitted.value[0]), float(fitted.value_error[0])
+                if np.isfinite(error + blur):
+                    room = error * part.rate + blur + 1e-9 * part.problem.size
+                    assert f <= part.rate * value + part.offset + room, (seed, branch, support)
+                    compared += 1
+    return compared
+
+
+def test_the_problems_of_branches_are_below_their_supports() -> None:
+    assert sum(check_parts(seed) for seed in range(100)) > 500
+
+
+def test_branches_that_are_split_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, value in (("BUDGET", 1), ("STEP", 2), ("LEAST_SPLIT", 0)):
+        monkeypatch.setattr(collecting, name, value)
+    for seed in range(40, 56):
+        check_near(seed)
+        check_common(seed)
+
+
+def test_a_limit_leaves_bounds_that_hold(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, value in (("BUDGET", 1), ("STEP", 2), ("LEAST_SPLIT", 0)):
+        monkeypatch.setattr(collecting, name, value)
+    cut = 0
+    for seed in range(16):
+        case = whole_problem(30_000 + seed)
+        data = standardize(case.data, case.scale, case.intercept, case.restrictions)
+        problem = all_rows(data, "a test").with_gamma(case.gammas[0])
+        criterion = CommonError(FoldRows(data, case.folds, problem), problem, data.q)
+        tau = min(case.taus[len(case.taus) // 2], data.q)
+        holder, looks = NearBest([tau], 0.3, None), count()
+        collection = collecting.Collection(criterion, holder, lambda looks=looks, seed=seed: next(looks) > seed % 3)
+        collection.run()
+        cut += not collection.finished
+        found = holder.result(tau, collection.unseen(tau))
+        truth, unit = truth_of(case, case.gammas[0], tau, "cv"), criterion.folds.unit
+        listed = {frozenset(data.names[j] for j in one.support.tolist()) for one in found.models}
+        assert found.lower * unit <= min(truth.values.values()) + truth.slack, seed
+        missing = [s for s, v in truth.values.items() if v < found.complete_to * unit - 2.0 * truth.slack]
+        assert all(frozenset(s) in listed for s in missing), seed
+    assert cut > 4
 
 
 @pytest.mark.slow

@@ -15,7 +15,7 @@ import numpy as np
 
 from sparsecv_mio.arrays import FloatArray
 from sparsecv_mio.formulation.backends.native.cell import SMALL
-from sparsecv_mio.formulation.backends.native.listing import Found, PathListing
+from sparsecv_mio.formulation.backends.native.listing import PATH_SLICE, Found, PathListing
 from sparsecv_mio.formulation.backends.native.normal_form import NormalForm
 from sparsecv_mio.formulation.backends.native.perspective import PerspectiveTree
 from sparsecv_mio.formulation.backends.native.root import solve_root
@@ -25,6 +25,7 @@ from sparsecv_mio.kernels.curvature import SHARP_COLUMNS, SHARPNESS
 FIRST_SHARE, SHARP_STEPS = 0.9, 15  # of a valid diagonal to start from, and Newton steps to a sharper one
 TRACE_ROOM = 1e-6  # of a trace that rounding may have left below the largest eigenvalue
 PATH_NODES = 2_000_000  # of the path tree, where perspectives can take over
+NODE_WORTH = 16  # path nodes worth one perspective node
 SLICE = 16  # perspective nodes between two deliveries
 LEAST_ROOM, MOST_ROOM = 1 << 14, 1 << 20  # supports that one delivery may hold
 
@@ -100,6 +101,12 @@ class SupportsBelow:
         return np.asarray(np.where(bars > -np.inf, bars * (1.0 + self.form.keep) + self.form.slack, -np.inf))
 
     @property
+    def effort(self) -> int:
+        """Nodes of path trees, and those of perspective trees times what one is worth."""
+        path = 0 if self._path is None else self._path.nodes
+        return path + NODE_WORTH * (self.nodes - path)
+
+    @property
     def nodes(self) -> int:
         """Nodes of all trees so far."""
         path = 0 if self._path is None else self._path.nodes
@@ -118,10 +125,10 @@ class SupportsBelow:
         if self._tree is not None:
             self._tree.pool.best[1] = self._raised(self.bars)[self._tree.size]
 
-    def advance(self) -> Found:
-        """Work for some milliseconds and return what was found."""
+    def advance(self, nodes: int = PATH_SLICE) -> Found:
+        """Work for some milliseconds, on so many nodes of a path tree at most, and return what was found."""
         if self._path is not None and not self._path.finished:
-            found = self._path.advance()
+            found = self._path.advance(nodes)
             if self._path.finished:
                 self.finished = not self._left
             elif 0 <= self._path_nodes <= self._path.nodes:
