@@ -35,6 +35,13 @@ class Floats:
         return np.asarray(a @ b)
 
     @staticmethod
+    def finite(values: Array) -> Array:
+        """Return the numbers; `ValueError` where one is none: comparisons with it would say nothing."""
+        if not np.isfinite(values).all():
+            raise ValueError("a number leaves the range of floats")
+        return values
+
+    @staticmethod
     def gram(W: Array) -> Array:
         """Return `W'W` for |W| <= 1, off by at most `4 u |w_i| |w_j|` (norms of columns) in the entry (i, j).
 
@@ -76,6 +83,11 @@ class Fractions:
         (top, under), (other, beneath) = _integers(a), _integers(b)
         whole = under * beneath
         return _elementwise(lambda value: Fraction(value, whole), np.asarray(top @ other, dtype=object))
+
+    @staticmethod
+    def finite(values: Array) -> Array:
+        """Return the numbers."""
+        return values
 
     @classmethod
     def gram(cls, W: Array) -> Array:

@@ -145,4 +145,4 @@ def fits(parts: Parts, kind: Arithmetic) -> Fits:
     least = np.where(least > 0, least, 0 * least)
     diagonal = V[:, range(a), range(a)] + (norm * far * (1 + 8 * u))[:, None]
     cost = least**2 / np.where(diagonal > 0, diagonal, big) * (1 - 8 * u)
-    return Fits(base, slopes, cost, lower, upper, beta, rest, V, norm, far)
+    return Fits(*map(kind.finite, (base, slopes, cost, lower, upper, beta, rest, V, norm, far)))

@@ -73,7 +73,8 @@ class Folds:
         moved = (size + a * off * norm) * found.rest[i] * (1 + 8 * u)
         rest = y - kind.product(X, found.beta[i][:, None])[:, 0]
         h_error = size * far * abs(X).max(1) + reach * rounded + 2 * off * size + off**2 * a * a * norm
-        return Residuals(rest, (off + (a + 6) * u) * (1 + s) + moved, (W * X).sum(1), h_error * (1 + 8 * u))
+        error = (off + (a + 6) * u) * (1 + s) + moved
+        return Residuals(*map(kind.finite, (rest, error, (W * X).sum(1), h_error * (1 + 8 * u))))
 
     def _leverages(self, found: Residuals) -> tuple[Array, Array]:
         """Return the leverages of rows with the intercept's share, and their errors."""
