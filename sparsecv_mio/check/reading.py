@@ -95,7 +95,7 @@ def lines(path: str) -> Iterator[dict[str, Any]]:
                     continue
                 digest.update(line)
                 yield found
-    except (OSError, EOFError, zlib.error, UnicodeDecodeError, json.JSONDecodeError, RecursionError) as error:
+    except (OSError, EOFError, zlib.error, ValueError, RecursionError) as error:
         raise Unreadable(f"{path}: {str(error).splitlines()[0] if str(error) else 'cannot be read'}") from None
     need(ended, "the end is missing")
 

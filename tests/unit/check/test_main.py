@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import hashlib
 import subprocess
 import sys
 from collections import Counter
@@ -133,6 +134,27 @@ def test_a_file_that_is_no_whole_proof(tmp_path: Path) -> None:
         check(str(place), data.X, data.y)
     write_lines(place, [{**lines[0], "format": "sparsecv-proof/2"}, *lines[1:]])
     with pytest.raises(Unreadable, match="this checker reads 'sparsecv-proof/1'"):
+        check(str(place), data.X, data.y)
+
+
+HOSTILE = ["[1]", "{", "nul", '{"kind":"tree"}', '{"kind":"pair","gamma":true,"tau":0,"parts":[]}', "9" * 5000,
+           '{"kind":"claim","gamma":0,"tau":0,"lower":NaN,"upper":1}', '{"kind":"what"}', "[" * 100_000,
+           '{"kind":"best","gamma":0,"tau":0,"tree":0,"support":[0.0],"lower":0,"upper":1}',
+           '{"kind":"tree","rows":-1,"gamma":0,"taus":[0,4],"above":[1,1,1,1,1e999],"listed":[],"nodes":[-1]}',
+           '{"kind":"tree","rows":-1,"gamma":0,"taus":[0,9],"above":[],"listed":[],"nodes":[-2]}']  # fmt: skip
+
+
+@pytest.mark.parametrize("line", HOSTILE)
+@pytest.mark.parametrize("first", [True, False])
+def test_lines_that_mean_nothing(line: str, first: bool, tmp_path: Path) -> None:
+    place = tmp_path / "p"
+    data, _ = proved(0, place)
+    text = gzip.decompress(place.read_bytes()).splitlines()[:-1]
+    text.insert(0 if first else 1, line.encode())
+    body = b"".join(one + b"\n" for one in text)
+    end = b'{"kind":"end","sha256":"' + hashlib.sha256(body).hexdigest().encode() + b'"}\n'
+    place.write_bytes(gzip.compress(body + end))
+    with pytest.raises((Unreadable, Refused)):
         check(str(place), data.X, data.y)
 
 
