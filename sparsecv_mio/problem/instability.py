@@ -6,7 +6,7 @@ With b the model of all rows and b^(-N) that of all rows but N, the change that 
 
 Both models may have supports of their own. All of a support's folds are fitted at once, from the moments of all rows
 less those of the fold, and refined by the residuals of the rows themselves; the last correction says how accurate the
-predictions are.
+predictions are. Fits that this leaves in doubt are made by the definition, `problem.objective.fit`, one by one.
 """
 
 from __future__ import annotations
@@ -18,12 +18,14 @@ import numpy as np
 
 from sparsecv_mio.arrays import FloatArray, IntArray
 from sparsecv_mio.data.standard import StandardData
+from sparsecv_mio.problem.objective import PLAIN_RTOL, fit
 from sparsecv_mio.problem.problem import LARGEST_PENALTY
 from sparsecv_mio.words import Intercept
 
 REFINEMENTS = 3
 CAUTION = 64.0  # largest last correction of a prediction, times this: what every one may still be wrong by
 ROUNDING = 256.0 * float(np.finfo(float).eps)
+DOUBTFUL = 1e-8  # of the largest residual: more doubt than that, and the definition decides
 CHUNK = 1 << 20  # residuals that are best asked for at once
 
 
@@ -84,7 +86,24 @@ def residuals_without(
     if data.intercept is Intercept.FOLD:
         constant = np.ones(data.n) if data.root is None else data.root
         V, penalty = np.column_stack([constant, V]), np.concatenate([[0.0], penalty])
-    return Residuals(*_refined(V, r, penalty, left_out))
+    found = Residuals(*_refined(V, r, penalty, left_out))
+    level = np.abs(found.values).max(initial=0.0, axis=0)
+    for fold in np.flatnonzero(~(found.doubt.max(initial=0.0, axis=0) <= DOUBTFUL * level)).tolist():
+        residual = _by_definition(part, gamma, left_out[fold])
+        found.values[:, fold] = residual
+        found.doubt[:, fold] = PLAIN_RTOL * np.abs(residual).max() + ROUNDING * np.abs(r).max()
+    return found
+
+
+def _by_definition(data: StandardData, gamma: float, left_out: IntArray) -> FloatArray:
+    """Return the residuals of all rows of the fit of all columns without some rows, in standard coordinates."""
+    source = data.dataset
+    model = fit(
+        source.X, source.y, data.columns.tolist(), gamma, scale=data.scale, intercept=data.intercept,
+        rows=np.setdiff1d(np.arange(data.n), left_out), weights=source.row_weights,
+    )  # fmt: skip
+    residual = model.residuals(source.X, source.y, np.arange(data.n)) * (model.coordinates.y_unit / data.y_unit)
+    return residual if data.root is None else residual * data.root
 
 
 def _refined(
