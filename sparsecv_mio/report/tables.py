@@ -228,8 +228,10 @@ def _print_coefficients(console: Console, record: Record) -> None:
     found = "the best subset" if refit.proved else "the best subset found"
     say(console, f"coefficients: {found} on all rows at {where} ({proof})")
     print_model(console, record.coefficients, record.intercept)
-    for line in stability_lines(record):
-        say(console, line)
+    if lines := stability_lines(record):
+        for line in lines:
+            say(console, line)
+        console.print()
 
 
 def _rule(one: OneSe, record: Record) -> str:
