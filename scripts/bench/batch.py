@@ -23,6 +23,7 @@ from statistics import median
 
 import numpy as np
 import pandas as pd
+import psutil  # type: ignore[import-untyped]
 from _common import INSTANCES
 
 from sparsecv_mio.batch.collect import collect
@@ -34,6 +35,8 @@ SMALL_JOBS = 50
 ONE_THREAD = {f"{name}_NUM_THREADS": "1" for name in ("OPENBLAS", "NUMBA", "OMP")}
 ENVIRONMENT = {**os.environ, **ONE_THREAD, "PYTHONPATH": str(Path(__file__).resolve().parents[2])}
 LOOK = 0.1
+PATIENCE = 60.0  # seconds for the workers of a batch that was killed to end
+SPARED = 12  # tasks at the end, so that the last kill comes before it
 
 
 def sparsecv(*words: str) -> subprocess.Popen[bytes]:
@@ -103,12 +106,16 @@ def kills(folder: Path, number: int, seed: int) -> None:
     reference, out, rng = in_peace(folder), folder / "killed", np.random.default_rng(seed)
     for k in range(number):
         process, before = batch(out, "--workers", "2"), done(out)
-        until = before + int(rng.integers(1, max(2, 2 * (TASKS - before - 1) // (number - k + 1))))
+        until = before + int(rng.integers(1, max(2, 2 * (TASKS - before - SPARED) // (number - k + 1))))
         while process.poll() is None and done(out) < until:
             time.sleep(LOOK)
         time.sleep(float(rng.uniform(0.0, 0.5)))  # somewhere within the next task
+        children = psutil.Process(process.pid).children(recursive=True) if process.poll() is None else []
         process.kill()
         process.wait()
+        _, alive = psutil.wait_procs(children, timeout=PATIENCE)
+        if alive:
+            raise SystemExit(f"{len(alive)} processes outlive the batch that was killed")
         print(f"  killed after {done(out) - before} more tasks, {done(out)} done", flush=True)
     timed(batch(out, "--workers", "2"))
     compare(out, reference)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import threading
 import time
 import uuid
 from collections import Counter
@@ -29,6 +31,7 @@ ONE_THREAD = {
     f"{name}_NUM_THREADS": "1" for name in ("OMP", "OPENBLAS", "MKL", "BLIS", "NUMBA", "VECLIB", "NUMEXPR")
 }  # fmt: skip
 AHEAD = 2  # tasks that are handed over for each that runs, so that no worker waits for the next one
+WATCH = 1.0  # seconds between two looks of a process at whether its parent is there
 LOOK = 2.0  # seconds after which the size of a cluster is looked at again
 
 
@@ -121,7 +124,9 @@ class Machine:
         from joblib.externals.loky import ProcessPoolExecutor
 
         if self._pool is None:
-            self._pool = ProcessPoolExecutor(self.workers, env=ONE_THREAD)
+            self._pool = ProcessPoolExecutor(
+                self.workers, env=ONE_THREAD, initializer=_end_with, initargs=(os.getpid(),)
+            )
         try:
             return self._pool.submit(run_task, attempt.task, attempt.number)
         except BrokenProcessPool as error:  # one died while nothing was waited for
@@ -142,6 +147,17 @@ class Machine:
         if self._pool is not None:
             self._pool.shutdown(wait=True, kill_workers=True)  # type: ignore[call-arg]
             self._pool = None
+
+
+def _end_with(parent: int) -> None:
+    """See to it that this process ends soon after its parent: one that was killed cannot say so."""
+
+    def watch() -> None:
+        while os.getppid() == parent:
+            time.sleep(WATCH)
+        os._exit(1)
+
+    threading.Thread(target=watch, daemon=True).start()
 
 
 @contextmanager

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 import threading
+import time
 from concurrent.futures import Future
 from pathlib import Path
 
@@ -90,6 +93,26 @@ def test_a_task_that_kills_workers_is_found_and_costs_no_other_one(width: int) -
     assert [one.address for one in found if one.state == "failed"] == [tasks[2].address]
     assert next(one for one in found if one.state == "failed").reason.startswith("its worker died")
     assert sum(one.task.address == tasks[2].address for one in engine.begun) in (2, 3)
+
+
+@pytest.mark.slow
+def test_a_batch_that_is_killed_leaves_no_process_and_loses_no_task(tmp_path: Path) -> None:
+    plan, out = tmp_path / "plan.toml", tmp_path / "out"
+    design = '[[data]]\ndesign = "toeplitz"\nn = 24\np = 3\nsupport = 1\n'
+    plan.write_text(f'{design}[vary]\nfolds = "3"\nseed = {list(range(400))}\n')
+    command = [sys.executable, "-m", "sparsecv_mio.cli", "batch", str(plan), "--out", str(out), "--workers", "2"]
+    process = psutil.Popen(command, stdout=subprocess.DEVNULL)
+    while not any(out.glob("tasks/*.json")):
+        time.sleep(0.01)
+    children = process.children(recursive=True)
+    process.kill()
+    process.wait()
+    assert len(children) >= 2 and not psutil.wait_procs(children, timeout=60)[1]
+    done = {one.name: one.read_bytes() for one in out.glob("tasks/*.json")}
+    assert 0 < len(done) < 400
+    subprocess.run(command, stdout=subprocess.DEVNULL, check=True)
+    assert len(list(out.iterdir())) == 1 and len(list(out.glob("tasks/*"))) == 400
+    assert all((out / "tasks" / name).read_bytes() == content for name, content in done.items())
 
 
 @pytest.mark.slow
