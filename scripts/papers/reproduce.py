@@ -27,6 +27,7 @@ from _common import environment  # noqa: E402
 from sparsecv_mio.cli import run  # noqa: E402
 
 ROOT = HERE.parents[1]
+TASK = ("data", "folds", "gammas", "method", "gap_asked")
 
 
 @dataclass(frozen=True)
@@ -41,7 +42,13 @@ class Study:
     levels: Sequence[str] = ("tasks",)
 
 
-SAVED = "--reduction method=grid --problem data,folds,gammas,source --name 'algorithm1 0.05 published=published'"
+SAVED = "--reduction method=grid --problem data,folds,gammas,source"
+COUNTED = (
+    "--columns method,gap_asked,source --name 'grid published=grid, published' --name 'grid 0.0001 ours=grid' "
+    "--name 'algorithm1 published=Algorithm 1, published' --name 'algorithm1 0.05 ours=Algorithm 1, 5%' "
+    "--name 'algorithm1 0.0001 ours=Algorithm 1, 0.01%' --name 'joint 0.05 ours=joint, 5%' "
+    "--name 'joint 0.0001 ours=joint, 0.01%' --name 'rounds 0.0001 ours=rounds, 0.01%'"
+)
 LOOSE = "--where method=algorithm1 --where gap_asked=,0.05"  # the tolerance of the paper
 METHODS = (
     "--columns estimator,method,tau_step,source --name 'sparsecv rounds auto ours=certified' "
@@ -58,13 +65,13 @@ def reductions(folds: str) -> list[tuple[str, str]]:
     mine = f"--where folds={folds}"
     return [
         (f"Table {number}: MIOs and nodes, in full",
-         f"table RUNS --rows data,gammas --columns method,gap_asked,source --values mios,nodes --aggregate mean {mine} "
-         "--where source=ours,published --best none --digits 6"),
+         f"table RUNS --rows data,gammas {COUNTED} --values mios,nodes {mine} "
+         "--aggregate mean --best none --digits 6"),
         (f"Table {number}: MIOs saved, % (mean over gammas)",
-         f"table RUNS --columns method,gap_asked,source --values mios {SAVED} {mine} --where method=algorithm1,joint "
+         f"table RUNS {COUNTED} --values mios {SAVED} {mine} --where method=algorithm1,joint "
          "--aggregate mean --overall --digits 3"),
         (f"Table {number}: nodes saved, % (mean over gammas)",
-         f"table RUNS --columns method,gap_asked,source --values nodes {SAVED} {mine} "
+         f"table RUNS {COUNTED} --values nodes {SAVED} {mine} "
          "--where method=algorithm1,joint,rounds --aggregate mean --overall --digits 3"),
         (f"Figure {figure}: MIOs saved, % (distribution over gammas)",
          f"plot RUNS --kind box --value mios {SAVED} {mine} {LOOSE} "
@@ -127,18 +134,27 @@ def call(words: Sequence[str], allowed: Sequence[int] = (0,)) -> str:
 
 
 def with_published(table: Path, name: str) -> None:
-    """Add the rows of the paper to a collected table."""
+    """Add to a collected table what was measured before and is not in it, and the rows of the paper.
+
+    In `measured` lie runs of before this plan, by the same methods: those that the batch has done again are not taken.
+    """
     import pandas as pd
 
     from sparsecv_mio.batch.collect import write_table
+    from sparsecv_mio.batch.results import labels
 
     frame = pd.read_parquet(table).assign(source="ours")
-    published = HERE / "published" / f"{name.removesuffix('_downloaded')}.csv"
+    file = f"{name.removesuffix('_downloaded')}.csv"
+    measured, published = HERE / "measured" / file, HERE / "published" / file
+    if measured.exists():
+        before = pd.read_csv(measured)
+        task = [column for column in TASK if column in before and column in frame]
+        known = set(labels(frame, task))
+        frame = pd.concat([frame, before[~labels(before, task).isin(known)]], ignore_index=True)
     if published.exists():
-        rows = pd.read_csv(published, dtype={"folds": str}).assign(state="published", estimator_kind="published")
-        rows = rows[rows["data"].isin(frame["data"])].drop(columns="estimator_kind")
-        if "estimator" not in rows:
-            rows["estimator"] = "sparsecv"
+        rows = pd.read_csv(published).assign(state="published")
+        rows = rows[rows["data"].isin(frame["data"])]
+        rows["estimator"] = rows.get("estimator", "sparsecv")
         frame = pd.concat([frame, rows], ignore_index=True)
     write_table(frame, table)
 

@@ -79,6 +79,12 @@ class Selection:
         words = dict(_named(text) for text in names or ())
         return cls(where or (), relative, reduction, parse.names(problem, "--problem") or (), words)
 
+    def words(self, value: str) -> str:
+        """Return what a number of these runs is."""
+        if self.reduction is not None:
+            return f"{value}, % less than {self.reduction}"
+        return value if self.relative is None else f"{value} over that of {self.relative}"
+
     def read(self, path: str, values: Sequence[str]) -> pd.DataFrame:
         """Return the runs.
 
@@ -156,7 +162,7 @@ class Drawing:
             check_columns(frame, [self.against], "--against", numbers=True)
             return results_plots.lines(parts, values, by, self.against)
         if self.kind in (None, "box"):
-            return results_plots.boxes(parts, values[0], by)
+            return results_plots.boxes(parts, values[0], by, chosen.words(values[0]))
         given = chosen.problem or (("data",) if self.kind == "critical" else ())
         keys = problem_columns(frame, given)
         tables = {title: by_problem(part, values[0], by[part.index], keys) for title, part in parts.items()}

@@ -117,7 +117,7 @@ def critical_difference(
     return figure
 
 
-def boxes(tables: Mapping[str, pd.DataFrame], value: str, by: pd.Series) -> Figure:
+def boxes(tables: Mapping[str, pd.DataFrame], value: str, by: pd.Series, words: str = "") -> Figure:
     """Draw a box of the values of every label: quartiles, whiskers of 1.5 their range, the runs beyond as points.
 
     Parameters
@@ -128,6 +128,8 @@ def boxes(tables: Mapping[str, pd.DataFrame], value: str, by: pd.Series) -> Figu
         Column.
     by : pandas.Series
         Label of every run.
+    words : str
+        What the value is called; its column by default.
     """
     names = present(by)
     figure, axes = _figure(len(tables), 0.35 * len(names))
@@ -141,7 +143,7 @@ def boxes(tables: Mapping[str, pd.DataFrame], value: str, by: pd.Series) -> Figu
             box.set(facecolor=_colour(names, name), alpha=0.55, edgecolor=INK)
             median.set(color=INK, linewidth=1.6)
         ax.invert_yaxis()
-        ax.set_xlabel(value)
+        ax.set_xlabel(words or value)
         _spread(ax, np.concatenate(runs) if runs else np.zeros(0), "x")
         titled(ax, title)
     return figure
