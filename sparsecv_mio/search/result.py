@@ -37,6 +37,7 @@ from sparsecv_mio.words import Method
 MANY_NUMBERS = 1 << 14  # rows x columns of a support beyond which moments are tried first
 QUICK_ERROR = 1e-11  # of y'y: rounding of an objective evaluated in double precision
 COEFFICIENT_RTOL = 1e-9  # of the largest coefficient: known less well, they are computed in twice the precision
+UNWEIGHED = "no time was left to weigh the stability of pairs: the model is that of the least CV error"
 MOST_REFITS = 64  # tied candidates refitted before one is called the best
 
 
@@ -298,6 +299,7 @@ def build_record(
     region = None if descent else known.region()
     fitted = replace(cell, support=np.flatnonzero(np.isin(data.names, support)))
     stability = stability_of_model(context, known.cells, at, fitted, known.numbers(*at), weighed, snapshot.changes)
+    untimely = (UNWEIGHED,) if context.stability and weighed is None else ()
     record = Record(
         schema=SCHEMA,
         status=status,
@@ -323,7 +325,7 @@ def build_record(
         data=data_info(data),
         folds=FoldInfo(known.folds.spec, known.folds.seed, known.folds.k, known.folds.digest, known.folds.repeats),
         request=request,
-        warnings=(*data.warnings, *snapshot.notes),
+        warnings=(*data.warnings, *snapshot.notes, *untimely),
         versions=versions(),
         descent=snapshot.steps,
         estimate=known.estimated(g, t),

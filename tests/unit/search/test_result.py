@@ -12,7 +12,7 @@ from runs import record_of, to_end
 from sparsecv_mio.certificate.verify import verify
 from sparsecv_mio.errors import Inconsistent
 from sparsecv_mio.search.options import SearchOptions
-from sparsecv_mio.search.result import build_record, check_cells, check_intervals, names_of
+from sparsecv_mio.search.result import UNWEIGHED, build_record, check_cells, check_intervals, names_of
 
 
 def test_a_finished_run_is_proved_and_verifies() -> None:
@@ -38,3 +38,12 @@ def test_a_number_outside_of_its_interval_is_refused() -> None:
     cells.nominal[0, 0, 0] = cells.upper[0, 0, 0] * 2.0 + 1.0
     with pytest.raises(Inconsistent, match="fold 0"):
         check_cells(cells)
+
+
+def test_a_limit_that_leaves_no_time_to_weigh_stability_is_said() -> None:
+    run = to_end(drawn_run(stability=1.0))
+    assert record_of(run).stability is not None and record_of(run).warnings == ()
+    run.context.deadline.abandoned.set()
+    record = record_of(run)
+    assert record.stability is None
+    assert record.warnings == (UNWEIGHED,) and "stability" in UNWEIGHED
