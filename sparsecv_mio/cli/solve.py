@@ -215,7 +215,7 @@ def solve(
     if criterion == Criterion.COMMON:
         refuse({
             "--gamma LO..HI": every,
-            "--nested": nested, "--one-se": one_se, "--engine": engine, "--method": method,
+            "--nested": nested, "--one-se": one_se, "--stability": stability, "--engine": engine, "--method": method,
             "--backend": None if backend == "native" else backend, "--formulation": formulation,
             "--mio-budget": mio_budget, "--refine": refine, "--tau-step": tau_step, "--checkpoint": checkpoint,
             "--resume": resume, "--trace": trace, "--oracles": oracles, "--save-held-out": save_held_out,

@@ -56,6 +56,7 @@ def test_common(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     ("command", "line"),
     [
         ([*COMMON, "--one-se"], "--one-se does not go with --criterion common"),
+        ([*COMMON, "--stability", "1"], "--stability does not go with --criterion common"),
         ([*COMMON, "--checkpoint", "x.ck"], "--checkpoint does not go with --criterion common"),
         ([*COMMON, "--folds", "holdout:0.3"], "needs folds that hold out every row"),
         ([*NEAR, "--within", "-1%"], "within: -0.01 is out of range"),
