@@ -22,6 +22,7 @@ from sparsecv_mio.search.options import SearchOptions
 from sparsecv_mio.search.state.deadline import Deadline
 
 SHARE = 0.8  # of the time limit for the interval; the rest is for the model at the answer
+LEAST_SECONDS = 0.5  # for the model at the answer, after the limit too
 REPORT_SECONDS = 0.1
 CURVE_POINTS = 400  # of the curve of the best size
 OUTWARD = 1e-9  # relative, of bounds in the units of the file
@@ -49,7 +50,7 @@ def solve_interval(asked: Interval, at: Callable[[float, SearchOptions], Record]
     best = search.best
     gamma = float(np.sqrt(asked.gammas.low) * np.sqrt(asked.gammas.high)) if best is None else 2.0 * best.lam
     gamma = min(max(gamma, asked.gammas.low), asked.gammas.high)
-    left = None if options.time_limit is None else max(deadline.left, 0.05)
+    left = None if options.time_limit is None else max(deadline.left, LEAST_SECONDS)
     record = at(gamma, replace(options, time_limit=left))
     per_row = data.y_unit**2 / (Scored.of(asked.dataset, asked.folds).total or 1)
     found = _certificate(asked, data, search, per_row)
