@@ -19,6 +19,7 @@ from sparsecv_mio.fits.one import fit_one
 from sparsecv_mio.fits.options import SideOptions
 from sparsecv_mio.formulation.backends.native.cell import MANY
 from sparsecv_mio.formulation.outcome import Limits
+from sparsecv_mio.near.near_optimal import near_optimal
 from sparsecv_mio.oracles.glru import Logistic, Regularizer, make_problem, train
 from sparsecv_mio.oracles.treecv import LeastSquaresSgd, tree_cv
 from sparsecv_mio.problem.accumulate import full_problem
@@ -69,6 +70,13 @@ def restricted_trees() -> None:
     fit_one(toy(30, 5), tau=2, gamma=0.1, side=SideOptions(hierarchy="x0=x3"))
 
 
+def near() -> None:
+    """Run `near`, by CV error and by objective."""
+    for spec in ("loo", "3"):
+        near_optimal(toy(30, 5), spec, gamma=0.1, taus=(2, 3))
+    near_optimal(toy(30, 40), gamma=1.0, taus=4, by="objective")
+
+
 def bounds() -> None:
     """Run `bounds`, from products of columns and from rows, and the relaxation by itself."""
     data = standardize(toy(20, 12))
@@ -108,6 +116,7 @@ STEPS: dict[str, Callable[[], None]] = {
     "trees under restrictions": restricted_trees,
     "first answers": first_answers,
     "searches": searches,
+    "models near the best": near,
     "bounds": bounds,
     "oracles": oracles,
 }

@@ -68,7 +68,7 @@ def common_errors_by_row(rows, base, listed, limit, total, error):
     for a in range(len(listed.sizes)):
         n, support, half = listed.sizes[a], listed.supports[a], listed.half[a]
         total[a], error[a] = 0.0, 0.0
-        lo = 0
+        lo = np.int64(0)  # a plain 0 is a type of its own: what is called with it would be compiled twice
         while lo < len(r) and total[a] - error[a] <= limit:
             hi = min(lo + BLOCK, len(r))
             _residuals(V, r, listed.beta[a], support, n, lo, hi, e)
@@ -112,7 +112,12 @@ def _left_out(Z, e, x, b, n, d, H, inverse):
     size = n if few else b
     for i in range(size):
         for k in range(i + 1):
-            s = dot(Z[i], Z[k], b) if few else dot(Z[:, i], Z[:, k], n)
+            s = 0.0
+            if few:
+                s = dot(Z[i], Z[k], b)
+            else:
+                for c in range(n):
+                    s += Z[c, i] * Z[c, k]
             H[i, k] = 1.0 - s if i == k else -s
     if not cholesky_in_place(H, size):
         return np.inf
