@@ -1,0 +1,270 @@
+"""A second checker, written from docs/proof-format.md alone, agrees with `sparsecv check` on proofs and on forgeries."""
+
+from __future__ import annotations
+
+import copy
+import gzip
+import hashlib
+import json
+import math
+import random
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import second_checker
+from repository import INSTANCES
+
+from sparsecv_mio.cli import run
+
+Line = dict[str, Any]
+Forgery = Callable[[list[Line]], None]
+PROSTATE, DIABETES = INSTANCES / "prostate.csv", INSTANCES / "diabetes.csv"
+MADE = {
+    "leave-one-out": ("solve", PROSTATE, "-t lpsa --features lcavol,lweight,svi,lbph --folds loo --gamma 0.1 --tau 1:3"),
+    "folds": ("solve", PROSTATE, "-t lpsa --folds 5 --gamma 0.1,1 --tau 0:3 --scale none --intercept global"),
+    "repeated": ("solve", DIABETES, "-t y --features bmi,s5,bp,sex --folds 2x3 --gamma 0.5 --tau 1:4 --scale variance"),
+    "no intercept": ("solve", DIABETES, "-t y --features bmi,s5,bp --folds 4 --gamma 1 --tau 1:2 --intercept none"),
+    "path": ("path", PROSTATE, "-t lpsa --gamma 0.1,1 --tau 0:4"),
+    "fit": ("fit", DIABETES, "-t y --features bmi,s5,bp,s3 --gamma 0.01 --tau 2 --scale variance --intercept global"),
+}
+
+
+def make(command: str, data: Path, options: str, proof: Path) -> Path:
+    assert run([command, str(data), *options.split(), "--threads", "1", "-q", "--proof", str(proof)]) == 0
+    return proof
+
+
+def lines_of(proof: Path) -> list[Line]:
+    return [json.loads(line) for line in gzip.decompress(proof.read_bytes()).splitlines()[:-1]]
+
+
+def packed(lines: list[Line]) -> bytes:
+    body = "".join(json.dumps(line, separators=(",", ":"), ensure_ascii=False) + "\n" for line in lines).encode()
+    end = json.dumps({"kind": "end", "sha256": hashlib.sha256(body).hexdigest()}, separators=(",", ":"))
+    return gzip.compress(body + end.encode() + b"\n", 1)
+
+
+def verdicts(proof: Path, data: Path, mode: str = "exact") -> tuple[bool, bool]:
+    """Whether `sparsecv check` accepts a proof, and whether the second checker does."""
+    code = run(["check", str(proof), str(data), "--mode", mode])
+    assert code in (0, 1, 2)
+    return code == 0, second_checker.check(proof, data).accepted
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    folder = tmp_path_factory.mktemp("proofs")
+    return {name: make(*how, folder / f"{k}.proof") for k, (name, how) in enumerate(MADE.items())}
+
+
+def of_kind(lines: list[Line], kind: str) -> list[Line]:
+    return [line for line in lines if line.get("kind") == kind]
+
+
+def less(value: float, part: float = 1e-6) -> float:
+    return value - part * abs(value)
+
+
+def drop_leaf(lines: list[Line]) -> None:
+    nodes = of_kind(lines, "tree")[0]["nodes"]
+    del nodes[max(k for k, node in enumerate(nodes) if node < 0)]
+
+
+def raise_threshold(lines: list[Line]) -> None:
+    tree = of_kind(lines, "tree")[0]
+    tree["above"] = [value * 1.5 for value in tree["above"]]
+
+
+def unlist(lines: list[Line]) -> None:
+    for tree in of_kind(lines, "tree"):
+        tree["listed"] = []
+
+
+def swap_support(lines: list[Line]) -> None:
+    for line in of_kind(lines, "tree"):
+        line["listed"] = [[4, *s[1:]] if s == [0] else [0, 2, *s[2:]] if s[:2] == [0, 1] else s for s in line["listed"]]
+
+
+def raise_lower(lines: list[Line]) -> None:
+    line = (of_kind(lines, "claim") or of_kind(lines, "best"))[-1]
+    line["lower"] = line["upper"] * (1 + 1e-6)
+
+
+def sink_upper(lines: list[Line]) -> None:
+    line = (of_kind(lines, "claim") or of_kind(lines, "best"))[-1]
+    line["upper"] = line["lower"] * (1 - 1e-6)
+
+
+def raise_sum(lines: list[Line]) -> None:
+    line = (of_kind(lines, "pair") or of_kind(lines, "best"))[-1]
+    line["lower"] = max(line["lower"] * 1.5, 1.0) * 1e3
+
+
+def drop_line(lines: list[Line]) -> None:
+    lines.remove((of_kind(lines, "pair") or of_kind(lines, "best"))[0])
+
+
+def change_digest(lines: list[Line]) -> None:
+    digest = lines[0]["data"]["digest"]
+    lines[0]["data"]["digest"] = digest[:-1] + ("0" if digest[-1] != "0" else "1")
+
+
+def more_gamma(lines: list[Line]) -> None:
+    lines[0]["gammas"] = [gamma * 2 for gamma in lines[0]["gammas"]]
+
+
+def another_scale(lines: list[Line]) -> None:
+    lines[0]["scale"] = "length" if lines[0]["scale"] != "length" else "none"
+
+
+FORGERIES: list[Forgery] = [drop_leaf, raise_threshold, raise_lower, sink_upper, raise_sum, drop_line, change_digest]
+FORGERIES += [unlist, another_scale, more_gamma]
+
+
+@pytest.mark.parametrize("name", MADE)
+def test_the_same_proofs_are_accepted(made: dict[str, Path], name: str) -> None:
+    assert verdicts(made[name], MADE[name][1], "fast") == (True, True)
+
+
+@pytest.mark.parametrize("forgery", FORGERIES)
+@pytest.mark.parametrize("name", ["leave-one-out", "folds", "path"])
+def test_the_same_forgeries_are_refused(made: dict[str, Path], tmp_path: Path, name: str, forgery: Forgery) -> None:
+    lines = lines_of(made[name])
+    forgery(lines)
+    forged = tmp_path / "forged.proof"
+    forged.write_bytes(packed(lines))
+    assert verdicts(forged, MADE[name][1], "fast") == (False, False)
+
+
+def test_rows_of_a_fold_an_ulp_of_gamma_and_a_swapped_support(made: dict[str, Path]) -> None:
+    data = MADE["folds"][1]
+    plain = lines_of(made["folds"])
+    assert second_checker.check(packed(plain), data).accepted
+    for change in (lambda lines: lines[0]["left"][0].pop(), swap_support):
+        lines = copy.deepcopy(plain)
+        change(lines)
+        assert not second_checker.check(packed(lines), data).accepted
+    # thresholds stand at 1e-9 from what holds, so an ulp still proves the altered statement; the lowest U does not
+    lines = lines_of(made["fit"])
+    problem = second_checker.Setting(lines[0], DIABETES).problem(-1, 0)
+    lines[-1]["upper"] = math.nextafter(float(problem.objective(tuple(lines[-1]["support"])).high), math.inf)
+    assert second_checker.check(packed(lines), DIABETES).accepted
+    lines[0]["gammas"][0] *= 1 + 2e-15
+    assert not second_checker.check(packed(lines), DIABETES).accepted
+
+
+def numbers_in(value: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
+    """Paths to all entries of a line."""
+    inner = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    return [path, *(place for key, entry in inner for place in numbers_in(entry, (*path, key)))]
+
+
+def altered(value: Any, draw: random.Random) -> Any:
+    if isinstance(value, bool) or value is None:
+        return draw.choice([0, 1.0, None])
+    if isinstance(value, int):
+        return draw.choice([value + 1, value - 1, -1, 0, value + 2, -2, 10**6, float(value), None])
+    if isinstance(value, float):
+        factors = [1 + 1e-6, 1 - 1e-6, 1 + 1e-8, 1 - 1e-8, 1 + 1e-3, 0.5, 2, -1]
+        return draw.choice([value * draw.choice(factors), math.nextafter(value, math.inf), 0, str(value)])
+    if isinstance(value, list):
+        entries = list(value)
+        move = draw.choice(["drop", "twice", "swap", "empty", "reverse"])
+        if move == "empty" or not entries:
+            return []
+        k, m = draw.randrange(len(entries)), draw.randrange(len(entries))
+        if move == "drop":
+            del entries[k]
+        elif move == "twice":
+            entries.insert(k, entries[m])
+        elif move == "swap":
+            entries[k], entries[m] = entries[m], entries[k]
+        else:
+            entries.reverse()
+        return entries
+    return draw.choice([f"{value}0", "fold", "none", "own", "list", "loss", "tree", "pair", "best", "variance"])
+
+
+def alter(lines: list[Line], draw: random.Random) -> str:
+    """One entry, or one line, altered in place; says which."""
+    at = draw.randrange(len(lines))
+    if at and draw.random() < 0.1:
+        kind = draw.choice(["drop", "twice", "swap"])
+        if kind == "drop":
+            del lines[at]
+        elif kind == "twice":
+            lines.insert(at, lines[at])
+        else:
+            other = draw.randrange(1, len(lines))
+            lines[at], lines[other] = lines[other], lines[at]
+        return f"line {at}: {kind}"
+    place = draw.choice([p for p in numbers_in(lines[at]) if p and not (p[0] == "folds" and at == 0)])
+    holder = lines[at]
+    for key in place[:-1]:
+        holder = holder[key]
+    before = holder[place[-1]]
+    if isinstance(holder, dict) and draw.random() < 0.1:
+        del holder[place[-1]]
+        return f"line {at}: {place} missing"
+    holder[place[-1]] = altered(before, draw)
+    return f"line {at}: {place} {before!r:.60} -> {holder[place[-1]]!r:.60}"
+
+
+def random_proof(seed: int, folder: Path) -> tuple[Path, Path]:
+    """Data and a proof of a random problem with random options."""
+    draw = np.random.default_rng(seed)
+    n, p = int(draw.integers(8, 30)), int(draw.integers(2, 7))
+    X = draw.normal(size=(n, p)) * 10.0 ** draw.integers(-3, 4, size=p) + draw.integers(-5, 6, size=p)
+    if draw.random() < 0.2:
+        X[:, 0] = 3.0
+    if draw.random() < 0.3:
+        X[:, -1] = X[:, 0] + 1e-8 * draw.normal(size=n)
+    y = X @ draw.normal(size=p) / np.abs(X).max() + draw.normal(size=n) * draw.choice([0.1, 1, 3])
+    data = folder / f"{seed}.csv"
+    names = ",".join([*(f"x{j}" for j in range(p)), "y"])
+    np.savetxt(data, np.column_stack([X, y]), delimiter=",", header=names, comments="", fmt="%.17g")
+    scale, intercept = draw.choice(["length", "variance", "none"]), draw.choice(["fold", "global", "none"])
+    command = str(draw.choice(["solve", "solve", "solve", "path", "fit"]))
+    options = f"-t y --scale {scale} --intercept {intercept} --gamma "
+    if command == "fit":
+        options += f"{draw.choice(['0.01', '1', '30'])} --tau {draw.integers(0, p)}"
+    else:
+        options += f"{draw.choice(['0.01,1', '0.1', '0.5,5', '20'])} --tau {draw.integers(0, 2)}:{draw.integers(1, p)}"
+    if command == "solve":
+        options += f" --folds {draw.choice(['loo', '3', '5', '2x3', 'blocks:3', 'forward:3'])}"
+    return data, make(command, data, options, folder / f"{seed}.proof")
+
+
+def disagreements(seeds: range, forgeries: int, folder: Path) -> tuple[list[str], list[int]]:
+    """What the checkers judge differently, and how many proofs, forgeries and refused forgeries there were."""
+    found, counts = list[str](), [0, 0, 0]
+    for seed in seeds:
+        data, proof = random_proof(seed, folder)
+        counts[0] += 1
+        if verdicts(proof, data) != (True, True):
+            found.append(f"seed {seed}: {verdicts(proof, data)} {second_checker.check(proof, data).reason}")
+        draw, plain = random.Random(seed), lines_of(proof)
+        for _ in range(forgeries):
+            lines = copy.deepcopy(plain)
+            what = alter(lines, draw)
+            proof.write_bytes(packed(lines))
+            first, second = verdicts(proof, data)
+            counts[1] += 1
+            counts[2] += not second
+            if first != second:
+                found.append(f"seed {seed}, {what}: {first} {second} {second_checker.check(proof, data).reason}")
+    return found, counts
+
+
+def test_random_proofs_and_forgeries_are_judged_alike(tmp_path: Path) -> None:
+    found, counts = disagreements(range(4), 12, tmp_path)
+    assert not found and counts[2] > 10
+
+
+@pytest.mark.slow
+def test_many_random_proofs_and_forgeries_are_judged_alike(tmp_path: Path) -> None:
+    found, counts = disagreements(range(300), 10, tmp_path)
+    assert not found and counts[0] == 300 and counts[2] > 1000
