@@ -254,7 +254,7 @@ class Cells:
                 upper = folds.upper(self.gamma, those, found)
                 for k, fold in enumerate(those):
                     gain = least - upper[k] - 4 * kind.u * (abs(least) + abs(upper[k]))
-                    if folds.left[fold] == folds.scored[fold]:
+                    if set(folds.left[fold]) == set(folds.scored[fold]):
                         self.low[fold] = max(self.low[fold], gain)
 
     def interval(self) -> tuple[Any, Any]:

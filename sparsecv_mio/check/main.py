@@ -40,7 +40,7 @@ class Check:
         p = X.shape[1]
         columns = list(support(head["columns"], p))
         spread = X.max(0) > X.min(0)
-        need(not spread[[j for j in range(p) if j not in set(columns)]].any(), "a column that varies is left out")
+        need(np.array_equal(np.flatnonzero(spread), columns), "the columns are not those that vary")
         need(head["scale"] in ("length", "variance", "none"), "the scale is unknown")
         need(head["intercept"] in ("fold", "global", "none"), "the intercept is unknown")
         self.gammas = numbers(head["gammas"], len(head["gammas"]), "gammas")
@@ -91,6 +91,7 @@ class Check:
         need(tree.first <= tau < tree.first + len(tree.above), "a best subset names a tree of other sizes")
         mine = support(line["support"], self.design.q)
         need(len(mine) <= tau, "a support is larger than tau")
+        need(line["upper"] is not None, "a best subset has no upper end")
         sets = np.array([mine], dtype=np.int64)
         upper = fits(Parts.of(self.folds.moments(-1), self.folds.penalty(gamma), sets), self.kind)
         low, high = least_of(self.folds, tree, gamma, tau) * self.unit, upper.upper[0] * self.unit
@@ -102,7 +103,7 @@ class Check:
         """Refuse an interval that is claimed narrower than it is proved."""
         words = f"{what}: {{}} is {{!r}}, proved is {{!r}}"
         need(number(line["lower"], "lower") <= low, words.format("lower", line["lower"], float(low)))
-        if line.get("upper") is not None:
+        if line["upper"] is not None:
             need(number(line["upper"], "upper") >= high, words.format("upper", line["upper"], float(high)))
 
     def _pair(self, line: dict[str, Any]) -> None:

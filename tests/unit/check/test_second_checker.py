@@ -1,4 +1,4 @@
-"""A second checker, written from docs/proof-format.md alone, agrees with `sparsecv check` on proofs and on forgeries."""
+"""A second checker, written from docs/proof-format.md alone, judges proofs and forgeries as `sparsecv check` does."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import json
 import math
 import random
 from collections.abc import Callable
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -23,8 +24,8 @@ Line = dict[str, Any]
 Forgery = Callable[[list[Line]], None]
 PROSTATE, DIABETES = INSTANCES / "prostate.csv", INSTANCES / "diabetes.csv"
 MADE = {
-    "leave-one-out": ("solve", PROSTATE, "-t lpsa --features lcavol,lweight,svi,lbph --folds loo --gamma 0.1 --tau 1:3"),
-    "folds": ("solve", PROSTATE, "-t lpsa --folds 5 --gamma 0.1,1 --tau 0:3 --scale none --intercept global"),
+    "leave-one-out": ("solve", PROSTATE, "-t lpsa --features lcavol,lweight,svi,age --folds loo --gamma 0.1 --tau 1:2"),
+    "folds": ("solve", PROSTATE, "-t lpsa --folds 5 --gamma 0.1 --tau 1:3 --scale none --intercept global"),
     "repeated": ("solve", DIABETES, "-t y --features bmi,s5,bp,sex --folds 2x3 --gamma 0.5 --tau 1:4 --scale variance"),
     "no intercept": ("solve", DIABETES, "-t y --features bmi,s5,bp --folds 4 --gamma 1 --tau 1:2 --intercept none"),
     "path": ("path", PROSTATE, "-t lpsa --gamma 0.1,1 --tau 0:4"),
@@ -64,10 +65,6 @@ def of_kind(lines: list[Line], kind: str) -> list[Line]:
     return [line for line in lines if line.get("kind") == kind]
 
 
-def less(value: float, part: float = 1e-6) -> float:
-    return value - part * abs(value)
-
-
 def drop_leaf(lines: list[Line]) -> None:
     nodes = of_kind(lines, "tree")[0]["nodes"]
     del nodes[max(k for k, node in enumerate(nodes) if node < 0)]
@@ -86,6 +83,10 @@ def unlist(lines: list[Line]) -> None:
 def swap_support(lines: list[Line]) -> None:
     for line in of_kind(lines, "tree"):
         line["listed"] = [[4, *s[1:]] if s == [0] else [0, 2, *s[2:]] if s[:2] == [0, 1] else s for s in line["listed"]]
+
+
+def leave_out_less(lines: list[Line]) -> None:
+    lines[0]["left"][0].pop()
 
 
 def raise_lower(lines: list[Line]) -> None:
@@ -130,7 +131,7 @@ def test_the_same_proofs_are_accepted(made: dict[str, Path], name: str) -> None:
 
 
 @pytest.mark.parametrize("forgery", FORGERIES)
-@pytest.mark.parametrize("name", ["leave-one-out", "folds", "path"])
+@pytest.mark.parametrize("name", ["folds", "path"])
 def test_the_same_forgeries_are_refused(made: dict[str, Path], tmp_path: Path, name: str, forgery: Forgery) -> None:
     lines = lines_of(made[name])
     forgery(lines)
@@ -139,21 +140,73 @@ def test_the_same_forgeries_are_refused(made: dict[str, Path], tmp_path: Path, n
     assert verdicts(forged, MADE[name][1], "fast") == (False, False)
 
 
-def test_rows_of_a_fold_an_ulp_of_gamma_and_a_swapped_support(made: dict[str, Path]) -> None:
-    data = MADE["folds"][1]
-    plain = lines_of(made["folds"])
-    assert second_checker.check(packed(plain), data).accepted
-    for change in (lambda lines: lines[0]["left"][0].pop(), swap_support):
-        lines = copy.deepcopy(plain)
-        change(lines)
-        assert not second_checker.check(packed(lines), data).accepted
-    # thresholds stand at 1e-9 from what holds, so an ulp still proves the altered statement; the lowest U does not
-    lines = lines_of(made["fit"])
-    problem = second_checker.Setting(lines[0], DIABETES).problem(-1, 0)
-    lines[-1]["upper"] = math.nextafter(float(problem.objective(tuple(lines[-1]["support"])).high), math.inf)
-    assert second_checker.check(packed(lines), DIABETES).accepted
-    lines[0]["gammas"][0] *= 1 + 2e-15
-    assert not second_checker.check(packed(lines), DIABETES).accepted
+@pytest.mark.parametrize("change", [leave_out_less, swap_support])
+def test_rows_of_a_fold_and_a_swapped_support(made: dict[str, Path], change: Forgery) -> None:
+    lines = lines_of(made["folds"])
+    change(lines)
+    assert not second_checker.check(packed(lines), PROSTATE).accepted
+
+
+def test_a_bound_without_margin_holds_for_no_other_gamma(made: dict[str, Path]) -> None:
+    """A proof keeps 1e-9 from what holds, so that it holds of an ulp more gamma too; a sharp `upper` does not."""
+    lines = lines_of(made["path"])
+    best = of_kind(lines, "best")[-1]
+    setting = second_checker.Setting(lines[0], PROSTATE)
+    high = setting.problem(-1, best["gamma"]).objective(tuple(best["support"])).high
+    assert high is not None
+    best["upper"] = math.nextafter(float(high / setting.in_units(Fraction(1))), math.inf)
+    assert second_checker.check(packed(lines), PROSTATE).accepted
+    lines[0]["gammas"][best["gamma"]] *= 1 + 1e-13
+    verdict = second_checker.check(packed(lines), PROSTATE)
+    assert not verdict.accepted and verdict.reason == "upper of best"
+
+
+def missing_upper(lines: list[Line]) -> None:
+    del of_kind(lines, "pair")[0]["upper"]
+
+
+def null_upper(lines: list[Line]) -> None:
+    of_kind(lines, "best")[0]["upper"] = None
+
+
+def constant_column(lines: list[Line]) -> None:
+    lines[0]["columns"].append(2)
+    lines[0]["units"].append(0)
+
+
+def fold_twice(lines: list[Line]) -> None:
+    part = of_kind(lines, "pair")[0]["parts"][0]
+    for name in ("folds", "which"):
+        part[name].append(part[name][0])
+
+
+def pair_twice(lines: list[Line]) -> None:
+    lines.insert(-1, of_kind(lines, "pair")[0])
+
+
+@pytest.mark.parametrize(
+    "change, name, accepted",
+    [(missing_upper, "folds", 0), (null_upper, "path", 0), (fold_twice, "folds", 0), (pair_twice, "folds", 1)],
+)
+def test_what_the_page_left_open(
+    made: dict[str, Path], tmp_path: Path, change: Forgery, name: str, accepted: bool
+) -> None:
+    lines = lines_of(made[name])
+    change(lines)
+    forged = tmp_path / "forged.proof"
+    forged.write_bytes(packed(lines))
+    assert verdicts(forged, MADE[name][1], "fast") == (bool(accepted), bool(accepted))
+
+
+def test_a_constant_column_is_no_candidate(tmp_path: Path) -> None:
+    data = tmp_path / "data.csv"
+    data.write_text("a,b,one,y\n" + "".join(f"{i},{i * i % 7},1,{i * 3 % 5}\n" for i in range(12)))
+    proof = make("path", data, "-t y --scale none --intercept none --gamma 1 --tau 1", tmp_path / "proof")
+    assert verdicts(proof, data) == (True, True)
+    lines = lines_of(proof)
+    constant_column(lines)
+    proof.write_bytes(packed(lines))
+    assert verdicts(proof, data) == (False, False)
 
 
 def numbers_in(value: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
@@ -260,11 +313,11 @@ def disagreements(seeds: range, forgeries: int, folder: Path) -> tuple[list[str]
 
 
 def test_random_proofs_and_forgeries_are_judged_alike(tmp_path: Path) -> None:
-    found, counts = disagreements(range(4), 12, tmp_path)
-    assert not found and counts[2] > 10
+    found, counts = disagreements(range(2), 8, tmp_path)
+    assert not found and counts[2] > 5
 
 
 @pytest.mark.slow
 def test_many_random_proofs_and_forgeries_are_judged_alike(tmp_path: Path) -> None:
     found, counts = disagreements(range(300), 10, tmp_path)
-    assert not found and counts[0] == 300 and counts[2] > 1000
+    assert not found and counts[0] == 300 and counts[2] > 500
