@@ -23,6 +23,7 @@ from sparsecv_mio.search.state.deadline import Deadline
 
 SHARE = 0.8  # of the time limit for the interval; the rest is for the model at the answer
 LEAST_SECONDS = 0.5  # for the model at the answer, after the limit too
+MOST_PIECES = 20_000  # visited; where rounding is wider than the gap, halving would never end
 REPORT_SECONDS = 0.1
 CURVE_POINTS = 400  # of the curve of the best size
 OUTWARD = 1e-9  # relative, of bounds in the units of the file
@@ -81,7 +82,7 @@ def _search(asked: Interval, data: StandardData, deadline: Deadline) -> Partitio
         search = Partition(lists, ends, asked.options.gap, clock.expired)
         search.begin()
         said = 0.0
-        while not search.finished and not clock.expired():
+        while not search.finished and not clock.expired() and search.visited < MOST_PIECES:
             search.step()
             if asked.hooks.progress is not None and time.monotonic() > said + REPORT_SECONDS:
                 said = time.monotonic()
