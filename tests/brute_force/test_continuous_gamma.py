@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from every_gamma import EveryGamma
+from random_problems import random_problem
 
 from sparsecv_mio import Dataset, cross_validate, make_folds
 from sparsecv_mio.arrays import FloatArray
@@ -54,6 +55,17 @@ def check(seed: int) -> None:
 @pytest.mark.parametrize("seed", range(QUICK))
 def test_the_optimum_over_an_interval_is_that_of_enumeration(seed: int) -> None:
     check(seed)
+
+
+def test_what_rounding_leaves_open_ends_and_is_said() -> None:
+    """Columns of 1e150 beside others: no bound, no end without a cap, and no noise of numpy."""
+    case = random_problem(2, rows=30, columns=6)
+    record = cross_validate(
+        case.data, case.folds, gammas=f"{LOW}..{HIGH}", taus=range(1, case.data.p + 1), scale=case.scale,
+        intercept=case.intercept, threads=1,
+    )  # fmt: skip
+    assert record.status == "limit" and record.lower == 0.0
+    assert record.warnings[-1] == "rounding is wider than the gap on a part of the interval, which stays open"
 
 
 @pytest.mark.slow

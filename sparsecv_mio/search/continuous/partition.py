@@ -193,7 +193,7 @@ class Partition:
         ends = (piece.low, piece.high)
         for lam in ends:
             if not self.lists.solve(lam, [piece.size]):
-                self._push(piece)
+                self._push(piece if self.expired() else _closed(piece))
                 return
         for lam in set(ends) - self._widened:
             self._widen(lam, piece)

@@ -24,6 +24,7 @@ from sparsecv_mio.search.state.deadline import Deadline
 SHARE = 0.8  # of the time limit for the interval; the rest is for the model at the answer
 LEAST_SECONDS = 0.5  # for the model at the answer, after the limit too
 MOST_PIECES = 20_000  # visited; where rounding is wider than the gap, halving would never end
+ROUNDED = "rounding is wider than the gap on a part of the interval, which stays open"
 REPORT_SECONDS = 0.1
 CURVE_POINTS = 400  # of the curve of the best size
 OUTWARD = 1e-9  # relative, of bounds in the units of the file
@@ -60,10 +61,11 @@ def solve_interval(asked: Interval, at: Callable[[float, SearchOptions], Record]
     width = options.gap * record.upper + record.tie_width + record.allowance
     proved = np.isfinite(record.upper) and record.upper - lower <= width
     stopped = "interrupted" if deadline.stop.is_set() else "limit"
+    notes = (ROUNDED,) if not proved and not deadline.expired() else ()
     nodes = record.work.nodes + search.lists.lister.nodes
     return replace(
         record, lower=lower, gap=gap, status="proved" if proved else stopped, continuous=found, region=None,
-        advice=None, work=replace(record.work, nodes=nodes, seconds=deadline.seconds),
+        advice=None, warnings=(*record.warnings, *notes), work=replace(record.work, nodes=nodes, seconds=deadline.seconds),
         request=replace(record.request, time_limit=options.time_limit),
     )  # fmt: skip
 
@@ -74,7 +76,8 @@ def _search(asked: Interval, data: StandardData, deadline: Deadline) -> Partitio
 
     clock = deadline.sooner(SHARE)
     per_row = data.y_unit**2 / (Scored.of(asked.dataset, asked.folds).total or 1)
-    with threadpool_limits(limits=1):
+    # a bound that overflows says nothing
+    with threadpool_limits(limits=1), np.errstate(over="ignore", invalid="ignore"):
         lister = Lister(TrainingSets.of_folds(data, asked.folds), data, asked.folds, clock.expired)
         sizes = sorted({min(tau, data.q) for tau in asked.taus})
         lists = Lists(lister, AllRows(lister, sizes))
