@@ -65,7 +65,8 @@ def solve_interval(asked: Interval, at: Callable[[float, SearchOptions], Record]
     nodes = record.work.nodes + search.lists.lister.nodes
     return replace(
         record, lower=lower, gap=gap, status="proved" if proved else stopped, continuous=found, region=None,
-        advice=None, warnings=(*record.warnings, *notes), work=replace(record.work, nodes=nodes, seconds=deadline.seconds),
+        advice=None, warnings=(*record.warnings, *notes),
+        work=replace(record.work, nodes=nodes, seconds=deadline.seconds),
         request=replace(record.request, time_limit=options.time_limit),
     )  # fmt: skip
 
