@@ -63,10 +63,11 @@ class Deadly:
     def submit(self, attempt: Attempt) -> Future[Outcome]:
         self.clock.cancel()
         self.begun.append(attempt)
-        self.running.append((Future(), attempt))
+        made: Future[Outcome] = Future()
+        self.running.append((made, attempt))
         self.clock = threading.Timer(0.02, self.end)
         self.clock.start()
-        return self.running[-1][0]
+        return made
 
     def end(self) -> None:
         ended, self.running = self.running, []
