@@ -17,6 +17,7 @@ from sparsecv_mio.batch.sources import Source, sources_of
 from sparsecv_mio.data.folds import fold_columns
 from sparsecv_mio.errors import BadInput, did_you_mean
 from sparsecv_mio.files import check_readable
+from sparsecv_mio.grids import gammas, interval
 from sparsecv_mio.version import __version__
 
 OURS = "sparsecv"
@@ -175,8 +176,30 @@ def _task(source: Source, given: Mapping[str, Any]) -> Task:
     from sparsecv_mio.batch.estimators import check_estimator_name
 
     check_estimator_name(str(given["estimator"]))
+    _check_numbers(given)
     means = (*COMMON, "estimator", *(SEARCH if given["estimator"] == OURS else ()))
     return Task(source, {name: given[name] for name in means if given.get(name) is not None})
+
+
+def _check_numbers(given: Mapping[str, Any]) -> None:
+    """Refuse what is wrong for any data, before a task has begun."""
+    gamma, share = given.get("gamma"), given.get("test")
+    if isinstance(gamma, str) and interval(gamma, "gamma") is None:
+        gammas(gamma, "gamma")
+    if share is not None:
+        check_share(share)
+
+
+def check_share(share: Any) -> None:
+    """Raise `BadInput` for what is no share of test rows.
+
+    Parameters
+    ----------
+    share : object
+        As in the plan.
+    """
+    if not (isinstance(share, int | float) and 0.0 < share < 1.0):
+        raise BadInput(f"test {share!r} is no share: give a number above 0 and below 1")
 
 
 def _included(rules: Iterable[Any], sources: list[Source], lists: Mapping[str, list[Any]]) -> Iterator[Task]:

@@ -12,7 +12,7 @@ from sparsecv_mio.arrays import FloatArray
 from sparsecv_mio.batch.estimators import run_estimator, versions_of_all
 from sparsecv_mio.batch.fitted import Fitted, Model
 from sparsecv_mio.batch.folder import Outcome
-from sparsecv_mio.batch.plan import COMMON, Task
+from sparsecv_mio.batch.plan import COMMON, Task, check_share
 from sparsecv_mio.batch.sources import coefficients_of, covariance_of, signal_of
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.folds import make_folds
@@ -47,8 +47,7 @@ def rows_of(task: Task, data: Dataset | None = None) -> Rows:
     share = task.settings.get("test")
     if share is None:
         return Rows(data, None)
-    if not (isinstance(share, int | float) and 0.0 < share < 1.0):
-        raise BadInput(f"test {share!r} is no share: give a number above 0 and below 1")
+    check_share(share)
     order = np.random.default_rng(int(task.settings.get("split", 0))).permutation(data.n)
     held = max(1, round(share * data.n))
     if data.n - held < 4:
