@@ -35,6 +35,8 @@ def read_table(path: str | Path) -> pd.DataFrame:
     place = Path(path)
     if place.suffix.lower() not in FORMATS:
         raise BadInput(f"table {str(place)!r} must end with {' or '.join(FORMATS)}")
+    if not place.exists():
+        raise BadInput(f"table {str(place)!r} does not exist: check its path")
     try:
         frame = pd.read_csv(place) if place.suffix.lower() == ".csv" else pd.read_parquet(place)
     except (OSError, ValueError) as error:  # what pandas and pyarrow raise of a file's content are ValueErrors

@@ -63,7 +63,7 @@ def test_files_that_are_no_table(tmp_path: Path) -> None:
     (tmp_path / "other.csv").write_text("a,b\n1,2\n")
     (tmp_path / "no.parquet").write_text("no table")
     for name, message in [("empty.csv", "no rows"), ("other.csv", "was not written by"),
-                          ("no.parquet", "cannot be read"), ("none.csv", "cannot be read"),
+                          ("no.parquet", "cannot be read"), ("none.csv", "does not exist"),
                           ("a.json", "must end with .parquet or .csv")]:  # fmt: skip
         with pytest.raises(BadInput, match=message):
             read_table(tmp_path / name)

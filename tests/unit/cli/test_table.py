@@ -82,7 +82,7 @@ def test_figures_are_drawn(runs: str, options: list[str], tmp_path: Path) -> Non
         (["table", "RUNS", "--relative", "estimator=lasso", "--reduction", "estimator=lasso"], "exclude each other"),
         (["table", "RUNS", "--name", "ours"], "write LABEL=WORDS"),
         (["table", "RUNS", "--digits", "0"], "--digits 0"),
-        (["table", "none.parquet"], "cannot be read"),
+        (["table", "none.parquet"], "does not exist"),
         (["plot", "RUNS", "--kind", "lines", "--out", "f.png"], "--against"),
         (["plot", "RUNS", "--value", "f1,cv_error", "--out", "f.png"], "with --kind lines only"),
         (["plot", "RUNS", "--kind", "critical", "--panels", "data", "--out", "f.png"], "one panel"),
