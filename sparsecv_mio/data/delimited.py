@@ -18,6 +18,13 @@ from sparsecv_mio.data.select import Selection
 from sparsecv_mio.errors import BadInput
 
 MOST_CELLS = 20_000_000  # that are looked at, after the first bad one, for more
+MARKS: dict[str, tuple[str, str]] = {  # what else may separate: in words, and as an option
+    ";": ("semicolons", "semicolon"),
+    "\t": ("tabs", "tab"),
+    "|": ("bars", "pipe"),
+    ",": ("commas", "comma"),
+    " ": ("blanks", "space"),
+}
 
 
 @dataclass(frozen=True)
@@ -55,16 +62,20 @@ def read_header(table: TextTable) -> tuple[list[str], int]:
         mark = names[0][0]
         raise BadInput(f"file {str(path)!r} begins with {mark!r}: give --comment {mark} to leave such lines out")
     if len(names) == 1:
-        for other, word in ((";", "semicolons"), ("\t", "tabs"), ("|", "bars"), (",", "commas"), (" ", "blanks")):
+        for other in MARKS:
             if other != delimiter and other in names[0]:
-                option = {";": "semicolon", "\t": "tab", "|": "pipe", ",": "comma", " ": "space"}[other]
-                raise BadInput(f"file {str(path)!r} seems to be separated by {word}: give --sep {option}")
+                raise _separated_by(other, table)
     if not how.header:
         return [f"x{j}" for j in range(len(names))], 0
     if all(_is_number(name, how.decimal) for name in names) and not all(name.isdigit() for name in names):
         begins = "has numbers where its column names belong"
         raise BadInput(f"file {str(path)!r} {begins}: add a header line, or give --no-header")
     return names, line
+
+
+def _separated_by(mark: str, table: TextTable) -> BadInput:
+    word, option = MARKS[mark]
+    return BadInput(f"file {str(table.path)!r} seems to be separated by {word}: give --sep {option}")
 
 
 def _is_number(text: str, decimal: str) -> bool:
@@ -116,6 +127,9 @@ def blame(table: TextTable, chosen: Selection, cells: bool = True) -> None:
         for line, row in rows:
             count += 1
             if len(row) != width:
+                for mark in ";\t|" if len(row) == 1 else "":  # commas may stand in the header's names
+                    if row[0].count(mark) >= width:
+                        raise _separated_by(mark, table)
                 first = "its header names" if table.how.header else "its first line has"
                 raise BadInput(
                     f"file {str(table.path)!r} has {len(row)} cells in line {line} but {first} {width} columns: "

@@ -46,6 +46,8 @@ BAD_TABLES = [
     ("a,y\n1,2\n", "2", "target 2 is neither a name nor one of the positions 0..1"),
     ("a,y\n1,2\n", "", "no target was named"),
     ("a;y\n1;2\n", "y", "seems to be separated by semicolons"),
+    ("a, b;c;y\n1;2;3\n", "1", "seems to be separated by semicolons"),
+    ("a,y\n1;\n", "y", "has 1 cells in line 2"),
     ("1.5,2.5\n3,4\n", "1", "has numbers where its column names belong"),
     ("y\n1\n2\n", "y", "no feature is left"),
 ]
