@@ -95,7 +95,11 @@ def lines(path: str) -> Iterator[dict[str, Any]]:
                     continue
                 digest.update(line)
                 yield found
-    except (OSError, EOFError, zlib.error, ValueError, RecursionError) as error:
+    except gzip.BadGzipFile:
+        raise Unreadable(f"{path}: no proof, which is a gzipped file") from None
+    except EOFError:
+        raise Unreadable(f"{path}: the proof is cut short") from None
+    except (OSError, zlib.error, ValueError, RecursionError) as error:
         raise Unreadable(f"{path}: {str(error).splitlines()[0] if str(error) else 'cannot be read'}") from None
     need(ended, "the end is missing")
 
@@ -120,6 +124,9 @@ def table(path: str, names: list[str], target: str) -> tuple[Array, Array]:
             head = stream.readline()
             mark = "\t" if Path(path.removesuffix(".gz")).suffix == ".tsv" else max(",;\t", key=head.count)
             header = [name.strip() for name in next(csv.reader([head], delimiter=mark))]
+            for name in (*names, target):
+                if name not in header:
+                    raise Unreadable(f"{path}: no column is called {name!r}, which the proof is about")
             places = [header.index(name) for name in (*names, target)]
             rows = [[float(row[j]) for j in places] for row in csv.reader(stream, delimiter=mark) if row]
     except (OSError, EOFError, zlib.error, UnicodeDecodeError, csv.Error, StopIteration) as error:

@@ -125,6 +125,10 @@ def test_a_file_that_is_no_whole_proof(tmp_path: Path) -> None:
         place.write_bytes(cut)
         with pytest.raises((Unreadable, Refused)):
             check(str(place), data.X, data.y)
+    for cut, message in ((whole[: len(whole) // 2], "cut short"), (b"no gzip", "no proof, which is a gzipped file")):
+        place.write_bytes(cut)
+        with pytest.raises(Unreadable, match=message):
+            check(str(place), data.X, data.y)
     text = gzip.decompress(whole)
     place.write_bytes(gzip.compress(text.replace(b'"lower":', b'"lower": ', 1)))
     with pytest.raises(Refused, match="digest"):
