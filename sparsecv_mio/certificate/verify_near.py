@@ -258,6 +258,8 @@ def _none_missing(
 ) -> None:
     supports = values.design.supports(size.tau)
     truth = values.every(supports)
+    if values.plan is None:
+        _fit_anew(truth, supports, size, values, listed)
     least = float(truth.min())
     room = EDGE * least + 2.0 * values.slack(least, size.tau)
     checks.that(size.lower <= least + room, f"{path}lower", f"{size.lower!r} exceeds the true minimum {least!r}")
@@ -266,6 +268,23 @@ def _none_missing(
         if tuple(support) not in listed:
             names = ", ".join(values.design.dataset.names[values.design.columns[j]] for j in support)
             checks.that(False, "models", f"{names} is missing")
+            return
+
+
+def _fit_anew(
+    truth: FloatArray, supports: IntArray, size: NearSize, values: Values, listed: dict[tuple[int, ...], float]
+) -> None:
+    """Fit the rows where objectives from moments contradict a record, as they lose digits in nearly perfect fits.
+
+    The first support that contradicts it still ends this.
+    """
+    known = np.array([tuple(support) in listed for support in supports.tolist()], dtype=bool)
+    best, least = min(listed, key=listed.__getitem__, default=()), size.lower * (1.0 - EDGE)
+    first = np.array([tuple(support) == best for support in supports.tolist()], dtype=bool)
+    for i in np.flatnonzero((truth < least) | first | (~known & (truth < size.complete_to))).tolist():
+        claimed = least if known[i] else max(least, size.complete_to * (1.0 - EDGE))
+        truth[i] = values.exact(supports[i].tolist())
+        if truth[i] < claimed - 2.0 * values.slack(claimed, size.tau):
             return
 
 

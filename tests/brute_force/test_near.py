@@ -7,7 +7,7 @@ from itertools import combinations, count
 
 import numpy as np
 import pytest
-from random_problems import RandomProblem
+from random_problems import RandomProblem, random_problem
 from test_forced_columns import forced_problem
 
 from sparsecv_mio.certificate.near_records import CommonRecord, NearRecord
@@ -147,6 +147,15 @@ def check_common(seed: int) -> float:
 
 def test_lists_are_those_of_enumeration() -> None:
     assert sum(check_near(seed) for seed in range(20)) > 40  # models: the lists are not all of one
+
+
+def test_lists_of_nearly_perfect_fits_pass_verify() -> None:
+    one = random_problem(90007, rows=24, columns=7)  # 1e-9 of the targets' squares is left, 10 digits lost by moments
+    record = near_optimal(
+        one.data, one.folds, gamma=one.gammas[0], taus=5, by="objective", within=0.0, scale=one.scale,
+        intercept=one.intercept,
+    )  # fmt: skip
+    assert verify(record, one.data, one.folds).ok
 
 
 def test_common_subsets_are_those_of_enumeration() -> None:

@@ -56,6 +56,16 @@ class Listed:
         """Join lists of some training sets each."""
         return cls(bar, np.concatenate([part[0] for part in parts]), np.concatenate([part[1] for part in parts]))
 
+    def joined(self, before: Listed) -> Listed:
+        """Return the list with what a shorter one holds; supports of both stand there twice.
+
+        Parameters
+        ----------
+        before : Listed
+            At the same lam, of the same size.
+        """
+        return Listed.of(self.bar, [(before.fold, before.support), (self.fold, self.support)])
+
 
 class Lister:
     """Lists supports of all training sets at any lam.

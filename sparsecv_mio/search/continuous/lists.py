@@ -107,7 +107,11 @@ class Lists:
             wanted, _ = self._wanted(low, high, size)
             if wanted is not None:
                 bars[size] = np.maximum(bars.get(size, self._listed[lam, size].bar), wanted[0 if lam == low else 1])
-        return not bars or self._keep(lam, self.lister.below(lam, bars))
+        listed = self.lister.below(lam, bars) if bars else {}
+        if listed is None:
+            return False
+        # trees cut at equality: where the targets of a training set are constant, f is 0 everywhere and none is below 0
+        return self._keep(lam, {size: one.joined(self._listed[lam, size]) for size, one in listed.items()})
 
     def on(self, low: float, high: float, size: int) -> Fits | RowFits | None:
         """Return every fit that can be optimal somewhere on an interval; None where its lists do not come to an end.

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import threading
 
+import numpy as np
 import pytest
 from interval_problem import interval_problem
 
 from sparsecv_mio.certificate.record import Record
 from sparsecv_mio.certificate.verify import verify
+from sparsecv_mio.data.dataset import Dataset
+from sparsecv_mio.data.folds import folds_from_labels
 from sparsecv_mio.grids import GammaInterval
 from sparsecv_mio.search.api import cross_validate
 from sparsecv_mio.search.observers.progress import Progress
@@ -41,3 +44,11 @@ def test_a_stop_leaves_valid_bounds() -> None:
     stop.set()
     record = cross_validate(one.data.dataset, one.folds, gammas="0.01..2", taus=[1, 2], stop=stop)
     assert record.status == "interrupted" and record.lower == 0.0 and verify(record, one.data.dataset, one.folds).ok
+
+
+def test_a_training_set_whose_targets_are_constant() -> None:
+    X = np.array([[1, 0, 0], [1, 0, 1], [1, 0, 0], [1, 0, 0], [0, 1, 1], [0, 1, 1]], dtype=float)
+    data = Dataset.from_arrays(X, np.array([1000.0, 1001.0, 1000.0, 1000.0, 1000.0, 1000.0]))
+    folds = folds_from_labels([2, 0, 3, 1, 1, 2])  # without row 1: targets of 1000
+    record = cross_validate(data, folds, gammas=GammaInterval(0.03, 5.0), taus=[0, 1])
+    assert record.status == "proved" and verify(record, data, folds).ok
