@@ -122,12 +122,26 @@ class Check:
         need(self.claim is None, "a second claim")
         self.claim = line
 
+    def _asked(self) -> list[str]:
+        """Say of which problem all is proved: a proof of easier folds or of a smaller grid is a proof as well."""
+        gammas, taus = (", ".join(map(repr, values)) for values in (self.gammas, self.taus))
+        columns = f"columns by {self.head['scale']}, intercept {self.head['intercept']}"
+        words = [f"grid: gamma {gammas}; tau {taus}; {columns}"]
+        if "left" in self.head:
+            sizes = [len(rows) for rows in self.folds.scored]
+            times = Counter(row for rows in self.folds.scored for row in rows)
+            counts = {times[row] for row in range(self.head["data"]["n"])}
+            each = "every row once" if counts == {1} else f"rows {min(counts)} to {max(counts)} times"
+            words.append(f"folds: {len(sizes)} of {min(sizes)} to {max(sizes)} rows, {each}")
+        return words
+
     def finish(self) -> Found:
         """Check that every pair of the grid is spoken of, and the claim of all."""
         grid = [(g, t) for g in range(len(self.gammas)) for t in range(len(self.taus))]
         words, head = self.found.words, self.head["data"]
         size = f"{head['n']} rows, {head['p']} features"
         words.append(f"data: {size}, target {head['target']!r}, {head['digest'][:23]}...")
+        words += self._asked()
         words.append(f"trees: {len(self.trees)}, their {self.leaves} leaves cover all supports, every bound holds")
         if "left" not in self.head:
             need(all(pair in self.best for pair in grid), "a pair (gamma, tau) has no proof")

@@ -32,4 +32,4 @@ def test_drawings(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["plot", str(trace), "--out", str(tmp_path / "a.txt")]) == 2
     assert "--out" in capsys.readouterr().err
     assert main(["plot", SERVO, "--out", str(tmp_path / "b.png")]) == 2
-    assert "neither a trace nor a record" in capsys.readouterr().err
+    assert "was not written by `sparsecv collect`" in capsys.readouterr().err
