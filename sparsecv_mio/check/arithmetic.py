@@ -35,6 +35,11 @@ class Floats:
         return np.asarray(a @ b)
 
     @staticmethod
+    def rounded(values: Array, digits: int) -> Array:
+        """Return the numbers, which are short."""
+        return values
+
+    @staticmethod
     def finite(values: Array) -> Array:
         """Return the numbers; `ValueError` where one is none: comparisons with it would say nothing."""
         if not np.isfinite(values).all():
@@ -88,6 +93,11 @@ class Fractions:
     def finite(values: Array) -> Array:
         """Return the numbers."""
         return values
+
+    @staticmethod
+    def rounded(values: Array, digits: int) -> Array:
+        """Return numbers near those given, with so many binary digits after the point."""
+        return _elementwise(lambda value: Fraction(round(value * 2**digits), 2**digits), values)
 
     @classmethod
     def gram(cls, W: Array) -> Array:

@@ -10,6 +10,7 @@ from .arithmetic import Arithmetic, Array
 from .moments import Design, Moments
 
 SHORT = 48  # binary digits after the point of inverses in exact mode
+LARGE = 2.0**12  # entries of inverses beyond which exact mode improves what floats found
 
 
 class Penalty(NamedTuple):
@@ -101,6 +102,14 @@ def grown(terms: Array, kind: Arithmetic) -> Array:
     return terms * (1 + (terms.shape[-1] + 16) * kind.u)
 
 
+def _refined(M: Array, V: Array, c: Array, kind: Arithmetic) -> tuple[Array, Array]:
+    """Return an inverse, improved by Newton's steps in fractions, and its product with c."""
+    for digits in (SHORT, 2 * SHORT):
+        V = 2 * V - kind.product(V, kind.product(M, V))
+        V = kind.rounded((V + V.transpose(0, 2, 1)) / 2, 2 * digits)
+    return V, kind.rounded(kind.product(V, c[:, :, None])[:, :, 0], 2 * SHORT)
+
+
 def fits(parts: Parts, kind: Arithmetic) -> Fits:
     """Fit supports of one size.
 
@@ -118,6 +127,8 @@ def fits(parts: Parts, kind: Arithmetic) -> Fits:
         inverse = np.ldexp(np.rint(np.ldexp(inverse, SHORT)), -SHORT)  # fewer digits make fractions quicker
     inverse = (inverse + inverse.transpose(0, 2, 1)) / 2.0
     V, beta = kind.of(inverse), kind.of((inverse @ c.astype(np.float64)[:, :, None])[:, :, 0])
+    if not u and a and abs(inverse).max() > LARGE:
+        V, beta = _refined(M, V, c, kind)
     s = abs(beta).sum(1)
     r = e + 2 * (a + 6) * u
     Qb = kind.product(Q, beta[:, :, None])[:, :, 0]

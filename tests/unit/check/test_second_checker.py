@@ -317,6 +317,13 @@ def test_random_proofs_and_forgeries_are_judged_alike(tmp_path: Path) -> None:
     assert not found and counts[2] > 5
 
 
+@pytest.mark.parametrize("seed", [28, 42])
+def test_nearly_collinear_columns_without_intercept_are_checked_exactly(tmp_path: Path, seed: int) -> None:
+    """Inverses of floats were too coarse for the exact mode; the second checker needs none."""
+    data, proof = random_proof(seed, tmp_path)
+    assert verdicts(proof, data, "exact") == (True, True)
+
+
 @pytest.mark.slow
 def test_many_random_proofs_and_forgeries_are_judged_alike(tmp_path: Path) -> None:
     found, counts = disagreements(range(300), 10, tmp_path)
