@@ -35,7 +35,8 @@ class Check:
     def __init__(self, head: dict[str, Any], X: Array, y: Array, mode: str) -> None:
         self.kind, self.found = MODES[mode], Found(mode)
         data = head["data"]
-        need(list(X.shape) == [data["n"], data["p"]] and len(y) == len(X), "the data have another size")
+        size = integers([data["n"], data["p"]], 0, 1 << 40, "the size of the data")
+        need(list(X.shape) == size and len(y) == len(X), "the data have another size")
         need(digest_of(X, y, data["names"], data["target"]) == data["digest"], "the data are other ones: digest")
         p = X.shape[1]
         columns = list(support(head["columns"], p))

@@ -169,6 +169,10 @@ def null_upper(lines: list[Line]) -> None:
     of_kind(lines, "best")[0]["upper"] = None
 
 
+def fraction_for_size(lines: list[Line]) -> None:
+    lines[0]["data"]["n"] = float(lines[0]["data"]["n"])
+
+
 def constant_column(lines: list[Line]) -> None:
     lines[0]["columns"].append(2)
     lines[0]["units"].append(0)
@@ -186,7 +190,13 @@ def pair_twice(lines: list[Line]) -> None:
 
 @pytest.mark.parametrize(
     "change, name, accepted",
-    [(missing_upper, "folds", 0), (null_upper, "path", 0), (fold_twice, "folds", 0), (pair_twice, "folds", 1)],
+    [
+        (missing_upper, "folds", 0),
+        (null_upper, "path", 0),
+        (fraction_for_size, "path", 0),
+        (fold_twice, "folds", 0),
+        (pair_twice, "folds", 1),
+    ],
 )
 def test_what_the_page_left_open(
     made: dict[str, Path], tmp_path: Path, change: Forgery, name: str, accepted: bool
