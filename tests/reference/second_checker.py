@@ -269,7 +269,7 @@ class Problem:
         size = [(M[i][i].bit_length() + 1) // 2 for i in range(len(support))]
         reach = max([entry.bit_length() - size[i] for i, entry in enumerate(c)], default=0)
         near = np.array([[quotient(M[i][j], size[i] + size[j]) for j in range(len(c))] for i in range(len(c))])
-        digits = 100
+        digits = 120
         power = max(max(size, default=0) + digits - reach, 64)
         shift = [power - size[i] + reach for i in range(len(c))]
         b = [0] * len(c)
@@ -280,7 +280,7 @@ class Problem:
             excess = sum(-(-R[i] * R[i] // self.pi[j]) for i, j in enumerate(support))
             if best is None or excess < best.excess:
                 best = Solution(support, list(b), power, value, excess)
-            if excess << 80 <= abs(value):
+            if excess << 140 <= abs(value):
                 break
             residual = np.array([quotient(R[i], size[i] + reach + power) for i in range(len(c))])
             try:

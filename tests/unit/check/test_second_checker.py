@@ -34,7 +34,9 @@ MADE = {
 
 
 def make(command: str, data: Path, options: str, proof: Path) -> Path:
-    assert run([command, str(data), *options.split(), "--threads", "1", "-q", "--proof", str(proof)]) == 0
+    """A proof; where the program says that it has none, no file."""
+    code = run([command, str(data), *options.split(), "--threads", "1", "-q", "--proof", str(proof)])
+    assert proof.exists() or code in (1, 2)
     return proof
 
 
@@ -306,6 +308,8 @@ def disagreements(seeds: range, forgeries: int, folder: Path) -> tuple[list[str]
     found, counts = list[str](), [0, 0, 0]
     for seed in seeds:
         data, proof = random_proof(seed, folder)
+        if not proof.exists():
+            continue
         counts[0] += 1
         if verdicts(proof, data) != (True, True):
             found.append(f"seed {seed}: {verdicts(proof, data)} {second_checker.check(proof, data).reason}")
@@ -327,9 +331,9 @@ def test_random_proofs_and_forgeries_are_judged_alike(tmp_path: Path) -> None:
     assert not found and counts[2] > 5
 
 
-@pytest.mark.parametrize("seed", [28, 42])
-def test_nearly_collinear_columns_without_intercept_are_checked_exactly(tmp_path: Path, seed: int) -> None:
-    """Inverses of floats were too coarse for the exact mode; the second checker needs none."""
+@pytest.mark.parametrize("seed", [28, 42, 92])
+def test_nearly_singular_moments_are_checked_exactly(tmp_path: Path, seed: int) -> None:
+    """Inverses of floats were too coarse for the exact mode, one step of a solution for the second checker."""
     data, proof = random_proof(seed, tmp_path)
     assert verdicts(proof, data, "exact") == (True, True)
 
