@@ -307,7 +307,8 @@ def _descent(checks: Checks, record: Record) -> None:
     """Check that a descent starts with a row, goes to better ones only, and ends where the record stands."""
     steps, certified = record.descent, record.work.engine == CERTIFIED_DESCENT
     checks.that(record.work.engine.startswith("descent"), "descent", f"the engine {record.work.engine!r} has no moves")
-    if not checks.that(len(steps) > 0, "descent", "is empty though the engine is one"):
+    if not steps:  # a limit may come before the first row of the grid has been searched
+        checks.that(record.status != "proved", "descent", "is empty though the engine is one")
         return
     here: DescentStep | None = None
     for i, step in enumerate(steps):

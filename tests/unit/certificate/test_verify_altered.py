@@ -388,3 +388,11 @@ def test_an_altered_path_is_rejected(changes: dict[str, Any], named: str) -> Non
 def test_an_altered_fit_is_rejected(changes: dict[str, Any], named: str) -> None:
     assert verify(single(), data()).failures == ()
     assert named in [failure.field for failure in verify(R(single(), **changes), data()).failures]
+
+
+def test_a_descent_that_a_limit_ends_before_its_first_move_has_none() -> None:
+    known = record("descent")
+    claims = {failure.field for failure in verify(R(known, descent=()), data()).failures}
+    assert "descent" in claims
+    claims = {failure.field for failure in verify(R(known, descent=(), status="limit"), data()).failures}
+    assert "descent" not in claims
