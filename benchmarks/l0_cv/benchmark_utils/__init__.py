@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 from itertools import combinations
 
 import numpy as np
+from benchopt import BaseSolver
 
 CHUNK = 4096
 
@@ -69,3 +70,19 @@ def by_path(path: Callable, X, y, folds, gammas, taus):
     """Run a method that makes a path of supports on the training rows of every fold, and choose among them."""
     made = folds_of(X, y, folds)
     return chosen(made, [path(fold.X, fold.y, max(taus)) for fold in made], taus, gammas)
+
+
+class PathSolver(BaseSolver):
+    """A method whose `supports_of(X, y, most)` makes a path of supports on the training rows of a fold."""
+
+    def set_objective(self, **problem):
+        self.problem = problem
+
+    def warm_up(self):
+        self.run_once()
+
+    def run(self, _):
+        self.result = by_path(self.supports_of, **self.problem)
+
+    def get_result(self):
+        return self.result

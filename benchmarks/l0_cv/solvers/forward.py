@@ -1,37 +1,24 @@
 import numpy as np
-from benchmark_utils import by_path
-from benchopt import BaseSolver
+from benchmark_utils import PathSolver
 
 
-class Solver(BaseSolver):
+class Solver(PathSolver):
     """Forward selection: the column that lowers the squared error of the fit most, one after the other."""
 
     name = "forward"
     requirements = []
 
-    def set_objective(self, **problem):
-        self.problem = problem
-
-    def warm_up(self):
-        self.run_once()
-
-    def run(self, _):
-        self.result = by_path(supports_of, **self.problem)
-
-    def get_result(self):
-        return self.result
-
-
-def supports_of(X, y, most):
-    """The supports of all sizes."""
-    found, left, residual = [()], X.copy(), y.copy()
-    for _ in range(most):
-        length = np.linalg.norm(left, axis=0)
-        gain = np.where(length > 1e-8, np.abs(left.T @ residual) / np.maximum(length, 1e-8), -1.0)
-        gain[list(found[-1])] = -1.0
-        j = int(gain.argmax())
-        direction = left[:, j] / length[j]
-        residual = residual - direction * (direction @ residual)
-        left = left - np.outer(direction, direction @ left)
-        found.append((*found[-1], j))
-    return found
+    @staticmethod
+    def supports_of(X, y, most):
+        """The supports of all sizes."""
+        found, left, residual = [()], X.copy(), y.copy()
+        for _ in range(most):
+            length = np.linalg.norm(left, axis=0)
+            gain = np.where(length > 1e-8, np.abs(left.T @ residual) / np.maximum(length, 1e-8), -1.0)
+            gain[list(found[-1])] = -1.0
+            j = int(gain.argmax())
+            direction = left[:, j] / length[j]
+            residual = residual - direction * (direction @ residual)
+            left = left - np.outer(direction, direction @ left)
+            found.append((*found[-1], j))
+        return found

@@ -1,36 +1,23 @@
 import numpy as np
-from benchmark_utils import by_path
-from benchopt import BaseSolver
+from benchmark_utils import PathSolver
 from sklearn.linear_model import lasso_path
 
 
-class Solver(BaseSolver):
+class Solver(PathSolver):
     """Supports along the lasso's path, fitted by ridge regression."""
 
     name = "lasso"
     requirements = ["scikit-learn"]
 
-    def set_objective(self, **problem):
-        self.problem = problem
-
-    def warm_up(self):
-        self.run_once()
-
-    def run(self, _):
-        self.result = by_path(supports_of, **self.problem)
-
-    def get_result(self):
-        return self.result
-
-
-def supports_of(X, y, most):
-    """Supports along the path from the largest penalty down, until one is larger than `most`."""
-    alphas = np.abs(X.T @ y).max() / len(y) * np.logspace(0.0, -4.0, 200)
-    _, path, _ = lasso_path(X, y, alphas=alphas, max_iter=20_000)
-    found = [()]
-    for beta in path.T:
-        support = tuple(np.flatnonzero(beta))
-        if len(support) > most:
-            break
-        found.append(support)
-    return sorted(found, key=len)
+    @staticmethod
+    def supports_of(X, y, most):
+        """Supports along the path from the largest penalty down, until one is larger than `most`."""
+        alphas = np.abs(X.T @ y).max() / len(y) * np.logspace(0.0, -4.0, 200)
+        _, path, _ = lasso_path(X, y, alphas=alphas, max_iter=20_000)
+        found = [()]
+        for beta in path.T:
+            support = tuple(np.flatnonzero(beta))
+            if len(support) > most:
+                break
+            found.append(support)
+        return sorted(found, key=len)
