@@ -190,7 +190,7 @@ class Cells:
         g : int
             Index of the gamma.
         """
-        mine = integers(part["folds"], 0, len(self.folds.left), "the folds of a statement")
+        mine = integers(part.get("folds", [*range(len(self.low))]), 0, len(self.low), "the folds of a statement")
         need(len(set(mine)) == len(mine), "a statement names a fold twice")
         word = part["by"]
         if word == "own":
@@ -241,21 +241,25 @@ class Cells:
             self.high[fold] = min(self.high[fold], max(scores.held_high[i, k] for i in optimal))
 
     def _loss(self, mine: list[int], tree: Tree, part: dict[str, Any]) -> None:
-        """Apply the training-loss bound: h_N >= min f on all rows - f^(-N) of a given support."""
-        folds, kind = self.folds, self.folds.design.kind
+        """Bound h_N by what the fit without N leaves on all rows, or where its support is listed by its own error."""
+        folds, u = self.folds, self.folds.design.kind.u
         chosen = [support(values, folds.design.q) for values in part["supports"]]
         need(all(len(found) <= self.tau for found in chosen), "a support is larger than tau")
-        which = integers(part["which"], 0, len(chosen), "the supports of a statement")
+        which = integers(part.get("which", [0] * len(mine)), 0, len(chosen), "the supports of a statement")
         need(len(which) == len(mine), "a statement needs a support for each of its folds")
-        least = least_of(folds, tree, self.gamma, self.tau)
+        above, listed = tree.above[self.tau - tree.first], tree.listed[self.tau]
         for i, found in enumerate(chosen):
             those = [fold for fold, number in zip(mine, which, strict=True) if number == i]
             if those:
                 upper = folds.upper(self.gamma, those, found)
-                for k, fold in enumerate(those):
-                    gain = least - upper[k] - 4 * kind.u * (abs(least) + abs(upper[k]))
+                low = above - upper - 4 * u * (abs(above) + abs(upper))
+                if listed:
+                    scores = self._scores(those, listed)
+                    possible = (scores.lower <= upper).astype(bool)
+                    low = np.minimum(low, np.where(possible, scores.held_low, low).min(0))
+                for fold, value in zip(those, low.tolist(), strict=True):
                     if set(folds.left[fold]) == set(folds.scored[fold]):
-                        self.low[fold] = max(self.low[fold], gain)
+                        self.low[fold] = max(self.low[fold], value)
 
     def interval(self) -> tuple[Any, Any]:
         """Return the interval of h, per scored row, in units of the file."""

@@ -631,7 +631,7 @@ class Reader:
 
     def part(self, part: dict[str, Any], gamma: int, size: int) -> Iterator[tuple[int, Interval]]:
         setting, by = self.setting, get(part, "by")
-        folds = distinct(get(part, "folds"), len(setting.left) - 1, "folds")
+        folds = distinct(part.get("folds", list(range(len(setting.left)))), len(setting.left) - 1, "folds")
         if by == "own":
             for fold, value in zip(folds, listing(get(part, "trees"), "trees", len(folds)), strict=True):
                 tree = self.tree(value, fold, gamma, size)
@@ -645,12 +645,16 @@ class Reader:
             return
         supports = [ascending(value, setting.q - 1, "supports") for value in listing(get(part, "supports"), "supports")]
         need(all(len(support) <= size for support in supports), "supports: too large")
-        which = integers(get(part, "which"), 0, len(supports) - 1, "which", len(folds))
-        least = self.least(tree, size)
+        which = integers(part.get("which", [0] * len(folds)), 0, len(supports) - 1, "which", len(folds))
+        threshold, listed = setting.in_units(tree.threshold(size)), tree.listed_of(size)
         for fold, k in zip(folds, which, strict=True):
             if set(setting.scored[fold]) == set(setting.left[fold]):
-                own = finite(setting.problem(fold, gamma).objective(supports[k]).high)
-                yield fold, Interval(below(least - own), None)
+                problem = setting.problem(fold, gamma)
+                own = finite(problem.objective(supports[k]).high)
+                rows = [setting.rows.rows[i] for i in setting.scored[fold]]
+                possible = [s for s in listed if problem.objective(s).low <= own]
+                errors = [problem.squares(rows, problem.fit(s)).low for s in possible]
+                yield fold, Interval(min([below(threshold - own), *errors]), None)
 
     def optimal(self, fold: int, tree: Tree, size: int, threshold: Fraction) -> Interval:
         """Held-out error of the listed supports that may be optimal without a fold."""

@@ -8,11 +8,13 @@ import subprocess
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterable
+from itertools import combinations
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+import second_checker
 from forged_proofs import Lines, altered, read_lines, write_lines
 from repository import INSTANCES, ROOT
 from true_claims import Truth
@@ -21,7 +23,10 @@ from sparsecv_mio.check.main import check, check_file, run
 from sparsecv_mio.check.reading import Refused, Unreadable
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.folds import make_folds
+from sparsecv_mio.data.standard import standardize
 from sparsecv_mio.fits.best_subsets import best_subsets
+from sparsecv_mio.problem.accumulate import row_moments
+from sparsecv_mio.proofs.trees import Units, prove_thresholds
 from sparsecv_mio.proofs.writing import write_proof
 from sparsecv_mio.search.api import cross_validate
 
@@ -115,6 +120,52 @@ def test_many_altered_proofs(make: Maker, block: int, tmp_path: Path) -> None:
     count = forge(make, range(1000 + 25 * block, 1025 + 25 * block), 100, tmp_path / "p")
     print(make.__name__, block, dict(count))
     assert count["refused"] > 1_500
+
+
+def with_random_losses(seed: int, place: Path) -> tuple[Dataset, Lines]:
+    """A proof whose pairs rest on trees of random thresholds and on the training loss of random supports."""
+    data, lines = searched(seed, place)
+    head, rng = lines[0], np.random.default_rng(seed)
+    standard = standardize(data, head["scale"], head["intercept"])
+    whole, units = row_moments(standard, slice(0, data.n)).problem(standard, 1.0), Units.of(standard)
+    claim = lines.pop() | {"lower": 0.0}
+    for line in [line for line in lines[1:] if line["kind"] == "pair"]:
+        g, size = line["gamma"], min(head["taus"][line["tau"]], standard.q)
+        problem = whole.with_gamma(head["gammas"][g])
+        every = [list(one) for one in combinations(range(standard.q), size)]
+        worth = [problem.yy - problem.c[s] @ np.linalg.solve(problem.M[np.ix_(s, s)], problem.c[s]) for s in every]
+        above = {size: float(rng.choice(worth) * rng.uniform(0.9, 1.1)) * units.square}
+        lines.append(prove_thresholds(problem, above, units, 0.0)[0].line(-1, g))
+        part = {"by": "loss", "tree": sum(one["kind"] == "tree" for one in lines[1:]) - 1}
+        part["supports"] = [every[i] for i in rng.integers(len(every), size=3)]
+        if seed % 3:
+            part["which"] = rng.integers(3, size=len(head["left"])).tolist()
+        reported = (g, line["tau"]) == (claim["gamma"], claim["tau"])
+        rest = line["parts"] if reported else []
+        lines.append(line | {"parts": [part, *rest], "lower": 0.0, "upper": line["upper"] if reported else None})
+    lines.append(claim)
+    write_lines(place, lines)
+    return data, lines
+
+
+@pytest.mark.parametrize("seed", [3, 6, *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(100, 200))])
+def test_the_training_loss_bounds_held_out_errors(seed: int, tmp_path: Path) -> None:
+    data, lines = with_random_losses(seed, tmp_path / "p")
+    found = {mode: check(str(tmp_path / "p"), data.X, data.y, mode).intervals for mode in ("fast", "exact")}
+    truth = Truth(data.X, data.y)
+    for line in lines[-2 * len(found["fast"]) - 1 : -1]:
+        pair = line["gamma"], line.get("tau")
+        if line["kind"] == "tree":
+            continue
+        low = found["fast"][pair][0]
+        assert low <= found["exact"][pair][0] * (1.0 + 1e-12)
+        assert truth.false_claim([lines[0], line | {"lower": low, "upper": None}]) is None
+        line["lower"] = max(low * (1.0 - 1e-9), 0.0)
+    write_lines(tmp_path / "p", lines)
+    data_file = tmp_path / "data.csv"
+    columns = np.column_stack([data.X, data.y])
+    np.savetxt(data_file, columns, delimiter=",", header=",".join([*data.names, data.target]), comments="", fmt="%.17g")
+    assert second_checker.check(tmp_path / "p", data_file).accepted
 
 
 def test_a_file_that_is_no_whole_proof(tmp_path: Path) -> None:
