@@ -27,7 +27,6 @@ from _common import environment  # noqa: E402
 from sparsecv_mio.cli import run  # noqa: E402
 
 ROOT = HERE.parents[1]
-TASK = ("data", "folds", "gammas", "method", "gap_asked")
 
 
 @dataclass(frozen=True)
@@ -134,23 +133,13 @@ def call(words: Sequence[str], allowed: Sequence[int] = (0,)) -> str:
 
 
 def with_published(table: Path, name: str) -> None:
-    """Add to a collected table what was measured before and is not in it, and the rows of the paper.
-
-    In `measured` lie runs of before this plan, by the same methods: those that the batch has done again are not taken.
-    """
+    """Add the rows of the paper to a collected table."""
     import pandas as pd
 
     from sparsecv_mio.batch.collect import write_table
-    from sparsecv_mio.batch.results import labels
 
     frame = pd.read_parquet(table).assign(source="ours")
-    file = f"{name.removesuffix('_downloaded')}.csv"
-    measured, published = HERE / "measured" / file, HERE / "published" / file
-    if measured.exists():
-        before = pd.read_csv(measured)
-        task = [column for column in TASK if column in before and column in frame]
-        known = set(labels(frame, task))
-        frame = pd.concat([frame, before[~labels(before, task).isin(known)]], ignore_index=True)
+    published = HERE / "published" / f"{name.removesuffix('_downloaded')}.csv"
     if published.exists():
         rows = pd.read_csv(published).assign(state="published")
         rows = rows[rows["data"].isin(frame["data"])]
