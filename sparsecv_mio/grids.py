@@ -185,7 +185,7 @@ def taus(text: str, p: int, option: str = "--tau") -> tuple[int, ...]:
         if low > high:
             raise BadInput(f"{option}: {part.strip()!r} is reversed, write {high}:{low}")
         if low < 0 or high > p:
-            raise BadInput(f"{option}: {part.strip()!r} is out of range, the data have {p} features")
+            raise BadInput(f"{option}: {part.strip()!r} is out of range, the data have {p} features: give 0 to {p}")
         found.update(range(low, high + 1))
     return tuple(sorted(found))
 

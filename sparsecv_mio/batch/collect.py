@@ -11,10 +11,9 @@ from typing import TYPE_CHECKING, Any
 from sparsecv_mio.batch.folder import BatchFolder, Outcome
 from sparsecv_mio.batch.ours import of_record
 from sparsecv_mio.batch.plan import Task
-from sparsecv_mio.batch.run import numbers_of, rows_of
+from sparsecv_mio.batch.run import folds_of, numbers_of, rows_of
 from sparsecv_mio.batch.sources import source_of
 from sparsecv_mio.certificate.record import Record
-from sparsecv_mio.data.folds import make_folds
 from sparsecv_mio.errors import BadInput, SparseCVError
 from sparsecv_mio.files import replacing
 from sparsecv_mio.words import one_of
@@ -31,7 +30,11 @@ ROUNDING = 1e-9  # of numbers computed again, on another machine perhaps
 
 
 def collect(
-    folder: BatchFolder, level: str = "tasks", check: bool = True, progress: Callable[[Outcome], None] | None = None
+    folder: BatchFolder,
+    level: str = "tasks",
+    check: bool = True,
+    progress: Callable[[Outcome], None] | None = None,
+    every: bool = False,
 ) -> pd.DataFrame:
     """Make a table of the results.
 
@@ -44,6 +47,8 @@ def collect(
         Whether every record is verified against its data; `verified` is None where there is nothing to verify.
     progress : callable, optional
         Told of every outcome.
+    every : bool
+        Whether results that the present plan of the folder does not ask for have rows too.
 
     Returns
     -------
@@ -59,7 +64,7 @@ def collect(
 
     word = one_of(level, LEVELS, "--level")
     rows: list[dict[str, Any]] = []
-    for outcome in folder.outcomes():
+    for outcome in folder.outcomes(every):
         rows += _rows(outcome, word, check)
         if progress is not None:
             progress(outcome)
@@ -141,7 +146,7 @@ def _verified(outcome: Outcome, record: Record) -> tuple[bool, str]:
     try:
         task = task_of(outcome)
         rows = rows_of(task)
-        folds = make_folds(str(task.settings["folds"]), rows.train, int(task.settings.get("seed", 0)))
+        folds = folds_of(task, rows.train)
         if record.folds.digest != folds.digest:
             return False, "not verified: the record has other folds than its task"
         report = verify(record, rows.train)

@@ -28,7 +28,9 @@ from sparsecv_mio.words import one_of
 
 Splits = list[tuple[IntArray, IntArray]]
 PEER_PACKAGES = ("scikit-learn", "skglm", "abess")
-REFITS = ("all", "training")
+TRAINING = "training"
+REFITS = ("all", TRAINING)
+BY_LABELS = ("abess", "glmnet")  # peers that make their folds of a label per row
 MOST_SWEEPS = 20_000  # of coordinate descent
 MOST_STEPS = 50  # of OMP, as of forward selection
 
@@ -58,6 +60,28 @@ def check_estimator_name(name: str) -> None:
         raise BadInput(f"estimator {name!r} is unknown{did_you_mean(name, ESTIMATORS)}, use {', '.join(ESTIMATORS)}")
 
 
+def check_plan(name: str, plan: FoldPlan, refit: str = "all") -> None:
+    """Refuse folds that an estimator cannot be fitted by.
+
+    Parameters
+    ----------
+    name : str
+        A key of `ESTIMATORS`.
+    plan : FoldPlan
+    refit : {"all", "training"}
+        As for :func:`run_estimator`.
+
+    Raises
+    ------
+    BadInput
+        With what would do.
+    """
+    if one_of(refit, REFITS, "refit") == TRAINING and plan.k != 1:
+        raise BadInput(f"refit training needs a single fold, not {plan.k}: leave refit out, or hold out rows once")
+    if name in BY_LABELS and (plan.k < 2 or not plan.is_partition or plan.scored < plan.n):
+        raise BadInput(f"{name} takes folds that hold out every row once: ask for K folds")
+
+
 def run_estimator(
     name: str, data: Dataset, plan: FoldPlan, settings: Mapping[str, Any], refit: str = "all"
 ) -> Fitted:
@@ -82,9 +106,8 @@ def run_estimator(
     BadInput
         `refit` is another word, or `training` with several folds.
     """
-    training_only = one_of(refit, REFITS, "refit") == "training"
-    if training_only and plan.k != 1:
-        raise BadInput(f"refit training needs a single fold, not {plan.k}: leave refit out, or hold out rows once")
+    check_plan(name, plan, refit)
+    training_only = refit == TRAINING
     _warm(name)
     if name == "sparsecv":
         return run_search(data, plan, settings, training_only)
@@ -233,12 +256,9 @@ def _penalised(kind: str) -> Callable[[Splits, bool], Peer]:
     return make
 
 
-def _labels(splits: Splits, who: str) -> IntArray:
-    """Return the fold of every row, for peers that make their folds of that."""
-    n = sum(len(test) for _, test in splits)
-    if len(splits) < 2 or any(len(train) + len(test) != n for train, test in splits):
-        raise BadInput(f"{who} takes folds that hold out every row once: ask for K folds")
-    labels = np.zeros(n, dtype=np.int64)
+def _labels(splits: Splits) -> IntArray:
+    """Return the fold of every row."""
+    labels = np.zeros(sum(len(test) for _, test in splits), dtype=np.int64)
     for fold, (_, test) in enumerate(splits):
         labels[test] = fold
     return labels
@@ -249,7 +269,7 @@ def _abess(splits: Splits, training_only: bool) -> Peer:
         from abess import LinearRegression
     except ImportError:
         raise BackendUnavailable("abess is not installed: pip install sparsecv-mio[peers]") from None
-    labels = _labels(splits, "abess")
+    labels = _labels(splits)
     model = LinearRegression(cv=len(splits), thread=1)
 
     class OnFolds:
@@ -268,7 +288,7 @@ def _glmnet(splits: Splits, training_only: bool) -> Peer:
 
     check_available()
     return Peer(
-        GlmnetCV(_labels(splits, "glmnet")),
+        GlmnetCV(_labels(splits)),
         lambda found: {"cv_error": found.cv_error_, "alpha": found.alpha_, "cpu_seconds": found.cpu_seconds_},
     )
 

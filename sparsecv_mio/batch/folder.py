@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -12,6 +12,8 @@ from sparsecv_mio.errors import BadInput, CorruptStore
 from sparsecv_mio.files import write_text
 
 SCHEMA = "sparsecv-task/1"
+PLAN_SCHEMA = "sparsecv-plan/1"
+PLAN = "plan.json"
 STATES = ("done", "limit", "failed")
 
 
@@ -104,9 +106,52 @@ class BatchFolder:
         except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
             raise CorruptStore(f"task file {str(place)!r} is damaged ({error}): remove it") from None
 
-    def outcomes(self) -> Iterator[Outcome]:
-        """Yield what came of all tasks, in the order of their names."""
-        for place in sorted((self.path / "tasks").glob("*.json")):
-            found = self.read(place.stem)
+    def has(self, address: str) -> bool:
+        """Whether anything came of a task, be it a failure."""
+        return self.place(address).exists()
+
+    def store_plan(self, addresses: Iterable[str]) -> None:
+        """Note the tasks of the present plan: results of others, of an earlier plan or version, are put aside."""
+        text = json.dumps({"schema": PLAN_SCHEMA, "tasks": sorted(addresses)})
+        write_text(self.path / PLAN, [text, "\n"], "plan of the folder")
+
+    def asked(self) -> frozenset[str] | None:
+        """Return the tasks of the present plan; None where no plan is noted, as in folders of a study.
+
+        Raises
+        ------
+        CorruptStore
+            The note is damaged.
+        """
+        place = self.path / PLAN
+        if not place.exists():
+            return None
+        try:
+            found = json.loads(place.read_text(encoding="utf-8"))
+            if found["schema"] != PLAN_SCHEMA or not all(isinstance(name, str) for name in found["tasks"]):
+                raise ValueError("another schema")
+            return frozenset(found["tasks"])
+        except (OSError, ValueError, KeyError, TypeError) as error:
+            raise CorruptStore(f"file {str(place)!r} is damaged ({error}): run the batch again") from None
+
+    def outcomes(self, every: bool = False) -> Iterator[Outcome]:
+        """Yield what came of tasks, in the order of their names.
+
+        Parameters
+        ----------
+        every : bool
+            Those of earlier plans too.
+        """
+        asked = None if every else self.asked()
+        for address in self._addresses():
+            found = self.read(address) if asked is None or address in asked else None
             if found is not None:
                 yield found
+
+    def stale(self) -> list[Path]:
+        """Return the files of tasks that the present plan does not ask for."""
+        asked = self.asked()
+        return [] if asked is None else [self.place(name) for name in self._addresses() if name not in asked]
+
+    def _addresses(self) -> list[str]:
+        return sorted(place.stem for place in (self.path / "tasks").glob("*.json"))

@@ -20,6 +20,13 @@ from sparsecv_mio.data.folds import FoldPlan
 if TYPE_CHECKING:
     from sparsecv_mio.search.options import SearchOptions
 
+OURS = "sparsecv"  # name of the estimator
+SEARCH = (
+    "gamma", "tau", "scale", "intercept", "gap", "one_se", "stability", "time_limit", "method", "backend",
+    "formulation", "engine", "mio_budget", "refine", "tau_step", "oracles", "force_in", "force_out",
+    "cpu_limit",
+)  # fmt: skip
+OF_SEARCHES = frozenset(SEARCH) - {"gamma", "tau", "cpu_limit"}  # fields of `SearchOptions`
 LOOKS = 0.02  # seconds between two looks at the processor's clock
 BOTH = "both"  # word of `one_se`: the model of either rule
 
@@ -40,11 +47,8 @@ def run_search(data: Dataset, plan: FoldPlan, settings: Mapping[str, Any], train
     """
     from sparsecv_mio.search.api import cross_validate
     from sparsecv_mio.search.hooks import Hooks
-    from sparsecv_mio.search.options import SearchOptions
 
-    both = settings.get("one_se") == BOTH
-    left_out = ("gamma", "tau", "cpu_limit", *(["one_se"] if both else []))
-    options = SearchOptions.of(threads=1, **{key: value for key, value in settings.items() if key not in left_out})
+    both, options = settings.get("one_se") == BOTH, options_of(settings)
     begin, spent = time.perf_counter(), time.process_time()
     with processor_limit(settings.get("cpu_limit")) as stop:
         record = cross_validate(
@@ -54,6 +58,22 @@ def run_search(data: Dataset, plan: FoldPlan, settings: Mapping[str, Any], train
     found = of_record(record, data, seconds, plan if training_only else None)
     others = {"one_se": _simplest(record, data, options, settings.get("cpu_limit"))} if both else {}
     return replace(found, numbers={**found.numbers, "cpu_seconds": cpu}, others=others)
+
+
+def options_of(settings: Mapping[str, Any]) -> SearchOptions:
+    """Return the options of the search that settings describe.
+
+    Parameters
+    ----------
+    settings : mapping
+        As of :func:`run_search`; those of every estimator may be among them.
+    """
+    from sparsecv_mio.search.options import SearchOptions
+
+    given = {key: settings[key] for key in settings.keys() & OF_SEARCHES if settings[key] is not None}
+    if given.get("one_se") == BOTH:
+        del given["one_se"]
+    return SearchOptions.of(threads=1, **given)
 
 
 def of_record(record: Record, data: Dataset, seconds: float, held_out: FoldPlan | None = None) -> Fitted:

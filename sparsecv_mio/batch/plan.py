@@ -13,21 +13,14 @@ from pathlib import Path
 from typing import Any
 
 from sparsecv_mio.batch.changes import changed
+from sparsecv_mio.batch.ours import OURS, SEARCH
+from sparsecv_mio.batch.settings import COMMON, SEEDS, check_settings
 from sparsecv_mio.batch.sources import Source, sources_of
 from sparsecv_mio.data.folds import fold_columns
 from sparsecv_mio.errors import BadInput, did_you_mean
 from sparsecv_mio.files import check_readable
-from sparsecv_mio.grids import gammas, interval
 from sparsecv_mio.version import __version__
 
-OURS = "sparsecv"
-SEEDS = ("seed", "split")
-COMMON = ("folds", "seed", "test", "split", "refit")
-SEARCH = (
-    "gamma", "tau", "scale", "intercept", "gap", "one_se", "stability", "time_limit", "method", "backend",
-    "formulation", "engine", "mio_budget", "refine", "tau_step", "oracles", "force_in", "force_out",
-    "cpu_limit",
-)  # fmt: skip
 DEFAULTS: Mapping[str, Any] = {"folds": "10", "seed": 0, "estimator": OURS}
 MOST_TASKS = 1_000_000
 MOST_BYTES = 10_000_000
@@ -62,6 +55,11 @@ class Task:
     def columns_of_folds(self) -> tuple[str, ...]:
         """Columns of the data that give the folds, and are no features."""
         return fold_columns(str(self.settings.get("folds", "")))
+
+    def settings_without(self, names: Iterable[str]) -> str:
+        """Return the settings but for some as a text, the same for equal ones."""
+        kept = {name: self.settings[name] for name in self.settings.keys() - set(names)}
+        return json.dumps(kept, sort_keys=True)
 
     def words(self) -> str:
         """Return the settings in a line."""
@@ -120,7 +118,10 @@ def read_plan(path: str | Path, changes: Sequence[str] = ()) -> list[Task]:
         plan = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         raise BadInput(f"plan {str(place)!r} is no TOML: {error}") from None
-    return tasks_of(changed(plan, changes), place.parent)
+    try:
+        return tasks_of(changed(plan, changes), place.parent)
+    except BadInput as error:
+        raise BadInput(f"plan {str(place)!r}: {error}") from None
 
 
 def tasks_of(plan: Mapping[str, Any], folder: str | Path = ".") -> list[Task]:
@@ -163,6 +164,9 @@ def tasks_of(plan: Mapping[str, Any], folder: str | Path = ".") -> list[Task]:
             raise BadInput(f"the plan makes more than {MOST_TASKS:,} tasks: make its lists shorter")
     if not found:
         raise BadInput("the plan excludes all of its tasks")
+    different = {task.settings_without(SEEDS): task for task in reversed(found.values())}
+    for task in reversed(different.values()):
+        check_settings(task.settings)
     return list(found.values())
 
 
@@ -173,33 +177,8 @@ def _product(sources: Iterable[Source], lists: Mapping[str, list[Any]]) -> Itera
 
 
 def _task(source: Source, given: Mapping[str, Any]) -> Task:
-    from sparsecv_mio.batch.estimators import check_estimator_name
-
-    check_estimator_name(str(given["estimator"]))
-    _check_numbers(given)
     means = (*COMMON, "estimator", *(SEARCH if given["estimator"] == OURS else ()))
     return Task(source, {name: given[name] for name in means if given.get(name) is not None})
-
-
-def _check_numbers(given: Mapping[str, Any]) -> None:
-    """Refuse what is wrong for any data, before a task has begun."""
-    gamma, share = given.get("gamma"), given.get("test")
-    if isinstance(gamma, str) and interval(gamma, "gamma") is None:
-        gammas(gamma, "gamma")
-    if share is not None:
-        check_share(share)
-
-
-def check_share(share: Any) -> None:
-    """Raise `BadInput` for what is no share of test rows.
-
-    Parameters
-    ----------
-    share : object
-        As in the plan.
-    """
-    if not (isinstance(share, int | float) and 0.0 < share < 1.0):
-        raise BadInput(f"test {share!r} is no share: give a number above 0 and below 1")
 
 
 def _included(rules: Iterable[Any], sources: list[Source], lists: Mapping[str, list[Any]]) -> Iterator[Task]:

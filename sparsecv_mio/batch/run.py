@@ -12,10 +12,11 @@ from sparsecv_mio.arrays import FloatArray
 from sparsecv_mio.batch.estimators import run_estimator, versions_of_all
 from sparsecv_mio.batch.fitted import Fitted, Model
 from sparsecv_mio.batch.folder import Outcome
-from sparsecv_mio.batch.plan import COMMON, Task, check_share
+from sparsecv_mio.batch.plan import Task
+from sparsecv_mio.batch.settings import COMMON, check_share
 from sparsecv_mio.batch.sources import coefficients_of, covariance_of, signal_of
 from sparsecv_mio.data.dataset import Dataset
-from sparsecv_mio.data.folds import make_folds
+from sparsecv_mio.data.folds import FoldPlan, make_folds
 from sparsecv_mio.errors import BadInput, SparseCVError
 
 LONGER = 4.0  # times the time limit of the attempt before, in a retry
@@ -55,6 +56,18 @@ def rows_of(task: Task, data: Dataset | None = None) -> Rows:
     return Rows(data.take(np.sort(order[held:])), data.take(np.sort(order[:held])))
 
 
+def folds_of(task: Task, rows: Dataset) -> FoldPlan:
+    """Deal the training rows of a task to its folds.
+
+    Parameters
+    ----------
+    task : Task
+    rows : Dataset
+        Those of :func:`rows_of` that the estimator sees.
+    """
+    return make_folds(str(task.settings["folds"]), rows, int(task.settings.get("seed", 0)))
+
+
 def run_task(task: Task, attempt: int = 1, data: Dataset | None = None) -> Outcome:
     """Run one task; what goes wrong is in the outcome.
 
@@ -68,7 +81,7 @@ def run_task(task: Task, attempt: int = 1, data: Dataset | None = None) -> Outco
     """
     try:
         rows = rows_of(task, data)
-        plan = make_folds(str(task.settings["folds"]), rows.train, int(task.settings.get("seed", 0)))
+        plan = folds_of(task, rows.train)
         settings = {key: value for key, value in task.settings.items() if key not in (*COMMON, "estimator")}
         for limit in {"time_limit", "cpu_limit"} & settings.keys() if attempt > 1 else ():
             settings[limit] = float(settings[limit]) * LONGER ** (attempt - 1)

@@ -48,6 +48,12 @@ class Source:
     spec: tuple[tuple[str, Any], ...]
     digest: str
 
+    @property
+    def shape_digest(self) -> str:
+        """Digest of what decides rows and names of columns, the same for all draws of a design of a size."""
+        spec = dict(self.spec)
+        return f"design {spec['n']} {spec['p']} {spec.get('validation', 0)}" if "design" in spec else self.digest
+
     def load(self, aux: tuple[str, ...] = ()) -> Dataset:
         """Return the rows.
 
@@ -69,15 +75,17 @@ class _Held:
 
     def __init__(self) -> None:
         self._found: OrderedDict[tuple[Source, tuple[str, ...]], Dataset] = OrderedDict()
+        self._bytes = 0
         self._lock = threading.Lock()
 
     def get(self, key: tuple[Source, tuple[str, ...]]) -> Dataset:
         with self._lock:
             if key not in self._found:
                 self._found[key] = _load(*key)
+                self._bytes += self._found[key].X.nbytes
             self._found.move_to_end(key)
-            while len(self._found) > 1 and sum(data.X.nbytes for data in self._found.values()) > HELD_BYTES:
-                self._found.popitem(last=False)
+            while len(self._found) > 1 and self._bytes > HELD_BYTES:
+                self._bytes -= self._found.popitem(last=False)[1].X.nbytes
             return self._found[key]
 
 

@@ -17,7 +17,7 @@ from sparsecv_mio.errors import BadInput
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from sparsecv_mio.batch.folder import Outcome
+    from sparsecv_mio.batch.folder import BatchFolder, Outcome
     from sparsecv_mio.batch.plan import Task
 
 SHOWN_TASKS = 20
@@ -57,6 +57,9 @@ def batch(
         typer.Option("--set", metavar="NAME=VALUES", help="Other values for a setting of the plan or of its designs: "
                      "split=0:19, time_limit=300, 'n=[100, 500]'; may be repeated."),
     ] = None,
+    clean: Annotated[
+        bool, typer.Option("--clean", help="Remove results that the plan does not ask for: of an earlier one, say.")
+    ] = False,
     quiet: options.Quiet = False,
 ) -> int:  # fmt: skip
     """Run the tasks of a plan: data sets x folds x seeds x settings x estimators."""
@@ -72,35 +75,54 @@ def batch(
     parse.count(of, "--of")
     if workers is not None and scheduler is not None:
         raise BadInput("--workers counts processes of this machine, a cluster has its own: leave out it or --scheduler")
+    from sparsecv_mio.batch.checked import check_with_data
     from sparsecv_mio.batch.dispatch import part, run_batch
+    from sparsecv_mio.batch.folder import BatchFolder
     from sparsecv_mio.batch.plan import read_plan
 
-    tasks = read_plan(plan, change or ())
-    if index is not None and of is not None:
-        tasks = part(tasks, index, of)
+    whole = read_plan(plan, change or ())
+    tasks = whole if index is None or of is None else part(whole, index, of)
+    try:
+        check_with_data(_left(tasks, out, retry))
+    except BadInput as error:
+        raise BadInput(f"plan {plan!r}, {error}") from None
     if dry_run:
         return _list_tasks(tasks, out, workers or session.cores())
     run = partial(run_batch, workers=workers or session.cores(), scheduler=scheduler, retry=retry)
-    return _run(tasks, out, run, quiet)
-
-
-def _run(tasks: Sequence[Task], out: str, run: Callable[..., int], quiet: bool) -> int:
-    from sparsecv_mio.batch.folder import BatchFolder
-
     place = BatchFolder(out)
+    place.store_plan(task.address for task in whole)
+    if clean:
+        _remove(place.stale(), quiet)
+    return _run(tasks, place, run, quiet)
+
+
+def _remove(stale: Sequence[Path], quiet: bool) -> None:
+    for path in stale:
+        path.unlink(missing_ok=True)
+    if stale and not quiet:
+        ending.tell(f"{len(stale):,} result{'' if len(stale) == 1 else 's'} of earlier plans removed")
+
+
+def _left(tasks: Sequence[Task], out: str, retry: bool) -> list[Task]:
+    """Return the tasks that are to be run: those that nothing came of yet, or all that may be tried again."""
+    done = Path(out) / "tasks"
+    return [task for task in tasks if retry or not (done / f"{task.address}.json").exists()]
+
+
+def _run(tasks: Sequence[Task], place: BatchFolder, run: Callable[..., int], quiet: bool) -> int:
     interrupted = False
-    with _bar(tasks, place.path, quiet) as told:
+    with _bar(tasks, place, quiet) as told:
         try:
             run(tasks, place, progress=told)
         except KeyboardInterrupt:
             interrupted = True
     found = [one for one in (place.read(task.address) for task in tasks) if one is not None]
     code = 130 if interrupted else _code(found)
-    return ending.deliver(code, lambda screen: _print_counts(screen, found, len(tasks), out))
+    return ending.deliver(code, lambda screen: _print_counts(screen, found, len(tasks), place))
 
 
 @contextmanager
-def _bar(tasks: Sequence[Task], path: Path, quiet: bool) -> Iterator[Callable[[Outcome], None] | None]:
+def _bar(tasks: Sequence[Task], place: BatchFolder, quiet: bool) -> Iterator[Callable[[Outcome], None] | None]:
     import sys
 
     if quiet or not sys.stderr.isatty():
@@ -116,7 +138,7 @@ def _bar(tasks: Sequence[Task], path: Path, quiet: bool) -> Iterator[Callable[[O
         TimeRemainingColumn,
     )
 
-    done = sum((path / "tasks" / f"{task.address}.json").exists() for task in tasks)
+    done = sum(place.has(task.address) for task in tasks)
     columns = (BarColumn(), MofNCompleteColumn(), TextColumn("{task.description}"), TimeElapsedColumn(),
                TextColumn("left"), TimeRemainingColumn())  # fmt: skip
     with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
@@ -136,21 +158,24 @@ def _code(found: Sequence[Outcome]) -> int:
     return 1 if "failed" in states else 3 if "limit" in states else 0
 
 
-def _print_counts(screen: Console, found: Sequence[Outcome], total: int | None, out: str) -> None:
+def _print_counts(screen: Console, found: Sequence[Outcome], total: int | None, place: BatchFolder) -> None:
     from sparsecv_mio.batch.plan import words_of
 
     counts = Counter(one.state for one in found)
     all_of = "" if total is None else f" of {total:,}"
     words = f"{counts['done']:,}{all_of} tasks done, {counts['limit']:,} met a limit, {counts['failed']:,} failed"
     left = "" if total is None or total == len(found) else f", {total - len(found):,} left"
-    screen.print(f"{words}{left}; results in {out}", markup=False, soft_wrap=True)
+    screen.print(f"{words}{left}; results in {place.path}", markup=False, soft_wrap=True)
     failures = [one for one in found if one.state == "failed"]
     for one in failures[:SHOWN_FAILURES]:
         settings = words_of(one.task["settings"])
-        where = f" (traceback in {Path(out) / 'tasks' / one.address}.json)" if one.traceback else ""
+        where = f" (traceback in {place.place(one.address)})" if one.traceback else ""
         screen.print(f"failed: {one.task['data']} {settings}: {one.reason}{where}", markup=False, soft_wrap=True)
     if len(failures) > SHOWN_FAILURES:
         screen.print(f"and {len(failures) - SHOWN_FAILURES} more: sparsecv collect lists them", markup=False)
+    if stale := len(place.stale()):
+        words = f"{stale:,} result{'' if stale == 1 else 's'} of earlier plans in the folder, not counted"
+        screen.print(f"{words}: --clean removes them", markup=False)
 
 
 def _status(folder: str | None) -> int:
@@ -158,8 +183,10 @@ def _status(folder: str | None) -> int:
 
     if folder is None or not (Path(folder) / "tasks").is_dir():
         raise BadInput(f"status: {folder!r} is no folder of a batch" if folder else "status: name a folder of a batch")
-    found = list(BatchFolder(folder).outcomes())
-    return ending.deliver(_code(found), lambda screen: _print_counts(screen, found, None, folder))
+    place = BatchFolder(folder)
+    found, asked = list(place.outcomes()), place.asked()
+    total = None if asked is None else len(asked)
+    return ending.deliver(_code(found), lambda screen: _print_counts(screen, found, total, place))
 
 
 def _list_tasks(tasks: Sequence[Task], out: str, workers: int) -> int:

@@ -23,6 +23,9 @@ def collect(
     verify: Annotated[
         bool, typer.Option(" /--no-verify", help="Do not check the records against their data.", show_default=False)
     ] = True,
+    every: Annotated[
+        bool, typer.Option("--all", help="Results of earlier plans in the folder too, not of the present one alone.")
+    ] = False,
     quiet: options.Quiet = False,
 ) -> int:
     """Make one tidy table of the results of a batch: settings, numbers and where they come from in columns."""
@@ -35,7 +38,8 @@ def collect(
 
     if Path(out).suffix.lower() not in FORMATS:
         raise BadInput(f"--out: {out!r} must end with {' or '.join(FORMATS)}")
-    frame = make(BatchFolder(folder), level, verify)
+    place = BatchFolder(folder)
+    frame = make(place, level, verify, every=every)
     write_table(frame, out)
     wrong = 0 if "verified" not in frame else int((frame["verified"] == False).sum())  # noqa: E712
     checked = 0 if "verified" not in frame else int(frame["verified"].notna().sum())
@@ -43,4 +47,6 @@ def collect(
     words = f"{len(frame):,} row{'' if len(frame) == 1 else 's'} in {out}; {checked - wrong:,} verified, {wrong:,} not"
     if verify:
         words += f", {len(frame) - checked - failed:,} with nothing to verify, {failed:,} of failed tasks"
+    if not every and (stale := len(place.stale())):
+        words += f"; {stale:,} results of earlier plans left out (--all takes them in)"
     return ending.deliver(1 if wrong else 0, lambda screen: None if quiet else screen.print(words, markup=False))

@@ -19,7 +19,7 @@ from sparsecv_mio.data.folds import AnyFolds, FoldPlan, folds_of
 from sparsecv_mio.data.weights import least_rows
 from sparsecv_mio.errors import BadInput, SparseCVError
 from sparsecv_mio.grids import GammaInterval, gammas_of, interval, taus_of
-from sparsecv_mio.search.continuous.asked import Interval
+from sparsecv_mio.search.continuous.asked import Interval, check_interval
 from sparsecv_mio.search.held_out import with_mae
 from sparsecv_mio.search.hooks import Hooks, Keywords, merged
 from sparsecv_mio.search.options import NESTED, Grid, SearchOptions
@@ -92,11 +92,12 @@ def cross_validate(
     options, hooks = merged(options, hooks, keywords, "cross_validate")
     plan = folds_of(folds, dataset)
     options.check_data(dataset, plan)
+    gammas, taus = kept(gammas), kept(taus)
+    asked_of(dataset, plan, gammas, taus, options, hooks)
 
     def search(dataset: Dataset, plan: FoldPlan, options: SearchOptions, hooks: Hooks) -> Record:
         return _certified((dataset, plan), gammas, taus, options, hooks)
 
-    gammas, taus = kept(gammas), kept(taus)
     if options.stability == NESTED:
         return search_with_nested_weight(WeightSearch(search, dataset, plan, options, hooks))
     return search(dataset, plan, options, hooks)
@@ -111,19 +112,44 @@ def _certified(rows: tuple[Dataset, FoldPlan], gammas: Any, taus: Any, options: 
     """Search the grid of some rows."""
     dataset, plan = rows
     options = options.within(dataset)
-    shape = options.restrictions.left(dataset.p), least_rows(dataset, plan)
-    sizes = taus_of(taus, *shape, restrictions=options.restrictions)
-    every = (interval(gammas, "gammas") or gammas) if isinstance(gammas, str) else gammas
-    if isinstance(every, GammaInterval):
-        asked = Interval(dataset, plan, every, Grid.of([1.0], sizes, dataset.p).taus.tolist(), options, hooks)
-        return _over_interval(asked)
-    grid = Grid.of(gammas_of(every, *shape), sizes, dataset.p, options.restrictions)
+    every, grid = asked_of(dataset, plan, gammas, taus, options, hooks)
+    if every is not None:
+        return _over_interval(Interval(dataset, plan, every, grid.taus.tolist(), options, hooks))
     deadline = Deadline(options.time_limit, hooks.stop, hooks.began)
     arguments = Arguments(dataset, plan, grid, options, replace(hooks, lost=hooks.lost or _warn))
     with _trees(arguments) as trees:
         running = RunningSearch(deadline, replace(arguments, trees=trees))
         record = run_within_limit(partial(_search, running), deadline, running.record, running.prepare_fallback)
     return with_mae(record, running.data, plan)
+
+
+def asked_of(
+    dataset: Dataset, plan: FoldPlan, gammas: Any, taus: Any, options: SearchOptions, hooks: Hooks | None = None
+) -> tuple[GammaInterval | None, Grid]:
+    """Return the interval of gamma that is asked for, if it is one, and the grid; checked, before any work.
+
+    Parameters
+    ----------
+    dataset : Dataset
+    plan : FoldPlan
+    gammas, taus : sequences, numbers or texts
+        As for :func:`cross_validate`.
+    options : SearchOptions
+    hooks : Hooks, optional
+
+    Raises
+    ------
+    BadInput
+        As :func:`cross_validate`.
+    """
+    within = options.restrictions.within(dataset.names)
+    shape = within.left(dataset.p), least_rows(dataset, plan)
+    sizes = taus_of(taus, *shape, restrictions=within)
+    every = (interval(gammas, "gammas") or gammas) if isinstance(gammas, str) else gammas
+    if not isinstance(every, GammaInterval):
+        return None, Grid.of(gammas_of(every, *shape), sizes, dataset.p, within)
+    check_interval(every, options, hooks or Hooks())
+    return every, Grid.of([1.0], sizes, dataset.p)
 
 
 def _trees(given: Arguments) -> AbstractContextManager[Trees]:

@@ -10,6 +10,7 @@ from sparsecv_mio.data.folds import FoldPlan
 from sparsecv_mio.errors import BadInput
 from sparsecv_mio.formulation.backends import NATIVE
 from sparsecv_mio.grids import GammaInterval
+from sparsecv_mio.search.checks import shown
 from sparsecv_mio.search.hooks import Hooks
 from sparsecv_mio.search.options import SearchOptions
 from sparsecv_mio.words import Method
@@ -38,18 +39,31 @@ class Interval:
     options: SearchOptions
     hooks: Hooks
 
-    def check(self) -> None:
-        """Raise `BadInput` for options that an interval of gamma does not go with."""
-        options, hooks, what = self.options, self.hooks, f"gamma {self.gammas}"
-        if options.restrictions:
-            raise BadInput(f"{what}: an interval goes with no restriction of the models; give a grid LO:HI:COUNT")
-        if options.method not in (Method.AUTO, Method.ROUNDS) or options.backend != NATIVE:
-            raise BadInput(f"{what}: an interval goes with method auto and backend {NATIVE}; give a grid LO:HI:COUNT")
-        for name in UNASKED:
-            if getattr(options, name):
-                raise BadInput(f"{what}: {name.replace('_', '-')} goes with a grid LO:HI:COUNT, not with an interval")
-        for name in ("checkpoint", "resume", "trace", "scheduler"):
-            if getattr(hooks, name) is not None:
-                raise BadInput(f"{what}: {name} goes with a grid LO:HI:COUNT, not with an interval")
-        if not options.gap > 0.0:
-            raise BadInput(f"{what}: gap must be positive, an interval has no last digit to prove")
+
+def check_interval(gammas: GammaInterval, options: SearchOptions, hooks: Hooks) -> None:
+    """Refuse options that an interval of gamma does not go with; nothing of the data is needed.
+
+    Parameters
+    ----------
+    gammas : GammaInterval
+    options : SearchOptions
+    hooks : Hooks
+
+    Raises
+    ------
+    BadInput
+        The message names the option.
+    """
+    what = f"gamma {gammas}"
+    if options.restrictions:
+        raise BadInput(f"{what}: an interval goes with no restriction of the models; give a grid LO:HI:COUNT")
+    if options.method not in (Method.AUTO, Method.ROUNDS) or options.backend != NATIVE:
+        raise BadInput(f"{what}: an interval goes with method auto and backend {NATIVE}; give a grid LO:HI:COUNT")
+    for name in UNASKED:
+        if getattr(options, name):
+            raise BadInput(f"{what}: {shown(name)} goes with a grid LO:HI:COUNT, not with an interval")
+    for name in ("checkpoint", "resume", "trace", "scheduler"):
+        if getattr(hooks, name) is not None:
+            raise BadInput(f"{what}: {name} goes with a grid LO:HI:COUNT, not with an interval")
+    if not options.gap > 0.0:
+        raise BadInput(f"{what}: gap must be positive, an interval has no last digit to prove")

@@ -44,7 +44,6 @@ def solve_interval(asked: Interval, at: Callable[[float, SearchOptions], Record]
     Record
         Of the best gamma found, with `lower` a bound over the whole interval and the partition that proves it.
     """
-    asked.check()
     options = asked.options
     deadline = Deadline(options.time_limit, asked.hooks.stop, asked.hooks.began)
     data = standardize(asked.dataset, options.scale, options.intercept, options.restrictions)

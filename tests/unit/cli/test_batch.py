@@ -3,11 +3,17 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 import pytest
 
+from sparsecv_mio.batch.estimators import run_estimator
+from sparsecv_mio.batch.fitted import Fitted
 from sparsecv_mio.cli import run
+from sparsecv_mio.data.dataset import Dataset
+from sparsecv_mio.data.fold_plan import FoldPlan
+from sparsecv_mio.errors import BackendUnavailable
 
 PLAN = """
 [[data]]
@@ -17,12 +23,20 @@ p = 3
 support = 1
 draw = [0, 1]
 [vary]
-folds = ["3", "50"]
+folds = ["3", "4"]
 gamma = "0.1"
 """
 
 
-def test_a_batch_from_plan_to_table(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+def test_a_batch_from_plan_to_table(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def failing(name: str, data: Dataset, plan: FoldPlan, settings: dict[str, Any], refit: str) -> Fitted:
+        if plan.k == 4:
+            raise BackendUnavailable("not installed")
+        return run_estimator(name, data, plan, settings, refit)
+
+    monkeypatch.setattr("sparsecv_mio.batch.run.run_estimator", failing)
     plan, out, table = tmp_path / "plan.toml", tmp_path / "out", tmp_path / "table.parquet"
     plan.write_text(PLAN)
     assert run(["batch", str(plan), "--out", str(out), "--dry-run"]) == 0
@@ -33,7 +47,7 @@ def test_a_batch_from_plan_to_table(tmp_path: Path, capfd: pytest.CaptureFixture
     shown = capfd.readouterr().out
     assert "2 of 4 tasks done, 0 met a limit, 2 failed" in shown and "failed: toeplitz" in shown
     assert run(["batch", "status", str(out)]) == 1
-    assert "2 tasks done, 0 met a limit, 2 failed" in capfd.readouterr().out
+    assert "2 of 4 tasks done, 0 met a limit, 2 failed; results" in capfd.readouterr().out
     assert run(["collect", str(out), "-o", str(table)]) == 0
     counts = "2 verified, 0 not, 0 with nothing to verify, 2 of failed tasks"
     assert f"4 rows in {table}; {counts}" in capfd.readouterr().out
@@ -42,6 +56,46 @@ def test_a_batch_from_plan_to_table(tmp_path: Path, capfd: pytest.CaptureFixture
     assert frame["tau"].dtype == frame["n"].dtype == "Int64" and frame["tau"].isna().sum() == 2
     assert run(["collect", str(out), "-o", str(tmp_path / "pairs.csv"), "--level", "pairs", "--no-verify", "-q"]) == 0
     assert len(pd.read_csv(tmp_path / "pairs.csv")) == 6
+
+
+def test_what_a_plan_no_longer_asks_for_is_put_aside(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    plan, out, table = tmp_path / "plan.toml", tmp_path / "out", tmp_path / "table.csv"
+    plan.write_text(PLAN)
+    one = ["batch", str(plan), "--out", str(out), "--workers", "1", "--set", "draw=0", "--set", "estimator=ridge"]
+    assert run(one) == 0 and run([*one, "--set", "folds=5"]) == 0
+    shown = capfd.readouterr().out
+    assert "1 of 1 tasks done, 0 met" in shown and "2 results of earlier plans in the folder, not counted" in shown
+    assert run(["batch", "status", str(out)]) == 0
+    shown = capfd.readouterr().out
+    assert "1 of 1 tasks done" in shown and "2 results of earlier plans" in shown
+    assert run(["collect", str(out), "-o", str(table)]) == 0
+    assert len(pd.read_csv(table)) == 1 and "2 results of earlier plans left out" in capfd.readouterr().out
+    assert run(["collect", str(out), "-o", str(table), "--all"]) == 0 and len(pd.read_csv(table)) == 3
+    assert run([*one, "--set", "folds=5", "--clean"]) == 0
+    assert "2 results of earlier plans removed" in capfd.readouterr().err
+    assert len(list((out / "tasks").iterdir())) == 1
+    (out / "plan.json").write_text("{")
+    assert run(["batch", "status", str(out)]) == 2
+    assert "damaged" in capfd.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ("tau=99", "plan 'PLAN', data 'toeplitz n=20 p=3 support=1 draw=0': tau 99 is out of range: use 0 to 3"),
+        ("tau='1:99'", "tau: '1:99' is out of range, the data have 3 features: give 0 to 3"),
+        ("folds='500'", "folds '500' need 500 rows but the data has 20"),
+        ("gap=2", "plan 'PLAN': gap: 2 is out of range"),
+    ],
+)
+def test_a_wrong_plan_is_refused_before_anything_is_written(
+    change: str, message: str, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    plan, out = tmp_path / "plan.toml", tmp_path / "out"
+    plan.write_text(PLAN)
+    assert run(["batch", str(plan), "--out", str(out), "--set", change]) == 2
+    shown = capfd.readouterr().err
+    assert message.replace("PLAN", str(plan)) in shown and shown.count("\n") == 1 and not out.exists()
 
 
 @pytest.mark.parametrize(
