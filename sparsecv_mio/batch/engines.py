@@ -6,6 +6,7 @@ import os
 import threading
 import time
 import uuid
+import warnings
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from concurrent.futures import Executor, Future
@@ -124,6 +125,7 @@ class Machine:
         from joblib.externals.loky import ProcessPoolExecutor
 
         if self._pool is None:
+            warnings.filterwarnings("ignore", "A worker stopped while some jobs")  # it grew, and is replaced
             self._pool = ProcessPoolExecutor(
                 self.workers, env=ONE_THREAD, initializer=_end_with, initargs=(os.getpid(),)
             )
