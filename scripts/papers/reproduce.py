@@ -2,7 +2,8 @@
 
     python scripts/papers/reproduce.py NAME [--workers N] [--set NAME=VALUES ...] [--work DIR] [--out DIR] [--no-run]
 
-NAME is tables_1_2 (with Figures 2 and 3), figure_1, table_3 or table_3_downloaded. `--set` changes the plan, as for
+NAME is tables_1_2 (with Figures 2 and 3), figure_1, table_3 or table_3_downloaded, or one of the papers on
+cross-validation without all of its trainings: treecv. `--set` changes the plan, as for
 `sparsecv batch`: `--set split=0:19 --set cpu_limit=300` for a larger Table 3. What was done before in the work folder
 is not done again; `--no-run` only makes tables and figures of it. What the paper published (published/*.csv) becomes
 rows of the collected table, whose column `source` tells both apart.
@@ -118,6 +119,22 @@ STUDIES = {
         ("tasks", "pairs"),
     ),
     "table_3": Study("Table 3", errors()),
+    "treecv": Study(
+        "TreeCV: Figure 2 and Table 2",
+        [
+            ("Figure 2: seconds of the processor by the number of rows",
+             "plot RUNS --kind lines --value cpu_seconds --against design_n --by way,order --panels learner,folds "
+             "--out OUT/paper_treecv_times.png"),
+            ("The same in numbers",
+             "table RUNS --rows learner,folds,design_n --columns way,order --values cpu_seconds --aggregate median "
+             "--best none --digits 3"),
+            ("Table 2: misclassification (pegasos) or squared error (lsqsgd), mean and standard error over draws",
+             "table RUNS --rows learner,folds,design_n --columns way,order --best none"),
+            ("Rows that the learners are fed",
+             "table RUNS --rows learner,folds,design_n --columns way --values rows_learned --aggregate mean "
+             "--best none --digits 6"),
+        ],
+    ),
     "table_3_downloaded": Study("Table 3, more columns than rows, and wine", errors()),
 }  # fmt: skip
 

@@ -12,9 +12,9 @@ import pandas as pd
 from hastie import BETAS, RHOS, SIZES, SNRS
 
 from sparsecv_mio.batch.collect import task_of
+from sparsecv_mio.batch.designs import signal_of
 from sparsecv_mio.batch.folder import BatchFolder, Outcome
 from sparsecv_mio.batch.run import rows_of
-from sparsecv_mio.batch.sources import signal_of
 from sparsecv_mio.data.folds import make_folds
 
 METRICS = {

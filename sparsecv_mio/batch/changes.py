@@ -7,7 +7,7 @@ import tomllib
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from sparsecv_mio.batch.sources import DESIGN_KEYS
+from sparsecv_mio.batch.designs import DESIGN_KEYS, DESIGNS
 from sparsecv_mio.errors import BadInput
 
 RANGE = re.compile(r"(\d+):(\d+)")
@@ -42,14 +42,14 @@ def changed(plan: Mapping[str, Any], changes: Sequence[str]) -> dict[str, Any]:
         if not mark or not name or not text:
             raise BadInput(f"--set {change!r}: write NAME=VALUES, split=0:19 for one")
         value = _value(name, text)
-        designs = [table for table in data if "design" in table]
+        designs = [table for table in data if name in DESIGNS.get(table.get("design", ""), ())]
         if name not in DESIGN_KEYS:
             vary[name] = value
         elif designs:
             for table in designs:
                 table[name] = value
         else:
-            raise BadInput(f"--set {name}: the plan draws no designs")
+            raise BadInput(f"--set {name}: the plan draws no design that has it")
     return {**plan, "data": data, "vary": vary}
 
 

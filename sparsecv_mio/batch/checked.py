@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from sparsecv_mio.batch.estimators import check_plan
+from sparsecv_mio.batch.oracles import ORACLES, check_rows
 from sparsecv_mio.batch.ours import OURS, options_of
 from sparsecv_mio.batch.plan import Task
 from sparsecv_mio.batch.run import folds_of, rows_of
@@ -53,6 +54,8 @@ def _check_on_one(tasks: list[Task]) -> None:
 def _check_task(task: Task, rows: Dataset, plan: FoldPlan) -> None:
     from sparsecv_mio.search.api import asked_of  # loads much of the search
 
+    if task.estimator in ORACLES:
+        check_rows(task.settings, rows, plan)
     check_plan(task.estimator, plan, str(task.settings.get("refit", "all")))
     if task.estimator == OURS:
         options = options_of(task.settings)

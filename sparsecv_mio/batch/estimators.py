@@ -19,6 +19,7 @@ import numpy as np
 
 from sparsecv_mio.arrays import FloatArray, IntArray
 from sparsecv_mio.batch.fitted import Fitted, Model
+from sparsecv_mio.batch.oracles import ORACLES
 from sparsecv_mio.batch.ours import run_search
 from sparsecv_mio.certificate.parts import versions
 from sparsecv_mio.data.dataset import Dataset
@@ -56,8 +57,9 @@ class Peer:
 
 def check_estimator_name(name: str) -> None:
     """Raise `BadInput` for an estimator that is not known."""
-    if name not in ESTIMATORS:
-        raise BadInput(f"estimator {name!r} is unknown{did_you_mean(name, ESTIMATORS)}, use {', '.join(ESTIMATORS)}")
+    known = (*ESTIMATORS, *ORACLES)
+    if name not in known:
+        raise BadInput(f"estimator {name!r} is unknown{did_you_mean(name, known)}, use {', '.join(known)}")
 
 
 def check_plan(name: str, plan: FoldPlan, refit: str = "all") -> None:

@@ -19,12 +19,12 @@ class Model(NamedTuple):
 
 @dataclass(frozen=True)
 class Fitted:
-    """A model that an estimator chose.
+    """A model that an estimator chose, or what an oracle says of one setting.
 
     Attributes
     ----------
-    coefficients : (p,) array
-        In units of the file.
+    coefficients : (p,) array or None
+        In units of the file; an oracle leaves no model.
     intercept : float
     seconds : float
         Of the fit alone, on the clock.
@@ -36,7 +36,7 @@ class Fitted:
         Models by other rules, by name: `one_se`.
     """
 
-    coefficients: FloatArray
+    coefficients: FloatArray | None
     intercept: float
     seconds: float
     numbers: Mapping[str, Any]

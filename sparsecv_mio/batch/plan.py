@@ -13,6 +13,9 @@ from pathlib import Path
 from typing import Any
 
 from sparsecv_mio.batch.changes import changed
+from sparsecv_mio.batch.designs import DESIGN_KEYS
+from sparsecv_mio.batch.oracles import ORACLES, settings_of
+from sparsecv_mio.batch.oracles import SETTINGS as OF_ORACLES
 from sparsecv_mio.batch.ours import OURS, SEARCH
 from sparsecv_mio.batch.settings import COMMON, SEEDS, check_settings
 from sparsecv_mio.batch.sources import Source, sources_of
@@ -151,9 +154,9 @@ def tasks_of(plan: Mapping[str, Any], folder: str | Path = ".") -> list[Task]:
         raise BadInput("the plan names no data: give at least one table [[data]]")
     sources = [source for table in tables for source in sources_of(table, Path(folder))]
     vary = plan.get("vary", {})
-    _known(vary, ("estimator", *COMMON, *SEARCH), "[vary]")
+    _known(vary, ("estimator", *COMMON, *SEARCH, *OF_ORACLES), "[vary]")
     lists = {name: _listed(vary.get(name, DEFAULTS.get(name))) for name in {**DEFAULTS, **vary}}
-    excluded = [_rule(rule, "[[exclude]]") for rule in plan.get("exclude", [])]
+    excluded = [_rule(rule, "[[exclude]]", ("design", *DESIGN_KEYS)) for rule in plan.get("exclude", [])]
     found: dict[str, Task] = {}
     for task in itertools.chain(
         (task for task in _product(sources, lists) if not any(_matches(task, rule) for rule in excluded)),
@@ -177,6 +180,8 @@ def _product(sources: Iterable[Source], lists: Mapping[str, list[Any]]) -> Itera
 
 
 def _task(source: Source, given: Mapping[str, Any]) -> Task:
+    if given["estimator"] in ORACLES:
+        return Task(source, settings_of(given))
     means = (*COMMON, "estimator", *(SEARCH if given["estimator"] == OURS else ()))
     return Task(source, {name: given[name] for name in means if given.get(name) is not None})
 
@@ -194,14 +199,14 @@ def _included(rules: Iterable[Any], sources: list[Source], lists: Mapping[str, l
 
 
 def _matches(task: Task, rule: Mapping[str, Any]) -> bool:
-    have = {**task.settings, "data": task.source.name}
+    have = {**dict(task.source.spec), **task.settings, "data": task.source.name}
     return all(have.get(name) in _listed(value) for name, value in rule.items())
 
 
-def _rule(rule: Any, where: str) -> dict[str, Any]:
+def _rule(rule: Any, where: str, more: Iterable[str] = ()) -> dict[str, Any]:
     if not isinstance(rule, dict):
         raise BadInput(f"{where} must be a table")
-    _known(rule, ("data", "estimator", *COMMON, *SEARCH), where)
+    _known(rule, ("data", "estimator", *COMMON, *SEARCH, *OF_ORACLES, *more), where)
     return dict(rule)
 
 

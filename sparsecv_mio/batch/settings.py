@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from sparsecv_mio.batch.estimators import REFITS, check_estimator_name
+from sparsecv_mio.batch.oracles import ORACLES, check_oracle
 from sparsecv_mio.batch.ours import OURS, options_of
 from sparsecv_mio.errors import BadInput
 from sparsecv_mio.grids import gammas, interval
@@ -50,6 +51,8 @@ def check_settings(given: Mapping[str, Any]) -> None:
     one_of(given.get("refit", "all"), REFITS, "refit")
     if given.get("test") is not None:
         check_share(given["test"])
+    if given["estimator"] in ORACLES:
+        check_oracle(given)
     if given["estimator"] == OURS:
         try:
             _check_search(given)

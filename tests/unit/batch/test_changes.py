@@ -20,7 +20,7 @@ def test_settings_and_designs_change_and_the_plan_stays() -> None:
 
 
 @pytest.mark.parametrize(
-    ("change", "message"), [("seed", "write NAME=VALUES"), ("seed=5:2", "not above"), ("n=5", "draws no designs")]
+    ("change", "message"), [("seed", "write NAME=VALUES"), ("seed=5:2", "not above"), ("n=5", "no design that has it")]
 )
 def test_what_is_no_change(change: str, message: str) -> None:
     with pytest.raises(BadInput, match=message):
