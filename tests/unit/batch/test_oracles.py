@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from sparsecv_mio.batch.checked import check_with_data
 from sparsecv_mio.batch.collect import collect, write_table
 from sparsecv_mio.batch.dispatch import run_batch
 from sparsecv_mio.batch.folder import BatchFolder
@@ -118,6 +119,23 @@ def test_wrong_settings_are_refused_as_the_plan_is_read(estimator: str, vary: di
     with pytest.raises(BadInput, match=message) as caught:
         tasks({"design": "logistic", "n": 20, "p": 3, "support": 1}, **given)
     assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("design", "vary", "message"),
+    [
+        ({"design": "year", "n": 20}, {"estimator": "treecv", "learner": "pegasos"}, "takes 20 values"),
+        ({"design": "year", "n": 20}, {"estimator": "treecv", "folds": "2x3"}, "treecv"),
+        ({"design": "year", "n": 20}, {"estimator": "glru", "lam": 1.0}, "takes 20 values"),
+        (
+            {"design": "logistic", "n": 20}, {"estimator": "iacv", **SETTINGS, "solver": "sgd", "batch": 21},
+            "batch: a step takes at most the 20 rows",
+        ),
+    ],
+)  # fmt: skip
+def test_rows_that_an_oracle_cannot_be_asked_about(design: dict[str, Any], vary: dict[str, Any], message: str) -> None:
+    with pytest.raises(BadInput, match=message):
+        check_with_data(tasks(design, **vary))
 
 
 def test_a_plan_of_all_three(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
