@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from sparsecv_mio.data.dataset import Dataset
     from sparsecv_mio.data.folds import FoldPlan
     from sparsecv_mio.restrictions import Restrictions
+    from sparsecv_mio.search.state.state import Snapshot
 
 
 def refuse_early(
@@ -34,8 +35,9 @@ def refuse_early(
 
 
 def proof_files(
-    record: Record | PathRecord | FitRecord, dataset: Dataset, path: str | None, plan: FoldPlan | None = None
-) -> list[Callable[[], None]]:
+    record: Record | PathRecord | FitRecord, dataset: Dataset, path: str | None, plan: FoldPlan | None = None,
+    found: Snapshot | None = None,
+) -> list[Callable[[], None]]:  # fmt: skip
     """Return what writes the proof, for `ending.deliver`; nothing where none is asked for.
 
     Parameters
@@ -46,9 +48,11 @@ def proof_files(
         `--proof`, as given.
     plan : FoldPlan, optional
         The folds of a cross-validation.
+    found : Snapshot, optional
+        What its search knew at the end.
     """
     if path is None:
         return []
     from sparsecv_mio.proofs.writing import write_proof
 
-    return [lambda: write_proof(record, dataset, path, plan)]
+    return [lambda: write_proof(record, dataset, path, plan, found)]

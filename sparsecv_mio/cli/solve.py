@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from sparsecv_mio.certificate.record import Record
     from sparsecv_mio.data.dataset import Dataset
     from sparsecv_mio.data.folds import FoldPlan
+    from sparsecv_mio.search.state.state import Snapshot
 
 
 EXAMPLES = """\b
@@ -276,14 +277,16 @@ def solve(
         if store[1] is not None:
             check_place(store[1], store[0])
         lost: list[SparseCVError] = []
+        known: list[Snapshot] = []  # by the searches that came to their end
         with live.progress_view(quiet, stop) as progress:
-            hooks = Hooks(progress, stop, lost.append, Began.moment, store[1], resume, trace, scheduler)
+            keep = None if proof is None else known.append
+            hooks = Hooks(progress, stop, lost.append, Began.moment, store[1], resume, trace, scheduler, keep)
             if nested is None:
                 record = cross_validate(dataset, plan, gammas=every or given, taus=tau, options=how, hooks=hooks)
             else:
                 record = nested_cross_validate(Procedure(dataset, plan, given, tau, how, hooks), nested)
 
-    found, files = None, proof_files(record, dataset, proof, plan)
+    found, files = None, proof_files(record, dataset, proof, plan, known[-1] if known else None)
     if save_held_out is not None:
         found, write = _held_out(record, dataset, plan, save_held_out)
         files.append(write)

@@ -11,10 +11,11 @@ import numpy as np
 from sparsecv_mio.arrays import FloatArray, IntArray
 from sparsecv_mio.data.fold_plan import FoldPlan
 from sparsecv_mio.data.standard import Intercept, StandardData
-from sparsecv_mio.problem.accumulate import Moments, row_moments, training_moments
+from sparsecv_mio.problem.accumulate import row_moments, training_moments
 from sparsecv_mio.problem.problem import SparseProblem
 
 Support = tuple[int, ...]
+AT_ONCE = 1 << 20  # numbers of the arrays of supports that are scored together
 
 
 class FoldScores:
@@ -30,15 +31,15 @@ class FoldScores:
         self.data, self.plan = data, plan
         self.whole = row_moments(data, slice(0, data.n))
         self.single = bool(np.all(plan.left_sizes == 1) and plan.scores_all_left_out.all())
-        self._moments: dict[int, Moments] = {}
+        self._problems: dict[int, SparseProblem] = {}
 
-    def moments(self, fold: int) -> Moments:
-        """Return the moments of the training rows of a fold."""
-        if fold not in self._moments:
-            if self.single:
-                return row_moments(self.data, self.plan.train_rows(fold))
-            self._moments = dict(training_moments(self.data, self.plan))
-        return self._moments[fold]
+    def problem(self, fold: int) -> SparseProblem:
+        """Return the problem of a fold's training rows at gamma 1."""
+        if self.single:  # as many as rows, of which few are asked for
+            return row_moments(self.data, self.plan.train_rows(fold)).problem(self.data, 1.0)
+        if not self._problems:
+            self._problems = {k: m.problem(self.data, 1.0) for k, m in training_moments(self.data, self.plan)}
+        return self._problems[fold]
 
     def at(self, gamma: float) -> ScoresAt:
         """Return the scores at one gamma."""
@@ -64,41 +65,52 @@ class ScoresAt:
 
     def problem(self, fold: int) -> SparseProblem:
         """Return the problem of a fold's training rows."""
-        return self.folds.moments(fold).problem(self.folds.data, self.gamma)
+        return self.folds.problem(fold).with_gamma(self.gamma)
 
-    def _left_out(self, columns: IntArray) -> tuple[float, FloatArray, FloatArray]:
-        """Return f on all rows, and of the row of every fold its residual and leverage: folds of one row."""
+    def _held(self, fold: int) -> tuple[FloatArray, FloatArray]:
+        """Return the rows that a fold scores, about the centre of those it trains on."""
+        problem = self.folds.problem(fold)
+        return self.folds.data.about(self.folds.plan.scored_rows(fold), problem.v_mean, problem.r_mean)
+
+    def _left_out(self, sets: IntArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Return f of L supports (L, a) on all rows, and residuals and leverages (L, K) of the row of every fold."""
         base, (V, r) = self.whole, self._rows
         order = self.folds.plan.order[: self.folds.plan.scored]
-        X, c = V[np.ix_(order, columns)], base.c[columns]
-        inverse = np.linalg.inv(base.M[np.ix_(columns, columns)])
-        beta = inverse @ c
+        X, c = V[order].T[sets], base.c[sets]
+        inverse = np.linalg.inv(base.M[sets[:, :, None], sets[:, None, :]])
+        beta = (inverse @ c[:, :, None])[:, :, 0]
         share = 1.0 / base.n if self.folds.data.intercept is Intercept.FOLD else 0.0
-        h = np.einsum("ij,ij->i", X @ inverse, X) + share
-        return float(base.yy - c @ beta), r[order] - X @ beta, np.minimum(h, 1.0 - 1e-12)
+        h = ((inverse @ X) * X).sum(axis=1) + share
+        rest = r[order] - (beta[:, None, :] @ X)[:, 0, :]
+        return base.yy - (c * beta).sum(axis=1), rest, np.minimum(h, 1.0 - 1e-12)
 
     @cached_property
     def all_columns(self) -> tuple[float, FloatArray, FloatArray]:
         """The fit of all columns: f on all rows, residuals and leverages of folds of one row."""
-        return self._left_out(np.arange(self.whole.q))
+        value, rest, h = self._left_out(np.arange(self.whole.q)[None, :])
+        return float(value[0]), rest[0], h[0]
 
     def score(self, supports: Sequence[Support], folds: Sequence[int] | None = None) -> tuple[FloatArray, FloatArray]:
-        """Return training objectives and held-out errors of L supports in K folds: arrays (L, K)."""
+        """Return training objectives and held-out errors of L supports of one size in K folds: arrays (L, K)."""
         chosen = np.arange(self.folds.plan.k) if folds is None else np.asarray(folds, dtype=np.int64)
         objective, error = np.empty((len(supports), len(chosen))), np.empty((len(supports), len(chosen)))
-        for i, support in enumerate(supports):
-            columns = np.array(support, dtype=np.int64)
+        every = np.array(supports, dtype=np.int64).reshape(len(supports), -1)
+        many = self.folds.plan.scored if self.folds.single else self.whole.q
+        step = max(1, AT_ONCE // (max(1, every.shape[1]) * many))
+        for lo in range(0, len(every), step):
+            here, sets = slice(lo, lo + step), every[lo : lo + step]
             if self.folds.single:
-                f, e, h = self._left_out(columns)
-                objective[i], error[i] = (f - e**2 / (1.0 - h))[chosen], (e[chosen] / (1.0 - h[chosen])) ** 2
+                f, e, h = self._left_out(sets)
+                e, h = e[:, chosen], h[:, chosen]
+                objective[here], error[here] = f[:, None] - e**2 / (1.0 - h), (e / (1.0 - h)) ** 2
             else:
                 for k, fold in enumerate(chosen.tolist()):
-                    objective[i, k], error[i, k] = self._refitted(columns, fold)
+                    objective[here, k], error[here, k] = self._refitted(sets, fold)
         return objective, error
 
-    def _refitted(self, columns: IntArray, fold: int) -> tuple[float, float]:
-        data, problem = self.folds.data, self.problem(fold)
-        beta = np.linalg.solve(problem.M[np.ix_(columns, columns)], problem.c[columns])
-        V, r = data.about(self.folds.plan.scored_rows(fold), problem.v_mean, problem.r_mean)
-        rest = r - V[:, columns] @ beta
-        return float(problem.yy - problem.c[columns] @ beta), float(rest @ rest)
+    def _refitted(self, sets: IntArray, fold: int) -> tuple[FloatArray, FloatArray]:
+        problem, (V, r) = self.problem(fold), self._held(fold)
+        c = problem.c[sets]
+        beta = np.linalg.solve(problem.M[sets[:, :, None], sets[:, None, :]], c[:, :, None])[:, :, 0]
+        rest = r - (beta[:, None, :] @ V.T[sets])[:, 0, :]
+        return problem.yy - (c * beta).sum(axis=1), (rest**2).sum(axis=1)

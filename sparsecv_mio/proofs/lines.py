@@ -60,7 +60,7 @@ def write_lines(path: Place, lines: Iterable[dict[str, Any]]) -> None:
 
 def _compressed(lines: Iterable[dict[str, Any]]) -> Iterator[bytes]:
     digest, buffer = hashlib.sha256(), io.BytesIO()
-    with gzip.GzipFile(fileobj=buffer, mode="wb", mtime=0) as stream:
+    with gzip.GzipFile(fileobj=buffer, mode="wb", compresslevel=6, mtime=0) as stream:
         for line in lines:
             try:
                 text = json.dumps(line, separators=(",", ":"), allow_nan=False).encode() + b"\n"

@@ -1,13 +1,14 @@
 """Proofs of cross-validations: for every pair of the grid statements about its folds, as few as reach the bound.
 
-A tree on all rows serves all sizes of one gamma. Where the training-loss bound of every fold already lifts a pair above
-the bound of the record, its tree only proves the best objective; else its thresholds reach as high as folds need them,
-so that one list decides them (theory section 5), and the folds that are left have trees of their own.
+The search has found what is best in every cell; a proof only says so. A tree on all rows serves all sizes of one gamma,
+with the least thresholds by which the training losses of a pair add up to the bound of the record. The folds of the
+reported pair are decided: by a list on all rows where they leave out one row (theory section 5), else, as where a
+threshold would list too much, by trees on their own rows.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -15,32 +16,55 @@ import numpy as np
 
 from sparsecv_mio.arrays import BoolArray, FloatArray, IntArray
 from sparsecv_mio.certificate.record import Record
-from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.fold_plan import FoldPlan
-from sparsecv_mio.data.standard import StandardData, standardize
 from sparsecv_mio.errors import BadInput
-from sparsecv_mio.formulation.backends.native.path import solve_path
 from sparsecv_mio.problem.problem import SparseProblem
-from sparsecv_mio.proofs.fold_scores import FoldScores, ScoresAt, Support
+from sparsecv_mio.proofs.fold_scores import FoldScores, ScoresAt
 from sparsecv_mio.proofs.lines import head_of
 from sparsecv_mio.proofs.trees import MOST, ProofTree, TooLarge, Units, prove_thresholds, rounding
+from sparsecv_mio.search.state.state import Snapshot
 
 ABOVE = 1e-8  # above a best objective, relatively: supports below are listed
 TIED = 1e-9  # objectives of supports that a checker in floats may not tell apart
 OUTWARD = 1e-7  # of a CV error, by which a proof claims less than was computed
 WIDEST_LEVERAGE = 0.45
 COVERED = (1.0, 0.97, 0.9, 0.7)  # shares of folds whose thresholds a list may serve, tried in turn
-LISTED, NODES = 4_000, 1 << 17  # what such a list may cost
+FURTHER = (1.0, 0.5, 0.25, 0.0)  # parts of the way from the best objective to the threshold of a pair, tried in turn
+NOTHING = -1.0  # a threshold that every objective exceeds
+# supports that a tree beyond the best objectives may list, where one fit serves all folds and where not, and its nodes
+LISTED, FEW_LISTED, NODES = 1_000, 100, 1 << 15
 
 
 @dataclass(eq=False)
 class Pair:
-    """What a proof says of the folds of one pair: ends of h_N in the problem's units, and the statements."""
+    """What a proof says of the folds of one pair, in the problem's units.
+
+    Attributes
+    ----------
+    index, size : int
+    value, error : (K,) arrays
+        Training objective and held-out error of the best support that the search found in each fold.
+    support : (K,) int array
+        Its number in the search's pool.
+    low, high : (K,) arrays
+        Ends of h_N that the statements so far give.
+    parts : list of dict
+        These statements.
+    """
 
     index: int
+    size: int
+    value: FloatArray
+    error: FloatArray
+    support: IntArray
     low: FloatArray
     high: FloatArray
     parts: list[dict[str, Any]] = field(default_factory=list)
+
+    @property
+    def closed(self) -> bool:
+        """Whether every fold has an upper end."""
+        return bool(np.isfinite(self.high).all())
 
     def tighten(self, folds: IntArray, low: FloatArray, high: FloatArray | float) -> None:
         """Intersect with what a statement gives.
@@ -55,15 +79,14 @@ class Pair:
 
 
 class SearchProof:
-    """The lines of the proof of one record."""
+    """The lines of the proof of one record, from what its search knew at the end."""
 
-    def __init__(self, record: Record, dataset: Dataset, plan: FoldPlan) -> None:
-        self.record, self.plan = record, plan
-        self.data: StandardData = standardize(dataset, record.data.scale, record.data.intercept)
+    def __init__(self, record: Record, plan: FoldPlan, found: Snapshot) -> None:
+        self.record, self.plan, self.found = record, plan, found
+        self.data = found.context.data
         self.folds = FoldScores(self.data, plan)
         self.units = Units.of(self.data)
         self.unit = self.units.square
-        self.place = {name: j for j, name in enumerate(self.data.names)}
         self.gammas, self.taus = list(record.request.gammas), list(record.request.taus)
         self.goal = record.lower * (1.0 - OUTWARD) * plan.scored / self.unit  # of a pair, in the problem's units
         self.trees, self.least, self.upper = 0, np.inf, np.inf
@@ -85,93 +108,97 @@ class SearchProof:
         return tree.line(rows, g)
 
     def _gamma(self, g: int, at: ScoresAt) -> Iterator[dict[str, Any]]:
-        sizes = [min(tau, self.data.q) for tau in self.taus]
         lost = rounding(at.whole, self.data.divisor)
-        pool, best = self._best(at, sorted(set(sizes)))
-        self._add_reported(g, pool)
-        scores = {size: at.score(supports) for size, supports in pool.items()}
-        pairs = [Pair(t, np.zeros(self.plan.k), np.full(self.plan.k, np.inf)) for t in range(len(sizes))]
-        loss = {size: self._loss(best[size], scores[size][0]) for size in pool}
-        hard = {sizes[t] for t in range(len(sizes)) if self._wants(g, t, loss[sizes[t]].sum())}
-        thresholds = {size: best[size] * (1.0 + ABOVE) + 2.0 * lost for size in pool}
-        limits = {size: self._limits(at, scores[size][0], lost) for size in hard} if self.folds.single else {}
+        pairs = [self._pair(g, t, at) for t in range(len(self.taus))]
+        trees = self._on_all_rows(g, at, pairs, lost)
         numbered: dict[int, tuple[int, ProofTree]] = {}
-        for tree in self._cover(at, thresholds, limits, lost):
+        for tree in trees:
             numbered.update(dict.fromkeys(tree.above, (self.trees, tree)))
             yield self._tree(tree, -1, g)
         for pair in pairs:
-            size = sizes[pair.index]
-            if size in limits:
-                self._by_list(pair, at, *numbered[size], size, lost)
-        for pair in pairs:
-            size = sizes[pair.index]
-            self._by_loss(pair, pool[size], scores[size][0], loss[size], numbered[size][0])
-        yield from self._own_trees(g, at, pairs, sizes, pool)
+            if not self._reported(g, pair.index):
+                self._by_loss(pair, at, *numbered[pair.size], lost)
+            elif self.folds.single:
+                self._by_list(pair, at, *numbered[pair.size], lost)
+        yield from self._own_trees(g, at, pairs)
         for pair in pairs:
             yield self._line(g, pair)
 
-    def _best(self, at: ScoresAt, sizes: list[int]) -> tuple[dict[int, list[Support]], dict[int, float]]:
-        """Return supports worth trying and the best objective on all rows, by size."""
-        found = solve_path(at.whole, sizes)
-        pool: dict[int, list[Support]] = {}
-        for size in sizes:
-            cell = found.cells[size]
-            pool[size] = [_sorted(one) for one in (*cell.candidates[:8], cell.support) if len(one) == size]
-            pool[size] = list(dict.fromkeys(pool[size])) or [self._filled(_sorted(cell.support), size)]
-        return pool, {size: found.cells[size].upper for size in sizes}
-
-    def _filled(self, support: Support, size: int) -> Support:
-        """Add columns, whatever they are, up to a size."""
-        more = [j for j in range(self.data.q) if j not in set(support)]
-        return tuple(sorted((*support, *more[: size - len(support)])))
-
-    def _add_reported(self, g: int, pool: dict[int, list[Support]]) -> None:
-        if self.gammas[g] == self.record.gamma:
-            size = min(self.record.tau, self.data.q)
-            for names in self.record.chosen_folds.supports:
-                one = self._filled(tuple(sorted(self.place[name] for name in names)), size)
-                if one not in pool[size]:
-                    pool[size].append(one)
+    def _pair(self, g: int, t: int, at: ScoresAt) -> Pair:
+        """Take over what the search found; a fold that it left out has the best support of all rows."""
+        cells, k = self.found.cells, self.plan.k
+        value, error, support = cells.value[g, t].copy(), cells.nominal[g, t].copy(), cells.support[g, t].astype(int)
+        missing = np.flatnonzero(~np.isfinite(value + error))
+        if len(missing):
+            best = self.found.best[g].cells[self.taus[t]].support
+            support[missing] = cells.pool.number(best)
+            found = at.score([tuple(np.sort(best).tolist())], missing.tolist())
+            value[missing], error[missing] = found[0][0], found[1][0]
+        return Pair(t, min(self.taus[t], self.data.q), value, error, support, np.zeros(k), np.full(k, np.inf))
 
     def _reported(self, g: int, t: int) -> bool:
         return bool(self.gammas[g] == self.record.gamma and self.taus[t] == self.record.tau)
 
-    def _wants(self, g: int, t: int, total: float) -> bool:
-        """Whether a pair needs more than a lower bound of its sum over folds."""
-        return self._reported(g, t) or total < self.goal
+    def _wants(self, g: int, pair: Pair) -> bool:
+        """Whether a pair needs more than was said of it."""
+        return not pair.closed if self._reported(g, pair.index) else bool(pair.low.sum() < self.goal)
 
-    def _loss(self, best: float, objective: FloatArray) -> FloatArray:
-        """Return the training-loss bound of every fold."""
-        found = np.maximum(best * (1.0 - TIED) - objective.min(axis=0) * (1.0 + TIED), 0.0)
-        return np.where(self.plan.scores_all_left_out, found, 0.0)
+    # -- trees on all rows -------------------------------------------------------------------------------------------
 
-    def _limits(self, at: ScoresAt, objective: FloatArray, lost: float) -> FloatArray:
+    def _on_all_rows(self, g: int, at: ScoresAt, pairs: list[Pair], lost: float) -> list[ProofTree]:
+        """Return trees whose thresholds lift as many pairs to the bound as they can afford."""
+        easy: dict[int, float] = {}
+        hard: dict[int, list[float]] = {}  # by size: thresholds to be tried in turn
+        for pair in pairs:
+            best = self.found.best[g].cells[self.taus[pair.index]].upper
+            best = (best if np.isfinite(best) else float(at.whole.yy)) * (1.0 + ABOVE) + 2.0 * lost
+            if self._reported(g, pair.index):
+                tries = self._covering(at, pair, best, lost) if self.folds.single else [NOTHING]
+            else:
+                wanted = self._least_threshold(pair, lost)
+                tries = [best + part * (wanted - best) for part in FURTHER] if wanted > best else [wanted]
+            easy[pair.size] = max(easy.get(pair.size, NOTHING), tries[-1])
+            if len(tries) > 1:
+                hard[pair.size] = tries
+        for i in range(max(map(len, hard.values()), default=1) - 1):
+            above = easy | {size: max(easy[size], tries[min(i, len(tries) - 1)]) for size, tries in hard.items()}
+            try:
+                return self._prove(at.whole, above, lost, (LISTED if self.folds.single else FEW_LISTED, NODES))
+            except TooLarge:
+                continue
+        return self._prove(at.whole, easy, lost)
+
+    def _least_threshold(self, pair: Pair, lost: float) -> float:
+        """Return the least T on all rows for which the training losses add up to the bound; inf where none does."""
+        usable = self.plan.scores_all_left_out
+        value, error = pair.value[usable] * (1.0 + 4.0 * TIED) + 4.0 * lost, pair.error[usable]
+        if not len(value):
+            return NOTHING
+        goal = self.goal * (1.0 + OUTWARD)
+        above = float(((goal + np.cumsum(np.sort(value))) / np.arange(1, len(value) + 1)).min())
+        if float(np.clip(above - value, 0.0, error).sum()) >= goal * (1.0 - 1e-12):
+            return above
+        most = max(above, float((value + error).max()))
+        return _crossing(lambda T: float(np.clip(T - value, 0.0, error).sum()), above, most, goal)
+
+    def _covering(self, at: ScoresAt, pair: Pair, best: float, lost: float) -> list[float]:
+        """Return thresholds that decide a share of the folds, each that leave out one row."""
+        limit = self._limits(at, pair.value, lost)
+        finite = np.sort(limit[np.isfinite(limit)])
+        places = [max(int(np.ceil(share * len(finite))) - 1, 0) for share in COVERED]
+        return [max(best, float(finite[i])) for i in places] + [best] if len(finite) else [best]
+
+    def _limits(self, at: ScoresAt, value: FloatArray, lost: float) -> FloatArray:
         """Return by fold the threshold on all rows beyond which no support wins the fold; inf where there is none."""
         base, e, h = at.all_columns
         h = h + 1e-9
         usable = h < WIDEST_LEVERAGE
         h = np.where(usable, h, 0.0)
-        excess = objective.min(axis=0) * (1.0 + ABOVE) + 4.0 * lost - base
+        excess = value * (1.0 + ABOVE) + 4.0 * lost - base
         a, b, c = (1.0 - 2.0 * h) / (1.0 - h), np.abs(e) * np.sqrt(h) / (1.0 - h), e**2 / (1.0 - h) + excess
         u = (b + np.sqrt(np.maximum(b * b + a * c, 0.0))) / a
         u = np.maximum(u, np.abs(e) * np.sqrt(h) / (1.0 - 2.0 * h))
         return np.where(usable, base + u * u * (1.0 + 1e-6) + 4.0 * lost, np.inf)
-
-    def _cover(
-        self, at: ScoresAt, thresholds: Mapping[int, float], limits: Mapping[int, FloatArray], lost: float
-    ) -> list[ProofTree]:
-        """Return trees on all rows whose thresholds cover as many folds as a list can afford."""
-        for share in COVERED if limits else ():
-            above = dict(thresholds)
-            for size, limit in limits.items():
-                finite = np.sort(limit[np.isfinite(limit)])
-                if len(finite):
-                    above[size] = max(above[size], float(finite[max(int(np.ceil(share * len(finite))) - 1, 0)]))
-            try:
-                return self._prove(at.whole, above, lost, (LISTED, NODES))
-            except TooLarge:
-                continue
-        return self._prove(at.whole, thresholds, lost)
 
     def _prove(
         self, problem: SparseProblem, above: Mapping[int, float], lost: float, most: tuple[int, int] = MOST
@@ -179,73 +206,74 @@ class SearchProof:
         in_units = {size: value * self.unit for size, value in above.items()}
         return prove_thresholds(problem, in_units, self.units, lost, most)
 
-    def _by_list(self, pair: Pair, at: ScoresAt, number: int, tree: ProofTree, size: int, lost: float) -> None:
+    # -- statements --------------------------------------------------------------------------------------------------
+
+    def _by_list(self, pair: Pair, at: ScoresAt, number: int, tree: ProofTree, lost: float) -> None:
         """Decide the folds whose thresholds the list reaches."""
-        supports = tree.listed.get(size, [])
+        supports = tree.listed.get(pair.size, [])
         if not supports:
             return
         objective, error = at.score(supports)
-        covered = np.flatnonzero(self._limits(at, objective, lost) <= tree.above[size] / self.unit)
+        reached = self._limits(at, objective.min(axis=0), lost) <= tree.above[pair.size] / self.unit
+        covered = np.flatnonzero(reached)
         if len(covered):
             low, high = _ends(objective[:, covered], error[:, covered], lost)
             pair.tighten(covered, low, high)
             pair.parts.append({"by": "list", "tree": number, "folds": covered.tolist()})
 
-    def _by_loss(
-        self, pair: Pair, pool: list[Support], objective: FloatArray, loss: FloatArray, number: int
-    ) -> None:
+    def _by_loss(self, pair: Pair, at: ScoresAt, number: int, tree: ProofTree, lost: float) -> None:
         """Bound the folds that are not decided by their training loss."""
-        folds = np.flatnonzero(~np.isfinite(pair.high) & (loss > 0.0))
-        if len(folds):
-            used, which = np.unique(objective[:, folds].argmin(axis=0), return_inverse=True)
-            supports = [list(pool[i]) for i in used.tolist()]
-            pair.tighten(folds, loss[folds], np.inf)
-            pair.parts.append({"by": "loss", "tree": number, "folds": folds.tolist(), "supports": supports,
-                               "which": which.reshape(-1).tolist()})  # fmt: skip
+        above, listed = tree.above[pair.size] / self.unit, tree.listed.get(pair.size, [])
+        reach = (above - pair.value * (1.0 + 2.0 * TIED)) * (1.0 - TIED) - 2.0 * lost
+        folds = np.flatnonzero(~np.isfinite(pair.high) & self.plan.scores_all_left_out & (reach > 0.0))
+        if not len(folds):
+            return
+        low, numbers = reach[folds], pair.support[folds]
+        if listed:
+            objective, error = at.score(listed, folds.tolist())
+            possible = objective <= pair.value[folds] * (1.0 + 2.0 * TIED) + 4.0 * lost
+            low = np.minimum(low, np.where(possible, error * (1.0 - TIED), np.inf).min(axis=0))
+        pair.tighten(folds, low, np.inf)
+        used, which = np.unique(numbers, return_inverse=True)
+        supports = [self.found.cells.pool.supports[one].tolist() for one in used.tolist()]
+        part = {"by": "loss", "tree": number, "supports": supports}
+        part |= {"folds": folds.tolist()} if len(folds) < self.plan.k else {}
+        pair.parts.append(part | ({"which": which.reshape(-1).tolist()} if len(used) > 1 else {}))
 
-    def _own_trees(
-        self, g: int, at: ScoresAt, pairs: list[Pair], sizes: list[int], pool: Mapping[int, list[Support]]
-    ) -> Iterator[dict[str, Any]]:
-        """Decide what is still needed by trees on the training rows of folds."""
-        open_pairs = [pair for pair in pairs if self._wants(g, pair.index, pair.low.sum()) and not _closed(pair)]
+    def _own_trees(self, g: int, at: ScoresAt, pairs: list[Pair]) -> Iterator[dict[str, Any]]:
+        """Decide what is still needed by trees on the training rows of folds, first those that add most."""
+        open_pairs = [pair for pair in pairs if self._wants(g, pair)]
+        if not open_pairs:
+            return
         chosen: dict[int, tuple[list[int], list[int]]] = {pair.index: ([], []) for pair in open_pairs}
-        for fold in range(self.plan.k):
-            wanted = [pair for pair in open_pairs if not np.isfinite(pair.high[fold])
-                      and self._wants(g, pair.index, pair.low.sum())]  # fmt: skip
+        gain = np.sum([pair.error - pair.low for pair in open_pairs], axis=0)
+        for fold in np.argsort(-gain, kind="stable").tolist():
+            wanted = [pair for pair in open_pairs if not np.isfinite(pair.high[fold]) and self._wants(g, pair)]
             if not wanted:
                 continue
             problem = at.problem(fold)
             lost = rounding(problem, self.data.divisor)
-            mine = sorted({sizes[pair.index] for pair in wanted})
-            best = self._fold_best(problem, mine, pool)
-            above = {size: best[size] * (1.0 + ABOVE) + 2.0 * lost for size in mine}
+            above = {pair.size: float(pair.value[fold]) * (1.0 + ABOVE) + 2.0 * lost for pair in wanted}
             for tree in self._prove(problem, above, lost):
                 for pair in wanted:
-                    size = sizes[pair.index]
-                    if size not in tree.above:
-                        continue
-                    if size not in tree.listed:
-                        raise BadInput(f"--proof: the best supports of fold {fold} differ by less than floats can tell")
-                    pair.tighten(np.array([fold]), *_ends(*at.score(tree.listed[size], [fold]), lost))
-                    chosen[pair.index][0].append(fold)
-                    chosen[pair.index][1].append(self.trees)
+                    if pair.size in tree.above:
+                        self._by_own(pair, at, fold, tree, lost)
+                        chosen[pair.index][0].append(fold)
+                        chosen[pair.index][1].append(self.trees)
                 yield self._tree(tree, fold, g)
         for pair in open_pairs:
             folds, trees = chosen[pair.index]
             if folds:
                 pair.parts.append({"by": "own", "folds": folds, "trees": trees})
 
-    def _fold_best(
-        self, problem: SparseProblem, sizes: list[int], pool: Mapping[int, list[Support]]
-    ) -> dict[int, float]:
-        """Return the best objectives of one fold."""
-        starts = [np.array(one, dtype=np.int64) for size in sizes for one in pool[size][:2]]
-        found = solve_path(problem, sizes, starts=starts)
-        return {size: found.cells[size].upper for size in sizes}
+    def _by_own(self, pair: Pair, at: ScoresAt, fold: int, tree: ProofTree, lost: float) -> None:
+        if pair.size not in tree.listed:
+            raise BadInput(f"--proof: the best supports of fold {fold} differ by less than floats can tell")
+        pair.tighten(np.array([fold]), *_ends(*at.score(tree.listed[pair.size], [fold]), lost))
 
     def _line(self, g: int, pair: Pair) -> dict[str, Any]:
         per_row, low = self.unit / self.plan.scored, float(pair.low.sum())
-        high = float(pair.high.sum()) if _closed(pair) else None
+        high = float(pair.high.sum()) if pair.closed else None
         self.least = min(self.least, low)
         if self._reported(g, pair.index) and high is not None:
             self.upper = high
@@ -254,12 +282,15 @@ class SearchProof:
                 "upper": None if high is None else high * per_row * (1.0 + OUTWARD)}  # fmt: skip
 
 
-def _closed(pair: Pair) -> bool:
-    return bool(np.isfinite(pair.high).all())
-
-
-def _sorted(support: IntArray) -> Support:
-    return tuple(sorted(int(j) for j in support))
+def _crossing(total: Callable[[float], float], low: float, high: float, goal: float) -> float:
+    """Return where a function that never falls reaches a goal, from above; `high` where it does not before."""
+    while high - low > 1e-10 * high:
+        middle = 0.5 * (low + high)
+        if total(middle) >= goal:
+            high = middle
+        else:
+            low = middle
+    return high
 
 
 def _ends(objective: FloatArray, error: FloatArray, lost: float) -> tuple[FloatArray, FloatArray]:

@@ -150,7 +150,7 @@ def _path_tree(
     V = 0.5 * (V + V.T)
     beta = V @ problem.c
     value = float(problem.yy - problem.c @ beta)
-    nodes, supports = np.empty(1 << 14, dtype=np.int64), np.zeros((1 << 10, q), dtype=bool)
+    nodes, supports = np.empty(1 << 14, dtype=np.int64), np.zeros((min(1 << 10, most[0]), q), dtype=bool)
     while True:
         ended, used, found = prove(V, beta, value, problem.penalty, sizes, bars, nodes, supports)
         if not ended:

@@ -13,11 +13,14 @@ from sparsecv_mio.proofs.best import best_proof
 from sparsecv_mio.proofs.claims import refuse_unproved
 from sparsecv_mio.proofs.lines import write_lines
 from sparsecv_mio.proofs.pairs import SearchProof
+from sparsecv_mio.search.api import cross_validate
+from sparsecv_mio.search.state.state import Snapshot
 
 
 def write_proof(
-    record: Record | PathRecord | FitRecord, dataset: Dataset, path: Place, plan: FoldPlan | None = None
-) -> None:
+    record: Record | PathRecord | FitRecord, dataset: Dataset, path: Place, plan: FoldPlan | None = None,
+    found: Snapshot | None = None,
+) -> None:  # fmt: skip
     """Write a proof of the bounds of a record, for `sparsecv check`.
 
     Parameters
@@ -28,6 +31,8 @@ def write_proof(
     path : path
     plan : FoldPlan, optional
         The folds of a cross-validation: by default rebuilt from the record's spec and seed.
+    found : Snapshot, optional
+        What its search knew at the end (`Hooks.found`); without it the search is run again.
 
     Raises
     ------
@@ -38,8 +43,21 @@ def write_proof(
     try:
         if isinstance(record, Record):
             folds = make_folds(record.folds.spec, dataset, record.folds.seed or 0) if plan is None else plan
-            write_lines(path, SearchProof(record, dataset, folds).lines())
+            if found is None or found.context.folds is not folds:
+                found = _searched(record, dataset, folds)
+            write_lines(path, SearchProof(record, folds, found).lines())
         else:
             write_lines(path, best_proof(record, dataset))
     except np.linalg.LinAlgError:
         raise BadInput("--proof: columns are too nearly dependent for so small a gamma: drop some of them") from None
+
+
+def _searched(record: Record, dataset: Dataset, plan: FoldPlan) -> Snapshot:
+    """Search the grid of a record again, for what the search knows at its end."""
+    known: list[Snapshot] = []
+    request, data = record.request, record.data
+    cross_validate(
+        dataset, plan, gammas=request.gammas, taus=request.taus, scale=data.scale, intercept=data.intercept,
+        gap=request.gap, found=known.append,
+    )  # fmt: skip
+    return known[-1]

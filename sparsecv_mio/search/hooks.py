@@ -12,6 +12,7 @@ from sparsecv_mio.errors import SparseCVError
 from sparsecv_mio.search.checks import GRID, with_keywords
 from sparsecv_mio.search.observers.progress import Progress
 from sparsecv_mio.search.options import OptionKeywords, SearchOptions
+from sparsecv_mio.search.state.state import Snapshot
 
 File = str | os.PathLike[str]
 
@@ -27,6 +28,7 @@ class HookKeywords(TypedDict, total=False):
     resume: File | None
     trace: File | None
     scheduler: str | None
+    found: Callable[[Snapshot], None] | None
 
 
 class Keywords(OptionKeywords, HookKeywords, total=False):
@@ -55,6 +57,8 @@ class Hooks:
         Write the course of the bounds there (:mod:`sparsecv_mio.search.observers.trace`).
     scheduler : str, optional
         Address of the scheduler of a dask cluster, which grows the trees of single folds.
+    found : callable, optional
+        Called with what the search knew at its end, where it came to its end.
     """
 
     progress: Callable[[Progress], None] | None = None
@@ -65,6 +69,7 @@ class Hooks:
     resume: File | None = None
     trace: File | None = None
     scheduler: str | None = None
+    found: Callable[[Snapshot], None] | None = None
 
 
 def merged(

@@ -181,8 +181,8 @@ def constant_column(lines: list[Line]) -> None:
 
 
 def fold_twice(lines: list[Line]) -> None:
-    part = of_kind(lines, "pair")[0]["parts"][0]
-    for name in ("folds", "which"):
+    part = next(part for line in of_kind(lines, "pair") for part in line["parts"] if part["by"] == "own")
+    for name in ("folds", "trees"):
         part[name].append(part[name][0])
 
 
