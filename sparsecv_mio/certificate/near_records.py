@@ -118,7 +118,8 @@ class NearRecord(Stored):
 class CommonRow:
     """Of one (gamma, tau) the best support known that all folds share, and bounds on the least CV error of one.
 
-    `lower <= least CV error <= cv_error`, up to rounding.
+    `lower <= least CV error <= cv_error`, up to rounding. A search goes no further than to exclude the pair: `lower`
+    is then that of the whole record, whatever the distance to `cv_error`.
     """
 
     gamma: Gamma

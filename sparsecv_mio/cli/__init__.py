@@ -18,6 +18,7 @@ import typer
 from typer.core import TyperGroup
 
 from sparsecv_mio.cli.ending import put, take_streams, tell
+from sparsecv_mio.cli.naming import with_dashes
 from sparsecv_mio.errors import BadInput, SparseCVError, did_you_mean
 from sparsecv_mio.files import reason
 from sparsecv_mio.version import __version__
@@ -80,11 +81,20 @@ class LazyCommands(TyperGroup):
         return super().resolve_command(ctx, args)
 
     def invoke(self, ctx: Any) -> Any:
-        """Run the command; typer would turn Ctrl-C into a code without a word."""
+        """Run the command; typer would turn Ctrl-C into a code without a word. What is refused is called as given."""
         try:
             return super().invoke(ctx)
         except KeyboardInterrupt:
             raise Interrupted("interrupted before there was an answer") from None
+        except BadInput as error:
+            command = self.get_command(ctx, ctx.invoked_subcommand or "")
+            raise type(error)(with_dashes(str(error), _options(command))) from None
+
+
+def _options(command: Any) -> set[str]:
+    """Return the options of a command, of a group those of all of its commands."""
+    inner = getattr(command, "commands", {}).values()
+    return {word for one in (command, *inner) for option in getattr(one, "params", ()) for word in option.opts}
 
 
 app = typer.Typer(

@@ -251,6 +251,11 @@ def solve(
             ),
         )  # fmt: skip
 
+        if every is not None:
+            from sparsecv_mio.search.continuous.asked import check_interval
+            from sparsecv_mio.search.hooks import Hooks
+
+            check_interval(every, how, Hooks(checkpoint=checkpoint, resume=resume, trace=trace, scheduler=scheduler))
         refuse_early(proof, how.restrictions, weights, "--method descent" if how.method is Method.DESCENT else None)
 
         def ready() -> tuple[Dataset, FoldPlan]:

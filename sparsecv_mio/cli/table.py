@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import sys
 from enum import StrEnum
+from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from sparsecv_mio.cli import ending, parse, results, session
 from sparsecv_mio.errors import BadInput
+from sparsecv_mio.files import special
 
 CODES = "Exit codes: 0 written, 2 bad input."
 
@@ -41,6 +43,19 @@ class Format(StrEnum):
     MARKDOWN = "markdown"
     LATEX = "latex"
     CSV = "csv"
+
+
+ENDINGS = {".md": Format.MARKDOWN, ".markdown": Format.MARKDOWN, ".tex": Format.LATEX, ".csv": Format.CSV}
+
+
+def _format_of(out: str | None) -> Format:
+    """Return the format of a file by its ending; Markdown for the screen, pipes and devices."""
+    if out is None or special(out) is not None:
+        return Format.MARKDOWN
+    ending = Path(out).suffix.lower()
+    if ending not in ENDINGS:
+        raise BadInput(f"--out: {out!r} must end with {', '.join(ENDINGS)}; or name the --format")
+    return ENDINGS[ending]
 
 
 def table(
@@ -80,7 +95,7 @@ def table(
         str | None,
         typer.Option(
             "--format", metavar="WORD", callback=parse.word(Format, "--format"),
-            help="markdown, latex or csv (numbers in full). [markdown; .tex: latex, .csv: csv]",
+            help="markdown, latex or csv (numbers in full). [by the ending: .md, .tex, .csv; markdown on the screen]",
         ),
     ] = None,
     out: Annotated[str | None, typer.Option("--out", "-o", metavar="FILE", help="The table. [shown]")] = None,
@@ -89,6 +104,7 @@ def table(
     if not 1 <= digits <= 12:
         raise BadInput(f"--digits {digits} is out of range: give a number from 1 to 12")
     session.check_outputs({"--out": out}, [runs])
+    kind = format_ or _format_of(out)
     chosen = results.Selection.of(where, relative, reduction, problem, name)
     by_row, by_column = parse.names(rows, "--rows") or [], parse.names(columns, "--columns") or []
     wanted = tuple(parse.names(values, "--values") or ())
@@ -104,7 +120,6 @@ def table(
     )
     if overall:
         cells = results_table.with_overall(cells, geometric=relative is not None)
-    kind = format_ or {".tex": Format.LATEX, ".csv": Format.CSV}.get((out or "")[-4:].lower(), Format.MARKDOWN)
     if kind == Format.CSV:
         text = results_table.csv(cells)
     else:

@@ -5,7 +5,7 @@ Headers wrap first, then text is folded; where that is not enough, a row is writ
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 
 from rich.box import SIMPLE_HEAD
@@ -32,6 +32,22 @@ class Row:
 
     cells: Sequence[str]
     style: str | None = None
+
+
+def quoted(name: str) -> str:
+    """Return a name as it stands in a list of names: in quotes, as in a CSV file, where it holds a comma.
+
+    Examples
+    --------
+    >>> quoted("age"), quoted("size, m2")
+    ('age', '"size, m2"')
+    """
+    return '"' + name.replace('"', '""') + '"' if any(mark in name for mark in ',;"') else name
+
+
+def listed(names: Iterable[str]) -> str:
+    """Return names in a row."""
+    return ", ".join(map(quoted, names))
 
 
 def say(console: Console, line: str, style: str = "") -> None:

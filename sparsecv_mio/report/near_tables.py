@@ -9,7 +9,7 @@ from rich.console import Console
 from rich.text import Text
 
 from sparsecv_mio.certificate.near_records import CommonRecord, CommonRow, NearModel, NearRecord, NearSize
-from sparsecv_mio.report.layout import Row, print_table, say
+from sparsecv_mio.report.layout import Row, listed, print_table, quoted, say
 from sparsecv_mio.report.tables import (
     MEANING,
     aligned,
@@ -41,6 +41,8 @@ def print_near(console: Console, record: NearRecord, brief: bool = False, full: 
     word, colour = MEANING[record.status]
     what = "CV error, the same features in every fold" if record.by == "cv" else "training objective on all rows"
     chosen = "" if record.chosen is None else " chosen by cross-validation"
+    if not record.models:
+        word = word.replace("best answer so far, bounds valid", "no model yet")
     console.print(Text.assemble((word, f"bold {colour}"), f"   gamma = {shown(record.gamma)} (ridge weight){chosen}"))
     print_restrictions(console, record)
     say(console, f"models within {100.0 * record.within:g}% of the least {what}")
@@ -55,6 +57,7 @@ def _print_size(console: Console, record: NearRecord, size: NearSize, models: li
     count = f"{size.models:,} model{'' if size.models == 1 else 's'}"
     say(console, f"\n{_features(size.tau)}: {count}, {_how_complete(record, size)}", "bold")
     if not models:
+        say(console, "no model was valued before the limit: give a longer --time-limit")
         return
     digits = interval_digits([(model.value, models[-1].value) for model in models[:1]])
     shared = set(models[0].support).intersection(*(model.support for model in models))
@@ -62,7 +65,7 @@ def _print_size(console: Console, record: NearRecord, size: NearSize, models: li
     for model in models if full else models[:FEW_MODELS]:
         excess = f"+{100.0 * (model.value / size.best - 1.0):.3g}%" if size.best > 0.0 else "+0%"
         own = [name for name in model.support if name not in shared]
-        rows.append(Row((aligned(model.value, digits), excess, ", ".join(own) or "-")))
+        rows.append(Row((aligned(model.value, digits), excess, listed(own) or "-")))
     name = "features" if not shared else f"features beside the {len(shared)} that all have"
     print_table(console, (VALUE[record.by], "above the best", name), rows, text=(name,))
     if len(models) > FEW_MODELS and not full:
@@ -72,7 +75,8 @@ def _print_size(console: Console, record: NearRecord, size: NearSize, models: li
         say(console, f"in every model{below}: {_names(size.always)}")
         say(console, f"in none{below}: {_names(size.never)}")
     if size.replacements:
-        pairs = [f"{one.feature} or {one.other} ({one.pairs})" for one in size.replacements[:FEW_REPLACEMENTS]]
+        some = size.replacements[:FEW_REPLACEMENTS]
+        pairs = [f"{quoted(one.feature)} or {quoted(one.other)} ({one.pairs})" for one in some]
         say(console, f"one in the place of the other (pairs of models): {', '.join(pairs)}")
 
 
@@ -94,7 +98,7 @@ def _how_complete(record: NearRecord, size: NearSize) -> str:
 
 def _names(names: tuple[str, ...]) -> str:
     more = len(names) - MOST_NAMES
-    return (", ".join(names[:MOST_NAMES]) or "no feature") + (f" and {more} more" if more > 0 else "")
+    return (listed(names[:MOST_NAMES]) or "no feature") + (f" and {more} more" if more > 0 else "")
 
 
 def print_common(console: Console, record: CommonRecord, brief: bool = False) -> None:
@@ -120,8 +124,8 @@ def print_common(console: Console, record: CommonRecord, brief: bool = False) ->
         return
     say(console, "best gamma of every tau", "bold")
     rows = [_row(rows, record) for _, rows in groupby(sorted(record.table, key=_order), key=lambda row: row.tau)]
-    print_table(console, ("tau", "gamma", "CV error", "lower", "features"), rows, text=("features",))
-    say(console, "CV error of the best subset found; lower bounds that of every subset of the size at any gamma", "dim")
+    print_table(console, ("tau", "gamma", "CV error", "features"), rows, text=("features",))
+    say(console, "CV error of the best subset found of the size; the bound above is for every size and gamma", "dim")
     say(console, f"work: {record.work.nodes:,} nodes, {record.work.seconds:.2f} s", "dim")
 
 
@@ -132,8 +136,7 @@ def _order(row: CommonRow) -> tuple[int, float]:
 def _row(rows: Iterable[CommonRow], record: CommonRecord) -> Row:
     of_tau = list(rows)
     best = of_tau[0]
-    lower = min(row.lower for row in of_tau)
     digits = interval_digits([(record.lower, record.upper)])
     style = "bold" if best.tau == record.tau else None
-    numbers = str(best.tau), shown(best.gamma, 4), aligned(best.cv_error, digits), aligned(lower, digits)
-    return Row((*numbers, ", ".join(best.support) or "(intercept alone)"), style)
+    numbers = str(best.tau), shown(best.gamma, 4), aligned(best.cv_error, digits)
+    return Row((*numbers, listed(best.support) or "(intercept alone)"), style)

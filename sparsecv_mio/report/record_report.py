@@ -19,6 +19,7 @@ from sparsecv_mio.files import write_text
 from sparsecv_mio.report.document import Block, Commands, Document, Facts, Grid, Picture, Section, Sentences
 from sparsecv_mio.report.hints import hints
 from sparsecv_mio.report.interval_plots import plot_every_gamma, plot_surface
+from sparsecv_mio.report.layout import listed
 from sparsecv_mio.report.numbers import aligned, interval_digits, marked, shown
 from sparsecv_mio.report.record_plots import (
     LEAST_ROWS,
@@ -420,7 +421,7 @@ def _fits(record: PathRecord | FitRecord, data: Dataset | None) -> list[Section]
         words = f"That the other {len(record.path) - sure} are: their least objective lies between lower and objective."
         said.append(Sentences((words,), False))
     rows = tuple((str(row.tau), shown(row.gamma), aligned(row.objective, 6), aligned(row.lower, 6),
-                  "yes" if row.proved else "no", ", ".join(row.support)) for row in record.path)  # fmt: skip
+                  "yes" if row.proved else "no", listed(row.support)) for row in record.path)  # fmt: skip
     head = ("tau", "gamma", "objective", "lower", "proved", "features")
     table = Grid("Objective: squared errors of training and penalty.", head, rows)
     return [Section("What is proved, and what is not", tuple(said)), picture, Section("Every size", (table,))]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from sparsecv_mio.certificate.record import Record
 from sparsecv_mio.certificate.stability import Stability, WeighedChoice
+from sparsecv_mio.report.layout import quoted
 from sparsecv_mio.report.numbers import interval_digits, marked, pair, shown
 
 MOST_NAMED = 12  # features that are not in every fold
@@ -25,8 +26,8 @@ def _chosen_in(record: Record) -> list[str]:
         return []
     if kept == len(model) and len(counts) == len(model):
         return [f"stability: each of the {k} folds chose the features of the model"]
-    some = [f"{name} {count}" for name, count in counts.items() if name in model and count < k]
-    besides = [f"{name} {count}" for name, count in counts.items() if name not in model]
+    some = [f"{quoted(name)} {count}" for name, count in counts.items() if name in model and count < k]
+    besides = [f"{quoted(name)} {count}" for name, count in counts.items() if name not in model]
     parts = [f"{kept} of the {len(model)} features are in all {k} folds"]
     parts += [f"in some: {_listed(some)}"] if some else []
     parts += [f"not in the model: {_listed(besides)}"] if besides else []

@@ -23,7 +23,7 @@ from sparsecv_mio.certificate.record import (
     TableRow,
 )
 from sparsecv_mio.report.hints import ended_by_itself, hints
-from sparsecv_mio.report.layout import Row, print_table, say
+from sparsecv_mio.report.layout import Row, listed, print_table, say
 from sparsecv_mio.report.numbers import ESTIMATE, aligned, interval_digits, marked, pair, shown
 from sparsecv_mio.report.region import region_lines
 from sparsecv_mio.report.stability import choice_lines, stability_lines
@@ -60,7 +60,8 @@ def print_answer(console: Console, record: Record, brief: bool = False, held_out
         word = word.replace("limit reached", "ended without a proof")
     if _unbounded(record):
         word = word.replace("bounds valid", "nothing proved yet")
-    console.print(Text.assemble((word, f"bold {colour}"), f"   {pair(record.tau, record.gamma)}"))
+    for line in _print_pairs(console, record, word, colour):
+        say(console, line)
     print_restrictions(console, record)
     for line in _error_lines(record):
         say(console, line)
@@ -80,6 +81,20 @@ def print_answer(console: Console, record: Record, brief: bool = False, held_out
         say(console, line, "dim")
     for hint in hints(record):
         console.print(Text.assemble(("hint: ", "bold"), hint))
+
+
+def _print_pairs(console: Console, record: Record, word: str, colour: str) -> list[str]:
+    """Print the pair of the model; return a line on that of the least CV error, where it is another one."""
+    model, least = record.model_pair, pair(record.tau, record.gamma)
+    if (model.tau, model.gamma) == (record.tau, record.gamma):
+        console.print(Text.assemble((word, f"bold {colour}"), f"   {least}"))
+        return []
+    stable = record.stability if model is record.stability else None
+    if record.status == "proved" and stable is not None and stable.chosen is not None and not stable.chosen.proved:
+        word, colour = "least CV error proved, stable pair not", MEANING["limit"][1]
+    rule = "by the one-standard-error rule" if stable is None else "the stable pair"
+    console.print(Text.assemble((word, f"bold {colour}"), f"   {pair(model.tau, model.gamma)}, {rule}"))
+    return [f"least CV error: {least}"]
 
 
 def interval_lines(record: Record) -> list[str]:
@@ -321,7 +336,7 @@ def subsets_of(surface: Surface, piece: SurfacePiece) -> str:
     surface : Surface
     piece : SurfacePiece
     """
-    return " or ".join(", ".join(surface.supports[place]) or "none" for place in piece.supports) or "not known"
+    return " or ".join(listed(surface.supports[place]) or "none" for place in piece.supports) or "not known"
 
 
 def _print_surface(console: Console, surface: Surface) -> None:
@@ -389,7 +404,7 @@ def _print_subsets(console: Console, path: Iterable[PathRow]) -> None:
             low, high = shown(same[0].gamma, 4), shown(same[-1].gamma, 4)
             gammas = low if len(same) == 1 else f"{low} .. {high}"
             proved = f"{sum(row.proved for row in same)}/{len(same)}"
-            lines.append(Row((str(tau) if first else "", gammas, proved, ", ".join(support) or "(intercept alone)")))
+            lines.append(Row((str(tau) if first else "", gammas, proved, listed(support) or "(intercept alone)")))
             first = False
     print_table(console, ("tau", "gamma", "proved", "features"), lines, text=("features",))
 

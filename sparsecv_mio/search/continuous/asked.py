@@ -10,11 +10,13 @@ from sparsecv_mio.data.folds import FoldPlan
 from sparsecv_mio.errors import BadInput
 from sparsecv_mio.formulation.backends import NATIVE
 from sparsecv_mio.grids import GammaInterval
+from sparsecv_mio.restrictions import RESTRICTIONS
 from sparsecv_mio.search.checks import shown
 from sparsecv_mio.search.hooks import Hooks
 from sparsecv_mio.search.options import SearchOptions
 from sparsecv_mio.words import Method
 
+OF_GRIDS = ("checkpoint", "resume", "trace", "scheduler")
 UNASKED = ("one_se", "stability", "refine", "mio_budget", "formulation", "oracles")
 
 
@@ -55,15 +57,12 @@ def check_interval(gammas: GammaInterval, options: SearchOptions, hooks: Hooks) 
         The message names the option.
     """
     what = f"gamma {gammas}"
-    if options.restrictions:
-        raise BadInput(f"{what}: an interval goes with no restriction of the models; give a grid LO:HI:COUNT")
-    if options.method not in (Method.AUTO, Method.ROUNDS) or options.backend != NATIVE:
-        raise BadInput(f"{what}: an interval goes with method auto and backend {NATIVE}; give a grid LO:HI:COUNT")
-    for name in UNASKED:
-        if getattr(options, name):
-            raise BadInput(f"{what}: {shown(name)} goes with a grid LO:HI:COUNT, not with an interval")
-    for name in ("checkpoint", "resume", "trace", "scheduler"):
-        if getattr(hooks, name) is not None:
-            raise BadInput(f"{what}: {name} goes with a grid LO:HI:COUNT, not with an interval")
+    given = [name for name in UNASKED if getattr(options, name)]
+    given += [name for name in RESTRICTIONS if getattr(options.restrictions, name)]
+    given += ["method"] if options.method not in (Method.AUTO, Method.ROUNDS) else []
+    given += ["backend"] if options.backend != NATIVE else []
+    given += [name for name in OF_GRIDS if getattr(hooks, name) is not None]
+    for name in given[:1]:
+        raise BadInput(f"{what}: {shown(name)} goes with a grid LO:HI:COUNT, not with an interval")
     if not options.gap > 0.0:
         raise BadInput(f"{what}: gap must be positive, an interval has no last digit to prove")

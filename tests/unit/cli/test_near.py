@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 from repository import INSTANCES
 
+from sparsecv_mio import Dataset, near_optimal
 from sparsecv_mio.cli import run
+from sparsecv_mio.report.near_tables import print_near
+
+from ..report.printing import printed
 
 PROSTATE = str(INSTANCES / "prostate.csv")
 NEAR = ["near", PROSTATE, "--target", "lpsa", "--folds", "5", "--threads", "1"]
@@ -42,7 +48,8 @@ def test_near_by_objective_and_by_the_chosen_pair(capsys: pytest.CaptureFixture[
 def test_common(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = tmp_path / "common.json"
     assert run([*COMMON, "--gamma", "0.1,1", "--json", str(path)]) == 0
-    assert "of one subset for all folds" in capsys.readouterr().out
+    shown = capsys.readouterr().out
+    assert "of one subset for all folds" in shown and " lower" not in shown.partition("best gamma of every tau")[2]
     assert run(["verify", str(path), PROSTATE]) == 0
     assert run(["predict", str(path), PROSTATE, "--out", str(tmp_path / "p.csv")]) == 0
     assert "in cross-validation: RMSE" in capsys.readouterr().out
@@ -59,11 +66,11 @@ def test_common(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
         ([*COMMON, "--stability", "1"], "--stability does not go with --criterion common"),
         ([*COMMON, "--checkpoint", "x.ck"], "--checkpoint does not go with --criterion common"),
         ([*COMMON, "--folds", "holdout:0.3"], "needs folds that hold out every row"),
-        ([*NEAR, "--within", "-1%"], "within: -0.01 is out of range"),
+        ([*NEAR, "--within", "-1%"], "error: --within: -0.01 is out of range"),
         ([*NEAR, "--within", "x"], "--within: 'x' is not a number"),
         ([*NEAR, "--most", "0"], "--most: 0 is out of range"),
         ([*NEAR, "--gamma", "0.1,1"], "--gamma: 2 ridge weights, near takes one"),
-        ([*NEAR, "--tau", "12"], "the data have 8 features"),
+        ([*NEAR, "--tau", "12"], "error: --tau: '12' is out of range, the data have 8 features: give 0 to 8"),
         ([*NEAR, "--by", "cb"], "--by: unknown word 'cb'"),
     ],
 )
@@ -71,6 +78,19 @@ def test_what_is_wrong_is_one_line(command: list[str], line: str, capsys: pytest
     assert run(command) == 2
     said = capsys.readouterr().err.strip()
     assert line in said and "\n" not in said
+
+
+def test_lists_without_models_say_so_and_names_with_commas_are_quoted() -> None:
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(30, 3))
+    data = Dataset.from_arrays(X, X[:, 0] + 0.1 * rng.normal(size=30), names=["size, m2", "b", "c"])
+    record = near_optimal(data, gamma=0.1, taus=2, within=0.5, by="objective")
+    text = printed(lambda console: print_near(console, record), 200)
+    assert 'in every model: "size, m2"' in text and 'in none: ' in text
+    size = replace(record.sizes[0], models=0, always=(), never=(), replacements=(), complete_to=0.0, lower=0.0)
+    empty = replace(record, status="limit", models=(), sizes=(size,))
+    text = printed(lambda console: print_near(console, empty), 200)
+    assert "limit reached: no model yet" in text and "no model was valued before the limit" in text
 
 
 def test_a_limit_leaves_valid_lists(capsys: pytest.CaptureFixture[str]) -> None:

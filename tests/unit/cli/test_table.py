@@ -55,6 +55,9 @@ def test_numbers_over_those_of_a_peer(runs: str, tmp_path: Path) -> None:
     assert (table["lasso test_error"] == 1.0).all() and (table["sparsecv test_error runs"] == 4).all()
     assert run(["table", runs, "-o", str(tmp_path / "t.tex")]) == 0
     assert (tmp_path / "t.tex").read_text().startswith(r"\begin{tabular}")
+    assert run(["table", runs, "-o", str(tmp_path / "t.md")]) == run(["table", runs, "-o", "/dev/null"]) == 0
+    assert (tmp_path / "t.md").read_text().startswith("| ")
+    assert run(["table", runs, "-o", str(tmp_path / "t.doc"), "--format", "markdown"]) == 0
 
 
 @pytest.mark.parametrize(
@@ -83,6 +86,8 @@ def test_figures_are_drawn(runs: str, options: list[str], tmp_path: Path) -> Non
         (["table", "RUNS", "--name", "ours"], "write LABEL=WORDS"),
         (["table", "RUNS", "--digits", "0"], "--digits 0"),
         (["table", "none.parquet"], "does not exist"),
+        (["table", "RUNS", "--out", "t.doc"], "--out: 't.doc' must end with .md"),
+        (["table", "RUNS", "--out", "table"], "--out: 'table' must end with .md"),
         (["plot", "RUNS", "--kind", "lines", "--out", "f.png"], "--against"),
         (["plot", "RUNS", "--value", "f1,cv_error", "--out", "f.png"], "with --kind lines only"),
         (["plot", "RUNS", "--kind", "critical", "--panels", "data", "--out", "f.png"], "one panel"),

@@ -5,10 +5,12 @@ from __future__ import annotations
 from dataclasses import replace
 
 from sparsecv_mio.certificate.record import Record
+from sparsecv_mio.report.numbers import pair
 from sparsecv_mio.report.stability import choice_lines, stability_lines
+from sparsecv_mio.report.tables import print_answer
 from sparsecv_mio.search.solve import solve
 
-from .printing import data
+from .printing import data, printed
 
 
 def test_folds_that_chose_other_features_are_counted() -> None:
@@ -33,3 +35,19 @@ def test_estimates_are_marked(record: Record) -> None:
     assert record.stability is not None
     marked = replace(record, stability=replace(record.stability, estimate=True))
     assert "~" in stability_lines(marked)[-1] and "certified in" in stability_lines(marked)[-1]
+
+
+def test_the_first_line_is_on_the_model_that_is_shown() -> None:
+    record = solve(data(), folds="5", gammas="0.1,1", stability=1.0, threads=1)
+    assert record.stability is not None and record.stability.chosen is not None
+    chosen = replace(record.stability, tau=record.tau + 1)
+    other = replace(record, stability=chosen)
+    head, least = printed(lambda console: print_answer(console, other), 200).splitlines()[:2]
+    assert head == f"proved   {pair(chosen.tau, chosen.gamma)}, the stable pair"
+    assert least == f"least CV error: {pair(record.tau, record.gamma)}"
+    unproved = replace(chosen, chosen=replace(chosen.chosen, proved=False))
+    text = printed(lambda console: print_answer(console, replace(record, stability=unproved)), 200)
+    assert text.startswith("least CV error proved, stable pair not   tau = ")
+    same = replace(record, stability=replace(chosen, tau=record.tau, gamma=record.gamma))
+    text = printed(lambda console: print_answer(console, same), 200)
+    assert text.splitlines()[0] == f"proved   {pair(record.tau, record.gamma)}" and "least CV error:" not in text

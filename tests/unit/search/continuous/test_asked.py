@@ -15,8 +15,8 @@ from sparsecv_mio.grids import GammaInterval
     [
         ({"gap": 0.0}, "gap must be positive"),
         ({"one_se": True}, "one-se goes with a grid"),
-        ({"method": "descent"}, "method auto"),
-        ({"force_in": "x0"}, "no restriction"),
+        ({"method": "descent"}, "method goes with a grid"),
+        ({"force_in": "x0"}, "force-in goes with a grid"),
         ({"trace": "t.csv"}, "trace goes with a grid"),
     ],
 )

@@ -1,0 +1,52 @@
+"""Messages call options as the command line has them, and leave other words alone."""
+
+from __future__ import annotations
+
+import pytest
+from repository import INSTANCES
+
+from sparsecv_mio.cli import run
+from sparsecv_mio.cli.naming import with_dashes
+
+OPTIONS = ["--tau", "--gamma", "--method", "--one-se", "--folds", "--stability"]
+
+
+@pytest.mark.parametrize(
+    ("message", "named"),
+    [
+        ("taus: '99' is out of range", "--tau: '99' is out of range"),
+        ("tau 99 is out of range: use 0 to 5", "--tau 99 is out of range: use 0 to 5"),
+        ("folds '1000' need 1000 rows", "--folds '1000' need 1000 rows"),
+        ("stability 0.5: goes with method auto", "--stability 0.5: goes with --method auto"),
+        ("one_se: a single fold has no standard error", "--one-se: a single fold has no standard error"),
+        ("gamma 0.1..1: one-se goes with a grid", "--gamma 0.1..1: --one-se goes with a grid"),
+        ("stability nested, without outer fold 0: no", "stability nested, without outer fold 0: no"),
+        ("column: 'tau' is empty", "column: 'tau' is empty"),
+        ("--tau: '99' is out of range", "--tau: '99' is out of range"),
+    ],
+)
+def test_names(message: str, named: str) -> None:
+    assert with_dashes(message, OPTIONS) == named
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--gap", "2"], "error: --gap: 2 is out of range"),
+        (["--stability", "x"], "error: --stability: 'x' is no weight"),
+        (["--method", "bounds", "--one-se"], "error: --one-se: goes with --method auto"),
+        (["--gamma", "0.1..1", "--stability", "1"], "error: --gamma 0.1..1: --stability goes with a grid"),
+        (["--gamma", "0.1..1", "--scheduler", "tcp://a:1"], "error: --gamma 0.1..1: --scheduler goes with a grid"),
+    ],
+)
+def test_on_the_command_line_before_data_are_read(
+    arguments: list[str], message: str, capfd: pytest.CaptureFixture[str]
+) -> None:
+    assert run(["solve", "nowhere.csv", "--target", "y", *arguments]) == 2
+    assert message in capfd.readouterr().err
+
+
+def test_with_data(capfd: pytest.CaptureFixture[str]) -> None:
+    data = str(INSTANCES / "prostate.csv")
+    assert run(["solve", data, "--target", "lpsa", "--criterion", "common", "--tau", "99", "--gamma", "1"]) == 2
+    assert "error: --tau: '99' is out of range" in capfd.readouterr().err
