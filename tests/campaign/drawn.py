@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections import Counter
 from dataclasses import dataclass, field
 from typing import Any
@@ -19,6 +20,7 @@ FOLDS = (  # one row at a time twice as often: more cells
     "loo", "loo", "3", "4", "blocks:3", "2x3", "3x2", "forward:3", "stratified:3", "holdout:0.3", "groups:g",
 )  # fmt: skip
 RESTRICTED = ("auto", "algorithm1", "grid")
+CAMPAIGN = "FUZZ_EXAMPLES" in os.environ  # a run by hand, with larger problems among the others
 COUNTS: Counter[str] = Counter()  # what was tried, by name
 KINDS = ("as drawn", "one-hot blocks", "near copies", "huge offsets", "extreme units", "float32", "few rows", "perfect")
 
@@ -38,11 +40,12 @@ class Case:
     fewest: int
     one_se: bool
     weights: str
+    rows: int = 26
     restrictions: dict[str, Any] = field(default_factory=dict)
 
     def problem(self) -> tuple[Dataset, FoldPlan, dict[str, Any]]:
         """Data, folds and keywords of `cross_validate`."""
-        X, y = numbers(self.seed, self.kind)
+        X, y = numbers(self.seed, self.kind, self.rows)
         rng = np.random.default_rng([5, self.seed])
         n, p = X.shape
         data = Dataset.from_arrays(X, y, names=names_of(p), aux={"g": rng.integers(0, 4, n)})
@@ -86,9 +89,9 @@ def names_of(p: int) -> list[str]:
     return ["a", "b", "c", "a:b", "d", "e", "f", "h"][:p]
 
 
-def numbers(seed: int, kind: str) -> tuple[np.ndarray, np.ndarray]:
-    """Columns and target: at most 26 rows and 7 columns, so that all supports can be tried."""
-    drawn = random_problem(seed, rows=26, columns=7)
+def numbers(seed: int, kind: str, rows: int) -> tuple[np.ndarray, np.ndarray]:
+    """Columns and target: so few rows and at most 7 columns that all supports can be tried."""
+    drawn = random_problem(seed, rows=rows, columns=7)
     X, y = np.array(drawn.data.X), np.array(drawn.data.y)
     rng = np.random.default_rng([91, seed])
     n, p = X.shape
@@ -104,8 +107,8 @@ def numbers(seed: int, kind: str) -> tuple[np.ndarray, np.ndarray]:
     elif kind == "float32":
         X, y = (unit(part).astype(np.float32).astype(float) for part in (X, y))
     elif kind == "few rows":
-        X, y = X[: int(rng.integers(4, 9))], y[: int(rng.integers(4, 9))]
-        X, y = X[: min(len(X), len(y))], y[: min(len(X), len(y))]
+        few = int(rng.integers(3, 8))  # down to two rows of training
+        X, y = X[:few], y[:few]
     elif kind == "perfect":
         X = unit(X)
         y = X @ (rng.normal(size=p) * (rng.random(p) < 0.6)) + 10.0 ** rng.integers(-15, -1) * rng.normal(size=n)
@@ -131,7 +134,8 @@ def cases(draw: st.DrawFn, plain: bool = False) -> Case:
     """A case; `plain` ones have no weights and no restrictions, and their folds can be permuted with the rows."""
     asked = {} if plain else draw(restrictions())
     beyond_forcing = {"at_most", "hierarchy", "nonnegative"} & set(asked)
-    exponents = draw(st.lists(st.integers(-8, 6), min_size=1, max_size=4, unique=True))
+    wide = CAMPAIGN and draw(st.booleans())
+    exponents = draw(st.lists(st.integers(-8, 6), min_size=6 if wide else 1, max_size=12 if wide else 4, unique=True))
     mantissa = draw(st.sampled_from([1.0, 2.5, 7.0]))
     return Case(
         seed=draw(st.integers(0, 2**31 - 1)),
@@ -145,5 +149,6 @@ def cases(draw: st.DrawFn, plain: bool = False) -> Case:
         fewest=draw(st.integers(0, 2)),
         one_se=draw(st.booleans()),
         weights="none" if plain else draw(st.sampled_from(["none", "none", "any", "whole"])),
+        rows=60 if wide else 26,
         restrictions=asked,
     )

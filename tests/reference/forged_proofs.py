@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import copy
 import gzip
 import hashlib
 import json
+import marshal
 import math
 from collections.abc import Callable
 from pathlib import Path
@@ -24,7 +24,7 @@ def read_lines(path: Path) -> Lines:
 def write_lines(path: Path, lines: Lines) -> None:
     text = b"".join(json.dumps(line).encode() + b"\n" for line in lines)
     end = json.dumps({"kind": "end", "sha256": hashlib.sha256(text).hexdigest()}).encode() + b"\n"
-    path.write_bytes(gzip.compress(text + end, 1))
+    path.write_bytes(gzip.compress(text + end, 0))
 
 
 def _of(lines: Lines, rng: np.random.Generator, *kinds: str) -> dict[str, Any]:
@@ -138,16 +138,113 @@ def rename_a_statement(lines: Lines, rng: np.random.Generator) -> None:
             part["trees"][int(rng.integers(len(part["trees"])))] = int(rng.integers(count))
 
 
+def change_a_digest(lines: Lines, rng: np.random.Generator) -> None:
+    """The data are said to be others: their digest, their size, a name, the target."""
+    data = lines[0]["data"]
+    part = str(rng.choice(["digest", "n", "p", "names", "target"]))
+    if part == "digest":
+        at, digit = int(rng.integers(7, 71)), "0123456789abcdef"[int(rng.integers(16))]
+        data[part] = data[part][:at] + digit + data[part][at + 1 :]
+    elif part == "names":
+        data[part].reverse()
+    else:
+        data[part] += "'" if part == "target" else int(rng.choice([-1, 1]))
+
+
+def raise_a_sum(lines: Lines, rng: np.random.Generator) -> None:
+    """Every pair is said to be a little worse, and so is their least."""
+    factor = 1.0 + float(rng.choice([1e-6, 1e-3, 0.1]))
+    for line in lines:
+        if line.get("kind") in ("pair", "claim"):
+            line["lower"] *= factor
+
+
+def gamma_by_an_ulp(lines: Lines, rng: np.random.Generator) -> None:
+    gammas = lines[0]["gammas"]
+    g = int(rng.integers(len(gammas)))
+    gammas[g] = math.nextafter(gammas[g], float(rng.choice([0.0, math.inf])))
+
+
+def change_the_columns(lines: Lines, rng: np.random.Generator) -> None:
+    columns, units = lines[0]["columns"], lines[0]["units"]
+    at = int(rng.integers(len(columns)))
+    if rng.random() < 0.5:
+        del columns[at], units[at]
+    else:
+        units[at] += int(rng.choice([-1, 1, 30]))
+
+
+def move_the_sizes_of_a_tree(lines: Lines, rng: np.random.Generator) -> None:
+    """The thresholds are said to be of other sizes, or of more of them."""
+    line = _of(lines, rng, "tree")
+    by = int(rng.choice([-1, 1]))
+    line["taus"] = [line["taus"][0] + by, line["taus"][1] + by]
+    if rng.random() < 0.5:
+        line["taus"][0] -= by
+        line["above"] = line["above"][:by] if by < 0 else [*line["above"], line["above"][-1]]
+
+
+def change_a_point(lines: Lines, rng: np.random.Generator) -> None:
+    """A leaf's dual point, or which one it is of."""
+    trees = [line for line in lines if line.get("points")]
+    if trees:
+        line = trees[int(rng.integers(len(trees)))]
+        point = line["points"][int(rng.integers(len(line["points"])))]
+        way = int(rng.integers(3))
+        if way == 0 or not point[1]:
+            point[0] += int(rng.choice([-1, 1, 20]))
+        elif way == 1:
+            point[2][int(rng.integers(len(point[2])))] *= int(rng.choice([-1, 0, 2]))
+        else:
+            leaves = [i for i, node in enumerate(line["nodes"]) if node < 0]
+            line["nodes"][int(rng.choice(leaves))] = -1 - int(rng.integers(len(line["points"]) + 2))
+
+
+def forget_a_fold(lines: Lines, rng: np.random.Generator) -> None:
+    """A statement of a pair speaks of one fold less, of one twice, or of another one."""
+    parts = [part for line in lines if line.get("kind") == "pair" for part in line["parts"] if part["folds"]]
+    if parts:
+        folds = parts[int(rng.integers(len(parts)))]["folds"]
+        at, way = int(rng.integers(len(folds))), int(rng.integers(3))
+        if way == 0:
+            del folds[at]
+        elif way == 1:
+            folds.append(folds[at])
+        else:
+            folds[at] = int(rng.integers(len(lines[0]["left"])))
+
+
+def change_what_is_scored(lines: Lines, rng: np.random.Generator) -> None:
+    head = lines[0]
+    if "left" in head:
+        scored = [list(rows) for rows in head.get("scored") or head["left"]]
+        del scored[int(rng.integers(len(scored)))][0:1]
+        head["scored"] = scored
+
+
+def exchange_two_lines(lines: Lines, rng: np.random.Generator) -> None:
+    """Trees are known by their place."""
+    one, other = (int(rng.integers(1, len(lines))) for _ in range(2))
+    lines[one], lines[other] = lines[other], lines[one]
+
+
 ALTERATIONS: list[Callable[[Lines, np.random.Generator], None]] = [
     drop_a_leaf, cut_a_subtree, swap_a_split, raise_a_threshold, raise_a_lower, lower_an_upper,
     forget_a_listed_support, swap_a_support, move_a_size, move_a_gamma, change_a_gamma, change_the_coordinates,
-    drop_a_line, change_the_rows_of_a_fold, move_a_tree, rename_a_statement,
+    drop_a_line, change_the_rows_of_a_fold, move_a_tree, rename_a_statement, change_a_digest, raise_a_sum,
+    gamma_by_an_ulp, change_the_columns, move_the_sizes_of_a_tree, change_a_point, forget_a_fold,
+    change_what_is_scored, exchange_two_lines,
 ]  # fmt: skip
 
 
 def altered(lines: Lines, rng: np.random.Generator) -> tuple[str, Lines]:
     """Return the name of an alteration and the lines after it; they may be as before."""
     change = ALTERATIONS[int(rng.integers(len(ALTERATIONS)))]
-    out = copy.deepcopy(lines)
+    return change.__name__, altered_by(change, lines, rng)
+
+
+def altered_by(change: Callable[[Lines, np.random.Generator], None], lines: Lines, rng: np.random.Generator) -> Lines:
+    """Return the lines after one alteration."""
+    out: Lines = marshal.loads(marshal.dumps(lines))  # a tenth of the time of deepcopy
     change(out, rng)
-    return change.__name__, out
+    return out

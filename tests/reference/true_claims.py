@@ -16,8 +16,10 @@ RTOL = 1e-7
 class Truth:
     """All supports of one data set, each fitted once for each set of training rows."""
 
-    def __init__(self, X: FloatArray, y: FloatArray) -> None:
-        self.X, self.y = X, y
+    def __init__(self, X: FloatArray, y: FloatArray, data: dict[str, Any] | None = None) -> None:
+        self.X, self.y, self.data = X, y, data  # `data`: what a proof says of them
+        self.varying = np.flatnonzero(np.ptp(X, axis=0) > 0).tolist()
+        self.spread = float(((y - y.mean()) ** 2).sum())
         self._fits = cache(self._fit)
 
     def _fit(self, gamma: float, tau: int, left: tuple[int, ...], scored: tuple[int, ...], how: tuple[str, str]) -> Any:
@@ -28,9 +30,8 @@ class Truth:
         Z, r, test, held = X[rows] - center, y[rows] - middle, X[list(scored)] - center, y[list(scored)] - middle
         squares = ((X - X.mean(axis=0)) ** 2).sum(axis=0)
         scale = {"length": squares, "variance": squares / len(y), "none": np.ones(X.shape[1])}[how[0]]
-        varying = np.flatnonzero(np.ptp(X, axis=0) > 0)
         values, errors = [], []
-        for support in combinations(varying.tolist(), min(tau, len(varying))):
+        for support in combinations(self.varying, min(tau, len(self.varying))):
             at = list(support)
             beta = np.linalg.solve(Z[:, at].T @ Z[:, at] + np.diag(gamma / 2.0 * scale[at]), Z[:, at].T @ r)
             rest = r - Z[:, at] @ beta
@@ -38,20 +39,70 @@ class Truth:
             errors.append(float(((held - test[:, at] @ beta) ** 2).sum()))
         return np.array(values), np.array(errors)
 
+    def false_statement(self, lines: list[dict[str, Any]]) -> str | None:
+        """Return what is false in a proof, whoever may believe it: a claim, a tree, or what the argument lacks.
+
+        Parameters
+        ----------
+        lines : list of dict
+            The head and all that follows, without the end.
+        """
+        try:
+            return self._false_tree(lines) or self._incomplete(lines) or self.false_claim(lines)
+        except (KeyError, IndexError, TypeError, ValueError, ArithmeticError, np.linalg.LinAlgError) as error:
+            return f"it says nothing: {type(error).__name__} {error}"
+
+    def _false_tree(self, lines: list[dict[str, Any]]) -> str | None:
+        """A tree whose leaves are not those of its splits, or that has overlooked a support below its threshold."""
+        head, q = lines[0], len(self.varying)
+        for place, line in enumerate(lines):
+            if line.get("kind") != "tree":
+                continue
+            depth = 1
+            for i, node in enumerate(line["nodes"]):
+                depth += 1 if node >= 0 else -1
+                if depth == 0 and i + 1 < len(line["nodes"]):
+                    return f"line {place}: goes on after its last leaf"
+            first, last = line["taus"]
+            if depth or not 0 <= first <= last <= q or len(line["above"]) != last - first + 1:
+                return f"line {place}: a tree without its last leaf, or of sizes that are none"
+            left = () if line["rows"] == -1 else tuple(head["left"][line["rows"]])
+            for tau, above in zip(range(first, last + 1), line["above"], strict=True):
+                values, _ = self._fits(head["gammas"][line["gamma"]], tau, left, (), (head["scale"], head["intercept"]))
+                listed = {tuple(self.varying[j] for j in found) for found in line["listed"]}
+                supports = combinations(self.varying, tau)
+                others = [value for value, s in zip(values, supports, strict=True) if s not in listed]
+                if above > min(others, default=np.inf) * (1.0 + RTOL) + 1e-12 * self.spread:
+                    return f"line {place}: a support of size {tau} is below the threshold"
+        return None
+
+    def _incomplete(self, lines: list[dict[str, Any]]) -> str | None:
+        """A pair without its line, no claim, or lines of other data."""
+        head = lines[0]
+        if head["columns"] != self.varying or [head["data"]["n"], head["data"]["p"]] != list(self.X.shape):
+            return "of other columns"
+        if self.data is not None and head["data"] != self.data:
+            return "of other data"
+        word = "pair" if "left" in head else "best"
+        said = {(line["gamma"], line["tau"]) for line in lines if line.get("kind") == word}
+        if len(said) < len(head["gammas"]) * len(head["taus"]):
+            return "a pair has no line"
+        claims = sum(line.get("kind") == "claim" for line in lines)
+        return None if claims == ("left" in head) else f"{claims} claims"
+
     def false_claim(self, lines: list[dict[str, Any]]) -> str | None:
         """Return a claim that is false beyond rounding, or None."""
         head, how = lines[0], (lines[0]["scale"], lines[0]["intercept"])
         left = [tuple(rows) for rows in head.get("left", [])]
         scored = left if head.get("scored") is None else [tuple(rows) for rows in head["scored"]]
         total = sum(map(len, scored))
-        spread = float(((self.y - self.y.mean()) ** 2).sum())
 
         def h(g: int, t: int) -> tuple[float, float]:
             """CV error at the best supports; those that rounding may call best give two ends."""
             ends = []
             for out, rows in zip(left, scored, strict=True):
                 values, errors = self._fits(head["gammas"][g], head["taus"][t], out, rows, how)
-                near = errors[values <= values.min() * (1.0 + 1e-9) + 1e-13 * spread]
+                near = errors[values <= values.min() * (1.0 + 1e-9) + 1e-13 * self.spread]
                 ends.append((near.min(), near.max()))
             return sum(low for low, _ in ends) / total, sum(high for _, high in ends) / total
 
@@ -62,7 +113,7 @@ class Truth:
         for line in lines[1:]:
             if line["kind"] == "best":
                 values, _ = self._fits(head["gammas"][line["gamma"]], head["taus"][line["tau"]], (), (), how)
-                if wrong(line, values.min(), values.min(), values.min() + 1e-6 * spread):
+                if wrong(line, values.min(), values.min(), values.min() + 1e-6 * self.spread):
                     return f"{line}: {values.min()!r}"
             elif line["kind"] == "pair":
                 low, high = h(line["gamma"], line["tau"])

@@ -1,0 +1,107 @@
+"""Problems so small that their records and proofs are altered thousands of times, and the way to smaller ones yet.
+
+What an alteration finds is told by the smallest problem that still has it: `shrunk` takes away rows, columns, gammas,
+sizes and folds for as long as the same kind of alteration finds something.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from sparsecv_mio.data.dataset import Dataset
+from sparsecv_mio.data.folds import FoldPlan, make_folds
+
+FOLDS = ("3", "loo", "2x3", "forward:3", "blocks:4", "holdout:0.4")
+GAMMAS = (0.3, 0.01, 5.0)
+SCALES, INTERCEPTS = ("length", "variance", "none"), ("fold", "global", "none")
+
+
+@dataclass(frozen=True)
+class Small:
+    """A small problem, all of which follows from these numbers."""
+
+    seed: int
+    rows: int
+    columns: int
+    gammas: int
+    most: int
+    folds: str
+    scale: str
+    intercept: str
+
+    @staticmethod
+    def drawn(seed: int) -> Small:
+        """Draw a problem by its seed."""
+        rng = np.random.default_rng([18, seed])
+        columns = int(rng.integers(2, 5))
+        return Small(
+            seed, int(rng.integers(8, 13)), columns, int(rng.integers(1, 3)), int(rng.integers(1, columns + 1)),
+            str(rng.choice(FOLDS)), str(rng.choice(SCALES)), str(rng.choice(INTERCEPTS)),
+        )  # fmt: skip
+
+    def data(self) -> Dataset:
+        """Columns that hang together, some of them of two values, near copies, with offsets or of other units."""
+        rng = np.random.default_rng([3, self.seed])
+        X = rng.normal(size=(self.rows, self.columns)) + 0.5 * rng.normal(size=(self.rows, 1))
+        kind = self.seed % 6
+        if kind == 1:
+            X[:, -1] = np.arange(self.rows) % 2
+        elif kind == 2:
+            X[:, -1] = X[:, 0] + 1e-3 * X[:, -1]
+        elif kind == 3:
+            X = X + 10.0
+        y = X @ rng.normal(size=self.columns) + rng.normal(size=self.rows)
+        if kind == 4:
+            X, y = X * 2.0 ** rng.integers(-30, 31, self.columns), y * 2.0 ** rng.integers(-30, 31)
+        return Dataset.from_arrays(X, y)
+
+    def plan(self, data: Dataset) -> FoldPlan:
+        """Deal the rows to folds."""
+        return make_folds(self.folds, data, self.seed)
+
+    @property
+    def grid(self) -> dict[str, list[float] | list[int]]:
+        """Gammas and sizes."""
+        return {"gammas": sorted(GAMMAS[: self.gammas]), "taus": list(range(1, self.most + 1))}
+
+    def smaller(self) -> Iterator[Small]:
+        """Yield problems with less of one thing."""
+        if self.gammas > 1:
+            yield replace(self, gammas=1)
+        if self.most > 1:
+            yield replace(self, most=self.most - 1)
+        if self.columns > max(2, self.most):
+            yield replace(self, columns=self.columns - 1)
+        if self.folds != "holdout:0.4":
+            yield replace(self, folds="holdout:0.4")
+        for rows in range(6, self.rows):
+            yield replace(self, rows=rows)
+        if self.scale != "none":
+            yield replace(self, scale="none")
+        if self.intercept != "none":
+            yield replace(self, intercept="none")
+
+
+def shrunk(problem: Small, failing: Callable[[Small], str | None]) -> tuple[Small, str]:
+    """Return the smallest problem found that still fails, and how it does.
+
+    Parameters
+    ----------
+    problem : Small
+        One that fails.
+    failing : callable
+        Says how a problem fails; None where it does not, or cannot be made.
+    """
+    how = failing(problem)
+    assert how is not None, problem
+    while True:
+        for less in problem.smaller():
+            found = failing(less)
+            if found is not None:
+                problem, how = less, found
+                break
+        else:
+            return problem, how

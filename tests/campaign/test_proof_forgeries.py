@@ -1,0 +1,161 @@
+"""A valid proof, altered in one thing: refused, or all that it then says is true by enumeration.
+
+An alteration matters where the altered proof says something false of the data (a claim, or a tree that has overlooked a
+support), both by trying all supports, or where its argument lacks a part: a leaf, the line of a pair, the digest. None
+of these may be accepted. The others leave the proof true; what is left of it need not prove that, and is refused then.
+"""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from drawn import CAMPAIGN, COUNTS
+from forged_proofs import ALTERATIONS, Lines, altered_by, read_lines, write_lines
+from small import Small, shrunk
+from true_claims import Truth
+
+from sparsecv_mio.check import main as checker
+from sparsecv_mio.check.reading import Refused, Unreadable
+from sparsecv_mio.data.dataset import Dataset
+from sparsecv_mio.errors import BadInput
+from sparsecv_mio.fits.best_subsets import best_subsets
+from sparsecv_mio.proofs.writing import write_proof
+from sparsecv_mio.search.api import cross_validate
+
+EACH = int(os.environ.get("FUZZ_FORGERIES", "40")) if CAMPAIGN else 40  # of every proof
+FIRST = int(os.environ.get("FUZZ_SEED", "0")) * 1000
+PROBLEMS = int(os.environ.get("FUZZ_PROOFS", "25")) if CAMPAIGN else 2
+WHOLE = {name: getattr(checker, name) for name in ("Design", "Folds", "check_tree")}
+
+
+def proof_of(what: str, problem: Small, place: Path) -> tuple[Dataset, Lines]:
+    """A proof of best subsets on all rows, or of a cross-validation."""
+    data = problem.data()
+    how: dict[str, Any] = {"scale": problem.scale, "intercept": problem.intercept, "threads": 1, **problem.grid}
+    if what == "best subsets":
+        write_proof(best_subsets(data, **how), data, place)
+    else:
+        plan = problem.plan(data)
+        write_proof(cross_validate(data, plan, gap=(0.0, 1e-4)[problem.seed % 2], **how), data, place, plan)
+    return data, read_lines(place)
+
+
+def _key(value: Any, alive: list[Any]) -> Any:
+    if isinstance(value, np.ndarray):
+        return value.tobytes()
+    if isinstance(value, dict | str | int | float | np.number):
+        return repr(value)
+    if isinstance(value, list | tuple):
+        return tuple(_key(inner, alive) for inner in value) if isinstance(value, tuple) else repr(value)
+    alive.append(value)  # so that no other object gets its number
+    return id(value)
+
+
+def _once(function: Callable[..., Any]) -> Callable[..., Any]:
+    """What a function of the same arguments gave, or how it refused."""
+    known: dict[Any, Any] = {}
+    alive: list[Any] = []
+
+    def remembered(*words: Any) -> Any:
+        key = _key(words, alive)
+        if key not in known:
+            try:
+                known[key] = function(*words), None
+            except Exception as error:
+                known[key] = None, error
+        found, error = known[key]
+        if error is not None:
+            raise error
+        return found
+
+    return remembered
+
+
+@contextmanager
+def _unaltered_parts_once() -> Iterator[None]:
+    """The lines that an alteration leaves as they were are checked once, not every time."""
+    with pytest.MonkeyPatch.context() as patch:
+        for name, function in WHOLE.items():
+            patch.setattr(checker, name, _once(function))
+        yield
+
+
+def accepts(place: Path, data: Dataset, mode: str) -> bool:
+    """Whether the checker accepts a file; it refuses in one line."""
+    try:
+        checker.check(str(place), data.X, data.y, mode)
+    except (Refused, Unreadable) as error:
+        assert "\n" not in str(error), error
+        return False
+    return True
+
+
+def accepted_and_false(
+    what: str, problem: Small, place: Path, mode: str, only: str = "", times: int = EACH, counts: Counter[str] = COUNTS
+) -> str | None:
+    """Alter one proof so often; say which alteration is accepted although it matters."""
+    try:
+        data, lines = proof_of(what, problem, place)
+    except BadInput:  # no such folds; a column that is a copy; no proof of an answer that is not proved
+        counts[f"forged proofs, {what}: no proof to alter"] += 1
+        return None
+    truth, rng = Truth(data.X, data.y, lines[0]["data"]), np.random.default_rng([7, problem.seed])
+    said = f"forged proofs, {what}, {mode}"
+    ways = [one for one in ALTERATIONS if only in ("", one.__name__)]
+    with _unaltered_parts_once():
+        assert truth.false_statement(lines) is None and accepts(place, data, mode), problem
+        for i in range(times):
+            change = ways[int(rng.integers(len(ways)))]
+            forged = altered_by(change, lines, rng)
+            if forged == lines:
+                continue
+            wrong = truth.false_statement(forged)
+            if wrong is None and rng.random() < 0.75:
+                continue
+            write_lines(place, forged)
+            taken = accepts(place, data, mode)
+            if i % 50 == 0:
+                with pytest.MonkeyPatch.context() as plain:
+                    for name, function in WHOLE.items():
+                        plain.setattr(checker, name, function)
+                    assert accepts(place, data, mode) == taken, (problem, change.__name__, i)
+            kind = "matters" if wrong else "leaves it true"
+            counts[f"{said}: {kind}, {'ACCEPTED' if taken and wrong else 'accepted' if taken else 'refused'}"] += 1
+            if taken and wrong:
+                return f"{change.__name__}, the alteration {i}: {wrong}"
+    return None
+
+
+def smallest(what: str, problem: Small, place: Path, mode: str, found: str) -> str:
+    """The smallest problem of which the same kind of alteration is accepted."""
+    only = found.split(",")[0]
+    last = shrunk(problem, lambda less: accepted_and_false(what, less, place, mode, only, 200, Counter()))
+    return f"{what}, {mode}: {last[0]}: {last[1]}"
+
+
+@pytest.mark.parametrize("what", ["best subsets", "cross-validation"])
+def test_no_false_proof_is_accepted(what: str, tmp_path: Path) -> None:
+    wrong = []
+    for seed in range(FIRST, FIRST + PROBLEMS):
+        problem, mode = Small.drawn(seed), "exact" if seed % 20 == 19 else "fast"
+        found = accepted_and_false(what, problem, tmp_path / "p", mode)
+        if found is not None:
+            wrong.append(smallest(what, problem, tmp_path / "p", mode, found))
+    assert not wrong, "\n".join(wrong)
+
+
+def test_what_a_weaker_checker_accepts_is_found_and_made_small(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A checker that believes the ends of intervals: the campaign finds it, and says so by the least problem."""
+    monkeypatch.setattr(checker.Check, "_within", lambda *words: None)
+    problem = Small(4, 11, 4, 2, 3, "loo", "length", "fold")
+    found = accepted_and_false("best subsets", problem, tmp_path / "p", "fast", times=400, counts=Counter())
+    assert found is not None
+    told = smallest("best subsets", problem, tmp_path / "p", "fast", found)
+    assert "rows=6, columns=2, gammas=1, most=1" in told, told
