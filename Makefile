@@ -14,7 +14,7 @@ help:
 	@echo "make docs    the docs site, with its examples run, into build/docs (open build/docs/index.html)"
 	@echo "make bench   the benchmarks of scripts/bench that take minutes"
 	@echo "make peers   the packages of other authors that batches compare with (abess, skglm)"
-	@echo "make fuzz    random runs over every option against enumeration, and altered records (FUZZ_EXAMPLES=2000)"
+	@echo "make fuzz    random runs over every option against enumeration, altered records and proofs (FUZZ_EXAMPLES=2000)"
 	@echo "make audit   known vulnerabilities of the pinned dependencies (asks the index of PyPI)"
 	@echo "make sbom    what is installed, as a CycloneDX list, into build/sbom.json"
 	@echo "make lock    rewrite requirements.lock and requirements-peers.lock from pyproject.toml"
@@ -68,7 +68,7 @@ FUZZ_SEED ?= 0
 fuzz: setup
 	NUMBA_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 \
 	  FUZZ_EXAMPLES=$(FUZZ_EXAMPLES) FUZZ_FORGERIES=$(FUZZ_FORGERIES) FUZZ_SEED=$(FUZZ_SEED) \
-	  $(BIN)/python -m pytest tests/campaign
+	  $(BIN)/python -m pytest tests/campaign --hypothesis-seed=$(FUZZ_SEED)
 
 # Tools that look at the dependencies live in an environment of their own, so that they are none of them.
 build/audit/bin/pip-audit:

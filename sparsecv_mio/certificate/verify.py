@@ -9,6 +9,7 @@ What cannot be recomputed at that price is bounded or only re-read, and the repo
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from dataclasses import replace
 from itertools import combinations
 
@@ -107,7 +108,8 @@ def _verify_search(record: Record, dataset: Dataset, folds: FoldPlan | None) -> 
     check_claims(checks, record, dataset, plan)
     check_partition(checks, record)
     check_refined(checks, record)
-    if not _restrictions(checks, record.request, dataset):
+    pairs = [pair for pair in (record.refit, record.refined, *record.table, *record.descent) if pair is not None]
+    if not _restrictions(checks, record.request, dataset, [pair.tau for pair in pairs]):
         return checks.report()
     design = UnitColumns.within(dataset, record.data.scale, record.data.intercept, record.request.restrictions)
     design = replace(design, rows_by_weight=plan.scored / Scored.of(dataset, plan).total)
@@ -164,14 +166,14 @@ def _data(checks: Checks, data: DataInfo, dataset: Dataset) -> bool:
     return len(checks.failures) == before
 
 
-def _restrictions(checks: Checks, request: Request, dataset: Dataset) -> bool:
-    """Whether the restrictions are of features of the data that vary where they must, and leave every size a model."""
+def _restrictions(checks: Checks, request: Request, dataset: Dataset, sizes: Iterable[int] = ()) -> bool:
+    """Whether restrictions are of features of the data that vary where they must, and leave every size a model."""
     restrictions, place = request.restrictions, "request.restrictions"
     if restrictions is None:
         return True
     try:
         known = restrictions.within(dataset.names)
-        known.check_sizes(request.taus, dataset.p)
+        known.check_sizes((*request.taus, *sizes), dataset.p)
     except BadInput as error:
         return checks.that(False, place, str(error))
     vary = {dataset.names[j] for j in varying_columns(dataset.X).tolist()}
@@ -256,7 +258,7 @@ def verify_path(record: PathRecord, dataset: Dataset) -> VerifyReport:
     checks, dataset = Checks(), weighted_again(record.data, dataset)
     if not _data(checks, record.data, dataset):
         return checks.report()
-    if not _restrictions(checks, record.request, dataset):
+    if not _restrictions(checks, record.request, dataset, [row.tau for row in record.path]):
         return checks.report()
     design = UnitColumns.within(dataset, record.data.scale, record.data.intercept, record.request.restrictions)
     q, request = design.q, record.request
@@ -349,6 +351,7 @@ def verify_fit(record: FitRecord, dataset: Dataset) -> VerifyReport:
     if not _data(checks, record.data, dataset):
         return checks.report()
     before = len(checks.failures)
+    checks.that(0 <= record.tau <= dataset.p, "tau", f"{record.tau} is out of range: there are {dataset.p} features")
     index = {dataset.names[j]: j for j in varying_columns(dataset.X).tolist()}
     support = positions(record.support, index)
     if support is None or len(support) > record.tau:

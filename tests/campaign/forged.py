@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import copy
 import json
+import marshal
 import math
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -22,7 +23,8 @@ SILENT = re.compile(
 )
 LOWER, UPPER = re.compile(r"(^|\.)lower$"), re.compile(r"(^|\.)upper$")
 GAMMA = re.compile(r"(^|\.)gamma$|\.gammas\[\]$|from_gamma$")
-SMALL, PLAIN = 1e-6, 1e-5  # parts by which a bound, and any other number, is altered
+MODEL = re.compile(r"(^|\.)coefficients\.")
+SMALL, PLAIN, LARGE = 1e-6, 1e-5, 1e-3  # parts by which a bound, any other number, and some coefficients are altered
 
 
 @dataclass(frozen=True)
@@ -32,6 +34,12 @@ class Forgery:
     field: str
     how: str
     text: str
+
+
+@cache
+def silent(field: str) -> bool:
+    """Whether a field claims nothing."""
+    return SILENT.search(field) is not None
 
 
 def leaves(value: Any, path: Path = ()) -> Iterator[tuple[Path, Any]]:
@@ -62,7 +70,7 @@ def field_of(path: Path) -> str:
 
 def put(record: Any, path: Path, value: Any) -> str:
     """The text of a record with one value replaced."""
-    changed = copy.deepcopy(record)
+    changed = marshal.loads(marshal.dumps(record))  # a tenth of the time of deepcopy
     place = changed
     for part in path[:-1]:
         place = place[part]
@@ -91,17 +99,18 @@ def number(field: str, value: float, rng: np.random.Generator) -> float | None:
         return value * (1.0 - SMALL) if value > 0.0 else None
     if value == 0.0:
         return None
-    return value * (1.0 + PLAIN * float(rng.choice([-1.0, 1.0])))
+    part = LARGE if MODEL.search(field) and rng.random() < 0.5 else PLAIN
+    return value * (1.0 + part * float(rng.choice([-1.0, 1.0])))
 
 
 def forgery(record: dict[str, Any], rng: np.random.Generator) -> Forgery | None:
     """Alter one thing; None where what was drawn has nothing to alter that matters."""
     names = list(record["data"]["names"])
     if rng.random() < 0.2:
-        found = [(path, value) for path, value in lists(record) if not SILENT.search(field_of(path))]
+        found = [(path, value) for path, value in lists(record) if not silent(field_of(path))]
         path, value = found[int(rng.integers(len(found)))]
         return of_list(record, path, value, rng)
-    found = [(path, value) for path, value in leaves(record) if not SILENT.search(field_of(path))]
+    found = [(path, value) for path, value in leaves(record) if not silent(field_of(path))]
     path, value = found[int(rng.integers(len(found)))]
     field = field_of(path)
     if isinstance(value, bool):

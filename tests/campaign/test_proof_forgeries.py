@@ -9,8 +9,6 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +16,7 @@ import numpy as np
 import pytest
 from drawn import CAMPAIGN, COUNTS
 from forged_proofs import ALTERATIONS, Lines, altered_by, read_lines, write_lines
+from remember import remembering
 from small import Small, shrunk
 from true_claims import Truth
 
@@ -32,7 +31,6 @@ from sparsecv_mio.search.api import cross_validate
 EACH = int(os.environ.get("FUZZ_FORGERIES", "40")) if CAMPAIGN else 40  # of every proof
 FIRST = int(os.environ.get("FUZZ_SEED", "0")) * 1000
 PROBLEMS = int(os.environ.get("FUZZ_PROOFS", "25")) if CAMPAIGN else 2
-WHOLE = {name: getattr(checker, name) for name in ("Design", "Folds", "check_tree")}
 
 
 def proof_of(what: str, problem: Small, place: Path) -> tuple[Dataset, Lines]:
@@ -47,44 +45,20 @@ def proof_of(what: str, problem: Small, place: Path) -> tuple[Dataset, Lines]:
     return data, read_lines(place)
 
 
-def _key(value: Any, alive: list[Any]) -> Any:
-    if isinstance(value, np.ndarray):
-        return value.tobytes()
-    if isinstance(value, dict | str | int | float | np.number):
-        return repr(value)
-    if isinstance(value, list | tuple):
-        return tuple(_key(inner, alive) for inner in value) if isinstance(value, tuple) else repr(value)
-    alive.append(value)  # so that no other object gets its number
-    return id(value)
+def _key(*words: Any) -> Any:
+    """Numbers by their value, what the checker has made of the data by what it is."""
+    parts: list[Any] = []
+    for word in words:
+        if isinstance(word, tuple):
+            parts.append(_key(*word))
+        elif isinstance(word, np.ndarray):
+            parts.append(word.tobytes() if word.dtype != object else tuple(word.reshape(-1).tolist()))
+        else:
+            parts.append(repr(word) if isinstance(word, dict | list | str | int | float | np.number) else word)
+    return tuple(parts)
 
 
-def _once(function: Callable[..., Any]) -> Callable[..., Any]:
-    """What a function of the same arguments gave, or how it refused."""
-    known: dict[Any, Any] = {}
-    alive: list[Any] = []
-
-    def remembered(*words: Any) -> Any:
-        key = _key(words, alive)
-        if key not in known:
-            try:
-                known[key] = function(*words), None
-            except Exception as error:
-                known[key] = None, error
-        found, error = known[key]
-        if error is not None:
-            raise error
-        return found
-
-    return remembered
-
-
-@contextmanager
-def _unaltered_parts_once() -> Iterator[None]:
-    """The lines that an alteration leaves as they were are checked once, not every time."""
-    with pytest.MonkeyPatch.context() as patch:
-        for name, function in WHOLE.items():
-            patch.setattr(checker, name, _once(function))
-        yield
+UNALTERED = {(checker, name): _key for name in ("Design", "Folds", "check_tree")}
 
 
 def accepts(place: Path, data: Dataset, mode: str) -> bool:
@@ -109,7 +83,7 @@ def accepted_and_false(
     truth, rng = Truth(data.X, data.y, lines[0]["data"]), np.random.default_rng([7, problem.seed])
     said = f"forged proofs, {what}, {mode}"
     ways = [one for one in ALTERATIONS if only in ("", one.__name__)]
-    with _unaltered_parts_once():
+    with remembering(UNALTERED) as afresh:
         assert truth.false_statement(lines) is None and accepts(place, data, mode), problem
         for i in range(times):
             change = ways[int(rng.integers(len(ways)))]
@@ -122,10 +96,7 @@ def accepted_and_false(
             write_lines(place, forged)
             taken = accepts(place, data, mode)
             if i % 50 == 0:
-                with pytest.MonkeyPatch.context() as plain:
-                    for name, function in WHOLE.items():
-                        plain.setattr(checker, name, function)
-                    assert accepts(place, data, mode) == taken, (problem, change.__name__, i)
+                assert afresh(lambda: accepts(place, data, mode)) == taken, (problem, change.__name__, i)
             kind = "matters" if wrong else "leaves it true"
             counts[f"{said}: {kind}, {'ACCEPTED' if taken and wrong else 'accepted' if taken else 'refused'}"] += 1
             if taken and wrong:

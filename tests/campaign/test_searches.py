@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 from drawn import COUNTS, Case, cases, names_of
-from hypothesis import given, note
+from hypothesis import example, given, note
 from hypothesis import strategies as st
 
 from sparsecv_mio.certificate.record import Record
@@ -71,7 +71,15 @@ def agree(one: Record, other: Record, unit: float = 1.0, gamma_unit: float = 1.0
             assert a.lower - room <= value <= a.upper + room or low - room <= a.cv_error <= high + room, (a, b)
 
 
+# the interval of an instability allows for rounding; `verify` took that for an error where columns are near copies
+NEARLY_SINGULAR = Case(
+    seed=5147193, kind="near copies", folds="holdout:0.3", method="algorithm1", scale="length", intercept="none",
+    gap=0.0, gammas=(1e-08, 1.0), fewest=2, one_se=False, weights="none", rows=60,
+)  # fmt: skip
+
+
 @given(case=cases())
+@example(case=NEARLY_SINGULAR)
 def test_every_record_against_enumeration(case: Case) -> None:
     drawn("any options", case)
 

@@ -91,3 +91,19 @@ def test_paths_verify_too() -> None:
     assert path.status == "proved" and sc.verify(path, data).ok
     unrestricted = replace(path, request=replace(path.request, restrictions=None))
     assert not sc.verify(unrestricted, data).ok
+
+
+@pytest.mark.parametrize("restrictions", [ASKED, Restrictions(force_in=("a", "b"))])
+def test_sizes_that_no_model_can_have_are_named(restrictions: Restrictions) -> None:
+    """Altered by the campaign of forgeries: all supports of such a size are none, which ended in a traceback."""
+    data, _ = example()
+    least = len(restrictions.force_in)
+    record = sc.cross_validate(data, "4", gammas=[0.05], taus=[least, least + 1], restrictions=restrictions)
+    below = least - 1 if least else 9
+    table = (replace(record.table[0], tau=below), *record.table[1:])
+    altered = [replace(record, table=table), replace(record, refit=replace(record.refit, tau=below))]
+    path = sc.best_subsets(data, gammas=[0.05], taus=[least, least + 1], restrictions=restrictions)
+    altered += [replace(path, path=(replace(path.path[0], tau=below), path.path[1]))]
+    for one in altered:
+        report = sc.verify(one, data)
+        assert "request.restrictions" in [failure.field for failure in report.failures]

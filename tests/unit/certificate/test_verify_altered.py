@@ -381,6 +381,7 @@ def test_an_altered_path_is_rejected(changes: dict[str, Any], named: str) -> Non
         ({"intercept": 0.0}, "intercept"),
         ({"gamma": 0.31}, "objective"),
         ({"tau": 1}, "support"),
+        ({"tau": 8}, "tau"),
         ({"support": ("x0",)}, "coefficients"),
         ({"coefficients": {}}, "coefficients"),
     ],
