@@ -201,8 +201,11 @@ def change_a_point(lines: Lines, rng: np.random.Generator) -> None:
 
 
 def forget_a_fold(lines: Lines, rng: np.random.Generator) -> None:
-    """A statement of a pair speaks of one fold less, of one twice, or of another one."""
-    parts = [part for line in lines if line.get("kind") == "pair" for part in line["parts"] if part["folds"]]
+    """A statement of a pair speaks of one fold less, of one twice, or of another one; of all where it names none."""
+    for line in lines:
+        for part in line.get("parts", []) if rng.random() < 0.5 else []:
+            part.setdefault("folds", list(range(len(lines[0]["left"]))))
+    parts = [part for line in lines if line.get("kind") == "pair" for part in line["parts"] if part.get("folds")]
     if parts:
         folds = parts[int(rng.integers(len(parts)))]["folds"]
         at, way = int(rng.integers(len(folds))), int(rng.integers(3))
