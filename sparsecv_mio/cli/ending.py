@@ -168,7 +168,7 @@ def deliver(
     Returns
     -------
     int
-        `code`, or 2 where something could not be written.
+        `code`, or 2 where something could not be written, 130 where Ctrl-C ended that.
     """
     failures = [show(printer, json)]
     for warning in warnings:
@@ -188,4 +188,4 @@ def deliver(
     told = [failure for failure in failures if failure is not None]
     for failure in told:
         tell(f"error: {failure}")
-    return LOST if told else code
+    return max(LOST, *(failure.exit_code for failure in told)) if told else code

@@ -53,6 +53,15 @@ def proof_files(
     """
     if path is None:
         return []
+    from sparsecv_mio.cli import Interrupted
+    from sparsecv_mio.proofs.kept_trees import part_of
     from sparsecv_mio.proofs.writing import write_proof
 
-    return [lambda: write_proof(record, dataset, path, plan, found)]
+    def write() -> None:
+        try:
+            write_proof(record, dataset, path, plan, found)
+        except KeyboardInterrupt:
+            rest = f"the same command goes on from {part_of(path)}" if part_of(path).exists() else "nothing is kept"
+            raise Interrupted(f"--proof: interrupted, {path} is not written, the answer stands; {rest}") from None
+
+    return [write]

@@ -1,4 +1,4 @@
-"""The file of a proof: lines of JSON, compressed, complete or not there at all."""
+"""The file of a proof: lines of JSON, compressed."""
 
 from __future__ import annotations
 
@@ -12,7 +12,6 @@ from typing import Any
 from sparsecv_mio.data.folds import FoldPlan
 from sparsecv_mio.data.standard import StandardData
 from sparsecv_mio.errors import BadInput
-from sparsecv_mio.files import Place, write_bytes
 from sparsecv_mio.proofs.trees import Units
 
 FORMAT = "sparsecv-proof/1"
@@ -47,18 +46,14 @@ def head_of(data: StandardData, gammas: Iterable[float], taus: Iterable[int], pl
     return head
 
 
-def write_lines(path: Place, lines: Iterable[dict[str, Any]]) -> None:
-    """Write a proof as its lines come.
+def packed(lines: Iterable[dict[str, Any]]) -> Iterator[bytes]:
+    """Yield the compressed file of a proof as its lines come, the last one included.
 
     Raises
     ------
     BadInput
-        The file cannot be written; an old one there is unchanged.
+        A number is none of JSON.
     """
-    write_bytes(path, _compressed(lines), "proof")
-
-
-def _compressed(lines: Iterable[dict[str, Any]]) -> Iterator[bytes]:
     digest, buffer = hashlib.sha256(), io.BytesIO()
     with gzip.GzipFile(fileobj=buffer, mode="wb", compresslevel=6, mtime=0) as stream:
         for line in lines:

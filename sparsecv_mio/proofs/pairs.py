@@ -18,10 +18,12 @@ from sparsecv_mio.arrays import BoolArray, FloatArray, IntArray
 from sparsecv_mio.certificate.record import Record
 from sparsecv_mio.data.fold_plan import FoldPlan
 from sparsecv_mio.errors import BadInput
+from sparsecv_mio.files import Place
 from sparsecv_mio.problem.problem import SparseProblem
 from sparsecv_mio.proofs.fold_scores import FoldScores, ScoresAt
+from sparsecv_mio.proofs.kept_trees import KeptTrees
 from sparsecv_mio.proofs.lines import head_of
-from sparsecv_mio.proofs.trees import MOST, ProofTree, TooLarge, Units, prove_thresholds, rounding
+from sparsecv_mio.proofs.trees import MOST, Kept, ProofTree, TooLarge, Units, prove_thresholds, rounding
 from sparsecv_mio.search.state.state import Snapshot
 
 ABOVE = 1e-8  # above a best objective, relatively: supports below are listed
@@ -81,7 +83,7 @@ class Pair:
 class SearchProof:
     """The lines of the proof of one record, from what its search knew at the end."""
 
-    def __init__(self, record: Record, plan: FoldPlan, found: Snapshot) -> None:
+    def __init__(self, record: Record, plan: FoldPlan, found: Snapshot, place: Place) -> None:
         self.record, self.plan, self.found = record, plan, found
         self.data = found.context.data
         self.folds = FoldScores(self.data, plan)
@@ -90,10 +92,12 @@ class SearchProof:
         self.gammas, self.taus = list(record.request.gammas), list(record.request.taus)
         self.goal = record.lower * (1.0 - OUTWARD) * plan.scored / self.unit  # of a pair, in the problem's units
         self.trees, self.least, self.upper = 0, np.inf, np.inf
+        self.head = head_of(self.data, self.gammas, self.taus, plan)
+        self.kept = KeptTrees(place, self.head)
 
     def lines(self) -> Iterator[dict[str, Any]]:
         """Yield the proof."""
-        yield head_of(self.data, self.gammas, self.taus, self.plan)
+        yield self.head
         for g, gamma in enumerate(self.gammas):
             yield from self._gamma(g, self.folds.at(gamma))
         per_row = self.unit / self.plan.scored
@@ -163,10 +167,11 @@ class SearchProof:
         for i in range(max(map(len, hard.values()), default=1) - 1):
             above = easy | {size: max(easy[size], tries[min(i, len(tries) - 1)]) for size, tries in hard.items()}
             try:
-                return self._prove(at.whole, above, lost, (LISTED if self.folds.single else FEW_LISTED, NODES))
+                most = LISTED if self.folds.single else FEW_LISTED, NODES
+                return self._prove(at.whole, above, lost, self.kept.at(-1, g), most)
             except TooLarge:
                 continue
-        return self._prove(at.whole, easy, lost)
+        return self._prove(at.whole, easy, lost, self.kept.at(-1, g))
 
     def _least_threshold(self, pair: Pair, lost: float) -> float:
         """Return the least T on all rows for which the training losses add up to the bound; inf where none does."""
@@ -201,10 +206,11 @@ class SearchProof:
         return np.where(usable, base + u * u * (1.0 + 1e-6) + 4.0 * lost, np.inf)
 
     def _prove(
-        self, problem: SparseProblem, above: Mapping[int, float], lost: float, most: tuple[int, int] = MOST
-    ) -> list[ProofTree]:
+        self, problem: SparseProblem, above: Mapping[int, float], lost: float, kept: Kept,
+        most: tuple[int, int] = MOST,
+    ) -> list[ProofTree]:  # fmt: skip
         in_units = {size: value * self.unit for size, value in above.items()}
-        return prove_thresholds(problem, in_units, self.units, lost, most)
+        return prove_thresholds(problem, in_units, self.units, lost, most, kept)
 
     # -- statements --------------------------------------------------------------------------------------------------
 
@@ -254,7 +260,7 @@ class SearchProof:
             problem = at.problem(fold)
             lost = rounding(problem, self.data.divisor)
             above = {pair.size: float(pair.value[fold]) * (1.0 + ABOVE) + 2.0 * lost for pair in wanted}
-            for tree in self._prove(problem, above, lost):
+            for tree in self._prove(problem, above, lost, self.kept.at(fold, g)):
                 for pair in wanted:
                     if pair.size in tree.above:
                         self._by_own(pair, at, fold, tree, lost)

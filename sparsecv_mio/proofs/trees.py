@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -63,6 +63,39 @@ class ProofTree:
             "points": self.points,
         }  # fmt: skip
 
+    @classmethod
+    def of_line(cls, line: Mapping[str, Any]) -> ProofTree:
+        """Return the tree of a line that `line` made."""
+        listed: dict[int, list[tuple[int, ...]]] = {}
+        for support in line["listed"]:
+            listed.setdefault(len(support), []).append(tuple(map(int, support)))
+        sizes = range(int(line["taus"][0]), int(line["taus"][1]) + 1)
+        return cls(line["nodes"], listed, dict(zip(sizes, line["above"], strict=True)), line["points"])
+
+
+class Kept(Protocol):
+    """Trees of the same rows and gamma that were made before."""
+
+    def find(self, above: Mapping[int, float]) -> ProofTree | None:
+        """Return a tree with these thresholds, or None."""
+
+    def keep(self, tree: ProofTree) -> ProofTree:
+        """Keep a tree, and return it."""
+
+
+class NoneKept:
+    """Nothing was made before, and nothing is kept."""
+
+    def find(self, above: Mapping[int, float]) -> None:
+        """Return None."""
+
+    def keep(self, tree: ProofTree) -> ProofTree:
+        """Return the tree."""
+        return tree
+
+
+NONE_KEPT = NoneKept()
+
 
 def rounding(problem: SparseProblem, divisor: FloatArray) -> float:
     """Estimate what the checker's floats may lose of an objective, in the problem's units.
@@ -85,8 +118,9 @@ def rounding(problem: SparseProblem, divisor: FloatArray) -> float:
 
 
 def prove_thresholds(
-    problem: SparseProblem, above: Mapping[int, float], units: Units, margin: float, most: tuple[int, int] = MOST
-) -> list[ProofTree]:
+    problem: SparseProblem, above: Mapping[int, float], units: Units, margin: float, most: tuple[int, int] = MOST,
+    kept: Kept = NONE_KEPT,
+) -> list[ProofTree]:  # fmt: skip
     """Make trees that prove a threshold for every size.
 
     Parameters
@@ -100,6 +134,8 @@ def prove_thresholds(
         By which leaves clear thresholds besides, in the problem's units.
     most : tuple of int
         Supports that a tree may list, and nodes it may have, about.
+    kept : Kept, optional
+        Trees that were made before, and where new ones are kept.
 
     Returns
     -------
@@ -113,12 +149,20 @@ def prove_thresholds(
     """
     bars = {tau: value / units.square * (1.0 + MARGIN) + margin for tau, value in above.items()}
     if problem.q <= PATH_COLUMNS:
+        known = kept.find(above)
+        if known is not None:
+            return [known]
         try:
-            return [_path_tree(problem, above, bars, (most[0], min(most[1], PATH_NODES)))]
+            return [kept.keep(_path_tree(problem, above, bars, (most[0], min(most[1], PATH_NODES))))]
         except TooLarge:
-            if problem.q < FEWEST_COLUMNS or most[1] <= PATH_NODES:
-                return [_path_tree(problem, above, bars, most)]
-    return [_tree_of_size(problem, above, bars, tau, units, most) for tau in sorted(above)]
+            if most[1] <= PATH_NODES:
+                raise
+            if problem.q < FEWEST_COLUMNS:
+                return [kept.keep(_path_tree(problem, above, bars, most))]
+    return [
+        kept.find({tau: above[tau]}) or kept.keep(_tree_of_size(problem, above, bars, tau, units, most))
+        for tau in sorted(above)
+    ]
 
 
 def _tree_of_size(
@@ -133,7 +177,7 @@ def _tree_of_size(
     tree = PerspectiveProof(problem, tau, bars[tau], units.point, limit)
     if tree.solve():
         return ProofTree(tree.nodes, {tau: tree.listed}, one, tree.points)
-    if problem.q > MOST_PATH_COLUMNS:
+    if problem.q > MOST_PATH_COLUMNS or most[1] <= PATH_NODES:
         raise TooLarge(TOO_LARGE)
     return _path_tree(problem, one, bars, most)
 

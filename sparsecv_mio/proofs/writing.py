@@ -8,10 +8,10 @@ from sparsecv_mio.certificate.record import FitRecord, PathRecord, Record
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.folds import FoldPlan, make_folds
 from sparsecv_mio.errors import BadInput
-from sparsecv_mio.files import Place
-from sparsecv_mio.proofs.best import best_proof
+from sparsecv_mio.files import Place, write_bytes
+from sparsecv_mio.proofs.best import BestProof
 from sparsecv_mio.proofs.claims import refuse_unproved
-from sparsecv_mio.proofs.lines import write_lines
+from sparsecv_mio.proofs.lines import packed
 from sparsecv_mio.proofs.pairs import SearchProof
 from sparsecv_mio.search.api import cross_validate
 from sparsecv_mio.search.state.state import Snapshot
@@ -38,18 +38,33 @@ def write_proof(
     ------
     BadInput
         The record holds something that proofs do not cover, or the file cannot be written.
+
+    Notes
+    -----
+    Until the proof is complete its trees are kept in `FILE.part`, which the next proof of the same data, folds and grid
+    takes over.
     """
     refuse_unproved(record, dataset)
+    if isinstance(record, Record):
+        folds = make_folds(record.folds.spec, dataset, record.folds.seed or 0) if plan is None else plan
+        if found is None or found.context.folds is not folds:
+            found = _searched(record, dataset, folds)
+        proof: SearchProof | BestProof = SearchProof(record, folds, found, path)
+    else:
+        proof = BestProof(record, dataset, path)
     try:
-        if isinstance(record, Record):
-            folds = make_folds(record.folds.spec, dataset, record.folds.seed or 0) if plan is None else plan
-            if found is None or found.context.folds is not folds:
-                found = _searched(record, dataset, folds)
-            write_lines(path, SearchProof(record, folds, found).lines())
-        else:
-            write_lines(path, best_proof(record, dataset))
+        whole = list(packed(proof.lines()))  # nothing stands beside its place until it is complete
     except np.linalg.LinAlgError:
+        proof.kept.remove()
         raise BadInput("--proof: columns are too nearly dependent for so small a gamma: drop some of them") from None
+    except BadInput:
+        proof.kept.remove()
+        raise
+    except KeyboardInterrupt:
+        proof.kept.write()
+        raise
+    write_bytes(path, whole, "proof")
+    proof.kept.remove()
 
 
 def _searched(record: Record, dataset: Dataset, plan: FoldPlan) -> Snapshot:

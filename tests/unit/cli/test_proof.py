@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import signal
+import subprocess
+import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 from forged_proofs import read_lines, write_lines
 from repository import INSTANCES
 
 from sparsecv_mio.cli import run
+from sparsecv_mio.proofs import kept_trees
+from sparsecv_mio.proofs.kept_trees import KeptTrees, part_of
 
 PROSTATE = str(INSTANCES / "prostate.csv")
 
@@ -60,3 +66,86 @@ def test_check_of_files_that_are_wrong(tmp_path: Path, capsys: pytest.CaptureFix
                       [str(place), PROSTATE, "--mode", "slow"]):  # fmt: skip
         assert run(["check", *arguments]) == 2
         assert capsys.readouterr().err.count("\n") == 1
+
+
+SOLVE = ["solve", PROSTATE, "--target", "lpsa", "--gamma", "0.1,1", "--tau", "1:3", "--folds", "5", "-q", "--proof"]
+# kills itself, as `kill -9` would, when so many trees are kept
+KILLED = """
+import os, signal, sys
+from sparsecv_mio.cli import run
+from sparsecv_mio.proofs import kept_trees
+count, keep = [0], kept_trees.KeptTrees.keep
+def counted(self, line):
+    keep(self, line)
+    count[0] += 1
+    if count[0] == int(sys.argv[1]):
+        os.kill(os.getpid(), signal.SIGKILL)
+kept_trees.EVERY, kept_trees.KeptTrees.keep = 0.0, counted
+run(sys.argv[2:])
+"""
+
+
+@pytest.fixture
+def made(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
+    """The trees that are made from here on, each written to the part at once."""
+    count: list[Any] = []
+    keep = KeptTrees.keep
+    monkeypatch.setattr(kept_trees, "EVERY", 0.0)
+    monkeypatch.setattr(KeptTrees, "keep", lambda self, line: (count.append(line), keep(self, line)))
+    return count
+
+
+def test_a_proof_that_was_killed_goes_on_where_it_was(tmp_path: Path, made: list[Any]) -> None:
+    whole, place = tmp_path / "whole", tmp_path / "p"
+    assert run([*SOLVE, str(whole)]) == 0 and not part_of(whole).exists()
+    trees = list(made)
+    assert len(trees) >= 4
+    ended = subprocess.run([sys.executable, "-c", KILLED, "3", *SOLVE, str(place)], capture_output=True)
+    assert ended.returncode == -signal.SIGKILL
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["p.part", "whole"]
+    assert part_of(place).read_bytes().count(b"\n") == 1 + 3
+    with open(part_of(place), "ab") as stream:
+        stream.write(b"0123456789abcdef {\"half a li")
+    made.clear()
+    assert run([*SOLVE, str(place)]) == 0
+    assert made == trees[3:]
+    assert place.read_bytes() == whole.read_bytes() and not part_of(place).exists()
+
+
+def test_what_is_no_part_is_left_alone(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    place = tmp_path / "p"
+    part_of(place).write_text("my notes")
+    assert run([*SOLVE, str(place)]) == 2
+    assert "is no part of a proof: remove it" in capsys.readouterr().err
+    assert part_of(place).read_text() == "my notes" and not place.exists()
+
+
+def test_ctrl_c_ends_the_proof_and_keeps_its_trees(
+    tmp_path: Path, made: list[Any], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    place, record, keep = tmp_path / "p", tmp_path / "r.json", KeptTrees.keep
+
+    def interrupted(self: KeptTrees, line: Any) -> None:
+        keep(self, line)
+        if len(made) == 2:
+            signal.raise_signal(signal.SIGINT)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(KeptTrees, "keep", interrupted)
+        assert run([*SOLVE, str(place), "--json", str(record)]) == 130
+    told = capsys.readouterr().err
+    assert told.count("\n") == 1 and f"{place} is not written" in told and "goes on from" in told
+    assert record.exists() and part_of(place).exists() and not place.exists()
+    other = [word.replace("0.1,1", "0.2,1") for word in SOLVE]
+    made.clear()
+    assert run([*other, str(place)]) == 0 and not part_of(place).exists()  # nothing of another grid is taken over
+    assert len(made) >= 4 and run(["check", str(place), PROSTATE]) == 0
+
+
+def test_a_limit_leaves_the_record_and_no_proof(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    place, record = tmp_path / "p", tmp_path / "r.json"
+    wide = [word.replace("0.1,1", "0.001:10:5").replace("1:3", "1:8") for word in SOLVE]
+    assert run([*wide, str(place), "--json", str(record), "--method", "bounds"]) == 2
+    told = capsys.readouterr().err
+    assert told.count("\n") == 1 and "--proof: a limit came before the pair was proved" in told
+    assert record.exists() and not place.exists()

@@ -1,0 +1,151 @@
+"""Trees of a proof that is not complete yet, in a file beside it: `FILE.part`, which a run that was killed leaves.
+
+The first line names the head of the proof (data, folds, grid) by its digest; every other one is a tree behind its own.
+A tree says the same whatever it is for, so any later proof with that head may take it over. What is read is not
+believed: reading ends at a line whose digest is wrong, and `sparsecv check` checks every tree anew.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import time
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from sparsecv_mio.errors import BadInput
+from sparsecv_mio.files import Place, check_readable
+from sparsecv_mio.proofs.trees import ProofTree
+
+FORMAT = b"sparsecv-proof-part/1 "
+EVERY = 1.0  # seconds of work between two writes
+SAME = 1e-10  # relative difference of thresholds that a search which is run again may leave
+
+
+def part_of(path: Place) -> Path:
+    """Return where the trees of an unfinished proof are kept."""
+    return Path(f"{path}.part")
+
+
+class KeptTrees:
+    """The trees of one proof, kept in its part.
+
+    Parameters
+    ----------
+    path : path
+        Of the proof.
+    head : dict
+        Its first line.
+
+    Raises
+    ------
+    BadInput
+        Something else stands where the part goes, or it cannot be read.
+    """
+
+    def __init__(self, path: Place, head: Mapping[str, Any]) -> None:
+        self.place = part_of(path)
+        digest = hashlib.sha256(json.dumps(head, sort_keys=True).encode()).hexdigest()
+        self.first = FORMAT + digest.encode() + b"\n"
+        self.trees: dict[tuple[int, int], list[ProofTree]] = {}
+        self.waiting: list[bytes] = []
+        self.written, self.moment = 0, time.monotonic()  # bytes of the part that are ours and complete
+        self._read()
+
+    def at(self, rows: int, gamma: int) -> KeptAt:
+        """Return those of one fold, -1 for all rows, at the gamma of an index."""
+        return KeptAt(self, rows, gamma)
+
+    def _read(self) -> None:
+        if not self.place.exists():
+            return
+        check_readable(self.place, "the part of a proof")
+        with open(self.place, "rb") as stream:
+            first = stream.readline(len(self.first))
+            if not first.startswith(FORMAT):
+                raise BadInput(f"--proof: {self.place} is no part of a proof: remove it, or name another file")
+            if first != self.first:
+                return  # of other data or another grid
+            self.written = len(first)
+            for line in stream:
+                digest, _, text = line[:-1].partition(b" ")
+                if not line.endswith(b"\n") or digest != _digest(text):
+                    break
+                with suppress(ValueError, KeyError, TypeError):
+                    known = json.loads(text)
+                    self.trees.setdefault((known["rows"], known["gamma"]), []).append(ProofTree.of_line(known))
+                self.written += len(line)
+
+    def keep(self, line: Mapping[str, Any]) -> None:
+        """Add a tree; it is written with the next ones, a second after the last write.
+
+        Parameters
+        ----------
+        line : mapping
+            As it will stand in the proof.
+        """
+        text = json.dumps(line, separators=(",", ":")).encode()
+        self.waiting.append(_digest(text) + b" " + text + b"\n")
+        if time.monotonic() > self.moment + EVERY:
+            self.write()
+
+    def write(self) -> None:
+        """Write what waits."""
+        if not self.waiting:
+            return
+        try:
+            with open(self.place, "r+b" if self.written else "wb") as stream:
+                if not self.written:
+                    self.waiting.insert(0, self.first)
+                stream.truncate(self.written)
+                stream.seek(self.written)
+                stream.writelines(self.waiting)
+        except OSError:  # a full disk, say: the proof may be written all the same, later or elsewhere
+            self.waiting, self.moment = [], np.inf
+            return
+        self.written += sum(map(len, self.waiting))
+        self.waiting, self.moment = [], time.monotonic()
+
+    def remove(self) -> None:
+        """Remove the part: the proof is complete."""
+        self.waiting = []
+        if self.written:
+            self.place.unlink(missing_ok=True)
+
+
+@dataclass(frozen=True)
+class KeptAt:
+    """Kept trees of some rows at one gamma."""
+
+    kept: KeptTrees
+    rows: int
+    gamma: int
+
+    def find(self, above: Mapping[int, float]) -> ProofTree | None:
+        """Return a tree with these thresholds, or None.
+
+        Parameters
+        ----------
+        above : mapping of size to threshold
+            In units of the file.
+        """
+        for tree in self.kept.trees.get((self.rows, self.gamma), []):
+            if (min(tree.above), max(tree.above)) == (min(above), max(above)) and all(
+                abs(tree.above[size] - value) <= SAME * abs(value) for size, value in above.items()
+            ):
+                return tree
+        return None
+
+    def keep(self, tree: ProofTree) -> ProofTree:
+        """Keep a tree, and return it."""
+        self.kept.keep(tree.line(self.rows, self.gamma))
+        return tree
+
+
+def _digest(text: bytes) -> bytes:
+    return hashlib.sha256(text).hexdigest()[:16].encode()
