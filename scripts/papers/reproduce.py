@@ -3,7 +3,7 @@
     python scripts/papers/reproduce.py NAME [--workers N] [--set NAME=VALUES ...] [--work DIR] [--out DIR] [--no-run]
 
 NAME is tables_1_2 (with Figures 2 and 3), figure_1, table_3 or table_3_downloaded, or one of the papers on
-cross-validation without all of its trainings: treecv. `--set` changes the plan, as for
+cross-validation without all of its trainings: treecv, glru, iacv. `--set` changes the plan, as for
 `sparsecv batch`: `--set split=0:19 --set cpu_limit=300` for a larger Table 3. What was done before in the work folder
 is not done again; `--no-run` only makes tables and figures of it. What the paper published (published/*.csv) becomes
 rows of the collected table, whose column `source` tells both apart.
@@ -57,6 +57,16 @@ METHODS = (
     "--name 'sparsecv descent saddle published=published SP' --name 'elastic-net published=published GLMNet' "
     "--name 'mcp published=published MCP'"
 )
+BY_LAM = "--rows design_n,design_p,lam --columns way"
+ALONG = "--kind lines --against iterations --by estimator --name iacv= --panels solver,design_n,batch"
+BY_STEP = (
+    "--rows solver,design_n,batch,iterations --columns estimator --name iacv= --aggregate median --best none --digits 3"
+)
+APPROXIMATIONS = ("iacv", "newton", "jackknife", "full")
+
+
+def _of(number: str, *methods: str) -> str:
+    return ",".join(f"{number}_{method}" for method in methods)
 
 
 def reductions(folds: str) -> list[tuple[str, str]]:
@@ -133,6 +143,40 @@ STUDIES = {
             ("Rows that the learners are fed",
              "table RUNS --rows learner,folds,design_n --columns way --values rows_learned --aggregate mean "
              "--best none --digits 6"),
+        ],
+    ),
+    "glru": Study(
+        "GLRU: Table 3",
+        [
+            ("Table 3: share of the rows that the bound leaves open",
+             f"table RUNS {BY_LAM} --values open_share --where way=trainings --aggregate mean --best none --digits 3"),
+            ("Table 3: seconds of the processor over those of a training for every row",
+             f"table RUNS {BY_LAM} --values cpu_seconds --relative way=naive --problem data,lam --aggregate mean "
+             "--best none --digits 3"),
+            ("Errors, and rows that took a training (of newton: an uncertified step)",
+             f"table RUNS {BY_LAM} --values errors,trainings --aggregate mean --best none"),
+            ("Seconds of the processor",
+             "plot RUNS --kind lines --value cpu_seconds --against lam --by way --panels data "
+             "--out OUT/paper_glru_times.png"),
+        ],
+    ),
+    "iacv": Study(
+        "IACV: Figures 1 to 4",
+        [
+            ("Figure 1: the leave-one-out loss along the iterations",
+             f"plot RUNS --value {_of('cv_error', 'exact', *APPROXIMATIONS[:3])} --where solver=gd,sgd {ALONG} "
+             "--out OUT/paper_iacv_figure1.png"),
+            *((f"Figure {number}: mean distance of the approximations from the exact left-out fits, {words}",
+               f"plot RUNS --value {_of('distance', *APPROXIMATIONS)} --where solver={solver} {ALONG} "
+               f"--out OUT/paper_iacv_figure{number}.png")
+              for number, solver, words in ((2, "gd", "gradient descent"), (3, "sgd", "stochastic gradient descent"),
+                                            (4, "proxgd", "proximal gradient descent"))),
+            ("Distance from the exact left-out fits, medians over draws",
+             f"table RUNS {BY_STEP} --values {_of('distance', *APPROXIMATIONS)}"),
+            ("Relative error of the leave-one-out loss, medians over draws",
+             f"table RUNS {BY_STEP} --values {_of('relative_error', *APPROXIMATIONS)}"),
+            ("Seconds of IACV and of the exact fits, which advance together in blocked matrix products",
+             f"table RUNS {BY_STEP} --values seconds,seconds_exact"),
         ],
     ),
     "table_3_downloaded": Study("Table 3, more columns than rows, and wine", errors()),

@@ -108,7 +108,7 @@ def _words(column: pd.Series) -> pd.Series:
 
 def _word(value: object) -> str:
     """Return a value as it is compared: numbers by what they are, not by how they are written; nothing is empty."""
-    if value is None or value != value or str(value) == "<NA>":
+    if value is None or str(value) == "<NA>" or value != value:  # the second compares as no bool
         return ""
     text = str(value).strip()
     known = _number(text)

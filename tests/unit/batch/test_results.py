@@ -39,6 +39,11 @@ def test_labels_leave_out_what_is_missing() -> None:
     assert list(numbers.cat.categories) == ["", "2", "10", "b", "loo"]
 
 
+def test_missing_whole_numbers_have_no_label() -> None:
+    assert list(labels(RUNS, ["method", "mios"])) == ["grid 100", "rounds 20", "grid 50", "rounds 60", "rounds"]
+    assert list(where(RUNS, ["mios="]).index) == [4]
+
+
 def test_numbers_over_those_of_a_baseline() -> None:
     ratio = relative(RUNS, ["mios"], "method=grid")["mios"]
     assert list(ratio[:4]) == [1.0, 0.2, 1.0, 1.2] and np.isnan(ratio[4])

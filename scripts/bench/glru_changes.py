@@ -1,13 +1,9 @@
-"""Tables 3, 4 and Figures 5, 6 of "Generalized Low-Rank Update" (Hanada, Hashimoto, Taji, Takeuchi 2023), in form.
+"""Table 4 and Figures 5, 6 of "Generalized Low-Rank Update" (Hanada, Hashimoto, Taji, Takeuchi 2023), in form.
 
-python scripts/papers/glru_table3.py [--parts loocv,labels,stepwise] [--data 600x10000,6000x5000] [--exponents 0-10]
+python scripts/bench/glru_changes.py [--parts labels,stepwise] [--data 600x10000,digits] [--exponents 0,5,10]
                                      [--samples 50] [--out results]
 
-`loocv`: leave-one-out errors of L2 logistic regression for lam = 2^0 .. 2^-10: the time of the naive way (n times the
-median of `--samples` trainings, warm-started from the fit on all rows, same trainer and tolerance 1e-6), of GLRU with
-trainings (Algorithm 2 with Remark 3), of GLRU with certified Newton steps, and of the one-step approximations. A GLRU
-time is that of the whole run, its fit on all rows included. One line per lam is added to glru_table3_<data>.csv as it
-is found; lams that are there already are skipped.
+What its bounds say after a change other than one row left out, which `scripts/papers/glru.toml` has.
 
 `stepwise`: the first step of stepwise elimination, a tenth of the rows for validation; naive is the number of columns
 times the median of `--samples` trainings.
@@ -15,63 +11,34 @@ times the median of `--samples` trainings.
 `labels`: share of test rows whose label the bounds determine after 1 .. 10 rows or columns are removed or added.
 
 Data: NxD is two Gaussian classes of N rows in all and D columns whose Bayes error is 2%; `breast_cancer` and `digits`
-(0-4 against 5-9) come with scikit-learn. The paper's own (arcene, dexter, gisette) are not needed: 200x9961, 600x11035
-and 6000x4955 have their sizes. Columns have mean 0 and variance 1, as in the paper; there is no intercept.
+(0-4 against 5-9) come with scikit-learn. Columns have mean 0 and variance 1, as in the paper; there is no intercept.
 """
 
 from __future__ import annotations
 
 import argparse
-import csv
 import re
-import sys
 import time
 from pathlib import Path
-
-sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "bench"))
 
 from _common import FloatArray, environment, np, table
 
 from sparsecv_mio.oracles.glru import (
-    Fit,
     Logistic,
     Regularizer,
     StepwiseOptions,
     change_columns,
     change_rows,
-    leave_one_out_bounds,
     make_problem,
     prediction_intervals,
     stepwise,
     train,
 )
 from sparsecv_mio.oracles.glru.candidates import View
-from sparsecv_mio.oracles.glru.loocv import loocv, shared_factor
-from sparsecv_mio.oracles.glru.reduce import reduce
 
 RESULTS = Path(__file__).resolve().parents[2] / "results"
 BAYES_DISTANCE = 2.0537489106318225  # Phi(-z) = 0.02
 TOL = 1e-6
-FIELDS = (
-    "lam",
-    "errors",
-    "prepare_s",
-    "naive_row_s",
-    "naive_s",
-    "primal_scb_open",
-    "trainings_open",
-    "trainings_s",
-    "trainings_ratio",
-    "steps_trained",
-    "steps_s",
-    "steps_ratio",
-    "bounds_s",
-    "approx_prepare_s",
-    "approx_naive_s",
-    "approx_glru_s",
-    "approx_errors",
-    "load",
-)
 
 
 def data(name: str, seed: int = 0) -> tuple[FloatArray, FloatArray]:
@@ -93,111 +60,6 @@ def data(name: str, seed: int = 0) -> tuple[FloatArray, FloatArray]:
     X -= X.mean(axis=0)
     X /= X.std(axis=0)
     return X, y
-
-
-def one_lam(X: FloatArray, y: FloatArray, lam: float, samples: int) -> dict[str, float]:
-    """One line of Table 3."""
-    import os
-
-    problem = make_problem(X, y, Logistic(), Regularizer(lam))
-    load = os.getloadavg()[0]
-    steps, plain = loocv(problem, tol=TOL), loocv(problem, tol=TOL, steps=False)
-    if not (np.array_equal(steps.signs, plain.signs) and steps.certain.all() and plain.certain.all()):
-        raise SystemExit(f"lam {lam}: the two ways disagree")
-    fit = train(reduce(problem), tol=TOL)
-    naive_row = median_training(fit, samples)
-    primal = leave_one_out_bounds(fit, "primal").sign()
-    approx, approx_glru = loocv(problem, tol=TOL, bounds=False, approximate=True), loocv(problem, approximate=True)
-    naive = naive_row * len(y)
-    return {
-        "lam": lam,
-        "errors": steps.errors,
-        "prepare_s": plain.seconds["prepare"],
-        "naive_row_s": naive_row,
-        "naive_s": naive,
-        "primal_scb_open": int(np.isnan(primal).sum()),
-        "trainings_open": int(plain.open.sum()),
-        "trainings_s": plain.seconds["total"],
-        "trainings_ratio": plain.seconds["total"] / naive,
-        "steps_trained": steps.trainings,
-        "steps_s": steps.seconds["total"],
-        "steps_ratio": steps.seconds["total"] / naive,
-        "bounds_s": plain.seconds["bounds"],
-        "approx_prepare_s": approx.seconds["prepare"],
-        "approx_naive_s": approx.seconds["train"],
-        "approx_glru_s": approx_glru.seconds["bounds"] + approx_glru.seconds["train"],
-        "approx_errors": approx.errors,
-        "load": load,
-    }
-
-
-def median_training(fit: Fit, samples: int) -> float:
-    n = fit.problem.n
-    rows = np.random.default_rng(1).choice(n, size=min(samples, n), replace=False)
-    factor, seconds = shared_factor(fit), []
-    for row in rows.tolist():
-        begin = time.perf_counter()
-        train(fit.problem.without_rows([row]), tol=TOL, start=fit.w, precondition=factor)
-        seconds.append(time.perf_counter() - begin)
-    return float(np.median(seconds))
-
-
-def loocv_table(name: str, exponents: list[int], samples: int, out: Path) -> str:
-    path = out / f"glru_table3_{name}.csv"
-    found = {float(line["lam"]): line for line in csv.DictReader(path.open())} if path.exists() else {}
-    X, y = data(name)
-    for k in exponents:
-        if 2.0**-k in found:
-            continue
-        line = one_lam(X, y, 2.0**-k, samples)
-        print(name, {key: round(value, 4) for key, value in line.items()}, flush=True)
-        found[2.0**-k] = {key: str(value) for key, value in line.items()}
-        with path.open("w", newline="") as file:
-            writer = csv.DictWriter(file, FIELDS)
-            writer.writeheader()
-            writer.writerows(found[lam] for lam in sorted(found, reverse=True))
-    head = (
-        "lam",
-        "errors",
-        "fit, s",
-        "naive, s",
-        "Primal-SCB: open",
-        "GLRU: open",
-        "of n",
-        "trainings, s",
-        "of naive",
-        "steps: trained",
-        "steps, s",
-        "of naive",
-        "bounds, s",
-        "approx naive, s",
-        "approx GLRU, s",
-        "approx errors",
-    )
-    rows = []
-    for lam in sorted(found, reverse=True):
-        v = {key: float(value) for key, value in found[lam].items()}
-        rows.append(
-            (
-                f"2^{round(np.log2(lam))}",
-                int(v["errors"]),
-                v["prepare_s"],
-                v["naive_s"],
-                int(v["primal_scb_open"]),
-                int(v["trainings_open"]),
-                f"{100 * v['trainings_open'] / len(y):.1f}%",
-                v["trainings_s"],
-                f"{100 * v['trainings_ratio']:.1f}%",
-                int(v["steps_trained"]),
-                v["steps_s"],
-                f"{100 * v['steps_ratio']:.2f}%",
-                v["bounds_s"],
-                v["approx_naive_s"],
-                v["approx_glru_s"],
-                int(v["approx_errors"]),
-            )
-        )
-    return f"## {name}: n = {X.shape[0]}, d = {X.shape[1]}\n\n{table(head, rows)}\n"
 
 
 def label_share(X: FloatArray, y: FloatArray, lam: float, rng: np.random.Generator) -> list[tuple[object, ...]]:
@@ -277,7 +139,7 @@ def exponent_list(text: str) -> list[int]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--parts", default="loocv,labels")
+    parser.add_argument("--parts", default="labels,stepwise")
     parser.add_argument("--data", default="600x10000,6000x5000")
     parser.add_argument("--exponents", type=exponent_list, default="0-10")
     parser.add_argument("--samples", type=int, default=50)
@@ -285,9 +147,7 @@ def main() -> None:
     given = parser.parse_args()
     exponents = exponent_list(given.exponents) if isinstance(given.exponents, str) else given.exponents
     given.out.mkdir(exist_ok=True)
-    loocv(make_problem(np.eye(4), [1, -1, 1, -1], Logistic(), Regularizer(1.0)))
     for part, title, make in (
-        ("loocv", "GLRU, Table 3 in form", lambda name: loocv_table(name, exponents, given.samples, given.out)),
         ("labels", "GLRU, Figures 5 and 6 in form", lambda name: labels_table(name, exponents)),
         ("stepwise", "GLRU, Table 4 in form", lambda name: stepwise_table(name, exponents, given.samples)),
     ):
@@ -295,24 +155,13 @@ def main() -> None:
             continue
         body = "\n".join(make(name) for name in given.data.split(","))
         shown = ",".join(map(str, exponents)) if len(exponents) < 11 else "0-10"
-        command = f"`python scripts/papers/glru_table3.py --parts {part} --data {given.data} --exponents {shown}`"
-        target = given.out / f"glru_{'table3' if part == 'loocv' else part}.md"
+        command = f"`python scripts/bench/glru_changes.py --parts {part} --data {given.data} --exponents {shown}`"
+        target = given.out / f"glru_{part}.md"
         target.write_text(f"# {title}\n\n{command}\n\n{environment()}; one thread.\n\n{NOTES[part]}\n\n{body}")
         print(target.read_text())
 
 
 NOTES = {
-    "loocv": (
-        "L2 logistic regression, relative duality gap 1e-6. *naive*: n times the median of 50 single trainings, each "
-        "warm-started from the fit on all rows, with the same trainer. *open*: rows whose sign the bound from that fit "
-        "leaves open, by the paper's Primal-SCB (15) and by the midpoint ball used here. *trainings*: Algorithm 2 with "
-        "Remark 3, a training for every open row that stops once its sign is certain. *steps*: one certified Newton "
-        "step for the open rows, a training only where that leaves the sign open. Both times are those of the whole "
-        "run, the fit on all rows included; every sign is certified. *approx*: one Newton step without a proof, the "
-        "first fit's time left out. Where d > n all of them work on the n x n factor of XX', whose product is part of "
-        "`fit`. The two cores were shared with other work (the load is in the CSV files): read ratios within a line, "
-        "and those to a factor of about 1.5."
-    ),
     "stepwise": (
         "L2 logistic regression, relative duality gap 1e-6: the first elimination (Algorithm 4). *naive*: d times the "
         "median of 50 trainings without one column, each warm-started. *GLRU*: the whole run, its first and last fit "
