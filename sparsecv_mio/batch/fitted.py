@@ -1,4 +1,4 @@
-"""What an estimator of a batch returns."""
+"""What an estimator of a batch returns, and what an oracle."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ class Model(NamedTuple):
 
 @dataclass(frozen=True)
 class Fitted:
-    """A model that an estimator chose, or what an oracle says of one setting.
+    """A model that an estimator chose.
 
     Attributes
     ----------
-    coefficients : (p,) array or None
-        In units of the file; an oracle leaves no model.
+    coefficients : (p,) array
+        In units of the file.
     intercept : float
     seconds : float
         Of the fit alone, on the clock.
@@ -36,9 +36,28 @@ class Fitted:
         Models by other rules, by name: `one_se`.
     """
 
-    coefficients: FloatArray | None
+    coefficients: FloatArray
     intercept: float
     seconds: float
     numbers: Mapping[str, Any]
     record: Record | None = None
     others: Mapping[str, Model] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Scored:
+    """What is known of one setting, of which there is no model.
+
+    Attributes
+    ----------
+    seconds : float
+        Of the scoring alone, on the clock.
+    numbers : dict
+        The CV error, counts, errors of approximations.
+    record : None
+        Nothing certifies it as a record of our search does.
+    """
+
+    seconds: float
+    numbers: Mapping[str, Any]
+    record: None = None

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from sparsecv_mio.batch.fitted import Fitted
+from sparsecv_mio.batch.fitted import Scored
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.folds import FoldPlan, make_folds
 from sparsecv_mio.errors import BadInput
@@ -164,7 +164,7 @@ def _words(kind: str) -> dict[str, tuple[str, ...]]:
     return {"loss": tuple(SMOOTH), "penalty": tuple(PENALTIES), "solver": SOLVERS}
 
 
-def score(data: Dataset, plan: FoldPlan, settings: Mapping[str, Any]) -> Fitted:
+def score(data: Dataset, plan: FoldPlan, settings: Mapping[str, Any]) -> Scored:
     """Score one setting by an oracle, or in full.
 
     Parameters
@@ -177,8 +177,8 @@ def score(data: Dataset, plan: FoldPlan, settings: Mapping[str, Any]) -> Fitted:
 
     Returns
     -------
-    Fitted
-        Without a model: the CV error, counts and times.
+    Scored
+        The CV error, counts and times.
     """
     words = {name: value for name, value in settings.items() if isinstance(value, str)}
     _warm(json.dumps({**words, "folds": "loo", "lam": 1.0, "iterations": 2}))
@@ -193,7 +193,7 @@ def _warm(settings: str) -> None:
     _SCORES[few["estimator"]](data, make_folds("loo", data), settings_of(few))
 
 
-def _treecv(data: Dataset, plan: FoldPlan, settings: Mapping[str, Any]) -> Fitted:
+def _treecv(data: Dataset, plan: FoldPlan, settings: Mapping[str, Any]) -> Scored:
     from sparsecv_mio.oracles.treecv import make_task, standard_cv, tree_cv
 
     task = make_task(
@@ -207,10 +207,10 @@ def _treecv(data: Dataset, plan: FoldPlan, settings: Mapping[str, Any]) -> Fitte
         "cpu_seconds": time.process_time() - spent, "cv_error": found.estimate, "cv_error_pooled": found.pooled,
         "rows_learned": found.updates, "k": plan.k,
     }  # fmt: skip
-    return Fitted(None, 0.0, found.seconds, numbers)
+    return Scored(found.seconds, numbers)
 
 
-def _glru(data: Dataset, plan: FoldPlan, settings: Mapping[str, Any]) -> Fitted:
+def _glru(data: Dataset, plan: FoldPlan, settings: Mapping[str, Any]) -> Scored:
     from sparsecv_mio.oracles.glru import loocv, make_loss, make_problem, make_regularizer
     from sparsecv_mio.oracles.inputs import binary_labels, design_matrix
 
@@ -230,10 +230,10 @@ def _glru(data: Dataset, plan: FoldPlan, settings: Mapping[str, Any]) -> Fitted:
         "trainings": found.trainings, "certain": int(found.certain.sum()), "seconds_fit": stages["prepare"],
         "seconds_bounds": stages["bounds"], "seconds_train": stages["train"],
     }  # fmt: skip
-    return Fitted(None, 0.0, stages["total"], numbers)
+    return Scored(stages["total"], numbers)
 
 
-def _iacv(data: Dataset, plan: FoldPlan, settings: Mapping[str, Any]) -> Fitted:
+def _iacv(data: Dataset, plan: FoldPlan, settings: Mapping[str, Any]) -> Scored:
     from sparsecv_mio.oracles.iacv import METHODS, make_erm, make_solver, run
     from sparsecv_mio.oracles.iacv.setup import DEFAULT_BATCH
 
@@ -255,7 +255,7 @@ def _iacv(data: Dataset, plan: FoldPlan, settings: Mapping[str, Any]) -> Fitted:
     methods = (*METHODS, "exact") if settings.get("exact", False) else ("iacv",)
     report = run(erm, solver, iterations, record=[iterations], methods=methods)
     numbers = {"cv_error": float(report.traces["iacv"].cv[-1]), **_errors(report)}
-    return Fitted(None, 0.0, float(report.seconds[-1]), numbers)
+    return Scored(float(report.seconds[-1]), numbers)
 
 
 def _errors(report: Report) -> dict[str, float]:
@@ -276,7 +276,7 @@ def _columns(settings: Mapping[str, Any]) -> dict[str, str]:
     return {name: settings.get(name, "none") for name in ("scale", "intercept")}
 
 
-_SCORES: Mapping[str, Callable[[Dataset, FoldPlan, Mapping[str, Any]], Fitted]] = {
+_SCORES: Mapping[str, Callable[[Dataset, FoldPlan, Mapping[str, Any]], Scored]] = {
     "treecv": _treecv, "glru": _glru, "iacv": _iacv,
 }  # fmt: skip
 ORACLES = tuple(_SCORES)

@@ -11,7 +11,7 @@ import numpy as np
 from sparsecv_mio.arrays import FloatArray
 from sparsecv_mio.batch.designs import coefficients_of, covariance_of, signal_of
 from sparsecv_mio.batch.estimators import run_estimator, versions_of_all
-from sparsecv_mio.batch.fitted import Fitted, Model
+from sparsecv_mio.batch.fitted import Fitted, Model, Scored
 from sparsecv_mio.batch.folder import Outcome
 from sparsecv_mio.batch.oracles import ORACLES, score
 from sparsecv_mio.batch.plan import Task
@@ -86,6 +86,7 @@ def run_task(task: Task, attempt: int = 1, data: Dataset | None = None) -> Outco
         settings = {key: value for key, value in task.settings.items() if key not in (*COMMON, "estimator")}
         for limit in {"time_limit", "cpu_limit"} & settings.keys() if attempt > 1 else ():
             settings[limit] = float(settings[limit]) * LONGER ** (attempt - 1)
+        fitted: Fitted | Scored
         if task.estimator in ORACLES:
             fitted = score(rows.train, plan, task.settings)
         else:
@@ -116,7 +117,7 @@ def failure(task: Task, attempt: int, error: Exception) -> Outcome:
     return Outcome(task.address, task.to_dict(), "failed", words, attempt=attempt, traceback=trace)
 
 
-def numbers_of(task: Task, rows: Rows, fitted: Fitted) -> dict[str, Any]:
+def numbers_of(task: Task, rows: Rows, fitted: Fitted | Scored) -> dict[str, Any]:
     """Return the numbers of a task: sizes of its data, what the estimator says, errors on rows it has not seen.
 
     Parameters
@@ -124,16 +125,16 @@ def numbers_of(task: Task, rows: Rows, fitted: Fitted) -> dict[str, Any]:
     task : Task
     rows : Rows
         Of the task.
-    fitted : Fitted
+    fitted : Fitted or Scored
+        Only a model has errors on other rows.
     """
     sizes = {"n": rows.train.n, "p": rows.train.p, "n_test": 0 if rows.test is None else rows.test.n}
-    return {**sizes, **fitted.numbers, **_all_errors(task, rows, fitted)}
+    errors = _all_errors(task, rows, fitted) if isinstance(fitted, Fitted) else {}
+    return {**sizes, **fitted.numbers, **errors}
 
 
 def _all_errors(task: Task, rows: Rows, fitted: Fitted) -> dict[str, Any]:
     """Return errors and size of the model, and those of models by other rules under their names."""
-    if fitted.coefficients is None:
-        return {}
     found = _errors(task, rows, Model(fitted.coefficients, fitted.intercept))
     for name, model in fitted.others.items():
         found |= {f"{name}_{key}": value for key, value in _errors(task, rows, model).items()}
