@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 Array = NDArray[Any]
+DIGITS = 120  # binary ones, of numbers that are rounded outwards in exact mode
 
 
 class Floats:
@@ -35,15 +36,20 @@ class Floats:
         return np.asarray(a @ b)
 
     @staticmethod
-    def rounded(values: Array, digits: int) -> Array:
-        """Return the numbers, which are short."""
-        return values
-
-    @staticmethod
     def finite(values: Array) -> Array:
         """Return the numbers; `ValueError` where one is none: comparisons with it would say nothing."""
         if not np.isfinite(values).all():
             raise ValueError("a number leaves the range of floats")
+        return values
+
+    @staticmethod
+    def inner(a: Array, b: Array) -> Array:
+        """Return the sums of products over the last axis."""
+        return np.asarray(np.einsum("...i,...i->...", a, b))
+
+    @staticmethod
+    def above(values: Array) -> Array:
+        """Return numbers at least those given, and short."""
         return values
 
     @staticmethod
@@ -89,15 +95,20 @@ class Fractions:
         whole = under * beneath
         return _elementwise(lambda value: Fraction(value, whole), np.asarray(top @ other, dtype=object))
 
+    @classmethod
+    def inner(cls, a: Array, b: Array) -> Array:
+        """Return the sums of products over the last axis."""
+        return cls.product(a[..., None, :], b[..., :, None])[..., 0, 0]
+
+    @staticmethod
+    def above(values: Array) -> Array:
+        """Return numbers at least those given, and short: long ones make every operation slow."""
+        return _elementwise(_above, values)
+
     @staticmethod
     def finite(values: Array) -> Array:
         """Return the numbers."""
         return values
-
-    @staticmethod
-    def rounded(values: Array, digits: int) -> Array:
-        """Return numbers near those given, with so many binary digits after the point."""
-        return _elementwise(lambda value: Fraction(round(value * 2**digits), 2**digits), values)
 
     @classmethod
     def gram(cls, W: Array) -> Array:
@@ -107,7 +118,7 @@ class Fractions:
     @staticmethod
     def root_above(x: Array) -> Array:
         """Return a number at least the square root of each of `x >= 0`."""
-        return _elementwise(lambda v: Fraction(math.isqrt(math.ceil(v * 4**80)) + 1, 2**80), x)
+        return _elementwise(_root_above, x)
 
 
 Arithmetic = type[Floats] | type[Fractions]
@@ -117,6 +128,17 @@ def _elementwise(function: Any, values: Array) -> Array:
     out = np.empty(np.shape(values), dtype=object)
     out.reshape(-1)[:] = [function(value) for value in np.asarray(values, dtype=object).reshape(-1).tolist()]
     return out
+
+
+def _above(value: Fraction) -> Fraction:
+    digits = DIGITS + value.denominator.bit_length() - value.numerator.bit_length()
+    return Fraction(-((-value.numerator << digits) // value.denominator), 1 << digits) if digits > 0 else value
+
+
+def _root_above(value: Fraction) -> Fraction:
+    digits = max(0, DIGITS + value.denominator.bit_length() - value.numerator.bit_length()) // 2
+    whole = math.isqrt((value.numerator << 2 * digits) // value.denominator) + 1
+    return Fraction(whole, 1 << digits) if value else value
 
 
 def _integers(values: Array) -> tuple[Array, int]:

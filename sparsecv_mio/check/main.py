@@ -5,15 +5,15 @@ from __future__ import annotations
 import sys
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
 from .arithmetic import Arithmetic, Array, Floats, Fractions
-from .fits import Parts, fits
-from .folds import Cells, Folds, least_of
+from .folds import Folds
 from .moments import Design
+from .pairs import Cells
 from .reading import FORMAT, Refused, Unreadable, digest_of, integers, lines, need, number, numbers, support, table
 from .tree import Tree, check_tree
 
@@ -79,23 +79,20 @@ class Check:
     def _tree(self, line: dict[str, Any]) -> None:
         rows = integers([line["rows"]], -1, len(self.folds.left), "the rows of a tree")[0]
         g = integers([line["gamma"]], 0, len(self.gammas), "a gamma")[0]
-        penalty = self.folds.penalty(self.gammas[g])
-        tree = check_tree(line, self.folds.moments(rows), penalty, self.kind, (self.unit, self.shift))
-        self.trees.append(replace(tree, rows=rows, gamma=g))
+        m, units = self.folds.moments(rows), (self.unit, self.shift)
+        tree = check_tree(line, (rows, g), m, self.folds.penalty(self.gammas[g]), self.kind, units)
+        self.trees.append(tree)
         self.leaves += tree.leaves
 
     def _best(self, line: dict[str, Any]) -> None:
         """Check a best subset on all rows: least objective, and a support that reaches it."""
         g, t, gamma, tau = self._at(line)
-        tree = self.trees[integers([line["tree"]], 0, len(self.trees), "a tree")[0]]
-        need(tree.rows == -1 and tree.gamma == g, "a best subset names the tree of other rows or another gamma")
-        need(tree.first <= tau < tree.first + len(tree.above), "a best subset names a tree of other sizes")
+        cells = Cells(self.folds, self.trees, g, gamma, tau)
+        least = cells.least(cells.tree(line["tree"], -1))
         mine = support(line["support"], self.design.q)
         need(len(mine) <= tau, "a support is larger than tau")
         need(line["upper"] is not None, "a best subset has no upper end")
-        sets = np.array([mine], dtype=np.int64)
-        upper = fits(Parts.of(self.folds.moments(-1), self.folds.penalty(gamma), sets), self.kind)
-        low, high = least_of(self.folds, tree, gamma, tau) * self.unit, upper.upper[0] * self.unit
+        low, high = least * self.unit, self.folds.objectives(gamma, [mine])[1][0] * self.unit
         self._within(line, low, high, f"tau {self.taus[t]}, gamma {gamma!r}")
         self.best.add((g, t))
         self.found.intervals[g, t] = float(low), float(high)
@@ -110,9 +107,9 @@ class Check:
     def _pair(self, line: dict[str, Any]) -> None:
         g, t, gamma, tau = self._at(line)
         need("left" in self.head, "a pair in a proof without folds")
-        cells = Cells(self.folds, gamma, tau)
+        cells = Cells(self.folds, self.trees, g, gamma, tau)
         for part in line["parts"]:
-            cells.add(part, self.trees, g)
+            cells.add(part)
         low, high = cells.interval()
         self._within(line, low, high, f"tau {self.taus[t]}, gamma {gamma!r}")
         self.pairs[g, t] = low, high

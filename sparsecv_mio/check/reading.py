@@ -46,7 +46,8 @@ def integers(values: Any, low: int, high: int, what: str) -> list[int]:
     what : str
         What messages call it.
     """
-    need(isinstance(values, list) and all(type(v) is int and low <= v < high for v in values), f"{what} is malformed")
+    need(isinstance(values, list) and set(map(type, values)) <= {int}, f"{what} is malformed")
+    need(not values or (low <= min(values) and max(values) < high), f"{what} is malformed")
     return list(values)
 
 

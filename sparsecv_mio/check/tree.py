@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from .arithmetic import Arithmetic, Array
-from .fits import Parts, Penalty, difference, fits, grown
+from .fits import Penalty, costs, fits
 from .moments import Moments
-from .reading import Refused, integers, need, number, numbers, support
+from .reading import integers, need, number, numbers, support
 
 RIDGE = -1  # leaf: its own ridge fit; -2 - k: the k-th dual point
-AT_ONCE = 1 << 21  # numbers of the matrices of leaves that are inverted together
+AT_ONCE = 1 << 16  # numbers in the matrices that are worked on together: they stay near the processor
 
 
 @dataclass(frozen=True)
@@ -23,47 +24,56 @@ class Tree:
     rows: int
     gamma: int
     first: int
-    above: tuple[Any, ...]
+    above: Array
     listed: dict[int, list[tuple[int, ...]]]
     leaves: int
 
 
-@dataclass(frozen=True)
-class Leaves:
-    """Included columns, free columns (L, q), and the code of each leaf."""
-
-    inside: Array
-    free: Array
-    code: Array
+def blocks(which: Array, size: int) -> Iterator[Array]:
+    """Yield some numbers in parts, each of `size` numbers of memory or a few more."""
+    step = max(1, AT_ONCE // max(1, size))
+    return iter(np.split(which, range(step, len(which), step))) if len(which) else iter(())
 
 
-def read_leaves(nodes: list[int], q: int) -> Leaves:
-    """Walk through a tree in preorder: at a split, first the part with the column, then the part without it."""
-    inside, free, code = [], [], []
-    open_nodes = [(np.zeros(q, dtype=bool), np.ones(q, dtype=bool))]
+def read_leaves(nodes: list[int], q: int) -> tuple[list[int], list[int], list[int]]:
+    """Return the included columns and all columns left of each leaf, as bits, and its number in the tree.
+
+    A tree stands in preorder: at a split comes first the part with the column, then the part without it.
+    """
+    inside, every, code = list[int](), list[int](), list[int]()
+    open_nodes = [(0, (1 << q) - 1)]
     for node in nodes:
         need(open_nodes, "a tree goes on after its last leaf")
         mine, left = open_nodes.pop()
         if node < 0:
             inside.append(mine)
-            free.append(left)
+            every.append(left)
             code.append(node)
             continue
-        need(left[node], "a tree splits a column that is not free")
-        rest, more = left.copy(), mine.copy()
-        rest[node], more[node] = False, True
-        open_nodes += [(mine, rest), (more, rest)]
+        bit = 1 << node
+        need(left & ~mine & bit, "a tree splits a column that is not free")
+        open_nodes += [(mine, left ^ bit), (mine | bit, left)]
     need(not open_nodes, "a tree ends before its last leaf")
-    return Leaves(np.array(inside).reshape(-1, q), np.array(free).reshape(-1, q), np.array(code))
+    return inside, every, code
 
 
-def check_tree(line: dict[str, Any], m: Moments, penalty: Penalty, kind: Arithmetic, units: Any) -> Tree:
+def _columns(bits: list[int], q: int) -> Array:
+    width = (q + 7) // 8
+    packed = np.frombuffer(b"".join(one.to_bytes(width, "little") for one in bits), dtype=np.uint8)
+    return np.unpackbits(packed.reshape(len(bits), width), axis=1, count=q, bitorder="little").astype(bool)
+
+
+def check_tree(
+    line: dict[str, Any], place: tuple[int, int], m: Moments, penalty: Penalty, kind: Arithmetic, units: Any
+) -> Tree:
     """Check every leaf of a tree.
 
     Parameters
     ----------
     line : dict
         The tree as it stands in the proof.
+    place : (int, int)
+        Its rows and gamma, by index.
     m : Moments
         Of the rows it is about.
     penalty : Penalty
@@ -78,23 +88,35 @@ def check_tree(line: dict[str, Any], m: Moments, penalty: Penalty, kind: Arithme
     listed: dict[int, list[tuple[int, ...]]] = {tau: [] for tau in range(first, last + 1)}
     for values in line["listed"]:
         found = support(values, q)
-        need(first <= len(found) <= last and found not in listed[len(found)], "a listed support is malformed")
+        need(first <= len(found) <= last, "a listed support has another size")
         listed[len(found)].append(found)
-    leaves = read_leaves(integers(line["nodes"], -(1 << 40), q, "the nodes of a tree"), q)
+    known = {sum(1 << j for j in found) for several in listed.values() for found in several}
+    need(len(known) == len(line["listed"]), "a listed support stands twice")
+    least, most, code = read_leaves(integers(line["nodes"], -(1 << 40), q, "the nodes of a tree"), q)
+    inside, every, codes = _columns(least, q), _columns(most, q), np.array(code)
+    sizes = np.arange(first, last + 1)
+    low, high = inside.sum(1)[:, None], every.sum(1)[:, None]
+    single = [np.array([bits in known for bits in both])[:, None] for both in (least, most)]
+    asked = (sizes >= low) & (sizes <= high) & ~((sizes == low) & single[0]) & ~((sizes == high) & single[1])
     points = [_point(point, shift) for point in line.get("points", [])]
-    need(-2 - int(leaves.code.min()) < len(points), "a leaf names a dual point that is not there")
-    bound = np.full((len(leaves.code), last - first + 1), None, dtype=object if kind.u == 0 else float)
-    size = (leaves.inside | leaves.free).sum(1)
-    for a in np.unique(size[leaves.code == RIDGE]).tolist():
-        which = np.flatnonzero((leaves.code == RIDGE) & (size == a))
-        step = max(1, AT_ONCE // max(1, a * a))
-        for part in np.split(which, range(step, len(which), step)):
-            bound[part] = _own_fits(m, penalty, leaves, part, (first, last), kind)
-    which = np.flatnonzero(leaves.code != RIDGE)
-    if len(which):
-        bound[which] = _at_points(m, penalty, leaves, which, points, (first, last), kind)
-    _compare(leaves, bound, above, first, listed)
-    return Tree(-1, 0, first, tuple(above.tolist()), listed, len(leaves.code))
+    need(-2 - int(codes.min()) < len(points), "a leaf names a dual point that is not there")
+    for which in _alike(asked.any(1), codes, high[:, 0], q):
+        if codes[which[0]] == RIDGE:
+            bound = _own_fits(m, penalty, inside[which], every[which], sizes, kind)
+        else:
+            named, back = np.unique(-2 - codes[which], return_inverse=True)
+            b = kind.of(np.array([points[k] for k in named]))
+            bound = _at_points(m, penalty, b, (back.reshape(-1), inside[which], every[which]), sizes, kind)
+        for i, t in np.argwhere(asked[which] & ~(bound >= above).astype(bool)).tolist():
+            need(False, f"leaf {which[i] + 1} is not bounded by the threshold of size {sizes[t]}, nor a listed support")
+    return Tree(*place, first, above, listed, len(code))
+
+
+def _alike(asked: Array, codes: Array, size: Array, q: int) -> Iterator[Array]:
+    """Yield the leaves that need a bound, those of ridge fits by their size."""
+    for a in np.unique(size[asked & (codes == RIDGE)]).tolist():
+        yield from blocks(np.flatnonzero(asked & (codes == RIDGE) & (size == a)), a * a)
+    yield from blocks(np.flatnonzero(asked & (codes != RIDGE)), q)
 
 
 def _point(point: Any, shift: Array) -> Array:
@@ -109,69 +131,34 @@ def _point(point: Any, shift: Array) -> Array:
     return out
 
 
-def _own_fits(
-    m: Moments, penalty: Penalty, leaves: Leaves, part: Array, taus: tuple[int, int], kind: Arithmetic
-) -> Any:
-    """Bound leaves of one size by the ridge fit on all their columns: its dual value, and the costs of dropping."""
-    inside, every = leaves.inside[part], leaves.inside[part] | leaves.free[part]
-    alike, back = np.unique(every, axis=0, return_inverse=True)  # leaves may share all their columns
-    a = int(every[0].sum())
-    sets = np.nonzero(alike)[1].reshape(len(alike), a)
-    found = fits(Parts.of(m, penalty, sets), kind)
-    back = back.reshape(-1)
-    chosen = sets[back]
-    mine = np.take_along_axis(inside, chosen, 1)
-    dual = _dual(found.base[back], found.slopes[back], mine, taus, kind)
-    cost = np.sort(np.where(mine, kind.of(np.array([1e30]))[0], found.cost[back]), axis=1)
-    out = dual
-    for t, tau in enumerate(range(taus[0], taus[1] + 1)):
-        if tau < a:
-            by_cost = found.lower[back] + cost[:, a - tau - 1]
-            by_cost = by_cost - 4 * kind.u * abs(by_cost)
-            out[:, t] = np.where(by_cost > out[:, t], by_cost, out[:, t])
-        elif tau == a:
-            out[:, t] = found.lower[back]
-    return out
+def _own_fits(m: Moments, penalty: Penalty, inside: Array, every: Array, sizes: Array, kind: Arithmetic) -> Array:
+    """Bound leaves of a columns by their ridge fits b: f and the m-th smallest cost, or f and m of `weight b^2`."""
+    sets = np.nonzero(every)[1].reshape(len(every), -1)
+    a, mine = sets.shape[1], np.take_along_axis(inside, sets, 1)
+    found = fits([m], penalty, (np.zeros(len(sets), dtype=np.int64), sets), kind)
+    cost, square = costs(found, kind)
+    ridge = penalty.values[sets] * square * (1 - penalty.error) * (1 - (a + 8) * kind.u)
+    by_cost = np.sort(np.where(mine, np.inf, cost), axis=1)
+    by_ridge = np.cumsum(np.sort(np.where(mine, np.inf, ridge), axis=1), axis=1)
+    gain = np.concatenate([0 * found.lower[:, None], np.maximum(by_cost, by_ridge)], axis=1)
+    bound = found.lower[:, None] + gain[:, np.clip(a - sizes, 0, a)]
+    return bound - 4 * kind.u * abs(bound)
 
 
 def _at_points(
-    m: Moments, penalty: Penalty, leaves: Leaves, part: Array, points: list[Array], taus: tuple[int, int],
-    kind: Arithmetic,
-) -> Any:  # fmt: skip
-    """Bound leaves by the dual value at stored points."""
-    used, back = np.unique(-2 - leaves.code[part], return_inverse=True)
-    b, q, u = kind.of(np.array([points[k] for k in used])), len(m.c), kind.u
-    s, r = abs(b).sum(1), m.error + 2 * (q + 6) * u
+    m: Moments, penalty: Penalty, b: Array, leaves: tuple[Array, Array, Array], sizes: Array, kind: Arithmetic
+) -> Array:
+    """Bound leaves by the dual value at stored points b: that of each leaf, its included and all of its columns."""
+    which, inside, every = leaves
+    q, u, s = len(m.c), kind.u, abs(b).sum(1)
+    r = m.error + 2 * (q + 6) * u
     Qb = kind.product(b, m.Q.T)
-    g = abs(m.c - Qb) + (r * (1 + s))[:, None]
-    slopes = grown(g**2 / (penalty.values * (1 - penalty.error)) * (1 + 8 * u), kind)
-    base = m.yy - (b * Qb).sum(1) - r * (1 + s) ** 2
-    inside, free = leaves.inside[part], leaves.free[part]
-    weighed = np.where(inside | free, slopes[back.reshape(-1)], 0 * slopes[:1, :1])
-    return _dual(base[back.reshape(-1)], weighed, inside, taus, kind)
-
-
-def _dual(base: Array, slopes: Array, mine: Array, taus: tuple[int, int], kind: Arithmetic) -> Array:
-    """Return base less the slopes inside and, for each tau, the largest of the others up to tau in all."""
-    count = mine.sum(1)
-    own = np.where(mine, slopes, 0 * slopes).sum(1)
-    rest = -np.sort(-np.where(mine, 0 * slopes, slopes), axis=1)
-    sums = np.concatenate([(0 * own)[:, None], np.cumsum(rest, axis=1)], axis=1)
-    columns = []
-    for tau in range(taus[0], taus[1] + 1):
-        more = np.clip(tau - count, 0, slopes.shape[1])
-        columns.append(difference(base, own + np.take_along_axis(sums, more[:, None], 1)[:, 0], kind))
-    return np.stack(columns, axis=1)
-
-
-def _compare(leaves: Leaves, bound: Array, above: Array, first: int, listed: dict[int, list[tuple[int, ...]]]) -> None:
-    """Refuse where a leaf of some size is neither bounded nor a single support that is listed."""
-    least, most = leaves.inside.sum(1)[:, None], (leaves.inside | leaves.free).sum(1)[:, None]
-    sizes = np.arange(first, first + len(above))[None, :]
-    open_leaves = (sizes >= least) & (sizes <= most) & ~(bound >= above).astype(bool)
-    known = {tau: set(found) for tau, found in listed.items()}
-    for i, t in np.argwhere(open_leaves).tolist():
-        tau = first + t
-        columns = leaves.inside[i] | leaves.free[i] if tau == most[i, 0] else leaves.inside[i]
-        if tau not in (least[i, 0], most[i, 0]) or tuple(np.flatnonzero(columns).tolist()) not in known[tau]:
-            raise Refused(f"leaf {i + 1} is not bounded by the threshold of size {tau}, nor a listed support")
+    slopes = (abs(m.c - Qb) + (r * (1 + s))[:, None]) ** 2 / (penalty.values * (1 - penalty.error))
+    slopes = (slopes * (1 + (q + 24) * u))[which]
+    base = (m.yy - (b * Qb).sum(1) - r * (1 + s) ** 2)[which]
+    own = np.where(inside, slopes, 0 * slopes).sum(1)
+    others = -np.sort(-np.where(every & ~inside, slopes, 0 * slopes), axis=1)
+    lost = own[:, None] + np.concatenate([0 * others[:, :1], np.cumsum(others, axis=1)], axis=1)
+    more = np.clip(sizes - inside.sum(1)[:, None], 0, q)
+    lost = np.take_along_axis(lost, more, 1)
+    return base[:, None] - lost - 8 * u * (abs(base)[:, None] + lost)
