@@ -110,6 +110,26 @@ def check_unpacked(path: Place, size: int, error: type[SparseCVError] = BadInput
         raise error(f"file {str(path)!r} unpacks to more than the {memory():,} bytes of memory of this machine")
 
 
+def check_numbers(path: Place, rows: int, columns: int) -> None:
+    """Refuse a file of more numbers than the memory of this machine takes: a few bytes may stand for many rows.
+
+    Parameters
+    ----------
+    path : path
+    rows, columns : int
+        Of the array of floats that is to be made of it.
+
+    Raises
+    ------
+    BadInput
+    """
+    if 8 * rows * columns > memory():
+        raise BadInput(
+            f"file {str(path)!r} holds {rows:,} rows of {columns:,} columns, which do not fit in the {memory():,} "
+            "bytes of memory of this machine: keep fewer columns or rows"
+        )
+
+
 def check_writable(path: Place, option: str, through: bool = False) -> None:
     """Refuse a place that cannot be written, before the work.
 

@@ -11,6 +11,7 @@ import numpy as np
 from sparsecv_mio.arrays import FloatArray
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.errors import BadInput
+from sparsecv_mio.files import memory
 
 DESIGNS: Mapping[str, Mapping[str, Any]] = {
     "toeplitz": {"n": 100, "p": 20, "rho": 0.5, "support": 5, "snr": 1.0, "beta": "even", "draw": 0, "validation": 0},
@@ -23,6 +24,7 @@ DESIGN_KEYS = tuple(dict.fromkeys(key for keys in DESIGNS.values() for key in ke
 VALIDATION = "validation"  # column of a design that marks the rows to choose by: `folds = "column:validation"`
 BETAS = ("even", "first", "decay", "weak", "signs")
 WHOLE = ("n", "p", "support", "draw", "validation")
+MOST_OWN = 90  # columns of designs without p
 BETWEEN = {"snr": (0.0, np.inf), "rho": (-1.0, 1.0), "bayes_error": (0.0, 0.5)}
 
 
@@ -45,6 +47,8 @@ def check_design(one: Mapping[str, Any]) -> None:
             "[[data]]: n, p, support, draw and validation (or the word n) are whole numbers, n at least 4, support "
             "from 1 to p"
         )
+    if 8 * (one["n"] + one.get("validation", 0)) * one.get("p", MOST_OWN) > memory():
+        raise BadInput("[[data]]: n times p is more numbers than the memory of this machine holds: make them smaller")
     for key, (low, high) in BETWEEN.items():
         value = one.get(key, 0.25)
         if isinstance(value, bool) or not isinstance(value, int | float) or not low < value < high:

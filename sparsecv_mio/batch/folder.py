@@ -8,8 +8,9 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
+from sparsecv_mio.certificate.reading import MOST_BYTES
 from sparsecv_mio.errors import BadInput, CorruptStore
-from sparsecv_mio.files import write_text
+from sparsecv_mio.files import check_readable, write_text
 
 SCHEMA = "sparsecv-task/1"
 PLAN_SCHEMA = "sparsecv-plan/1"
@@ -99,11 +100,12 @@ class BatchFolder:
         if not place.exists():
             return None
         try:
+            check_readable(place, "task file", CorruptStore, MOST_BYTES)
             found = json.loads(place.read_text(encoding="utf-8"))
             if found.pop("schema") != SCHEMA or found["address"] != address or found["state"] not in STATES:
                 raise ValueError("another schema")
             return Outcome(**found)
-        except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+        except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
             raise CorruptStore(f"task file {str(place)!r} is damaged ({error}): remove it") from None
 
     def has(self, address: str) -> bool:
@@ -127,11 +129,12 @@ class BatchFolder:
         if not place.exists():
             return None
         try:
+            check_readable(place, "plan of the folder", CorruptStore, MOST_BYTES)
             found = json.loads(place.read_text(encoding="utf-8"))
             if found["schema"] != PLAN_SCHEMA or not all(isinstance(name, str) for name in found["tasks"]):
                 raise ValueError("another schema")
             return frozenset(found["tasks"])
-        except (OSError, ValueError, KeyError, TypeError) as error:
+        except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
             raise CorruptStore(f"file {str(place)!r} is damaged ({error}): run the batch again") from None
 
     def outcomes(self, every: bool = False) -> Iterator[Outcome]:

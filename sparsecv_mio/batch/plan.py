@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import itertools
 import json
+import re
 import tomllib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -27,6 +28,8 @@ from sparsecv_mio.version import __version__
 DEFAULTS: Mapping[str, Any] = {"folds": "10", "seed": 0, "estimator": OURS}
 MOST_TASKS = 1_000_000
 MOST_BYTES = 10_000_000
+MOST_PARTS = 50
+LONG_KEY = re.compile(rf"""(?<![\w"'-])(?:[\w"'-]++\s*+\.\s*+){{{MOST_PARTS}}}""")
 
 
 @dataclass(frozen=True)
@@ -115,12 +118,14 @@ def read_plan(path: str | Path, changes: Sequence[str] = ()) -> list[Task]:
     try:
         check_readable(place, "plan", most=MOST_BYTES)
         text = place.read_text(encoding="utf-8")
+        if LONG_KEY.search(text):  # which takes tomllib a memory of the square of their number
+            raise BadInput(f"plan {str(place)!r} has a key of more than {MOST_PARTS} parts with dots between them")
     except (OSError, UnicodeDecodeError) as error:
         raise BadInput(f"plan {str(place)!r} cannot be read: {error}".splitlines()[0]) from None
     try:
         plan = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
-        raise BadInput(f"plan {str(place)!r} is no TOML: {error}") from None
+    except (tomllib.TOMLDecodeError, RecursionError) as error:
+        raise BadInput(f"plan {str(place)!r} is no TOML: {str(error).splitlines()[0]}") from None
     try:
         return tasks_of(changed(plan, changes), place.parent)
     except BadInput as error:

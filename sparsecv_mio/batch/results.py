@@ -9,12 +9,14 @@ from typing import TYPE_CHECKING
 from sparsecv_mio.batch.collect import FORMATS
 from sparsecv_mio.batch.plan import COMMON
 from sparsecv_mio.errors import BadInput, did_you_mean
+from sparsecv_mio.files import check_numbers, check_readable
 
 if TYPE_CHECKING:
     import pandas as pd
 
 PROBLEM = ("data", *COMMON)  # what two runs share that are compared with one another
 MOST_SHOWN = 12
+MOST_BYTES = 1 << 32  # of a table
 
 
 def read_table(path: str | Path) -> pd.DataFrame:
@@ -31,14 +33,21 @@ def read_table(path: str | Path) -> pd.DataFrame:
         The file cannot be read, or has no rows.
     """
     import pandas as pd
+    from pyarrow.parquet import read_metadata
 
     place = Path(path)
     if place.suffix.lower() not in FORMATS:
         raise BadInput(f"table {str(place)!r} must end with {' or '.join(FORMATS)}")
     if not place.exists():
         raise BadInput(f"table {str(place)!r} does not exist: check its path")
+    check_readable(place, "table", most=MOST_BYTES)
     try:
-        frame = pd.read_csv(place) if place.suffix.lower() == ".csv" else pd.read_parquet(place)
+        if place.suffix.lower() == ".csv":
+            frame = pd.read_csv(place)
+        else:
+            size = read_metadata(place)
+            check_numbers(place, size.num_rows, size.num_columns)
+            frame = pd.read_parquet(place)
     except (OSError, ValueError) as error:  # what pandas and pyarrow raise of a file's content are ValueErrors
         words = str(error).splitlines() or ["no table"]
         raise BadInput(f"table {str(place)!r} cannot be read: {words[0]}") from None

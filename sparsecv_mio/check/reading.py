@@ -7,6 +7,7 @@ import gzip
 import hashlib
 import json
 import zlib
+from array import array
 from collections.abc import Iterator
 from itertools import pairwise
 from pathlib import Path
@@ -19,6 +20,7 @@ from .arithmetic import Array
 FORMAT = "sparsecv-proof/1"
 LONGEST_LINE = 1 << 28
 MOST_BYTES = 1 << 33
+MOST_NUMBERS = 1 << 30  # of the data
 
 
 class Unreadable(Exception):
@@ -122,19 +124,23 @@ def table(path: str, names: list[str], target: str) -> tuple[Array, Array]:
     opener = gzip.open if path.endswith(".gz") else open
     try:
         with opener(path, "rt", encoding="utf-8-sig", newline="") as stream:
-            head = stream.readline()
+            head = stream.readline(LONGEST_LINE)
             mark = "\t" if Path(path.removesuffix(".gz")).suffix == ".tsv" else max(",;\t", key=head.count)
             header = [name.strip() for name in next(csv.reader([head], delimiter=mark))]
             for name in (*names, target):
                 if name not in header:
                     raise Unreadable(f"{path}: no column is called {name!r}, which the proof is about")
             places = [header.index(name) for name in (*names, target)]
-            rows = [[float(row[j]) for j in places] for row in csv.reader(stream, delimiter=mark) if row]
+            flat = array("d")
+            for row in csv.reader(iter(lambda: stream.readline(LONGEST_LINE), ""), delimiter=mark):
+                flat.extend(float(row[j]) for j in places if row)
+                if len(flat) > MOST_NUMBERS:
+                    raise Unreadable(f"{path}: more than {MOST_NUMBERS:,} numbers")
     except (OSError, EOFError, zlib.error, UnicodeDecodeError, csv.Error, StopIteration) as error:
         raise Unreadable(f"{path}: {error}") from None
     except (ValueError, IndexError) as error:
         raise Unreadable(f"{path}: {error}; it must hold numbers under the names of the proof") from None
-    found = np.array(rows, dtype=np.float64).reshape(len(rows), len(places))
+    found = np.array(flat, dtype=np.float64).reshape(-1, len(places))
     if not found.size or not np.isfinite(found).all():
         raise Unreadable(f"{path}: no rows, or a number that is not finite")
     return np.ascontiguousarray(found[:, :-1]), found[:, -1].copy()

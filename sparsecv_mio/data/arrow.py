@@ -21,6 +21,7 @@ from sparsecv_mio.data.opened import PACKED, opened
 from sparsecv_mio.data.reading import STRICT, Applied, Reading
 from sparsecv_mio.data.select import Selection, Wanted
 from sparsecv_mio.errors import BadInput
+from sparsecv_mio.files import check_numbers
 
 BLOCK_BYTES = 8 << 20
 BYTES_A_NUMBER = 32  # a line must fit into a block
@@ -151,6 +152,7 @@ class _Stream:
         """Return the data set of a table of numbers."""
         import pyarrow as pa
 
+        check_numbers(self.table.path, self.most, len(self.chosen.numeric))
         columns = Columns(self.chosen, self.most)
         types = {self.chosen.header[j]: pa.float64() for j in self.chosen.numeric}
         filled = 0
@@ -257,7 +259,9 @@ def _parquet(path: Path, wanted: Wanted) -> Iterator[tuple[Any, Selection]]:
         with parquet.ParquetFile(path, pre_buffer=False) as file:
             # pandas writes its row index as such a column; it numbers the rows and is no measurement.
             header = [name for name in file.schema_arrow.names if not re.fullmatch(r"__index_level_\d+__", name)]
-            yield file, wanted.within(header)
+            chosen = wanted.within(header)
+            check_numbers(path, file.metadata.num_rows, len(chosen.numeric) + len(chosen.aux))
+            yield file, chosen
     except pa.ArrowException as error:
         raise BadInput(f"file {str(path)!r} cannot be read as Parquet: {str(error).splitlines()[0]}") from error
 

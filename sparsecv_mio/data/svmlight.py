@@ -11,6 +11,7 @@ from sparsecv_mio.data.delimited import blame_cell
 from sparsecv_mio.data.npz import from_matrix
 from sparsecv_mio.data.select import Wanted
 from sparsecv_mio.errors import BadInput
+from sparsecv_mio.files import check_numbers
 
 
 def read_svmlight(path: Path, wanted: Wanted) -> Dataset:
@@ -28,6 +29,7 @@ def read_svmlight(path: Path, wanted: Wanted) -> Dataset:
     if sparse.shape[0] == 0:
         raise BadInput(f"file {str(path)!r} has no rows: give one line per row")
     first = 0 if sparse.nnz == 0 or int(sparse.indices.min()) == 0 else 1
+    check_numbers(path, sparse.shape[0], sparse.shape[1])
     X = np.ascontiguousarray(sparse[:, first:].toarray())
     return from_matrix(path, wanted, X, y, [f"x{j + first}" for j in range(X.shape[1])], {})
 

@@ -24,7 +24,7 @@ from typing import Any
 import numpy as np
 
 from sparsecv_mio.errors import BadInput, CorruptStore, SparseCVError
-from sparsecv_mio.files import check_readable, check_writable, write_bytes
+from sparsecv_mio.files import check_readable, check_unpacked, check_writable, write_bytes
 from sparsecv_mio.search.observers.watched import Watched
 from sparsecv_mio.search.state.cells import Archive
 
@@ -35,7 +35,7 @@ UNREADABLE = (
     ValueError, TypeError, KeyError, EOFError, OverflowError, MemoryError, RecursionError, AttributeError,
     NotImplementedError, OSError, SyntaxError, TokenError, zipfile.BadZipFile, zlib.error,
 )  # fmt: skip
-MOST_BYTES = 1 << 36  # of the arrays of a checkpoint, before any is read
+MOST_BYTES = 1 << 36  # of the file
 
 
 def key_of(run: Watched) -> dict[str, Any]:
@@ -129,8 +129,7 @@ def read_checkpoint(path: str | os.PathLike[str]) -> tuple[Mapping[str, Any], Ar
         raise CorruptStore(f"checkpoint {path}: damaged, or not a checkpoint")
     try:
         with np.load(io.BytesIO(payload), allow_pickle=False) as archive:
-            if sum(member.file_size for member in archive.zip.infolist()) > MOST_BYTES:
-                raise ValueError
+            check_unpacked(path, sum(member.file_size for member in archive.zip.infolist()), CorruptStore)
             state = {name: archive[name] for name in archive.files}
         key = json.loads(str(state.pop("key")))
     except UNREADABLE:

@@ -1,0 +1,174 @@
+"""Nothing that a file holds is executed, no shell is started, and what is read has a size that it may have."""
+
+from __future__ import annotations
+
+import ast
+import gzip
+import hashlib
+import io
+import json
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from repository import ROOT
+
+from sparsecv_mio import files
+from sparsecv_mio.batch import folder as batch_folder
+from sparsecv_mio.batch.folder import BatchFolder
+from sparsecv_mio.batch.plan import read_plan
+from sparsecv_mio.batch.results import read_table
+from sparsecv_mio.certificate import reading
+from sparsecv_mio.check import reading as check_reading
+from sparsecv_mio.cli import run
+from sparsecv_mio.data.readers import read_dataset
+from sparsecv_mio.errors import BadInput, CorruptStore
+from sparsecv_mio.search.observers.checkpoint import read_checkpoint
+
+MODULES = ("pickle", "marshal", "shelve", "dill", "cloudpickle", "yaml", "subprocess", "pty", "ctypes")
+CALLS = ("eval", "exec", "compile", "__import__", "os.system", "os.popen", "pd.read_pickle", "pandas.read_pickle")
+LOADERS = ("np", "numpy", "joblib")
+ALLOWED = {  # and why
+    ("search/subproblem/sent_trees.py", "pickle"): "trees between our own processes on a dask cluster, never a file",
+    ("batch/through_r.py", "subprocess"): "R by a list of words, without a shell, on files that were just written",
+    ("data/npz.py", "load"): "numpy's, with allow_pickle=False",
+    ("search/observers/checkpoint.py", "load"): "numpy's, with allow_pickle=False",
+}
+
+
+def used(tree: ast.AST) -> Iterator[str]:
+    """Yield names of modules and functions that could run what a file holds, and keywords that let others do so."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import | ast.ImportFrom):
+            names = [one.name for one in node.names] if isinstance(node, ast.Import) else [node.module or ""]
+            yield from (name.partition(".")[0] for name in names if name.partition(".")[0] in MODULES)
+        elif isinstance(node, ast.Call):
+            name, given = ast.unparse(node.func), {word.arg: ast.unparse(word.value) for word in node.keywords}
+            if name in CALLS or name.startswith(("os.exec", "os.spawn")):
+                yield name
+            if name in [f"{one}.load" for one in LOADERS]:
+                yield "load" if given.get("allow_pickle") == "False" else f"{name} without allow_pickle=False"
+            yield from (f"{word}=True" for word in ("shell", "allow_pickle") if given.get(word, "False") != "False")
+
+
+def test_no_module_can_run_what_a_file_holds() -> None:
+    package = ROOT / "sparsecv_mio"
+    found = {
+        (str(path.relative_to(package)), name)
+        for path in package.rglob("*.py")
+        for name in used(ast.parse(path.read_text(encoding="utf-8")))
+    }
+    assert found == set(ALLOWED)
+
+
+@pytest.mark.parametrize(
+    ("code", "what"),
+    [
+        ("import pickle", "pickle"),
+        ("from subprocess import run", "subprocess"),
+        ("np.load(path)", "np.load without allow_pickle=False"),
+        ("joblib.load(path)", "joblib.load without allow_pickle=False"),
+        ("np.savez(path, allow_pickle=True)", "allow_pickle=True"),
+        ("run(words, shell=True)", "shell=True"),
+        ("os.system(words)", "os.system"),
+        ("eval(text)", "eval"),
+        ("pd.read_pickle(path)", "pd.read_pickle"),
+    ],
+)
+def test_the_search_finds(code: str, what: str) -> None:
+    assert list(used(ast.parse(code))) == [what]
+
+
+class Opened:
+    """Makes a folder when it is unpickled."""
+
+    def __init__(self, place: Path) -> None:
+        self.place = place
+
+    def __reduce__(self) -> Any:
+        return os.mkdir, (str(self.place),)
+
+
+def test_pickled_objects_in_files_are_not_run(tmp_path: Path) -> None:
+    trap = np.array([Opened(tmp_path / "ran")], dtype=object)
+    np.savez(tmp_path / "a.npz", X=trap, y=np.zeros(1))
+    with pytest.raises(BadInput, match="cannot be read as NPZ"):
+        read_dataset(tmp_path / "a.npz", "y")
+    buffer = io.BytesIO()
+    np.savez(buffer, key=trap)
+    digest = hashlib.sha256(buffer.getvalue()).hexdigest().encode()
+    (tmp_path / "run.ck").write_bytes(digest + b"\n" + buffer.getvalue())
+    with pytest.raises(CorruptStore, match="damaged, or not a checkpoint"):
+        read_checkpoint(tmp_path / "run.ck")
+    assert not (tmp_path / "ran").exists()
+
+
+def test_files_that_stand_for_more_than_memory_holds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pd.DataFrame({"a": np.zeros(50_000), "y": np.ones(50_000)}).to_parquet(tmp_path / "a.parquet")
+    (tmp_path / "a.svm").write_text("1 100000:2\n2 1:3\n")
+    (tmp_path / "a.csv").write_text("a,y\n" + "0,1\n" * 50_000)
+    results = pd.DataFrame({"data": ["a"] * 50_000, "state": ["done"] * 50_000})
+    results.to_parquet(tmp_path / "runs.parquet")
+    buffer = io.BytesIO()
+    np.savez_compressed(buffer, key=np.array(json.dumps({})), zeros=np.zeros(100_000))
+    digest = hashlib.sha256(buffer.getvalue()).hexdigest().encode()
+    (tmp_path / "run.ck").write_bytes(digest + b"\n" + buffer.getvalue())
+    monkeypatch.setattr(files, "memory", lambda: 300_000)
+    for name in ("a.parquet", "a.svm", "a.csv"):
+        with pytest.raises(BadInput, match="which do not fit in the 300,000 bytes of memory"):
+            read_dataset(tmp_path / name, "y")
+    with pytest.raises(BadInput, match="do not fit in the 300,000 bytes"):
+        read_table(tmp_path / "runs.parquet")
+    with pytest.raises(CorruptStore, match="unpacks to more than the 300,000 bytes"):
+        read_checkpoint(tmp_path / "run.ck")
+
+
+def test_records_and_tasks_of_a_size_that_none_has(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(reading, "MOST_BYTES", 1000)
+    monkeypatch.setattr(batch_folder, "MOST_BYTES", 1000)
+    record = tmp_path / "record.json"
+    record.write_text("x" * 1001)
+    with pytest.raises(CorruptStore, match="its 1,001 bytes are more than the 1,000"):
+        reading.read_record(record)
+    place = BatchFolder(tmp_path / "out")
+    place.place("a").write_text("x" * 1001)
+    with pytest.raises(CorruptStore, match="task file .* its 1,001 bytes are more than the 1,000"):
+        place.read("a")
+    (place.path / "plan.json").write_text("x" * 1001)
+    with pytest.raises(CorruptStore, match="its 1,001 bytes are more"):
+        place.asked()
+    place.place("b").write_text("[" * 900)
+    with pytest.raises(CorruptStore, match="is damaged"):
+        place.read("b")
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("a" + ".a" * 60 + " = 1", "more than 50 parts"),
+        ("a" + " . 'a' " * 60 + " = 1", "more than 50 parts"),
+        ("a = " + "[" * 5000, "is no TOML"),
+        ("[[data]]\ndesign = 'toeplitz'\nn = 1000000000\np = 1000000\n", "more numbers than the memory"),
+    ],
+)
+def test_plans_that_would_take_all_memory(text: str, message: str, tmp_path: Path) -> None:
+    (tmp_path / "plan.toml").write_text(text)
+    with pytest.raises(BadInput, match=message) as caught:
+        read_plan(tmp_path / "plan.toml")
+    assert "\n" not in str(caught.value)
+
+
+def test_proofs_and_their_data_have_limits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(check_reading, "LONGEST_LINE", 1000)
+    monkeypatch.setattr(check_reading, "MOST_NUMBERS", 1000)
+    (tmp_path / "long.proof").write_bytes(gzip.compress(b"[" + b"0," * 5000 + b"0]\n"))
+    with pytest.raises(check_reading.Unreadable, match="longer than a proof may be"):
+        list(check_reading.lines(str(tmp_path / "long.proof")))
+    (tmp_path / "a.csv.gz").write_bytes(gzip.compress(b"a,y\n" + b"0,1\n" * 5000))
+    with pytest.raises(check_reading.Unreadable, match="more than 1,000 numbers"):
+        check_reading.table(str(tmp_path / "a.csv.gz"), ["a"], "y")
+    assert run(["check", str(tmp_path / "long.proof"), str(tmp_path / "a.csv.gz")]) == 2
