@@ -32,6 +32,7 @@ class FoldScores:
         self.whole = row_moments(data, slice(0, data.n))
         self.single = bool(np.all(plan.left_sizes == 1) and plan.scores_all_left_out.all())
         self._problems: dict[int, SparseProblem] = {}
+        self._held: dict[int, tuple[FloatArray, FloatArray]] = {}
 
     def problem(self, fold: int) -> SparseProblem:
         """Return the problem of a fold's training rows at gamma 1."""
@@ -40,6 +41,13 @@ class FoldScores:
         if not self._problems:
             self._problems = {k: m.problem(self.data, 1.0) for k, m in training_moments(self.data, self.plan)}
         return self._problems[fold]
+
+    def held(self, fold: int) -> tuple[FloatArray, FloatArray]:
+        """Return the rows that a fold scores, about the centre of those it trains on."""
+        if fold not in self._held:
+            problem = self.problem(fold)
+            self._held[fold] = self.data.about(self.plan.scored_rows(fold), problem.v_mean, problem.r_mean)
+        return self._held[fold]
 
     def at(self, gamma: float) -> ScoresAt:
         """Return the scores at one gamma."""
@@ -67,11 +75,6 @@ class ScoresAt:
         """Return the problem of a fold's training rows."""
         return self.folds.problem(fold).with_gamma(self.gamma)
 
-    def _held(self, fold: int) -> tuple[FloatArray, FloatArray]:
-        """Return the rows that a fold scores, about the centre of those it trains on."""
-        problem = self.folds.problem(fold)
-        return self.folds.data.about(self.folds.plan.scored_rows(fold), problem.v_mean, problem.r_mean)
-
     def _left_out(self, sets: IntArray) -> tuple[FloatArray, FloatArray, FloatArray]:
         """Return f of L supports (L, a) on all rows, and residuals and leverages (L, K) of the row of every fold."""
         base, (V, r) = self.whole, self._rows
@@ -90,27 +93,45 @@ class ScoresAt:
         value, rest, h = self._left_out(np.arange(self.whole.q)[None, :])
         return float(value[0]), rest[0], h[0]
 
-    def score(self, supports: Sequence[Support], folds: Sequence[int] | None = None) -> tuple[FloatArray, FloatArray]:
-        """Return training objectives and held-out errors of L supports of one size in K folds: arrays (L, K)."""
-        chosen = np.arange(self.folds.plan.k) if folds is None else np.asarray(folds, dtype=np.int64)
-        objective, error = np.empty((len(supports), len(chosen))), np.empty((len(supports), len(chosen)))
+    def score(
+        self, supports: Sequence[Support], folds: IntArray, within: FloatArray | None = None
+    ) -> tuple[FloatArray, FloatArray]:
+        """Return training objectives and held-out errors of L supports of one size in K folds: arrays (L, K).
+
+        Parameters
+        ----------
+        supports : sequence of tuples
+        folds : (K,) int array
+        within : (K,) array, optional
+            Training objectives beyond which an error may be left out, as inf.
+        """
+        objective, error = np.empty((len(supports), len(folds))), np.empty((len(supports), len(folds)))
         every = np.array(supports, dtype=np.int64).reshape(len(supports), -1)
-        many = self.folds.plan.scored if self.folds.single else self.whole.q
-        step = max(1, AT_ONCE // (max(1, every.shape[1]) * many))
+        many = self.folds.plan.scored if self.folds.single else every.shape[1] * len(folds)
+        step = max(1, AT_ONCE // (max(1, every.shape[1]) * max(1, many)))
         for lo in range(0, len(every), step):
             here, sets = slice(lo, lo + step), every[lo : lo + step]
             if self.folds.single:
                 f, e, h = self._left_out(sets)
-                e, h = e[:, chosen], h[:, chosen]
+                e, h = e[:, folds], h[:, folds]
                 objective[here], error[here] = f[:, None] - e**2 / (1.0 - h), (e / (1.0 - h)) ** 2
             else:
-                for k, fold in enumerate(chosen.tolist()):
-                    objective[here, k], error[here, k] = self._refitted(sets, fold)
+                objective[here], error[here] = self._refitted(sets, folds.tolist(), within)
         return objective, error
 
-    def _refitted(self, sets: IntArray, fold: int) -> tuple[FloatArray, FloatArray]:
-        problem, (V, r) = self.problem(fold), self._held(fold)
-        c = problem.c[sets]
-        beta = np.linalg.solve(problem.M[sets[:, :, None], sets[:, None, :]], c[:, :, None])[:, :, 0]
-        rest = r - (beta[:, None, :] @ V.T[sets])[:, 0, :]
-        return problem.yy - (c * beta).sum(axis=1), (rest**2).sum(axis=1)
+    def _refitted(
+        self, sets: IntArray, folds: list[int], within: FloatArray | None
+    ) -> tuple[FloatArray, FloatArray]:
+        problems, at = [self.folds.problem(fold) for fold in folds], np.arange(sets.shape[1])
+        M = np.stack([problem.Q[sets[:, :, None], sets[:, None, :]] for problem in problems])
+        M[:, :, at, at] += self.whole.penalty[sets]
+        c = np.stack([problem.c[sets] for problem in problems])
+        beta = np.linalg.solve(M, c[..., None])[..., 0]
+        objective = np.array([problem.yy for problem in problems]) - (c * beta).sum(axis=2).T
+        error = np.full(objective.shape, np.inf)
+        wanted = np.ones(objective.shape, dtype=bool) if within is None else objective <= within
+        for k in np.flatnonzero(wanted.any(axis=0)).tolist():
+            near, (V, r) = np.flatnonzero(wanted[:, k]), self.folds.held(folds[k])
+            rest = r - (beta[k, near][:, None, :] @ V.T[sets[near]])[:, 0, :]
+            error[near, k] = (rest**2).sum(axis=1)
+        return objective, error

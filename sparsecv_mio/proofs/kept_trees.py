@@ -53,7 +53,7 @@ class KeptTrees:
         digest = hashlib.sha256(json.dumps(head, sort_keys=True).encode()).hexdigest()
         self.first = FORMAT + digest.encode() + b"\n"
         self.trees: dict[tuple[int, int], list[ProofTree]] = {}
-        self.waiting: list[bytes] = []
+        self.waiting: list[Mapping[str, Any]] = []
         self.written, self.moment = 0, time.monotonic()  # bytes of the part that are ours and complete
         self._read()
 
@@ -89,8 +89,7 @@ class KeptTrees:
         line : mapping
             As it will stand in the proof.
         """
-        text = json.dumps(line, separators=(",", ":")).encode()
-        self.waiting.append(_digest(text) + b" " + text + b"\n")
+        self.waiting.append(line)
         if time.monotonic() > self.moment + EVERY:
             self.write()
 
@@ -98,18 +97,20 @@ class KeptTrees:
         """Write what waits."""
         if not self.waiting:
             return
+        texts = [json.dumps(line, separators=(",", ":")).encode() for line in self.waiting]
+        lines = [_digest(text) + b" " + text + b"\n" for text in texts]
+        self.waiting, self.moment = [], time.monotonic()
         try:
             with open(self.place, "r+b" if self.written else "wb") as stream:
                 if not self.written:
-                    self.waiting.insert(0, self.first)
+                    lines.insert(0, self.first)
                 stream.truncate(self.written)
                 stream.seek(self.written)
-                stream.writelines(self.waiting)
+                stream.writelines(lines)
         except OSError:  # a full disk, say: the proof may be written all the same, later or elsewhere
-            self.waiting, self.moment = [], np.inf
+            self.moment = np.inf
             return
-        self.written += sum(map(len, self.waiting))
-        self.waiting, self.moment = [], time.monotonic()
+        self.written += sum(map(len, lines))
 
     def remove(self) -> None:
         """Remove the part: the proof is complete."""

@@ -32,6 +32,8 @@ OUTWARD = 1e-7  # of a CV error, by which a proof claims less than was computed
 WIDEST_LEVERAGE = 0.45
 COVERED = (1.0, 0.97, 0.9, 0.7)  # shares of folds whose thresholds a list may serve, tried in turn
 FURTHER = (1.0, 0.5, 0.25, 0.0)  # parts of the way from the best objective to the threshold of a pair, tried in turn
+FEW_COLUMNS = 150  # up to which a ridge fit of all columns costs nothing
+NEAR = 1e-7  # of a threshold, how near it is found
 NOTHING = -1.0  # a threshold that every objective exceeds
 # supports that a tree beyond the best objectives may list, where one fit serves all folds and where not, and its nodes
 LISTED, FEW_LISTED, NODES = 1_000, 100, 1 << 15
@@ -124,7 +126,7 @@ class SearchProof:
                 self._by_loss(pair, at, *numbered[pair.size], lost)
             elif self.folds.single:
                 self._by_list(pair, at, *numbered[pair.size], lost)
-        yield from self._own_trees(g, at, pairs)
+        yield from self._own_trees(g, at, pairs, lost)
         for pair in pairs:
             yield self._line(g, pair)
 
@@ -136,8 +138,7 @@ class SearchProof:
         if len(missing):
             best = self.found.best[g].cells[self.taus[t]].support
             support[missing] = cells.pool.number(best)
-            found = at.score([tuple(np.sort(best).tolist())], missing.tolist())
-            value[missing], error[missing] = found[0][0], found[1][0]
+            value[missing], error[missing] = (row[0] for row in at.score([tuple(np.sort(best).tolist())], missing))
         return Pair(t, min(self.taus[t], self.data.q), value, error, support, np.zeros(k), np.full(k, np.inf))
 
     def _reported(self, g: int, t: int) -> bool:
@@ -184,7 +185,7 @@ class SearchProof:
         if float(np.clip(above - value, 0.0, error).sum()) >= goal * (1.0 - 1e-12):
             return above
         most = max(above, float((value + error).max()))
-        return _crossing(lambda T: float(np.clip(T - value, 0.0, error).sum()), above, most, goal)
+        return _crossing(lambda T: float(np.minimum(np.maximum(T - value, 0.0), error).sum()), above, most, goal)
 
     def _covering(self, at: ScoresAt, pair: Pair, best: float, lost: float) -> list[float]:
         """Return thresholds that decide a share of the folds, each that leave out one row."""
@@ -219,7 +220,7 @@ class SearchProof:
         supports = tree.listed.get(pair.size, [])
         if not supports:
             return
-        objective, error = at.score(supports)
+        objective, error = at.score(supports, np.arange(self.plan.k))
         reached = self._limits(at, objective.min(axis=0), lost) <= tree.above[pair.size] / self.unit
         covered = np.flatnonzero(reached)
         if len(covered):
@@ -236,17 +237,23 @@ class SearchProof:
             return
         low, numbers = reach[folds], pair.support[folds]
         if listed:
-            objective, error = at.score(listed, folds.tolist())
-            possible = objective <= pair.value[folds] * (1.0 + 2.0 * TIED) + 4.0 * lost
+            within = pair.value[folds] * (1.0 + 2.0 * TIED) + 4.0 * lost
+            objective, error = at.score(listed, folds, within)
+            possible = objective <= within
             low = np.minimum(low, np.where(possible, error * (1.0 - TIED), np.inf).min(axis=0))
         pair.tighten(folds, low, np.inf)
-        used, which = np.unique(numbers, return_inverse=True)
+        alike = bool((numbers == numbers[0]).all())
+        used, which = (numbers[:1], numbers) if alike else np.unique(numbers, return_inverse=True)
         supports = [self.found.cells.pool.supports[one].tolist() for one in used.tolist()]
         part = {"by": "loss", "tree": number, "supports": supports}
         part |= {"folds": folds.tolist()} if len(folds) < self.plan.k else {}
         pair.parts.append(part | ({"which": which.reshape(-1).tolist()} if len(used) > 1 else {}))
 
-    def _own_trees(self, g: int, at: ScoresAt, pairs: list[Pair]) -> Iterator[dict[str, Any]]:
+    def _lost(self, problem: SparseProblem, all_rows: float) -> float:
+        """Return what floats may lose in a fold: of many columns twice what they do on all rows, which is known."""
+        return 2.0 * all_rows if problem.q > FEW_COLUMNS else rounding(problem, self.data.divisor)
+
+    def _own_trees(self, g: int, at: ScoresAt, pairs: list[Pair], all_rows: float) -> Iterator[dict[str, Any]]:
         """Decide what is still needed by trees on the training rows of folds, first those that add most."""
         open_pairs = [pair for pair in pairs if self._wants(g, pair)]
         if not open_pairs:
@@ -258,7 +265,7 @@ class SearchProof:
             if not wanted:
                 continue
             problem = at.problem(fold)
-            lost = rounding(problem, self.data.divisor)
+            lost = self._lost(problem, all_rows)
             above = {pair.size: float(pair.value[fold]) * (1.0 + ABOVE) + 2.0 * lost for pair in wanted}
             for tree in self._prove(problem, above, lost, self.kept.at(fold, g)):
                 for pair in wanted:
@@ -275,7 +282,12 @@ class SearchProof:
     def _by_own(self, pair: Pair, at: ScoresAt, fold: int, tree: ProofTree, lost: float) -> None:
         if pair.size not in tree.listed:
             raise BadInput(f"--proof: the best supports of fold {fold} differ by less than floats can tell")
-        pair.tighten(np.array([fold]), *_ends(*at.score(tree.listed[pair.size], [fold]), lost))
+        listed = tree.listed[pair.size]
+        if len(listed) == 1:  # the one that the search found
+            pair.tighten(np.array([fold]), pair.error[fold], pair.error[fold])
+            return
+        within = pair.value[[fold]] * (1.0 + 2.0 * TIED) + 4.0 * lost
+        pair.tighten(np.array([fold]), *_ends(*at.score(listed, np.array([fold]), within), lost))
 
     def _line(self, g: int, pair: Pair) -> dict[str, Any]:
         per_row, low = self.unit / self.plan.scored, float(pair.low.sum())
@@ -290,7 +302,7 @@ class SearchProof:
 
 def _crossing(total: Callable[[float], float], low: float, high: float, goal: float) -> float:
     """Return where a function that never falls reaches a goal, from above; `high` where it does not before."""
-    while high - low > 1e-10 * high:
+    while high - low > NEAR * high:
         middle = 0.5 * (low + high)
         if total(middle) >= goal:
             high = middle

@@ -134,7 +134,8 @@ class PerspectiveProof:
         exponent = int(np.frexp(top)[1]) - bits if top > 0.0 else 0
         whole = np.rint(np.ldexp(scaled, -exponent))
         rounded = np.ldexp(whole, exponent) * self.step
-        product = self.form.G @ rounded
+        used = np.flatnonzero(whole)
+        product = rounded[used] @ self.form.G[used]
         return _Point(exponent, whole, (self.form.c - product) ** 2, self.form.yy - float(rounded @ product))
 
     def _fitting(self, b: FloatArray, inside: BoolArray, free: BoolArray, left: int) -> _Point | None:
@@ -159,11 +160,11 @@ class PerspectiveProof:
         self.nodes.append(-2 - point.number)
 
     def _branch(self, b: FloatArray, g: FloatArray, free: BoolArray, left: int) -> int:
-        """Return the free column whose relaxed indicator, `b / g` where it is a fraction, is nearest to one half."""
+        """Return the free column whose relaxed indicator, `b / g`, is nearest to 3/4 (1/2 measured worse)."""
         columns = np.flatnonzero(free)
         with np.errstate(divide="ignore", invalid="ignore"):
             z = np.where(g[columns] != 0.0, np.clip(np.abs(b[columns] / g[columns]), 0.0, 1.0), 0.0)
-        distance = np.minimum(z, 1.0 - z)
+        distance = np.minimum(z, 3.0 * (1.0 - z))
         if distance.max() > 1e-6:
             return int(columns[np.argmax(distance)])
         return int(columns[np.argmax(g[columns] ** 2)])
