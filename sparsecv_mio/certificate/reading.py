@@ -45,11 +45,13 @@ def read_drawn(path: str | os.PathLike[str]) -> AnyRecord:
     Raises
     ------
     CorruptStore
-        As `read_record`.
+        As `read_record`, or the record holds no row of a table.
     BadInput
         A record of another kind.
     """
     stored = read_record(path)
     if isinstance(stored, NearRecord | CommonRecord):
         raise BadInput(f"record {path} has no figures: name a record of `solve` (criterion folds), `path` or `fit`")
+    if (isinstance(stored, Record) and not stored.table) or (isinstance(stored, PathRecord) and not stored.path):
+        raise CorruptStore(f"record {path}: its table is empty")
     return stored

@@ -130,8 +130,11 @@ def test_folds_that_overlap_are_carried_on(folds: str, tmp_path: Path) -> None:
             checkpoint.resume(other, tmp_path / "run.ck")
 
 
-def killed(tmp_path: Path, kills: int, method: str, seed: int, folds: str, gammas: str = "0.01,0.1") -> None:
-    """Kill -9 at random moments; each life carries on what the last one stored."""
+def killed(
+    tmp_path: Path, kills: int, method: str, seed: int, folds: str, gammas: str = "0.01,0.1",
+    sent: signal.Signals = signal.SIGKILL,
+) -> None:  # fmt: skip
+    """Kill -9, or Ctrl-C, at random moments; each life carries on what the last one stored."""
     rng = np.random.default_rng(seed)
     store, out = tmp_path / "run.ck", tmp_path / "answer.json"
     word, _, step = method.partition(" ")
@@ -149,8 +152,8 @@ def killed(tmp_path: Path, kills: int, method: str, seed: int, folds: str, gamma
         option = ["--resume", str(store)] if store.exists() else ["--checkpoint", str(store)]
         process = subprocess.Popen([*ask, *option], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         time.sleep(rng.uniform(0.2, 1.0) * length)
-        process.send_signal(signal.SIGKILL)
-        process.wait()
+        process.send_signal(sent)
+        assert process.wait() in (done.returncode, 130, -sent)
     option = ["--resume", str(store)] if store.exists() else ["--checkpoint", str(store)]
     assert main([*ask[len(SCRIPT) :], *option, "--json", str(out)]) == done.returncode
     assert fields(out.read_text()) == fields((tmp_path / "whole.json").read_text())
@@ -161,6 +164,10 @@ def killed(tmp_path: Path, kills: int, method: str, seed: int, folds: str, gamma
 @pytest.mark.parametrize("method", ["joint", "descent mio"])
 def test_killed_twice(method: str, tmp_path: Path) -> None:
     killed(tmp_path, 2, method, 0, "blocks:10")
+
+
+def test_stopped_by_ctrl_c(tmp_path: Path) -> None:
+    killed(tmp_path, 1, "joint", 3, "blocks:10", sent=signal.SIGINT)
 
 
 @pytest.mark.slow
