@@ -23,7 +23,7 @@ from sparsecv_mio.problem.problem import SparseProblem
 from sparsecv_mio.proofs.fold_scores import FoldScores, ScoresAt
 from sparsecv_mio.proofs.kept_trees import KeptTrees
 from sparsecv_mio.proofs.lines import head_of
-from sparsecv_mio.proofs.trees import MOST, Kept, ProofTree, TooLarge, Units, prove_thresholds, rounding
+from sparsecv_mio.proofs.trees import MOST, PATH_COLUMNS, Kept, ProofTree, TooLarge, Units, prove_thresholds, rounding
 from sparsecv_mio.search.state.state import Snapshot
 
 ABOVE = 1e-8  # above a best objective, relatively: supports below are listed
@@ -36,7 +36,7 @@ FEW_COLUMNS = 150  # up to which a ridge fit of all columns costs nothing
 NEAR = 1e-7  # of a threshold, how near it is found
 NOTHING = -1.0  # a threshold that every objective exceeds
 # supports that a tree beyond the best objectives may list, where one fit serves all folds and where not, and its nodes
-LISTED, FEW_LISTED, NODES = 1_000, 100, 1 << 15
+LISTED, FEW_LISTED, NODES = 1_000, 300, 1 << 15
 
 
 @dataclass(eq=False)
@@ -152,27 +152,40 @@ class SearchProof:
 
     def _on_all_rows(self, g: int, at: ScoresAt, pairs: list[Pair], lost: float) -> list[ProofTree]:
         """Return trees whose thresholds lift as many pairs to the bound as they can afford."""
-        easy: dict[int, float] = {}
-        hard: dict[int, list[float]] = {}  # by size: thresholds to be tried in turn
+        tries: dict[int, list[float]] = {}  # by size: thresholds, the last of which is taken at any cost
         for pair in pairs:
-            best = self.found.best[g].cells[self.taus[pair.index]].upper
-            best = (best if np.isfinite(best) else float(at.whole.yy)) * (1.0 + ABOVE) + 2.0 * lost
-            if self._reported(g, pair.index):
-                tries = self._covering(at, pair, best, lost) if self.folds.single else [NOTHING]
-            else:
-                wanted = self._least_threshold(pair, lost)
-                tries = [best + part * (wanted - best) for part in FURTHER] if wanted > best else [wanted]
-            easy[pair.size] = max(easy.get(pair.size, NOTHING), tries[-1])
-            if len(tries) > 1:
-                hard[pair.size] = tries
-        for i in range(max(map(len, hard.values()), default=1) - 1):
-            above = easy | {size: max(easy[size], tries[min(i, len(tries) - 1)]) for size, tries in hard.items()}
+            mine = self._tries(g, at, pair, lost)
+            if pair.size not in tries or mine[0] > tries[pair.size][0]:
+                tries[pair.size] = mine
+        together = self.data.q <= PATH_COLUMNS  # else each size has a tree of its own
+        groups = [list(tries)] if together else [[size] for size in tries]
+        chosen = [{size: tries[size] for size in sizes} for sizes in groups]
+        return [tree for mine in chosen for tree in self._affordable(g, at, mine, lost)]
+
+    def _tries(self, g: int, at: ScoresAt, pair: Pair, lost: float) -> list[float]:
+        """Return thresholds for the size of a pair, falling."""
+        if self._reported(g, pair.index) and not self.folds.single:
+            return [NOTHING]  # its folds have trees of their own
+        best = self.found.best[g].cells[self.taus[pair.index]].upper
+        best = (best if np.isfinite(best) else float(at.whole.yy)) * (1.0 + ABOVE) + 2.0 * lost
+        if self._reported(g, pair.index):
+            return self._covering(at, pair, best, lost)
+        wanted = self._least_threshold(pair, lost)
+        steps = FURTHER if self.data.q <= PATH_COLUMNS else FURTHER[::3]
+        return [best + part * (wanted - best) for part in steps] if wanted > best else [wanted]
+
+    def _affordable(
+        self, g: int, at: ScoresAt, tries: Mapping[int, list[float]], lost: float
+    ) -> list[ProofTree]:
+        kept, count = self.kept.at(-1, g), max(map(len, tries.values()))
+        for i in range(count - 1):
+            above = {size: mine[min(i, len(mine) - 1)] for size, mine in tries.items()}
             try:
                 most = LISTED if self.folds.single else FEW_LISTED, NODES
-                return self._prove(at.whole, above, lost, self.kept.at(-1, g), most)
+                return self._prove(at.whole, above, lost, kept, most)
             except TooLarge:
                 continue
-        return self._prove(at.whole, easy, lost, self.kept.at(-1, g))
+        return self._prove(at.whole, {size: mine[-1] for size, mine in tries.items()}, lost, kept)
 
     def _least_threshold(self, pair: Pair, lost: float) -> float:
         """Return the least T on all rows for which the training losses add up to the bound; inf where none does."""
@@ -232,10 +245,12 @@ class SearchProof:
         """Bound the folds that are not decided by their training loss."""
         above, listed = tree.above[pair.size] / self.unit, tree.listed.get(pair.size, [])
         reach = (above - pair.value * (1.0 + 2.0 * TIED)) * (1.0 - TIED) - 2.0 * lost
-        folds = np.flatnonzero(~np.isfinite(pair.high) & self.plan.scores_all_left_out & (reach > 0.0))
-        if not len(folds):
+        usable = self.plan.scores_all_left_out & (reach > 0.0)
+        if not usable.any():
             return
-        low, numbers = reach[folds], pair.support[folds]
+        # a fold of which the statement says nothing costs less than a list of the others
+        folds = np.arange(self.plan.k) if usable.mean() > 0.5 else np.flatnonzero(usable)
+        low, numbers = np.where(usable, reach, 0.0)[folds], pair.support[folds]
         if listed:
             within = pair.value[folds] * (1.0 + 2.0 * TIED) + 4.0 * lost
             objective, error = at.score(listed, folds, within)

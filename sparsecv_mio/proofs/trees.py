@@ -19,6 +19,7 @@ MARGIN = 1e-9  # of an objective, by which a leaf clears its threshold at least
 MOST = 1 << 20, 1 << 24  # supports and nodes of one tree
 PATH_COLUMNS, MOST_PATH_COLUMNS = 40, 150  # up to which ridge fits are tried first, and at all
 PATH_NODES, FEWEST_COLUMNS = 1 << 17, 12  # nodes after which the perspective is tried, columns from which on
+POINTS = 512  # nodes that any tree of points may have
 TOO_LARGE = "--proof: the trees of the proof grow too large to be written: ask for fewer tau or larger gamma"
 
 
@@ -173,7 +174,7 @@ def _tree_of_size(
     one = {tau: above[tau]}
     if tau in (0, problem.q):
         return ProofTree([-1], {tau: [tuple(range(tau))]}, one, [])
-    limit = (most[0], most[1] >> 8)
+    limit = (most[0], max(most[1] >> 8, POINTS))
     tree = PerspectiveProof(problem, tau, bars[tau], units.point, limit)
     if tree.solve():
         return ProofTree(tree.nodes, {tau: tree.listed}, one, tree.points)
