@@ -256,7 +256,9 @@ def solve(
             from sparsecv_mio.search.hooks import Hooks
 
             check_interval(every, how, Hooks(checkpoint=checkpoint, resume=resume, trace=trace, scheduler=scheduler))
-        refuse_early(proof, how.restrictions, weights, "--method descent" if how.method is Method.DESCENT else None)
+        other = "every gamma of an interval (--gamma LO..HI)" if every is not None else None
+        other = "--method descent" if how.method is Method.DESCENT else other
+        refuse_early(proof, how.restrictions, weights, other)
 
         def ready() -> tuple[Dataset, FoldPlan]:
             from sparsecv_mio.data.weights import least_rows

@@ -51,6 +51,7 @@ def refuse_unproved(record: Record | PathRecord | FitRecord, dataset: Dataset) -
         refuse_options(None, dataset.weights, other)
     else:
         other = "--method descent" if isinstance(record, Record) and record.descent else None
+        other = "every gamma of an interval" if isinstance(record, Record) and record.continuous else other
         refuse_options(record.request.restrictions, dataset.weights, other)
         if isinstance(record, Record) and record.status != "proved":
             raise BadInput("--proof: a limit came before the pair was proved: give the run more time")

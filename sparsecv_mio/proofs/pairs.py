@@ -265,8 +265,8 @@ class SearchProof:
         pair.parts.append(part | ({"which": which.reshape(-1).tolist()} if len(used) > 1 else {}))
 
     def _lost(self, problem: SparseProblem, all_rows: float) -> float:
-        """Return what floats may lose in a fold: of many columns twice what they do on all rows, which is known."""
-        return 2.0 * all_rows if problem.q > FEW_COLUMNS else rounding(problem, self.data.divisor)
+        """Return what floats may lose in a fold: not less than on all rows, in whose units the checker computes."""
+        return max(4.0 * all_rows, rounding(problem, self.data.divisor) if problem.q <= FEW_COLUMNS else 0.0)
 
     def _own_trees(self, g: int, at: ScoresAt, pairs: list[Pair], all_rows: float) -> Iterator[dict[str, Any]]:
         """Decide what is still needed by trees on the training rows of folds, first those that add most."""

@@ -45,15 +45,17 @@ def test_a_proof_is_written_and_checked(command: list[str], tmp_path: Path, caps
 
 def test_what_has_no_proof_is_refused_before_the_work(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     place = tmp_path / "p"
-    ask = [PROSTATE, "--target", "lpsa", "--gamma", "1", "--tau", "3", "--proof", str(place)]
+    ask = [PROSTATE, "--target", "lpsa", "--tau", "3", "--proof", str(place)]
     for options, word in (
         (["solve", "--method", "descent"], "--method descent"),
+        (["solve", "--gamma", "0.1..1"], "every gamma of an interval (--gamma LO..HI)"),
         (["path", "--force-in", "age"], "restrictions"),
         (["fit", "--force-in", "age"], "side constraints"),
         (["fit", "--assume-box", "9"], "--assume-box"),
         (["path", "--weights", "age"], "--weights"),
     ):
-        assert run([options[0], *ask, *options[1:]]) == 2
+        gamma = [] if "--gamma" in options else ["--gamma", "1"]
+        assert run([options[0], *ask, *options[1:], *gamma]) == 2
         told = capsys.readouterr().err
         assert told.count("\n") == 1 and f"--proof: proofs do not cover {word}" in told
     assert not place.exists()
