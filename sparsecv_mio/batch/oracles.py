@@ -19,7 +19,7 @@ from sparsecv_mio.batch.fitted import Scored
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.folds import FoldPlan, make_folds
 from sparsecv_mio.errors import BadInput
-from sparsecv_mio.words import one_of
+from sparsecv_mio.words import Intercept, Scale, one_of
 
 if TYPE_CHECKING:
     from sparsecv_mio.oracles.iacv import Report
@@ -38,6 +38,7 @@ ORDERS = ("fixed", "random")
 COUNTS = ("iterations", "batch", "doubling")
 SWITCHES = ("per_row", "exact")
 OF_LEARNER = {"ridge": ("lam",), "pegasos": ("lam",), "lsqsgd": ("step",)}
+OWN_INTERCEPT = ("naive-bayes", "bernoulli-nb")
 LABELS = {"iacv": "iacv", "ns": "newton", "ij": "jackknife", "baseline": "full"}
 
 
@@ -100,7 +101,7 @@ def check_oracle(given: Mapping[str, Any]) -> None:
     for name in NEEDED[kind]:
         if name not in given:
             raise BadInput(f"{name} is missing: estimator {kind} needs it under [vary]")
-    for name, words in _words(kind).items():
+    for name, words in {**_words(kind), "scale": tuple(Scale), "intercept": tuple(Intercept)}.items():
         if name in given:
             one_of(given[name], words, name)
     for name, value in given.items():
@@ -112,6 +113,8 @@ def check_oracle(given: Mapping[str, Any]) -> None:
             raise BadInput(f"{name}: {value!r} is unknown, use true or false")
     if kind == "iacv" and given.get("penalty") == "l1" and given.get("solver") != "proxgd":
         raise BadInput("penalty l1 has no gradient: it goes with solver proxgd, leave the others out by [[exclude]]")
+    if given.get("intercept") == Intercept.FOLD and given.get("learner") in OWN_INTERCEPT:
+        raise BadInput(f"intercept fold does not go with learner {given['learner']}: it has class shares instead")
 
 
 def check_rows(given: Mapping[str, Any], data: Dataset, plan: FoldPlan) -> None:

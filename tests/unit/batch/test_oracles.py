@@ -111,6 +111,8 @@ def test_settings_that_mean_nothing_are_dropped() -> None:
         ("iacv", {"solver": "sgd", "batch": 0}, "batch: 0 is no whole number of at least 1"),
         ("iacv", {"step": -1}, "step: -1 is no number above 0"),
         ("iacv", {"exact": "yes"}, "exact: 'yes' is unknown, use true or false"),
+        ("glru", {"scale": "lenght"}, "scale: unknown word 'lenght'.*length"),
+        ("treecv", {"learner": "naive-bayes", "intercept": "fold"}, "intercept fold does not go with learner naive-b"),
         ("iacv", {"iteratons": 2}, "unknown key 'iteratons'.*iterations"),
     ],
 )
