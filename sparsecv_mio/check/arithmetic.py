@@ -6,8 +6,6 @@ all. Floats are taken to round as IEEE 754 says, to nearest, sums and dot produc
 `|fl(x'y) - x'y| <= 1.01 k u |x|'|y|` for vectors of length k < 2^40.
 """
 
-from __future__ import annotations
-
 import math
 from fractions import Fraction
 from typing import Any
@@ -23,37 +21,30 @@ class Floats:
     """Floats; `u` bounds the relative rounding error of an operation."""
 
     u: Any = 2.0**-53
-    name = "fast"
 
-    @staticmethod
-    def of(values: Any) -> Array:
+    def of(self, values: Any) -> Array:
         """Return an array of this arithmetic's numbers from floats."""
         return np.asarray(values, dtype=np.float64)
 
-    @staticmethod
-    def product(a: Array, b: Array) -> Array:
+    def product(self, a: Array, b: Array) -> Array:
         """Return `a @ b`."""
         return np.asarray(a @ b)
 
-    @staticmethod
-    def finite(values: Array) -> Array:
+    def inner(self, a: Array, b: Array) -> Array:
+        """Return the sums of products over the last axis."""
+        return np.asarray(np.einsum("...i,...i->...", a, b))
+
+    def above(self, values: Array) -> Array:
         """Return the numbers; `ValueError` where one is none: comparisons with it would say nothing."""
         if not np.isfinite(values).all():
             raise ValueError("a number leaves the range of floats")
         return values
 
-    @staticmethod
-    def inner(a: Array, b: Array) -> Array:
-        """Return the sums of products over the last axis."""
-        return np.asarray(np.einsum("...i,...i->...", a, b))
+    def root_above(self, x: Array) -> Array:
+        """Return a number at least the square root of each of `x >= 0`."""
+        return np.asarray(np.sqrt(x) * (1.0 + 2.0**-50))
 
-    @staticmethod
-    def above(values: Array) -> Array:
-        """Return numbers at least those given, and short."""
-        return values
-
-    @staticmethod
-    def gram(W: Array) -> Array:
+    def gram(self, W: Array) -> Array:
         """Return `W'W` for |W| <= 1, off by at most `4 u |w_i| |w_j|` (norms of columns) in the entry (i, j).
 
         W is cut into slices of so few bits that every sum of products of two slices is an integer multiple of one unit
@@ -66,62 +57,44 @@ class Floats:
             part = np.ldexp(np.rint(np.ldexp(rest, k * bits)), -k * bits)
             rest, slices = rest - part, [*slices, part]
         total = np.zeros((W.shape[1], W.shape[1]))
-        for weight in range(count - 1, -1, -1):  # the smallest first
-            for i in range(weight + 1):
-                total += slices[i].T @ slices[weight - i]
+        for i, j in sorted(np.ndindex(count, count), key=sum, reverse=True):  # the smallest first
+            total += slices[i].T @ slices[j] if i + j < count else 0.0
         return total
-
-    @staticmethod
-    def root_above(x: Array) -> Array:
-        """Return a number at least the square root of each of `x >= 0`."""
-        return np.asarray(np.sqrt(x) * (1.0 + 2.0**-50))
 
 
 class Fractions:
-    """Fractions: no rounding at all."""
+    """Fractions: no rounding at all, but of bounds, outwards, to `DIGITS`: long numbers make every operation slow."""
 
     u: Any = Fraction(0)
-    name = "exact"
 
-    @staticmethod
-    def of(values: Any) -> Array:
+    def of(self, values: Any) -> Array:
         """Return an array of this arithmetic's numbers from floats."""
         return _elementwise(Fraction, np.asarray(values, dtype=np.float64))
 
-    @staticmethod
-    def product(a: Array, b: Array) -> Array:
+    def product(self, a: Array, b: Array) -> Array:
         """Return `a @ b`: as integers over one denominator for each factor, which spares most of the work."""
         (top, under), (other, beneath) = _integers(a), _integers(b)
         whole = under * beneath
         return _elementwise(lambda value: Fraction(value, whole), np.asarray(top @ other, dtype=object))
 
-    @classmethod
-    def inner(cls, a: Array, b: Array) -> Array:
+    def inner(self, a: Array, b: Array) -> Array:
         """Return the sums of products over the last axis."""
-        return cls.product(a[..., None, :], b[..., :, None])[..., 0, 0]
+        return self.product(a[..., None, :], b[..., :, None])[..., 0, 0]
 
-    @staticmethod
-    def above(values: Array) -> Array:
-        """Return numbers at least those given, and short: long ones make every operation slow."""
+    def above(self, values: Array) -> Array:
+        """Return short numbers at least those given."""
         return _elementwise(_above, values)
 
-    @staticmethod
-    def finite(values: Array) -> Array:
-        """Return the numbers."""
-        return values
-
-    @classmethod
-    def gram(cls, W: Array) -> Array:
-        """Return `W'W`."""
-        return cls.product(W.T, W)
-
-    @staticmethod
-    def root_above(x: Array) -> Array:
+    def root_above(self, x: Array) -> Array:
         """Return a number at least the square root of each of `x >= 0`."""
         return _elementwise(_root_above, x)
 
+    def gram(self, W: Array) -> Array:
+        """Return `W'W`."""
+        return self.product(W.T, W)
 
-Arithmetic = type[Floats] | type[Fractions]
+
+Arithmetic = Floats | Fractions
 
 
 def _elementwise(function: Any, values: Array) -> Array:
@@ -130,13 +103,17 @@ def _elementwise(function: Any, values: Array) -> Array:
     return out
 
 
+def _digits(value: Fraction) -> int:
+    return max(0, DIGITS + value.denominator.bit_length() - value.numerator.bit_length())
+
+
 def _above(value: Fraction) -> Fraction:
-    digits = DIGITS + value.denominator.bit_length() - value.numerator.bit_length()
-    return Fraction(-((-value.numerator << digits) // value.denominator), 1 << digits) if digits > 0 else value
+    digits = _digits(value)
+    return Fraction(-((-value.numerator << digits) // value.denominator), 1 << digits)
 
 
 def _root_above(value: Fraction) -> Fraction:
-    digits = max(0, DIGITS + value.denominator.bit_length() - value.numerator.bit_length()) // 2
+    digits = _digits(value) // 2
     whole = math.isqrt((value.numerator << 2 * digits) // value.denominator) + 1
     return Fraction(whole, 1 << digits) if value else value
 

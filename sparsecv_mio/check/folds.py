@@ -1,17 +1,16 @@
 """Listed supports in the folds: their training objectives and held-out errors; what a tree on all rows says there."""
 
-from __future__ import annotations
-
+from collections import Counter
 from functools import lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from .arithmetic import Array
-from .fits import Fits, Penalty, fits, leverages, residuals
+from .fits import Fits, fits, leverages, residuals
 from .moments import Design, Moments
 from .reading import need
-from .tree import blocks
+from .tree import Tree, blocks
 
 Support = tuple[int, ...]
 
@@ -26,27 +25,29 @@ class Scores(NamedTuple):
 
 
 class Folds:
-    """The folds of a proof: rows that each leaves out of its training, and rows it scores."""
+    """The folds of a proof, rows that each leaves out and rows it scores; the trees that hold; cells by statement."""
 
     def __init__(self, design: Design, left: list[list[int]], scored: list[list[int]]) -> None:
         self.design, self.left, self.scored = design, left, scored
-        self.count = sum(map(len, scored))
+        self.trees, self.by, self.count = list[Tree](), Counter[str](), sum(map(len, scored))
         need(self.count > 0, "no fold scores a row")
         self.same = np.array([set(rows) == set(other) for rows, other in zip(left, scored, strict=True)], dtype=bool)
         self.alone = self.same & np.array([len(rows) == 1 for rows in left], dtype=bool)
         self.moments = lru_cache(maxsize=len(left) + 1)(lambda fold: design.of_rows([] if fold < 0 else left[fold]))
-        self.penalty = lru_cache(maxsize=64)(lambda gamma: Penalty.of(design, gamma))
+        self.penalty = lru_cache(maxsize=64)(design.penalty)
         self.columns = lru_cache(maxsize=64)(self._columns)
 
-    def _rows(self, rows: list[int], center: Array, *several: Moments) -> tuple[Array, Array, Any]:
-        """Return some rows about the centres of moments, their targets, and the error of every entry."""
+    def _rows(self, rows: list[int], center: Array, sets: Array, *several: Moments) -> tuple[Array, Array, Any]:
+        """Return columns of some rows about the centres of moments, their targets, and the error of every entry."""
         Z = self.design.Z[rows] - center
-        return Z[:, :-1], Z[:, -1], max(m.center_error for m in several) + 2 * self.design.kind.u
+        return Z[:, :-1][:, sets], Z[:, -1], max(m.center_error for m in several) + 2 * self.design.kind.u
 
-    def _share(self) -> Any:
-        """Return what the intercept adds to a leverage."""
-        one = self.design.kind.of(np.ones(1))[0]
-        return one / self.design.n if self.design.intercept == "fold" else 0 * one
+    def _leverages(self, found: Fits, X: Array, off: Any) -> tuple[Array, Array]:
+        """Return bounds of leverages, with the share of the intercept."""
+        kind, n = self.design.kind, self.design.n
+        share = kind.of(np.ones(1))[0] / n if self.design.intercept == "fold" else 0 * kind.u
+        low, high = leverages(found, X, off, kind)
+        return low + (share - 4 * kind.u), high + (share + 4 * kind.u)
 
     def scores(self, gamma: float, mine: list[int], supports: list[Support]) -> Scores:
         """Score supports of one size (L) in some folds (K).
@@ -66,13 +67,10 @@ class Folds:
 
     def _alone(self, gamma: float, mine: list[int], sets: Array) -> Scores:
         """Score supports in folds of one row, by the leave-one-out identities from the fit on all rows."""
-        kind, u, m = self.design.kind, self.design.kind.u, self.moments(-1)
-        X, y, off = self._rows([self.left[fold][0] for fold in mine], m.center, m)
-        found = self.fits(gamma, [-1], sets)
-        rest, error = residuals(found.solution, X[:, sets], y, off, kind)
-        h_low, h_high = (h + self._share() for h in leverages(found, X[:, sets], off, kind))
-        least, most = np.maximum(-kind.above(error - abs(rest)), 0 * rest), kind.above(abs(rest) + error)
-        short, tall = 1 - np.maximum(h_low - 4 * u, 0 * h_low), 1 - h_high - 4 * u
+        kind, u, m, found = self.design.kind, self.design.kind.u, self.moments(-1), self.fits(gamma, [-1], sets)
+        rows = self._rows([self.left[fold][0] for fold in mine], m.center, sets, m)
+        (least, most), (h_low, h_high) = residuals(*found[2:5], rows, kind), self._leverages(found, rows[0], rows[2])
+        short, tall = 1 - np.maximum(h_low, 0 * h_low), 1 - h_high
         sound = (tall * 2**20 > 1).astype(bool)
         safe, short = np.where(sound, tall, 0 * tall + 1), np.where(short > 0, short, 0 * short + 1)
         gain_low, gain_high = -kind.above(-(least**2) / short) * (1 - 8 * u), kind.above(most**2 / safe) * (1 + 8 * u)
@@ -82,21 +80,18 @@ class Folds:
 
     def _several(self, gamma: float, mine: list[int], sets: Array) -> Scores:
         """Score supports in folds, each by its own fit there."""
-        kind, shape = self.design.kind, (len(mine), len(sets))
-        several = [self.moments(fold) for fold in mine]
-        found = self.fits(gamma, mine, sets)
+        kind, shape, several = self.design.kind, (len(mine), len(sets)), [self.moments(fold) for fold in mine]
+        found, rows = self.fits(gamma, mine, sets), [row for fold in mine for row in self.scored[fold]]
         place = np.repeat(np.arange(len(mine)), [len(self.scored[fold]) for fold in mine])
-        rows = [row for fold in mine for row in self.scored[fold]]
-        X, y, off = self._rows(rows, np.stack([m.center for m in several])[place], *several)
-        beta, excess, norm = (field.reshape(*shape, *field.shape[1:])[place] for field in found.solution)
-        rest, error = residuals((beta, excess, norm), X[:, sets], y, off, kind)
+        held = self._rows(rows, np.stack([m.center for m in several])[place], sets, *several)
+        beta, excess, norm = (field.reshape(*shape, *field.shape[1:])[place] for field in found[2:5])
+        least, most = residuals(beta, excess, norm, held, kind)
         sums, size = kind.of(np.arange(len(mine))[:, None] == place), (len(rows) + 8) * kind.u
-        low = kind.product(sums, np.maximum(-kind.above(error - abs(rest)), 0 * rest) ** 2) * (1 - size)
-        high = kind.product(sums, kind.above(abs(rest) + error) ** 2) * (1 + size)
+        low, high = kind.product(sums, least**2) * (1 - size), kind.product(sums, most**2) * (1 + size)
         return Scores(found.lower.reshape(shape), found.upper.reshape(shape), low, high)
 
     def fits(self, gamma: float, mine: list[int], sets: Array) -> Fits:
-        """Fit every support `sets` (L, a) on the training rows of every fold (K), -1 for all rows: (K L) fits.
+        """Fit every support `sets` (L, a) on the training rows of every fold (K), -1 for all rows: K L fits.
 
         Parameters
         ----------
@@ -105,8 +100,7 @@ class Folds:
             The folds.
         sets : (L, a) array
         """
-        which, several = np.repeat(np.arange(len(mine)), len(sets)), [self.moments(fold) for fold in mine]
-        return fits(several, self.penalty(gamma), (which, np.tile(sets, (len(mine), 1))), self.design.kind)
+        return fits([self.moments(fold) for fold in mine], self.penalty(gamma), sets, self.design.kind)
 
     def objectives(self, gamma: float, supports: list[Support]) -> tuple[Array, Array]:
         """Return bounds of the objective of supports of one size on all rows."""
@@ -116,12 +110,10 @@ class Folds:
 
     def _columns(self, gamma: float) -> tuple[Any, Array, Array]:
         """Return a lower bound of f(all columns) on all rows and, of every fold, bounds of eta and |e_N|^2."""
-        kind, m, every = self.design.kind, self.moments(-1), np.arange(self.design.q)[None, :]
-        X, y, off = self._rows(list(range(self.design.n)), m.center, m)
-        found = self.fits(gamma, [-1], every)
-        rest, error = residuals(found.solution, X[:, every], y, off, kind)
-        h = leverages(found, X[:, every], off, kind)[1] + self._share() + 4 * kind.u
-        both = np.concatenate([h, (abs(rest) + error) ** 2], axis=1)
+        kind, m, every = self.design.kind, self.moments(-1), np.arange(len(self.design.scale))[None, :]
+        found, rows = self.fits(gamma, [-1], every), self._rows(list(range(self.design.n)), m.center, every, m)
+        most, high = residuals(*found[2:5], rows, kind)[1], self._leverages(found, rows[0], rows[2])[1]
+        both = np.concatenate([high, most**2], axis=1)
         sums = np.array([both[rows].sum(0) * (1 + (len(rows) + 4) * kind.u) for rows in self.left])
         return found.lower[0], sums[:, 0], sums[:, 1]
 

@@ -1,12 +1,8 @@
 """From a proof and its data to what is proved: lines are read in order, and believed only once they are checked."""
 
-from __future__ import annotations
-
 import sys
-from collections import Counter
-from collections.abc import Sequence
-from dataclasses import dataclass, field
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -15,151 +11,121 @@ from .folds import Folds
 from .moments import Design
 from .pairs import Cells
 from .reading import FORMAT, Refused, Unreadable, digest_of, integers, lines, need, number, numbers, support, table
-from .tree import Tree, check_tree
+from .tree import check_tree
 
-MODES: dict[str, Arithmetic] = {"fast": Floats, "exact": Fractions}
+MODES: dict[str, Arithmetic] = {"fast": Floats(), "exact": Fractions()}
+SAID = {"list": "the list on all rows", "own": "trees of their own", "loss": "the training-loss bound"}
 
 
-@dataclass
-class Found:
-    """What a proof proves, line by line for the reader."""
+class Found(NamedTuple):
+    """What a proof proves, line by line for the reader, and the interval of every pair (gamma, tau), by index."""
 
-    mode: str
-    words: list[str] = field(default_factory=list)
-    intervals: dict[tuple[int, int], tuple[float, float]] = field(default_factory=dict)
+    words: list[str]
+    intervals: dict[tuple[int, int], tuple[float, float]]
+
+
+def _within(line: dict[str, Any], low: Any, high: Any, what: str) -> tuple[Any, Any]:
+    """Return an interval that is proved; refuse one that is claimed narrower."""
+    words = f"{what}: {{}} is {{!r}}, proved is {{!r}}"
+    need(number(line["lower"], "lower") <= low, words.format("lower", line["lower"], float(low)))
+    if line["upper"] is not None:
+        need(number(line["upper"], "upper") >= high, words.format("upper", line["upper"], float(high)))
+    return low, high
 
 
 class Check:
     """The state of a check: the data, the trees that hold, the pairs that are bounded."""
 
     def __init__(self, head: dict[str, Any], X: Array, y: Array, mode: str) -> None:
-        self.kind, self.found = MODES[mode], Found(mode)
-        data = head["data"]
+        self.kind, self.head, data = MODES[mode], head, head["data"]
         size = integers([data["n"], data["p"]], 0, 1 << 40, "the size of the data")
-        need(list(X.shape) == size and len(y) == len(X), "the data have another size")
+        need([*X.shape, len(y)] == [*size, size[0]], "the data have another size")
         need(digest_of(X, y, data["names"], data["target"]) == data["digest"], "the data are other ones: digest")
-        p = X.shape[1]
-        columns = list(support(head["columns"], p))
-        spread = X.max(0) > X.min(0)
-        need(np.array_equal(np.flatnonzero(spread), columns), "the columns are not those that vary")
-        need(head["scale"] in ("length", "variance", "none"), "the scale is unknown")
-        need(head["intercept"] in ("fold", "global", "none"), "the intercept is unknown")
+        columns = list(support(head["columns"], X.shape[1]))
+        need(np.flatnonzero(X.max(0) > X.min(0)).tolist() == columns, "the columns are not those that vary")
+        known = head["scale"] in ("length", "variance", "none") and head["intercept"] in ("fold", "global", "none")
+        need(known, "the scale or the intercept is unknown")
         self.gammas = numbers(head["gammas"], len(head["gammas"]), "gammas")
-        need(self.gammas and all(gamma > 0.0 for gamma in self.gammas), "a gamma is not positive")
-        self.taus = integers(head["taus"], 0, p + 1, "taus")
-        need(self.taus, "no tau")
+        self.taus = integers(head["taus"], 0, X.shape[1] + 1, "taus")
+        need(self.taus and self.gammas and min(self.gammas) > 0.0, "no gamma, no tau, or a gamma that is not positive")
+        self.grid = [(g, t) for g in range(len(self.gammas)) for t in range(len(self.taus))]
         self.design = Design(X[:, columns], y, head["scale"], head["intercept"], self.kind)
-        self.unit = self.design.y_unit**2
         units = integers(head["units"], -2000, 2000, "units")
         need(len(units) == len(columns), "units are not one for each column")
-        self.shift = np.array(units, dtype=np.int64) + self.design.exponent
+        self.units = self.design.y_unit**2, np.array(units, dtype=np.int64) + self.design.exponent
         left = [integers(rows, 0, len(y), "the rows of a fold") for rows in head.get("left", [[0]])]
         scored = left if head.get("scored") is None else [integers(r, 0, len(y), "a fold") for r in head["scored"]]
         need(all(len(set(rows)) == len(rows) for rows in (*left, *scored)), "a fold names a row twice")
-        need(len(scored) == len(left), "folds are malformed")
         need(all(set(s) <= set(r) for s, r in zip(scored, left, strict=True)), "a fold scores a row that it trains on")
         self.folds = Folds(self.design, left, scored)
-        self.head, self.trees = head, list[Tree]()
-        self.pairs: dict[tuple[int, int], tuple[Any, Any]] = {}
-        self.best: set[tuple[int, int]] = set()
-        self.claim: dict[str, Any] | None = None
-        self.leaves, self.by = 0, Counter[str]()
+        self.proved, self.claims = dict[tuple[int, int], tuple[Any, Any]](), list[dict[str, Any]]()
 
     def take(self, line: dict[str, Any]) -> None:
         """Check one line."""
-        word = line.get("kind")
-        need(word in ("tree", "best", "pair", "claim"), f"{word!r} is no line of this format")
-        {"tree": self._tree, "best": self._best, "pair": self._pair, "claim": self._claim}[str(word)](line)
+        takers = {"tree": self._tree, "best": self._best, "pair": self._pair, "claim": self.claims.append}
+        need(line.get("kind") in takers, f"{line.get('kind')!r} is no line of this format")
+        takers[line["kind"]](line)
 
-    def _at(self, line: dict[str, Any]) -> tuple[int, int, float, int]:
+    def _at(self, line: dict[str, Any]) -> tuple[tuple[int, int], Cells, str]:
+        """Return which pair a line is about, the state of its folds and its name."""
         g = integers([line["gamma"]], 0, len(self.gammas), "a gamma")[0]
         t = integers([line["tau"]], 0, len(self.taus), "a tau")[0]
-        return g, t, self.gammas[g], min(self.taus[t], self.design.q)
+        cells = Cells(self.folds, (g, self.gammas[g]), min(self.taus[t], self.design.q))
+        return (g, t), cells, f"tau {self.taus[t]}, gamma {self.gammas[g]!r}"
 
     def _tree(self, line: dict[str, Any]) -> None:
         rows = integers([line["rows"]], -1, len(self.folds.left), "the rows of a tree")[0]
         g = integers([line["gamma"]], 0, len(self.gammas), "a gamma")[0]
-        m, units = self.folds.moments(rows), (self.unit, self.shift)
-        tree = check_tree(line, (rows, g), m, self.folds.penalty(self.gammas[g]), self.kind, units)
-        self.trees.append(tree)
-        self.leaves += tree.leaves
+        m, penalty = self.folds.moments(rows), self.folds.penalty(self.gammas[g])
+        self.folds.trees.append(check_tree(line, m, penalty, self.kind, self.units)._replace(rows=rows, gamma=g))
 
     def _best(self, line: dict[str, Any]) -> None:
         """Check a best subset on all rows: least objective, and a support that reaches it."""
-        g, t, gamma, tau = self._at(line)
-        cells = Cells(self.folds, self.trees, g, gamma, tau)
-        least = cells.least(cells.tree(line["tree"], -1))
-        mine = support(line["support"], self.design.q)
-        need(len(mine) <= tau, "a support is larger than tau")
+        pair, cells, name = self._at(line)
+        least, mine = cells.least(cells.tree(line["tree"], -1)), support(line["support"], self.design.q)
+        need(len(mine) <= cells.tau, "a support is larger than tau")
         need(line["upper"] is not None, "a best subset has no upper end")
-        low, high = least * self.unit, self.folds.objectives(gamma, [mine])[1][0] * self.unit
-        self._within(line, low, high, f"tau {self.taus[t]}, gamma {gamma!r}")
-        self.best.add((g, t))
-        self.found.intervals[g, t] = float(low), float(high)
-
-    def _within(self, line: dict[str, Any], low: Any, high: Any, what: str) -> None:
-        """Refuse an interval that is claimed narrower than it is proved."""
-        words = f"{what}: {{}} is {{!r}}, proved is {{!r}}"
-        need(number(line["lower"], "lower") <= low, words.format("lower", line["lower"], float(low)))
-        if line["upper"] is not None:
-            need(number(line["upper"], "upper") >= high, words.format("upper", line["upper"], float(high)))
+        upper = self.folds.objectives(cells.value, [mine])[1][0]
+        ends = _within(line, least * self.units[0], upper * self.units[0], name)
+        if "left" not in self.head:
+            self.proved[pair] = ends
 
     def _pair(self, line: dict[str, Any]) -> None:
-        g, t, gamma, tau = self._at(line)
         need("left" in self.head, "a pair in a proof without folds")
-        cells = Cells(self.folds, self.trees, g, gamma, tau)
+        pair, cells, name = self._at(line)
         for part in line["parts"]:
             cells.add(part)
-        low, high = cells.interval()
-        self._within(line, low, high, f"tau {self.taus[t]}, gamma {gamma!r}")
-        self.pairs[g, t] = low, high
-        self.by.update(cells.by)
-        self.found.intervals[g, t] = float(low), float(high)
-
-    def _claim(self, line: dict[str, Any]) -> None:
-        need(self.claim is None, "a second claim")
-        self.claim = line
+        self.proved[pair] = _within(line, *cells.interval(), name)
 
     def _asked(self) -> list[str]:
         """Say of which problem all is proved: a proof of easier folds or of a smaller grid is a proof as well."""
+        head, data, scored = self.head, self.head["data"], self.folds.scored
         gammas, taus = (", ".join(map(repr, values)) for values in (self.gammas, self.taus))
-        columns = f"columns by {self.head['scale']}, intercept {self.head['intercept']}"
-        words = [f"grid: gamma {gammas}; tau {taus}; {columns}"]
-        if "left" in self.head:
-            sizes = [len(rows) for rows in self.folds.scored]
-            times = Counter(row for rows in self.folds.scored for row in rows)
-            counts = {times[row] for row in range(self.head["data"]["n"])}
-            each = "every row once" if counts == {1} else f"rows {min(counts)} to {max(counts)} times"
-            words.append(f"folds: {len(sizes)} of {min(sizes)} to {max(sizes)} rows, {each}")
-        return words
+        leaves = sum(tree.leaves for tree in self.folds.trees)
+        words = [f"data: {data['n']} rows, {data['p']} features, target {data['target']!r}, {data['digest'][:23]}..."]
+        words.append(f"grid: gamma {gammas}; tau {taus}; columns by {head['scale']}, intercept {head['intercept']}")
+        if "left" in head:
+            sizes, counts = sorted(map(len, scored)), np.bincount(sum(scored, []), minlength=data["n"])
+            each = "every row once" if (counts == 1).all() else f"rows {counts.min()} to {counts.max()} times"
+            words.append(f"folds: {len(sizes)} of {sizes[0]} to {sizes[-1]} rows, {each}")
+        return [*words, f"trees: {len(self.folds.trees)}, their {leaves} leaves cover all supports, every bound holds"]
 
     def finish(self) -> Found:
         """Check that every pair of the grid is spoken of, and the claim of all."""
-        grid = [(g, t) for g in range(len(self.gammas)) for t in range(len(self.taus))]
-        words, head = self.found.words, self.head["data"]
-        size = f"{head['n']} rows, {head['p']} features"
-        words.append(f"data: {size}, target {head['target']!r}, {head['digest'][:23]}...")
-        words += self._asked()
-        words.append(f"trees: {len(self.trees)}, their {self.leaves} leaves cover all supports, every bound holds")
-        if "left" not in self.head:
-            need(all(pair in self.best for pair in grid), "a pair (gamma, tau) has no proof")
-            words.append(f"best subsets on all rows: {len(grid)}, each with lower and upper")
-            return self.found
-        need(all(pair in self.pairs for pair in grid), "a pair (gamma, tau) has no proof")
-        need(self.claim is not None, "the claim is missing")
-        claim = self.claim or {}
-        g, t, gamma, _ = self._at(claim)
-        low, high = min(self.pairs[pair][0] for pair in grid), self.pairs[g, t][1]
-        need(claim.get("upper") is not None, "the claim has no upper end")
-        self._within(claim, low, high, "the claim")
-        cells = len(grid) * len(self.folds.left)
-        said = {"list": "the list on all rows and leave-out thresholds", "own": "trees of their own",
-                "loss": "the training-loss bound"}  # fmt: skip
-        words.append(f"cells: {cells}, of which " + ", ".join(f"{n} by {said[by]}" for by, n in self.by.items()))
+        need(all(pair in self.proved for pair in self.grid), "a pair (gamma, tau) has no proof")
+        need(len(self.claims) == ("left" in self.head), "no claim, a second one, or one without folds")
+        words, intervals = self._asked(), {pair: (float(a), float(b)) for pair, (a, b) in self.proved.items()}
+        if not self.claims:
+            return Found([*words, f"best subsets on all rows: {len(self.grid)}, each with lower and upper"], intervals)
+        claim, (pair, _, name) = self.claims[0], self._at(self.claims[0])
+        need(claim["upper"] is not None, "the claim has no upper end")
+        low, high = min(low for low, _ in self.proved.values()), self.proved[pair][1]
+        _within(claim, low, high, "the claim")
+        cells = ", ".join(f"{count} by {SAID[by]}" for by, count in self.folds.by.items())
+        words.append(f"cells: {len(self.grid) * len(self.folds.left)}, of which {cells}")
         words.append(f"proved: every CV error of the grid is at least {float(low)!r} (claimed {claim['lower']!r})")
-        words.append(f"proved: that of tau {self.taus[t]}, gamma {gamma!r} is at most {float(high)!r} "
-                     f"(claimed {claim['upper']!r})")  # fmt: skip
-        return self.found
+        words.append(f"proved: that of {name} is at most {float(high)!r} (claimed {claim['upper']!r})")
+        return Found(words, intervals)
 
 
 def check(proof: str, X: Array, y: Array, mode: str = "fast") -> Found:
@@ -180,8 +146,7 @@ def check(proof: str, X: Array, y: Array, mode: str = "fast") -> Found:
     Unreadable
         It is no proof.
     """
-    stream = lines(proof)
-    return _check(_head(stream, proof), stream, X, y, mode)
+    return _check(proof, lambda names, target: (X, y), mode)
 
 
 def check_file(proof: str, data: str, mode: str = "fast") -> Found:
@@ -193,58 +158,39 @@ def check_file(proof: str, data: str, mode: str = "fast") -> Found:
         Files.
     mode : {"fast", "exact"}
     """
-    stream = lines(proof)
-    head = _head(stream, proof)
-    try:
-        names, target = head["data"]["names"], head["data"]["target"]
-        need(all(type(name) is str for name in (*names, target)), "the names are malformed")
-    except (KeyError, TypeError) as error:
-        raise Refused(f"the first line is malformed: {error}") from None
-    X, y = table(data, names, target)
-    return _check(head, stream, X, y, mode)
+    return _check(proof, lambda names, target: table(data, names, target), mode)
 
 
-def _head(stream: Any, proof: str) -> dict[str, Any]:
-    head = dict(next(stream, {}))
-    if head.get("format") != FORMAT:
-        raise Unreadable(f"{proof}: its format is {head.get('format')!r}, this checker reads {FORMAT!r}")
-    return head
-
-
-def _check(head: dict[str, Any], stream: Any, X: Array, y: Array, mode: str) -> Found:
+def _check(proof: str, read: Callable[[Any, Any], tuple[Array, Array]], mode: str) -> Found:
     count = 1
     try:
+        stream = lines(proof)
+        head = next(stream, {})
+        if head.get("format") != FORMAT:
+            raise Unreadable(f"{proof}: its format is {head.get('format')!r}, this checker reads {FORMAT!r}")
         with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
-            state = Check(head, X, y, mode)
+            state = Check(head, *read(head["data"]["names"], head["data"]["target"]), mode)
             for line in stream:
                 count += 1
                 state.take(line)
             return state.finish()
     except (KeyError, TypeError, ValueError, IndexError, OverflowError, ZeroDivisionError, AttributeError) as error:
         raise Refused(f"line {count} is malformed: {type(error).__name__} {error}") from None
-    except np.linalg.LinAlgError as error:
-        raise Refused(f"line {count}: {error}") from None
     except Refused as error:
         raise Refused(f"line {count}: {error}") from None
 
 
 def run(arguments: Sequence[str]) -> int:
     """Check from a command line, `PROOF DATA [--mode fast|exact]`; 0 proved, 1 not proved, 2 bad input."""
-    given, mode = list(arguments), "fast"
-    if "--mode" in given:
-        at = given.index("--mode")
-        mode = given[at + 1] if at + 1 < len(given) else ""
-        del given[at : at + 2]
-    if len(given) != 2 or mode not in MODES:
-        print("usage: python -m sparsecv_mio.check PROOF DATA [--mode fast|exact]", file=sys.stderr)
-        return 2
+    given, mode = [*arguments], "fast"
+    if given[-2:-1] == ["--mode"]:
+        given, mode = given[:-2], given[-1]
     try:
+        if len(given) != 2 or mode not in MODES:
+            raise Unreadable("usage: python -m sparsecv_mio.check PROOF DATA [--mode fast|exact]")
         found = check_file(given[0], given[1], mode)
-    except Unreadable as error:
-        print(f"cannot check: {error}", file=sys.stderr)
-        return 2
-    except Refused as error:
-        print(f"NOT PROVED: {error}", file=sys.stderr)
-        return 1
+    except (Unreadable, Refused) as error:
+        print(f"{'NOT PROVED' if isinstance(error, Refused) else 'cannot check'}: {error}", file=sys.stderr)
+        return 1 if isinstance(error, Refused) else 2
     print("\n".join([f"checked ({mode})", *found.words]))
     return 0

@@ -1,7 +1,5 @@
 """The statements of a proof that carry a tree to the folds of a pair (gamma, tau)."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np
@@ -15,20 +13,17 @@ from .tree import Tree
 class Cells:
     """Intervals of h_N of the folds of one pair, in scaled units; they only tighten."""
 
-    def __init__(self, folds: Folds, trees: list[Tree], gamma: int, value: float, tau: int) -> None:
-        self.folds, self.trees, self.gamma, self.value, self.tau = folds, trees, gamma, value, tau
+    def __init__(self, folds: Folds, gamma: tuple[int, float], tau: int) -> None:
+        self.folds, (self.gamma, self.value), self.tau = folds, gamma, tau
         self.low = folds.design.kind.of(np.zeros(len(folds.left)))
         self.high = self.low + np.inf
-        self.by: dict[str, int] = {}
 
     def add(self, part: dict[str, Any]) -> None:
         """Take in one statement of the proof about some folds."""
         mine, word = integers(part.get("folds", [*range(len(self.low))]), 0, len(self.low), "folds"), part["by"]
         need(len(set(mine)) == len(mine), "a statement names a fold twice")
         if word == "own":
-            named = part["trees"]
-            need(isinstance(named, list) and len(named) == len(mine), "a statement needs a tree for each of its folds")
-            for fold, name in zip(mine, named, strict=True):
+            for fold, name in zip(mine, part["trees"], strict=True):
                 tree = self.tree(name, fold)
                 self._decide([fold], tree, tree.above[self.tau - tree.first])
         elif word == "list":
@@ -38,11 +33,11 @@ class Cells:
         else:
             need(word == "loss", f"{word!r} is no statement of this format")
             self._loss(mine, self.tree(part["tree"], -1), part)
-        self.by[word] = self.by.get(word, 0) + len(mine)
+        self.folds.by[word] += len(mine)
 
     def tree(self, name: Any, rows: int) -> Tree:
         """Return a tree of these rows, of this gamma, whose range holds the size; or refuse."""
-        tree = self.trees[integers([name], 0, len(self.trees), "a tree that is named")[0]]
+        tree = self.folds.trees[integers([name], 0, len(self.folds.trees), "a tree that is named")[0]]
         need(tree.rows == rows and tree.gamma == self.gamma, "a statement names a tree of other rows or another gamma")
         need(tree.first <= self.tau < tree.first + len(tree.above), "a statement names a tree of other sizes")
         return tree
@@ -65,15 +60,17 @@ class Cells:
 
     def _loss(self, mine: list[int], tree: Tree, part: dict[str, Any]) -> None:
         """Bound h_N by what the fit without N leaves on all rows, or where its support is listed by its own error."""
-        folds, u, every = self.folds, self.folds.design.kind.u, np.array(mine, dtype=np.int64)
+        folds, u = self.folds, self.folds.design.kind.u
         chosen = [support(values, folds.design.q) for values in part["supports"]]
         need(all(len(found) <= self.tau for found in chosen), "a support is larger than tau")
-        named = integers(part.get("which", [0] * len(mine)), 0, len(chosen), "the supports of a statement")
-        which = np.array(named, dtype=np.int64)
+        which = np.array(integers(part.get("which", [0] * len(mine)), 0, len(chosen), "the supports of a statement"))
         need(len(which) == len(mine), "a statement needs a support for each of its folds")
         upper, above, listed = 0 * self.low[mine], tree.above[self.tau - tree.first], tree.listed[self.tau]
-        for i in np.unique(which).tolist():
-            upper[which == i] = folds.scores(self.value, every[which == i].tolist(), [chosen[i]]).upper[:, 0]
+        for size in {len(found) for found in chosen}:
+            those = [i for i, found in enumerate(chosen) if len(found) == size]
+            every = folds.scores(self.value, mine, [chosen[i] for i in those]).upper
+            for column, i in enumerate(those):
+                upper = np.where(which == i, every[:, column], upper)
         low = above - upper - 4 * u * (abs(above) + abs(upper))
         if listed:
             scores = folds.scores(self.value, mine, listed)

@@ -1,7 +1,5 @@
 """Proofs and data from their files: sizes are limited, nothing is executed, every number is looked at before use."""
 
-from __future__ import annotations
-
 import csv
 import gzip
 import hashlib
@@ -83,32 +81,24 @@ def support(values: Any, q: int) -> tuple[int, ...]:
 
 def lines(path: str) -> Iterator[dict[str, Any]]:
     """Yield the lines of a proof, each an object; the last one must hold the digest of those before it."""
-    digest, size, last, ended = hashlib.sha256(), 0, False, False
+    digest, size, ended = hashlib.sha256(), 0, False
     try:
         with gzip.open(path, "rb") as stream:
             while line := stream.readline(LONGEST_LINE):
                 size += len(line)
                 if size > MOST_BYTES or not line.endswith(b"\n"):
                     raise Unreadable(f"{path}: longer than a proof may be, or cut short")
-                found = json.loads(line, parse_constant=_refuse)
-                need(isinstance(found, dict) and not last, "a line is no object, or follows the end")
-                if found.get("kind") == "end":
+                found = json.loads(line, parse_constant=lambda word: need(False, f"{word} is no number"))
+                need(isinstance(found, dict) and not ended, "a line is no object, or follows the end")
+                ended = found.get("kind") == "end"
+                if not ended:
+                    digest.update(line)
+                    yield found
+                else:
                     need(found.get("sha256") == digest.hexdigest(), "the digest at the end is another one")
-                    last = ended = True
-                    continue
-                digest.update(line)
-                yield found
-    except gzip.BadGzipFile:
-        raise Unreadable(f"{path}: no proof, which is a gzipped file") from None
-    except EOFError:
-        raise Unreadable(f"{path}: the proof is cut short") from None
-    except (OSError, zlib.error, ValueError, RecursionError) as error:
-        raise Unreadable(f"{path}: {str(error).splitlines()[0] if str(error) else 'cannot be read'}") from None
+    except (OSError, EOFError, zlib.error, ValueError, RecursionError) as error:
+        raise Unreadable(f"{path}: no whole proof, which is a gzipped file of lines: {error}") from None
     need(ended, "the end is missing")
-
-
-def _refuse(word: str) -> float:
-    raise Refused(f"{word} is no number")
 
 
 def table(path: str, names: list[str], target: str) -> tuple[Array, Array]:
@@ -136,10 +126,8 @@ def table(path: str, names: list[str], target: str) -> tuple[Array, Array]:
                 flat.extend(float(row[j]) for j in places if row)
                 if len(flat) > MOST_NUMBERS:
                     raise Unreadable(f"{path}: more than {MOST_NUMBERS:,} numbers")
-    except (OSError, EOFError, zlib.error, UnicodeDecodeError, csv.Error, StopIteration) as error:
-        raise Unreadable(f"{path}: {error}") from None
-    except (ValueError, IndexError) as error:
-        raise Unreadable(f"{path}: {error}; it must hold numbers under the names of the proof") from None
+    except (OSError, EOFError, zlib.error, csv.Error, StopIteration, ValueError, IndexError) as error:
+        raise Unreadable(f"{path}: {error}; it must be a table of numbers under the names of the proof") from None
     found = np.array(flat, dtype=np.float64).reshape(-1, len(places))
     if not found.size or not np.isfinite(found).all():
         raise Unreadable(f"{path}: no rows, or a number that is not finite")

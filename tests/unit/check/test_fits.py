@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from fractions import Fraction
+from itertools import combinations
 from typing import Any
 
 import numpy as np
 import pytest
 
+from sparsecv_mio.check import tree
 from sparsecv_mio.check.arithmetic import Arithmetic, Floats, Fractions
-from sparsecv_mio.check.fits import Penalty, costs, fits, leverages, residuals
+from sparsecv_mio.check.fits import fits, leverages, residuals
 from sparsecv_mio.check.moments import Design
 from sparsecv_mio.check.reading import Refused
 
@@ -73,15 +75,14 @@ def compare(problem: Problem, kind: Arithmetic) -> float | None:
     try:
         design = Design(problem.X, problem.y, problem.scale, problem.intercept, kind)
         m, width = design.of_rows(problem.left), 0.0
-        found = fits([m], Penalty.of(design, problem.gamma), (np.zeros(2, dtype=np.int64), problem.sets), kind)
+        found = fits([m], design.penalty(problem.gamma), problem.sets, kind)
     except (Refused, ValueError):
-        assert kind is Floats
+        assert kind.u
         return None
     rows, kept, pi = problem.truth(design)
-    cost, square = costs(found, kind)
     Z, off = design.Z - m.center, m.center_error + 2 * kind.u
     X, y = Z[:, :-1][:, problem.sets], Z[:, -1]
-    (rest, error), (low, high) = residuals(found.solution, X, y, off, kind), leverages(found, X, off, kind)
+    (least, most), (low, high) = residuals(*found[2:5], (X, y, off), kind), leverages(found, X, off, kind)
     for i, at in enumerate(problem.sets.tolist()):
         M = [[dot((r[j] for r in kept), (r[k] for r in kept)) + (pi[j] if j == k else 0) for k in at] for j in at]
         c, yy = [dot((r[j] for r in kept), (r[-1] for r in kept)) for j in at], sum(r[-1] ** 2 for r in kept)
@@ -97,31 +98,64 @@ def compare(problem: Problem, kind: Arithmetic) -> float | None:
             column = [Fraction(v) for v in found.V[i, :, j]]
             missing = [int(k == j) - dot(M[k], column) for k in range(len(at))]
             assert Fraction(found.rest[i, j]) ** 2 >= dot(missing, [dot(row, missing) for row in inv])
-            assert cost[i, j] <= beta[j] ** 2 / inv[j][j] and square[i, j] <= beta[j] ** 2
         for k, row in enumerate(rows):
             x = [row[j] for j in at]
-            assert abs(Fraction(rest[k, i]) - (row[-1] - dot(x, beta))) <= error[k, i]
+            assert least[k, i] <= abs(row[-1] - dot(x, beta)) <= most[k, i]
             assert low[k, i] <= dot(x, [dot(z, x) for z in inv]) <= high[k, i]
     return width
 
 
-@pytest.mark.parametrize("kind", [Floats, Fractions])
+@pytest.mark.parametrize("kind", [Floats(), Fractions()])
 @pytest.mark.parametrize("block", [0, *(pytest.param(block, marks=pytest.mark.slow) for block in range(1, 50))])
 def test_bounds_hold(kind: Arithmetic, block: int) -> None:
     widths = [compare(Problem(seed), kind) for seed in range(20 * block, 20 * block + 20)]
     known = [width for width in widths if width is not None]
-    assert len(known) > 10 and np.median(known) < (1e-9 if kind is Floats else 1e-25)
+    assert len(known) > 10 and np.median(known) < (1e-9 if kind.u else 1e-25)
 
 
 def test_a_false_moment_would_be_seen() -> None:
     """The truth is that of the data: a bound without its rounding is off it."""
     problem = Problem(4)
-    design = Design(problem.X, problem.y, problem.scale, problem.intercept, Floats)
+    design = Design(problem.X, problem.y, problem.scale, problem.intercept, Floats())
     design.gram[0, 0] *= 1.0 + 1e-9
     problem.sets = np.array([[0], [0]])
     m = design.of_rows(problem.left)
-    found = fits([m], Penalty.of(design, problem.gamma), (np.zeros(2, dtype=np.int64), problem.sets), Floats)
+    found = fits([m], design.penalty(problem.gamma), problem.sets, Floats())
     rows, kept, pi = problem.truth(design)
     M = dot((r[0] for r in kept), (r[0] for r in kept)) + pi[0]
     f = sum(r[-1] ** 2 for r in kept) - dot((r[0] for r in kept), (r[-1] for r in kept)) ** 2 / M
     assert not found.lower[0] <= f <= found.upper[0]
+
+
+@np.errstate(invalid="ignore")
+def leaf_bounds(seed: int, kind: Arithmetic) -> int:
+    """Bounds of a random leaf at its ridge fit and at a random point are at most every f of its supports."""
+    problem = Problem(seed)
+    try:
+        design = Design(problem.X, problem.y, problem.scale, problem.intercept, kind)
+        m, penalty, rng = design.of_rows(problem.left), design.penalty(problem.gamma), np.random.default_rng(seed)
+        q = len(m.c)
+        every, sizes = rng.random((1, q)) < 0.8, np.arange(q + 1)
+        inside = every & (rng.random((1, q)) < 0.3)
+        own = tree._own_fits(m, penalty, (inside, every), sizes, kind)[0]
+    except (Refused, ValueError):
+        assert kind.u
+        return 0
+    point = kind.of(rng.normal(size=(1, q)) * rng.choice([0.0, 0.1, 2.0]))
+    base, slopes = tree._at_points(m, penalty, point, kind)
+    dual = tree._dual(base, slopes, (inside, every), sizes, kind)[0]
+    _, kept, pi = problem.truth(design)
+    forced, free = np.flatnonzero(inside[0]).tolist(), np.flatnonzero(every[0] & ~inside[0]).tolist()
+    for more in (one for size in range(len(free) + 1) for one in combinations(free, size)):
+        at = sorted([*forced, *more])
+        M = [[dot((r[j] for r in kept), (r[k] for r in kept)) + (pi[j] if j == k else 0) for k in at] for j in at]
+        c = [dot((r[j] for r in kept), (r[-1] for r in kept)) for j in at]
+        f = sum(r[-1] ** 2 for r in kept) - dot(c, [dot(row, c) for row in inverse(M)])
+        assert own[len(at)] <= f and dual[len(at)] <= f
+    return 1
+
+
+@pytest.mark.parametrize("kind", [Floats(), Fractions()])
+@pytest.mark.parametrize("block", [0, *(pytest.param(block, marks=pytest.mark.slow) for block in range(1, 50))])
+def test_bounds_of_leaves_hold(kind: Arithmetic, block: int) -> None:
+    assert sum(leaf_bounds(seed, kind) for seed in range(20 * block, 20 * block + 20)) > 10
