@@ -4,7 +4,7 @@ VENV ?= .venv
 JOBS ?= 2
 BIN = $(VENV)/bin
 
-.PHONY: help setup peers demo test lint docs bench fuzz audit sbom lock clean
+.PHONY: help setup peers demo test lint docs bench fuzz audit sbom locked lock clean
 .DELETE_ON_ERROR:
 
 help:
@@ -17,23 +17,25 @@ help:
 	@echo "make fuzz    random runs over every option against enumeration, altered records and proofs (FUZZ_EXAMPLES=2000)"
 	@echo "make audit   known vulnerabilities of the pinned dependencies (asks the index of PyPI)"
 	@echo "make sbom    what is installed, as a CycloneDX list, into build/sbom.json"
+	@echo "make locked  whether what is installed is what the lock says (no network)"
 	@echo "make lock    rewrite requirements.lock and requirements-peers.lock from pyproject.toml"
 
 # One stamp for the pinned dependencies, one for the package itself: a changed pyproject alone reinstalls no dependency.
-# --no-compile: half the time; Python compiles what is imported, when it is.
+# --no-compile: half the time; Python compiles what is imported, when it is. --require-hashes: a file that is not one of
+# those the lock was made of is refused, whatever index it comes from; the package is built by the setuptools of the lock.
 $(VENV)/.dependencies: requirements.lock
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --no-compile --requirement requirements.lock
+	$(BIN)/python -m pip install --quiet --no-compile --require-hashes --requirement requirements.lock
 	@touch $@
 
 $(VENV)/.package: $(VENV)/.dependencies pyproject.toml
-	$(BIN)/python -m pip install --quiet --no-deps --editable .
+	$(BIN)/python -m pip install --quiet --no-deps --no-build-isolation --editable .
 	@touch $@
 
 setup: $(VENV)/.package
 
 peers: setup
-	$(BIN)/python -m pip install --quiet --no-compile --requirement requirements-peers.lock
+	$(BIN)/python -m pip install --quiet --no-compile --require-hashes --requirement requirements-peers.lock
 
 demo: setup
 	$(BIN)/sparsecv solve instances/diabetes.csv --target y --folds loo
@@ -81,15 +83,21 @@ audit: build/audit/bin/pip-audit
 sbom: setup build/audit/bin/pip-audit
 	build/audit/bin/cyclonedx-py environment --output-format JSON --output-file build/sbom.json $(BIN)/python
 
-# pip-tools lives in an environment of its own, so that the lock never lists it.
-build/lock/bin/pip-compile:
+# Without a network: what is installed is what the lock says, and nothing that it needs is missing.
+locked: setup
+	$(BIN)/python -m pip install --quiet --dry-run --no-index --no-deps --require-hashes --requirement requirements.lock
+	$(BIN)/python -m pip check
+
+# uv lives in an environment of its own, so that the lock never lists it. It takes the hashes of all files of a release
+# from the index; pip-compile downloads each of the files, some ten gigabytes.
+build/lock/bin/uv:
 	$(PYTHON) -m venv build/lock
-	build/lock/bin/python -m pip install --quiet pip-tools
+	build/lock/bin/python -m pip install --quiet uv
 
-COMPILE = CUSTOM_COMPILE_COMMAND="make lock" build/lock/bin/pip-compile --quiet --strip-extras --no-emit-index-url \
-  --no-emit-find-links --no-emit-trusted-host
+COMPILE = UV_CUSTOM_COMPILE_COMMAND="make lock" build/lock/bin/uv pip compile --quiet --python build/lock/bin/python \
+  --generate-hashes --strip-extras --no-emit-index-url --no-emit-find-links
 
-lock: build/lock/bin/pip-compile
+lock: build/lock/bin/uv
 	$(COMPILE) --extra all --extra test --extra docs --output-file requirements.lock pyproject.toml
 	$(COMPILE) --extra peers --constraint requirements.lock --output-file requirements-peers.lock pyproject.toml
 

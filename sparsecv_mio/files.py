@@ -8,17 +8,21 @@ are never replaced; text may be written to a pipe or a device where the caller a
 from __future__ import annotations
 
 import os
+import re
 import secrets
 import shutil
 import stat
 import sys
+import time
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from sparsecv_mio.errors import BadInput, SparseCVError
 
 Place = str | os.PathLike[str]
+TEMPORARY = ".sparsecv-"  # begin of the names of folders that files are written in
+LEFT_BEHIND = 3600.0  # seconds after which nobody writes there any more
 
 KINDS = (
     (stat.S_ISDIR, "a folder"),
@@ -198,7 +202,7 @@ def replacing(path: Place, what: str = "file") -> Iterator[Path]:
         place = _free(path)
     except (OSError, ValueError) as refused:
         raise BadInput(f"cannot write {what} {path}: {reason(refused)}") from None
-    folder = place.parent / f".sparsecv-{secrets.token_hex(8)}"
+    folder = place.parent / f"{TEMPORARY}{secrets.token_hex(8)}"
     try:
         folder.mkdir()
         try:
@@ -209,6 +213,27 @@ def replacing(path: Place, what: str = "file") -> Iterator[Path]:
             shutil.rmtree(folder, ignore_errors=True)
     except OSError as refused:
         raise BadInput(f"cannot write {what} {path}: {reason(refused)}") from None
+
+
+def sweep(folder: Place) -> int:
+    """Remove what writes that were killed left in a folder an hour ago or longer; return how many there were.
+
+    Parameters
+    ----------
+    folder : path
+
+    Notes
+    -----
+    Younger ones may belong to another process that is about to write there.
+    """
+    swept = 0
+    with suppress(OSError):
+        for found in Path(folder).glob(f"{TEMPORARY}*"):
+            name = re.fullmatch(rf"{re.escape(TEMPORARY)}[0-9a-f]{{16}}", found.name)
+            if name and found.is_dir() and not found.is_symlink() and time.time() - found.stat().st_mtime > LEFT_BEHIND:
+                shutil.rmtree(found, ignore_errors=True)
+                swept += 1
+    return swept
 
 
 def _free(path: Place) -> Path:

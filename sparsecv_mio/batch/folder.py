@@ -10,7 +10,7 @@ from typing import Any
 
 from sparsecv_mio.certificate.reading import MOST_BYTES
 from sparsecv_mio.errors import BadInput, CorruptStore
-from sparsecv_mio.files import check_readable, write_text
+from sparsecv_mio.files import check_readable, sweep, write_text
 
 SCHEMA = "sparsecv-task/1"
 PLAN_SCHEMA = "sparsecv-plan/1"
@@ -107,6 +107,11 @@ class BatchFolder:
             return Outcome(**found)
         except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
             raise CorruptStore(f"task file {str(place)!r} is damaged ({error}): remove it") from None
+
+    def sweep(self) -> None:
+        """Remove what batches that were killed in the middle of a write left behind."""
+        for folder in (self.path, self.path / "tasks"):
+            sweep(folder)
 
     def has(self, address: str) -> bool:
         """Whether anything came of a task, be it a failure."""

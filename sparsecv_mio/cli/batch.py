@@ -90,6 +90,7 @@ def batch(
         return _list_tasks(tasks, out, workers or session.cores())
     run = partial(run_batch, workers=workers or session.cores(), scheduler=scheduler, retry=retry)
     place = BatchFolder(out)
+    place.sweep()
     place.store_plan(task.address for task in whole)
     if clean:
         _remove(place.stale(), quiet)

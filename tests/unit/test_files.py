@@ -5,11 +5,13 @@ from __future__ import annotations
 import os
 import stat
 import threading
+import time
 from pathlib import Path
 
 import pytest
 from small_disk import small_disk
 
+from sparsecv_mio import files
 from sparsecv_mio.errors import BadInput
 from sparsecv_mio.files import check_readable, check_writable, replacing, special, write_bytes, write_text
 
@@ -101,3 +103,15 @@ def test_the_size_of_what_is_read_is_limited(tmp_path: Path) -> None:
         stream.truncate(10**12)
     with pytest.raises(BadInput, match="its 1,000,000,000,000 bytes are more than the 1,000"):
         check_readable(file, most=1000)
+
+
+def test_what_a_killed_write_left_is_swept_once_it_is_old(tmp_path: Path) -> None:
+    old, young, other = (tmp_path / f".sparsecv-{word}" for word in ("0" * 16, "1" * 16, "mine"))
+    for folder in (old, young, other):
+        folder.mkdir()
+        (folder / "a.json").write_text("half")
+    long_ago = time.time() - 2.0 * files.LEFT_BEHIND
+    for folder in (old, other):
+        os.utime(folder, (long_ago, long_ago))
+    assert files.sweep(tmp_path) == 1 and not old.exists() and young.exists() and other.exists()
+    assert files.sweep(tmp_path / "nowhere") == 0

@@ -8,6 +8,7 @@ import hashlib
 import io
 import json
 import os
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -172,3 +173,25 @@ def test_proofs_and_their_data_have_limits(tmp_path: Path, monkeypatch: pytest.M
     with pytest.raises(check_reading.Unreadable, match="more than 1,000 numbers"):
         check_reading.table(str(tmp_path / "a.csv.gz"), ["a"], "y")
     assert run(["check", str(tmp_path / "long.proof"), str(tmp_path / "a.csv.gz")]) == 2
+
+
+def pins(name: str) -> dict[str, tuple[str, list[str]]]:
+    """Return version and hashes of every package in a lock, whose lines are nothing else."""
+    found: dict[str, tuple[str, list[str]]] = {}
+    text = re.sub(r"^ *#.*\n", "", (ROOT / name).read_text(encoding="utf-8"), flags=re.MULTILINE)
+    for line in text.replace("\\\n", " ").splitlines():
+        first, *hashes = line.split()
+        package, version = first.split("==")
+        assert hashes and all(re.fullmatch("--hash=sha256:[0-9a-f]{64}", one) for one in hashes), line
+        found[package] = version, hashes
+    return found
+
+
+def test_every_release_of_the_locks_has_hashes_and_no_host_is_named() -> None:
+    ours, peers = pins("requirements.lock"), pins("requirements-peers.lock")
+    assert len(ours) > 90 and {"numpy", "numba", "setuptools"} <= set(ours) and {"abess", "skglm"} <= set(peers)
+    assert all(ours[name] == peers[name] for name in ours.keys() & peers.keys())
+    for lock in ("requirements.lock", "requirements-peers.lock"):
+        text = (ROOT / lock).read_text(encoding="utf-8")
+        assert not re.search(r"://|@|--(extra-)?index|--find-links|--trusted", text)
+    assert len(ours["numpy"][1]) > 20  # of all systems and processors, not of those of one machine
