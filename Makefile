@@ -78,7 +78,7 @@ build/audit/bin/pip-audit:
 	build/audit/bin/python -m pip install --quiet pip-audit cyclonedx-bom
 
 audit: build/audit/bin/pip-audit
-	build/audit/bin/pip-audit --requirement requirements.lock --no-deps --disable-pip --progress-spinner off
+	build/audit/bin/pip-audit --strict --requirement requirements.lock --no-deps --disable-pip --progress-spinner off
 
 sbom: setup build/audit/bin/pip-audit
 	build/audit/bin/cyclonedx-py environment --output-format JSON --output-file build/sbom.json $(BIN)/python
