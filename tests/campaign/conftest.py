@@ -1,7 +1,7 @@
 """How long a campaign lasts, and what it counted.
 
 `make fuzz` sets FUZZ_EXAMPLES, the examples of each test, drawn anew by FUZZ_SEED; the suite takes a few, always the
-same. Counts are printed at the end, and a line of them is added to build/campaign.jsonl, which totals.py adds up.
+same. Each test adds a line of its counts to build/campaign.jsonl, which totals.py adds up; all are printed at the end.
 """
 
 from __future__ import annotations
@@ -10,6 +10,8 @@ import json
 import os
 import subprocess
 import time
+from collections import Counter
+from typing import Any
 
 import pytest
 from drawn import CAMPAIGN, COUNTS
@@ -25,19 +27,27 @@ settings.load_profile("campaign" if CAMPAIGN else "suite")
 COMMIT = subprocess.run(["git", "describe", "--always", "--dirty"], cwd=ROOT, capture_output=True, text=True).stdout
 
 
-def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    """Print the counts of a campaign, and add them to those of the ones before."""
-    if not COUNTS or not CAMPAIGN:
+SAID: Counter[str] = Counter()
+SPENT: list[float] = []
+STORE = ROOT / "build" / "campaign.jsonl"
+
+
+def pytest_runtest_logreport(report: pytest.TestReport) -> None:
+    """Store what a test of a campaign counted."""
+    if not COUNTS or not CAMPAIGN or report.when != "call":
         return
-    failed = [report.nodeid for report in terminalreporter.stats.get("failed", [])]
     asked = {name: value for name, value in os.environ.items() if name.startswith("FUZZ_")}
-    line = {
-        "commit": COMMIT.strip(), **asked, "cpu": round(time.process_time(), 1), "failed": failed,
-        "counts": dict(sorted(COUNTS.items())),
-    }  # fmt: skip
-    place = ROOT / "build" / "campaign.jsonl"
-    place.parent.mkdir(exist_ok=True)
-    with place.open("a") as store:
+    line: dict[str, Any] = {"commit": COMMIT.strip(), **asked, "test": report.nodeid, "outcome": report.outcome,
+            "cpu": round(time.process_time() - sum(SPENT), 1), "counts": dict(sorted(COUNTS.items()))}  # fmt: skip
+    STORE.parent.mkdir(exist_ok=True)
+    with STORE.open("a") as store:
         store.write(json.dumps(line) + "\n")
-    for name, count in sorted(COUNTS.items()):
+    SPENT.append(line["cpu"])
+    SAID.update(COUNTS)
+    COUNTS.clear()
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Print the counts of a campaign."""
+    for name, count in sorted(SAID.items()):
         terminalreporter.write_line(f"{count:>12,}  {name}")
