@@ -23,6 +23,7 @@ RESTRICTED = ("auto", "algorithm1", "grid")
 CAMPAIGN = "FUZZ_EXAMPLES" in os.environ  # a run by hand, with larger problems among the others
 COUNTS: Counter[str] = Counter()  # what was tried, by name
 KINDS = ("as drawn", "one-hot blocks", "near copies", "huge offsets", "extreme units", "float32", "few rows", "perfect")
+QUICK = ("as drawn", "float32", "extreme units")
 
 
 @dataclass(frozen=True)
@@ -130,18 +131,21 @@ def restrictions() -> st.SearchStrategy[dict[str, Any]]:
 
 
 @st.composite
-def cases(draw: st.DrawFn, plain: bool = False) -> Case:
-    """A case; `plain` ones have no weights and no restrictions, and their folds can be permuted with the rows."""
+def cases(draw: st.DrawFn, plain: bool = False, many: bool = False) -> Case:
+    """A case; `plain` ones have no weights and no restrictions, and their folds can be permuted with the rows.
+
+    `many` ones have many cells, of kinds that enumeration is quick for.
+    """
     asked = {} if plain else draw(restrictions())
     beyond_forcing = {"at_most", "hierarchy", "nonnegative"} & set(asked)
-    wide = CAMPAIGN and draw(st.booleans())  # many cells of one enumeration
     folds = ("loo", "3", "4", "blocks:3") if plain else FOLDS
-    exponents = draw(st.lists(st.integers(-8, 6), min_size=6 if wide else 1, max_size=12 if wide else 4, unique=True))
+    least = 8 if many else 1
+    exponents = draw(st.lists(st.integers(-8, 6), min_size=least, max_size=13 if many else 4, unique=True))
     mantissa = draw(st.sampled_from([1.0, 2.5, 7.0]))
     return Case(
         seed=draw(st.integers(0, 2**31 - 1)),
-        kind=draw(st.sampled_from(KINDS)),
-        folds=draw(st.sampled_from((*folds, *["loo"] * len(folds) * 3) if wide else folds)),
+        kind=draw(st.sampled_from(QUICK if many else KINDS)),
+        folds=draw(st.sampled_from((*folds, *["loo"] * len(folds) * 3) if many else folds)),
         method=draw(st.sampled_from(RESTRICTED if beyond_forcing else METHODS)),
         scale=draw(st.sampled_from(["length", "variance", "none"])),
         intercept=draw(st.sampled_from(["fold", "global", "none"])),
@@ -150,6 +154,6 @@ def cases(draw: st.DrawFn, plain: bool = False) -> Case:
         fewest=draw(st.integers(0, 2)),
         one_se=draw(st.booleans()),
         weights="none" if plain else draw(st.sampled_from(["none", "none", "any", "whole"])),
-        rows=120 if wide else 26,
+        rows=200 if many and CAMPAIGN else 26,
         restrictions=asked,
     )

@@ -84,6 +84,11 @@ def test_every_record_against_enumeration(case: Case) -> None:
     drawn("any options", case)
 
 
+@given(case=cases(many=True))
+def test_many_cells_against_enumeration(case: Case) -> None:
+    drawn("many cells", case)
+
+
 @given(case=cases(), threads=st.integers(2, 3))
 def test_threads(case: Case, threads: int) -> None:
     found = drawn("threads", case)
