@@ -63,7 +63,7 @@ bench: setup
 	$(BIN)/python scripts/bench/single_fit.py
 	$(BIN)/python scripts/bench/large.py
 
-# By hand: examples are drawn anew each time and counted in build/campaign.json; a failure prints what reproduces it.
+# By hand: examples are drawn anew each time and counted in build/campaign.jsonl; a failure prints what reproduces it.
 FUZZ_EXAMPLES ?= 1000
 FUZZ_FORGERIES ?= 1000
 FUZZ_SEED ?= 0

@@ -29,11 +29,12 @@ SMALL, PLAIN, LARGE = 1e-6, 1e-5, 1e-3  # parts by which a bound, any other numb
 
 @dataclass(frozen=True)
 class Forgery:
-    """What was done to which field."""
+    """What was done to which field; `beside`: what stood in the same object, of a number."""
 
     field: str
     how: str
     text: str
+    beside: Any = None
 
 
 @cache
@@ -128,7 +129,7 @@ def forgery(record: dict[str, Any], rng: np.random.Generator) -> Forgery | None:
             moved = value + PLAIN * parent(record, path)["cv_error"]
         if moved is None or moved == value:
             return None
-        return Forgery(field, f"{value!r} -> {moved!r}", put(record, path, moved))
+        return Forgery(field, f"{value!r} -> {moved!r}", put(record, path, moved), parent(record, path))
     if isinstance(value, str):
         word = other_word(value, rng, names)
         return Forgery(field, f"{value} -> {word}", put(record, path, word))
