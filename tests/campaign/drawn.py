@@ -134,13 +134,13 @@ def restrictions() -> st.SearchStrategy[dict[str, Any]]:
 def cases(draw: st.DrawFn, plain: bool = False, many: bool = False) -> Case:
     """A case; `plain` ones have no weights and no restrictions, and their folds can be permuted with the rows.
 
-    `many` ones have many cells, of kinds that enumeration is quick for.
+    `many` ones have many cells, of kinds and gammas that enumeration is quick for.
     """
     asked = {} if plain else draw(restrictions())
     beyond_forcing = {"at_most", "hierarchy", "nonnegative"} & set(asked)
     folds = ("loo", "3", "4", "blocks:3") if plain else FOLDS
-    least = 8 if many else 1
-    exponents = draw(st.lists(st.integers(-8, 6), min_size=least, max_size=13 if many else 4, unique=True))
+    sizes = {"min_size": 7, "max_size": 10} if many else {"min_size": 1, "max_size": 4}
+    exponents = draw(st.lists(st.integers(-3 if many else -8, 6), unique=True, **sizes))
     mantissa = draw(st.sampled_from([1.0, 2.5, 7.0]))
     return Case(
         seed=draw(st.integers(0, 2**31 - 1)),
