@@ -48,6 +48,8 @@ def outer_folds(count: int, plan: FoldPlan, dataset: Dataset) -> FoldPlan:
     """
     if count < 2:
         raise BadInput(f"nested: {count} is out of range, give at least 2 outer folds")
+    if count > dataset.n:
+        raise BadInput(f"nested: {count} outer folds of {dataset.n} rows, ask for at most {dataset.n}")
     kind, seed = _kind(plan), plan.seed or 0
     if kind in LIKE_INNER:
         return make_folds(f"{kind}:{count}", dataset, seed)

@@ -50,3 +50,5 @@ def test_with_data(capfd: pytest.CaptureFixture[str]) -> None:
     data = str(INSTANCES / "prostate.csv")
     assert run(["solve", data, "--target", "lpsa", "--criterion", "common", "--tau", "99", "--gamma", "1"]) == 2
     assert "error: --tau: '99' is out of range" in capfd.readouterr().err
+    assert run(["solve", data, "--target", "lpsa", "--nested", "1000", "--gamma", "1"]) == 2
+    assert "error: --nested: 1000 outer folds of 97 rows" in capfd.readouterr().err

@@ -74,7 +74,7 @@ def test_weighted_rows_are_dealt_as_others() -> None:
     ("given", "count", "message"),
     [
         ("5", 1, "nested: 1 is out of range"),
-        ("5", 25, "need 25 rows but the data has 24"),
+        ("5", 25, "nested: 25 outer folds of 24 rows, ask for at most 24"),
         ("groups:g", 8, "keep rows together in 8 groups, ask for at most 7"),
         (np.arange(ROWS) % 2, 2, "in 2 groups, nested folds need at least three"),
     ],
