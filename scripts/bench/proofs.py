@@ -3,7 +3,8 @@
     python scripts/bench/proofs.py --out results/proofs.md
 
 Seconds are those of the processor, on one thread, kernels compiled before: of the search, of its proof, and of
-`sparsecv check` in both modes, without the start of a process; and of the whole command without and with `--proof`.
+`sparsecv check` in both modes, without the start of a process; and of the whole commands: the search without and with
+`--proof`, and the check.
 The least of three runs, where one takes less than a second.
 """
 
@@ -106,11 +107,17 @@ def of_children() -> float:
     return used.ru_utime + used.ru_stime
 
 
-def whole_command(case: Case, more: list[str]) -> str:
+def whole(command: list[str]) -> str:
     """Return what a command takes, start of the process included; the least of three."""
+    return f"{seconds(lambda: subprocess.run(command, capture_output=True, check=True), of_children):.2f}"
+
+
+def commands(case: Case, place: str) -> str:
+    """Return what the whole commands of the search, of the search with its proof and of the check take."""
     if case.target is None:
-        return "-"
-    return f"{seconds(lambda: subprocess.run(case.command() + more, capture_output=True, check=True), of_children):.2f}"
+        return "- | - | -"
+    plain, check = case.command(), [*case.command()[:3], "check", place, case.command()[4]]
+    return f"{whole(plain)} | {whole([*plain, '--proof', place])} | {whole(check)}"
 
 
 def line(case: Case, exact: bool) -> str:
@@ -120,9 +127,7 @@ def line(case: Case, exact: bool) -> str:
     known: list[Snapshot] = []
 
     def search() -> Record:
-        return cross_validate(
-            data, plan, gammas=case.gammas, taus=case.taus, threads=1, gap=1e-4, found=known.append
-        )
+        return cross_validate(data, plan, gammas=case.gammas, taus=case.taus, threads=1, gap=1e-4, found=known.append)
 
     record = search()
     solve = seconds(search)
@@ -133,12 +138,12 @@ def line(case: Case, exact: bool) -> str:
         fast, size, slow = seconds(lambda: check(str(place), data.X, data.y)), place.stat().st_size, "-"
         if exact and case.exact:
             slow = f"{seconds(lambda: check(str(place), data.X, data.y, 'exact')):.0f}"
-        commands = f"{whole_command(case, [])} | {whole_command(case, ['--proof', str(place)])}"
+        by_process = commands(case, str(place))
     trees = next(word for word in found.words if word.startswith("trees: "))
     trees = trees.removesuffix(" leaves cover all supports, every bound holds").removeprefix("trees: ")
     return (
         f"| {case.name} | {case.folds} | {len(record.request.gammas)} | {len(record.request.taus)} | {record.status} "
-        f"| {solve:.3f} | {proof:.3f} | {proof / solve:.2f} | {fast:.2f} | {fast / solve:.1f} | {slow} | {commands} "
+        f"| {solve:.3f} | {proof:.3f} | {proof / solve:.2f} | {fast:.2f} | {fast / solve:.1f} | {slow} | {by_process} "
         f"| {size / 1e3:.1f} | {trees.replace(', their ', ' / ')} |"
     )
 
@@ -165,8 +170,8 @@ def main() -> None:
         text = options.out.read_text().split("<!-- table -->")
         head = (
             "| data | folds | gammas | taus | status | solve s | proof s | / solve | fast s | / solve | exact s "
-            "| command s | with proof s | kB | trees / leaves |\n"
-            "| --- | --- | ---: | ---: | --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | --- |\n"
+            "| command s | with proof s | `check` s | kB | trees / leaves |\n"
+            f"| --- | --- | ---: | ---: | --- {'| ---: ' * 10}| --- |\n"
         )
         options.out.write_text("<!-- table -->".join([text[0], "\n" + head + "\n".join(rows) + "\n", *text[2:]]))
 

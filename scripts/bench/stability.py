@@ -124,8 +124,7 @@ def measured(name: str, number: int) -> Split:
     tried = tried_weights(found, [float(size) for size in outer.sizes])
     best = min(tried, key=lambda one: (one.error, one.weight))
     rows = {
-        (row.gamma, row.tau): (row.cv_error, one.upper)
-        for row, one in zip(record.table, chosen.intervals, strict=True)
+        (row.gamma, row.tau): (row.cv_error, one.upper) for row, one in zip(record.table, chosen.intervals, strict=True)
     }
     pairs = {one.weight: rows[one.gamma, one.tau] for one in chosen.models}
 

@@ -51,12 +51,11 @@ def fits(several: list[Moments], penalty: Penalty, sets: Array, kind: Arithmetic
     No entry of Q, c and yy exceeds 1/2. So entry i of `x - M z` is off by at most `k (1 + s) + j weight_i |z_i|`, s the
     sum of |z|, for a unit vector or c as x; and F by `k (1 + s)^2 + j b'diag(weight)b`, s the sum of |b|.
     """
-    u, a, place = kind.u, sets.shape[1], np.repeat(np.arange(len(several)), len(sets))
-    sets, on = np.tile(sets, (len(several), 1)), place[:, None, None]
+    u, a = kind.u, sets.shape[1]
     k, j = max(m.error for m in several) + 2 * (a + 8) * u, penalty[1] + 2 * (a + 8) * u
-    M = np.stack([m.Q for m in several])[on, sets[:, :, None], sets[:, None, :]]
-    c = np.stack([m.c for m in several])[place[:, None], sets]
-    yy, weight = np.array([m.yy for m in several])[place], penalty[0][sets]
+    M = np.concatenate([m.Q[sets[:, :, None], sets[:, None, :]] for m in several])
+    c, yy = np.concatenate([m.c[sets] for m in several]), np.repeat([m.yy for m in several], len(sets))
+    weight = np.tile(penalty[0][sets], (len(several), 1))
     diagonal = slice(None), range(a), range(a)
     M[diagonal] = M[diagonal] + weight
     inverse = np.linalg.inv(np.asarray(M, dtype=np.float64))
