@@ -22,8 +22,8 @@ Penalty = tuple[Array, Any]
 class Fits(NamedTuple):
     """Fits of L supports of a columns each, the objectives within `[lower, upper]` (L,).
 
-    `beta` (L, a) is off by a vector `M^{-1}r` with `|r| <= excess` (L,). `norm` (L, a) bounds `|e_j|`, and `rest`
-    (L, a) the residuals `|e_j - M V_j|` of the columns of `V` (L, a, a).
+    `beta` (L, a) is off by a vector `M^{-1}r` with `|r| <= excess` (L,). `norm` (L, a) bounds `|e_j|`, `V` (L, a, a)
+    is near the inverse of `M`; `weight` (L, a), and how far numbers are off: see `fits`.
     """
 
     lower: Array
@@ -31,8 +31,29 @@ class Fits(NamedTuple):
     beta: Array
     excess: Array
     norm: Array
-    rest: Array
     V: Array
+    M: Array
+    weight: Array
+    off: tuple[Any, Any]
+
+
+def worth(found: Fits, x: Array, z: Array, kind: Arithmetic) -> tuple[Array, Array, Array]:
+    """Return `v = z'(x + r)`, by how much it may be off, and a bound of |r|: then `|x|^2 = v + |r|^2`; all (L, K).
+
+    Parameters
+    ----------
+    found : Fits
+    x, z : (L, K, a) arrays
+    kind : Floats or Fractions
+    """
+    (k, j), u, s, r = found.off, kind.u, 1 + abs(z).sum(2), x - kind.product(z, found.M)
+    weight, norm = found.weight[:, None], found.norm[:, None]
+    wrong = kind.inner(abs(r) + k * s[:, :, None] + j * weight * abs(z), norm)
+    return (
+        kind.inner(z, x + r),
+        k * s**2 + j * kind.inner(weight, z**2),
+        kind.above(wrong * (1 + (x.shape[2] + 24) * u)),
+    )
 
 
 def fits(several: list[Moments], penalty: Penalty, sets: Array, kind: Arithmetic) -> Fits:
@@ -48,8 +69,8 @@ def fits(several: list[Moments], penalty: Penalty, sets: Array, kind: Arithmetic
 
     Notes
     -----
-    No entry of Q, c and yy exceeds 1/2. So entry i of `x - M z` is off by at most `k (1 + s) + j weight_i |z_i|`, s the
-    sum of |z|, for a unit vector or c as x; and F by `k (1 + s)^2 + j b'diag(weight)b`, s the sum of |b|.
+    No entry of Q, c and yy exceeds 1/2, none of rows 1. So entry i of `x - M z` is off by at most
+    `k (1 + s) + j weight_i |z_i|`, s the sum of |z|, and `z'(x + r)` by `k (1 + s)^2 + j z'diag(weight)z`.
     """
     u, a = kind.u, sets.shape[1]
     k, j = max(m.error for m in several) + 2 * (a + 8) * u, penalty[1] + 2 * (a + 8) * u
@@ -64,18 +85,18 @@ def fits(several: list[Moments], penalty: Penalty, sets: Array, kind: Arithmetic
     for _ in range(2):
         Z = Z + kind.of(inverse @ np.asarray(R, dtype=np.float64))
         R = right - kind.product(M, Z)
-    V, beta, size, large = Z[:, :, :a], Z[:, :, a], 1 + abs(Z).sum(1), abs(R)
+    V, beta, size, large = Z[:, :, :a], Z[:, :, a], abs(Z[:, :, :a]).sum(1) + 1, abs(R[:, :, :a])
 
     norm, own = 1 / (weight * (1 - penalty[1])) * (1 + 4 * u), np.maximum(V[diagonal], 0 * c)
     norm, own = kind.root_above(norm), kind.root_above(own)
     for _ in range(3):  # each from the bounds before
         off = size * (k * norm.sum(1) + j * (weight * norm).max(1, initial=0))[:, None]
         rest = kind.above((kind.product(norm[:, None, :], large)[:, 0] + off) * (1 + (2 * a + 24) * u))
-        norm = np.minimum(norm, (own + rest[:, :a]) * (1 + 4 * u))
-    middle = yy - kind.inner(beta, c + R[:, :, a])
-    room = k * size[:, a] ** 2 + j * (weight * beta**2).sum(1)
-    lower = -kind.above(room + rest[:, a] ** 2 * (1 + 8 * u) - middle)
-    return Fits(lower, kind.above(middle + room), beta, rest[:, a], norm, rest[:, :a], V)
+        norm = np.minimum(norm, (own + rest) * (1 + 4 * u))
+    found = Fits(yy, yy, beta, yy, norm, V, M, weight, (k, j))
+    value, room, excess = (each[:, 0] for each in worth(found, c[:, None], beta[:, None], kind))
+    lower, upper = -kind.above(value + room + excess**2 * (1 + 8 * u) - yy), kind.above(yy - value + room)
+    return found._replace(lower=lower, upper=upper, excess=excess)
 
 
 def residuals(
@@ -107,15 +128,9 @@ def leverages(found: Fits, X: Array, off: Any, kind: Arithmetic) -> tuple[Array,
     X : (K, L, a) array
     off : number
     kind : Floats or Fractions
-
-    Notes
-    -----
-    An entry of V is at most `|e_i| (|e_j| + |e_j - M V_j|)`, which bounds the rounding of `x'V x`.
     """
-    u, a, size = kind.u, X.shape[2], abs(X)
-    near = kind.inner(np.moveaxis(kind.product(np.moveaxis(X, 0, 1), found.V), 1, 0), X)
-    rounding = (2 * a + 24) * u * kind.inner(size, found.norm + found.rest) ** 2
-    slack = kind.above((kind.inner(size, found.rest) + off * found.norm.sum(1)) * (1 + (a + 8) * u))
-    most = (kind.root_above(np.maximum(near + rounding, 0 * near)) + slack) * (1 + 4 * u)
-    low = -kind.above(rounding + 2 * most * slack * (1 + 8 * u) - near)
-    return low, kind.above(most**2 * (1 + 4 * u))
+    u, x = kind.u, np.moveaxis(X, 0, 1)
+    z = kind.of(np.asarray(x, dtype=np.float64) @ np.asarray(found.V, dtype=np.float64))
+    (value, room, excess), moved = worth(found, x, z, kind), off * found.norm.sum(1)[:, None]
+    most = kind.root_above(np.maximum(value + room + excess**2, 0 * value)) * (1 + 4 * u) + moved * (1 + X.shape[2] * u)
+    return -kind.above(room + 2 * most * moved * (1 + 16 * u) - value).T, kind.above(most**2 * (1 + 8 * u)).T
