@@ -100,20 +100,21 @@ def fits(several: list[Moments], penalty: Penalty, sets: Array, kind: Arithmetic
 
 
 def residuals(
-    beta: Array, excess: Array, norm: Array, rows: tuple[Array, Array, Any], kind: Arithmetic
+    beta: Array, excess: Array, reach: Array, rows: tuple[Array, Array, Any], kind: Arithmetic
 ) -> tuple[Array, Array]:
     """Return bounds of |y - x'b*| (K, L), b* the solutions.
 
     Parameters
     ----------
-    beta, excess, norm : arrays
+    beta, excess : arrays
         Of L fits, or of L for each row.
+    reach : (K, L) array
+        Bounds of |x|.
     rows : (K, L, a), (K,) arrays, number
         X, y, and by how much their entries are off.
     kind : Floats or Fractions
     """
     (X, y, off), u, a = rows, kind.u, beta.shape[-1]
-    reach = kind.inner(abs(X), norm) + off * norm.sum(-1)  # at least |x|
     error = (off + (a + 8) * u) * (1 + abs(beta).sum(-1)) + reach * excess * (1 + (a + 16) * u)
     rest = abs(y[:, None] - kind.inner(X, beta))
     return np.maximum(-kind.above(error - rest), 0 * rest), kind.above(error + rest)

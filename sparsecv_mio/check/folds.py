@@ -42,12 +42,13 @@ class Folds:
         Z = self.design.Z[rows] - center
         return Z[:, :-1][:, sets], Z[:, -1], max(m.center_error for m in several) + 2 * self.design.kind.u
 
-    def _leverages(self, found: Fits, X: Array, off: Any) -> tuple[Array, Array]:
-        """Return bounds of leverages, with the share of the intercept."""
+    def _by_rows(self, found: Fits, rows: tuple[Array, Array, Any]) -> tuple[Array, Array, Array, Array]:
+        """Return bounds of |residual| and of leverages, with the share of the intercept, of rows of the training."""
         kind, n = self.design.kind, self.design.n
         share = kind.of(np.ones(1))[0] / n if self.design.intercept == "fold" else 0 * kind.u
-        low, high = leverages(found, X, off, kind)
-        return low + (share - 4 * kind.u), high + (share + 4 * kind.u)
+        low, high = leverages(found, rows[0], rows[2], kind)
+        least, most = residuals(found.beta, found.excess, kind.root_above(high), rows, kind)
+        return least, most, low + (share - 4 * kind.u), high + (share + 4 * kind.u)
 
     def scores(self, gamma: float, mine: list[int], supports: list[Support]) -> Scores:
         """Score supports of one size (L) in some folds (K).
@@ -69,7 +70,7 @@ class Folds:
         """Score supports in folds of one row, by the leave-one-out identities from the fit on all rows."""
         kind, u, m, found = self.design.kind, self.design.kind.u, self.moments(-1), self.fits(gamma, [-1], sets)
         rows = self._rows([self.left[fold][0] for fold in mine], m.center, sets, m)
-        (least, most), (h_low, h_high) = residuals(*found[2:5], rows, kind), self._leverages(found, rows[0], rows[2])
+        least, most, h_low, h_high = self._by_rows(found, rows)
         short, tall = 1 - np.maximum(h_low, 0 * h_low), 1 - h_high
         sound = (tall * 2**20 > 1).astype(bool)
         safe, short = np.where(sound, tall, 0 * tall + 1), np.where(short > 0, short, 0 * short + 1)
@@ -85,7 +86,8 @@ class Folds:
         place = np.repeat(np.arange(len(mine)), [len(self.scored[fold]) for fold in mine])
         held = self._rows(rows, np.stack([m.center for m in several])[place], sets, *several)
         beta, excess, norm = (field.reshape(*shape, *field.shape[1:])[place] for field in found[2:5])
-        least, most = residuals(beta, excess, norm, held, kind)
+        reach = kind.inner(abs(held[0]), norm) + held[2] * norm.sum(-1)
+        least, most = residuals(beta, excess, reach, held, kind)
         sums, size = kind.of(np.arange(len(mine))[:, None] == place), (len(rows) + 8) * kind.u
         low, high = kind.product(sums, least**2) * (1 - size), kind.product(sums, most**2) * (1 + size)
         return Scores(found.lower.reshape(shape), found.upper.reshape(shape), low, high)
@@ -112,7 +114,7 @@ class Folds:
         """Return a lower bound of f(all columns) on all rows and, of every fold, bounds of eta and |e_N|^2."""
         kind, m, every = self.design.kind, self.moments(-1), np.arange(len(self.design.scale))[None, :]
         found, rows = self.fits(gamma, [-1], every), self._rows(list(range(self.design.n)), m.center, every, m)
-        most, high = residuals(*found[2:5], rows, kind)[1], self._leverages(found, rows[0], rows[2])[1]
+        _, most, _, high = self._by_rows(found, rows)
         both = np.concatenate([high, most**2], axis=1)
         sums = np.array([both[rows].sum(0) * (1 + (len(rows) + 4) * kind.u) for rows in self.left])
         return found.lower[0], sums[:, 0], sums[:, 1]

@@ -82,7 +82,9 @@ def compare(problem: Problem, kind: Arithmetic) -> float | None:
     rows, kept, pi = problem.truth(design)
     Z, off = design.Z - m.center, m.center_error + 2 * kind.u
     X, y = Z[:, :-1][:, problem.sets], Z[:, -1]
-    (least, most), (low, high) = residuals(*found[2:5], (X, y, off), kind), leverages(found, X, off, kind)
+    low, high = leverages(found, X, off, kind)
+    reach = (kind.root_above(high), kind.inner(abs(X), found.norm) + off * found.norm.sum(-1))
+    bounds = [residuals(found.beta, found.excess, one, (X, y, off), kind) for one in reach]
     for i, at in enumerate(problem.sets.tolist()):
         M = [[dot((r[j] for r in kept), (r[k] for r in kept)) + (pi[j] if j == k else 0) for k in at] for j in at]
         c, yy = [dot((r[j] for r in kept), (r[-1] for r in kept)) for j in at], sum(r[-1] ** 2 for r in kept)
@@ -97,7 +99,7 @@ def compare(problem: Problem, kind: Arithmetic) -> float | None:
             assert Fraction(found.norm[i, j]) ** 2 >= inv[j][j]
         for k, row in enumerate(rows):
             x = [row[j] for j in at]
-            assert least[k, i] <= abs(row[-1] - dot(x, beta)) <= most[k, i]
+            assert all(least[k, i] <= abs(row[-1] - dot(x, beta)) <= most[k, i] for least, most in bounds)
             assert low[k, i] <= dot(x, [dot(z, x) for z in inv]) <= high[k, i]
     return width
 
