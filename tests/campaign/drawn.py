@@ -134,9 +134,9 @@ def restrictions() -> st.SearchStrategy[dict[str, Any]]:
 def cases(draw: st.DrawFn, plain: bool = False, many: bool = False) -> Case:
     """A case; `plain` ones have no weights and no restrictions, and their folds can be permuted with the rows.
 
-    `many` ones have many cells, of kinds and gammas that enumeration is quick for.
+    `many` ones have many cells, of kinds and gammas that enumeration is quick for, and no restrictions.
     """
-    asked = {} if plain else draw(restrictions())
+    asked = {} if plain or many else draw(restrictions())
     beyond_forcing = {"at_most", "hierarchy", "nonnegative"} & set(asked)
     folds = ("loo", "3", "4", "blocks:3") if plain else FOLDS
     sizes = {"min_size": 7, "max_size": 10} if many else {"min_size": 1, "max_size": 4}
