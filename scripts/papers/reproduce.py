@@ -225,6 +225,7 @@ def main() -> int:
     parser.add_argument("--no-run", action="store_true")
     options = parser.parse_args()
     name, study = options.name, STUDIES[options.name]
+    options.out.mkdir(parents=True, exist_ok=True)  # before the work of hours
     folder = options.work / name
     changes = [word for change in options.set for word in ("--set", change)]
     if not options.no_run:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import threading
 import time
 import uuid
@@ -130,7 +131,8 @@ class Machine:
                 self.workers, env=ONE_THREAD, initializer=_end_with, initargs=(os.getpid(),)
             )
         try:
-            return self._pool.submit(run_task, attempt.task, attempt.number)
+            with _interrupts_held():  # the processes start here
+                return self._pool.submit(run_task, attempt.task, attempt.number)
         except BrokenProcessPool as error:  # one died while nothing was waited for
             found: Future[Outcome] = Future()
             found.set_exception(error)
@@ -149,6 +151,19 @@ class Machine:
         if self._pool is not None:
             self._pool.shutdown(wait=True, kill_workers=True)  # type: ignore[call-arg]
             self._pool = None
+
+
+@contextmanager
+def _interrupts_held() -> Iterator[None]:
+    """Hold Ctrl-C back until the end of the block; processes that start in it never see one: their parent ends them."""
+    if not hasattr(signal, "pthread_sigmask"):
+        yield
+        return
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def _end_with(parent: int) -> None:

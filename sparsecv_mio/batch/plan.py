@@ -7,7 +7,7 @@ import itertools
 import json
 import re
 import tomllib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -93,7 +93,9 @@ def kind_of(task: Mapping[str, Any]) -> str:
     return json.dumps([task["source"], settings], sort_keys=True)
 
 
-def read_plan(path: str | Path, changes: Sequence[str] = ()) -> list[Task]:
+def read_plan(
+    path: str | Path, changes: Sequence[str] = (), warn: Callable[[str], None] | None = None
+) -> list[Task]:
     """Read a plan.
 
     Parameters
@@ -103,6 +105,8 @@ def read_plan(path: str | Path, changes: Sequence[str] = ()) -> list[Task]:
         `[[exclude]]` and `[[include]]`. Files are looked for beside the plan.
     changes : sequence of str
         Values to take in place of the plan's, see :func:`~sparsecv_mio.batch.changes.changed`.
+    warn : callable, optional
+        Told in a line of every setting that means nothing to any estimator of the plan.
 
     Returns
     -------
@@ -127,9 +131,41 @@ def read_plan(path: str | Path, changes: Sequence[str] = ()) -> list[Task]:
     except (tomllib.TOMLDecodeError, RecursionError) as error:
         raise BadInput(f"plan {str(place)!r} is no TOML: {str(error).splitlines()[0]}") from None
     try:
-        return tasks_of(changed(plan, changes), place.parent)
+        asked = changed(plan, changes)
+        tasks = tasks_of(asked, place.parent)
     except BadInput as error:
         raise BadInput(f"plan {str(place)!r}: {error}") from None
+    if warn is not None:
+        used = {name for task in tasks for name in task.settings}
+        for name in asked.get("vary", {}):
+            if name not in used:
+                warn(f"setting {name!r} is used by none of the estimators of the plan")
+    return tasks
+
+
+def lists_of_numbers(tasks: Iterable[Task]) -> list[str]:
+    """Say of `gamma` and `tau`, where numbers of a list make tasks of their own, how a grid of them is written.
+
+    Parameters
+    ----------
+    tasks : iterable of Task
+
+    Examples
+    --------
+    >>> lists_of_numbers(tasks_of({"data": [{"sklearn": "diabetes"}], "vary": {"gamma": [0.1, 1.0]}}))
+    ['2 values of gamma: a task for each; a grid of both is the string "0.1,1.0"']
+    """
+    given: dict[str, dict[float, None]] = {"gamma": {}, "tau": {}}
+    for task in tasks:
+        for name, values in given.items():
+            if isinstance(value := task.settings.get(name), int | float):
+                values[value] = None
+    return [
+        f"{len(values)} values of {name}: a task for each; a grid of {'both' if len(values) == 2 else 'all'} is the "
+        f'string "{",".join(map(str, values))}"'
+        for name, values in given.items()
+        if len(values) > 1
+    ]
 
 
 def tasks_of(plan: Mapping[str, Any], folder: str | Path = ".") -> list[Task]:

@@ -80,7 +80,7 @@ def batch(
     from sparsecv_mio.batch.folder import BatchFolder
     from sparsecv_mio.batch.plan import read_plan
 
-    whole = read_plan(plan, change or ())
+    whole = read_plan(plan, change or (), None if quiet else lambda text: ending.tell(f"warning: {text}"))
     tasks = whole if index is None or of is None else part(whole, index, of)
     try:
         check_with_data(_left(tasks, out, retry))
@@ -119,7 +119,13 @@ def _run(tasks: Sequence[Task], place: BatchFolder, run: Callable[..., int], qui
             interrupted = True
     found = [one for one in (place.read(task.address) for task in tasks) if one is not None]
     code = 130 if interrupted else _code(found)
-    return ending.deliver(code, lambda screen: _print_counts(screen, found, len(tasks), place))
+
+    def show(screen: Console) -> None:
+        _print_counts(screen, found, len(tasks), place)
+        if interrupted:
+            screen.print("interrupted: the same command carries on", markup=False)
+
+    return ending.deliver(code, show)
 
 
 @contextmanager
@@ -193,6 +199,7 @@ def _status(folder: str | None) -> int:
 def _list_tasks(tasks: Sequence[Task], out: str, workers: int) -> int:
     from sparsecv_mio.batch.dispatch import seconds_left
     from sparsecv_mio.batch.folder import BatchFolder
+    from sparsecv_mio.batch.plan import lists_of_numbers
 
     found = []
     if (Path(out) / "tasks").is_dir():
@@ -209,5 +216,7 @@ def _list_tasks(tasks: Sequence[Task], out: str, workers: int) -> int:
         if found:
             words += f"; about {seconds_left(found, len(tasks), workers):.0f} s left on {workers} workers"
         screen.print(words, markup=False)
+        for line in lists_of_numbers(tasks):
+            screen.print(line, markup=False, soft_wrap=True)
 
     return ending.deliver(0, show)

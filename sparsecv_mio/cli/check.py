@@ -49,7 +49,9 @@ def check(
     try:
         found = check_file(proof, data, mode)
     except Unreadable as error:
-        raise BadInput(str(error)) from None
+        with open(proof, "rb") as stream:
+            record = stream.read(1) == b"{"
+        raise BadInput(f"{error}{'; for a record use `sparsecv verify`' if record else ''}") from None
     except Refused as error:
         raise NotProved(f"not proved: {error}") from None
     failure = ending.put(sys.stdout, [f"{line}\n" for line in (f"checked ({mode})", *found.words)])

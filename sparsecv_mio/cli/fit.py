@@ -103,6 +103,7 @@ def fit(
 
     return ending.deliver(
         session.EXIT_CODE[record.status], lambda screen: print_fit(screen, record, brief=quiet),
-        json=json, record=record.pieces, files=proof_files(record, dataset, proof),
+        json=json, record=record.pieces,
+        files=proof_files(record, dataset, proof, data=data, json=json, quiet=quiet),
         warnings=() if quiet else record.warnings,
     )  # fmt: skip

@@ -87,6 +87,7 @@ def path(
 
     return ending.deliver(
         session.EXIT_CODE[record.status], lambda screen: print_path(screen, record, brief=quiet, full=full),
-        json=json, record=record.pieces, files=proof_files(record, dataset, proof),
+        json=json, record=record.pieces,
+        files=proof_files(record, dataset, proof, data=data, json=json, quiet=quiet),
         warnings=() if quiet else record.warnings,
     )  # fmt: skip

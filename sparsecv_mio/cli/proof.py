@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import shlex
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
@@ -36,9 +38,9 @@ def refuse_early(
 
 def proof_files(
     record: Record | PathRecord | FitRecord, dataset: Dataset, path: str | None, plan: FoldPlan | None = None,
-    found: Snapshot | None = None,
+    found: Snapshot | None = None, *, data: str, json: str | None = None, quiet: bool = False,
 ) -> list[Callable[[], None]]:  # fmt: skip
-    """Return what writes the proof, for `ending.deliver`; nothing where none is asked for.
+    """Return what writes the proof and says so, for `ending.deliver`; nothing where none is asked for.
 
     Parameters
     ----------
@@ -50,10 +52,16 @@ def proof_files(
         The folds of a cross-validation.
     found : Snapshot, optional
         What its search knew at the end.
+    data : str
+        The file of the data, for the line that says how the proof is checked.
+    json : str, optional
+        `--json`, as given: with `-` the line goes to standard error.
+    quiet : bool
+        Whether there is no such line.
     """
     if path is None:
         return []
-    from sparsecv_mio.cli import Interrupted
+    from sparsecv_mio.cli import Interrupted, ending
     from sparsecv_mio.proofs.kept_trees import part_of
     from sparsecv_mio.proofs.writing import write_proof
 
@@ -63,5 +71,18 @@ def proof_files(
         except KeyboardInterrupt:
             rest = f"the same command goes on from {part_of(path)}" if part_of(path).exists() else "nothing is kept"
             raise Interrupted(f"--proof: interrupted, {path} is not written, the answer stands; {rest}") from None
+        if quiet:
+            return
+        failure = ending.show(lambda screen: screen.print(_written(path, data), soft_wrap=True), json)
+        if failure is not None:
+            raise failure
 
     return [write]
+
+
+def _written(path: str, data: str) -> str:
+    """Return the line that says where a proof is, how large, and how it is checked."""
+    from rich.filesize import decimal
+
+    size = decimal(os.path.getsize(path), precision=0)
+    return f"proof: {path} ({size}); check it: {shlex.join(['sparsecv', 'check', path, data])}"

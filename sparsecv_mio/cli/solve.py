@@ -293,7 +293,8 @@ def solve(
             else:
                 record = nested_cross_validate(Procedure(dataset, plan, given, tau, how, hooks), nested)
 
-    found, files = None, proof_files(record, dataset, proof, plan, known[-1] if known else None)
+    known_at_end = known[-1] if known else None
+    found, files = None, proof_files(record, dataset, proof, plan, known_at_end, data=data, json=json, quiet=quiet)
     if save_held_out is not None:
         found, write = _held_out(record, dataset, plan, save_held_out)
         files.append(write)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -9,7 +10,9 @@ import typer
 from sparsecv_mio.cli import ending, options, session
 from sparsecv_mio.cli.reading import reads_like_a_record
 from sparsecv_mio.data.reading import ReadingWords
+from sparsecv_mio.errors import CorruptStore
 
+GZIP = b"\x1f\x8b"  # the first bytes of a proof
 CODES = "Exit codes: 0 verified, 1 verification failed (the field is named), 2 bad input."
 
 
@@ -34,7 +37,10 @@ def verify(
     from sparsecv_mio.certificate.verify import verify as check
     from sparsecv_mio.report.tables import print_verification
 
-    stored = read_record(record)
+    try:
+        stored = read_record(record)
+    except CorruptStore as error:
+        raise CorruptStore(f"{error}{'; for a proof use `sparsecv check`' if _gzipped(record) else ''}") from None
     dataset = session.read_again(data, stored, reading)
     report = check(stored, dataset)
     failure = None
@@ -44,3 +50,11 @@ def verify(
     if failure is not None:
         raise failure
     return 0
+
+
+def _gzipped(path: str) -> bool:
+    """Whether a file begins as a proof does."""
+    if not Path(path).is_file():
+        return False
+    with open(path, "rb") as stream:
+        return stream.read(len(GZIP)) == GZIP

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from sparsecv_mio.batch.plan import read_plan, tasks_of
+from sparsecv_mio.batch.plan import lists_of_numbers, read_plan, tasks_of
 from sparsecv_mio.errors import BadInput
 
 PLAN = """
@@ -54,6 +54,24 @@ def test_the_product_less_what_is_excluded(tmp_path: Path) -> None:
     peer = next(task for task in tasks if task.estimator == "lasso")
     assert dict(peer.settings) == {"folds": "3", "seed": 0, "estimator": "lasso"}
     assert tasks[-1].words() == "folds=4 seed=0 estimator=sparsecv gamma=0.1 method=rounds"
+
+
+def test_settings_that_no_estimator_uses_are_told(tmp_path: Path) -> None:
+    told: list[str] = []
+    read_plan(written(tmp_path), warn=told.append)
+    assert told == []
+    plan = written(tmp_path, PLAN.replace("[vary]", '[vary]\nway = "tree"'))
+    read_plan(plan, warn=told.append)
+    assert told == ["setting 'way' is used by none of the estimators of the plan"]
+    read_plan(plan, ["estimator=['treecv','lasso']"], warn=told.append)
+    unused = [f"setting {name!r} is used by none of the estimators of the plan" for name in ("method", "gamma")]
+    assert told[1:] == unused
+
+
+def test_a_list_of_gammas_is_no_grid(tmp_path: Path) -> None:
+    tasks = read_plan(written(tmp_path), ["gamma=[0.1, 1.0, 10]", "tau='1:3'"])
+    assert lists_of_numbers(tasks) == ['3 values of gamma: a task for each; a grid of all is the string "0.1,1.0,10"']
+    assert lists_of_numbers(read_plan(written(tmp_path))) == []
 
 
 def test_a_task_is_named_by_its_content(tmp_path: Path) -> None:

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import os
+import signal
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 import pytest
 
+from sparsecv_mio.batch.engines import _interrupts_held
 from sparsecv_mio.batch.estimators import run_estimator
 from sparsecv_mio.batch.fitted import Fitted
 from sparsecv_mio.cli import run
@@ -56,6 +61,22 @@ def test_a_batch_from_plan_to_table(
     assert frame["tau"].dtype == frame["n"].dtype == "Int64" and frame["tau"].isna().sum() == 2
     assert run(["collect", str(out), "-o", str(tmp_path / "pairs.csv"), "--level", "pairs", "--no-verify", "-q"]) == 0
     assert len(pd.read_csv(tmp_path / "pairs.csv")) == 6
+
+
+def test_a_dry_run_tells_of_lists_and_of_settings_in_vain(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    plan = tmp_path / "plan.toml"
+    plan.write_text(PLAN.replace('"0.1"', "[0.1, 1.0]") + 'way = "tree"\n')
+    assert run(["batch", str(plan), "--out", str(tmp_path / "out"), "--dry-run"]) == 0
+    told = capfd.readouterr()
+    assert told.out.splitlines()[-1] == '2 values of gamma: a task for each; a grid of both is the string "0.1,1.0"'
+    assert told.err == "sparsecv: warning: setting 'way' is used by none of the estimators of the plan\n"
+
+
+def test_ctrl_c_is_held_until_the_processes_have_started() -> None:
+    with pytest.raises(KeyboardInterrupt), _interrupts_held():
+        os.kill(os.getpid(), signal.SIGINT)
+        code = "import os, signal; os.kill(os.getpid(), signal.SIGINT)"
+        assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
 
 def test_what_a_plan_no_longer_asks_for_is_put_aside(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:

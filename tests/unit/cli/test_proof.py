@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+import re
+import shlex
 import signal
 import subprocess
 import sys
@@ -43,6 +46,25 @@ def test_a_proof_is_written_and_checked(command: list[str], tmp_path: Path, caps
     assert told.count("\n") == 1 and f"line {len(lines)}" in told and "lower is" in told
 
 
+def test_the_text_says_where_the_proof_is_and_how_it_is_checked(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    place = tmp_path / "a proof"
+    ask = [PROSTATE, "--target", "lpsa", "--tau", "2", "--gamma", "1", "--proof", str(place)]
+    for command in ("solve", "path", "fit"):
+        assert run([command, *ask]) == 0
+        last = capsys.readouterr().out.splitlines()[-1]
+        said, check = last.split("; check it: sparsecv ")
+        assert re.fullmatch(rf"proof: {re.escape(str(place))} \(\d+ (kB|bytes)\)", said)
+        assert run(shlex.split(check)) == 0
+        capsys.readouterr()
+    assert run(["fit", *ask, "--json", "-"]) == 0
+    told = capsys.readouterr()
+    assert "; check it: " in told.err and json.loads(told.out)
+    assert run(["fit", *ask, "--quiet"]) == 0
+    assert "proof: " not in capsys.readouterr().out
+
+
 def test_what_has_no_proof_is_refused_before_the_work(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     place = tmp_path / "p"
     ask = [PROSTATE, "--target", "lpsa", "--tau", "3", "--proof", str(place)]
@@ -68,6 +90,16 @@ def test_check_of_files_that_are_wrong(tmp_path: Path, capsys: pytest.CaptureFix
                       [str(place), PROSTATE, "--mode", "slow"]):  # fmt: skip
         assert run(["check", *arguments]) == 2
         assert capsys.readouterr().err.count("\n") == 1
+
+
+def test_check_and_verify_name_each_other(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    record, proof = tmp_path / "r.json", tmp_path / "p"
+    ask = ["--target", "lpsa", "--tau", "2", "--gamma", "1", "--json", str(record), "--proof", str(proof), "-q"]
+    assert run(["fit", PROSTATE, *ask]) == 0
+    for command, file, said in (("check", record, "sparsecv verify"), ("verify", proof, "sparsecv check")):
+        assert run([command, str(file), PROSTATE]) == 2
+        told = capsys.readouterr().err
+        assert told.count("\n") == 1 and said in told
 
 
 GRID = ["--gamma", "0.1,1", "--tau", "1:3", "--folds", "5"]
