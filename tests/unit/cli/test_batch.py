@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import sys
+from multiprocessing.resource_tracker import ensure_running
 from pathlib import Path
 from typing import Any
 
@@ -75,6 +76,7 @@ def test_a_dry_run_tells_of_lists_and_of_settings_in_vain(tmp_path: Path, capfd:
 def test_ctrl_c_is_held_until_the_processes_have_started() -> None:
     with pytest.raises(KeyboardInterrupt), _interrupts_held():
         os.kill(os.getpid(), signal.SIGINT)
+        ensure_running()  # as loky does before each process
         code = "import os, signal; os.kill(os.getpid(), signal.SIGINT)"
         assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
