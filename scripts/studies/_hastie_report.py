@@ -22,11 +22,12 @@ METRICS = {
     "variance_explained": "proportion of variance explained", "features": "nonzeros", "f1": "F1",
 }  # fmt: skip
 NAMES = {
-    "sparsecv": "best subset ridge", "null": "best subset ridge, tau from 0", "one-se": "best subset ridge, one SE",
+    "sparsecv": "best subset ridge", "tau-from-0": "best subset ridge, tau from 0",
+    "one-se": "best subset ridge, one SE",
     "lasso": "lasso", "relaxed-lasso": "relaxed lasso", "forward": "forward stepwise", "abess": "abess",
 }  # fmt: skip
 COLOURS = {
-    "sparsecv": "tab:red", "null": "tab:pink", "one-se": "tab:orange", "lasso": "tab:blue",
+    "sparsecv": "tab:red", "tau-from-0": "tab:pink", "one-se": "tab:orange", "lasso": "tab:blue",
     "relaxed-lasso": "tab:green", "forward": "tab:purple", "abess": "tab:brown",
 }  # fmt: skip
 BANDS = {"0.05 to 0.14": (0.0, 0.2), "0.25 to 0.71": (0.2, 1.0), "1.22 to 6": (1.0, 10.0)}
@@ -51,13 +52,13 @@ def rows_of_folder(folder: BatchFolder) -> Iterator[dict[str, Any]]:
         measured = {name: numbers[name] for name in METRICS}
         yield {**row, "method": method, "state": outcome.state, **measured}
         if method == "sparsecv":
-            yield {**row, "method": "null", "state": outcome.state, **with_null(outcome, measured)}
+            yield {**row, "method": "tau-from-0", "state": outcome.state, **with_tau_from_0(outcome, measured)}
             if "one_se_features" in numbers:
                 simple = {name: numbers[f"one_se_{name}"] for name in METRICS}
                 yield {**row, "method": "one-se", "state": outcome.state, **simple}
 
 
-def with_null(outcome: Outcome, measured: dict[str, float]) -> dict[str, float]:
+def with_tau_from_0(outcome: Outcome, measured: dict[str, float]) -> dict[str, float]:
     """Return the numbers of the grid with tau = 0 besides: those of the mean where its error is no larger."""
     spec, numbers = outcome.task["source"], outcome.numbers
     signal = signal_of(spec)
@@ -91,22 +92,25 @@ def band_table(part: pd.DataFrame, rivals: list[str]) -> list[str]:
     """Return a table by size and band of signal-to-noise ratios: our error over that of others, and features."""
     wide = part.pivot_table(index=[*SETTING[1:], "draw"], columns="method", values=["relative_test_error", "features"])
     told = [rival for rival in rivals if rival in wide["relative_test_error"]]
-    head = ["(n, p, s)", "SNR", "draws", *(f"/ {NAMES[rival]}" for rival in told), "worse, better than lasso",
-            "features", *(NAMES[rival] for rival in told if rival != "null")]  # fmt: skip
+    head = ["(n, p, s)", "SNR", "draws", *(f"/ {NAMES[rival]}" for rival in told), "/ the mean",
+            "worse, better than lasso", "features",
+            *(NAMES[rival] for rival in told if rival != "tau-from-0")]  # fmt: skip
     lines = ["| " + " | ".join(head) + " |", "|---|---|" + "---:|" * (len(head) - 2)]
     for size in [name for name in SIZES if name in wide.index.get_level_values("size")]:
         for band, (low, high) in BANDS.items():
             snr = wide.index.get_level_values("snr")
-            some = wide[(wide.index.get_level_values("size") == size) & (snr >= low) & (snr < high)]
+            some_of = (wide.index.get_level_values("size") == size) & (snr >= low) & (snr < high)
+            some = wide[some_of]
             if some.empty:
                 continue
             error, features = some["relative_test_error"], some["features"]
             ratios = [float(np.exp(np.mean(np.log(error["sparsecv"] / error[rival])))) for rival in told]
+            ratios.append(float(np.exp(np.mean(np.log(error["sparsecv"] / (1.0 + snr[some_of].to_numpy()))))))
             off = (error["sparsecv"] / error["lasso"]).groupby(level=SETTING[1:]).mean()
             cells = [str(SIZES[size]), band, str(len(some)), *(f"{value:.3f}" for value in ratios),
                      f"{np.mean(off > 1 + TOLD):.0%}, {np.mean(off < 1 - TOLD):.0%}",
                      f"{features['sparsecv'].mean():.1f}",
-                     *(f"{features[rival].mean():.1f}" for rival in told if rival != "null")]  # fmt: skip
+                     *(f"{features[rival].mean():.1f}" for rival in told if rival != "tau-from-0")]  # fmt: skip
             lines.append("| " + " | ".join(cells) + " |")
     return lines
 
@@ -136,7 +140,7 @@ def answer(part: pd.DataFrame) -> list[str]:
 def loss_table(part: pd.DataFrame) -> list[str]:
     """Return the settings in which we lose most against the best of the others, means over the draws."""
     error = part.groupby([*SETTING[1:], "method"])["relative_test_error"].mean().unstack()
-    others = error.drop(columns=[name for name in ("sparsecv", "null", "one-se") if name in error])
+    others = error.drop(columns=[name for name in ("sparsecv", "tau-from-0", "one-se") if name in error])
     ratio = (error["sparsecv"] / others.min(axis=1)).sort_values(ascending=False)
     lines = ["| (n, p, s) | type | rho | SNR | ours | best other | which |", "|---|---|---:|---:|---:|---:|---|"]
     for setting in ratio.index[:10]:
@@ -215,8 +219,12 @@ def report(ask: argparse.Namespace) -> int:
     means["draws"] = frame.groupby([*SETTING, "method"]).size()
     means.reset_index().round(5).to_csv(results / "hastie.csv", index=False)
     text = ["# The design of Hastie, Tibshirani and Tibshirani", "",
-            "`python scripts/studies/hastie.py report`; what is compared, and what follows, stands in docs/studies.md. "
-            "Errors are relative test errors, geometric means of ratios over draws; a setting is worse or better than "
+            "`python scripts/studies/hastie.py run --out FOLDER`, then `report --out FOLDER`; what is compared, and "
+            "what follows, stands in docs/studies.md. Searches of ours have "
+            f"{ask.validation_limit:g} s of the processor (validation) or {ask.cv_limit:g} s (ten folds): those with "
+            "100 columns and more are not proved then, and are what the limit left. "
+            "Errors are relative test errors, geometric means of ratios over draws; below 0.02 differences mean "
+            "little; `/ the mean` is against predicting the mean of the target; a setting is worse or better than "
             "the lasso from 1% on.", ""]  # fmt: skip
     for tuning in ask.tunings:
         part = complete(frame, tuning)
@@ -226,7 +234,7 @@ def report(ask: argparse.Namespace) -> int:
         ours = part[part["method"] == "sparsecv"]
         proved = ours.groupby("size")["state"].apply(lambda states: float(np.mean(states == "done")))
         shares = ", ".join(f"{SIZES[str(size)]} {share:.0%}" for size, share in proved.items())
-        rivals = ["null", "one-se", "lasso", "relaxed-lasso", "forward", "abess"]
+        rivals = ["tau-from-0", "one-se", "lasso", "relaxed-lasso", "forward", "abess"]
         text += [
             f"## Tuned on {'a validation set' if tuning == 'validation' else 'ten folds'}", "",
             f"{settings} of 480 settings, {len(ours) / max(settings, 1):.1f} draws each. Searches of ours that were "
