@@ -39,6 +39,11 @@ class Ranks:
     left_out: int
     level: float = LEVEL
 
+    @property
+    def needed(self) -> int:
+        """How many problems it takes until the first and the last of so many methods can differ at the level."""
+        return int(self.problems * (self.difference / (len(self.mean) - 1)) ** 2) + 1
+
     def groups(self) -> list[tuple[str, ...]]:
         """Return the largest sets of methods that do not differ, best first."""
         order = sorted(self.mean, key=lambda name: self.mean[name])

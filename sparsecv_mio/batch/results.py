@@ -79,6 +79,30 @@ def check_columns(frame: pd.DataFrame, names: Sequence[str], option: str, number
             raise BadInput(f"{option}: column {name!r} holds no numbers")
 
 
+def with_numbers(frame: pd.DataFrame, name: str | None) -> pd.DataFrame:
+    """Return a table with a column of words that are all numbers as numbers, else the table as it is.
+
+    Parameters
+    ----------
+    frame : pandas.DataFrame
+    name : str or None
+        Column; one that is not there is left to `check_columns`.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> with_numbers(pd.DataFrame({"folds": ["5", "10"]}), "folds")["folds"].tolist()
+    [5, 10]
+    """
+    import pandas as pd
+
+    if name is None or name not in frame or frame[name].dtype.kind in "iuf":
+        return frame
+    numbers = pd.to_numeric(frame[name], errors="coerce")
+    known = numbers.notna()
+    return frame.assign(**{name: numbers}) if known.any() and known.equals(frame[name].notna()) else frame
+
+
 def where(frame: pd.DataFrame, conditions: Sequence[str]) -> pd.DataFrame:
     """Return the rows that fulfil all conditions.
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from sparsecv_mio.cli import parse
+from sparsecv_mio.cli import ending, parse
 from sparsecv_mio.errors import BadInput
 
 if TYPE_CHECKING:
@@ -145,7 +145,7 @@ class Drawing:
             Table that `collect` wrote.
         chosen : Selection
         """
-        from sparsecv_mio.batch.results import by_problem, check_columns, labels, problem_columns
+        from sparsecv_mio.batch.results import by_problem, check_columns, labels, problem_columns, with_numbers
         from sparsecv_mio.report import results_plots
 
         values = parse.names(self.value or "cv_error", "--value") or []
@@ -153,7 +153,7 @@ class Drawing:
             raise BadInput("--value: several numbers go with --kind lines only")
         if (self.kind == "lines") != (self.against is not None):
             raise BadInput("--kind lines and --against go together: name the column of the horizontal axis")
-        frame = chosen.read(path, values)
+        frame = with_numbers(chosen.read(path, values), self.against)
         by_columns = parse.names(self.by or "estimator", "--by") or []
         check_columns(frame, by_columns, "--by")
         by = labels(frame, by_columns, chosen.names)
@@ -189,6 +189,9 @@ class Drawing:
         if len(tables) > 1:
             raise BadInput("--kind critical has one panel: choose the runs with --where")
         found = ranks(next(iter(tables.values())), self.larger)
+        if found.needed > found.problems:
+            few = f"{found.problems} problems can show no difference of {len(found.mean)} methods"
+            ending.tell(f"note: {few}: {found.needed} are needed, see --problem")
         words = f"Mean ranks by {value} over {found.problems} problems, Friedman p = {found.p_value:.2g}"
         words += f"; {found.left_out} without all values left out" if found.left_out else ""
         return critical_difference(found.mean, found.groups(), found.difference, words)

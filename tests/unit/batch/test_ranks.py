@@ -42,3 +42,12 @@ def test_problems_without_all_values_are_left_out() -> None:
     assert ranks(tied).p_value == 1.0 and len(ranks(tied).groups()) == 1
     with pytest.raises(BadInput, match="three methods"):
         ranks(TABLE[["m", "cf"]])
+
+
+@pytest.mark.parametrize("methods", [3, 5, 11])
+def test_fewer_problems_than_are_needed_show_nothing(methods: int) -> None:
+    needed = ranks(pd.DataFrame([range(methods)] * 2)).needed
+    for problems in (2, needed - 1, needed, 20):
+        found = ranks(pd.DataFrame([range(methods)] * problems))  # as far apart as they can be
+        assert found.needed == needed
+        assert (found.groups()[:1] == [tuple(map(str, range(methods)))]) == (problems < needed)

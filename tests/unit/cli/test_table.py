@@ -7,6 +7,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
+from sparsecv_mio.batch.collect import write_table
 from sparsecv_mio.cli import run
 
 PLAN = """
@@ -74,6 +75,24 @@ def test_figures_are_drawn(runs: str, options: list[str], tmp_path: Path) -> Non
     for ending in ("png", "svg", "pdf")[: 1 if options else 3]:
         assert run(["plot", runs, *options, "--out", str(tmp_path / f"f.{ending}")]) == 0
         assert (tmp_path / f"f.{ending}").stat().st_size > 2000
+
+
+def test_two_problems_are_too_few_for_ranks(runs: str, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    ask = ["plot", runs, "--kind", "critical", "--value", "test_error", "--where", "gammas=,0.1"]
+    ask += ["--out", str(tmp_path / "f.png")]
+    assert run(ask) == 0
+    assert "2 problems can show no difference of 3 methods: 3 are needed" in capfd.readouterr().err
+    assert run([*ask, "--problem", "data,split"]) == 0 and not capfd.readouterr().err
+
+
+def test_words_of_numbers_are_numbers_on_an_axis(runs: str, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    frame, table = pd.read_parquet(runs), tmp_path / "runs.parquet"
+    ask = ["plot", str(table), "--kind", "lines", "--value", "f1", "--against", "folds"]
+    ask += ["--out", str(tmp_path / "f.png")]
+    for words, code in ((["3", "10"], 0), (["3", "loo"], 2)):
+        write_table(frame.assign(folds=[words[k % 2] for k in range(len(frame))]), table)
+        assert run(ask) == code
+    assert "--against: column 'folds' holds no numbers" in capfd.readouterr().err
 
 
 @pytest.mark.parametrize(
