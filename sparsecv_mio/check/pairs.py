@@ -54,7 +54,7 @@ class Cells:
         best = scores.upper.min(1)
         for fold, decided in zip(mine, (best < above).tolist(), strict=True):
             need(decided, f"the list of a tree does not decide fold {fold}")
-        optimal = (scores.lower <= best[:, None]).astype(bool)
+        optimal = ~(scores.lower > best[:, None]).astype(bool)
         low, high = np.where(optimal, scores.held_low, np.inf).min(1), np.where(optimal, scores.held_high, 0).max(1)
         self.low[mine], self.high[mine] = np.maximum(self.low[mine], low), np.minimum(self.high[mine], high)
 
@@ -74,7 +74,7 @@ class Cells:
         low = above - upper - 4 * u * (abs(above) + abs(upper))
         if listed:
             scores = folds.scores(self.value, mine, listed)
-            possible = (scores.lower <= upper[:, None]).astype(bool)
+            possible = ~(scores.lower > upper[:, None]).astype(bool)
             low = np.minimum(low, np.where(possible, scores.held_low, np.inf).min(1))
         self.low[mine] = np.where(folds.same[mine], np.maximum(self.low[mine], low), self.low[mine])
 

@@ -194,6 +194,8 @@ def fit(
     size = power_of_two(np.sqrt(np.einsum("ij,ij->j", Z, Z) + root**2))
     augmented, response = np.vstack([Z / size, np.diag(root / size)]), np.concatenate([t, np.zeros(len(columns))])
     solution, _, _, singular = np.linalg.lstsq(augmented, response, rcond=None)
+    busy = Z.any(axis=0)  # a column of zeros has no coefficient: rounding would show in rows where it is not 0
+    solution[~busy] = 0.0
     residual = response - augmented @ solution
     objective = float(residual @ residual)
     precise: DoubleDouble | FloatArray = solution / size
@@ -205,7 +207,7 @@ def fit(
         wide = wide.scaled(1.0 / size).joined(DoubleDouble.of(np.diag(root / size)))
         found = _refined(wide, target.joined(DoubleDouble.of(np.zeros(len(columns)))))
         if found is not None:
-            precise, objective = found[0].scaled(1.0 / size), found[1]
+            precise, objective = found[0].scaled(busy / size), found[1]
     beta = (precise.high if isinstance(precise, DoubleDouble) else precise) / place.x_unit * place.y_unit
     return RidgeFit(tuple(columns), beta, objective * place.y_unit * place.y_unit, place, precise)
 

@@ -134,3 +134,20 @@ def test_standard_error_of_single_rows_is_the_textbook_one() -> None:
     errors = np.array([0.3, 1.2, 0.7, 2.2])
     assert standard_error(errors, np.ones(4, dtype=np.int64)) == pytest.approx(errors.std(ddof=1) / 2.0)
     assert standard_error(errors * 1e300, np.ones(4, dtype=np.int64)) == pytest.approx(errors.std(ddof=1) / 2.0 * 1e300)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_a_column_that_is_zero_on_the_training_rows_has_no_coefficient(seed: int) -> None:
+    """Of units 1e100 apart, rounding of the others' coefficients would show in the row where it is not zero."""
+    rng = np.random.default_rng(seed)
+    X, y = np.zeros((14, 3)), 1e128 * rng.normal(size=14)
+    X[2, 0], X[2, 2], X[10, 1] = 1e-8, 1e118, 1e27
+    weights = 10.0 ** rng.uniform(-3, 3, 14)
+    train = np.delete(np.arange(14), 10)
+    model = fit(X, y, [0, 1, 2], 100.0, scale="none", rows=train, weights=weights)
+    assert model.beta[1] == 0.0
+    mean = np.average(y[train], weights=weights[train])
+    both = fit(X, y, [0, 2], 100.0, scale="none", rows=train, weights=weights)
+    expected = weights[10] * (y[10] - both.intercept) ** 2
+    assert np.isclose(held_out_error(model, X, y, np.array([10]), weights), expected, rtol=1e-9)
+    assert abs(both.intercept - mean) <= np.abs(y).max()
