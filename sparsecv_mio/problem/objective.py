@@ -33,6 +33,7 @@ from sparsecv_mio.problem.doubled import DoubleDouble
 
 PLAIN_RTOL = 1e-9  # of the training residuals: more rounding than that and a fit is refined
 REFINEMENTS = 12
+LARGEST_ROOT = 1e150  # of a penalty beside columns of about 1: more leaves no digit of a coefficient, and overflows
 
 
 def scales(X: FloatArray, scale: str = "length", weights: FloatArray | None = None) -> FloatArray:
@@ -188,6 +189,7 @@ def fit(
     heft = None if weights is None else np.sqrt(weights)
     place = Coordinates.of(X, y, columns, about, heft)
     root = np.sqrt(gamma / 2.0) * (scales(X[:, columns], scale, weights) / place.x_unit)
+    root = np.minimum(root, LARGEST_ROOT)
     Z, t = place.rows(X, y, train)
     if heft is not None:
         Z, t = Z * heft[train][:, None], t * heft[train]

@@ -151,3 +151,14 @@ def test_a_column_that_is_zero_on_the_training_rows_has_no_coefficient(seed: int
     expected = weights[10] * (y[10] - both.intercept) ** 2
     assert np.isclose(held_out_error(model, X, y, np.array([10]), weights), expected, rtol=1e-9)
     assert abs(both.intercept - mean) <= np.abs(y).max()
+
+
+def test_a_column_of_units_that_the_penalty_swamps_changes_no_other() -> None:
+    """The square of its penalty overflowed, and every coefficient was lost."""
+    rng = np.random.default_rng(0)
+    X = rng.choice([-1.0, 1.0], size=(19, 3)) * [1e36, 1e-255, 1e48]
+    y = X[:, 0] * 1e-9 + 1e26 * rng.normal(size=19)
+    with np.errstate(over="raise"):
+        all_three, two = (fit(X, y, support, 1.0, scale="none") for support in ([0, 1, 2], [0, 2]))
+    assert np.allclose(all_three.beta[[0, 2]], two.beta, rtol=1e-9) and two.beta[0] != 0.0
+    assert np.isclose(all_three.objective, two.objective, rtol=1e-12)
