@@ -58,6 +58,11 @@ class Outcome:
     traceback: str = ""
 
 
+def file_of(folder: str | Path, address: str) -> Path:
+    """Return where the result of a task stands in a folder, which need not be there."""
+    return Path(folder) / "tasks" / f"{address}.json"
+
+
 class BatchFolder:
     """The results of a batch.
 
@@ -81,7 +86,7 @@ class BatchFolder:
 
     def place(self, address: str) -> Path:
         """Return the file of a task."""
-        return self.path / "tasks" / f"{address}.json"
+        return file_of(self.path, address)
 
     def store(self, outcome: Outcome) -> None:
         """Write what came of a task; a file that was there is replaced when the new one is complete."""

@@ -83,7 +83,7 @@ def check_oracle(given: Mapping[str, Any]) -> None:
     Parameters
     ----------
     given : mapping
-        Of a task, by name.
+        Of a task, by name; switches were seen to be true or false.
 
     Raises
     ------
@@ -109,8 +109,6 @@ def check_oracle(given: Mapping[str, Any]) -> None:
             _check_number(name, value, zero=name == "lam" and kind != "glru")
         elif name in COUNTS and (type(value) is not int or value < 1):
             raise BadInput(f"{name}: {value!r} is no whole number of at least 1")
-        elif name in SWITCHES and not isinstance(value, bool):
-            raise BadInput(f"{name}: {value!r} is unknown, use true or false")
     if kind == "iacv" and given.get("penalty") == "l1" and given.get("solver") != "proxgd":
         raise BadInput("penalty l1 has no gradient: it goes with solver proxgd, leave the others out by [[exclude]]")
     if given.get("intercept") == Intercept.FOLD and given.get("learner") in OWN_INTERCEPT:

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from sparsecv_mio.batch.estimators import REFITS, check_estimator_name
-from sparsecv_mio.batch.oracles import ORACLES, check_oracle
+from sparsecv_mio.batch.oracles import ORACLES, SWITCHES, check_oracle
 from sparsecv_mio.batch.ours import OURS, options_of
 from sparsecv_mio.errors import BadInput
 from sparsecv_mio.grids import gammas, interval
@@ -69,8 +69,8 @@ def _check_kind(name: str, value: Any) -> None:
         raise BadInput(f"{name}: {value!r} is no whole number of at least 0, give one without quotes")
     if name == "one_se" and value not in ONE_SE:
         raise BadInput(f"one_se: {value!r} is unknown, use true, false or 'both'")
-    if name == "refine" and not switch:
-        raise BadInput(f"refine: {value!r} is unknown, use true or false")
+    if name in ("refine", *SWITCHES) and not switch:
+        raise BadInput(f"{name}: {value!r} is unknown, use true or false")
     if name in WORDS and not isinstance(value, str):
         raise BadInput(f"{name}: {value!r} is no word, give one in quotes")
     if name in TEXTS_TOO and not isinstance(value, list) and (switch or not isinstance(value, (str, *TEXTS_TOO[name]))):

@@ -106,8 +106,9 @@ def _remove(stale: Sequence[Path], quiet: bool) -> None:
 
 def _left(tasks: Sequence[Task], out: str, retry: bool) -> list[Task]:
     """Return the tasks that are to be run: those that nothing came of yet, or all that may be tried again."""
-    done = Path(out) / "tasks"
-    return [task for task in tasks if retry or not (done / f"{task.address}.json").exists()]
+    from sparsecv_mio.batch.folder import file_of
+
+    return [task for task in tasks if retry or not file_of(out, task.address).exists()]
 
 
 def _run(tasks: Sequence[Task], place: BatchFolder, run: Callable[..., int], quiet: bool) -> int:
