@@ -1,4 +1,4 @@
-"""What `same_records.py` runs: data, sixty fixed command lines, and random ones. Nothing of the package is imported."""
+"""What `same_records.py` runs: data, fixed command lines, and random ones. Nothing of the package is imported."""
 
 from __future__ import annotations
 
@@ -92,11 +92,22 @@ solve housing --folds 10 --gamma 0.1,1 --method joint --resume {scratch}/run
 * fit diabetes --tau 4 --gamma 0.1 --backend highs --force-in age --at-most 1:s3,s4,s5 --box bp:0:0.5
 * bounds diabetes --folds 10 --gamma 0.1,1 --bounds conic
   bounds servo --folds loo --gamma 0.5 --tau 1:6 --bounds aggregated
+  path diabetes --gamma 1e-2..1 --tau 1:6
+  solve diabetes --folds 5 --gamma 1e-2..1 --tau 1:5 --gap 1e-3
+* near diabetes --within 1% --gamma 0.1 --tau 3:6
+  near housing --within 1% --by objective --gamma 0.1 --tau 4:6
+  solve housing --folds 10 --gamma 0.1,1 --criterion common --tau 1:5
+* solve servo --folds 5 --gamma 0.1,1 --tau 1:5 --nonnegative pgain_3,vgain_1 --hierarchy vgain_2=vgain_1
+  solve prostate --folds 5 --gamma 0.1,1 --at-most 1:lcavol,lcp --nonnegative lcavol,svi --force-in age
+* solve groups --folds groups:site --gamma 0.1,1 --tau 0:8 --weights day
+  solve prostate --folds 5 --gamma 0.01:1:4 --nested 3
+  solve prostate --folds 5 --gamma 0.01:1:4 --stability 0.5
+  solve prostate --folds 3 --gamma 0.01:1:3 --stability nested
 """
 
 
 def fixed(place: Path) -> list[Run]:
-    """The sixty runs; data that are not committed are written into a folder."""
+    """The fixed runs; data that are not committed are written into a folder."""
     made = _made(place)
     runs = []
     for text in FIXED.strip("\n").splitlines():

@@ -1,4 +1,4 @@
-"""Records and times of two source trees: a fixed set of sixty runs, or random ones, in one and then in the other.
+"""Records and times of two source trees: a fixed set of runs, or random ones, in one and then in the other.
 
     python scripts/bench/same_records.py BEFORE AFTER [--quick] [--random N --seed S] [--out FILE]
 
