@@ -11,14 +11,14 @@ enough to stop early at the best one. Its numbers are estimates, not bounds.
 import matplotlib.pyplot as plt
 import numpy as np
 
-from sparsecv_mio.oracles.iacv import Erm, Logistic, Ridge, default_step, gd, run
+from sparsecv_mio.oracles.iacv import Erm, Logistic, Regularizer, default_step, gd, run
 
 rng = np.random.default_rng(1)
 n, p = 250, 20
 X = rng.normal(size=(n, p))
 truth = np.concatenate([np.full(5, 1.0), np.zeros(p - 5)])
 y = np.where(rng.random(n) < 1.0 / (1.0 + np.exp(-X @ truth)), 1.0, -1.0)
-erm = Erm(X, y, Logistic(), Ridge(), lam=1e-6 * n)
+erm = Erm(X, y, Logistic(), Regularizer(ridge=2.0), lam=1e-6 * n)
 
 # %%
 # `"exact"` runs the exact left-out fits too, to compare; it is not needed for the estimate. Two baselines: one

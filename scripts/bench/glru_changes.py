@@ -34,7 +34,7 @@ from sparsecv_mio.oracles.glru import (
     stepwise,
     train,
 )
-from sparsecv_mio.oracles.glru.candidates import View
+from sparsecv_mio.oracles.glru.candidates import ColumnView
 
 RESULTS = Path(__file__).resolve().parents[2] / "results"
 BAYES_DISTANCE = 2.0537489106318225  # Phi(-z) = 0.02
@@ -107,7 +107,7 @@ def first_elimination(X: FloatArray, y: FloatArray, lam: float, samples: int) ->
     d, fit = X.shape[1], train(problem, tol=TOL)
     spent = []
     for j in np.random.default_rng(7).choice(d, size=min(samples, d), replace=False).tolist():
-        view = View.of(problem, np.delete(np.arange(d), j))
+        view = ColumnView.of(problem, np.delete(np.arange(d), j))
         begin = time.perf_counter()
         train(view.problem, tol=TOL, start=view.narrow(fit.w))
         spent.append(time.perf_counter() - begin)

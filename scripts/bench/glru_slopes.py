@@ -21,7 +21,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent))
 from _common import environment, np, table
 
 from sparsecv_mio.oracles.glru import (
-    Fit,
+    DualFit,
     Logistic,
     Regularizer,
     assess,
@@ -35,7 +35,7 @@ RESULTS = Path(__file__).resolve().parents[2] / "results"
 Row = tuple[str, str, int, float, float, float]
 
 
-def fit_of(n: int, d: int, intercept: bool, seed: int = 0) -> Fit:
+def fit_of(n: int, d: int, intercept: bool, seed: int = 0) -> DualFit:
     """A fit near nothing in particular (the cost does not depend on how good it is) with its cached sums made."""
     rng = np.random.default_rng(seed)
     X = rng.standard_normal((n, d))
@@ -57,24 +57,24 @@ def seconds(call: Callable[[np.random.Generator], object], repeats: int) -> floa
     return best
 
 
-def remove_rows(fit: Fit, k: int, x: np.ndarray) -> Callable[[np.random.Generator], object]:
+def remove_rows(fit: DualFit, k: int, x: np.ndarray) -> Callable[[np.random.Generator], object]:
     n = fit.problem.design.n
     return lambda rng: prediction_intervals(
         change_rows(fit, rng.integers(n // k, size=1) * k + np.arange(k)), x, "sharp"
     )
 
 
-def add_rows(fit: Fit, k: int, x: np.ndarray) -> Callable[[np.random.Generator], object]:
+def add_rows(fit: DualFit, k: int, x: np.ndarray) -> Callable[[np.random.Generator], object]:
     new = np.random.default_rng(2).standard_normal((k, x.shape[1])), np.ones(k)
     return lambda rng: prediction_intervals(change_rows(fit, add=new), x, "sharp")
 
 
-def remove_columns(fit: Fit, k: int) -> Callable[[np.random.Generator], object]:
+def remove_columns(fit: DualFit, k: int) -> Callable[[np.random.Generator], object]:
     d = fit.problem.regularizer.penalised(fit.problem.design.d)
     return lambda rng: change_columns(fit, rng.integers(d // k) * k + np.arange(k))
 
 
-def add_columns(fit: Fit, k: int) -> Callable[[np.random.Generator], object]:
+def add_columns(fit: DualFit, k: int) -> Callable[[np.random.Generator], object]:
     new = np.random.default_rng(2).standard_normal((fit.problem.design.n, k))
     return lambda rng: change_columns(fit, add=new)
 
@@ -95,7 +95,7 @@ def series(
     return name, f"{varying} {sizes[0]}..{sizes[-1]}", expected, fitted, times[0] * 1e6, times[-1] * 1e6
 
 
-def gap_alone(fit: Fit) -> Callable[[np.random.Generator], object]:
+def gap_alone(fit: DualFit) -> Callable[[np.random.Generator], object]:
     return lambda rng: change_rows(fit, rng.integers(fit.problem.n, size=1))
 
 

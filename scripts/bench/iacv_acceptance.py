@@ -18,11 +18,10 @@ from _common import FloatArray, environment, np, table
 from scipy.special import expit
 
 from sparsecv_mio.oracles.iacv import (
-    L1,
     Erm,
     Logistic,
     Penalty,
-    Ridge,
+    Regularizer,
     exact_step,
     gd,
     iacv_step,
@@ -63,7 +62,7 @@ def one_by_one(X: FloatArray, y: FloatArray, steps: int, fits: int) -> float:
 
 
 def speed(options: argparse.Namespace) -> str:
-    erm = problem(options.n, options.p, 0, Ridge())
+    erm = problem(options.n, options.p, 0, Regularizer(2.0))
     report = run(erm, gd(0.5 / options.n), options.iterations, record=[options.iterations], methods=("exact",))
     assert report.seconds_exact is not None
     mine, together = float(report.seconds[-1]), float(report.seconds_exact[-1])
@@ -77,7 +76,7 @@ def speed(options: argparse.Namespace) -> str:
 
 
 def converged(n: int, p: int, steps: int, seed: int) -> float:
-    erm = problem(n, p, seed, Ridge())
+    erm = problem(n, p, seed, Regularizer(2.0))
     report = run(erm, gd(0.5 / n), steps, record=[steps], methods=("exact",))
     error = report.traces["iacv"].err_approx
     assert error is not None
@@ -96,7 +95,7 @@ def order(options: argparse.Namespace) -> str:
 
 def limit() -> str:
     rows = []
-    for name, penalty, solver in (("gd, ridge", Ridge(), gd), ("proxgd, l1", L1(), proxgd)):
+    for name, penalty, solver in (("gd, ridge", Regularizer(2.0), gd), ("proxgd, l1", Regularizer(0.0, 1.0), proxgd)):
         erm = problem(250, 20, 0, penalty)
         method, state = solver(0.5 / 250), start(problem(250, 20, 0, penalty))
         for _ in range(10_000):

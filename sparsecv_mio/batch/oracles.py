@@ -22,7 +22,7 @@ from sparsecv_mio.errors import BadInput
 from sparsecv_mio.words import Intercept, Scale, one_of
 
 if TYPE_CHECKING:
-    from sparsecv_mio.oracles.iacv import Report
+    from sparsecv_mio.oracles.iacv import IacvReport
 
 LEAVE_ONE_OUT = ("glru", "iacv")
 SETTINGS = (
@@ -130,8 +130,8 @@ def check_rows(given: Mapping[str, Any], data: Dataset, plan: FoldPlan) -> None:
     BadInput
         The target has not two values, a fold is held out twice, a step has more rows than there are.
     """
-    from sparsecv_mio.oracles.inputs import binary_labels
-    from sparsecv_mio.oracles.treecv.setup import CLASSIFIERS
+    from sparsecv_mio.oracles.base import binary_labels
+    from sparsecv_mio.oracles.treecv.oracle import CLASSIFIERS
 
     if given["estimator"] == "treecv":
         plan.check_partition("treecv")
@@ -152,15 +152,16 @@ def _check_number(name: str, value: Any, zero: bool) -> None:
 
 def _words(kind: str) -> dict[str, tuple[str, ...]]:
     if kind == "treecv":
-        from sparsecv_mio.oracles.treecv.setup import LEARNERS
+        from sparsecv_mio.oracles.treecv.oracle import LEARNERS
 
         return {"way": WAYS[kind], "learner": LEARNERS, "order": ORDERS}
     if kind == "glru":
-        from sparsecv_mio.oracles.glru.losses import LOSSES
+        from sparsecv_mio.oracles.losses import CERTIFIED
 
-        return {"way": WAYS[kind], "loss": tuple(LOSSES), "penalty": ("ridge", "l1")}
-    from sparsecv_mio.oracles.iacv.losses import LOSSES as SMOOTH
-    from sparsecv_mio.oracles.iacv.setup import PENALTIES, SOLVERS
+        return {"way": WAYS[kind], "loss": tuple(CERTIFIED), "penalty": ("ridge", "l1")}
+    from sparsecv_mio.oracles.iacv.erm import PENALTIES
+    from sparsecv_mio.oracles.iacv.steps import SOLVERS
+    from sparsecv_mio.oracles.losses import SMOOTH
 
     return {"loss": tuple(SMOOTH), "penalty": tuple(PENALTIES), "solver": SOLVERS}
 
@@ -212,12 +213,12 @@ def _treecv(data: Dataset, plan: FoldPlan, settings: Mapping[str, Any]) -> Score
 
 
 def _glru(data: Dataset, plan: FoldPlan, settings: Mapping[str, Any]) -> Scored:
+    from sparsecv_mio.oracles.base import binary_labels, design_matrix
     from sparsecv_mio.oracles.glru import loocv, make_loss, make_problem, make_regularizer
-    from sparsecv_mio.oracles.inputs import binary_labels, design_matrix
 
     way, columns = settings.get("way", WAYS["glru"][0]), _columns(settings)
-    penalty = {"ridge": "l2"}.get(settings.get("penalty", "ridge"), "l1")
-    regularizer = make_regularizer(penalty, settings["lam"], intercept=columns["intercept"] == "fold")
+    fold = columns["intercept"] == "fold"
+    regularizer = make_regularizer(settings.get("penalty", "ridge"), settings["lam"], intercept=fold)
     X, y = design_matrix(data, **columns), binary_labels(data)[0]
     problem = make_problem(X, y, make_loss(settings.get("loss", "logistic")), regularizer)
     spent = time.process_time()
@@ -236,7 +237,7 @@ def _glru(data: Dataset, plan: FoldPlan, settings: Mapping[str, Any]) -> Scored:
 
 def _iacv(data: Dataset, plan: FoldPlan, settings: Mapping[str, Any]) -> Scored:
     from sparsecv_mio.oracles.iacv import METHODS, make_erm, make_solver, run
-    from sparsecv_mio.oracles.iacv.setup import DEFAULT_BATCH
+    from sparsecv_mio.oracles.iacv.steps import DEFAULT_BATCH
 
     kind, per_row = settings.get("solver", "gd"), settings.get("per_row", False)
     lam, step, batch = settings["lam"], settings.get("step"), settings.get("batch")
@@ -259,7 +260,7 @@ def _iacv(data: Dataset, plan: FoldPlan, settings: Mapping[str, Any]) -> Scored:
     return Scored(float(report.seconds[-1]), numbers)
 
 
-def _errors(report: Report) -> dict[str, float]:
+def _errors(report: IacvReport) -> dict[str, float]:
     """Return how far each approximation is from the exact left-out fits, where these were run."""
     if report.cv_exact is None or report.seconds_exact is None:
         return {}

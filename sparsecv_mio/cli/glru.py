@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from sparsecv_mio.arrays import FloatArray
     from sparsecv_mio.data.dataset import Dataset
-    from sparsecv_mio.oracles.glru import LoocvResult, Loss, Regularizer, StepwiseResult
+    from sparsecv_mio.oracles.glru import ConjugateLoss, LoocvResult, Regularizer, StepwiseResult
 
 app = typer.Typer(add_completion=False, no_args_is_help=True, rich_markup_mode=None)
 CODES = "Exit codes: 0 done, 2 bad input, 130 interrupted (what is known until then is written)."
@@ -206,15 +206,14 @@ def stepwise(
 
 def _model(
     loss: str, width: float | None, penalty: str, lam: float, l1: float | None, intercept: str
-) -> tuple[Loss, Regularizer]:
+) -> tuple[ConjugateLoss, Regularizer]:
     from sparsecv_mio.oracles.glru import make_loss, make_regularizer
 
-    word = "l2" if penalty == "ridge" else penalty
-    return make_loss(loss, width), make_regularizer(word, lam, l1, intercept == "fold")
+    return make_loss(loss, width), make_regularizer(penalty, lam, l1, intercept == "fold")
 
 
 def _inputs(dataset: Dataset, scale: str, intercept: str) -> tuple[FloatArray, FloatArray, list[float]]:
-    from sparsecv_mio.oracles.inputs import binary_labels, design_matrix
+    from sparsecv_mio.oracles.base import binary_labels, design_matrix
 
     y, values = binary_labels(dataset)
     return design_matrix(dataset, scale, intercept), y, list(values)
@@ -224,7 +223,7 @@ def _split(
     dataset: Dataset, extra: Dataset | None, holdout: float, seed: int, scale: str, intercept: str
 ) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray, list[float]]:
     """Training rows and labels, validation rows and labels, the target's values."""
-    from sparsecv_mio.oracles.inputs import holdout_split, validation_rows
+    from sparsecv_mio.oracles.base import holdout_split, validation_rows
 
     X, y, values = _inputs(dataset, scale, intercept)
     if extra is not None:

@@ -13,8 +13,10 @@ import numpy as np
 from numba import njit
 
 
-class Model(NamedTuple):
-    """The model's numbers.
+class DescentModel(NamedTuple):
+    """The numbers of the model that is descended on.
+
+    It holds what the second-order model of a penalised risk needs, whatever the loss.
 
     Attributes
     ----------
@@ -34,7 +36,7 @@ class Model(NamedTuple):
     free: int
 
 
-class Columns(NamedTuple):
+class SparseColumns(NamedTuple):
     """X by columns: a CSC triple."""
 
     data: np.ndarray
@@ -78,7 +80,7 @@ def descend_dense(XT, columns, model, u, v, sweeps, share):
         Columns of X as rows.
     columns : int array
         Those that may move.
-    model : Model
+    model : DescentModel
     u, v : (d,), (n,) arrays
         Changed in place.
     sweeps : int
@@ -129,7 +131,7 @@ def descend_sparse(X, columns, model, u, v, sweeps, share):
 
     Parameters
     ----------
-    X : Columns
+    X : SparseColumns
     columns, model, u, v, sweeps, share
         As there.
 

@@ -12,7 +12,7 @@ from sparsecv_mio.arrays import FloatArray, IntArray
 from sparsecv_mio.report.figures import legend_below, panels, save
 
 if TYPE_CHECKING:
-    from sparsecv_mio.oracles.iacv import Report
+    from sparsecv_mio.oracles.iacv import IacvReport
 
 STYLE = {
     "baseline": ("Baseline", "tab:green", "-."),
@@ -60,7 +60,7 @@ def draw(ax: Any, iterations: IntArray, curves: Mapping[str, FloatArray], label:
     legend_below(ax)
 
 
-def plot_report(report: Report, path: str | Path, title: str) -> None:
+def plot_report(report: IacvReport, path: str | Path, title: str) -> None:
     """Draw one run against the iterations.
 
     With the exact fits: approximation error, relative error of the loss, and run times. Without: the approximated
@@ -68,7 +68,7 @@ def plot_report(report: Report, path: str | Path, title: str) -> None:
 
     Parameters
     ----------
-    report : Report
+    report : IacvReport
         What :func:`sparsecv_mio.oracles.iacv.run` returned.
     path : str or Path
         File to write (PNG, PDF or SVG).

@@ -6,10 +6,10 @@ import numpy as np
 from scipy.special import xlog1py, xlogy
 
 from sparsecv_mio.arrays import FloatArray
-from sparsecv_mio.oracles.glru import Huber, Logistic, Loss, Problem, Regularizer, SmoothedHinge, SquaredHinge
+from sparsecv_mio.oracles.glru import ConjugateLoss, Huber, Logistic, Problem, Regularizer, SmoothedHinge, SquaredHinge
 
 
-def conjugate(loss: Loss, u: FloatArray, y: FloatArray) -> FloatArray:
+def conjugate(loss: ConjugateLoss, u: FloatArray, y: FloatArray) -> FloatArray:
     """`l_y*(u) = sup_t (u t - l_y(t))`, +inf outside of the domain.
 
     Squared loss: `u^2 / 2 + u y`, Huber's the same on `|u| <= width`; squared hinge: `u^2 / 4 + y u` for `y u <= 0`;

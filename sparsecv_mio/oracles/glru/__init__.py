@@ -1,36 +1,43 @@
 """GLRU: certified bounds on the optimum of a regularised risk after rows or columns come or go (theory section 8)."""
 
-from sparsecv_mio.oracles.glru.fit import Fit, assess
-from sparsecv_mio.oracles.glru.gap import change_columns, change_rows, region_of
+from sparsecv_mio.oracles.glru.changes import change_columns, change_rows, region_of
+from sparsecv_mio.oracles.glru.fit import DualFit, assess
 from sparsecv_mio.oracles.glru.intervals import (
-    Method,
+    IntervalMethod,
     coefficient_intervals,
     dual_intervals,
     prediction_intervals,
 )
-from sparsecv_mio.oracles.glru.leave_one_out import GlruOracle, leave_one_out_bounds
+from sparsecv_mio.oracles.glru.leave_one_out import GlruOracle, NewtonOracle, leave_one_out_bounds
 from sparsecv_mio.oracles.glru.loocv import LoocvResult, loocv
-from sparsecv_mio.oracles.glru.losses import Huber, Logistic, Loss, SmoothedHinge, Squared, SquaredHinge, make_loss
-from sparsecv_mio.oracles.glru.newton import NewtonOracle
-from sparsecv_mio.oracles.glru.problem import Design, Problem, make_problem
-from sparsecv_mio.oracles.glru.region import Region
-from sparsecv_mio.oracles.glru.regularizers import Regularizer, make_regularizer
+from sparsecv_mio.oracles.glru.problem import DesignMatrix, Problem, make_problem
+from sparsecv_mio.oracles.glru.region import OptimumRegion
 from sparsecv_mio.oracles.glru.stepwise import StepwiseOptions, StepwiseResult, stepwise
 from sparsecv_mio.oracles.glru.training import HessianFactor, train
+from sparsecv_mio.oracles.losses import (
+    ConjugateLoss,
+    Huber,
+    Logistic,
+    SmoothedHinge,
+    Squared,
+    SquaredHinge,
+    make_loss,
+)
+from sparsecv_mio.oracles.penalties import Regularizer, make_regularizer
 
 __all__ = [
-    "Design",
-    "Fit",
+    "ConjugateLoss",
+    "DesignMatrix",
+    "DualFit",
     "GlruOracle",
     "HessianFactor",
     "Huber",
     "Logistic",
     "LoocvResult",
-    "Loss",
-    "Method",
+    "IntervalMethod",
     "NewtonOracle",
     "Problem",
-    "Region",
+    "OptimumRegion",
     "Regularizer",
     "SmoothedHinge",
     "Squared",

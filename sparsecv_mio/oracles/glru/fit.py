@@ -17,8 +17,8 @@ import numpy as np
 
 from sparsecv_mio.arrays import FloatArray, IntArray
 from sparsecv_mio.data.dataset import row_chunks
-from sparsecv_mio.oracles.glru.losses import Loss
 from sparsecv_mio.oracles.glru.problem import Problem
+from sparsecv_mio.oracles.losses import ConjugateLoss
 
 RESIDUAL, DISTANCE_SQ, RAY_SLOPE, RAY_CURVATURE, ALPHA_DISTANCE, ALPHA_SQ = range(6)
 """Columns of :func:`row_table`."""
@@ -26,14 +26,14 @@ RESIDUAL, DISTANCE_SQ, RAY_SLOPE, RAY_CURVATURE, ALPHA_DISTANCE, ALPHA_SQ = rang
 EPS = float(np.finfo(float).eps)
 
 
-def row_table(t: FloatArray, alpha: FloatArray, y: FloatArray, loss: Loss) -> FloatArray:
+def row_table(t: FloatArray, alpha: FloatArray, y: FloatArray, loss: ConjugateLoss) -> FloatArray:
     """Return what each row contributes to the sums that change when rows are added or removed.
 
     Parameters
     ----------
     t, alpha, y : (k,) arrays
         Predictions, dual variables and responses of the rows.
-    loss : Loss
+    loss : ConjugateLoss
         The loss of the problem.
 
     Returns
@@ -82,7 +82,7 @@ def shift(alpha: FloatArray, weight: FloatArray, low: FloatArray, high: FloatArr
     return None
 
 
-def box_table(X: Any, y: FloatArray, loss: Loss) -> FloatArray:
+def box_table(X: Any, y: FloatArray, loss: ConjugateLoss) -> FloatArray:
     """Return the least and largest `sum_i x_ij alpha_i` over the box (25) of the loss's domain.
 
     Parameters
@@ -91,7 +91,7 @@ def box_table(X: Any, y: FloatArray, loss: Loss) -> FloatArray:
         Rows.
     y : (k,) array
         Their responses.
-    loss : Loss
+    loss : ConjugateLoss
         Its domain is the box.
 
     Returns
@@ -114,7 +114,7 @@ def box_table(X: Any, y: FloatArray, loss: Loss) -> FloatArray:
 
 
 @dataclass(frozen=True, eq=False)
-class Fit:
+class DualFit:
     """A primal and a dual point of one problem; what is stated below holds for any of them, optimal or not.
 
     Attributes
@@ -241,7 +241,7 @@ class Fit:
         return np.maximum(norm_sq - 2.0 * product + zz, 0.0) + 8.0 * EPS * (design.row_sq + zz)
 
 
-def assess(problem: Problem, w: FloatArray, t: FloatArray | None = None, iterations: int = 0) -> Fit:
+def assess(problem: Problem, w: FloatArray, t: FloatArray | None = None, iterations: int = 0) -> DualFit:
     """Return the dual point that belongs to a primal one, made feasible, and the duality gap between them.
 
     Parameters
@@ -257,7 +257,7 @@ def assess(problem: Problem, w: FloatArray, t: FloatArray | None = None, iterati
 
     Returns
     -------
-    Fit
+    DualFit
         With `alpha = -l'(t)` (KKT); then, with an intercept, moved to `sum alpha = 0` in proportion to the rows'
         curvature; then, without strong convexity, scaled to `|X_j' alpha| <= n l1`.
 
@@ -268,7 +268,7 @@ def assess(problem: Problem, w: FloatArray, t: FloatArray | None = None, iterati
     Examples
     --------
     >>> from sparsecv_mio.oracles.glru import Regularizer, Squared, make_problem
-    >>> fit = assess(make_problem([[1.0], [1.0]], [2.0, 2.0], Squared(), Regularizer(1.0)), np.ones(1))
+    >>> fit = assess(make_problem([[1.0], [1.0]], [2.0, 2.0], Squared(1.0), Regularizer(1.0)), np.ones(1))
     >>> fit.gap, assess(fit.problem, np.zeros(1)).gap
     (0.0, 2.0)
     """
@@ -295,7 +295,7 @@ def assess(problem: Problem, w: FloatArray, t: FloatArray | None = None, iterati
     rows = problem.keep_rows(loss.residual(t, alpha, y))
     columns = problem.keep_columns(regularizer.residual(w, score))
     gap = float(rows.sum()) / problem.n + float(columns.sum()) if feasible else np.inf
-    return Fit(problem, w, t, alpha, score, rows, columns, gap, iterations)
+    return DualFit(problem, w, t, alpha, score, rows, columns, gap, iterations)
 
 
 def _balanced(problem: Problem, t: FloatArray, alpha: FloatArray) -> FloatArray | None:

@@ -1,4 +1,4 @@
-"""Intervals for coefficients, predictions and dual variables of the optimum in a :class:`Region`.
+"""Intervals for coefficients, predictions and dual variables of the optimum in an :class:`OptimumRegion`.
 
 | method | made from |
 |---|---|
@@ -26,12 +26,12 @@ from sparsecv_mio.arrays import FloatArray
 from sparsecv_mio.errors import BadInput
 from sparsecv_mio.oracles.base import Bracket
 from sparsecv_mio.oracles.glru.fit import EPS
-from sparsecv_mio.oracles.glru.region import Region
+from sparsecv_mio.oracles.glru.region import OptimumRegion
 
 ROUNDING = 32.0 * EPS
 
 
-class Method(StrEnum):
+class IntervalMethod(StrEnum):
     """What an interval is made from; the table of the module explains the words."""
 
     PRIMAL = "primal"
@@ -40,12 +40,12 @@ class Method(StrEnum):
     BEST = "best"
 
 
-def coefficient_intervals(region: Region, method: str = "best") -> Bracket:
+def coefficient_intervals(region: OptimumRegion, method: str = "best") -> Bracket:
     """Return intervals of the optimal coefficients.
 
     Parameters
     ----------
-    region : Region
+    region : OptimumRegion
         A set that contains the optimum.
     method : {"primal", "dual", "sharp", "best"}
         `primal` and `sharp` say nothing without strong convexity.
@@ -58,24 +58,24 @@ def coefficient_intervals(region: Region, method: str = "best") -> Bracket:
     Examples
     --------
     >>> from sparsecv_mio.oracles.glru import Regularizer, Squared, assess, make_problem, region_of
-    >>> problem = make_problem([[1.0], [1.0]], [2.0, 2.0], Squared(), Regularizer(1.0))
+    >>> problem = make_problem([[1.0], [1.0]], [2.0, 2.0], Squared(1.0), Regularizer(1.0))
     >>> box = coefficient_intervals(region_of(assess(problem, np.array([0.5]))))
     >>> bool(box.lower[0] <= 1.0 <= box.upper[0])
     True
     """
-    low, high = _penalised_box(region, Method(method))
+    low, high = _penalised_box(region, IntervalMethod(method))
     if region.regularizer.intercept:
         level = prediction_intervals(region, np.zeros((1, region.d)), method)
         low, high = np.append(low, level.lower), np.append(high, level.upper)
     return Bracket(low, high)
 
 
-def prediction_intervals(region: Region, X: FloatArray, method: str = "best") -> Bracket:
+def prediction_intervals(region: OptimumRegion, X: FloatArray, method: str = "best") -> Bracket:
     """Return intervals of the optimal predictions `x' w*`, an intercept included.
 
     Parameters
     ----------
-    region : Region
+    region : OptimumRegion
         A set that contains the optimum.
     X : (m, d) array
         Test rows over the penalised columns, in the region's order.
@@ -95,14 +95,14 @@ def prediction_intervals(region: Region, X: FloatArray, method: str = "best") ->
     Examples
     --------
     >>> from sparsecv_mio.oracles.glru import Regularizer, Squared, assess, make_problem, change_rows
-    >>> problem = make_problem([[1.0], [1.0], [1.0]], [1.0, 1.0, 4.0], Squared(), Regularizer(1.0))
+    >>> problem = make_problem([[1.0], [1.0], [1.0]], [1.0, 1.0, 4.0], Squared(1.0), Regularizer(1.0))
     >>> region = change_rows(assess(problem, np.array([1.0])), remove=[2])
-    >>> [round(float(prediction_intervals(region, np.ones((1, 1)), m).upper[0]), 6) for m in Method]
+    >>> [round(float(prediction_intervals(region, np.ones((1, 1)), m).upper[0]), 6) for m in IntervalMethod]
     [2.0, 1.0, 1.0, 0.5]
     """
     if X.ndim != 2 or X.shape[1] != region.d:
         raise BadInput(f"test rows of shape {X.shape} must have the {region.d} penalised columns of the problem")
-    which = Method(method)
+    which = IntervalMethod(method)
     if not np.isfinite(region.gap):
         return Bracket(np.full(X.shape[0], -np.inf), np.full(X.shape[0], np.inf))
     linear = _linear(region, which)
@@ -111,12 +111,12 @@ def prediction_intervals(region: Region, X: FloatArray, method: str = "best") ->
     return Bracket(*linear(X))
 
 
-def dual_intervals(region: Region, X: FloatArray, y: FloatArray, method: str = "best") -> Bracket:
+def dual_intervals(region: OptimumRegion, X: FloatArray, y: FloatArray, method: str = "best") -> Bracket:
     """Return intervals (10) of the optimal dual variables of some rows of the problem.
 
     Parameters
     ----------
-    region : Region
+    region : OptimumRegion
         A set that contains the optimum.
     X : (m, d) array
         Rows of the problem over its penalised columns.
@@ -144,17 +144,17 @@ def dual_intervals(region: Region, X: FloatArray, y: FloatArray, method: str = "
 Linear = Callable[[FloatArray], tuple[FloatArray, FloatArray]]
 
 
-def _linear(region: Region, method: Method) -> Linear:
+def _linear(region: OptimumRegion, method: IntervalMethod) -> Linear:
     """Map rows V (m, d) to the ends of `V w*` over the penalised part of the region."""
     ridge = region.regularizer.ridge > 0.0
     parts: list[Linear] = []
-    if ridge and method is Method.PRIMAL:
+    if ridge and method is IntervalMethod.PRIMAL:
         parts.append(_ball(region.w[: region.d], region.primal_radius))
-    if ridge and method in (Method.SHARP, Method.BEST):
+    if ridge and method in (IntervalMethod.SHARP, IntervalMethod.BEST):
         parts.append(_ball(region.center[: region.d], region.radius))
-    if method in (Method.DUAL, Method.BEST):
-        parts.append(_box(*_dual_box(region, sharp=method is Method.BEST)))
-    if not ridge and method is Method.BEST:
+    if method in (IntervalMethod.DUAL, IntervalMethod.BEST):
+        parts.append(_box(*_dual_box(region, sharp=method is IntervalMethod.BEST)))
+    if not ridge and method is IntervalMethod.BEST:
         parts += [_l1_gap(region), _l1_size(region)]
 
     def ends(V: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -199,7 +199,7 @@ def _box(low: FloatArray, high: FloatArray) -> Linear:
     return ends
 
 
-def _l1_gap(region: Region) -> Linear:
+def _l1_gap(region: OptimumRegion) -> Linear:
     """Range over `sum_j l1 |w_j| - c_j w_j <= G`: the largest of `G v_j / (l1 - c_j)`, `-G v_j / (l1 + c_j)`."""
     l1, c = region.regularizer.l1, region.score[: region.d]
     room_up, room_down = (np.maximum(l1 - s * c, 0.0) * (1.0 - ROUNDING) for s in (1.0, -1.0))
@@ -214,7 +214,7 @@ def _l1_gap(region: Region) -> Linear:
     return lambda V: (-most(-V), most(V))
 
 
-def _l1_size(region: Region) -> Linear:
+def _l1_size(region: OptimumRegion) -> Linear:
     """Range over `l1 ||w||_1 <= P(w)`."""
     size = region.primal / region.regularizer.l1 * (1.0 + ROUNDING)
 
@@ -225,7 +225,7 @@ def _l1_size(region: Region) -> Linear:
     return ends
 
 
-def _dual_box(region: Region, sharp: bool) -> tuple[FloatArray, FloatArray]:
+def _dual_box(region: OptimumRegion, sharp: bool) -> tuple[FloatArray, FloatArray]:
     """Intervals (12) of the penalised coefficients with the domain-tightened F of (27)."""
     radius = region.dual_radius_sharp if sharp else region.dual_radius
     total = region.n * region.score
@@ -241,20 +241,20 @@ def _dual_box(region: Region, sharp: bool) -> tuple[FloatArray, FloatArray]:
     return low[: region.d], high[: region.d]
 
 
-def _penalised_box(region: Region, method: Method) -> tuple[FloatArray, FloatArray]:
+def _penalised_box(region: OptimumRegion, method: IntervalMethod) -> tuple[FloatArray, FloatArray]:
     d, ridge = region.d, region.regularizer.ridge
     low, high = np.full(d, -np.inf), np.full(d, np.inf)
     if not np.isfinite(region.gap):
         return low, high
-    ball = region.primal_radius if method is Method.PRIMAL else region.radius
-    if ridge > 0.0 and method is not Method.DUAL:
-        center = region.w[:d] if method is Method.PRIMAL else region.center[:d]
+    ball = region.primal_radius if method is IntervalMethod.PRIMAL else region.radius
+    if ridge > 0.0 and method is not IntervalMethod.DUAL:
+        center = region.w[:d] if method is IntervalMethod.PRIMAL else region.center[:d]
         reach = ball * (1.0 + ROUNDING) + ROUNDING * np.abs(center)
         low, high = center - reach, center + reach
-    if method in (Method.DUAL, Method.BEST):
-        least, most = _dual_box(region, sharp=method is Method.BEST)
+    if method in (IntervalMethod.DUAL, IntervalMethod.BEST):
+        least, most = _dual_box(region, sharp=method is IntervalMethod.BEST)
         low, high = np.maximum(low, least), np.minimum(high, most)
-    if ridge == 0.0 and method is Method.BEST:
+    if ridge == 0.0 and method is IntervalMethod.BEST:
         l1, c = region.regularizer.l1, region.score[:d]
         size = region.primal / l1 * (1.0 + ROUNDING)
         with np.errstate(divide="ignore"):
@@ -269,7 +269,7 @@ def _ordered(low: FloatArray, high: FloatArray) -> tuple[FloatArray, FloatArray]
     return np.minimum(low, high), np.maximum(low, high)
 
 
-def _with_intercept(region: Region, X: FloatArray, linear: Linear, method: Method) -> Bracket:
+def _with_intercept(region: OptimumRegion, X: FloatArray, linear: Linear, method: IntervalMethod) -> Bracket:
     low, high = _by_anchors(region, X, linear)
     if region.regularizer.ridge > 0.0:
         least, most = _by_common_point(region, X, linear, method)
@@ -277,7 +277,7 @@ def _with_intercept(region: Region, X: FloatArray, linear: Linear, method: Metho
     return Bracket(*_ordered(low, high))
 
 
-def _by_anchors(region: Region, X: FloatArray, linear: Linear) -> tuple[FloatArray, FloatArray]:
+def _by_anchors(region: OptimumRegion, X: FloatArray, linear: Linear) -> tuple[FloatArray, FloatArray]:
     """`x' w* + b* = t_k* + (x - x_k)' w*` with `t_k*` in `dl*(-alpha_k*)`, for a few rows k."""
     anchor, loss, radius = region.anchor, region.loss, region.dual_radius_sharp * (1.0 + ROUNDING)
     box_low, box_high = loss.dual_range(anchor.y)
@@ -291,10 +291,12 @@ def _by_anchors(region: Region, X: FloatArray, linear: Linear) -> tuple[FloatArr
     return low, high
 
 
-def _by_common_point(region: Region, X: FloatArray, linear: Linear, method: Method) -> tuple[FloatArray, FloatArray]:
+def _by_common_point(
+    region: OptimumRegion, X: FloatArray, linear: Linear, method: IntervalMethod
+) -> tuple[FloatArray, FloatArray]:
     """`(x - z)' w* + b'`, with b' between the roots of `sum_i l_i'(t_i + shift -/+ radius ||x_i - z||) = 0`."""
     common = region.common_point
-    radius = region.primal_radius if method in (Method.PRIMAL, Method.DUAL) else region.radius_about_w
+    radius = region.primal_radius if method in (IntervalMethod.PRIMAL, IntervalMethod.DUAL) else region.radius_about_w
     reach = radius * common.distance * (1.0 + ROUNDING)
     reach = reach + ROUNDING * (np.abs(common.t) + common.distance * float(np.linalg.norm(region.w)))
 

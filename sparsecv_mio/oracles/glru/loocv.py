@@ -17,13 +17,11 @@ import numpy as np
 from sparsecv_mio.arrays import BoolArray, FloatArray, IntArray
 from sparsecv_mio.errors import BadInput
 from sparsecv_mio.oracles.base import Bracket, Guarantee, ProgressHook
-from sparsecv_mio.oracles.glru.fit import Fit
-from sparsecv_mio.oracles.glru.gap import region_of
+from sparsecv_mio.oracles.glru.changes import region_of
+from sparsecv_mio.oracles.glru.fit import DualFit
 from sparsecv_mio.oracles.glru.intervals import prediction_intervals
-from sparsecv_mio.oracles.glru.leave_one_out import feature_rows, leave_one_out_bounds
-from sparsecv_mio.oracles.glru.newton import BATCH, NewtonOracle
-from sparsecv_mio.oracles.glru.problem import Problem
-from sparsecv_mio.oracles.glru.reduce import reduce
+from sparsecv_mio.oracles.glru.leave_one_out import BATCH, NewtonOracle, feature_rows, leave_one_out_bounds
+from sparsecv_mio.oracles.glru.problem import Problem, reduce
 from sparsecv_mio.oracles.glru.training import DIRECT_WORK, HessianFactor, assess_with_intercept, train
 
 TIGHTEST = 1e-12
@@ -199,20 +197,20 @@ def _unbounded(size: int) -> Bracket:
     return Bracket(np.full(size, -np.inf), np.full(size, np.inf))
 
 
-def _steps_pay(fit: Fit, count: int) -> bool:
+def _steps_pay(fit: DualFit, count: int) -> bool:
     problem = fit.problem
     d = problem.columns.size
     return problem.regularizer.ridge > 0.0 and count > d * STEPS_PER_COLUMN and d <= LARGEST_FACTOR
 
 
-def _signs(fit: Fit, rows: IntArray, known: Bracket) -> FloatArray:
+def _signs(fit: DualFit, rows: IntArray, known: Bracket) -> FloatArray:
     """Return signs that intervals prove with room for rounding, NaN elsewhere; at a row of zeros the sign is 0."""
     margin = NEAR_ZERO * np.sqrt(fit.problem.design.row_sq[rows]) * float(np.linalg.norm(fit.w))
     signs = np.select([known.lower > margin, known.upper < -margin], [1.0, -1.0], default=np.nan)
     return np.where((known.lower == 0.0) & (known.upper == 0.0), 0.0, signs)
 
 
-def _step_signs(fit: Fit, rows: IntArray) -> FloatArray:
+def _step_signs(fit: DualFit, rows: IntArray) -> FloatArray:
     """Return signs that the gap at the end of one Newton step proves, NaN for the others."""
     problem, oracle = fit.problem, NewtonOracle(fit)
     regularizer = problem.regularizer
@@ -228,7 +226,7 @@ def _step_signs(fit: Fit, rows: IntArray) -> FloatArray:
     return signs
 
 
-def _newton_signs(fit: Fit, rows: IntArray, done: _Progress) -> FloatArray:
+def _newton_signs(fit: DualFit, rows: IntArray, done: _Progress) -> FloatArray:
     """Return the signs of the Newton steps, without a proof."""
     if rows.size == 0:
         return np.zeros(0)
@@ -246,7 +244,7 @@ Sign = Callable[[int], tuple[float, bool]]
 """Row to its leave-one-out sign and whether a bound proves it."""
 
 
-def _trained_sign(fit: Fit, tol: float, early: bool) -> Sign:
+def _trained_sign(fit: DualFit, tol: float, early: bool) -> Sign:
     """Return a function that trains without a row, from the fit on all rows, with one preconditioner for all rows."""
     problem = fit.problem
     shared: list[HessianFactor | None] = []
@@ -267,7 +265,7 @@ def _trained_sign(fit: Fit, tol: float, early: bool) -> Sign:
     return sign
 
 
-def shared_factor(fit: Fit) -> HessianFactor | None:
+def shared_factor(fit: DualFit) -> HessianFactor | None:
     """Return a preconditioner for trainings near a fit; None where they take no conjugate gradients."""
     problem = fit.problem
     d = problem.regularizer.penalised(problem.design.d)
@@ -277,7 +275,7 @@ def shared_factor(fit: Fit) -> HessianFactor | None:
     return HessianFactor.at(fit) if large and usable else None
 
 
-def _decided(fit: Fit, x: FloatArray) -> float:
+def _decided(fit: DualFit, x: FloatArray) -> float:
     """Return the sign of the optimum's prediction at x (1, d) where the fit's own gap proves it, else 0."""
     if fit.problem.regularizer.ridge == 0.0:
         return 0.0
@@ -288,7 +286,9 @@ def _decided(fit: Fit, x: FloatArray) -> float:
     return -1.0 if bracket.upper[0] < -margin else 0.0
 
 
-def _trained_signs(fit: Fit, rows: IntArray, tol: float, early: bool, done: _Progress) -> tuple[FloatArray, BoolArray]:
+def _trained_signs(
+    fit: DualFit, rows: IntArray, tol: float, early: bool, done: _Progress
+) -> tuple[FloatArray, BoolArray]:
     solve, signs = _trained_sign(fit, tol, early), np.full(rows.size, np.nan)
     proved = np.zeros(rows.size, dtype=bool)
     for k, row in enumerate(rows.tolist()):

@@ -14,15 +14,19 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
+from scipy.linalg import LinAlgError, cholesky, eigh
 
 from sparsecv_mio.arrays import BoolArray, FloatArray, IntArray
 from sparsecv_mio.data.dataset import row_chunks
 from sparsecv_mio.errors import BadInput
-from sparsecv_mio.oracles.glru.losses import Loss
-from sparsecv_mio.oracles.glru.regularizers import Regularizer
+from sparsecv_mio.oracles.losses import ConjugateLoss
+from sparsecv_mio.oracles.penalties import Regularizer
+
+WIDE = 1.5
+"""Columns for each row from which the smaller problem saves more than the product `X X'` costs."""
 
 
-class Design:
+class DesignMatrix:
     """A matrix (n, d), dense or sparse, with its products, single rows and columns, and squared norms.
 
     Parameters
@@ -40,7 +44,7 @@ class Design:
 
     Examples
     --------
-    >>> design = Design([[3.0, 4.0], [0.0, 1.0]], intercept=True)
+    >>> design = DesignMatrix([[3.0, 4.0], [0.0, 1.0]], intercept=True)
     >>> design.d, design.row_sq.tolist(), design.forward(np.array([1.0, 0.0, 2.0])).tolist()
     (3, [26.0, 2.0], [5.0, 2.0])
     """
@@ -121,15 +125,15 @@ class Design:
 
 @dataclass(frozen=True, eq=False)
 class Problem:
-    """`min_w P(w)` over some rows and columns of a :class:`Design`.
+    """`min_w P(w)` over some rows and columns of a :class:`DesignMatrix`.
 
     Parameters
     ----------
-    design : Design
+    design : DesignMatrix
         With its column of ones last where `regularizer.intercept`.
     y : (n,) array
         Responses; -1 / +1 for the losses of labels.
-    loss : Loss
+    loss : ConjugateLoss
         Of a response and a prediction.
     regularizer : Regularizer
         Of the coefficients.
@@ -145,15 +149,15 @@ class Problem:
 
     Examples
     --------
-    >>> from sparsecv_mio.oracles.glru.losses import Squared
-    >>> problem = Problem(Design([[1.0], [2.0]]), np.array([1.0, 0.0]), Squared(), Regularizer(1.0))
+    >>> from sparsecv_mio.oracles.losses import Squared
+    >>> problem = Problem(DesignMatrix([[1.0], [2.0]]), np.array([1.0, 0.0]), Squared(1.0), Regularizer(1.0))
     >>> problem.primal(np.array([1.0]), np.array([1.0, 2.0])), problem.without_rows([1]).n
     (1.5, 1)
     """
 
-    design: Design
+    design: DesignMatrix
     y: FloatArray
-    loss: Loss
+    loss: ConjugateLoss
     regularizer: Regularizer
     row_mask: BoolArray | None = None
     column_mask: BoolArray | None = None
@@ -167,6 +171,8 @@ class Problem:
             raise BadInput("no row is left to fit: keep at least one")
         if self.regularizer.intercept and self.column_mask is not None and not self.column_mask[-1]:
             raise BadInput("the intercept cannot be removed: fit without one instead")
+        if self.regularizer.weights is not None:
+            raise BadInput("GLRU has no weights of columns: scale the columns instead")
         self.loss.check(self.y)
 
     @cached_property
@@ -211,7 +217,7 @@ def weighted_gram(X: Any, h: FloatArray) -> FloatArray:
     return np.asarray(root.T @ root)
 
 
-def make_problem(X: Any, y: Any, loss: Loss, regularizer: Regularizer) -> Problem:
+def make_problem(X: Any, y: Any, loss: ConjugateLoss, regularizer: Regularizer) -> Problem:
     """Return the problem on all rows and columns of X; the regulariser's intercept appends a column of ones.
 
     Parameters
@@ -220,7 +226,7 @@ def make_problem(X: Any, y: Any, loss: Loss, regularizer: Regularizer) -> Proble
         Features, used as they are.
     y : (n,) array_like
         Responses; -1 and +1 for a loss on labels.
-    loss : Loss
+    loss : ConjugateLoss
         Of a response and a prediction.
     regularizer : Regularizer
         Of the coefficients.
@@ -232,13 +238,57 @@ def make_problem(X: Any, y: Any, loss: Loss, regularizer: Regularizer) -> Proble
     Raises
     ------
     BadInput
-        As :class:`Design` and :class:`Problem`.
+        As :class:`DesignMatrix` and :class:`Problem`.
 
     Examples
     --------
-    >>> from sparsecv_mio.oracles.glru.losses import Logistic
+    >>> from sparsecv_mio.oracles.losses import Logistic
     >>> make_problem([[0.0], [1.0]], [-1, 1], Logistic(), Regularizer(1.0, intercept=True)).design.d
     2
     """
     response = np.array(y, dtype=np.float64).ravel()
-    return Problem(Design(X, regularizer.intercept), response, loss, regularizer)
+    return Problem(DesignMatrix(X, regularizer.intercept), response, loss, regularizer)
+
+
+def reduce(problem: Problem) -> Problem:
+    """Return a problem with n columns and the same predictions, or the problem itself where that saves nothing.
+
+    For more columns than rows and L2: with `X X' = L L'` the rows of L have the inner products of the rows of X, so
+    every problem on some of the rows has the same predictions, objective, gap and bounds in L as in X, and w is
+    `X' (L')^{-1} v` (the kernel trick as data). One product O(n^2 d), then each pass costs O(n^2) in place of O(nd).
+
+    Parameters
+    ----------
+    problem : Problem
+        Reduced when dense, L2, all columns in, and wider than `WIDE` times its rows.
+
+    Returns
+    -------
+    Problem
+        Rows, responses and masks as before; an intercept's column stays the last.
+
+    Notes
+    -----
+    Inner products carry a relative error of about n eps of the largest squared row norm.
+
+    Examples
+    --------
+    >>> from sparsecv_mio.oracles.glru import Regularizer, Squared, make_problem
+    >>> wide = make_problem([[3.0, 0.0, 4.0, 0.0]], [1.0], Squared(1.0), Regularizer(1.0))
+    >>> reduce(wide).design.X.tolist()
+    [[5.0]]
+    """
+    design, regularizer = problem.design, problem.regularizer
+    d = regularizer.penalised(design.d)
+    if design.sparse or regularizer.l1 > 0.0 or problem.column_mask is not None or d < WIDE * design.n:
+        return problem
+    return replace(problem, design=DesignMatrix(_factor(design.X[:, :d]), regularizer.intercept))
+
+
+def _factor(X: FloatArray) -> FloatArray:
+    K = X @ X.T
+    try:
+        return np.ascontiguousarray(cholesky(K, lower=True, check_finite=False))
+    except LinAlgError:
+        values, vectors = eigh(K, check_finite=False)
+        return np.ascontiguousarray(vectors * np.sqrt(np.maximum(values, 0.0)))

@@ -20,31 +20,60 @@ is not stated.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 
 from sparsecv_mio.arrays import FloatArray
-from sparsecv_mio.oracles.glru.changes import Anchor, Change, CommonPoint
-from sparsecv_mio.oracles.glru.fit import EPS
-from sparsecv_mio.oracles.glru.losses import Loss
-from sparsecv_mio.oracles.glru.regularizers import Regularizer
+from sparsecv_mio.oracles.glru.fit import EPS, DualFit
+from sparsecv_mio.oracles.losses import ConjugateLoss
+from sparsecv_mio.oracles.penalties import Regularizer
 
 
 @dataclass(frozen=True, eq=False)
-class Region:
-    """A set that contains the optimum of one problem; the text of the module states and proves it.
-
-    Coordinates: the problem's columns in the order of its matrix, added ones after them, an intercept last.
+class CommonPoint:
+    """The rows of a problem relative to one common point z: their predictions and their distances to z.
 
     Attributes
     ----------
-    loss : Loss
-    regularizer : Regularizer
-        Both as in the problem.
+    point : (d,) array
+        The common point z, over the penalised columns.
+    t, y : (k,) arrays
+        Predictions `x_i' w + b` and responses.
+    distance : (k,) array
+        `||x_i - z||` over the penalised columns, rounded up.
+    """
+
+    point: FloatArray
+    t: FloatArray
+    y: FloatArray
+    distance: FloatArray
+
+
+@dataclass(frozen=True, eq=False)
+class Anchor:
+    """A few rows of the problem with their dual variables: `rows` (k, d + 1) with the intercept's one, `y`, `alpha`."""
+
+    rows: FloatArray
+    y: FloatArray
+    alpha: FloatArray
+
+
+@dataclass(frozen=True, eq=False)
+class OptimumRegion(ABC):
+    """A set that contains the optimum of one problem; the text of the module states and proves it.
+
+    Coordinates: the problem's columns in the order of its matrix, added ones after them, an intercept last. What only
+    some intervals need is computed when asked for.
+
+    Attributes
+    ----------
+    fit : DualFit
+        Of the old problem.
     n : int
-        Rows of the problem.
+        Rows of the new problem.
     w : (d,) array
         Primal point.
     score : (d,) array
@@ -57,12 +86,11 @@ class Region:
         `||w - v||^2` over the penalised columns.
     alpha_distance_sq : float
         `||alpha - a||^2`.
-    change : Change
-        Computes, when asked, what only some intervals need.
+    factor : float
+        What the old dual point was multiplied by to be feasible.
     """
 
-    loss: Loss
-    regularizer: Regularizer
+    fit: DualFit
     n: int
     w: FloatArray
     score: FloatArray
@@ -70,7 +98,17 @@ class Region:
     primal: float
     w_distance_sq: float
     alpha_distance_sq: float
-    change: Change
+    factor: float
+
+    @property
+    def loss(self) -> ConjugateLoss:
+        """The loss of the problem."""
+        return self.fit.problem.loss
+
+    @property
+    def regularizer(self) -> Regularizer:
+        """The regulariser of the problem."""
+        return self.fit.problem.regularizer
 
     @property
     def d(self) -> int:
@@ -121,22 +159,22 @@ class Region:
         """Distance of alpha* to alpha by the triangle inequality through the midpoint; at most `dual_radius`."""
         return 0.5 * float(np.sqrt(self.alpha_distance_sq)) + float(np.sqrt(self.n * self.loss.smoothness * self.slack))
 
-    @cached_property
+    @property
+    @abstractmethod
     def column_sq(self) -> FloatArray:
-        """(d,) squared norms of the columns over the rows of the problem."""
-        return self.change.column_sq()
+        """(d,) squared norms of the columns over the rows of the problem, rounded up."""
 
-    @cached_property
+    @property
+    @abstractmethod
     def box(self) -> tuple[FloatArray, FloatArray]:
         """(d,) least and largest `X_j' alpha` over the box of the loss's domain: (27g), (27j) of Remark 2."""
-        return self.change.box()
 
-    @cached_property
+    @property
+    @abstractmethod
     def common_point(self) -> CommonPoint:
         """Rows as seen from one point: bounds an intercept through the sum of the dual variables."""
-        return self.change.common_point()
 
-    @cached_property
+    @property
+    @abstractmethod
     def anchor(self) -> Anchor:
-        """A few rows: they bound an intercept through single dual variables."""
-        return self.change.anchor()
+        """The rows whose predictions are bounded best by their dual variables."""

@@ -2,7 +2,8 @@
 
 Each step trains the candidates in the order of their lower bounds and stops where the next bound is no better than the
 least error count found (the paper's Algorithm 4). Beyond the paper, a candidate whose two bounds are equal is not
-trained, a training ends once its errors are known or known not to be better, and columns can be added as well.
+trained, a training ends once its errors are known or known not to be better, and columns can be added as well. The
+bounds on the validation errors of every fit that is one column away are its Algorithm 5, in either direction.
 """
 
 from __future__ import annotations
@@ -17,14 +18,18 @@ import numpy as np
 from sparsecv_mio.arrays import FloatArray, IntArray
 from sparsecv_mio.errors import BadInput
 from sparsecv_mio.oracles.base import ProgressHook
-from sparsecv_mio.oracles.glru.candidates import ErrorRange, View, candidate_errors, fit_errors
-from sparsecv_mio.oracles.glru.fit import Fit
+from sparsecv_mio.oracles.glru.changes import change_columns, primal_distance, region_of
+from sparsecv_mio.oracles.glru.fit import EPS, DualFit
+from sparsecv_mio.oracles.glru.intervals import ROUNDING, prediction_intervals
 from sparsecv_mio.oracles.glru.loocv import shared_factor
-from sparsecv_mio.oracles.glru.problem import Design, Problem
+from sparsecv_mio.oracles.glru.problem import DesignMatrix, Problem
 from sparsecv_mio.oracles.glru.training import HessianFactor, train
 
 Direction = Literal["backward", "forward"]
 Ties = Literal["any", "first"]
+
+COMPACT = 0.5
+"""Share of the columns below which the selected ones are copied: passes over all columns would cost more."""
 
 
 @dataclass(frozen=True)
@@ -188,7 +193,7 @@ def stepwise(
     everything = np.arange(d, dtype=np.int64)
     selected = everything[:0] if adding else everything
     search = _Search(problem, validation, y, asked, progress, stop)
-    view = View.of(problem, selected)
+    view = ColumnView.of(problem, selected)
     fit = train(view.problem, tol=asked.tol)
     errors = start_errors = search.errors(view, fit)
     steps: list[Step] = []
@@ -204,15 +209,15 @@ def stepwise(
             break
         errors, chosen = step.errors, np.array([step.column])
         selected = np.union1d(selected, chosen) if adding else np.setdiff1d(selected, chosen)
-        old, view = view.widen(fit.w, problem.design.d), View.of(problem, selected)
+        old, view = view.widen(fit.w, problem.design.d), ColumnView.of(problem, selected)
         fit = train(view.problem, tol=asked.tol, start=view.narrow(old))
     w = view.widen(fit.w, problem.design.d)
     return StepwiseResult(selected, errors, start_errors, tuple(steps), w, time.perf_counter() - begin)
 
 
-def _check(problem: Problem, X: Any, y: Any) -> tuple[Design, FloatArray]:
+def _check(problem: Problem, X: Any, y: Any) -> tuple[DesignMatrix, FloatArray]:
     labels = np.asarray(y, dtype=np.float64).ravel()
-    validation = Design(X, problem.regularizer.intercept)
+    validation = DesignMatrix(X, problem.regularizer.intercept)
     if validation.d != problem.design.d or labels.shape != (validation.n,):
         raise BadInput(
             f"validation data of {validation.n} rows and {validation.d} columns, {labels.size} labels, do not fit "
@@ -228,7 +233,7 @@ class _Search:
     """The rows, options and counts that every step of the selection uses."""
 
     whole: Problem
-    validation: Design
+    validation: DesignMatrix
     y: FloatArray
     options: StepwiseOptions
     progress: ProgressHook | None
@@ -237,15 +242,17 @@ class _Search:
     seen: int = 0
     factor: HessianFactor | None = field(default=None)
 
-    def step(self, view: View, fit: Fit, selected: IntArray, candidates: IntArray, errors: int) -> Step | None:
+    def step(
+        self, view: ColumnView, fit: DualFit, selected: IntArray, candidates: IntArray, errors: int
+    ) -> Step | None:
         """Find the best candidate of one step; None when stopped from outside."""
-        known = self._known(view, fit, candidates)
+        lower, upper = self._known(view, fit, candidates)
         self.seen += candidates.size
         self.factor = shared_factor(fit) if view.problem.column_mask is not None else None
         best, column, found, trainings = errors, None, dict[int, int](), 0
         wide = view.widen(fit.w, self.whole.design.d)
-        for k in np.lexsort((candidates, known.lower)).tolist():
-            j, low, high = int(candidates[k]), int(known.lower[k]), int(known.upper[k])
+        for k in np.lexsort((candidates, lower)).tolist():
+            j, low, high = int(candidates[k]), int(lower[k]), int(upper[k])
             self._report()
             if self.stop is not None and self.stop.is_set():
                 return None
@@ -257,9 +264,9 @@ class _Search:
             found[j] = low
             if low == high and self._may_win(j, low, best, column):
                 best, column = low, j
-        return Step(column, best, candidates, known.lower, known.upper, found, trainings)
+        return Step(column, best, candidates, lower, upper, found, trainings)
 
-    def errors(self, view: View, fit: Fit) -> int:
+    def errors(self, view: ColumnView, fit: DualFit) -> int:
         """Return the validation errors of the signs that a fit predicts."""
         t = self.validation.forward(view.widen(fit.w, self.whole.design.d))
         return int(np.sum(np.sign(t) != self.y))
@@ -269,11 +276,11 @@ class _Search:
         """Whether columns are added, not removed."""
         return self.options.direction == "forward"
 
-    def _known(self, view: View, fit: Fit, candidates: IntArray) -> ErrorRange:
+    def _known(self, view: ColumnView, fit: DualFit, candidates: IntArray) -> tuple[IntArray, IntArray]:
         if self.options.bounds:
             return candidate_errors(self.whole, view, fit, self.validation, self.y, candidates, self.adding)
         size = candidates.size
-        return ErrorRange(np.zeros(size, dtype=np.int64), np.full(size, self.y.size, dtype=np.int64))
+        return np.zeros(size, dtype=np.int64), np.full(size, self.y.size, dtype=np.int64)
 
     def _may_win(self, j: int, low: int, best: int, column: int | None) -> bool:
         first = self.options.ties == "first" and column is not None and j < column
@@ -281,10 +288,10 @@ class _Search:
 
     def _train(self, selected: IntArray, wide: FloatArray, j: int, best: int) -> tuple[int, int]:
         columns = np.union1d(selected, np.array([j])) if self.adding else selected[selected != j]
-        view, tol = View.of(self.whole, columns), self.options.tol
+        view, tol = ColumnView.of(self.whole, columns), self.options.tol
         enough = best + 1 if self.options.ties == "first" else best
 
-        def stop(fit: Fit) -> bool:
+        def stop(fit: DualFit) -> bool:
             low, high = fit_errors(view, fit, self.validation, self.y)
             return low == high or low >= enough
 
@@ -299,3 +306,195 @@ class _Search:
         self.done += 1
         if self.progress is not None:
             self.progress(self.done, self.seen)
+
+
+@dataclass(frozen=True, eq=False)
+class ColumnView:
+    """A problem on some of the columns of a wider matrix.
+
+    Attributes
+    ----------
+    problem : Problem
+        On the selected columns.
+    positions : (m,) int array
+        Position in the wider matrix of each column of the problem's matrix.
+    """
+
+    problem: Problem
+    positions: IntArray
+
+    @classmethod
+    def of(cls, whole: Problem, selected: IntArray) -> ColumnView:
+        """Return the problem on the selected penalised columns (ascending), an intercept added where there is one."""
+        d, regularizer = whole.design.d, whole.regularizer
+        inside = np.append(selected, d - 1) if regularizer.intercept else selected
+        if selected.size > COMPACT * d or selected.size == 0:
+            mask = np.zeros(d, dtype=bool)
+            mask[inside] = True
+            return cls(
+                Problem(whole.design, whole.y, whole.loss, regularizer, whole.row_mask, mask),
+                np.arange(d, dtype=np.int64),
+            )
+        X = whole.design.X[:, selected]
+        design = DesignMatrix(X, regularizer.intercept)
+        return cls(Problem(design, whole.y, whole.loss, regularizer, whole.row_mask), inside)
+
+    def narrow(self, wide: FloatArray) -> FloatArray:
+        """Return the entries of a vector over the wider matrix's columns that belong to the problem's."""
+        return wide[self.positions]
+
+    def widen(self, w: FloatArray, d: int) -> FloatArray:
+        """Return a vector over the wider matrix's d columns: the given entries, zero elsewhere."""
+        wide = np.zeros(d)
+        wide[self.positions] = w
+        return wide
+
+
+def count_errors(lower: FloatArray, upper: FloatArray, y: FloatArray) -> tuple[int, int]:
+    """Return the least and largest number of errors `sign(t_i) != y_i` over `lower_i <= t_i <= upper_i`.
+
+    A prediction of zero is an error.
+
+    Parameters
+    ----------
+    lower, upper : (m,) arrays
+        Intervals of the predictions.
+    y : (m,) array
+        Labels -1 / +1.
+
+    Returns
+    -------
+    int, int
+    """
+    wrong = np.where(y > 0.0, upper <= 0.0, lower >= 0.0)
+    right = np.where(y > 0.0, lower > 0.0, upper < 0.0)
+    return int(wrong.sum()), int(y.size - right.sum())
+
+
+def fit_errors(view: ColumnView, fit: DualFit, validation: DesignMatrix, y: FloatArray) -> tuple[int, int]:
+    """Return bounds on the validation errors of the optimum of a fit's problem, from its own gap.
+
+    Parameters
+    ----------
+    view : ColumnView
+        The present columns.
+    fit : DualFit
+        On them.
+    validation : DesignMatrix
+        Validation rows over all columns.
+    y : (m,) array
+        Their labels.
+
+    Returns
+    -------
+    int, int
+        Least and largest number of errors.
+    """
+    X = _features(validation, view, view.problem)
+    bracket = prediction_intervals(region_of(fit), X, "sharp" if fit.problem.regularizer.ridge > 0.0 else "best")
+    return count_errors(bracket.lower, bracket.upper, y)
+
+
+def candidate_errors(
+    whole: Problem,
+    view: ColumnView,
+    fit: DualFit,
+    validation: DesignMatrix,
+    y: FloatArray,
+    candidates: IntArray,
+    adding: bool,
+) -> tuple[IntArray, IntArray]:
+    """Return bounds on the validation errors after each candidate column alone is removed, or added.
+
+    Parameters
+    ----------
+    whole : Problem
+        On every column.
+    view : ColumnView
+        The present columns.
+    fit : DualFit
+        On them.
+    validation : DesignMatrix
+        Validation rows over the columns of `whole`.
+    y : (m,) array
+        Their labels.
+    candidates : (k,) int array
+        Columns of `whole`: present ones to remove, or absent ones to add.
+    adding : bool
+        Add the candidates, else remove them.
+
+    Returns
+    -------
+    (k,), (k,) int arrays
+        Least and largest errors, by the midpoint ball. O((n + m) k); with an intercept or without strong convexity
+        one by one, O(k (n + m d)).
+    """
+    lower, upper = np.empty(candidates.size, dtype=np.int64), np.empty(candidates.size, dtype=np.int64)
+    plain = whole.regularizer.ridge > 0.0 and not whole.regularizer.intercept
+    step = max(1, 2_000_000 // max(whole.design.n, validation.n)) if plain else 1
+    for start in range(0, candidates.size, step):
+        part = slice(start, start + step)
+        if plain:
+            least, most = _block(whole, view, fit, validation, candidates[part], adding)
+        else:
+            least, most = _single(whole, view, fit, validation, int(candidates[start]), adding)
+        for k in range(least.shape[1]):
+            lower[start + k], upper[start + k] = count_errors(least[:, k], most[:, k], y)
+    return lower, upper
+
+
+def _block(
+    whole: Problem, view: ColumnView, fit: DualFit, validation: DesignMatrix, J: IntArray, adding: bool
+) -> tuple[FloatArray, FloatArray]:
+    """(m, k) ends of the validation predictions for a block of candidates."""
+    problem, loss, regularizer = fit.problem, fit.problem.loss, fit.problem.regularizer
+    n, X, V = problem.n, whole.design.columns(J), validation.columns(J)
+    w, v = view.widen(fit.w, whole.design.d), view.widen(fit.center, whole.design.d)
+    middle = 0.5 * (w + v)
+    norm_sq = np.square(_features(validation, view, problem)).sum(axis=1)
+    distance_sq, residual = primal_distance(regularizer, fit.w, fit.score) ** 2, float(fit.column_residual.sum())
+    if adding:
+        move = regularizer.minimizer(fit.alpha @ X / n)
+        shift, norms = move, norm_sq[:, None] + np.square(V)
+        distance_left, residual_left = np.full(J.size, distance_sq), np.full(J.size, residual)
+    else:
+        move, shift = -w[J], -middle[J]
+        norms = np.maximum(norm_sq[:, None] - np.square(V), 0.0) + 8.0 * EPS * norm_sq[:, None]
+        own = view.widen(fit.column_residual, whole.design.d)[J]
+        distance_left = np.maximum(distance_sq - np.square(w[J] - v[J]), 0.0)
+        residual_left = np.maximum(residual - own, 0.0)
+    t, y, alpha = fit.t[:, None] + X * move, problem.y[:, None], fit.alpha[:, None]
+    rows, off_sq = loss.residual(t, alpha, y), np.square(alpha + loss.derivative(t, y))
+    if problem.row_mask is not None:
+        rows[~problem.row_mask], off_sq[~problem.row_mask] = 0.0, 0.0
+    gap = rows.sum(axis=0) / n + residual_left + 16.0 * EPS * (fit.primal + rows.sum(axis=0) / n)
+    less = 0.25 * regularizer.ridge * distance_left + 0.25 * off_sq.sum(axis=0) / (n * loss.smoothness)
+    radius = np.sqrt(np.maximum(gap - (1.0 - 8.0 * EPS) * less, 0.0) / regularizer.ridge)
+    center = validation.forward(middle)[:, None] + V * shift
+    size = float(np.linalg.norm(w)) + np.abs(move)
+    reach = np.sqrt(norms) * (radius * (1.0 + ROUNDING) + ROUNDING * size)
+    return center - reach, center + reach
+
+
+def _single(
+    whole: Problem, view: ColumnView, fit: DualFit, validation: DesignMatrix, j: int, adding: bool
+) -> tuple[FloatArray, FloatArray]:
+    rows = _features(validation, view, view.problem)
+    if adding:
+        region = change_columns(fit, add=whole.design.columns(np.array([j])))
+        rows = np.hstack([rows, validation.columns(np.array([j]))])
+    else:
+        local = int(np.flatnonzero(view.positions == j)[0])
+        columns = fit.problem.columns
+        if fit.problem.regularizer.penalised(columns.size) == 1:
+            return np.full((validation.n, 1), -np.inf), np.full((validation.n, 1), np.inf)
+        region = change_columns(fit, remove=[local])
+        rows = np.delete(rows, int(np.flatnonzero(columns == local)[0]), axis=1)
+    bracket = prediction_intervals(region, rows)
+    return bracket.lower[:, None], bracket.upper[:, None]
+
+
+def _features(validation: DesignMatrix, view: ColumnView, problem: Problem) -> FloatArray:
+    """(m, k) validation rows over the penalised columns of the problem."""
+    inside = problem.columns[: problem.regularizer.penalised(problem.columns.size)]
+    return validation.columns(view.positions[inside])

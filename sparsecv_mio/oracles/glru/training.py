@@ -1,8 +1,8 @@
 """Training up to a relative duality gap, which the fit itself certifies.
 
 L2: Newton with exact steps while the Hessian is small, conjugate gradients with a preconditioner beyond; elastic net
-and L1: proximal Newton (:mod:`.proximal`). An intercept is brought to its one-dimensional optimum before every step,
-which keeps the dual point feasible without repair.
+and L1: proximal Newton, coordinate descent for the signs and a linear system for the values. An intercept is brought to
+its one-dimensional optimum before every step, which keeps the dual point feasible without repair.
 """
 
 from __future__ import annotations
@@ -15,16 +15,20 @@ from scipy.linalg import LinAlgError, cho_factor, cho_solve
 
 from sparsecv_mio.arrays import FloatArray
 from sparsecv_mio.errors import BadInput
-from sparsecv_mio.oracles.glru.fit import EPS, Fit, assess
+from sparsecv_mio.oracles.glru.fit import EPS, DualFit, assess
 from sparsecv_mio.oracles.glru.problem import Problem, weighted_gram
-from sparsecv_mio.oracles.glru.proximal import proximal_target
 
 DIRECT_WORK = 5e8  # multiply-adds of an exact Hessian, about 20 ms: below, conjugate gradients save nothing
 MAX_STEPS = 200
 ATTEMPTS = 3
 LONG_STEP = 0.2
+SUPPORT_LIMIT = 1500
+ROUNDS = 12
+SWEEPS = 20
+SHARE = 1e-3  # of what the first sweep lowered the model by, at which sweeps end
+FLOOR = 1e-6  # of the smoothness: curvature that a flat row is given where no ridge term bounds the step
 
-Stop = Callable[[Fit], bool]
+Stop = Callable[[DualFit], bool]
 """Called after every step; True ends training because enough is known of the optimum (Remark 3)."""
 
 Solve = Callable[[FloatArray], FloatArray]
@@ -41,7 +45,7 @@ class HessianFactor:
     factor: tuple[FloatArray, bool]
 
     @classmethod
-    def at(cls, fit: Fit) -> HessianFactor:
+    def at(cls, fit: DualFit) -> HessianFactor:
         """Factorise at the weights of a fit."""
         return cls(cho_factor(_hessian(fit.problem, _weights(fit.problem, fit.t)), lower=True, check_finite=False))
 
@@ -58,7 +62,7 @@ def train(
     precondition: Solve | None = None,
     stop: Stop | None = None,
     max_steps: int = MAX_STEPS,
-) -> Fit:
+) -> DualFit:
     """Minimise `P(w)` until `(P - D) / P <= tol`.
 
     Parameters
@@ -79,7 +83,7 @@ def train(
 
     Returns
     -------
-    Fit
+    DualFit
         `relative_gap` is above `tol` where `stop`, a limit or rounding ended training.
 
     Raises
@@ -112,7 +116,7 @@ def train(
     return fit
 
 
-def assess_with_intercept(problem: Problem, w: FloatArray, t: FloatArray | None = None, iterations: int = 0) -> Fit:
+def assess_with_intercept(problem: Problem, w: FloatArray, t: FloatArray | None = None, iterations: int = 0) -> DualFit:
     """Call :func:`assess` with the intercept, where there is one, at its optimum for the other coefficients. O(nd).
 
     Parameters
@@ -128,7 +132,7 @@ def assess_with_intercept(problem: Problem, w: FloatArray, t: FloatArray | None 
 
     Returns
     -------
-    Fit
+    DualFit
     """
     t = problem.design.forward(problem.keep_columns(w)) if t is None else t
     if problem.regularizer.intercept:
@@ -201,7 +205,7 @@ def _hessian(problem: Problem, h: FloatArray) -> FloatArray:
     return H
 
 
-def _step(fit: Fit, tol: float, precondition: Solve | None) -> tuple[FloatArray, FloatArray] | None:
+def _step(fit: DualFit, tol: float, precondition: Solve | None) -> tuple[FloatArray, FloatArray] | None:
     """Take one step of Newton's method; return (w, t), or None where P cannot be lowered.
 
     Where the derivative of the loss has kinks, the curvature along a step may exceed that at its start. After a short
@@ -225,7 +229,7 @@ def _step(fit: Fit, tol: float, precondition: Solve | None) -> tuple[FloatArray,
     return best
 
 
-def _newton(fit: Fit, h: FloatArray, tol: float, precondition: Solve | None) -> FloatArray:
+def _newton(fit: DualFit, h: FloatArray, tol: float, precondition: Solve | None) -> FloatArray:
     problem = fit.problem
     d = problem.regularizer.penalised(problem.design.d)
     g = (problem.regularizer.ridge * fit.w - fit.score)[:d]
@@ -284,7 +288,7 @@ def _conjugate_gradients(
     return p
 
 
-def _line_search(fit: Fit, p: FloatArray, x: FloatArray) -> float:
+def _line_search(fit: DualFit, p: FloatArray, x: FloatArray) -> float:
     """Return about the minimiser of P along p, `x = X p`; 1 where that is good enough, which keeps exact zeros."""
     problem, regularizer = fit.problem, fit.problem.regularizer
     d = regularizer.penalised(p.shape[0])
@@ -313,3 +317,88 @@ def _line_search(fit: Fit, p: FloatArray, x: FloatArray) -> float:
             return middle
         low, high = (low, middle) if value > 0.0 else (middle, high)
     return low
+
+
+def proximal_target(fit: DualFit, h: FloatArray) -> FloatArray:
+    """Return the minimiser of the second-order model of P at a fit, or a point near it; (d,).
+
+    Parameters
+    ----------
+    fit : DualFit
+        With an intercept at its optimum.
+    h : (n,) array
+        Curvature of the rows over n, zero for rows that are out.
+
+    Notes
+    -----
+    Rounds of coordinate descent, which finds the signs, and of an active-set method on the support it found, which
+    finds the values; the last round is the one whose first sweep changes nothing.
+    """
+    problem, regularizer = fit.problem, fit.problem.regularizer
+    if regularizer.ridge == 0.0:
+        h = np.maximum(h, problem.keep_rows(np.full_like(h, FLOOR * problem.loss.smoothness / problem.n)))
+    a = problem.keep_rows(-problem.loss.derivative(fit.t, problem.y)) / problem.n
+    u, v, top = fit.w.copy(), np.zeros(problem.design.n), 0.0
+    descend = _descent(fit, h, a)
+    for _ in range(ROUNDS):
+        drop = descend(u, v)
+        top = max(top, drop)
+        if drop <= 1e-10 * top:
+            break
+        u = _on_support(fit, h, a, u)
+        v = problem.design.forward(u - fit.w)
+    return u
+
+
+def _descent(fit: DualFit, h: FloatArray, a: FloatArray) -> Callable[[FloatArray, FloatArray], float]:
+    """Return a function that descends from (u, v) in place and returns how much its first sweep lowered the model."""
+    from sparsecv_mio.kernels.glru_descent import DescentModel, SparseColumns, descend_dense, descend_sparse
+
+    design, regularizer = fit.problem.design, fit.problem.regularizer
+    columns, X = fit.problem.columns.astype(np.int64), design.by_columns
+    free = design.d - 1 if regularizer.intercept else -1
+    model = DescentModel(h, a, design.weighted_column_sq(h), regularizer.ridge, regularizer.l1, free)
+    if design.sparse:
+        by_columns = SparseColumns(X.data, X.indices, X.indptr)
+        return lambda u, v: descend_sparse(by_columns, columns, model, u, v, SWEEPS, SHARE)
+    return lambda u, v: descend_dense(X.T, columns, model, u, v, SWEEPS, SHARE)
+
+
+def _on_support(fit: DualFit, h: FloatArray, a: FloatArray, u: FloatArray) -> FloatArray:
+    """Minimise the model over the support of u with the signs of u; an entry that would change its sign becomes zero.
+
+    Every move lowers the model: it leads from a point with these signs towards the minimiser over the support.
+    """
+    problem, regularizer = fit.problem, fit.problem.regularizer
+    d = regularizer.penalised(problem.design.d)
+    support = np.flatnonzero(u[:d])
+    if support.size == 0 or support.size > SUPPORT_LIMIT:
+        return u
+    everything = np.append(support, d) if regularizer.intercept else support
+    X = problem.design.columns(everything)
+    weight = np.where(everything < d, 1.0, 0.0)
+    H = X.T @ (h[:, None] * X)
+    H[np.diag_indices(everything.size)] += weight * regularizer.ridge
+    sign = weight * np.sign(u[everything])
+    right = X.T @ (a + h * fit.t) - regularizer.l1 * sign
+    values, live = u[everything].copy(), np.ones(everything.size, dtype=bool)
+    for _ in range(support.size):
+        try:
+            factor = cho_factor(H[np.ix_(live, live)], check_finite=False)
+        except LinAlgError:
+            break
+        goal = cho_solve(factor, right[live], check_finite=False)
+        now = values[live]
+        crossing = (sign[live] != 0.0) & (goal * sign[live] < 0.0)
+        if not crossing.any():
+            values[live] = goal
+            break
+        size = np.where(crossing, now / np.where(crossing, now - goal, 1.0), np.inf)
+        step = float(size.min())
+        moved = now + step * (goal - now)
+        moved[size <= step] = 0.0
+        values[live] = moved
+        live[np.flatnonzero(live)[size <= step]] = False
+    solved = np.zeros_like(u)
+    solved[everything] = values
+    return solved

@@ -3,17 +3,13 @@
 Estimates, never certificates: they may order a search, they may not prune it (theory section 8).
 """
 
-from sparsecv_mio.oracles.iacv.baselines import infinitesimal_jackknife, newton_step
-from sparsecv_mio.oracles.iacv.batched import FoldFits, fold_fits
-from sparsecv_mio.oracles.iacv.erm import Erm
-from sparsecv_mio.oracles.iacv.losses import LOSSES, LinearLoss, Logistic, Poisson, SmoothLoss, Squared
-from sparsecv_mio.oracles.iacv.oracle import IacvOracle
-from sparsecv_mio.oracles.iacv.penalties import L1, KSupport, Penalty, Ridge
-from sparsecv_mio.oracles.iacv.report import METHODS, EarlyStop, Report, Trace, log_spaced, run
-from sparsecv_mio.oracles.iacv.setup import make_erm, make_solver
-from sparsecv_mio.oracles.iacv.trajectory import (
+from sparsecv_mio.oracles.iacv.erm import Erm, make_erm
+from sparsecv_mio.oracles.iacv.fits import FoldFits, fold_fits, infinitesimal_jackknife, newton_step
+from sparsecv_mio.oracles.iacv.run import METHODS, EarlyStop, IacvReport, MethodTrace, log_spaced, run
+from sparsecv_mio.oracles.iacv.steps import (
     EpochDoubling,
     FixedStep,
+    IacvOracle,
     Solver,
     State,
     default_step,
@@ -21,14 +17,16 @@ from sparsecv_mio.oracles.iacv.trajectory import (
     full_step,
     gd,
     iacv_step,
+    make_solver,
     proxgd,
     sgd,
     start,
 )
+from sparsecv_mio.oracles.losses import Logistic, Poisson, Squared
+from sparsecv_mio.oracles.penalties import KSupport, Penalty, Regularizer
+from sparsecv_mio.oracles.smooth import LinearLoss, SmoothLoss
 
 __all__ = [
-    "L1",
-    "LOSSES",
     "METHODS",
     "EarlyStop",
     "EpochDoubling",
@@ -41,13 +39,13 @@ __all__ = [
     "Logistic",
     "Penalty",
     "Poisson",
-    "Report",
-    "Ridge",
+    "Regularizer",
+    "IacvReport",
     "SmoothLoss",
     "Solver",
     "Squared",
     "State",
-    "Trace",
+    "MethodTrace",
     "default_step",
     "exact_step",
     "fold_fits",

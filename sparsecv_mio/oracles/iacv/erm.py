@@ -9,12 +9,20 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from sparsecv_mio.arrays import FloatArray, IntArray
+from sparsecv_mio.data.dataset import Dataset
+from sparsecv_mio.data.standard import Intercept
 from sparsecv_mio.errors import BadInput
-from sparsecv_mio.oracles.iacv.losses import SmoothLoss
-from sparsecv_mio.oracles.iacv.penalties import Penalty
+from sparsecv_mio.oracles.base import binary_labels, design_matrix
+from sparsecv_mio.oracles.losses import SMOOTH
+from sparsecv_mio.oracles.penalties import Penalty, Regularizer
+from sparsecv_mio.oracles.smooth import SmoothLoss
+from sparsecv_mio.words import one_of
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
+
+PENALTIES = {"ridge": (2.0, 0.0), "l1": (0.0, 1.0)}
+"""Words of the penalties, with their ridge and l1 weight: the sum of squares and of absolute values."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -30,9 +38,9 @@ class Erm:
     y : (n,) array
         Responses.
     loss : SmoothLoss
-        See :mod:`sparsecv_mio.oracles.iacv.losses`.
+        See :mod:`sparsecv_mio.oracles.losses`.
     penalty : Penalty
-        See :mod:`sparsecv_mio.oracles.iacv.penalties`.
+        See :mod:`sparsecv_mio.oracles.penalties`.
     lam : float
         Weight of the penalty, >= 0.
     labels : (n,) int array, optional
@@ -151,3 +159,52 @@ def fold_indicator(labels: IntArray, k: int) -> csr_array:
 
     held = np.flatnonzero(labels >= 0)
     return csr_array((np.ones(held.size), (labels[held], held)), shape=(k, labels.size))
+
+
+def make_erm(
+    dataset: Dataset, loss: str, penalty: str, lam: float, *, scale: str = "none", intercept: str = "none"
+) -> Erm:
+    """Return the leave-one-out problem on a data set's columns, as they are unless asked otherwise.
+
+    Parameters
+    ----------
+    dataset : Dataset
+        Columns and target.
+    loss : {"logistic", "squared", "poisson"}
+        `logistic` maps the two values of the target to -1 (the smaller) and +1.
+    penalty : {"ridge", "l1"}
+        `sum theta_j^2` or `sum |theta_j|`.
+    lam : float
+        Its weight beside the plain sum of losses.
+    scale : {"none", "length", "variance"}
+        Column scale.
+    intercept : {"none", "global", "fold"}
+        `global` centres the columns once on all rows, and the target too for the squared loss; `fold` appends a column
+        of ones with no penalty to the centred columns: centring does not change the minimiser then, but allows longer
+        steps.
+
+    Returns
+    -------
+    Erm
+        Fit i leaves out row i.
+
+    Raises
+    ------
+    BadInput
+        A word is unknown, lam is negative, or the target does not suit the loss.
+
+    Examples
+    --------
+    >>> data = Dataset.from_arrays([[0.0], [1.0], [5.0]], [2.0, 5.0, 5.0])
+    >>> make_erm(data, "logistic", "ridge", 0.1, intercept="fold").X.tolist()
+    [[-2.0, 1.0], [-1.0, 1.0], [3.0, 1.0]]
+    """
+    loss, penalty = one_of(loss, SMOOTH, "--loss"), one_of(penalty, PENALTIES, "--penalty")
+    free = intercept == Intercept.FOLD
+    X = design_matrix(dataset, scale, Intercept.GLOBAL if free else intercept)
+    y = binary_labels(dataset)[0] if loss == "logistic" else dataset.y
+    if loss == "squared" and intercept == Intercept.GLOBAL:
+        y = y - y.mean()
+    if free:
+        X = np.column_stack([X, np.ones(dataset.n)])
+    return Erm(X, y, SMOOTH[loss](), Regularizer(*PENALTIES[penalty], intercept=free), lam)

@@ -4,20 +4,22 @@ Estimates, never certificates; for learners on which the order of rows has no ef
 cross-validation (theory section 8).
 """
 
-from sparsecv_mio.oracles.treecv.learners.linear import LeastSquaresSgd, PegasosLearner
-from sparsecv_mio.oracles.treecv.learners.naive_bayes import BernoulliNaiveBayes, GaussianNaiveBayes
-from sparsecv_mio.oracles.treecv.learners.partial_fit import PartialFitLearner
-from sparsecv_mio.oracles.treecv.learners.ridge import RidgeLearner
-from sparsecv_mio.oracles.treecv.oracle import TreeCvOracle, held_out_predictions
-from sparsecv_mio.oracles.treecv.protocol import CvResult, FoldRows, Learner, Recursive, Revertible
-from sparsecv_mio.oracles.treecv.setup import Task, make_task
-from sparsecv_mio.oracles.treecv.standard import standard_cv
-from sparsecv_mio.oracles.treecv.tree import tree_cv
+from sparsecv_mio.oracles.treecv.learners import (
+    BernoulliNaiveBayes,
+    GaussianNaiveBayes,
+    LeastSquaresSgd,
+    PartialFitLearner,
+    PegasosLearner,
+    RidgeLearner,
+)
+from sparsecv_mio.oracles.treecv.oracle import LearnerTask, TreeCvOracle, held_out_predictions, make_task
+from sparsecv_mio.oracles.treecv.protocol import CvResult, Learner, Recursive, Revertible, RowsByFold
+from sparsecv_mio.oracles.treecv.tree import standard_cv, tree_cv
 
 __all__ = [
     "BernoulliNaiveBayes",
     "CvResult",
-    "FoldRows",
+    "RowsByFold",
     "GaussianNaiveBayes",
     "LeastSquaresSgd",
     "Learner",
@@ -26,7 +28,7 @@ __all__ = [
     "Recursive",
     "Revertible",
     "RidgeLearner",
-    "Task",
+    "LearnerTask",
     "TreeCvOracle",
     "held_out_predictions",
     "make_task",

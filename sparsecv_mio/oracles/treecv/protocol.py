@@ -1,4 +1,4 @@
-"""What a learner must provide for TreeCV, and the rows in the order in which they are fed."""
+"""What a learner must provide for TreeCV, the rows in the order in which they are fed, and the estimate."""
 
 from __future__ import annotations
 
@@ -49,19 +49,17 @@ class Revertible(Learner, Protocol):
 class Recursive(Learner, Protocol):
     """A learner that runs a whole subtree in compiled code."""
 
-    def subtree(
-        self, rows: FoldRows, first: int, last: int, shuffle_seed: int | None
-    ) -> tuple[FloatArray, int]:
+    def subtree(self, rows: RowsByFold, first: int, last: int, shuffle_seed: int | None) -> tuple[FloatArray, int]:
         """Run the recursion over some of the folds; the model itself is not changed.
 
         Parameters
         ----------
-        rows : FoldRows
+        rows : RowsByFold
             All rows.
         first, last : int
             Folds first .. last-1; this model has learned all the others.
         shuffle_seed : int or None
-            As for :func:`~sparsecv_mio.oracles.treecv.tree.tree_cv`.
+            As for :func:`tree_cv`.
 
         Returns
         -------
@@ -74,7 +72,7 @@ class Recursive(Learner, Protocol):
 
 
 @dataclass(frozen=True, eq=False)
-class FoldRows:
+class RowsByFold:
     """Rows sorted by fold, so that consecutive folds are one slice.
 
     Attributes
@@ -101,7 +99,7 @@ class FoldRows:
         return int(self.starts.shape[0]) - 1
 
     @classmethod
-    def of(cls, X: FloatArray, y: FloatArray, folds: FoldPlan) -> FoldRows:
+    def of(cls, X: FloatArray, y: FloatArray, folds: FoldPlan) -> RowsByFold:
         """Sort rows by fold; nothing is copied where they are sorted already.
 
         Parameters
@@ -115,7 +113,7 @@ class FoldRows:
 
         Returns
         -------
-        FoldRows
+        RowsByFold
 
         Raises
         ------

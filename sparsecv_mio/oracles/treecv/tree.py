@@ -18,7 +18,7 @@ from sparsecv_mio.data.dataset import row_chunks
 from sparsecv_mio.data.folds import FoldPlan
 from sparsecv_mio.errors import BadInput
 from sparsecv_mio.oracles.base import ProgressHook
-from sparsecv_mio.oracles.treecv.protocol import CvResult, FoldRows, Learner, Recursive, Revertible
+from sparsecv_mio.oracles.treecv.protocol import CvResult, Learner, Recursive, Revertible, RowsByFold
 from sparsecv_mio.words import one_of
 
 PROGRESS_PARTS = 64  # subtrees that compiled code runs between two calls of the progress hook
@@ -104,7 +104,7 @@ def tree_cv(
         raise BadInput(f"{type(learner).__name__} cannot revert an update: use the copy strategy")
     if jobs < 1:
         raise BadInput(f"--jobs must be at least 1, not {jobs}")
-    rows, feeding = FoldRows.of(X, y, folds), Feeding(shuffle_seed, strategy)
+    rows, feeding = RowsByFold.of(X, y, folds), Feeding(shuffle_seed, strategy)
     warm_up(learner, rows, shuffle_seed)
     begin = perf_counter()
     model = learner.copy()
@@ -116,14 +116,75 @@ def tree_cv(
     return CvResult(scores, np.diff(rows.starts), fixed + fed, perf_counter() - begin)
 
 
-def warm_up(learner: Learner, rows: FoldRows, shuffle_seed: int | None) -> None:
+def standard_cv(
+    learner: Learner,
+    X: FloatArray,
+    y: FloatArray,
+    folds: FoldPlan,
+    *,
+    shuffle_seed: int | None = None,
+    progress: ProgressHook | None = None,
+) -> CvResult:
+    """Train on every fold's rows from scratch (k-repetition cross-validation).
+
+    Parameters
+    ----------
+    learner : Learner
+        The untrained model; it is copied, not changed.
+    X : (n, p) array
+        Rows.
+    y : (n,) array
+        Their targets.
+    folds : FoldPlan
+        Folds.
+    shuffle_seed : int, optional
+        Feed the training rows of each fold in a random order; without it in the order of the folds.
+    progress : callable, optional
+        Called with (folds scored, k).
+
+    Returns
+    -------
+    CvResult
+        `updates` is k n minus the held-out rows.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sparsecv_mio.data.folds import folds_from_labels
+    >>> from sparsecv_mio.oracles.treecv import RidgeLearner
+    >>> folds = folds_from_labels([0, 0, 1, 1])
+    >>> standard_cv(RidgeLearner(0.0), np.ones((4, 1)), np.array([1.0, 3.0, 4.0, 6.0]), folds).scores.round(9).tolist()
+    [10.0, 10.0]
+    """
+    rows = RowsByFold.of(X, y, folds)
+    warm_up(learner, rows, shuffle_seed)
+    begin, scores, fed = perf_counter(), np.empty(rows.k), 0
+    for j in range(rows.k):
+        lo, hi = int(rows.starts[j]), int(rows.starts[j + 1])
+        model = learner.copy()
+        if shuffle_seed is not None:
+            order = np.concatenate([np.arange(lo), np.arange(hi, rows.n)])
+            np.random.Generator(np.random.Philox(key=shuffle_seed, counter=j)).shuffle(order)
+            feed_rows(model, rows, 0, order.size, order)
+        else:
+            for first, last in ((0, lo), (hi, rows.n)):
+                if last > first:
+                    feed_rows(model, rows, first, last, None)
+        fed += rows.n - (hi - lo)
+        scores[j] = model.score(rows.X[lo:hi], rows.y[lo:hi])
+        if progress is not None:
+            progress(j + 1, rows.k)
+    return CvResult(scores, np.diff(rows.starts), fed, perf_counter() - begin)
+
+
+def warm_up(learner: Learner, rows: RowsByFold, shuffle_seed: int | None) -> None:
     """Load compiled code before the clock starts.
 
     Parameters
     ----------
     learner : Learner
         The untrained model; it is copied, not changed.
-    rows : FoldRows
+    rows : RowsByFold
         Rows of the run; two of them are learned by a copy.
     shuffle_seed : int or None
         As for :func:`tree_cv`.
@@ -132,7 +193,7 @@ def warm_up(learner: Learner, rows: FoldRows, shuffle_seed: int | None) -> None:
     if isinstance(learner, Recursive):
         starts = np.arange(3)
         starts.setflags(write=rows.starts.flags.writeable)  # code is compiled for each type, which this is part of
-        scrap, few = learner.copy(), FoldRows(rows.X[:2], rows.y[:2], starts)
+        scrap, few = learner.copy(), RowsByFold(rows.X[:2], rows.y[:2], starts)
         feed_rows(scrap, few, 0, 1, None)
         scrap.score(few.X, few.y)
         scrap.subtree(few, 0, 2, shuffle_seed)
@@ -142,14 +203,14 @@ def _middle(first: int, last: int) -> int:
     return first + (last - first + 1) // 2
 
 
-def feed_rows(model: Learner, rows: FoldRows, first: int, last: int, order: IntArray | None) -> None:
+def feed_rows(model: Learner, rows: RowsByFold, first: int, last: int, order: IntArray | None) -> None:
     """Update a model with some of the rows.
 
     Parameters
     ----------
     model : Learner
         Changed in place.
-    rows : FoldRows
+    rows : RowsByFold
         All rows.
     first, last : int
         Without an order, rows first .. last-1 are learned in one piece.
@@ -173,13 +234,13 @@ def _order(first: int, last: int, shuffle_seed: int | None) -> IntArray | None:
     return order
 
 
-def _feed(model: Learner, rows: FoldRows, first: int, last: int, shuffle_seed: int | None) -> int:
+def _feed(model: Learner, rows: RowsByFold, first: int, last: int, shuffle_seed: int | None) -> int:
     if last > first:
         feed_rows(model, rows, first, last, _order(first, last, shuffle_seed))
     return last - first
 
 
-def _feed_saving(model: Revertible, rows: FoldRows, first: int, last: int, shuffle_seed: int | None) -> object:
+def _feed_saving(model: Revertible, rows: RowsByFold, first: int, last: int, shuffle_seed: int | None) -> object:
     order = _order(first, last, shuffle_seed)
     chosen = slice(first, last) if order is None else order
     return model.update_saving(rows.X[chosen], rows.y[chosen])
@@ -189,7 +250,7 @@ def _feed_saving(model: Revertible, rows: FoldRows, first: int, last: int, shuff
 class _Walk:
     """The recursion over one subtree on one thread, with the scores and the number of rows fed."""
 
-    rows: FoldRows
+    rows: RowsByFold
     shuffle_seed: int | None
     first: int
     scores: FloatArray
@@ -232,7 +293,7 @@ class _Walk:
 
 
 def _run_subtree(
-    model: Learner, rows: FoldRows, first: int, last: int, feeding: Feeding, progress: ProgressHook | None = None
+    model: Learner, rows: RowsByFold, first: int, last: int, feeding: Feeding, progress: ProgressHook | None = None
 ) -> tuple[FloatArray, int]:
     """Return the scores of folds first .. last-1 and the rows fed, from a model of all others, which is used up."""
     done = 0
@@ -253,7 +314,7 @@ def _run_subtree(
 
 
 def _split(
-    model: Learner, rows: FoldRows, first: int, last: int, shuffle_seed: int | None
+    model: Learner, rows: RowsByFold, first: int, last: int, shuffle_seed: int | None
 ) -> tuple[list[tuple[Learner, int, int]], int]:
     """Return the children of one node, each with its own model, and the rows fed to them."""
     if last - first == 1:
@@ -266,7 +327,7 @@ def _split(
 
 
 def _run_parallel(
-    model: Learner, rows: FoldRows, feeding: Feeding, jobs: int, progress: ProgressHook | None
+    model: Learner, rows: RowsByFold, feeding: Feeding, jobs: int, progress: ProgressHook | None
 ) -> tuple[FloatArray, int]:
     """Split level by level until there are enough subtrees, then run these; both in parallel."""
     from joblib import Parallel, delayed

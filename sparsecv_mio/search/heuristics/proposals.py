@@ -141,7 +141,7 @@ def propose(data: StandardData, folds: FoldPlan, grid: Grid, expired: Callable[[
     for g in np.argsort(-grid.gammas, kind="stable")[:afford].tolist():
         if expired():
             break
-        erm = Erm(X, y, Squared(), penalty, float(grid.gammas[g]) / 2.0, folds.labels)
+        erm = Erm(X, y, Squared(2.0), penalty, float(grid.gammas[g]) / 2.0, folds.labels)
         free = data.intercept is Intercept.FOLD
         found = fold_fits(erm, intercept=free, steps=STEPS, tolerance=TOLERANCE, begin=theta)
         if not np.all(np.isfinite(found.theta)):

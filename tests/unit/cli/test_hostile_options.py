@@ -218,10 +218,11 @@ def test_a_seed_that_changes_nothing_is_told(here: Path, capsys: pytest.CaptureF
 def test_the_words_of_the_oracles_are_the_libraries() -> None:
     """The command line knows the words without an import of what they name."""
     from sparsecv_mio.cli import glru, iacv, treecv
-    from sparsecv_mio.oracles.glru.losses import LOSSES
-    from sparsecv_mio.oracles.iacv import setup
-    from sparsecv_mio.oracles.treecv.setup import LEARNERS
+    from sparsecv_mio.oracles.iacv.erm import PENALTIES
+    from sparsecv_mio.oracles.iacv.steps import SOLVERS
+    from sparsecv_mio.oracles.losses import CERTIFIED, SMOOTH
+    from sparsecv_mio.oracles.treecv.oracle import LEARNERS
 
-    assert set(glru.LOSSES) == set(LOSSES) and set(treecv.LEARNERS) == set(LEARNERS)
-    assert set(iacv.LOSSES) == set(setup.LOSSES) and set(iacv.SOLVERS) == set(setup.SOLVERS)
-    assert set(iacv.PENALTIES) == set(setup.PENALTIES)
+    assert set(glru.LOSSES) == set(CERTIFIED) and set(treecv.LEARNERS) == set(LEARNERS)
+    assert set(iacv.LOSSES) == set(SMOOTH) and set(iacv.SOLVERS) == set(SOLVERS)
+    assert set(iacv.PENALTIES) == set(PENALTIES)

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from sparsecv_mio.oracles.iacv import Erm, Logistic, Ridge, default_step, gd, run
+from sparsecv_mio.oracles.iacv import Erm, Logistic, Regularizer, default_step, gd, run
 from sparsecv_mio.report.figures import panels
 from sparsecv_mio.report.iacv_plots import draw, plot_report
 
@@ -16,7 +16,7 @@ from sparsecv_mio.report.iacv_plots import draw, plot_report
 def test_a_run_is_drawn(methods: tuple[str, ...], tmp_path: Path) -> None:
     rng = np.random.default_rng(0)
     X = rng.standard_normal((20, 3))
-    erm = Erm(X, np.sign(X[:, 0] + rng.standard_normal(20)), Logistic(), Ridge(), 0.5)
+    erm = Erm(X, np.sign(X[:, 0] + rng.standard_normal(20)), Logistic(), Regularizer(2.0), 0.5)
     report = run(erm, gd(default_step(erm)), 20, methods=methods)
     plot_report(report, tmp_path / "run.png", "a run")
     assert (tmp_path / "run.png").stat().st_size > 5000

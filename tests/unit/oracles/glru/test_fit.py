@@ -6,17 +6,17 @@ import numpy as np
 import pytest
 from conjugates import conjugate, penalty_conjugate
 
-from sparsecv_mio.oracles.glru import Loss, Regularizer, assess
+from sparsecv_mio.oracles.glru import ConjugateLoss, Regularizer, assess
 from sparsecv_mio.oracles.glru.fit import RESIDUAL, box_table, row_table, shift
 
-from .fits import LOSSES, fitted
+from .problems import LOSSES, fitted
 
 EVERY = [Regularizer(0.3), Regularizer(0.3, 0.1), Regularizer(0.0, 0.05), Regularizer(0.3, intercept=True)]
 
 
 @pytest.mark.parametrize("loss", LOSSES, ids=lambda loss: loss.name)
 @pytest.mark.parametrize("regularizer", EVERY, ids=str)
-def test_the_gap_is_primal_less_dual(loss: Loss, regularizer: Regularizer) -> None:
+def test_the_gap_is_primal_less_dual(loss: ConjugateLoss, regularizer: Regularizer) -> None:
     problem = fitted(loss, regularizer).problem
     rng = np.random.default_rng(0)
     for size in (0.0, 0.1, 1.0):
@@ -29,7 +29,7 @@ def test_the_gap_is_primal_less_dual(loss: Loss, regularizer: Regularizer) -> No
 
 
 @pytest.mark.parametrize("loss", LOSSES, ids=lambda loss: loss.name)
-def test_tables_of_rows(loss: Loss) -> None:
+def test_tables_of_rows(loss: ConjugateLoss) -> None:
     rng = np.random.default_rng(1)
     t, y = rng.standard_normal(6), np.where(rng.random(6) < 0.5, 1.0, -1.0)
     alpha = -loss.derivative(t + 0.1, y)
@@ -42,7 +42,7 @@ def test_tables_of_rows(loss: Loss) -> None:
 
 
 @pytest.mark.parametrize("loss", LOSSES, ids=lambda loss: loss.name)
-def test_the_box_holds_every_score(loss: Loss) -> None:
+def test_the_box_holds_every_score(loss: ConjugateLoss) -> None:
     rng = np.random.default_rng(2)
     X, y = rng.standard_normal((7, 3)), np.where(rng.random(7) < 0.5, 1.0, -1.0)
     table, (low, high) = box_table(X, y, loss), loss.dual_range(y)

@@ -11,12 +11,12 @@ import pytest
 import scipy.sparse as sp
 
 from sparsecv_mio.oracles.glru import (
-    Fit,
+    ConjugateLoss,
+    DualFit,
     Huber,
+    IntervalMethod,
     Logistic,
-    Loss,
-    Method,
-    Region,
+    OptimumRegion,
     Regularizer,
     SmoothedHinge,
     Squared,
@@ -40,16 +40,16 @@ class Case:
     """An old problem and a new one, the region found from the old, the data of the new."""
 
     words: str
-    region: Region
+    region: OptimumRegion
     X: np.ndarray
     y: np.ndarray
-    loss: Loss
+    loss: ConjugateLoss
     regularizer: Regularizer
 
 
-def random_loss(rng: np.random.Generator) -> Loss:
+def random_loss(rng: np.random.Generator) -> ConjugateLoss:
     width = float(rng.uniform(0.3, 2.0))
-    return [Squared(), Huber(width), SquaredHinge(), SmoothedHinge(width), Logistic()][rng.integers(5)]
+    return [Squared(1.0), Huber(width), SquaredHinge(), SmoothedHinge(width), Logistic()][rng.integers(5)]
 
 
 def random_regularizer(rng: np.random.Generator) -> Regularizer:
@@ -66,7 +66,7 @@ def random_regularizer(rng: np.random.Generator) -> Regularizer:
     ][rng.integers(6)]
 
 
-def random_data(rng: np.random.Generator, n: int, d: int, loss: Loss) -> tuple[np.ndarray, np.ndarray]:
+def random_data(rng: np.random.Generator, n: int, d: int, loss: ConjugateLoss) -> tuple[np.ndarray, np.ndarray]:
     X = rng.normal(size=(n, d)) * 10 ** rng.uniform(-1.0, 0.7) + rng.choice([0.0, 0.0, 1.0]) * rng.normal(size=d)
     if rng.random() < 0.3:
         X = X * (rng.random((n, d)) < 0.4)
@@ -114,7 +114,7 @@ def random_case(rng: np.random.Generator) -> Case:
     return Case(words, region, X[np.ix_(old_rows, kept_columns)], y[old_rows], loss, regularizer)
 
 
-def distance(fit: Fit) -> float:
+def distance(fit: DualFit) -> float:
     """Bound on the distance of the retrained point to the optimum."""
     ridge = fit.problem.regularizer.ridge
     return float(np.sqrt(2.0 * fit.gap / ridge)) if ridge > 0.0 else L1_SLACK * (1.0 + float(np.abs(fit.w).max()))
@@ -138,7 +138,7 @@ def wrong(case: Case, rng: np.random.Generator) -> list[str]:
     if case.regularizer.intercept:
         # the intercept of the retrained point is only as good as what the other coefficients leave of it
         level_slack = 1e-6 + away * (1.0 + float(np.sqrt(np.square(case.X).sum(axis=1)).max()))
-    for method in Method:
+    for method in IntervalMethod:
         box = coefficient_intervals(region, method)
         slack = np.full(new.w.shape[0], away)
         if case.regularizer.intercept:

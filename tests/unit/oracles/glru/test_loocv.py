@@ -7,9 +7,9 @@ import pytest
 import scipy.sparse as sp
 
 from sparsecv_mio.oracles.glru import (
+    ConjugateLoss,
     Huber,
     Logistic,
-    Loss,
     Regularizer,
     SmoothedHinge,
     Squared,
@@ -20,7 +20,7 @@ from sparsecv_mio.oracles.glru import (
 from sparsecv_mio.oracles.glru.leave_one_out import leave_one_out_bounds
 from sparsecv_mio.oracles.glru.loocv import loocv
 
-LOSSES = (Squared(), Huber(0.8), SquaredHinge(), SmoothedHinge(0.7), Logistic())
+LOSSES = (Squared(1.0), Huber(0.8), SquaredHinge(), SmoothedHinge(0.7), Logistic())
 REGULARIZERS = (
     Regularizer(0.05),
     Regularizer(1.0),
@@ -37,7 +37,7 @@ def classes(rng: np.random.Generator, n: int, d: int, gap: float) -> tuple[np.nd
     return rng.normal(size=(n, d)) + y[:, None] * gap / np.sqrt(d) + 0.3, y
 
 
-def naive(X: np.ndarray, y: np.ndarray, loss: Loss, regularizer: Regularizer) -> tuple[np.ndarray, np.ndarray]:
+def naive(X: np.ndarray, y: np.ndarray, loss: ConjugateLoss, regularizer: Regularizer) -> tuple[np.ndarray, np.ndarray]:
     """Predictions of each left-out row and how far each may be from the optimum's."""
     values, away = np.empty(len(y)), np.empty(len(y))
     for i in range(len(y)):
@@ -51,7 +51,7 @@ def naive(X: np.ndarray, y: np.ndarray, loss: Loss, regularizer: Regularizer) ->
 
 @pytest.mark.parametrize("loss", LOSSES, ids=lambda loss: loss.name)
 @pytest.mark.parametrize("regularizer", REGULARIZERS, ids=str)
-def test_errors_and_bounds_equal_naive(loss: Loss, regularizer: Regularizer) -> None:
+def test_errors_and_bounds_equal_naive(loss: ConjugateLoss, regularizer: Regularizer) -> None:
     rng = np.random.default_rng(LOSSES.index(loss) + 10 * REGULARIZERS.index(regularizer))
     X, y = classes(rng, 26, 7, 1.5)
     values, away = naive(X, y, loss, regularizer)
@@ -95,8 +95,8 @@ def test_errors_equal_naive_for_600_rows_and_10000_columns() -> None:
 def test_the_newton_step_is_exact_for_the_squared_loss_and_near_for_the_logistic() -> None:
     X, y = classes(np.random.default_rng(4), 60, 5, 1.0)
     for regularizer in (Regularizer(0.1), Regularizer(0.1, intercept=True)):
-        exact = loocv(make_problem(X, y, Squared(), regularizer), bounds=False, tol=1e-12)
-        step = loocv(make_problem(X, y, Squared(), regularizer), bounds=False, approximate=True, tol=1e-12)
+        exact = loocv(make_problem(X, y, Squared(1.0), regularizer), bounds=False, tol=1e-12)
+        step = loocv(make_problem(X, y, Squared(1.0), regularizer), bounds=False, approximate=True, tol=1e-12)
         assert np.array_equal(exact.signs, step.signs) and step.trainings == 60 and not step.certain.any()
     near = loocv(make_problem(X, y, Logistic(), Regularizer(0.1)), approximate=True)
     assert abs(near.errors - loocv(make_problem(X, y, Logistic(), Regularizer(0.1))).errors) <= 1

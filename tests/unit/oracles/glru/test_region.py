@@ -6,14 +6,14 @@ import numpy as np
 import pytest
 
 from sparsecv_mio.oracles.glru import (
+    IntervalMethod,
     Logistic,
-    Method,
     change_rows,
     coefficient_intervals,
     train,
 )
 
-from .fits import LOSSES, RIDGES, fitted
+from .problems import LOSSES, RIDGES, fitted
 
 
 def test_the_midpoint_ball_lies_in_the_papers_and_best_in_all() -> None:
@@ -25,10 +25,10 @@ def test_the_midpoint_ball_lies_in_the_papers_and_best_in_all() -> None:
         assert region.radius_about_w <= region.primal_radius * (1 + 1e-9)
         assert region.dual_radius_sharp <= region.dual_radius * (1 + 1e-9)
         assert 0.5 * region.gap * (1 - 1e-9) <= region.slack <= region.gap
-        boxes = {method: coefficient_intervals(region, method) for method in Method}
-        for method in (Method.PRIMAL, Method.DUAL, Method.SHARP):
-            assert np.all(boxes[Method.BEST].lower >= boxes[method].lower - 1e-12)
-            assert np.all(boxes[Method.BEST].upper <= boxes[method].upper + 1e-12)
+        boxes = {method: coefficient_intervals(region, method) for method in IntervalMethod}
+        for method in (IntervalMethod.PRIMAL, IntervalMethod.DUAL, IntervalMethod.SHARP):
+            assert np.all(boxes[IntervalMethod.BEST].lower >= boxes[method].lower - 1e-12)
+            assert np.all(boxes[IntervalMethod.BEST].upper <= boxes[method].upper + 1e-12)
 
 
 def test_removing_a_row_of_an_exact_fit_halves_the_radius() -> None:

@@ -1,4 +1,4 @@
-"""Stepwise selection and its error bounds against training every candidate on its own columns."""
+"""Stepwise selection against training every candidate."""
 
 from __future__ import annotations
 
@@ -6,18 +6,26 @@ import numpy as np
 import pytest
 
 from sparsecv_mio.oracles.glru import (
+    ConjugateLoss,
+    DesignMatrix,
     Huber,
     Logistic,
-    Loss,
     Regularizer,
     SmoothedHinge,
     SquaredHinge,
     make_problem,
     train,
 )
-from sparsecv_mio.oracles.glru.candidates import View, candidate_errors
-from sparsecv_mio.oracles.glru.problem import Design, Problem
-from sparsecv_mio.oracles.glru.stepwise import Direction, StepwiseOptions, stepwise
+from sparsecv_mio.oracles.glru.problem import Problem
+from sparsecv_mio.oracles.glru.stepwise import (
+    ColumnView,
+    Direction,
+    StepwiseOptions,
+    candidate_errors,
+    count_errors,
+    fit_errors,
+    stepwise,
+)
 
 LOSSES = (Logistic(), SquaredHinge(), SmoothedHinge(0.8), Huber(0.5))
 REGULARIZERS = (Regularizer(0.3), Regularizer(0.1, 0.03), Regularizer(0.2, intercept=True))
@@ -41,17 +49,17 @@ def true_errors(problem: Problem, columns: np.ndarray, V: np.ndarray, v: np.ndar
 @pytest.mark.parametrize("loss", LOSSES, ids=lambda loss: loss.name)
 @pytest.mark.parametrize("regularizer", REGULARIZERS, ids=str)
 @pytest.mark.parametrize("adding", [False, True], ids=["remove", "add"])
-def test_true_errors_lie_within_the_bounds(loss: Loss, regularizer: Regularizer, adding: bool) -> None:
+def test_true_errors_lie_within_the_bounds(loss: ConjugateLoss, regularizer: Regularizer, adding: bool) -> None:
     X, y, V, v = data(3)
     plain = make_problem(X, y, loss, regularizer)
     d, selected = X.shape[1], np.array([0, 2, 3, 7]) if adding else np.arange(1, 9)
-    view = View.of(plain, selected)
+    view = ColumnView.of(plain, selected)
     fit = train(view.problem, tol=1e-8)
     candidates = np.setdiff1d(np.arange(d), selected) if adding else selected
-    design = Design(V, regularizer.intercept)
-    known = candidate_errors(plain, view, fit, design, v, candidates, adding)
+    design = DesignMatrix(V, regularizer.intercept)
+    lower, upper = candidate_errors(plain, view, fit, design, v, candidates, adding)
     decided = 0
-    for j, low, high in zip(candidates, known.lower, known.upper, strict=True):
+    for j, low, high in zip(candidates, lower, upper, strict=True):
         columns = np.union1d(selected, [j]) if adding else np.setdiff1d(selected, [j])
         assert low <= true_errors(plain, columns, V, v) <= high
         decided += v.size - (high - low)
@@ -61,7 +69,7 @@ def test_true_errors_lie_within_the_bounds(loss: Loss, regularizer: Regularizer,
 @pytest.mark.parametrize("loss", LOSSES, ids=lambda loss: loss.name)
 @pytest.mark.parametrize("regularizer", REGULARIZERS, ids=str)
 @pytest.mark.parametrize("direction", ["backward", "forward"])
-def test_stepwise_equals_naive(loss: Loss, regularizer: Regularizer, direction: Direction) -> None:
+def test_stepwise_equals_naive(loss: ConjugateLoss, regularizer: Regularizer, direction: Direction) -> None:
     for seed in (1, 2):
         X, y, V, v = data(seed)
         problem = make_problem(X, y, loss, regularizer)
@@ -73,3 +81,31 @@ def test_stepwise_equals_naive(loss: Loss, regularizer: Regularizer, direction: 
         assert fast.trainings <= slow.trainings == slow.candidates
         loose = stepwise(problem, V, v, StepwiseOptions(direction, 1e-12))
         assert loose.steps[0].errors == fast.steps[0].errors and loose.trainings <= loose.candidates
+
+
+def test_errors_of_intervals_are_those_of_the_worst_and_the_best_sign() -> None:
+    lower, upper = np.array([0.5, -1.0, -2.0, 0.0, -1.0]), np.array([1.0, 1.0, -0.5, 0.0, 0.0])
+    assert count_errors(lower, upper, np.ones(5)) == (3, 4)
+    assert count_errors(lower, upper, -np.ones(5)) == (2, 4)
+
+
+@pytest.mark.parametrize("intercept", [False, True])
+@pytest.mark.parametrize("adding", [False, True])
+def test_the_retrained_errors_are_inside(adding: bool, intercept: bool) -> None:
+    rng = np.random.default_rng(0)
+    X, y = rng.standard_normal((50, 6)), np.where(rng.random(50) < 0.5, 1.0, -1.0)
+    y = np.where(X[:, 0] > 0.0, 1.0, y)
+    whole = make_problem(X[:30], y[:30], Logistic(), Regularizer(0.1, intercept=intercept))
+    validation, present = DesignMatrix(X[30:], intercept), np.array([0, 2, 4, 5])
+    view = ColumnView.of(whole, present)
+    fit = train(view.problem, tol=1e-8)
+    candidates = np.array([1, 3]) if adding else present
+    lower, upper = candidate_errors(whole, view, fit, validation, y[30:], candidates, adding)
+    for k, j in enumerate(candidates.tolist()):
+        other = ColumnView.of(whole, np.union1d(present, [j]) if adding else present[present != j])
+        exact = train(other.problem, tol=1e-13)
+        wrong = int(np.sum(np.sign(validation.forward(other.widen(exact.w, whole.design.d))) != y[30:]))
+        assert lower[k] <= wrong <= upper[k]
+        low, high = fit_errors(other, exact, validation, y[30:])
+        assert low <= wrong <= high
+    assert np.array_equal(view.narrow(view.widen(fit.w, whole.design.d)), fit.w)

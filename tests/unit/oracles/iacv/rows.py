@@ -7,10 +7,9 @@ from collections.abc import Callable
 import numpy as np
 
 from sparsecv_mio.oracles.iacv import (
-    L1,
     Logistic,
     Poisson,
-    Ridge,
+    Regularizer,
     SmoothLoss,
     Squared,
 )
@@ -67,11 +66,11 @@ class Tangent(SmoothLoss):
 
 LOSS: dict[str, SmoothLoss] = {
     "logistic": Logistic(),
-    "squared": Squared(),
+    "squared": Squared(2.0),
     "poisson": Poisson(),
     "tangent": Tangent(),
 }
-PENALTY = {"ridge": Ridge, "l1": L1}
+PENALTY = {"ridge": Regularizer(2.0), "l1": Regularizer(0.0, 1.0)}
 
 
 def data(loss, rng, n, p):

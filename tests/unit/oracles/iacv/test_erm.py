@@ -1,4 +1,4 @@
-"""What a problem of IACV refuses."""
+"""The penalised risk, and the problem of a data set."""
 
 from __future__ import annotations
 
@@ -6,11 +6,7 @@ import numpy as np
 import pytest
 
 from sparsecv_mio.errors import BadInput
-from sparsecv_mio.oracles.iacv import (
-    Erm,
-    Logistic,
-    Ridge,
-)
+from sparsecv_mio.oracles.iacv import Erm, Logistic, Regularizer
 
 
 @pytest.mark.parametrize(
@@ -26,4 +22,4 @@ from sparsecv_mio.oracles.iacv import (
 def test_bad_problems(change, word):
     good = {"X": np.ones((3, 1)), "y": np.array([1.0, -1.0, 1.0]), "lam": 0.0, "labels": None} | change
     with pytest.raises(BadInput, match=word):
-        Erm(good["X"], good["y"], Logistic(), Ridge(), good["lam"], good["labels"])
+        Erm(good["X"], good["y"], Logistic(), Regularizer(2.0), good["lam"], good["labels"])

@@ -1,13 +1,14 @@
-"""Losses of a regularised empirical risk: value, derivative, sub-differential and domain of the conjugate, smoothness.
+"""The losses of the oracles: value, derivatives, and for convex duality their conjugates and smoothness.
 
-Every loss here is convex with minimum 0 over t, so its conjugate is 0 at 0: a row with dual variable 0 costs nothing,
-which is what lets a mask stand for "this row is not in the problem" everywhere in this package. Arrays are elementwise
-and of one shape; `u` is the conjugate's argument, `-alpha` in the dual problem.
+All but the Poisson loss have minimum 0 over t, so their conjugate is 0 at 0: a row with dual variable 0 costs nothing,
+which is what lets a mask stand for "this row is not in the problem" everywhere in GLRU. Arrays are elementwise and of
+one shape; `u` is the conjugate's argument, `-alpha` in the dual problem.
 """
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -15,32 +16,17 @@ from scipy.special import expit, xlog1py, xlogy
 
 from sparsecv_mio.arrays import FloatArray
 from sparsecv_mio.errors import BadInput
+from sparsecv_mio.oracles.smooth import LinearLoss
 from sparsecv_mio.words import one_of
 
 
-class Loss(ABC):
-    """A smooth convex loss `l_y(t)` of a response y and a linear prediction t (theory section 8).
+class ConjugateLoss(LinearLoss):
+    """A smooth convex loss `l_y(t)` of a response y and a linear prediction t with its conjugate (theory section 8).
 
-    Subclasses state `smoothness` (the Lipschitz constant mu of the derivative), `labels` (True when y must be -1 or
-    +1) and `attained` (False when the minimum 0 is only approached as t grows).
+    Subclasses state `attained` too (False when the minimum 0 is only approached as t grows).
     """
 
-    smoothness: float
-    labels: bool = True
     attained: bool = True
-    name: str
-
-    @abstractmethod
-    def value(self, t: FloatArray, y: FloatArray) -> FloatArray:
-        """`l_y(t)`."""
-
-    @abstractmethod
-    def derivative(self, t: FloatArray, y: FloatArray) -> FloatArray:
-        """`l_y'(t)`."""
-
-    @abstractmethod
-    def curvature(self, t: FloatArray, y: FloatArray) -> FloatArray:
-        """`l_y''(t)`; at a kink of the derivative one of the one-sided values."""
 
     @abstractmethod
     def conjugate_ends(self, u: FloatArray, y: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -74,17 +60,6 @@ class Loss(ABC):
             +inf outside of the domain of the conjugate.
         """
 
-    def check(self, y: FloatArray) -> None:
-        """Check that the loss is defined for every response.
-
-        Raises
-        ------
-        BadInput
-            For a loss of labels: if a value is neither -1 nor +1.
-        """
-        if self.labels and not np.all(np.abs(y) == 1.0):
-            raise BadInput(f"loss {self.name!r} needs labels -1 and +1: map the two values of the target to them")
-
 
 def _positive(value: float, what: str) -> None:
     if not (np.isfinite(value) and value > 0.0):
@@ -92,43 +67,52 @@ def _positive(value: float, what: str) -> None:
 
 
 @dataclass(frozen=True)
-class Squared(Loss):
-    """`l_y(t) = (t - y)^2 / 2`, `l_y*(u) = u^2 / 2 + u y`; y any number.
+class Squared(ConjugateLoss):
+    """`l_y(t) = smoothness (t - y)^2 / 2`, `l_y*(u) = u^2 / (2 smoothness) + u y`; y any number.
+
+    Parameters
+    ----------
+    smoothness : float
+        1 for half the square (GLRU), 2 for the square itself (IACV, the objective f of theory section 0), > 0.
 
     Examples
     --------
-    >>> Squared().value(np.array([3.0]), np.array([1.0])).tolist()
+    >>> Squared(1.0).value(np.array([3.0]), np.array([1.0])).tolist()
     [2.0]
     """
 
-    smoothness = 1.0
-    labels = False
+    smoothness: float
     name = "squared"
 
+    def __post_init__(self) -> None:
+        _positive(self.smoothness, "the smoothness of the squared loss")
+
     def value(self, t: FloatArray, y: FloatArray) -> FloatArray:
-        return 0.5 * np.square(t - y)
+        return 0.5 * self.smoothness * np.square(t - y)
 
     def derivative(self, t: FloatArray, y: FloatArray) -> FloatArray:
-        return t - y
+        return self.smoothness * (t - y)
 
     def curvature(self, t: FloatArray, y: FloatArray) -> FloatArray:
-        return np.ones_like(t)
+        return np.full_like(t, self.smoothness)
 
     def conjugate_ends(self, u: FloatArray, y: FloatArray) -> tuple[FloatArray, FloatArray]:
-        return u + y, u + y
+        t = u / self.smoothness + y
+        return t, t
 
     def dual_range(self, y: FloatArray) -> tuple[FloatArray, FloatArray]:
         return np.full_like(y, -np.inf), np.full_like(y, np.inf)
 
     def ray(self, alpha: FloatArray, y: FloatArray) -> tuple[FloatArray, FloatArray]:
-        return alpha * (alpha - y), np.square(alpha)
+        move = alpha / self.smoothness
+        return alpha * (move - y), alpha * move
 
     def residual(self, t: FloatArray, alpha: FloatArray, y: FloatArray) -> FloatArray:
-        return 0.5 * np.square(t - y + alpha)
+        return 0.5 * self.smoothness * np.square(t - y + alpha / self.smoothness)
 
 
 @dataclass(frozen=True)
-class Huber(Loss):
+class Huber(ConjugateLoss):
     """`l_y(t) = ((t - y)^2 - ((|t - y| - width)_+)^2) / 2`; its conjugate is the squared loss's on `|u| <= width`.
 
     Parameters
@@ -144,7 +128,6 @@ class Huber(Loss):
 
     width: float = 1.0
     smoothness = 1.0
-    labels = False
     name = "huber"
 
     def __post_init__(self) -> None:
@@ -179,7 +162,7 @@ class Huber(Loss):
 
 
 @dataclass(frozen=True)
-class SquaredHinge(Loss):
+class SquaredHinge(ConjugateLoss):
     """`l_y(t) = ((1 - y t)_+)^2`; `l_y*(u) = u^2 / 4 + y u` for `y u <= 0`.
 
     Examples
@@ -189,6 +172,7 @@ class SquaredHinge(Loss):
     """
 
     smoothness = 2.0
+    labels = True
     name = "squared_hinge"
 
     def value(self, t: FloatArray, y: FloatArray) -> FloatArray:
@@ -215,7 +199,7 @@ class SquaredHinge(Loss):
 
 
 @dataclass(frozen=True)
-class SmoothedHinge(Loss):
+class SmoothedHinge(ConjugateLoss):
     """Hinge with a quadratic piece of length `width`: 0 for `y t >= 1`, `(1 - y t)^2 / (2 width)`, then linear.
 
     The conjugate is `width u^2 / 2 + y u` for `-1 <= y u <= 0`. (Printed in the paper as
@@ -233,6 +217,7 @@ class SmoothedHinge(Loss):
     """
 
     width: float = 1.0
+    labels = True
     name = "smoothed_hinge"
 
     def __post_init__(self) -> None:
@@ -271,7 +256,7 @@ class SmoothedHinge(Loss):
 
 
 @dataclass(frozen=True)
-class Logistic(Loss):
+class Logistic(ConjugateLoss):
     """`l_y(t) = log(1 + exp(-y t))`; with `q = -y u` in [0, 1]: `l_y*(u) = q log q + (1 - q) log(1 - q)`.
 
     Examples
@@ -281,6 +266,7 @@ class Logistic(Loss):
     """
 
     smoothness = 0.25
+    labels = True
     attained = False
     name = "logistic"
 
@@ -292,6 +278,17 @@ class Logistic(Loss):
 
     def curvature(self, t: FloatArray, y: FloatArray) -> FloatArray:
         return expit(t) * expit(-t)
+
+    def slopes(self, t: FloatArray, y: FloatArray) -> FloatArray:
+        z = y * t
+        with np.errstate(over="ignore"):  # exp = inf gives the slope its limit, 0
+            np.exp(z, out=z)  # vectorised, where scipy's expit is not
+        z += 1.0
+        return np.divide(-y, z, out=z)
+
+    def curvatures(self, t: FloatArray, y: FloatArray) -> FloatArray:
+        e = np.exp(-np.abs(t))
+        return np.asarray(e / (1.0 + e) ** 2)
 
     def conjugate_ends(self, u: FloatArray, y: FloatArray) -> tuple[FloatArray, FloatArray]:
         share = np.clip(-y * u, 0.0, 1.0)
@@ -335,15 +332,45 @@ def _label_ends(t: FloatArray, y: FloatArray, yu: FloatArray, end: float) -> tup
     return low, high
 
 
-LOSSES: dict[str, type[Loss]] = {loss.name: loss for loss in (Squared, Huber, SquaredHinge, SmoothedHinge, Logistic)}
+@dataclass(frozen=True)
+class Poisson(LinearLoss):
+    """`exp(t) - y t`, y >= 0: the negative log-likelihood without its constant `log y!`; curvature unbounded."""
+
+    name = "poisson"
+
+    def value(self, t: FloatArray, y: FloatArray) -> FloatArray:
+        return np.asarray(np.exp(t) - y * t)
+
+    def derivative(self, t: FloatArray, y: FloatArray) -> FloatArray:
+        return np.asarray(np.exp(t) - y)
+
+    def curvature(self, t: FloatArray, y: FloatArray) -> FloatArray:
+        return np.exp(t)
+
+    def check(self, y: FloatArray) -> None:
+        if np.any(y < 0.0):
+            raise BadInput("the poisson loss needs a target of counts: no negative values")
 
 
-def make_loss(name: str, width: float | None = None) -> Loss:
-    """Return the loss a word names.
+CERTIFIED: dict[str, Callable[..., ConjugateLoss]] = {
+    "squared": lambda: Squared(1.0), "huber": Huber, "squared_hinge": SquaredHinge, "smoothed_hinge": SmoothedHinge,
+    "logistic": Logistic,
+}  # fmt: skip
+"""Words of the losses of GLRU, which needs conjugates."""
+
+SMOOTH: dict[str, Callable[[], LinearLoss]] = {
+    "logistic": Logistic, "squared": lambda: Squared(2.0), "poisson": Poisson,
+}  # fmt: skip
+"""Words of the losses of IACV, which needs two derivatives."""
+
+
+def make_loss(name: str, width: float | None = None) -> ConjugateLoss:
+    """Return the loss of GLRU that a word names.
 
     Parameters
     ----------
     name : {"squared", "huber", "squared_hinge", "smoothed_hinge", "logistic"}
+        Half the square for `squared`.
     width : float, optional
         Parameter of `huber` and `smoothed_hinge`, 1 by default.
 
@@ -357,9 +384,9 @@ def make_loss(name: str, width: float | None = None) -> Loss:
     >>> make_loss("huber", 0.5)
     Huber(width=0.5)
     """
-    kind = LOSSES[one_of(name, LOSSES, "loss")]
-    if kind is Huber or kind is SmoothedHinge:
-        return kind(1.0 if width is None else width)
-    if width is not None:
+    kind = CERTIFIED[one_of(name, CERTIFIED, "loss")]
+    if width is None:
+        return kind()
+    if kind is not Huber and kind is not SmoothedHinge:
         raise BadInput(f"loss {name!r} has no width: leave it out")
-    return kind()
+    return kind(width)

@@ -13,9 +13,9 @@ import numpy as np
 from sparsecv_mio.arrays import FloatArray
 from sparsecv_mio.errors import BadInput
 from sparsecv_mio.oracles.base import ProgressHook
-from sparsecv_mio.oracles.iacv.baselines import infinitesimal_jackknife, newton_step
 from sparsecv_mio.oracles.iacv.erm import Erm
-from sparsecv_mio.oracles.iacv.trajectory import Solver, State, exact_step, iacv_step, start
+from sparsecv_mio.oracles.iacv.fits import infinitesimal_jackknife, newton_step
+from sparsecv_mio.oracles.iacv.steps import Solver, State, exact_step, iacv_step, start
 
 METHODS = ("iacv", "ns", "ij", "baseline")
 EXACT = "exact"
@@ -30,7 +30,7 @@ class EarlyStop:
 
 
 @dataclass(frozen=True, eq=False)
-class Trace:
+class MethodTrace:
     """One method along the recorded iterations.
 
     Attributes
@@ -50,14 +50,14 @@ class Trace:
 
 
 @dataclass(frozen=True, eq=False)
-class Report:
+class IacvReport:
     """The outcome of :func:`run`.
 
     Attributes
     ----------
     iterations : (m,) int array
         Recorded iterations.
-    traces : mapping of str to Trace
+    traces : mapping of str to MethodTrace
         `iacv` and the baselines asked for.
     cv_exact : (m,) array or None
         Exact cross-validation loss at the recorded iterations.
@@ -74,7 +74,7 @@ class Report:
     """
 
     iterations: np.ndarray
-    traces: Mapping[str, Trace]
+    traces: Mapping[str, MethodTrace]
     cv_exact: FloatArray | None
     seconds: FloatArray
     seconds_exact: FloatArray | None
@@ -153,16 +153,16 @@ class _Recorder:
         one_step = newton_step if name == "ns" else infinitesimal_jackknife
         return one_step(self.erm, state.theta, proximal=self.solver.proximal)
 
-    def report(self, state: State, best: int, stopped: bool) -> Report:
+    def report(self, state: State, best: int, stopped: bool) -> IacvReport:
         exact = np.array(self.exact) if self.exact else None
         traces = {}
         for name, rows in self.rows.items():
             cv, error = np.array(rows).T
             off = None if exact is None else np.abs(cv - exact)
             relative = None if off is None or exact is None else _ratio(off, np.abs(exact))
-            traces[name] = Trace(cv, None if exact is None else error, off, relative)
+            traces[name] = MethodTrace(cv, None if exact is None else error, off, relative)
         clock = np.array(self.seconds)
-        return Report(
+        return IacvReport(
             iterations=np.array(self.iterations, dtype=np.int64),
             traces=traces,
             cv_exact=exact,
@@ -185,7 +185,7 @@ def run(
     early_stop: EarlyStop | None = None,
     progress: ProgressHook | None = None,
     stop: Event | None = None,
-) -> Report:
+) -> IacvReport:
     """Follow the full fit and all approximated left-out fits for a number of steps, all from the origin.
 
     Parameters
@@ -211,7 +211,7 @@ def run(
 
     Returns
     -------
-    Report
+    IacvReport
         Errors, losses and times along the trajectory.
 
     Raises
@@ -222,11 +222,11 @@ def run(
     Examples
     --------
     >>> import numpy as np
-    >>> from sparsecv_mio.oracles.iacv import Erm, Logistic, Ridge, default_step, gd, run
+    >>> from sparsecv_mio.oracles.iacv import Erm, Logistic, Regularizer, default_step, gd, run
     >>> rng = np.random.default_rng(0)
     >>> X = rng.standard_normal((200, 3))
     >>> y = np.where(rng.random(200) < 1 / (1 + np.exp(-X[:, 0])), 1.0, -1.0)
-    >>> erm = Erm(X, y, Logistic(), Ridge(), lam=0.1)
+    >>> erm = Erm(X, y, Logistic(), Regularizer(2.0), lam=0.1)
     >>> report = run(erm, gd(default_step(erm)), 50, methods=("baseline", "exact"))
     >>> bool(report.traces["iacv"].err_approx[-1] < 0.05 * report.traces["baseline"].err_approx[-1])
     True

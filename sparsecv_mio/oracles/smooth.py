@@ -1,9 +1,12 @@
-"""Twice-differentiable losses: the interface that iterative approximate cross-validation needs, and three losses."""
+"""What a left-out fit asks of a loss: values, gradients and Hessians of rows at a parameter.
+
+:class:`SmoothLoss` is the protocol, :class:`LinearLoss` carries it out for losses of a linear prediction, of which
+:mod:`.losses` has six.
+"""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -198,55 +201,71 @@ class SmoothLoss(ABC):
 
 
 class LinearLoss(SmoothLoss):
-    """A loss of the linear predictor, `l(Z_i; theta) = phi(eta_i, y_i)`, `eta_i = x_i' theta`.
+    """A loss of the linear prediction, `l(Z_i; theta) = l_y(t)`, `t = x_i' theta`.
 
-    Subclasses give phi and its first two derivatives in eta, elementwise with broadcasting; everything else is batched
-    matrix arithmetic.
+    Subclasses give the loss and its first two derivatives in t, elementwise with broadcasting, and state `smoothness`,
+    the largest second derivative (infinite unless stated), and `labels` (True when y must be -1 or +1). Everything else
+    is batched matrix arithmetic.
     """
 
-    @abstractmethod
-    def value(self, eta: FloatArray, y: FloatArray) -> FloatArray:
-        """`phi(eta, y)`."""
+    smoothness: float = np.inf
+    labels: bool = False
 
     @abstractmethod
-    def slope(self, eta: FloatArray, y: FloatArray) -> FloatArray:
-        """`d phi / d eta`."""
+    def value(self, t: FloatArray, y: FloatArray) -> FloatArray:
+        """`l_y(t)`."""
 
     @abstractmethod
-    def curvature(self, eta: FloatArray, y: FloatArray) -> FloatArray:
-        """`d^2 phi / d eta^2`."""
+    def derivative(self, t: FloatArray, y: FloatArray) -> FloatArray:
+        """`l_y'(t)`."""
 
-    def max_curvature(self) -> float | None:
-        """Largest value of the curvature, or None when it is unbounded."""
-        return None
+    @abstractmethod
+    def curvature(self, t: FloatArray, y: FloatArray) -> FloatArray:
+        """`l_y''(t)`; at a kink of the derivative one of the one-sided values."""
+
+    def slopes(self, t: FloatArray, y: FloatArray) -> FloatArray:
+        """Return the derivative for many predictions at once: a loss may have a faster formula for that."""
+        return self.derivative(t, y)
+
+    def curvatures(self, t: FloatArray, y: FloatArray) -> FloatArray:
+        """Return the second derivative for many predictions at once."""
+        return self.curvature(t, y)
+
+    def check(self, y: FloatArray) -> None:
+        """Check that the loss is defined for every response.
+
+        Raises
+        ------
+        BadInput
+            For a loss of labels: if a value is neither -1 nor +1.
+        """
+        if self.labels and not np.all(np.abs(y) == 1.0):
+            raise BadInput(f"loss {self.name!r} needs labels -1 and +1: map the two values of the target to them")
 
     def values(self, X: FloatArray, y: FloatArray, theta: FloatArray) -> FloatArray:
-        eta = X @ theta if theta.ndim == 1 else np.einsum("ij,ij->i", X, theta)
-        return self.value(eta, y)
+        return self.value(X @ theta if theta.ndim == 1 else np.einsum("ij,ij->i", X, theta), y)
 
     def gradients(self, X: FloatArray, y: FloatArray, theta: FloatArray) -> FloatArray:
-        return self.slope(X @ theta, y)[:, None] * X
+        return self.slopes(X @ theta, y)[:, None] * X
 
     def hessian(self, X: FloatArray, y: FloatArray, theta: FloatArray) -> FloatArray:
-        return (X.T * self.curvature(X @ theta, y)) @ X
+        return (X.T * self.curvatures(X @ theta, y)) @ X
 
     def hessian_times(self, X: FloatArray, y: FloatArray, theta: FloatArray, D: FloatArray) -> FloatArray:
-        return (self.curvature(X @ theta, y) * np.einsum("ij,ij->i", X, D))[:, None] * X
+        return (self.curvatures(X @ theta, y) * np.einsum("ij,ij->i", X, D))[:, None] * X
 
     def bound(self, X: FloatArray, y: FloatArray, rows: int | None = None) -> float | None:
-        top = self.max_curvature()
-        if top is None or X.shape[0] == 0:
-            return None if top is None else 0.0
+        if not np.isfinite(self.smoothness) or X.shape[0] == 0:
+            return 0.0 if np.isfinite(self.smoothness) else None
         gram = X.T @ X if X.shape[1] <= X.shape[0] else X @ X.T
         largest = float(np.linalg.eigvalsh(gram)[-1])
         if rows is not None and rows < X.shape[0]:
             lengths = np.einsum("ij,ij->i", X, X)
             largest = min(largest, float(np.partition(lengths, -rows)[-rows:].sum()))
-        return top * max(largest, 0.0)
+        return self.smoothness * max(largest, 0.0)
 
     def row_hessians(self, X: FloatArray, y: FloatArray, theta: FloatArray) -> FloatArray:
-        weighted = self.curvature(X @ theta, y)[:, None] * X
-        return weighted[:, :, None] * X[:, None, :]
+        return (self.curvatures(X @ theta, y)[:, None] * X)[:, :, None] * X[:, None, :]
 
     def expand(self, X: FloatArray, y: FloatArray, theta: FloatArray) -> Expansion:
         return _LinearExpansion(self, X, y, theta)
@@ -254,7 +273,7 @@ class LinearLoss(SmoothLoss):
     def gradient_sums(
         self, X: FloatArray, y: FloatArray, Theta: FloatArray, skip: tuple[IntArray, IntArray]
     ) -> FloatArray:
-        S = self.slope(Theta @ X.T, y)
+        S = self.slopes(Theta @ X.T, y)
         S[skip] = 0.0
         return np.asarray(S @ X)
 
@@ -263,10 +282,8 @@ class _LinearExpansion(Expansion):
     """Taylor data of a loss of the linear predictor: two numbers per row."""
 
     def __init__(self, loss: LinearLoss, X: FloatArray, y: FloatArray, theta: FloatArray) -> None:
-        eta = X @ theta
-        self.X = X
-        self.slopes = loss.slope(eta, y)
-        self.curvatures = loss.curvature(eta, y)
+        t = X @ theta
+        self.X, self.slopes, self.curvatures = X, loss.slopes(t, y), loss.curvatures(t, y)
 
     def total(self) -> FloatArray:
         return np.asarray(self.slopes @ self.X)
@@ -286,85 +303,3 @@ class _LinearExpansion(Expansion):
         if 2 * k * m < (k + m) * p:  # few rows, wide data: never form the p x p Hessian
             return np.asarray(((D @ self.X.T) * self.curvatures) @ self.X)
         return np.asarray(D @ self.hessian())
-
-
-@dataclass(frozen=True)
-class Logistic(LinearLoss):
-    """`log(1 + exp(-y eta))`, y in {-1, +1}; curvature at most 1/4.
-
-    The paper's `-y eta + log(1 + exp(eta))` with y in {0, 1} is the same number.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> Logistic().value(np.zeros(1), np.ones(1)).round(4).tolist()
-    [0.6931]
-    """
-
-    name: str = "logistic"
-
-    def value(self, eta: FloatArray, y: FloatArray) -> FloatArray:
-        return np.logaddexp(0.0, -y * eta)
-
-    def slope(self, eta: FloatArray, y: FloatArray) -> FloatArray:
-        z = y * eta
-        with np.errstate(over="ignore"):  # exp = inf gives the slope its limit, 0
-            np.exp(z, out=z)  # vectorised, where scipy's expit is not
-        z += 1.0
-        return np.divide(-y, z, out=z)
-
-    def curvature(self, eta: FloatArray, y: FloatArray) -> FloatArray:
-        e = np.exp(-np.abs(eta))
-        return np.asarray(e / (1.0 + e) ** 2)
-
-    def max_curvature(self) -> float | None:
-        return 0.25
-
-    def check(self, y: FloatArray) -> None:
-        if not np.all(np.abs(y) == 1.0):
-            raise BadInput("the logistic loss needs labels -1 and +1: map the two values of the target first")
-
-
-@dataclass(frozen=True)
-class Squared(LinearLoss):
-    """`(y - eta)^2`, curvature 2: with the ridge penalty the objective is f of theory section 0.
-
-    The Taylor step is exact, so the approximate iterates *are* the leave-one-out iterates (theory section 8).
-    """
-
-    name: str = "squared"
-
-    def value(self, eta: FloatArray, y: FloatArray) -> FloatArray:
-        return np.asarray((y - eta) ** 2)
-
-    def slope(self, eta: FloatArray, y: FloatArray) -> FloatArray:
-        return np.asarray(2.0 * (eta - y))
-
-    def curvature(self, eta: FloatArray, y: FloatArray) -> FloatArray:
-        return np.full_like(eta, 2.0)
-
-    def max_curvature(self) -> float | None:
-        return 2.0
-
-
-@dataclass(frozen=True)
-class Poisson(LinearLoss):
-    """`exp(eta) - y eta`, y >= 0: the negative log-likelihood without its constant `log y!`; curvature unbounded."""
-
-    name: str = "poisson"
-
-    def value(self, eta: FloatArray, y: FloatArray) -> FloatArray:
-        return np.asarray(np.exp(eta) - y * eta)
-
-    def slope(self, eta: FloatArray, y: FloatArray) -> FloatArray:
-        return np.asarray(np.exp(eta) - y)
-
-    def curvature(self, eta: FloatArray, y: FloatArray) -> FloatArray:
-        return np.exp(eta)
-
-    def check(self, y: FloatArray) -> None:
-        if np.any(y < 0.0):
-            raise BadInput("the poisson loss needs a target of counts: no negative values")
-
-
-LOSSES: dict[str, type[LinearLoss]] = {"logistic": Logistic, "squared": Squared, "poisson": Poisson}

@@ -1,4 +1,4 @@
-"""Penalties: values, derivatives, and proximal maps against their definitions."""
+"""Penalties: proximal steps, conjugates and the k-support norm against definitions."""
 
 from __future__ import annotations
 
@@ -6,12 +6,47 @@ import itertools
 
 import numpy as np
 import pytest
+from conjugates import penalty_conjugate
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sparsecv_mio.kernels.forms import Node
 from sparsecv_mio.kernels.perspective import proximal_step
-from sparsecv_mio.oracles.iacv import L1, KSupport, Ridge
+from sparsecv_mio.oracles.glru import Regularizer
+from sparsecv_mio.oracles.iacv import KSupport
+from sparsecv_mio.oracles.penalties import accelerated
+
+
+@pytest.mark.parametrize(
+    "regularizer",
+    [Regularizer(0.7), Regularizer(0.4, 0.3), Regularizer(0.0, 0.6), Regularizer(0.5, 0.2, True)],
+    ids=str,
+)
+def test_regulariser_against_its_definition(regularizer: Regularizer) -> None:
+    grid = np.linspace(-40.0, 40.0, 160_001)
+    extra = [0.0] if regularizer.intercept else []
+    values = np.array([regularizer.value(np.array([w, *extra])) for w in (0.0, 1.5, -2.0)])
+    expected = [0.5 * regularizer.ridge * w * w + regularizer.l1 * abs(w) for w in (0.0, 1.5, -2.0)]
+    assert np.allclose(values, expected)
+    line = 0.5 * regularizer.ridge * grid**2 + regularizer.l1 * np.abs(grid)
+    for c in (-0.55, -0.1, 0.0, 0.2, 0.59):
+        score = np.array([c, *extra])
+        best = int(np.argmax(c * grid - line))
+        assert penalty_conjugate(regularizer, score) == pytest.approx(c * grid[best] - line[best], abs=1e-6)
+        low, high = regularizer.conjugate_ends(score, score)
+        assert low[0] - 1e-3 <= grid[best] <= high[0] + 1e-3
+        for w in (-1.0, 0.0, 0.4):
+            point = np.array([w, *extra])
+            plain = regularizer.value(point) + penalty_conjugate(regularizer, score) - w * c
+            assert regularizer.residual(point, score).sum() == pytest.approx(plain, abs=1e-12)
+
+
+def test_l1_ends_are_infinite_at_and_beyond_the_threshold() -> None:
+    l1 = Regularizer(0.0, 1.0)
+    low, high = l1.conjugate_ends(np.array([-1.0, -0.9, -0.5]), np.array([0.5, 0.9, 1.0]))
+    assert low.tolist() == [-np.inf, 0.0, 0.0] and high.tolist() == [0.0, 0.0, np.inf]
+    assert penalty_conjugate(l1, np.array([1.0, -1.0])) == 0.0 and penalty_conjugate(l1, np.array([1.1, 0.0])) == np.inf
+    assert penalty_conjugate(Regularizer(1.0, intercept=True), np.array([0.0, 0.1])) == np.inf
 
 
 def brute_k_support(theta, k, weights):
@@ -62,20 +97,31 @@ def test_k_support(seed, p, k, s, weighted):
         assert np.all(objective <= 0.5 * ((other - v) ** 2).sum(axis=1) + s * penalty.value(other) + 1e-12)
 
 
-@pytest.mark.parametrize("penalty", [Ridge(np.array([1.0, 0.0, 2.0])), Ridge(), L1(np.array([1.0, 0.0, 2.0])), L1()])
+@pytest.mark.parametrize(
+    "penalty",
+    [
+        Regularizer(2.0, weights=np.array([1.0, 0.0, 2.0])),
+        Regularizer(2.0),
+        Regularizer(0.0, 1.0, weights=np.array([1.0, 0.0, 2.0])),
+        Regularizer(0.0, 1.0),
+    ],
+)
 def test_prox_minimises(penalty):
     rng = np.random.default_rng(0)
     v = rng.standard_normal((5, 3))
     b = penalty.prox(v, 0.4)
-    objective = 0.5 * ((b - v) ** 2).sum(axis=1) + 0.4 * penalty.value(b)
+    objective = 0.5 * ((b - v) ** 2).sum(axis=1) + 0.4 * np.array([penalty.value(row) for row in b])
     for _ in range(300):
         other = b + 10.0 ** rng.uniform(-6, 0) * rng.standard_normal(b.shape) * (rng.random(b.shape) < 0.5)
-        assert np.all(objective <= 0.5 * ((other - v) ** 2).sum(axis=1) + 0.4 * penalty.value(other) + 1e-13)
+        assert np.all(
+            objective
+            <= 0.5 * ((other - v) ** 2).sum(axis=1) + 0.4 * np.array([penalty.value(row) for row in other]) + 1e-13
+        )
 
 
 def test_ridge_derivatives():
     rng = np.random.default_rng(1)
-    penalty = Ridge(np.array([1.0, 0.0, 2.0]))
+    penalty = Regularizer(2.0, weights=np.array([1.0, 0.0, 2.0]))
     theta, h = rng.standard_normal(3), 1e-6
     slope = [(penalty.value(theta + h * e) - penalty.value(theta - h * e)) / (2 * h) for e in np.eye(3)]
     assert penalty.gradient(theta) == pytest.approx(np.array(slope), abs=1e-8)
@@ -93,3 +139,12 @@ def test_k_support_is_the_map_of_the_compiled_relaxation(seed):
     node, b = Node(np.empty(0, dtype=np.int64), 0, np.arange(9), 9, k), np.zeros(9)
     proximal_step(v, np.zeros(9), step, node, np.empty(9), b)
     assert b == pytest.approx(KSupport(k).prox(v, step / 2.0), rel=1e-9, abs=1e-12 * np.abs(v).max())
+
+
+def test_accelerated_solves_rows_of_unlike_conditioning():
+    rng = np.random.default_rng(2)
+    scale = np.array([1.0, 0.1, 1e-3])
+    target = rng.standard_normal((3, 4))
+    z, taken = accelerated(lambda v: scale[:, None] * (v - target), lambda v: v, np.zeros((3, 4)), 1.0, 20_000, 1e-14)
+    assert np.abs(z - target).max() < 1e-9
+    assert taken < 20_000

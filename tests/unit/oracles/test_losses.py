@@ -1,4 +1,4 @@
-"""Losses of GLRU against their definitions."""
+"""Losses against finite differences, and their conjugates against a search."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from conjugates import conjugate
 
 from sparsecv_mio.errors import BadInput
 from sparsecv_mio.oracles.glru import (
+    ConjugateLoss,
     Huber,
     Logistic,
-    Loss,
     Regularizer,
     SmoothedHinge,
     Squared,
@@ -19,21 +19,21 @@ from sparsecv_mio.oracles.glru import (
     make_regularizer,
 )
 
-LOSSES = (Squared(), Huber(0.7), Huber(2.0), SquaredHinge(), SmoothedHinge(0.5), SmoothedHinge(1.5), Logistic())
+LOSSES = (Squared(1.0), Huber(0.7), Huber(2.0), SquaredHinge(), SmoothedHinge(0.5), SmoothedHinge(1.5), Logistic())
 GRID = np.linspace(-60.0, 60.0, 240_001)
 
 
-def responses(loss: Loss) -> tuple[float, ...]:
+def responses(loss: ConjugateLoss) -> tuple[float, ...]:
     return (-1.0, 1.0) if loss.labels else (-1.3, 0.0, 2.0)
 
 
-def inside(loss: Loss, y: float) -> np.ndarray:
+def inside(loss: ConjugateLoss, y: float) -> np.ndarray:
     low, high = (float(end[0]) for end in loss.dual_range(np.array([y])))
     return np.linspace(max(low, -2.5), min(high, 2.5), 21)
 
 
 @pytest.mark.parametrize("loss", LOSSES, ids=repr)
-def test_conjugate_is_the_supremum(loss: Loss) -> None:
+def test_conjugate_is_the_supremum(loss: ConjugateLoss) -> None:
     for y in responses(loss):
         for alpha in inside(loss, y):
             best = np.max(-alpha * GRID - loss.value(GRID, np.full_like(GRID, y)))
@@ -43,7 +43,7 @@ def test_conjugate_is_the_supremum(loss: Loss) -> None:
 
 
 @pytest.mark.parametrize("loss", LOSSES, ids=repr)
-def test_conjugate_is_infinite_outside_of_the_dual_range_and_zero_at_zero(loss: Loss) -> None:
+def test_conjugate_is_infinite_outside_of_the_dual_range_and_zero_at_zero(loss: ConjugateLoss) -> None:
     for y in responses(loss):
         one = np.array([y])
         low, high = loss.dual_range(one)
@@ -56,7 +56,7 @@ def test_conjugate_is_infinite_outside_of_the_dual_range_and_zero_at_zero(loss: 
 
 
 @pytest.mark.parametrize("loss", LOSSES, ids=repr)
-def test_derivative_and_curvature(loss: Loss) -> None:
+def test_derivative_and_curvature(loss: ConjugateLoss) -> None:
     t = np.linspace(-4.0, 4.0, 161) + 0.0137
     step = 1e-6
     for y in responses(loss):
@@ -71,7 +71,7 @@ def test_derivative_and_curvature(loss: Loss) -> None:
 
 
 @pytest.mark.parametrize("loss", LOSSES, ids=repr)
-def test_conjugate_ends_invert_the_derivative(loss: Loss) -> None:
+def test_conjugate_ends_invert_the_derivative(loss: ConjugateLoss) -> None:
     t = np.linspace(-5.0, 5.0, 101)
     for y in responses(loss):
         response = np.full_like(t, y)
@@ -87,7 +87,7 @@ def test_conjugate_ends_invert_the_derivative(loss: Loss) -> None:
 
 
 @pytest.mark.parametrize("loss", LOSSES, ids=repr)
-def test_residual_is_the_fenchel_young_sum(loss: Loss) -> None:
+def test_residual_is_the_fenchel_young_sum(loss: ConjugateLoss) -> None:
     t = np.linspace(-4.0, 4.0, 33)
     for y in responses(loss):
         response = np.full_like(t, y)
@@ -109,7 +109,7 @@ def test_a_small_logistic_residual_keeps_its_digits() -> None:
 
 
 @pytest.mark.parametrize("loss", LOSSES, ids=repr)
-def test_ray_bounds_the_conjugate_along_shrinking(loss: Loss) -> None:
+def test_ray_bounds_the_conjugate_along_shrinking(loss: ConjugateLoss) -> None:
     for y in responses(loss):
         for alpha in inside(loss, y)[1:-1]:
             a, response = np.array([alpha]), np.array([y])
@@ -131,8 +131,8 @@ def test_ray_bounds_the_conjugate_along_shrinking(loss: Loss) -> None:
         lambda: Logistic().check(np.array([0.0, 1.0])),
         lambda: Regularizer(-1.0),
         lambda: Regularizer(0.0, 0.0),
-        lambda: make_regularizer("ridge", 1.0),
-        lambda: make_regularizer("l2", 0.0),
+        lambda: make_regularizer("lasso", 1.0),
+        lambda: make_regularizer("ridge", 0.0),
         lambda: make_regularizer("elastic_net", 1.0),
         lambda: make_regularizer("l1", 1.0, l1=2.0),
     ],

@@ -1,4 +1,4 @@
-"""Iterates of the full fit and of all left-out fits, approximated and exact: the general scheme (5), (9), (11).
+"""Steps of the full fit and of all left-out fits, approximated and exact: the general scheme (5), (9), (11).
 
 `F = g + h`; a step takes a gradient step on g over a batch of rows and a proximal step on h. GD and SGD have g = F and
 h = 0; proximal GD has g = the summed loss and h = lam * pi.
@@ -6,15 +6,20 @@ h = 0; proximal GD has g = the summed loss and h = lam * pi.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Protocol
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import ClassVar, Protocol
 
 import numpy as np
 
 from sparsecv_mio.arrays import FloatArray, IntArray
 from sparsecv_mio.errors import BadInput
+from sparsecv_mio.oracles.base import Estimate, Guarantee
 from sparsecv_mio.oracles.iacv.erm import Erm, own_rows
+from sparsecv_mio.words import one_of
 
+SOLVERS = ("gd", "sgd", "proxgd")
+DEFAULT_BATCH = 100  # the smaller of the paper's two
 BLOCK_ELEMENTS = 1 << 14  # exact left-out fits form their predictors in blocks of 128 kB, at least BLOCK_FITS of them
 BLOCK_FITS = 16
 
@@ -338,3 +343,125 @@ def _descends(erm: Erm, solver: Solver, iterations: int) -> bool:
                 return False
             value = new
     return True
+
+
+def make_solver(
+    erm: Erm,
+    kind: str,
+    *,
+    iterations: int,
+    step: float | None = None,
+    batch: int | None = None,
+    doubling: int | None = None,
+    seed: int = 0,
+    scale_penalty: bool = False,
+) -> Solver:
+    """Return a method with its default step, one over the Lipschitz constant of the gradient.
+
+    Parameters
+    ----------
+    erm : Erm
+        Problem.
+    kind : {"gd", "sgd", "proxgd"}
+        Method.
+    iterations : int
+        Steps it will take (used where the loss has no Lipschitz constant).
+    step : float, optional
+        Step length instead of the default.
+    batch : int, optional
+        Rows per step of `sgd`; 100, or all rows if fewer, unless given.
+    doubling : int, optional
+        Epoch doubling: this many steps at the first length, twice as many at half of it, and so on.
+    seed : int
+        Seed of the batches.
+    scale_penalty : bool
+        See :class:`~sparsecv_mio.oracles.iacv.Solver`.
+
+    Returns
+    -------
+    Solver
+        Checked against the problem.
+
+    Raises
+    ------
+    BadInput
+        An option does not suit the method, the penalty or the data.
+    """
+    kind = one_of(kind, SOLVERS, "--solver")
+    if batch is not None and kind != "sgd":
+        raise BadInput("--batch goes with --solver sgd: gd and proxgd use all rows")
+    if step is not None and not (np.isfinite(step) and step > 0.0):
+        raise BadInput(f"--step must be a number > 0, not {step}")
+    if doubling is not None and doubling < 1:
+        raise BadInput(f"--doubling must be at least 1 step, not {doubling}")
+    if seed < 0:
+        raise BadInput(f"--seed must be 0 or more, not {seed}")
+    size = min(DEFAULT_BATCH, erm.n) if kind == "sgd" and batch is None else batch
+    bare = Solver(FixedStep(1.0), kind == "proxgd", size, seed, scale_penalty)
+    bare.check(erm)
+    alpha = step or default_step(erm, proximal=bare.proximal, batch=size, iterations=iterations)
+    schedule = FixedStep(alpha) if doubling is None else EpochDoubling(alpha, doubling)
+    return Solver(schedule, bare.proximal, size, seed, scale_penalty)
+
+
+@dataclass(frozen=True, eq=False)
+class IacvOracle:
+    """Linear predictors of left-out rows after a number of steps, approximated.
+
+    Parameters
+    ----------
+    erm : Erm
+        Problem whose `labels` are None: single rows are left out by its own fits.
+    solver : Solver
+        Method.
+    iterations : int
+        Steps.
+
+    Raises
+    ------
+    BadInput
+        The problem has folds of its own, or the method does not suit it.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sparsecv_mio.oracles.iacv import Regularizer, Squared, gd
+    >>> erm = Erm(np.array([[1.0], [2.0], [3.0]]), np.array([1.0, 2.0, 4.0]), Squared(2.0), Regularizer(2.0), 0.0)
+    >>> oracle = IacvOracle(erm, gd(0.03), 400)
+    >>> oracle.leave_out(np.array([2])).value.round(9).tolist()
+    [3.0]
+    >>> oracle.leave_out(np.array([0, 1])).value.round(9).tolist()
+    [1.333333333, 2.666666667]
+    """
+
+    guarantee: ClassVar[Guarantee] = Guarantee.ESTIMATE  # it may order a search, not prune it
+
+    erm: Erm
+    solver: Solver
+    iterations: int
+
+    def __post_init__(self) -> None:
+        if self.erm.labels is not None:
+            raise BadInput("an oracle leaves out the rows named in each call: give a problem without labels")
+        self.solver.check(self.erm)
+
+    @cached_property
+    def _single(self) -> FloatArray:
+        return np.einsum("ij,ij->i", self.erm.X, self._follow(self.erm))
+
+    def leave_out(self, rows: IntArray) -> Estimate:
+        """Predictors `x_i' theta` of rows (m,) by the fit without them.
+
+        O(T (n p^2)) for the first single row, then O(1) each; O(T (n p + p^2)) for each group of rows.
+        """
+        if rows.size == 1:
+            return Estimate(self._single[rows])
+        labels = np.full(self.erm.n, -1, dtype=np.int64)
+        labels[rows] = 0
+        return Estimate(self.erm.X[rows] @ self._follow(replace(self.erm, labels=labels))[0])
+
+    def _follow(self, erm: Erm) -> FloatArray:
+        state = start(erm)
+        for _ in range(self.iterations):
+            state = iacv_step(erm, self.solver, state)
+        return state.approx

@@ -1,4 +1,4 @@
-"""The run: what it records, the errors it reports, when it stops."""
+"""A run: errors, early stop, the report."""
 
 from __future__ import annotations
 
@@ -9,11 +9,10 @@ import pytest
 
 from sparsecv_mio.errors import BadInput
 from sparsecv_mio.oracles.iacv import (
-    L1,
     EarlyStop,
     Erm,
     Logistic,
-    Ridge,
+    Regularizer,
     Squared,
     default_step,
     exact_step,
@@ -34,7 +33,7 @@ def make(n=60, p=4, seed=0, noise=1.0):
 
 def test_errors_follow_their_definitions():
     X, y = make()
-    erm = Erm(X, y, Logistic(), Ridge(), 0.1)
+    erm = Erm(X, y, Logistic(), Regularizer(2.0), 0.1)
     solver = sgd(default_step(erm, batch=20), 20, seed=4)
     report = run(erm, solver, 25, record=[1, 7, 25], methods=("iacv", "ns", "ij", "baseline", "exact"))
     assert report.iterations.tolist() == [1, 7, 25]
@@ -57,7 +56,7 @@ def test_errors_follow_their_definitions():
 
 def test_summary_is_json_with_the_promised_keys():
     X, y = make()
-    erm = Erm(X, y, Logistic(), L1(), 0.5)
+    erm = Erm(X, y, Logistic(), Regularizer(0.0, 1.0), 0.5)
     solver = proxgd(default_step(erm, proximal=True))
     bare = run(erm, solver, 10).summary()
     assert bare["err_approx"] is None
@@ -71,14 +70,14 @@ def test_summary_is_json_with_the_promised_keys():
 def test_squared_loss_has_no_error():
     rng = np.random.default_rng(1)
     X, y = rng.standard_normal((40, 5)), rng.standard_normal(40)
-    erm = Erm(X, y, Squared(), Ridge(), 1.0, rng.integers(-1, 5, 40))
+    erm = Erm(X, y, Squared(2.0), Regularizer(2.0), 1.0, rng.integers(-1, 5, 40))
     report = run(erm, gd(default_step(erm)), 60, methods=("exact",))
     assert report.traces["iacv"].err_approx.max() < 1e-13
 
 
 def test_early_stop_holds_the_best_iterate():
     X, y = make(n=40, p=15, seed=2, noise=0.5)  # few rows to many columns: the loss falls, then rises
-    erm = Erm(X, y, Logistic(), Ridge(), 1e-3)
+    erm = Erm(X, y, Logistic(), Regularizer(2.0), 1e-3)
     step = 0.2 * default_step(erm)
     long = run(erm, gd(step), 300, record=range(1, 301))
     report = run(erm, gd(step), 300, early_stop=EarlyStop(patience=15))
@@ -94,7 +93,7 @@ def test_early_stop_holds_the_best_iterate():
 
 def test_early_stop_that_never_triggers_reports_the_last():
     X, y = make(n=200)
-    erm = Erm(X, y, Logistic(), Ridge(), 1.0)
+    erm = Erm(X, y, Logistic(), Regularizer(2.0), 1.0)
     report = run(erm, gd(0.1 * default_step(erm)), 20, early_stop=EarlyStop(patience=50))
     assert not report.stopped_early
     assert report.summary()["iteration"] == 20
@@ -103,7 +102,7 @@ def test_early_stop_that_never_triggers_reports_the_last():
 def test_progress_and_record():
     seen = []
     X, y = make()
-    erm = Erm(X, y, Logistic(), Ridge(), 1.0)
+    erm = Erm(X, y, Logistic(), Regularizer(2.0), 1.0)
     run(erm, gd(default_step(erm)), 5, progress=lambda done, total: seen.append((done, total)))
     assert seen == [(t, 5) for t in range(1, 6)]
     grid = log_spaced(1000)
@@ -115,7 +114,7 @@ def test_progress_and_record():
 def test_divergence_and_bad_options():
     rng = np.random.default_rng(3)
     X, y = rng.standard_normal((20, 3)), rng.standard_normal(20)
-    erm = Erm(X, y, Squared(), Ridge(), 0.0)
+    erm = Erm(X, y, Squared(2.0), Regularizer(2.0), 0.0)
     with pytest.raises(BadInput, match="smaller --step"):
         run(erm, gd(10.0), 500)
     for kwargs, word in [

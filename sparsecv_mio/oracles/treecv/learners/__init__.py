@@ -1,1 +1,0 @@
-"""Incremental learners for TreeCV."""
