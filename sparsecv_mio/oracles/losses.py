@@ -7,7 +7,7 @@ one shape; `u` is the conjugate's argument, `-alpha` in the dual problem.
 
 from __future__ import annotations
 
-from abc import abstractmethod
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -16,12 +16,54 @@ from scipy.special import expit, xlog1py, xlogy
 
 from sparsecv_mio.arrays import FloatArray
 from sparsecv_mio.errors import BadInput
-from sparsecv_mio.oracles.smooth import LinearLoss
 from sparsecv_mio.words import one_of
 
 
-class ConjugateLoss(LinearLoss):
-    """A smooth convex loss `l_y(t)` of a response y and a linear prediction t with its conjugate (theory section 8).
+class Loss(ABC):
+    """A loss `l_y(t)` of a response y and a linear prediction t: the protocol of IACV, for a loss of your own too.
+
+    Subclasses give the loss and its first two derivatives in t, elementwise with broadcasting, and state `smoothness`,
+    the largest second derivative (infinite unless stated), and `labels` (True when y must be -1 or +1).
+    """
+
+    name: str = "custom"
+    smoothness: float = np.inf
+    labels: bool = False
+
+    @abstractmethod
+    def value(self, t: FloatArray, y: FloatArray) -> FloatArray:
+        """`l_y(t)`."""
+
+    @abstractmethod
+    def derivative(self, t: FloatArray, y: FloatArray) -> FloatArray:
+        """`l_y'(t)`."""
+
+    @abstractmethod
+    def curvature(self, t: FloatArray, y: FloatArray) -> FloatArray:
+        """`l_y''(t)`; at a kink of the derivative one of the one-sided values."""
+
+    def slopes(self, t: FloatArray, y: FloatArray) -> FloatArray:
+        """Return the derivative for many predictions at once: a loss may have a faster formula for that."""
+        return self.derivative(t, y)
+
+    def curvatures(self, t: FloatArray, y: FloatArray) -> FloatArray:
+        """Return the second derivative for many predictions at once."""
+        return self.curvature(t, y)
+
+    def check(self, y: FloatArray) -> None:
+        """Check that the loss is defined for every response.
+
+        Raises
+        ------
+        BadInput
+            For a loss of labels: if a value is neither -1 nor +1.
+        """
+        if self.labels and not np.all(np.abs(y) == 1.0):
+            raise BadInput(f"loss {self.name!r} needs labels -1 and +1: map the two values of the target to them")
+
+
+class ConjugateLoss(Loss):
+    """A smooth loss with its conjugate: the protocol of GLRU (theory section 8).
 
     Subclasses state `attained` too (False when the minimum 0 is only approached as t grows).
     """
@@ -333,7 +375,7 @@ def _label_ends(t: FloatArray, y: FloatArray, yu: FloatArray, end: float) -> tup
 
 
 @dataclass(frozen=True)
-class Poisson(LinearLoss):
+class Poisson(Loss):
     """`exp(t) - y t`, y >= 0: the negative log-likelihood without its constant `log y!`; curvature unbounded."""
 
     name = "poisson"
@@ -358,7 +400,7 @@ CERTIFIED: dict[str, Callable[..., ConjugateLoss]] = {
 }  # fmt: skip
 """Words of the losses of GLRU, which needs conjugates."""
 
-SMOOTH: dict[str, Callable[[], LinearLoss]] = {
+SMOOTH: dict[str, Callable[[], Loss]] = {
     "logistic": Logistic, "squared": lambda: Squared(2.0), "poisson": Poisson,
 }  # fmt: skip
 """Words of the losses of IACV, which needs two derivatives."""

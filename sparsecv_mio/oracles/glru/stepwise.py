@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import threading
 import time
-from dataclasses import dataclass, field
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
@@ -192,7 +192,7 @@ def stepwise(
     d = problem.regularizer.penalised(problem.design.d)
     everything = np.arange(d, dtype=np.int64)
     selected = everything[:0] if adding else everything
-    search = _Search(problem, validation, y, asked, progress, stop)
+    search = ColumnSearch(problem, validation, y, asked, progress, stop)
     view = ColumnView.of(problem, selected)
     fit = train(view.problem, tol=asked.tol)
     errors = start_errors = search.errors(view, fit)
@@ -229,31 +229,33 @@ def _check(problem: Problem, X: Any, y: Any) -> tuple[DesignMatrix, FloatArray]:
 
 
 @dataclass(eq=False)
-class _Search:
+class ColumnSearch:
     """The rows, options and counts that every step of the selection uses."""
 
     whole: Problem
     validation: DesignMatrix
     y: FloatArray
     options: StepwiseOptions
-    progress: ProgressHook | None
-    stop: threading.Event | None
+    progress: ProgressHook | None = None
+    stop: threading.Event | None = None
     done: int = 0
     seen: int = 0
-    factor: HessianFactor | None = field(default=None)
+    factor: HessianFactor | None = None
 
     def step(
         self, view: ColumnView, fit: DualFit, selected: IntArray, candidates: IntArray, errors: int
     ) -> Step | None:
         """Find the best candidate of one step; None when stopped from outside."""
-        lower, upper = self._known(view, fit, candidates)
+        lower, upper = self.candidate_errors(view, fit, candidates)
         self.seen += candidates.size
         self.factor = shared_factor(fit) if view.problem.column_mask is not None else None
         best, column, found, trainings = errors, None, dict[int, int](), 0
         wide = view.widen(fit.w, self.whole.design.d)
         for k in np.lexsort((candidates, lower)).tolist():
             j, low, high = int(candidates[k]), int(lower[k]), int(upper[k])
-            self._report()
+            self.done += 1
+            if self.progress is not None:
+                self.progress(self.done, self.seen)
             if self.stop is not None and self.stop.is_set():
                 return None
             if self.options.bounds and not self._may_win(j, low, best, column):
@@ -276,12 +278,6 @@ class _Search:
         """Whether columns are added, not removed."""
         return self.options.direction == "forward"
 
-    def _known(self, view: ColumnView, fit: DualFit, candidates: IntArray) -> tuple[IntArray, IntArray]:
-        if self.options.bounds:
-            return candidate_errors(self.whole, view, fit, self.validation, self.y, candidates, self.adding)
-        size = candidates.size
-        return np.zeros(size, dtype=np.int64), np.full(size, self.y.size, dtype=np.int64)
-
     def _may_win(self, j: int, low: int, best: int, column: int | None) -> bool:
         first = self.options.ties == "first" and column is not None and j < column
         return low < best or (first and low == best)
@@ -292,20 +288,103 @@ class _Search:
         enough = best + 1 if self.options.ties == "first" else best
 
         def stop(fit: DualFit) -> bool:
-            low, high = fit_errors(view, fit, self.validation, self.y)
+            low, high = self.fit_errors(view, fit)
             return low == high or low >= enough
 
         early = stop if self.options.bounds and self.whole.regularizer.ridge > 0.0 else None
         factor = self.factor if view.problem.column_mask is not None else None
         fit = train(view.problem, tol=tol, start=view.narrow(wide), precondition=factor, stop=early)
         if early is not None and fit.relative_gap > tol and stop(fit):
-            return fit_errors(view, fit, self.validation, self.y)
+            return self.fit_errors(view, fit)
         return (self.errors(view, fit),) * 2
 
-    def _report(self) -> None:
-        self.done += 1
-        if self.progress is not None:
-            self.progress(self.done, self.seen)
+    def fit_errors(self, view: ColumnView, fit: DualFit) -> tuple[int, int]:
+        """Return the least and largest validation errors of the optimum of a fit's problem, from its own gap."""
+        method = "sharp" if fit.problem.regularizer.ridge > 0.0 else "best"
+        bracket = prediction_intervals(region_of(fit), self._features(view), method)
+        return count_errors(bracket.lower, bracket.upper, self.y)
+
+    def candidate_errors(self, view: ColumnView, fit: DualFit, candidates: IntArray) -> tuple[IntArray, IntArray]:
+        """Return bounds on the validation errors after each candidate column alone is removed, or added.
+
+        Parameters
+        ----------
+        view : ColumnView
+            The present columns.
+        fit : DualFit
+            On them.
+        candidates : (k,) int array
+            Columns of the whole problem: present ones to remove, or absent ones to add.
+
+        Returns
+        -------
+        (k,), (k,) int arrays
+            Least and largest errors, by the midpoint ball. O((n + m) k); with an intercept or without strong convexity
+            one by one, O(k (n + m d)).
+        """
+        lower, upper = np.zeros(candidates.size, dtype=np.int64), np.full(candidates.size, self.y.size, dtype=np.int64)
+        if not self.options.bounds:
+            return lower, upper
+        plain = self.whole.regularizer.ridge > 0.0 and not self.whole.regularizer.intercept
+        step = max(1, 2_000_000 // max(self.whole.design.n, self.validation.n)) if plain else 1
+        for start in range(0, candidates.size, step):
+            part = candidates[start : start + step]
+            least, most = self._block(view, fit, part) if plain else self._single(view, fit, part)
+            for k in range(least.shape[1]):
+                lower[start + k], upper[start + k] = count_errors(least[:, k], most[:, k], self.y)
+        return lower, upper
+
+    def _block(self, view: ColumnView, fit: DualFit, J: IntArray) -> tuple[FloatArray, FloatArray]:
+        """(m, k) ends of the validation predictions for a block of candidates."""
+        whole, validation = self.whole, self.validation
+        problem, loss, regularizer = fit.problem, fit.problem.loss, fit.problem.regularizer
+        n, X, V = problem.n, whole.design.columns(J), validation.columns(J)
+        w, v = view.widen(fit.w, whole.design.d), view.widen(fit.center, whole.design.d)
+        middle = 0.5 * (w + v)
+        norm_sq = np.square(self._features(view)).sum(axis=1)
+        distance_sq, residual = primal_distance(regularizer, fit.w, fit.score) ** 2, float(fit.column_residual.sum())
+        if self.adding:
+            move = regularizer.minimizer(fit.alpha @ X / n)
+            shift, norms = move, norm_sq[:, None] + np.square(V)
+            distance_left, residual_left = np.full(J.size, distance_sq), np.full(J.size, residual)
+        else:
+            move, shift = -w[J], -middle[J]
+            norms = np.maximum(norm_sq[:, None] - np.square(V), 0.0) + 8.0 * EPS * norm_sq[:, None]
+            own = view.widen(fit.column_residual, whole.design.d)[J]
+            distance_left = np.maximum(distance_sq - np.square(w[J] - v[J]), 0.0)
+            residual_left = np.maximum(residual - own, 0.0)
+        t, y, alpha = fit.t[:, None] + X * move, problem.y[:, None], fit.alpha[:, None]
+        rows, off_sq = loss.residual(t, alpha, y), np.square(alpha + loss.derivative(t, y))
+        if problem.row_mask is not None:
+            rows[~problem.row_mask], off_sq[~problem.row_mask] = 0.0, 0.0
+        gap = rows.sum(axis=0) / n + residual_left + 16.0 * EPS * (fit.primal + rows.sum(axis=0) / n)
+        less = 0.25 * regularizer.ridge * distance_left + 0.25 * off_sq.sum(axis=0) / (n * loss.smoothness)
+        radius = np.sqrt(np.maximum(gap - (1.0 - 8.0 * EPS) * less, 0.0) / regularizer.ridge)
+        center = validation.forward(middle)[:, None] + V * shift
+        size = float(np.linalg.norm(w)) + np.abs(move)
+        reach = np.sqrt(norms) * (radius * (1.0 + ROUNDING) + ROUNDING * size)
+        return center - reach, center + reach
+
+    def _single(self, view: ColumnView, fit: DualFit, J: IntArray) -> tuple[FloatArray, FloatArray]:
+        """(m, 1) ends of the validation predictions for one candidate."""
+        rows = self._features(view)
+        if self.adding:
+            region = change_columns(fit, add=self.whole.design.columns(J))
+            rows = np.hstack([rows, self.validation.columns(J)])
+        else:
+            columns = fit.problem.columns
+            if fit.problem.regularizer.penalised(columns.size) == 1:
+                return np.full((rows.shape[0], 1), -np.inf), np.full((rows.shape[0], 1), np.inf)
+            local = np.flatnonzero(view.positions == J[0])
+            region = change_columns(fit, remove=local)
+            rows = np.delete(rows, np.flatnonzero(columns == local[0]), axis=1)
+        bracket = prediction_intervals(region, rows)
+        return bracket.lower[:, None], bracket.upper[:, None]
+
+    def _features(self, view: ColumnView) -> FloatArray:
+        """(m, k) validation rows over the penalised columns of the problem."""
+        columns = view.problem.columns
+        return self.validation.columns(view.positions[columns[: view.problem.regularizer.penalised(columns.size)]])
 
 
 @dataclass(frozen=True, eq=False)
@@ -331,13 +410,9 @@ class ColumnView:
         if selected.size > COMPACT * d or selected.size == 0:
             mask = np.zeros(d, dtype=bool)
             mask[inside] = True
-            return cls(
-                Problem(whole.design, whole.y, whole.loss, regularizer, whole.row_mask, mask),
-                np.arange(d, dtype=np.int64),
-            )
-        X = whole.design.X[:, selected]
-        design = DesignMatrix(X, regularizer.intercept)
-        return cls(Problem(design, whole.y, whole.loss, regularizer, whole.row_mask), inside)
+            return cls(replace(whole, column_mask=mask), np.arange(d, dtype=np.int64))
+        design = DesignMatrix(whole.design.X[:, selected], regularizer.intercept)
+        return cls(replace(whole, design=design, column_mask=None), inside)
 
     def narrow(self, wide: FloatArray) -> FloatArray:
         """Return the entries of a vector over the wider matrix's columns that belong to the problem's."""
@@ -369,132 +444,3 @@ def count_errors(lower: FloatArray, upper: FloatArray, y: FloatArray) -> tuple[i
     wrong = np.where(y > 0.0, upper <= 0.0, lower >= 0.0)
     right = np.where(y > 0.0, lower > 0.0, upper < 0.0)
     return int(wrong.sum()), int(y.size - right.sum())
-
-
-def fit_errors(view: ColumnView, fit: DualFit, validation: DesignMatrix, y: FloatArray) -> tuple[int, int]:
-    """Return bounds on the validation errors of the optimum of a fit's problem, from its own gap.
-
-    Parameters
-    ----------
-    view : ColumnView
-        The present columns.
-    fit : DualFit
-        On them.
-    validation : DesignMatrix
-        Validation rows over all columns.
-    y : (m,) array
-        Their labels.
-
-    Returns
-    -------
-    int, int
-        Least and largest number of errors.
-    """
-    X = _features(validation, view, view.problem)
-    bracket = prediction_intervals(region_of(fit), X, "sharp" if fit.problem.regularizer.ridge > 0.0 else "best")
-    return count_errors(bracket.lower, bracket.upper, y)
-
-
-def candidate_errors(
-    whole: Problem,
-    view: ColumnView,
-    fit: DualFit,
-    validation: DesignMatrix,
-    y: FloatArray,
-    candidates: IntArray,
-    adding: bool,
-) -> tuple[IntArray, IntArray]:
-    """Return bounds on the validation errors after each candidate column alone is removed, or added.
-
-    Parameters
-    ----------
-    whole : Problem
-        On every column.
-    view : ColumnView
-        The present columns.
-    fit : DualFit
-        On them.
-    validation : DesignMatrix
-        Validation rows over the columns of `whole`.
-    y : (m,) array
-        Their labels.
-    candidates : (k,) int array
-        Columns of `whole`: present ones to remove, or absent ones to add.
-    adding : bool
-        Add the candidates, else remove them.
-
-    Returns
-    -------
-    (k,), (k,) int arrays
-        Least and largest errors, by the midpoint ball. O((n + m) k); with an intercept or without strong convexity
-        one by one, O(k (n + m d)).
-    """
-    lower, upper = np.empty(candidates.size, dtype=np.int64), np.empty(candidates.size, dtype=np.int64)
-    plain = whole.regularizer.ridge > 0.0 and not whole.regularizer.intercept
-    step = max(1, 2_000_000 // max(whole.design.n, validation.n)) if plain else 1
-    for start in range(0, candidates.size, step):
-        part = slice(start, start + step)
-        if plain:
-            least, most = _block(whole, view, fit, validation, candidates[part], adding)
-        else:
-            least, most = _single(whole, view, fit, validation, int(candidates[start]), adding)
-        for k in range(least.shape[1]):
-            lower[start + k], upper[start + k] = count_errors(least[:, k], most[:, k], y)
-    return lower, upper
-
-
-def _block(
-    whole: Problem, view: ColumnView, fit: DualFit, validation: DesignMatrix, J: IntArray, adding: bool
-) -> tuple[FloatArray, FloatArray]:
-    """(m, k) ends of the validation predictions for a block of candidates."""
-    problem, loss, regularizer = fit.problem, fit.problem.loss, fit.problem.regularizer
-    n, X, V = problem.n, whole.design.columns(J), validation.columns(J)
-    w, v = view.widen(fit.w, whole.design.d), view.widen(fit.center, whole.design.d)
-    middle = 0.5 * (w + v)
-    norm_sq = np.square(_features(validation, view, problem)).sum(axis=1)
-    distance_sq, residual = primal_distance(regularizer, fit.w, fit.score) ** 2, float(fit.column_residual.sum())
-    if adding:
-        move = regularizer.minimizer(fit.alpha @ X / n)
-        shift, norms = move, norm_sq[:, None] + np.square(V)
-        distance_left, residual_left = np.full(J.size, distance_sq), np.full(J.size, residual)
-    else:
-        move, shift = -w[J], -middle[J]
-        norms = np.maximum(norm_sq[:, None] - np.square(V), 0.0) + 8.0 * EPS * norm_sq[:, None]
-        own = view.widen(fit.column_residual, whole.design.d)[J]
-        distance_left = np.maximum(distance_sq - np.square(w[J] - v[J]), 0.0)
-        residual_left = np.maximum(residual - own, 0.0)
-    t, y, alpha = fit.t[:, None] + X * move, problem.y[:, None], fit.alpha[:, None]
-    rows, off_sq = loss.residual(t, alpha, y), np.square(alpha + loss.derivative(t, y))
-    if problem.row_mask is not None:
-        rows[~problem.row_mask], off_sq[~problem.row_mask] = 0.0, 0.0
-    gap = rows.sum(axis=0) / n + residual_left + 16.0 * EPS * (fit.primal + rows.sum(axis=0) / n)
-    less = 0.25 * regularizer.ridge * distance_left + 0.25 * off_sq.sum(axis=0) / (n * loss.smoothness)
-    radius = np.sqrt(np.maximum(gap - (1.0 - 8.0 * EPS) * less, 0.0) / regularizer.ridge)
-    center = validation.forward(middle)[:, None] + V * shift
-    size = float(np.linalg.norm(w)) + np.abs(move)
-    reach = np.sqrt(norms) * (radius * (1.0 + ROUNDING) + ROUNDING * size)
-    return center - reach, center + reach
-
-
-def _single(
-    whole: Problem, view: ColumnView, fit: DualFit, validation: DesignMatrix, j: int, adding: bool
-) -> tuple[FloatArray, FloatArray]:
-    rows = _features(validation, view, view.problem)
-    if adding:
-        region = change_columns(fit, add=whole.design.columns(np.array([j])))
-        rows = np.hstack([rows, validation.columns(np.array([j]))])
-    else:
-        local = int(np.flatnonzero(view.positions == j)[0])
-        columns = fit.problem.columns
-        if fit.problem.regularizer.penalised(columns.size) == 1:
-            return np.full((validation.n, 1), -np.inf), np.full((validation.n, 1), np.inf)
-        region = change_columns(fit, remove=[local])
-        rows = np.delete(rows, int(np.flatnonzero(columns == local)[0]), axis=1)
-    bracket = prediction_intervals(region, rows)
-    return bracket.lower[:, None], bracket.upper[:, None]
-
-
-def _features(validation: DesignMatrix, view: ColumnView, problem: Problem) -> FloatArray:
-    """(m, k) validation rows over the penalised columns of the problem."""
-    inside = problem.columns[: problem.regularizer.penalised(problem.columns.size)]
-    return validation.columns(view.positions[inside])

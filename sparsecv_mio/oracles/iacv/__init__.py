@@ -22,9 +22,8 @@ from sparsecv_mio.oracles.iacv.steps import (
     sgd,
     start,
 )
-from sparsecv_mio.oracles.losses import Logistic, Poisson, Squared
+from sparsecv_mio.oracles.losses import Logistic, Loss, Poisson, Squared
 from sparsecv_mio.oracles.penalties import KSupport, Penalty, Regularizer
-from sparsecv_mio.oracles.smooth import LinearLoss, SmoothLoss
 
 __all__ = [
     "METHODS",
@@ -35,13 +34,12 @@ __all__ = [
     "FoldFits",
     "IacvOracle",
     "KSupport",
-    "LinearLoss",
     "Logistic",
+    "Loss",
     "Penalty",
     "Poisson",
     "Regularizer",
     "IacvReport",
-    "SmoothLoss",
     "Solver",
     "Squared",
     "State",

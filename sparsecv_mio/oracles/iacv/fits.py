@@ -15,10 +15,9 @@ import numpy as np
 
 from sparsecv_mio.arrays import FloatArray
 from sparsecv_mio.errors import BadInput
-from sparsecv_mio.oracles.iacv.erm import Erm, fold_indicator, own_rows
+from sparsecv_mio.oracles.iacv.erm import Erm, Expansion, fold_indicator, own_rows
 from sparsecv_mio.oracles.losses import Squared
 from sparsecv_mio.oracles.penalties import accelerated
-from sparsecv_mio.oracles.smooth import Expansion
 from sparsecv_mio.units import TINY
 
 MAX_PROXIMAL_STEPS = 20_000
@@ -50,7 +49,7 @@ def newton_step(erm: Erm, theta: FloatArray, *, proximal: bool = False) -> Float
     BadInput
         A left-out Hessian is singular.
     """
-    taylor = erm.loss.expand(erm.X, erm.y, theta)
+    taylor = Expansion(erm.loss, erm.X, erm.y, theta)
     gradients = _left_out_gradients(erm, taylor, theta, proximal)
     if proximal and erm.lam > 0.0:
         return _proximal_quadratics(erm, taylor, theta, -gradients)
@@ -82,7 +81,7 @@ def infinitesimal_jackknife(erm: Erm, theta: FloatArray, *, proximal: bool = Fal
     BadInput
         The Hessian is singular.
     """
-    taylor = erm.loss.expand(erm.X, erm.y, theta)
+    taylor = Expansion(erm.loss, erm.X, erm.y, theta)
     gradients = _left_out_gradients(erm, taylor, theta, proximal)
     H = taylor.hessian()
     if not proximal and erm.lam > 0.0:
@@ -129,11 +128,11 @@ def _solve_left_out(erm: Erm, taylor: Expansion, theta: FloatArray, right: Float
     for lo in range(0, erm.k, size):
         hi = min(lo + size, erm.k)
         if erm.labels is None:
-            held = erm.loss.row_hessians(erm.X[lo:hi], erm.y[lo:hi], theta)
+            held = Expansion(erm.loss, erm.X[lo:hi], erm.y[lo:hi], theta).row_hessians()
         else:
             cuts = np.searchsorted(labels, np.arange(lo, hi + 1))
             groups = [order[a:b] for a, b in zip(cuts[:-1], cuts[1:], strict=True)]
-            held = np.stack([erm.loss.hessian(erm.X[rows], erm.y[rows], theta) for rows in groups])
+            held = np.stack([Expansion(erm.loss, erm.X[rows], erm.y[rows], theta).hessian() for rows in groups])
         out[lo:hi] = _solve(H - held, right[lo:hi, :, None])[:, :, 0]
     return out
 

@@ -15,7 +15,7 @@ import numpy as np
 from sparsecv_mio.arrays import FloatArray, IntArray
 from sparsecv_mio.errors import BadInput
 from sparsecv_mio.oracles.base import Estimate, Guarantee
-from sparsecv_mio.oracles.iacv.erm import Erm, own_rows
+from sparsecv_mio.oracles.iacv.erm import Erm, Expansion, own_rows
 from sparsecv_mio.words import one_of
 
 SOLVERS = ("gd", "sgd", "proxgd")
@@ -207,7 +207,7 @@ def iacv_step(erm: Erm, solver: Solver, state: State) -> State:
     t = state.t + 1
     alpha, weight, rows = solver.schedule(t), solver.weight(erm), solver.rows(t, erm.n)
     X, y, labels = erm.batch(rows)
-    taylor = erm.loss.expand(X, y, state.theta)
+    taylor = Expansion(erm.loss, X, y, state.theta)
     gradient = taylor.total()
     bent = taylor.apply(state.offset)
     if not solver.proximal and weight > 0.0:
@@ -242,8 +242,8 @@ def full_step(erm: Erm, solver: Solver, t: int, theta: FloatArray) -> FloatArray
     (p,) array
     """
     X, y, _ = erm.batch(solver.rows(t + 1, erm.n))
-    none = np.empty(0, dtype=np.int64)
-    return _descend(erm, solver, t + 1, theta[None, :], erm.loss.gradient_sums(X, y, theta[None, :], (none, none)))[0]
+    Theta = theta[None, :]
+    return _descend(erm, solver, t + 1, Theta, np.asarray(erm.loss.slopes(Theta @ X.T, y) @ X))[0]
 
 
 def exact_step(erm: Erm, solver: Solver, t: int, Theta: FloatArray) -> FloatArray:
@@ -276,7 +276,9 @@ def exact_step(erm: Erm, solver: Solver, t: int, Theta: FloatArray) -> FloatArra
     for lo in range(0, erm.k, size):
         hi = min(lo + size, erm.k)
         out = np.flatnonzero((fits >= lo) & (fits < hi))
-        gradient[lo:hi] = erm.loss.gradient_sums(X, y, Theta[lo:hi], (fits[out] - lo, out))
+        slopes = erm.loss.slopes(Theta[lo:hi] @ X.T, y)
+        slopes[fits[out] - lo, out] = 0.0
+        gradient[lo:hi] = slopes @ X
     return _descend(erm, solver, t + 1, Theta, gradient)
 
 
@@ -319,18 +321,28 @@ def default_step(erm: Erm, *, proximal: bool = False, batch: int | None = None, 
         The data carry no curvature (all columns zero), or no step descends.
     """
     smooth = 0.0 if proximal or erm.lam == 0.0 else erm.lam * erm.penalty.bound()
-    top = erm.loss.bound(erm.X, erm.y, batch)
-    if top is not None:
-        if top + smooth <= 0.0:
+    if np.isfinite(erm.loss.smoothness):
+        bound = erm.loss.smoothness * _largest_square(erm.X, batch) + smooth
+        if bound <= 0.0:
             raise BadInput("all columns are zero: there is nothing to fit")
-        return 1.0 / (top + smooth)
-    curvature = float(np.linalg.eigvalsh(erm.loss.hessian(erm.X, erm.y, np.zeros(erm.p)))[-1]) + smooth
+        return 1.0 / bound
+    curvature = float(np.linalg.eigvalsh(Expansion(erm.loss, erm.X, erm.y, np.zeros(erm.p)).hessian())[-1]) + smooth
     alpha = 1.0 / curvature
     for _ in range(60):
         if _descends(erm, Solver(FixedStep(alpha), proximal=proximal), iterations):
             return alpha
         alpha /= 2.0
     raise BadInput("no step length lowers the objective: rescale the columns (--scale variance)")
+
+
+def _largest_square(X: FloatArray, rows: int | None) -> float:
+    """Bound `||X_B v||^2` over unit vectors v and batches B of so many rows, all by default."""
+    gram = X.T @ X if X.shape[1] <= X.shape[0] else X @ X.T
+    largest = float(np.linalg.eigvalsh(gram)[-1])
+    if rows is not None and rows < X.shape[0]:
+        lengths = np.einsum("ij,ij->i", X, X)
+        largest = min(largest, float(np.partition(lengths, -rows)[-rows:].sum()))
+    return max(largest, 0.0)
 
 
 def _descends(erm: Erm, solver: Solver, iterations: int) -> bool:

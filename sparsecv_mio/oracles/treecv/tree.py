@@ -7,9 +7,10 @@ level of the tree feeds each row once, so all k folds cost `ceil(log2 k)` passes
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Iterator
 from dataclasses import dataclass
 from time import perf_counter
+from typing import Any
 
 import numpy as np
 
@@ -24,22 +25,6 @@ from sparsecv_mio.words import one_of
 PROGRESS_PARTS = 64  # subtrees that compiled code runs between two calls of the progress hook
 TASKS_PER_JOB = 4  # subtrees per worker, so that unequal ones even out
 STRATEGIES = ("copy", "revert")
-
-
-@dataclass(frozen=True)
-class Feeding:
-    """How rows are fed to models and how a model serves both halves of a range of folds.
-
-    Parameters
-    ----------
-    shuffle_seed : int or None
-        Seed of the order of the rows of every update; None feeds them in the order of the folds.
-    strategy : {"copy", "revert"}
-        Copy a model before it learns more, or undo what it learned.
-    """
-
-    shuffle_seed: int | None
-    strategy: str
 
 
 def tree_cv(
@@ -104,15 +89,13 @@ def tree_cv(
         raise BadInput(f"{type(learner).__name__} cannot revert an update: use the copy strategy")
     if jobs < 1:
         raise BadInput(f"--jobs must be at least 1, not {jobs}")
-    rows, feeding = RowsByFold.of(X, y, folds), Feeding(shuffle_seed, strategy)
+    tree = _Tree(RowsByFold.of(X, y, folds), shuffle_seed, strategy == "revert")
+    rows = tree.rows
     warm_up(learner, rows, shuffle_seed)
     begin = perf_counter()
     model = learner.copy()
-    fixed = _feed(model, rows, int(rows.starts[-1]), rows.n, shuffle_seed)
-    if jobs == 1:
-        scores, fed = _run_subtree(model, rows, 0, rows.k, feeding, progress)
-    else:
-        scores, fed = _run_parallel(model, rows, feeding, jobs, progress)
+    fixed = tree.feed(model, int(rows.starts[-1]), rows.n)
+    scores, fed = tree.scores(model, 0, rows.k, progress) if jobs == 1 else _run_parallel(tree, model, jobs, progress)
     return CvResult(scores, np.diff(rows.starts), fixed + fed, perf_counter() - begin)
 
 
@@ -199,10 +182,6 @@ def warm_up(learner: Learner, rows: RowsByFold, shuffle_seed: int | None) -> Non
         scrap.subtree(few, 0, 2, shuffle_seed)
 
 
-def _middle(first: int, last: int) -> int:
-    return first + (last - first + 1) // 2
-
-
 def feed_rows(model: Learner, rows: RowsByFold, first: int, last: int, order: IntArray | None) -> None:
     """Update a model with some of the rows.
 
@@ -234,117 +213,99 @@ def _order(first: int, last: int, shuffle_seed: int | None) -> IntArray | None:
     return order
 
 
-def _feed(model: Learner, rows: RowsByFold, first: int, last: int, shuffle_seed: int | None) -> int:
-    if last > first:
-        feed_rows(model, rows, first, last, _order(first, last, shuffle_seed))
-    return last - first
+@dataclass(frozen=True)
+class _Tree:
+    """The recursion over ranges of folds.
 
-
-def _feed_saving(model: Revertible, rows: RowsByFold, first: int, last: int, shuffle_seed: int | None) -> object:
-    order = _order(first, last, shuffle_seed)
-    chosen = slice(first, last) if order is None else order
-    return model.update_saving(rows.X[chosen], rows.y[chosen])
-
-
-@dataclass
-class _Walk:
-    """The recursion over one subtree on one thread, with the scores and the number of rows fed."""
+    Parameters
+    ----------
+    rows : RowsByFold
+    shuffle_seed : int or None
+        As for :func:`tree_cv`.
+    revert : bool
+        Undo what a model learned, rather than copy it before it learns more.
+    """
 
     rows: RowsByFold
     shuffle_seed: int | None
-    first: int
-    scores: FloatArray
-    tick: Callable[[int], None]
-    grain: int
-    fed: int = 0
+    revert: bool
 
-    def copying(self, model: Learner, first: int, last: int) -> None:
-        """Score folds first .. last-1 from a model of all others; the model is used up."""
+    def feed(self, model: Learner, first: int, last: int) -> int:
+        """Let a model learn rows first .. last-1; return how many."""
+        if last > first:
+            feed_rows(model, self.rows, first, last, _order(first, last, self.shuffle_seed))
+        return last - first
+
+    def split(self, model: Learner, first: int, last: int) -> tuple[list[tuple[Learner, int, int]], int]:
+        """Return the children of one node, each with its own model, and the rows fed to them."""
         if last - first == 1:
-            self._score(model, first)
-        elif last - first <= self.grain and isinstance(model, Recursive):
-            found, fed = model.subtree(self.rows, first, last, self.shuffle_seed)
-            self.scores[first - self.first : last - self.first] = found
-            self.fed += fed
-            self.tick(last - first)
+            return [(model, first, last)], 0
+        low, middle, high = self._cut(first, last)
+        left = model.copy()
+        fed = self.feed(left, middle, high) + self.feed(model, low, middle)
+        half = first + (last - first + 1) // 2
+        return [(left, first, half), (model, half, last)], fed
+
+    def scores(
+        self, model: Learner, first: int, last: int, progress: ProgressHook | None = None
+    ) -> tuple[FloatArray, int]:
+        """Return the scores of folds first .. last-1 and the rows fed, from a model of all others, which is used up."""
+        scores, fed, done = np.empty(last - first), 0, 0
+        grain = last - first if progress is None else max(1, (last - first) // PROGRESS_PARTS)
+        for found, count in self._walk(model, first, last, grain):
+            scores[done : done + len(found)] = found
+            done, fed = done + len(found), fed + count
+            if progress is not None and len(found):
+                progress(done, last - first)
+        return scores, fed
+
+    def _walk(self, model: Any, first: int, last: int, grain: int) -> Iterator[tuple[FloatArray | list[float], int]]:
+        """Yield scores in the order of the folds, and numbers of rows fed."""
+        if last - first == 1:
+            lo, hi = self.rows.starts[first], self.rows.starts[last]
+            yield [model.score(self.rows.X[lo:hi], self.rows.y[lo:hi])], 0
+        elif self.revert:
+            half = first + (last - first + 1) // 2
+            low, middle, high = self._cut(first, last)
+            for learn, hold in (((middle, high), (first, half)), ((low, middle), (half, last))):
+                order = _order(*learn, self.shuffle_seed)
+                chosen = slice(*learn) if order is None else order
+                change = model.update_saving(self.rows.X[chosen], self.rows.y[chosen])
+                yield [], learn[1] - learn[0]
+                yield from self._walk(model, *hold, grain)
+                model.revert(change)
+        elif last - first <= grain and isinstance(model, Recursive):
+            yield model.subtree(self.rows, first, last, self.shuffle_seed)
         else:
-            halves, fed = _split(model, self.rows, first, last, self.shuffle_seed)
-            self.fed += fed
+            halves, fed = self.split(model, first, last)
+            yield [], fed
             while halves:  # taken out, so that a model is let go when its half is done
-                self.copying(*halves.pop(0))
+                yield from self._walk(*halves.pop(0), grain)
 
-    def reverting(self, model: Revertible, first: int, last: int) -> None:
-        """Do the same on one model, which is left as it was found."""
-        if last - first == 1:
-            self._score(model, first)
-            return
-        middle = _middle(first, last)
-        for learn, hold in (((middle, last), (first, middle)), ((first, middle), (middle, last))):
-            lo, hi = int(self.rows.starts[learn[0]]), int(self.rows.starts[learn[1]])
-            change = _feed_saving(model, self.rows, lo, hi, self.shuffle_seed)
-            self.fed += hi - lo
-            self.reverting(model, *hold)
-            model.revert(change)
-
-    def _score(self, model: Learner, j: int) -> None:
-        lo, hi = self.rows.starts[j], self.rows.starts[j + 1]
-        self.scores[j - self.first] = model.score(self.rows.X[lo:hi], self.rows.y[lo:hi])
-        self.tick(1)
+    def _cut(self, first: int, last: int) -> tuple[int, int, int]:
+        """Rows at which a range of folds begins, is cut in two and ends."""
+        starts = self.rows.starts
+        return int(starts[first]), int(starts[first + (last - first + 1) // 2]), int(starts[last])
 
 
-def _run_subtree(
-    model: Learner, rows: RowsByFold, first: int, last: int, feeding: Feeding, progress: ProgressHook | None = None
-) -> tuple[FloatArray, int]:
-    """Return the scores of folds first .. last-1 and the rows fed, from a model of all others, which is used up."""
-    done = 0
-
-    def tick(count: int) -> None:
-        nonlocal done
-        done += count
-        if progress is not None:
-            progress(done, last - first)
-
-    grain = last - first if progress is None else max(1, (last - first) // PROGRESS_PARTS)
-    walk = _Walk(rows, feeding.shuffle_seed, first, np.empty(last - first), tick, grain)
-    if feeding.strategy == "revert" and isinstance(model, Revertible):
-        walk.reverting(model, first, last)
-    else:
-        walk.copying(model, first, last)
-    return walk.scores, walk.fed
-
-
-def _split(
-    model: Learner, rows: RowsByFold, first: int, last: int, shuffle_seed: int | None
-) -> tuple[list[tuple[Learner, int, int]], int]:
-    """Return the children of one node, each with its own model, and the rows fed to them."""
-    if last - first == 1:
-        return [(model, first, last)], 0
-    middle, starts = _middle(first, last), rows.starts
-    left = model.copy()
-    fed = _feed(left, rows, int(starts[middle]), int(starts[last]), shuffle_seed)
-    fed += _feed(model, rows, int(starts[first]), int(starts[middle]), shuffle_seed)
-    return [(left, first, middle), (model, middle, last)], fed
-
-
-def _run_parallel(
-    model: Learner, rows: RowsByFold, feeding: Feeding, jobs: int, progress: ProgressHook | None
-) -> tuple[FloatArray, int]:
+def _run_parallel(tree: _Tree, model: Learner, jobs: int, progress: ProgressHook | None) -> tuple[FloatArray, int]:
     """Split level by level until there are enough subtrees, then run these; both in parallel."""
     from joblib import Parallel, delayed
 
-    pool = Parallel(n_jobs=jobs, prefer="threads")
-    nodes: list[tuple[Learner, int, int]] = [(model, 0, rows.k)]
+    pool, k = Parallel(n_jobs=jobs, prefer="threads"), tree.rows.k
+    nodes: list[tuple[Learner, int, int]] = [(model, 0, k)]
     fed = 0
-    while len(nodes) < min(TASKS_PER_JOB * jobs, rows.k):
-        grown = pool(delayed(_split)(*node[:1], rows, *node[1:], feeding.shuffle_seed) for node in nodes)
+    while len(nodes) < min(TASKS_PER_JOB * jobs, k):
+        grown = pool(delayed(tree.split)(*node) for node in nodes)
         nodes = [node for children, _ in grown for node in children]
         fed += sum(count for _, count in grown)
-    scores = np.empty(rows.k)
+    scores = np.empty(k)
     finish = pool if progress is None else Parallel(n_jobs=jobs, prefer="threads", return_as="generator")
-    tasks = (delayed(_run_subtree)(*node[:1], rows, *node[1:], feeding) for node in nodes)
-    for (_, first, last), (found, count) in zip(nodes, finish(tasks), strict=True):
+    for (_, first, last), (found, count) in zip(
+        nodes, finish(delayed(tree.scores)(*node) for node in nodes), strict=True
+    ):
         scores[first:last] = found
         fed += count
         if progress is not None:
-            progress(last, rows.k)
+            progress(last, k)
     return scores, fed

@@ -18,6 +18,7 @@ from sparsecv_mio.oracles.glru import (
     make_loss,
     make_regularizer,
 )
+from sparsecv_mio.oracles.losses import Poisson
 
 LOSSES = (Squared(1.0), Huber(0.7), Huber(2.0), SquaredHinge(), SmoothedHinge(0.5), SmoothedHinge(1.5), Logistic())
 GRID = np.linspace(-60.0, 60.0, 240_001)
@@ -141,3 +142,20 @@ def test_wrong_words_and_numbers_are_one_line(call) -> None:  # type: ignore[no-
     with pytest.raises(BadInput) as caught:
         call()
     assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("loss", [Logistic(), Squared(2.0), Poisson()], ids=lambda loss: loss.name)
+def test_formulas_for_many_predictions(loss) -> None:  # type: ignore[no-untyped-def]
+    t, h = np.linspace(-3, 3, 41), 1e-5
+    y = np.where(np.arange(41) % 2, 1.0, -1.0) if loss.labels else np.arange(41) % 4 + 0.0
+    assert loss.slopes(t, y) == pytest.approx((loss.value(t + h, y) - loss.value(t - h, y)) / (2 * h), abs=1e-7)
+    assert loss.slopes(t, y) == pytest.approx(loss.derivative(t, y), rel=1e-14)
+    assert loss.curvatures(t, y) == pytest.approx((loss.slopes(t + h, y) - loss.slopes(t - h, y)) / (2 * h), abs=1e-7)
+    assert loss.curvatures(t, y) == pytest.approx(loss.curvature(t, y), rel=1e-14)
+    assert np.all(loss.curvatures(t, y) <= loss.smoothness + 1e-15)
+
+
+def test_logistic_is_stable_far_out() -> None:
+    far = np.array([-800.0, 800.0])
+    assert np.isfinite(Logistic().value(far, np.ones(2))).all()
+    assert np.isfinite(Logistic().slopes(far, -np.ones(2))).all()

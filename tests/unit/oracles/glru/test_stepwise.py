@@ -18,12 +18,11 @@ from sparsecv_mio.oracles.glru import (
 )
 from sparsecv_mio.oracles.glru.problem import Problem
 from sparsecv_mio.oracles.glru.stepwise import (
+    ColumnSearch,
     ColumnView,
     Direction,
     StepwiseOptions,
-    candidate_errors,
     count_errors,
-    fit_errors,
     stepwise,
 )
 
@@ -57,7 +56,8 @@ def test_true_errors_lie_within_the_bounds(loss: ConjugateLoss, regularizer: Reg
     fit = train(view.problem, tol=1e-8)
     candidates = np.setdiff1d(np.arange(d), selected) if adding else selected
     design = DesignMatrix(V, regularizer.intercept)
-    lower, upper = candidate_errors(plain, view, fit, design, v, candidates, adding)
+    options = StepwiseOptions(direction="forward" if adding else "backward")
+    lower, upper = ColumnSearch(plain, design, v, options).candidate_errors(view, fit, candidates)
     decided = 0
     for j, low, high in zip(candidates, lower, upper, strict=True):
         columns = np.union1d(selected, [j]) if adding else np.setdiff1d(selected, [j])
@@ -100,12 +100,13 @@ def test_the_retrained_errors_are_inside(adding: bool, intercept: bool) -> None:
     view = ColumnView.of(whole, present)
     fit = train(view.problem, tol=1e-8)
     candidates = np.array([1, 3]) if adding else present
-    lower, upper = candidate_errors(whole, view, fit, validation, y[30:], candidates, adding)
+    search = ColumnSearch(whole, validation, y[30:], StepwiseOptions("forward" if adding else "backward"))
+    lower, upper = search.candidate_errors(view, fit, candidates)
     for k, j in enumerate(candidates.tolist()):
         other = ColumnView.of(whole, np.union1d(present, [j]) if adding else present[present != j])
         exact = train(other.problem, tol=1e-13)
         wrong = int(np.sum(np.sign(validation.forward(other.widen(exact.w, whole.design.d))) != y[30:]))
         assert lower[k] <= wrong <= upper[k]
-        low, high = fit_errors(other, exact, validation, y[30:])
+        low, high = search.fit_errors(other, exact)
         assert low <= wrong <= high
     assert np.array_equal(view.narrow(view.widen(fit.w, whole.design.d)), fit.w)

@@ -24,6 +24,7 @@ from sparsecv_mio.oracles.iacv import (
     proxgd,
     start,
 )
+from sparsecv_mio.oracles.iacv.erm import Expansion
 
 
 def logistic_data(n, p, seed):
@@ -64,11 +65,12 @@ def test_smooth_definitions(labelled, loss):
     erm = Erm(X, y, loss, Regularizer(2.0), 0.4, labels)
     theta = 0.3 * rng.standard_normal(3)
     ns, ij = newton_step(erm, theta), infinitesimal_jackknife(erm, theta)
-    H = loss.hessian(X, y, theta) + 0.8 * np.eye(3)
+    H = Expansion(loss, X, y, theta).hessian() + 0.8 * np.eye(3)
     for i in range(erm.k):
         keep = np.arange(12) != i if labels is None else labels != i
-        g = loss.gradients(X[keep], y[keep], theta).sum(axis=0) + 0.8 * theta
-        H_i = loss.hessian(X[keep], y[keep], theta) + 0.8 * np.eye(3)
+        left = Expansion(loss, X[keep], y[keep], theta)
+        g = left.total() + 0.8 * theta
+        H_i = left.hessian() + 0.8 * np.eye(3)
         assert ns[i] == pytest.approx(theta - np.linalg.solve(H_i, g), abs=1e-12)
         assert ij[i] == pytest.approx(theta - np.linalg.solve(H, g), abs=1e-12)
 
@@ -82,11 +84,11 @@ def test_proximal_definitions(labelled):
     erm = Erm(X, y, Logistic(), Regularizer(0.0, 1.0, weights=weights), 0.5, labels)
     theta = 0.2 * rng.standard_normal(4)
     ns, ij = newton_step(erm, theta, proximal=True), infinitesimal_jackknife(erm, theta, proximal=True)
-    H = erm.loss.hessian(X, y, theta)
+    H = Expansion(erm.loss, X, y, theta).hessian()
     for i in range(erm.k):
         keep = np.arange(20) != i if labels is None else labels != i
-        g = erm.loss.gradients(X[keep], y[keep], theta).sum(axis=0)
-        H_i = erm.loss.hessian(X[keep], y[keep], theta)
+        left = Expansion(erm.loss, X[keep], y[keep], theta)
+        g, H_i = left.total(), left.hessian()
         assert ns[i] == pytest.approx(lasso_quadratic(H_i, theta - np.linalg.solve(H_i, g), 0.5, weights), abs=1e-9)
         assert ij[i] == pytest.approx(lasso_quadratic(H_i, theta - np.linalg.solve(H, g), 0.5, weights), abs=1e-9)
 

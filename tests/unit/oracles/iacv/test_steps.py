@@ -29,6 +29,7 @@ from sparsecv_mio.oracles.iacv import (
     make_solver,
     start,
 )
+from sparsecv_mio.oracles.iacv.erm import Expansion
 
 from ..samples import data as sample_rows
 from .rows import LOSS, PENALTY, ROW, data
@@ -91,7 +92,7 @@ def test_steps_equal_the_plain_scheme(loss, penalty, proximal, batch, labelled):
     labels = np.array([0, 1, 2, -1, 0, 1, 2, 2, -1, 0, 0, 1, 2, 1]) if labelled else None
     left_out = [{i} for i in range(n)] if labels is None else [set(np.flatnonzero(labels == j)) for j in range(3)]
     erm = Erm(X, y, LOSS[loss], replace(PENALTY[penalty], weights=weights), 0.3, labels)
-    alpha = 0.02 if loss in ("poisson", "tangent") else default_step(erm, proximal=True) * 0.5
+    alpha = 0.02 if loss in ("poisson", "cosh") else default_step(erm, proximal=True) * 0.5
     solver = Solver(EpochDoubling(alpha, first=4), proximal=proximal, batch=batch, seed=3)
     horizon = 15
     steps = [solver.schedule(t) for t in range(1, horizon + 1)]
@@ -118,7 +119,7 @@ def test_wide_data_never_forms_the_hessian_and_agrees():
     solver = Solver(FixedStep(default_step(erm)))
     state, plain = start(erm), np.zeros((6, 40))
     for t in range(10):
-        taylor = erm.loss.expand(X, y, state.theta)
+        taylor = Expansion(erm.loss, X, y, state.theta)
         assert np.allclose(taylor.apply(state.offset), state.offset @ taylor.hessian(), atol=1e-13)
         state = iacv_step(erm, solver, state)
         plain = exact_step(erm, solver, t, plain)
@@ -247,3 +248,12 @@ def test_bad_methods(change: dict[str, object], word: str) -> None:
 def test_bad_words(words: tuple[str, str], word: str) -> None:
     with pytest.raises(BadInput, match=word):
         make_erm(sample(), *words, 1.0)
+
+
+def test_the_default_step_is_short_enough_for_every_batch():
+    rng = np.random.default_rng(3)
+    X, y = data("logistic", rng, 40, 3)
+    alpha = default_step(Erm(X, y, Logistic(), Regularizer(2.0), 0.0), batch=7)
+    for _ in range(200):
+        rows = rng.choice(40, 7, replace=False)
+        assert np.linalg.eigvalsh(X[rows].T @ X[rows])[-1] / 4.0 <= 1.0 / alpha + 1e-12
