@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from sparsecv_mio.cli import ending, options, oracles, parse, session
+from sparsecv_mio.cli import options, oracles, parse, session
 from sparsecv_mio.cli.ending import tell
 from sparsecv_mio.cli.reading import reads_tables
 from sparsecv_mio.data.reading import ReadingWords
@@ -91,7 +91,7 @@ def loocv(
     with session.interruptible() as stop:
         from sparsecv_mio.oracles.glru import loocv as count
         from sparsecv_mio.oracles.glru import make_problem
-        from sparsecv_mio.report.glru_plots import plot_loocv
+        from sparsecv_mio.report.oracle_plots import plot_loocv
 
         if plot is not None and naive:
             raise BadInput("--plot draws the bounds, which --naive does without: leave one of them out")
@@ -105,14 +105,10 @@ def loocv(
         "loss": loss, "width": width, "penalty": penalty, "lam": lam, "l1": l1, "approx": approx, "naive": naive,
         "tol": tol, "scale": scale, "intercept": intercept,
     }  # fmt: skip
-    numbers = {
-        "command": "glru loocv", "data": oracles.describe(dataset), "options": chosen, "labels": values,
-        **_loocv_numbers(found, dataset.n),
-    }  # fmt: skip
     title = f"{loss} loss, {penalty}, lam = {lam:g}, n = {dataset.n}, p = {dataset.p}"
-    return ending.deliver(
-        130 if found.unknown else 0, lambda screen: _print_loocv(screen, numbers, quiet),
-        json=json, record=oracles.text_of(numbers), warnings=oracles.notes(dataset, quiet),
+    return oracles.deliver(
+        "glru loocv", dataset, chosen, {"labels": values, **_loocv_numbers(found, dataset.n)}, _print_loocv,
+        quiet=quiet, json=json, code=130 if found.unknown else 0,
         files=[] if plot is None else [lambda: plot_loocv(found, y, plot, title)],
     )  # fmt: skip
 
@@ -176,7 +172,7 @@ def stepwise(
     with session.interruptible() as stop:
         from sparsecv_mio.oracles.glru import StepwiseOptions, make_problem
         from sparsecv_mio.oracles.glru import stepwise as select
-        from sparsecv_mio.report.glru_plots import plot_stepwise
+        from sparsecv_mio.report.oracle_plots import plot_stepwise
 
         dataset = session.read_data(data, target, features, drop, (), reading=reading, two_words=True)
         extra = None if validation is None else _validation(validation, dataset)
@@ -192,14 +188,11 @@ def stepwise(
         "validation": validation, "holdout": holdout, "seed": seed or 0, "steps": steps, "ties": ties, "naive": naive,
         "tol": tol, "scale": scale, "intercept": intercept,
     }  # fmt: skip
-    numbers = {
-        "command": "glru stepwise", "data": oracles.describe(dataset), "options": chosen, "labels": values,
-        **_stepwise_numbers(found, dataset, len(y), len(v)),
-    }  # fmt: skip
     title = f"{loss} loss, {penalty}, lam = {lam:g}, n = {len(y)}, p = {dataset.p}"
-    return ending.deliver(
-        130 if interrupted else 0, lambda screen: _print_stepwise(screen, numbers, quiet),
-        json=json, record=oracles.text_of(numbers), warnings=oracles.notes(dataset, quiet),
+    numbers = {"labels": values, **_stepwise_numbers(found, dataset, len(y), len(v))}
+    return oracles.deliver(
+        "glru stepwise", dataset, chosen, numbers, _print_stepwise,
+        quiet=quiet, json=json, code=130 if interrupted else 0,
         files=[] if plot is None else [lambda: plot_stepwise(found, plot, title)],
     )  # fmt: skip
 
@@ -249,7 +242,7 @@ def _loocv_numbers(found: LoocvResult, n: int) -> dict[str, Any]:
 
 
 def _print_model(screen: Console, found: dict[str, Any], width: int) -> None:
-    raw = oracles.as_given(found["options"]["scale"], found["options"]["intercept"])
+    raw = oracles.as_given(found["options"])
     if raw:
         screen.print(f"{'model':<{width}}  {raw}")
 

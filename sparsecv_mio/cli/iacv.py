@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from sparsecv_mio.cli import ending, options, oracles, parse, session
+from sparsecv_mio.cli import options, oracles, parse, session
 from sparsecv_mio.cli.ending import tell
 from sparsecv_mio.cli.reading import reads_tables
 from sparsecv_mio.data.reading import ReadingWords
@@ -99,7 +99,7 @@ def iacv(
     session.check_outputs({"--json": json, "--plot": plot}, [data])
     with session.interruptible() as stop:
         from sparsecv_mio.oracles.iacv import METHODS, EarlyStop, make_erm, make_solver, run
-        from sparsecv_mio.report.iacv_plots import plot_report
+        from sparsecv_mio.report.oracle_plots import plot_report
 
         dataset = session.read_data(data, target, features, drop, (), reading=reading, two_words=loss == "logistic")
         erm = make_erm(dataset, loss, penalty, lam, scale=scale, intercept=intercept)
@@ -119,12 +119,9 @@ def iacv(
         "step": method.schedule(1), "batch": method.batch, "doubling": doubling, "scale_penalty": scale_penalty,
         "scale": scale, "intercept": intercept, "seed": seed or 0,
     }  # fmt: skip
-    shown = report.summary() | {"as_given": oracles.as_given(scale, intercept)}
-    numbers = {"command": "iacv", "data": oracles.describe(dataset), "options": chosen, **report.summary()}
     title = f"{loss} loss, {penalty} penalty, {solver}, n = {erm.n}, p = {erm.p}"
-    return ending.deliver(
-        130 if interrupted else 0, lambda screen: _print(screen, shown, quiet),
-        json=json, record=oracles.text_of(numbers), warnings=oracles.notes(dataset, quiet),
+    return oracles.deliver(
+        "iacv", dataset, chosen, report.summary(), _print, quiet=quiet, json=json, code=130 if interrupted else 0,
         files=[] if plot is None else [lambda: plot_report(report, plot, title)],
     )  # fmt: skip
 
@@ -136,8 +133,9 @@ def _print(screen: Console, found: dict[str, Any], quiet: bool) -> None:
         return
     why = "best, stopped early" if found["stopped_early"] else "last"
     screen.print(f"leave-one-out loss  {found['cv']:.8g}  (approximated; iteration {found['iteration']}, {why})")
-    if found["as_given"]:
-        screen.print(f"model               {found['as_given']}")
+    raw = oracles.as_given(found["options"])
+    if raw:
+        screen.print(f"model               {raw}")
     if found["best_iteration"] != found["iteration"]:
         screen.print(f"smallest on the way {found['best_cv']:.8g}  (iteration {found['best_iteration']})")
     if found["cv_exact"] is not None:

@@ -4,13 +4,20 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
+from sparsecv_mio.cli import ending
+
 if TYPE_CHECKING:
+    from rich.console import Console
+
     from sparsecv_mio.data.dataset import Dataset
     from sparsecv_mio.oracles.base import ProgressHook
+
+Show = Callable[["Console", dict[str, Any], bool], None]
+"""Prints the numbers of the JSON file on a screen, few of them when quiet."""
 
 DRAWS = 200  # the bar moves at most this often: a step may take less time than drawing it
 
@@ -20,10 +27,10 @@ def text_of(numbers: Mapping[str, Any]) -> Callable[[], list[str]]:
     return lambda: [json.dumps(numbers, indent=2, allow_nan=False), "\n"]
 
 
-def as_given(scale: str, intercept: str) -> str:
+def as_given(options: Mapping[str, Any]) -> str:
     """Say in words that columns are not scaled and no intercept is added, as far as these defaults are in force."""
-    raw = {"columns as in the file, not scaled (--scale)": scale, "no intercept (--intercept)": intercept}
-    return ", ".join(text for text, word in raw.items() if word == "none")
+    raw = {"columns as in the file, not scaled (--scale)": "scale", "no intercept (--intercept)": "intercept"}
+    return ", ".join(text for text, name in raw.items() if options[name] == "none")
 
 
 def describe(dataset: Dataset) -> dict[str, Any]:
@@ -35,6 +42,18 @@ def describe(dataset: Dataset) -> dict[str, Any]:
 def notes(dataset: Dataset, quiet: bool) -> tuple[str, ...]:
     """Return what a user should know of how the file was read."""
     return () if quiet or dataset.reading is None else dataset.reading.notes
+
+
+def deliver(
+    command: str, dataset: Dataset, options: Mapping[str, Any], found: Mapping[str, Any], show: Show, *,
+    quiet: bool, json: str | None, code: int = 0, files: Sequence[Callable[[], None]] = (),
+) -> int:
+    """Print what was found and write its JSON file and figures; return the exit code."""
+    numbers = {"command": command, "data": describe(dataset), "options": options, **found}
+    return ending.deliver(
+        code, lambda screen: show(screen, numbers, quiet),
+        json=json, record=text_of(numbers), warnings=notes(dataset, quiet), files=files,
+    )  # fmt: skip
 
 
 @contextmanager

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from sparsecv_mio.cli import ending, options, oracles, parse, session
+from sparsecv_mio.cli import options, oracles, parse, session
 from sparsecv_mio.cli.reading import reads_tables
 from sparsecv_mio.data.reading import ReadingWords
 from sparsecv_mio.units import MOST_THREADS
@@ -94,37 +94,30 @@ def treecv(
     if standard:
         with oracles.counting_bar(quiet, "trainings") as progress:
             plain = standard_cv(task.learner, task.X, task.y, plan, shuffle_seed=shuffle_seed, progress=progress)
-    numbers: dict[str, Any] = {
-        "command": "treecv",
-        "data": oracles.describe(dataset),
-        "options": {
-            "learner": learner, "lam": lam, "step": step, "folds": folds, "k": plan.k, "folds_digest": plan.digest,
-            "seed": seed or 0, "randomized": randomized, "strategy": strategy, "jobs": jobs, "scale": scale,
-            "intercept": intercept,
-        },
-        "loss": task.loss,
-        **_numbers(tree),
+    chosen = {
+        "learner": learner, "lam": lam, "step": step, "folds": folds, "k": plan.k, "folds_digest": plan.digest,
+        "seed": seed or 0, "randomized": randomized, "strategy": strategy, "jobs": jobs, "scale": scale,
+        "intercept": intercept,
     }  # fmt: skip
-    if plain is not None:
-        numbers["standard"] = _numbers(plain)
-
-    def print_estimates(screen: Console) -> None:
-        if quiet:
-            screen.print(f"{tree.estimate:.10g}")
-            return
-        raw = oracles.as_given(scale, intercept)
-        if raw:
-            screen.print(f"model     {raw}")
-        for name, found in (("TreeCV", tree), ("standard", plain)):
-            if found is not None:
-                screen.print(
-                    f"{name:<9} {task.loss}  {found.estimate:.8g}  (k = {plan.k}; {found.updates} rows learned, "
-                    f"{found.updates / dataset.n:.4g} n; {found.seconds:.3g} s)"
-                )
-
-    read = oracles.notes(dataset, quiet)
-    return ending.deliver(0, print_estimates, json=json, record=oracles.text_of(numbers), warnings=read)
+    found = {"loss": task.loss, **_numbers(tree), **({} if plain is None else {"standard": _numbers(plain)})}
+    return oracles.deliver("treecv", dataset, chosen, found, _print, quiet=quiet, json=json)
 
 
 def _numbers(found: CvResult) -> dict[str, Any]:
     return {name: getattr(found, name) for name in ("estimate", "pooled", "updates", "seconds")}
+
+
+def _print(screen: Console, found: dict[str, Any], quiet: bool) -> None:
+    """Print the estimates; when quiet, that of the tree alone."""
+    if quiet:
+        screen.print(f"{found['estimate']:.10g}")
+        return
+    raw, k, n = oracles.as_given(found["options"]), found["options"]["k"], found["data"]["n"]
+    if raw:
+        screen.print(f"model     {raw}")
+    for name, numbers in (("TreeCV", found), ("standard", found.get("standard"))):
+        if numbers is not None:
+            screen.print(
+                f"{name:<9} {found['loss']}  {numbers['estimate']:.8g}  (k = {k}; {numbers['updates']} rows learned, "
+                f"{numbers['updates'] / n:.4g} n; {numbers['seconds']:.3g} s)"
+            )

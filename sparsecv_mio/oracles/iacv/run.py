@@ -39,14 +39,26 @@ class MethodTrace:
         Cross-validation loss at the method's left-out iterates.
     err_approx : (m,) array or None
         `(1/k) sum_i ||approx_i - exact_i||_2` (the paper's (15)); None when the exact iterates were not run.
-    err_cv, rel_err_cv : (m,) array or None
-        `|cv - exact cv|` (16), and the same over the exact one.
+    cv_exact : (m,) array or None
+        Cross-validation loss at the exact left-out iterates.
     """
 
     cv: FloatArray
     err_approx: FloatArray | None
-    err_cv: FloatArray | None
-    rel_err_cv: FloatArray | None
+    cv_exact: FloatArray | None
+
+    @property
+    def err_cv(self) -> FloatArray | None:
+        """`|cv - exact cv|` (16)."""
+        return None if self.cv_exact is None else np.abs(self.cv - self.cv_exact)
+
+    @property
+    def rel_err_cv(self) -> FloatArray | None:
+        """The same over the exact one; 0 / 0 is 0."""
+        if self.err_cv is None or self.cv_exact is None:
+            return None
+        whole = np.abs(self.cv_exact)
+        return np.divide(self.err_cv, whole, out=np.where(self.err_cv > 0.0, np.inf, 0.0), where=whole > 0.0)
 
 
 @dataclass(frozen=True, eq=False)
@@ -154,25 +166,13 @@ class _Recorder:
         return one_step(self.erm, state.theta, proximal=self.solver.proximal)
 
     def report(self, state: State, best: int, stopped: bool) -> IacvReport:
-        exact = np.array(self.exact) if self.exact else None
-        traces = {}
-        for name, rows in self.rows.items():
-            cv, error = np.array(rows).T
-            off = None if exact is None else np.abs(cv - exact)
-            relative = None if off is None or exact is None else _ratio(off, np.abs(exact))
-            traces[name] = MethodTrace(cv, None if exact is None else error, off, relative)
-        clock = np.array(self.seconds)
+        exact, clock = np.array(self.exact) if self.exact else None, np.array(self.seconds)
+        columns = {name: np.array(rows).T for name, rows in self.rows.items()}
         return IacvReport(
-            iterations=np.array(self.iterations, dtype=np.int64),
-            traces=traces,
-            cv_exact=exact,
-            seconds=clock[:, 0],
-            seconds_exact=None if exact is None else clock[:, 1],
-            best=best,
-            theta=state.theta,
-            approx=state.approx,
-            stopped_early=stopped,
-        )
+            np.array(self.iterations, dtype=np.int64),
+            {name: MethodTrace(cv, None if exact is None else off, exact) for name, (cv, off) in columns.items()},
+            exact, clock[:, 0], None if exact is None else clock[:, 1], best, state.theta, state.approx, stopped,
+        )  # fmt: skip
 
 
 def run(
@@ -260,11 +260,6 @@ def run(
         if stopped or ended:
             break
     return recorder.report(held if stopped else state, best[1], stopped)
-
-
-def _ratio(part: FloatArray, whole: FloatArray) -> FloatArray:
-    """Divide elementwise; 0 / 0 is 0."""
-    return np.divide(part, whole, out=np.where(part > 0.0, np.inf, 0.0), where=whole > 0.0)
 
 
 def _finite(cv: float, t: int) -> float:

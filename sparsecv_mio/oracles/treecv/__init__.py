@@ -17,21 +17,7 @@ from sparsecv_mio.oracles.treecv.protocol import CvResult, Learner, Recursive, R
 from sparsecv_mio.oracles.treecv.tree import standard_cv, tree_cv
 
 __all__ = [
-    "BernoulliNaiveBayes",
-    "CvResult",
-    "RowsByFold",
-    "GaussianNaiveBayes",
-    "LeastSquaresSgd",
-    "Learner",
-    "PartialFitLearner",
-    "PegasosLearner",
-    "Recursive",
-    "Revertible",
-    "RidgeLearner",
-    "LearnerTask",
-    "TreeCvOracle",
-    "held_out_predictions",
-    "make_task",
-    "standard_cv",
-    "tree_cv",
-]
+    "BernoulliNaiveBayes", "CvResult", "RowsByFold", "GaussianNaiveBayes", "LeastSquaresSgd",
+    "Learner", "PartialFitLearner", "PegasosLearner", "Recursive", "Revertible", "RidgeLearner",
+    "LearnerTask", "TreeCvOracle", "held_out_predictions", "make_task", "standard_cv", "tree_cv",
+]  # fmt: skip

@@ -291,7 +291,7 @@ class PartialFitLearner(_Scored):
 
 
 class _LinearSgd:
-    """What both learners share: the model is one array, fed by :mod:`sparsecv_mio.kernels.treecv_linear`."""
+    """What both learners share: the model is one array, fed by :mod:`sparsecv_mio.kernels.treecv`."""
 
     kind: ClassVar[int]
 
@@ -300,7 +300,7 @@ class _LinearSgd:
 
     def update(self, X: FloatArray, y: FloatArray) -> None:
         """Learn rows one by one in the order given. O(m p)."""
-        from sparsecv_mio.kernels.treecv_linear import learn_rows
+        from sparsecv_mio.kernels.treecv import learn_rows
 
         learn_rows(self.kind, self.model, np.ascontiguousarray(X), y, self.rate)
 
@@ -316,7 +316,7 @@ class _LinearSgd:
 
     def score(self, X: FloatArray, y: FloatArray) -> float:
         """Mean loss. O(m p)."""
-        from sparsecv_mio.kernels.treecv_linear import score_rows
+        from sparsecv_mio.kernels.treecv import score_rows
 
         return float(score_rows(self.kind, self.model, np.ascontiguousarray(X), y, 0, X.shape[0]))
 
@@ -339,7 +339,7 @@ class _LinearSgd:
         fed : int
             Rows learned by the models in between.
         """
-        from sparsecv_mio.kernels.treecv_linear import Sgd, tree
+        from sparsecv_mio.kernels.treecv import Sgd, tree
 
         scores = np.empty(last - first)
         sgd = Sgd(self.kind, self.rate, shuffle_seed is not None, shuffle_seed or 0)

@@ -206,7 +206,7 @@ def feed_rows(model: Learner, rows: RowsByFold, first: int, last: int, order: In
 def _order(first: int, last: int, shuffle_seed: int | None) -> IntArray | None:
     if shuffle_seed is None:
         return None
-    from sparsecv_mio.kernels.treecv_order import shuffled_range
+    from sparsecv_mio.kernels.treecv import shuffled_range
 
     order = np.empty(last - first, dtype=np.int64)
     shuffled_range(first, last, shuffle_seed, order)

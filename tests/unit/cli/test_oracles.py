@@ -21,7 +21,7 @@ from sparsecv_mio.cli.oracles import as_given, counting_bar, text_of
     ],
 )
 def test_columns_as_given_are_said(scale: str, intercept: str, said: str) -> None:
-    assert as_given(scale, intercept) == said
+    assert as_given({"scale": scale, "intercept": intercept}) == said
 
 
 def test_text_is_strict_json() -> None:

@@ -1,7 +1,8 @@
 """PEGASOS and averaged least-squares SGD: one update, one score, and the whole cross-validation tree.
 
 A model is one row of numbers: `[v (p), t]` for PEGASOS (kind 0), `[w (p), sum of w (p), t]` for least squares (kind 1),
-t the rows learned. `a` is PEGASOS's lam or the step of least squares.
+t the rows learned. `a` is PEGASOS's lam or the step of least squares. Random orders depend on (seed, first row, last
+row) only: they are the same in every strategy and on every thread.
 """
 
 from __future__ import annotations
@@ -10,8 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 from numba import njit
-
-from sparsecv_mio.kernels.treecv_order import shuffled_range
+from numpy.typing import NDArray
 
 PEGASOS, LEAST_SQUARES = 0, 1
 
@@ -23,6 +23,37 @@ class Sgd(NamedTuple):
     a: float
     shuffled: bool
     seed: int
+
+
+@njit(cache=True, nogil=True)
+def splitmix(x: np.uint64) -> np.uint64:
+    """One step of splitmix64 on a uint64. O(1)."""
+    x = np.uint64(x) + np.uint64(0x9E3779B97F4A7C15)
+    x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return x ^ (x >> np.uint64(31))
+
+
+@njit(cache=True, nogil=True)
+def shuffled_range(first: int, last: int, seed: int, out: NDArray[np.int64]) -> None:
+    """Fill `out[:last - first]` with first .. last-1 in a random order (Fisher-Yates). O(last - first).
+
+    Parameters
+    ----------
+    first, last : int
+    seed : int
+    out : int array
+    """
+    m = last - first
+    for i in range(m):
+        out[i] = first + i
+    key = splitmix(splitmix(splitmix(np.uint64(seed)) ^ np.uint64(first)) ^ np.uint64(last))
+    for i in range(m - 1, 0, -1):
+        key = splitmix(key)
+        j = np.int64(np.float64(key >> np.uint64(11)) * 1.1102230246251565e-16 * (i + 1))  # 2^-53
+        kept = out[i]
+        out[i] = out[j]
+        out[j] = kept
 
 
 @njit(cache=True, nogil=True)
