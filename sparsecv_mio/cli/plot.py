@@ -58,7 +58,7 @@ def plot(
         str | None,
         typer.Option(
             "--out", metavar="FILE",
-            help="The figure (.png, .svg, .pdf); of a trace also an animation (.gif). [RECORD with .png]",
+            help="The figure (.png, .svg, .pdf). [RECORD with .png]",
         ),
     ] = None,
     kind: Annotated[
@@ -112,6 +112,7 @@ def plot(
     elif is_trace(record):
         from sparsecv_mio.report.trace_plots import plot_trace
 
+        check_plot(place, "--out")
         plot_trace(*read_trace(record), place)
     else:
         from sparsecv_mio.certificate.reading import read_drawn

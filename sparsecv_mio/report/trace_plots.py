@@ -1,17 +1,14 @@
-"""How the bounds of a run tightened over time: a figure of the whole run, or an animation."""
+"""How the bounds of a run tightened over time."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from sparsecv_mio.arrays import FloatArray
-from sparsecv_mio.errors import BadInput
-from sparsecv_mio.files import replacing
 from sparsecv_mio.report.figures import (
     BEST,
     FAINT,
@@ -28,10 +25,7 @@ from sparsecv_mio.report.figures import (
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
 
-FRAMES, FPS, LAST_SECONDS, COLOURS = 80, 12, 3, 64
-ENDINGS = (".png", ".gif", ".svg", ".pdf")
 CLOSED = 1e-6  # relative width of an interval that looks like a point
 MANY_TAUS = 40  # markers would run into each other
 
@@ -118,64 +112,28 @@ def plot_trace(head: Moment, moments: Sequence[Moment], out: str) -> None:
     moments : sequence of mapping
         Both from :func:`sparsecv_mio.search.observers.trace.read_trace`.
     out : str
-        `.gif` for the animation; `.png`, `.svg` or `.pdf` for the figure.
-
-    Raises
-    ------
-    BadInput
-        Another ending, or a file that cannot be written.
+        `.png`, `.svg` or `.pdf`.
     """
-    ending = Path(out).suffix.lower()
-    if ending not in ENDINGS:
-        raise BadInput(f"--out: {out} must end in one of {', '.join(ENDINGS)}")
     from matplotlib.figure import Figure
 
     course = Course.of(head, moments)
     figure = Figure(figsize=(10.0, 4.2), layout="constrained")
-    if ending == ".gif":
-        with replacing(out, "figure") as temporary:
-            _animate(figure, course, temporary)
-    else:
-        _frame(figure, course, len(moments))
-        save(figure, out)
-
-
-def _animate(figure: Figure, course: Course, out: Path) -> None:
-    """Write frames at even steps through the moments; the last one is shown longer."""
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
-    from PIL import Image
-
-    figure.set_dpi(100)
-    canvas = FigureCanvasAgg(figure)
-    m = len(course.moments)
-    pictures = []
-    for count in np.unique(np.linspace(1, m, min(FRAMES, m)).astype(int)).tolist():
-        figure.clear()
-        _frame(figure, course, count)
-        canvas.draw()
-        picture = Image.fromarray(np.asarray(canvas.buffer_rgba())).convert("RGB")
-        pictures.append(picture.quantize(COLOURS, dither=Image.Dither.NONE))
-    milliseconds = [1000 // FPS] * (len(pictures) - 1) + [1000 * LAST_SECONDS]
-    pictures[0].save(out, save_all=True, append_images=pictures[1:], duration=milliseconds, loop=0)
-
-
-def _frame(figure: Figure, course: Course, count: int) -> None:
     left, right = figure.subplots(1, 2, width_ratios=(5, 6))
-    _course(left, course, count)
-    _taus(right, course, count - 1)
-    now = course.moments[count - 1]
-    low, high = course.lower[count - 1], course.upper[count - 1]
+    _course(left, course)
+    _taus(right, course)
+    now, low, high = moments[-1], course.lower[-1], course.upper[-1]
     gap = f"gap {max(high - low, 0.0) / high:.2g}" if not course.estimated and 0.0 < high < np.inf else "gap ?"
     words = [f"{now['mios']:,} MIOs", f"{now['nodes']:,} nodes", *([] if course.estimated else [gap])]
-    figure.suptitle(f"{course.head['method']}:  " + "   ".join(words), fontsize=11, color=INK)
+    figure.suptitle(f"{head['method']}:  " + "   ".join(words), fontsize=11, color=INK)
     for axes in (left, right):
         tidy(axes)
         legend_below(axes, 3)
+    save(figure, out)
 
 
-def _course(axes: Axes, course: Course, count: int) -> None:
+def _course(axes: Axes, course: Course) -> None:
     """Draw the bounds of the least CV error over time."""
-    t, low, high = course.seconds[:count], course.lower[:count], course.upper[:count]
+    t, low, high = course.seconds, course.lower, course.upper
     last = max(float(course.seconds[-1]), float(course.seconds[0]) + 1e-3)
     began = float(course.seconds[0]) if len(course.seconds) > 1 else 0.0
     axes.set(xlim=(began, last), xlabel="seconds", ylabel="CV error")
@@ -183,14 +141,14 @@ def _course(axes: Axes, course: Course, count: int) -> None:
     axes.step(t, high, where="post", color=UPPER, linewidth=1.8, label=word)
     axes.plot(t[-1:], high[-1:], "o", color=UPPER, markersize=4, clip_on=False)
     if course.moving:
-        _moves(axes, course, count)
+        _moves(axes, course)
         return
     axes.fill_between(t, low, np.minimum(high, course.top), step="post", color=LOWER, alpha=0.10, linewidth=0)
     axes.step(t, low, where="post", color=LOWER, linewidth=1.8, label="lower bound")
     axes.plot(t[-1:], low[-1:], "o", color=LOWER, markersize=4, clip_on=False)
     if not np.isfinite(high[-1]):
-        known = np.isfinite(course.estimate[:count]).any(axis=1)
-        least = np.nanmin(course.estimate[:count][known], axis=1, initial=np.inf)
+        known = np.isfinite(course.estimate).any(axis=1)
+        least = np.nanmin(course.estimate[known], axis=1, initial=np.inf)
         if known.any():
             axes.step(t[known], least, where="post", color=UPPER, linewidth=1.2, linestyle=":", label="estimate")
         else:
@@ -199,12 +157,12 @@ def _course(axes: Axes, course: Course, count: int) -> None:
     titled(axes, "best pair of the grid")
 
 
-def _moves(axes: Axes, course: Course, count: int) -> None:
+def _moves(axes: Axes, course: Course) -> None:
     """Enlarge the range in which a descent improved, with a vertical line where a move begins."""
     known = course.upper[np.isfinite(course.upper)]
     ends = (float(known.min()), float(known.max())) if len(known) else (0.0, course.top)
     room = 0.15 * (ends[1] - ends[0]) or 0.05 * ends[1] or 1.0
-    steps = np.array([moment["steps"] for moment in course.moments[:count]])
+    steps = np.array([moment["steps"] for moment in course.moments])
     for at in np.flatnonzero(np.diff(steps) > 0).tolist():
         axes.axvline(float(course.seconds[at + 1]), color=FAINT, linewidth=0.8, zorder=0)
     axes.set(ylim=(max(ends[0] - room, 0.0), ends[1] + room))
@@ -212,15 +170,15 @@ def _moves(axes: Axes, course: Course, count: int) -> None:
     titled(axes, f"best so far ({word}), {int(steps[-1])} moves tried")
 
 
-def _taus(axes: Axes, course: Course, at: int) -> None:
+def _taus(axes: Axes, course: Course) -> None:
     """Draw the interval of every tau, in front of the interval known before any branching."""
     taus, top = np.array(course.head["taus"]), course.top
-    proved = course.moments[at].get("proved")
+    proved = course.moments[-1].get("proved")
     if proved is not None and proved[0] is not None:
         axes.axvspan(taus[0] - 0.6, proved[0] + 0.5, color=PROVED, alpha=0.12, linewidth=0, label="proved among these")
-    low, high, estimate = course.low[at], course.high[at], course.estimate[at]
+    low, high, estimate = course.low[-1], course.high[-1], course.estimate[-1]
     first = int(np.argmax(np.isfinite(course.high).all(axis=1))) if np.isfinite(course.high).all(axis=1).any() else 0
-    if not course.moving and first < at:
+    if not course.moving and first < len(course.moments) - 1:
         _bands(axes, taus, course.low[first], np.minimum(course.high[first], top), FAINT, 0.45, "interval at the start")
     if not course.estimated:
         _bands(axes, taus, low, np.minimum(high, top), LOWER, 0.3, "certified interval")
@@ -240,7 +198,7 @@ def _taus(axes: Axes, course: Course, at: int) -> None:
     whole_numbers(axes, taus.tolist())
     title = "interval of every tau, at its best gamma"
     if course.moving:
-        title = f"every tau at gamma = {course.moments[at]['gamma']:.4g}"
+        title = f"every tau at gamma = {course.moments[-1]['gamma']:.4g}"
     elif len(course.head["gammas"]) == 1:
         title = f"interval of every tau, gamma = {course.head['gammas'][0]:.4g}"
     titled(axes, title)
