@@ -100,12 +100,12 @@ class OptimumRegion(ABC):
     alpha_distance_sq: float
     factor: float
 
-    @property
+    @cached_property
     def loss(self) -> ConjugateLoss:
         """The loss of the problem."""
         return self.fit.problem.loss
 
-    @property
+    @cached_property
     def regularizer(self) -> Regularizer:
         """The regulariser of the problem."""
         return self.fit.problem.regularizer

@@ -32,8 +32,17 @@ class Expansion:
     """
 
     def __init__(self, loss: Loss, X: FloatArray, y: FloatArray, theta: FloatArray) -> None:
-        t = X @ theta
-        self.X, self.slopes, self.curvatures = X, loss.slopes(t, y), loss.curvatures(t, y)
+        self.X, self.loss, self.t, self.y = X, loss, X @ theta, y
+
+    @cached_property
+    def slopes(self) -> FloatArray:
+        """(m,) derivatives of the loss in the predictions."""
+        return self.loss.slopes(self.t, self.y)
+
+    @cached_property
+    def curvatures(self) -> FloatArray:
+        """(m,) second derivatives."""
+        return self.loss.curvatures(self.t, self.y)
 
     def total(self) -> FloatArray:
         """(p,) gradient summed over the rows."""
