@@ -48,7 +48,27 @@ def deliver(
     command: str, dataset: Dataset, options: Mapping[str, Any], found: Mapping[str, Any], show: Show, *,
     quiet: bool, json: str | None, code: int = 0, files: Sequence[Callable[[], None]] = (),
 ) -> int:
-    """Print what was found and write its JSON file and figures; return the exit code."""
+    """Print what was found and write its JSON file and figures; return the exit code.
+
+    Parameters
+    ----------
+    command : str
+        As it is called.
+    dataset : Dataset
+        What was fitted.
+    options, found : mapping
+        What was asked for, and the numbers of the answer.
+    show : callable
+        Prints them.
+    quiet : bool
+        Print the one number that counts.
+    json : str or None
+        File of the numbers.
+    code : int
+        Exit code where everything is written.
+    files : sequence of callable
+        Each writes a figure.
+    """
     numbers = {"command": command, "data": describe(dataset), "options": options, **found}
     return ending.deliver(
         code, lambda screen: show(screen, numbers, quiet),

@@ -245,7 +245,19 @@ class ColumnSearch:
     def step(
         self, view: ColumnView, fit: DualFit, selected: IntArray, candidates: IntArray, errors: int
     ) -> Step | None:
-        """Find the best candidate of one step; None when stopped from outside."""
+        """Find the best candidate of one step; None when stopped from outside.
+
+        Parameters
+        ----------
+        view : ColumnView
+            The present columns.
+        fit : DualFit
+            On them.
+        selected, candidates : int arrays
+            Present columns, and those that may be removed or added.
+        errors : int
+            Validation errors of the fit.
+        """
         lower, upper = self.candidate_errors(view, fit, candidates)
         self.seen += candidates.size
         self.factor = shared_factor(fit) if view.problem.column_mask is not None else None
