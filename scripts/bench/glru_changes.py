@@ -34,7 +34,7 @@ from sparsecv_mio.oracles.glru import (
     stepwise,
     train,
 )
-from sparsecv_mio.oracles.glru.candidates import ColumnView
+from sparsecv_mio.oracles.glru.stepwise import ColumnView
 
 RESULTS = Path(__file__).resolve().parents[2] / "results"
 BAYES_DISTANCE = 2.0537489106318225  # Phi(-z) = 0.02
