@@ -86,7 +86,7 @@ class Estimate:
 
 
 @runtime_checkable
-class Oracle(Protocol):
+class LeaveOutOracle(Protocol):
     """The same fit with rows left out: what it predicts for them, proved or estimated."""
 
     @property

@@ -35,7 +35,7 @@ BATCH = 64
 
 
 class GlruOracle:
-    """A fit as a :class:`~sparsecv_mio.oracles.base.Oracle`.
+    """A fit as a :class:`~sparsecv_mio.oracles.base.LeaveOutOracle`.
 
     Parameters
     ----------
@@ -153,7 +153,7 @@ def _bracket(middle: FloatArray, norm: FloatArray, radius: FloatArray, size: flo
 
 
 class NewtonOracle:
-    """One Newton step from the full fit, as an :class:`~sparsecv_mio.oracles.base.Oracle` that estimates.
+    """One Newton step from the full fit, as an :class:`~sparsecv_mio.oracles.base.LeaveOutOracle` that estimates.
 
     Parameters
     ----------

@@ -11,7 +11,7 @@ from sparsecv_mio.errors import BadInput
 from sparsecv_mio.oracles.base import (
     Estimate,
     Guarantee,
-    Oracle,
+    LeaveOutOracle,
     binary_labels,
     design_matrix,
     holdout_split,
@@ -32,7 +32,7 @@ def test_they_are_estimates():
     iacv = IacvOracle(erm, gd(0.01), 3)
     tree = TreeCvOracle(RidgeLearner(0.5), X, y, folds_from_labels(np.arange(40)))
     for oracle in (iacv, tree):
-        assert isinstance(oracle, Oracle)
+        assert isinstance(oracle, LeaveOutOracle)
         assert oracle.guarantee is Guarantee.ESTIMATE
         assert isinstance(oracle.leave_out(np.array([3])), Estimate)
 
@@ -40,8 +40,8 @@ def test_they_are_estimates():
 def test_oracles_keep_the_protocol() -> None:
     fit = fitted(Logistic(), RIDGES[0])
     glru, step = GlruOracle(fit), NewtonOracle(fit)
-    assert isinstance(glru, Oracle) and glru.guarantee == "certified"
-    assert isinstance(step, Oracle) and step.guarantee == "estimate"
+    assert isinstance(glru, LeaveOutOracle) and glru.guarantee == "certified"
+    assert isinstance(step, LeaveOutOracle) and step.guarantee == "estimate"
     joint = glru.leave_out(np.array([1, 2, 3]))
     assert joint.lower.shape == (3,) and step.leave_out(np.array([1, 2])).value.shape == (2,)
 
