@@ -136,9 +136,10 @@ class SearchProof:
         value, error, support = cells.value[g, t].copy(), cells.nominal[g, t].copy(), cells.support[g, t].astype(int)
         missing = np.flatnonzero(~np.isfinite(value + error))
         if len(missing):
-            best = self.found.best[g].cells[self.taus[t]].support
-            support[missing] = cells.pool.number(best)
-            value[missing], error[missing] = (row[0] for row in at.score([tuple(np.sort(best).tolist())], missing))
+            support[~np.isfinite(error)] = cells.pool.number(self.found.best[g].cells[self.taus[t]].support)
+        for number in np.unique(support[missing]).tolist():
+            here, columns = missing[support[missing] == number], cells.pool.supports[number].tolist()
+            value[here], error[here] = (row[0] for row in at.score([tuple(columns)], here))
         return Pair(t, min(self.taus[t], self.data.q), value, error, support, np.zeros(k), np.full(k, np.inf))
 
     def _reported(self, g: int, t: int) -> bool:

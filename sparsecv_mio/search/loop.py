@@ -44,7 +44,7 @@ def search(running: RunningSearch, data: StandardData) -> Record:
         drive(method, signals, replace(given.hooks, progress=progress))
         method.score_reported_pair()
         running.deadline.check_wanted()
-        snapshot, reported = method.snapshot(), method.reported
+        snapshot, reported = method.snapshot(over=True), method.reported
         if snapshot is None or reported is None or not snapshot.scored:  # a limit within the first steps
             return running.record()
         state = reported.run.state

@@ -70,6 +70,15 @@ def proved(seed: int, place: Path) -> tuple[Dataset, Lines]:
     return data, read_lines(place)
 
 
+@pytest.mark.parametrize("seed", range(4))
+def test_a_search_that_kept_no_training_objectives_is_proved_all_the_same(
+    seed: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sparsecv_mio.search.state.cells.MANY_CELLS", 0)
+    data, _ = searched(seed, tmp_path / "p")
+    check(str(tmp_path / "p"), data.X, data.y, "exact")
+
+
 @pytest.mark.parametrize("make", [proved, searched])
 @pytest.mark.parametrize("seed", range(9))
 def test_proofs_are_accepted_in_both_modes(seed: int, make: Maker, tmp_path: Path) -> None:

@@ -63,9 +63,16 @@ class GridSearch:
         """The search whose cells the record is made of: this one."""
         return self
 
-    def snapshot(self) -> Snapshot:
-        """Return copies of all that the record is made of, for any thread."""
-        state, cells = self.run.state, self.run.state.cells.copy()
+    def snapshot(self, over: bool = False) -> Snapshot:
+        """Return copies of all that the record is made of, for any thread; once the search is over, the cells themselves.
+
+        Parameters
+        ----------
+        over : bool
+            Nothing will be written to the cells any more.
+        """
+        state = self.run.state
+        cells = state.cells if over else state.cells.copy()
         best, oracles = tuple(state.all_rows.best), self.run.accelerators.work(cells)
         mios, engine = self.method.mios(), self.method.engine()
         counts, reached = state.counts, dict(state.counts.reached)

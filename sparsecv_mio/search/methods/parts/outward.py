@@ -17,6 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import cached_property
 
 import numpy as np
 
@@ -72,11 +73,15 @@ class Outward:
 
     def __init__(self, run: Run) -> None:
         self.run = run
-        self.loss = LossBounds(run)
         self.tries = np.zeros(len(run.context.grid.taus), dtype=np.int64)
         self.tries_of_winner = 0
         self.looked = False
         self.spent = np.zeros(2, dtype=np.int64)
+
+    @cached_property
+    def loss(self) -> LossBounds:
+        """Training-loss bounds; three numbers a cell, so made where this order of work is taken."""
+        return LossBounds(self.run)
 
     @property
     def left(self) -> bool:
