@@ -81,7 +81,8 @@ class FoldPlan:
     @cached_property
     def all_scored(self) -> IntArray:
         """(scored,) scored rows of all folds, ascending, each as often as a fold scores it."""
-        return np.sort(self.order[: self.scored])
+        rows = self.order[: self.scored]
+        return rows if np.all(rows[:-1] <= rows[1:]) else np.sort(rows)
 
     @property
     def left_sizes(self) -> IntArray:

@@ -241,11 +241,12 @@ class _Reported:
 
     def chosen_folds(self, g: int, t: int) -> ChosenFolds:
         """Support and held-out error of every fold of a pair."""
-        distinct, which = np.unique(self.cells.support[g, t], return_inverse=True)
+        numbers = self.cells.support[g, t]
+        distinct = np.unique(numbers)
         supports = tuple(names_of(self.data, self.cells.pool.supports[number]) for number in distinct.tolist())
         return ChosenFolds(
             supports,
-            which.reshape(-1).astype(np.int64),
+            np.searchsorted(distinct, numbers),
             self.cells.nominal[g, t] * self.unit,
             self.cells.decided[g, t].copy(),
         )
@@ -359,9 +360,14 @@ def _plain(option: Any) -> Any:
 
 def check_cells(cells: CellTable) -> None:
     """Raise `Inconsistent` if the number of a decided cell lies outside of its interval."""
-    wrong = cells.decided & ~((cells.lower <= cells.nominal) & (cells.nominal <= cells.upper))
-    if wrong.any():
-        where = tuple(int(i) for i in np.argwhere(wrong)[0])
+    for t in range(cells.decided.shape[1]):  # one tau at a time: there may be millions of folds
+        part = np.s_[:, t]
+        right = (cells.lower[part] <= cells.nominal[part]) & (cells.nominal[part] <= cells.upper[part])
+        wrong = cells.decided[part] & ~right
+        if not wrong.any():
+            continue
+        g, fold = (int(i) for i in np.argwhere(wrong)[0])
+        where = g, t, fold
         lower, error, upper = (float(array[where]) for array in (cells.lower, cells.nominal, cells.upper))
         raise Inconsistent(
             f"gamma {where[0]}, tau {where[1]}, fold {where[2]}: held-out error {error!r} lies outside of "
