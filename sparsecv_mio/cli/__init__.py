@@ -11,6 +11,7 @@ import os
 import sys
 import threading
 import time
+import warnings
 from importlib import import_module
 from typing import Annotated, Any
 
@@ -182,6 +183,7 @@ def process_start() -> float:
 def main() -> None:
     """Entry point of the script `sparsecv`."""
     take_streams()
+    warnings.filterwarnings("ignore", "compiling kernels")  # the live view tells
     code = run(began=process_start())
     failure = put(sys.stdout, [])  # what --help left in the buffer
     if failure is not None:

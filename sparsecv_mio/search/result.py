@@ -28,6 +28,7 @@ from sparsecv_mio.search.options import SearchOptions, method_for
 from sparsecv_mio.search.stability import choose_by_weight, stability_of_model
 from sparsecv_mio.search.state.cells import CellTable
 from sparsecv_mio.search.state.context import AllRows, Context
+from sparsecv_mio.search.state.deadline import Deadline
 from sparsecv_mio.search.state.pairs import PairBounds, pair_bounds, statuses
 from sparsecv_mio.search.state.region import proved_part
 from sparsecv_mio.search.state.state import Snapshot
@@ -38,6 +39,7 @@ MANY_NUMBERS = 1 << 14  # rows x columns of a support beyond which moments are t
 QUICK_ERROR = 1e-11  # of y'y: rounding of an objective evaluated in double precision
 COEFFICIENT_RTOL = 1e-9  # of the largest coefficient: known less well, they are computed in twice the precision
 UNWEIGHED = "no time was left to weigh the stability of pairs: the model is that of the least CV error"
+COMPILING_SHARE = 0.1  # of the time of a run without a proof, from which on it is said what went into compiling
 MOST_REFITS = 64  # tied candidates refitted before one is called the best
 
 
@@ -301,6 +303,7 @@ def build_record(
     fitted = replace(cell, support=np.flatnonzero(np.isin(data.names, support)))
     stability = stability_of_model(context, known.cells, at, fitted, known.numbers(*at), weighed, snapshot.changes)
     untimely = (UNWEIGHED,) if context.stability and weighed is None else ()
+    untimely += () if proved else compiling_took(deadline)
     record = Record(
         schema=SCHEMA,
         status=status,
@@ -337,6 +340,19 @@ def build_record(
     )
     check_intervals(record)
     return record
+
+
+def compiling_took(deadline: Deadline) -> tuple[str, ...]:
+    """Say what went into compiling, where that is a good part of the time.
+
+    Parameters
+    ----------
+    deadline : Deadline
+    """
+    spent, seconds = deadline.compiled, deadline.seconds
+    if spent < COMPILING_SHARE * seconds:
+        return ()
+    return (f"{spent:.0f} of {seconds:.0f} s went into compiling, once on this machine: the same run has them all now",)
 
 
 def _request(context: Context, options: SearchOptions) -> SearchRequest:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import threading
 import time
+import warnings
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -19,6 +21,7 @@ if TYPE_CHECKING:
 
 SHARE = 5.0  # reports may take one part in so many of the time
 COMPILING = "compiling kernels (first use)"
+FIRST_USE = "compiling kernels, once on this machine: up to a minute or two; `sparsecv warmup` does it ahead"
 
 
 @dataclass(frozen=True)
@@ -133,15 +136,23 @@ class Reports:
 def reports(
     progress: Callable[[Progress], None] | None, deadline: Deadline
 ) -> Iterator[Callable[[Progress], None] | None]:
-    """Hand reports on to `progress`, word of compilation among them while in here."""
-    if progress is None:
-        yield None
-        return
+    """Hand reports on to `progress`, word of compilation among them while in here; that is a warning without `progress`."""
     from sparsecv_mio.kernels.compilation import watched
 
-    reporter = Reports(progress, deadline)
-    with watched(reporter.compiling):
+    reporter = None if progress is None else Reports(progress, deadline)
+    with watched(_warn_once if reporter is None else reporter.compiling, deadline.compiling):
         yield reporter
+
+
+_warned = threading.Event()
+
+
+def _warn_once() -> None:
+    """Say on standard error that kernels are being compiled, once in a process; filters of warnings silence it."""
+    if not _warned.is_set():
+        _warned.set()
+        with suppress(Warning):  # where warnings are errors, this one is none
+            warnings.warn_explicit(FIRST_USE, UserWarning, "sparsecv_mio", 1)
 
 
 def staged(report: Callable[[Progress], None] | None, stage: str) -> Callable[[Progress], None] | None:

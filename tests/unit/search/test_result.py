@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -12,7 +13,8 @@ from runs import record_of, to_end
 from sparsecv_mio.certificate.verify import verify
 from sparsecv_mio.errors import Inconsistent
 from sparsecv_mio.search.options import SearchOptions
-from sparsecv_mio.search.result import UNWEIGHED, build_record, check_cells, check_intervals, names_of
+from sparsecv_mio.search.result import UNWEIGHED, build_record, check_cells, check_intervals, compiling_took, names_of
+from sparsecv_mio.search.state.deadline import Deadline
 
 
 def test_a_finished_run_is_proved_and_verifies() -> None:
@@ -47,3 +49,19 @@ def test_a_limit_that_leaves_no_time_to_weigh_stability_is_said() -> None:
     record = record_of(run)
     assert record.stability is None
     assert record.warnings == (UNWEIGHED,) and "stability" in UNWEIGHED
+
+
+def test_what_went_into_compiling_is_said_where_it_is_a_good_part_of_the_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = [0.0]
+    monkeypatch.setattr("sparsecv_mio.search.state.deadline.time", SimpleNamespace(monotonic=lambda: now[0]))
+    deadline = Deadline(60.0, None)
+    now[0] = 10.0
+    deadline.compiling(True)
+    now[0] = 11.0
+    assert compiling_took(deadline) == ()
+    now[0] = 60.0
+    (words,) = compiling_took(deadline)
+    assert words.startswith("50 of 60 s went into compiling, once on this machine")
+    deadline.compiling(False)
+    now[0] = 100.0
+    assert deadline.compiled == 50.0 and compiling_took(deadline)[0].startswith("50 of 100 s")
