@@ -157,7 +157,7 @@ class FoldPlan:
             parts = [np.array([self.n, self.k]), self.starts, self.order[: self.scored], *(self.left or ())]
         digest = hashlib.sha256()
         for part in parts:
-            digest.update(np.ascontiguousarray(part, dtype="<i8"))
+            digest.update(np.ascontiguousarray(part, dtype="<i8").data)
         return f"sha256:{digest.hexdigest()}"
 
     def scored_rows(self, j: int) -> IntArray:

@@ -136,7 +136,7 @@ class Reports:
 def reports(
     progress: Callable[[Progress], None] | None, deadline: Deadline
 ) -> Iterator[Callable[[Progress], None] | None]:
-    """Hand reports on to `progress`, word of compilation among them while in here; that is a warning without `progress`."""
+    """Hand reports on to `progress`, word of compiling among them; without `progress` that is a warning."""
     from sparsecv_mio.kernels.compilation import watched
 
     reporter = None if progress is None else Reports(progress, deadline)

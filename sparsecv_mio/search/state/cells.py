@@ -392,6 +392,6 @@ class CellTable:
             raise CorruptStore("its array nominal is not between lower and upper where a cell is decided")
 
 
-def _copy(array: NDArray[Any]) -> NDArray[Any]:
+def _copy(array: Any) -> Any:
     """Return a copy; of what is not written to, the array."""
     return array.copy() if array.flags.writeable else array

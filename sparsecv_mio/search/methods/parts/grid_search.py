@@ -64,7 +64,7 @@ class GridSearch:
         return self
 
     def snapshot(self, over: bool = False) -> Snapshot:
-        """Return copies of all that the record is made of, for any thread; once the search is over, the cells themselves.
+        """Return copies of all that the record is made of, for any thread; of a search that is over, the cells.
 
         Parameters
         ----------
