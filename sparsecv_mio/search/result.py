@@ -100,8 +100,13 @@ def _fit_quickly(data: StandardData, gamma: float, support: IntArray) -> _AllRow
     rows = CentredRows.of(data.only(support), slice(0, data.n))
     V, r = rows.V, rows.r
     penalty = np.minimum(gamma / 2.0 * data.weight[support], LARGEST_PENALTY)
-    M = V.T @ V + np.diag(penalty)
-    beta = np.linalg.lstsq(M, r @ V, rcond=None)[0]
+    if data.n * len(support) <= MANY_NUMBERS:  # moments have half of the digits
+        A = np.vstack((V, np.diag(np.sqrt(penalty))))
+        size = np.linalg.norm(A, axis=0)
+        size[size == 0.0] = 1.0
+        beta = np.linalg.lstsq(A / size, np.append(r, np.zeros(len(support))), rcond=None)[0] / size
+    else:
+        beta = np.linalg.lstsq(V.T @ V + np.diag(penalty), r @ V, rcond=None)[0]
     rest = r - V @ beta
     v_mean = np.zeros(data.q)
     v_mean[support] = rows.v_mean
@@ -308,17 +313,17 @@ def build_record(
     if weighed is not None and weighed.pairs:
         models = [fitted_at(*pair)[1][1] for _, pair, _ in weighed.pairs]
         weighed = weighed.with_models(models, grid.gammas, grid.taus)
+    untimely = (UNWEIGHED,) if context.stability and weighed is None else ()
     proved = known.proved and snapshot.complete
     table = known.table(proved)
     of_grid = known.of_grid(table)
     answer = of_grid if at == (g, t) else known.of_pair(*at)
     cv_error = answer["cv_error"]
-    status = "proved" if proved else "interrupted" if deadline.stop.is_set() else "limit"
+    status = "proved" if proved and not untimely else "interrupted" if deadline.stop.is_set() else "limit"
     request, descent = _request(context, options), options.method is Method.DESCENT
     region = None if descent else known.region()
     fitted = replace(cell, support=np.flatnonzero(np.isin(data.names, support)))
     stability = stability_of_model(context, known.cells, at, fitted, weighed, snapshot.changes)
-    untimely = (UNWEIGHED,) if context.stability and weighed is None else ()
     untimely += () if proved else compiling_took(deadline)
     record = Record(
         schema=SCHEMA,
