@@ -77,8 +77,12 @@ class Rounds:
         return self.context.deadline.expired()
 
     def begin(self) -> None:
-        """Find first answers, then best subsets on all rows for every gamma, and with these the training-loss bound."""
-        self.estimates.before_all()
+        """Find first answers, then best subsets on all rows for every gamma, and with these the training-loss bound.
+
+        Sizes with few supports are decided as soon as every fold has a quick answer: whatever the limit, something is
+        proved and the interval is finite.
+        """
+        self.estimates.before_all(self.outward.decide_small_sizes if self.goes_outward else None)
         self._fit_all_rows()
         self.estimates.before_proof()
         if self.goes_outward:
