@@ -140,7 +140,18 @@ class Counted:
 
     @classmethod
     def of(cls, tasks: Sequence[Task], place: BatchFolder, retry: bool, workers: int | None) -> Counted:
-        """Count what came of some tasks before; a `retry` runs those again that are not done."""
+        """Count what came of some tasks before.
+
+        Parameters
+        ----------
+        tasks : sequence of Task
+        place : BatchFolder
+            Of their results.
+        retry : bool
+            Whether those that are not done are run again.
+        workers : int or None
+            As of the class.
+        """
         found = [one.state for one in (place.read(task.address) for task in tasks) if one is not None]
         return cls(len(tasks), [state for state in found if not retry or state == "done"], workers)
 

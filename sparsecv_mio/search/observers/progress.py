@@ -65,7 +65,16 @@ class Progress:
 
 
 def progress_of(state: SearchState, mios: int, stage: str = "") -> Progress:
-    """Return how far a run over a grid is, after so many `mios`. O(G T K)."""
+    """Return how far a run over a grid is. O(G T K).
+
+    Parameters
+    ----------
+    state : SearchState
+    mios : int
+        Solved so far.
+    stage : str
+        What is being done, in words.
+    """
     now, cells, context = state.bounds(), state.cells, state.context
     grid, unit = context.grid, context.per_row
     final = cells.final.sum(axis=(0, 2))

@@ -31,7 +31,14 @@ class Signals:
         safe_point: Listener | None = None,
         doing: Callable[[str], None] | None = None,
     ) -> None:
-        """Call `progressed`, `safe_point` and `doing` at these moments from now on."""
+        """Call listeners at these moments from now on.
+
+        Parameters
+        ----------
+        progressed, safe_point : callable, optional
+        doing : callable, optional
+            Called with what is being done, in words.
+        """
         if doing is not None:
             self._on_phase.append(doing)
         if progressed is not None:
