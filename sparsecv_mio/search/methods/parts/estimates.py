@@ -104,6 +104,7 @@ class OpenCellEstimates:
         grid = Grid(context.grid.gammas[gammas], context.grid.taus[taus])
         if not grid.taus.max():
             return
+        self.run.signals.doing("searching supports in the folds")
         if context.folds.k <= FEW_FOLDS:
             self._offer_all(gammas, taus, self._every_fold(grid, expired), expired)
             return
