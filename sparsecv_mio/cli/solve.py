@@ -202,6 +202,9 @@ def solve(
     scheduler: options.Scheduler = None,
     proof: options.Proof = None,
     json: options.Json = None,
+    full: Annotated[
+        bool, typer.Option("--full", help="Print every coefficient and every tau, where they are more than a screen.")
+    ] = False,
     quiet: options.Quiet = False,
 ) -> int:
     """Find the best (tau, gamma) and prove it.
@@ -230,7 +233,7 @@ def solve(
                 "scale": scale, "intercept": intercept, "gap": gap, "time_limit": time_limit,
                 "threads": session.cores() if threads is None else threads,
             },
-            restrictions={"force_in": force_in, "force_out": force_out}, json=json, quiet=quiet,
+            restrictions={"force_in": force_in, "force_out": force_out}, json=json, quiet=quiet, full=full,
         )  # fmt: skip
     store = ("--checkpoint", checkpoint) if checkpoint is not None else ("--resume", resume)
     outputs = dict([("--json", json), store, ("--trace", trace), ("--save-held-out", save_held_out)])
@@ -300,7 +303,7 @@ def solve(
         files.append(write)
     return ending.deliver(
         session.EXIT_CODE["interrupted" if stop.is_set() else record.status],
-        lambda screen: print_answer(screen, record, brief=quiet, held_out=found),
+        lambda screen: print_answer(screen, record, brief=quiet, held_out=found, full=full),
         json=json, record=record.pieces, files=files, warnings=() if quiet else record.warnings, lost=lost,
     )  # fmt: skip
 

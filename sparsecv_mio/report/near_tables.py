@@ -102,7 +102,7 @@ def _names(names: tuple[str, ...]) -> str:
     return (listed(names[:MOST_NAMES]) or "no feature") + (f" and {more} more" if more > 0 else "")
 
 
-def print_common(console: Console, record: CommonRecord, brief: bool = False) -> None:
+def print_common(console: Console, record: CommonRecord, brief: bool = False, full: bool = False) -> None:
     """Print the best common subset: the pair, its certified CV error, its model and the best of every size.
 
     Parameters
@@ -112,6 +112,8 @@ def print_common(console: Console, record: CommonRecord, brief: bool = False) ->
     record : CommonRecord
     brief : bool
         Only the answer: no table by tau, no work.
+    full : bool
+        Every coefficient, where they are more than a screen holds.
     """
     word, colour = MEANING[record.status]
     console.print(Text.assemble((word, f"bold {colour}"), f"   {pair(record.tau, record.gamma)}"))
@@ -120,7 +122,7 @@ def print_common(console: Console, record: CommonRecord, brief: bool = False) ->
     say(console, f"CV error {shown(record.cv_error, digits)} of one subset for all folds, RMSE {shown(record.rmse)}")
     ends = f"[{shown(record.lower, digits)}, {shown(record.upper, digits)}]"
     say(console, f"certified: the least CV error of any subset of these sizes is in {ends}, gap {shown(record.gap, 3)}")
-    print_model(console, record.coefficients, record.intercept)
+    print_model(console, record.coefficients, record.intercept, full)
     if brief:
         return
     say(console, "best gamma of every tau", "bold")

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from itertools import groupby
 from typing import TYPE_CHECKING
 
@@ -37,6 +38,7 @@ RULES = {  # by their names: the pair that they choose, and how it was chosen
     "the weight of the instability": ("stable pair", "the stable pair"),
     "the least CV error": ("the pair", "by the least CV error"),
 }
+SCREEN_ROWS, KEPT_ROWS = 15, 10  # of a table; one with more than a screen holds is cut to the second number
 NARROW = 1e-5  # relative width of a piece around a crossing, below which its ends look alike
 MEANING = {
     "proved": ("proved", "green"),
@@ -45,7 +47,9 @@ MEANING = {
 }
 
 
-def print_answer(console: Console, record: Record, brief: bool = False, held_out: Accuracy | None = None) -> None:
+def print_answer(
+    console: Console, record: Record, brief: bool = False, held_out: Accuracy | None = None, full: bool = False
+) -> None:
     """Print a cross-validation record.
 
     Parameters
@@ -58,6 +62,8 @@ def print_answer(console: Console, record: Record, brief: bool = False, held_out
         Only the answer: no table by tau, no work, no hints.
     held_out : Accuracy, optional
         Of the predictions of held-out rows that go to a file, where they were made.
+    full : bool
+        Every coefficient and every tau, where they are more than a screen holds.
     """
     word, colour = _meaning(record)
     if _unbounded(record):
@@ -71,13 +77,13 @@ def print_answer(console: Console, record: Record, brief: bool = False, held_out
     if record.nested is not None:
         for line in nested_lines(record, record.nested):
             say(console, line)
-    _print_coefficients(console, record)
+    _print_coefficients(console, record, full)
     if brief:
         return
     if record.nested is not None:
         _print_outer_folds(console, record.nested)
     say(console, best_gamma_title(record), "bold")
-    _print_taus(console, record)
+    _print_taus(console, record, full)
     for line in _legend(record):
         say(console, line, "dim")
     for hint in hints(record):
@@ -258,7 +264,7 @@ def estimate_line(decided: int, folds: int) -> str:
     return f"{ESTIMATE} an estimate: {some} their best subset proved, the others use the best one found so far"
 
 
-def _print_coefficients(console: Console, record: Record) -> None:
+def _print_coefficients(console: Console, record: Record, full: bool) -> None:
     """Print the model fitted on all rows, below the pair it belongs to."""
     refit = record.refit
     proof = "proved" if refit.proved else f"not proved, objective in [{shown(refit.lower)}, {shown(refit.upper)}]"
@@ -268,7 +274,7 @@ def _print_coefficients(console: Console, record: Record) -> None:
     where = f"tau = {refit.tau}, gamma = {shown(refit.gamma)}"
     found = "the best subset" if refit.proved else "the best subset found"
     say(console, f"coefficients: {found} on all rows at {where} ({proof})")
-    print_model(console, record.coefficients, record.intercept)
+    print_model(console, record.coefficients, record.intercept, full)
     if lines := stability_lines(record):
         for line in lines:
             say(console, line)
@@ -299,7 +305,7 @@ def settled(record: Record) -> bool:
     return chosen is None or chosen.proved
 
 
-def print_model(console: Console, coefficients: Mapping[str, float], intercept: float) -> None:
+def print_model(console: Console, coefficients: Mapping[str, float], intercept: float, full: bool = True) -> None:
     """Print the coefficients of a model.
 
     Parameters
@@ -310,10 +316,20 @@ def print_model(console: Console, coefficients: Mapping[str, float], intercept: 
         By the names of the features, in units of the file.
     intercept : float
         In units of the target.
+    full : bool
+        Every coefficient, where they are more than a screen holds; else the first ones.
     """
     rows = [Row((name, shown(value))) for name, value in coefficients.items()]
-    rows.append(Row(("(intercept)", shown(intercept)), "dim"))
+    left = 0 if full or len(rows) <= SCREEN_ROWS else len(rows) - KEPT_ROWS
+    rows = [*rows[: len(rows) - left], Row(("(intercept)", shown(intercept)), "dim")]
     print_table(console, ("feature", "coefficient"), rows, text=("feature",))
+    _say_left_out(console, left, "coefficient")
+
+
+def _say_left_out(console: Console, count: int, what: str) -> None:
+    """Say how much of a table was left out, if anything, and where it is."""
+    if count:
+        say(console, f"{count} more {what}{'' if count == 1 else 's'} by --full, or --json", "dim")
 
 
 def _legend(record: Record) -> list[str]:
@@ -357,17 +373,45 @@ def best_gamma_title(record: Record) -> str:
     return "best gamma of every tau" + ("" if record.least is None else f", the chosen one of tau = {record.tau}")
 
 
-def _print_taus(console: Console, record: Record) -> None:
-    rows = best_by_tau(record)
-    digits = interval_digits((row.lower, row.upper) for row in rows)
+def _alike(rows: Sequence[TableRow], chosen: tuple[float, int]) -> list[tuple[str, TableRow]]:
+    """Make one row of neighbouring taus of which no fold is decided: the least of each number, and the taus it is of.
+
+    The reported pair keeps its own row. Of more rows than a screen holds those with the least CV errors are returned.
+    """
+
+    def kind(row: TableRow) -> int:
+        return row.tau if row.folds_decided or (row.gamma, row.tau) == chosen else -1
+
+    found = []
+    for _, group in groupby(rows, kind):
+        same = list(group)
+        lower, upper = min(row.lower for row in same), min(row.upper for row in same)
+        ends = sorted({same[0].tau, same[-1].tau})
+        least = min(same, key=lambda row: row.cv_error)
+        found.append((":".join(map(str, ends)), replace(least, lower=lower, upper=upper)))
+    if len(found) > SCREEN_ROWS:
+        order = sorted(found, key=lambda one: ((one[1].gamma, one[1].tau) != chosen, one[1].cv_error))
+        found = sorted(order[:KEPT_ROWS], key=lambda one: one[1].tau)
+    return found
+
+
+def _print_taus(console: Console, record: Record, full: bool) -> None:
+    every = best_by_tau(record)
+    rows = [(str(row.tau), row) for row in every]
+    if not full and len(rows) > SCREEN_ROWS:
+        rows = _alike(every, (record.gamma, record.tau))
+    digits = interval_digits((row.lower, row.upper) for _, row in rows)
     lines = []
-    for row in rows:
+    for taus, row in rows:
         lower, upper = aligned(row.lower, digits), aligned(row.upper, digits)
-        cells = str(row.tau), shown(row.gamma), marked(aligned(row.cv_error, digits), row.estimate), lower, upper
+        cells = taus, shown(row.gamma), marked(aligned(row.cv_error, digits), row.estimate), lower, upper
         chosen = (row.gamma, row.tau) == (record.gamma, record.tau)
         lines.append(Row((*cells, f"{row.folds_decided}/{row.folds}"), "bold" if chosen else None))
     names = ("tau", "gamma", "CV error", "lower", "upper", "folds decided")
     print_table(console, names, lines)
+    if any(":" in taus for taus, _ in rows):
+        say(console, "taus of which nothing is decided share a row: the least of their numbers, each by itself", "dim")
+    _say_left_out(console, len(every) - len(rows), "row")
 
 
 def work_line(work: Work, threads: int | None) -> str:

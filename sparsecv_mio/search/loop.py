@@ -74,7 +74,7 @@ def drive(method: Search, signals: Signals, hooks: Hooks) -> None:
         signals.listen(progressed=lambda: trace.visit(method))
     reporter = Reporter(hooks.progress, method.progress) if hooks.progress is not None else None
     if reporter is not None:
-        signals.listen(progressed=reporter.visit)
+        signals.listen(progressed=reporter.visit, doing=reporter.say)
     if hooks.resume is not None:
         resume(method, hooks.resume)
     else:

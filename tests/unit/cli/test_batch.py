@@ -17,6 +17,7 @@ from sparsecv_mio.batch.engines import _interrupts_held
 from sparsecv_mio.batch.estimators import run_estimator
 from sparsecv_mio.batch.fitted import Fitted
 from sparsecv_mio.cli import run
+from sparsecv_mio.cli.batch import Counted
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.fold_plan import FoldPlan
 from sparsecv_mio.errors import BackendUnavailable
@@ -62,6 +63,32 @@ def test_a_batch_from_plan_to_table(
     assert frame["tau"].dtype == frame["n"].dtype == "Int64" and frame["tau"].isna().sum() == 2
     assert run(["collect", str(out), "-o", str(tmp_path / "pairs.csv"), "--level", "pairs", "--no-verify", "-q"]) == 0
     assert len(pd.read_csv(tmp_path / "pairs.csv")) == 6
+
+
+def test_a_batch_in_a_log_says_how_far_it_is(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sparsecv_mio.cli.live.LINE_SECONDS", 0.01)
+    plan, out = tmp_path / "plan.toml", tmp_path / "out"
+    plan.write_text(PLAN)
+    assert run(["batch", str(plan), "--out", str(out), "--workers", "1"]) == 0
+    lines = capfd.readouterr().err.splitlines()
+    assert lines and all(line.startswith("sparsecv: ") for line in lines)
+    assert "0 of 4 tasks done, 1 running, 0 failed" in lines[0]
+    assert run(["batch", str(plan), "--out", str(out), "--workers", "1", "-q"]) == 0
+    assert capfd.readouterr().err == ""
+
+
+def test_tasks_are_counted_by_what_came_of_them() -> None:
+    counted = Counted(10, ["done", "failed"], 3)
+    assert counted.line().endswith("1 of 10 tasks done, 3 running, 1 failed")
+    counted.states.update(("done", "limit"))
+    counted.began -= 100.0
+    words = "2 of 10 tasks done, 3 running, 1 failed, 1 met a limit"
+    assert counted.line().startswith(f"sparsecv: 100 s; {words}; about 30")
+    counted.states.update(["done"] * 6)
+    assert "8 of 10 tasks done, 0 running" in counted.line()
+    assert "running" not in Counted(10, [], None).line()
 
 
 def test_a_dry_run_tells_of_lists_and_of_settings_in_vain(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:

@@ -8,7 +8,7 @@ import pytest
 from repository import INSTANCES
 
 from sparsecv_mio.bounds.cv_error import compute_bounds
-from sparsecv_mio.certificate.record import PathRecord, Record
+from sparsecv_mio.certificate.record import PathRecord, Record, TableRow
 from sparsecv_mio.cli import run
 from sparsecv_mio.data.folds import make_folds
 from sparsecv_mio.data.standard import standardize
@@ -106,3 +106,29 @@ def test_a_pipe_has_the_width_it_is_told(capsys: pytest.CaptureFixture[str], mon
         monkeypatch.setenv("COLUMNS", str(width))
         assert run(["solve", prostate, "-t", "lpsa", "--folds", "3", "--gamma", "0.1", "--tau", "1:2"]) == 0
         assert max(map(len, capsys.readouterr().out.splitlines())) <= width
+
+
+def test_an_answer_is_one_screen_unless_all_of_it_is_asked_for(record: Record) -> None:
+    def row(tau: int) -> TableRow:
+        known = tau < 4
+        return replace(
+            record.table[0], tau=tau, gamma=record.gamma, cv_error=50.0 - tau, lower=49.0 - tau, upper=51.0 + tau,
+            estimate=not known, folds_decided=5 if known else 0,
+        )  # fmt: skip
+
+    many = {f"x{number}": 1.0 + number for number in range(30)}
+    table = tuple(row(tau) for tau in range(1, 31))
+    long = replace(record, tau=30, table=table, coefficients=many, support=tuple(many), one_se=None)
+    text = printed(lambda console: print_answer(console, long), 200)
+    assert "20 more coefficients by --full, or --json" in text and "25 more rows by --full, or --json" in text
+    lines = [line.split() for line in text.splitlines()]
+    assert [line[0] for line in lines if line[-1:] in (["5/5"], ["0/5"])] == ["1", "2", "3", "4:29", "30"]
+    folded = next(line for line in lines if line[:1] == ["4:29"])
+    assert folded[2:] == ["~21.0000", "20.0000", "55.0000", "0/5"]  # the least of each
+    full = printed(lambda console: print_answer(console, long, full=True), 200)
+    assert "by --full" not in full and "4:29" not in full and all(f" {name} " in full for name in many)
+    apart = replace(long, table=tuple(replace(one, folds_decided=1) for one in table))
+    text = printed(lambda console: print_answer(console, apart), 200)
+    assert "20 more rows by --full" in text and "share a row" not in text
+    kept = [line.split()[0] for line in text.splitlines() if line.endswith("1/5 ")]
+    assert kept == [str(tau) for tau in range(21, 31)]  # those with the least CV errors

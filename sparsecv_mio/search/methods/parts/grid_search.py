@@ -82,7 +82,7 @@ class GridSearch:
 
     def progress(self) -> Progress:
         """Return how far the search is."""
-        return progress_of(self.run.state, self.method.mios())
+        return progress_of(self.run.state, self.method.mios(), self.run.signals.phase)
 
     def trace_line(self) -> dict[str, Any]:
         """Return a line of a trace."""

@@ -21,6 +21,9 @@ def test_the_end_is_the_record() -> None:
     assert shown.done == shown.total == 30 and shown.best == (record.gamma, record.tau)
     assert (shown.lower, shown.upper) == (record.lower, record.upper)
     assert [row.tau for row in shown.taus] == [1, 2, 3] and all(row.final == row.total for row in shown.taus)
+    assert shown.cv_error == record.cv_error and not shown.estimate
+    of_tau = [min(row.cv_error for row in record.table if row.tau == tau) for tau in (1, 2, 3)]
+    assert [row.cv_error for row in shown.taus] == of_tau and not any(row.estimate for row in shown.taus)
 
 
 def test_reports_take_a_small_share_of_the_time() -> None:
@@ -34,6 +37,20 @@ def test_reports_take_a_small_share_of_the_time() -> None:
     while time.monotonic() - begin < 0.3:
         reporter.visit()
     assert 1 <= len(seen) <= 6
+
+
+def test_what_is_being_done_is_said_beside_the_last_numbers() -> None:
+    seen, made = list[Progress](), list[Progress]()
+
+    def make() -> Progress:
+        made.append(Progress(len(made), 9, 0, 0.0, 1.0, 2.0))
+        return made[-1]
+
+    reporter = Reporter(seen.append, make)
+    reporter.say("trees: tau 1")  # the first time there are no numbers yet
+    reporter.say("trees: tau 2")
+    assert len(made) == 1 and [one.done for one in seen] == [0, 0]
+    assert seen[1].stage == "trees: tau 2" and seen[1].seconds >= 2.0
 
 
 def test_compiling_is_said_with_the_last_numbers() -> None:
