@@ -12,7 +12,7 @@ from sparsecv_mio.words import Encode
 def test_words_for_separators_and_what_is_given() -> None:
     how = Reading.of(sep="space", na="MEAN", header=False, index_col=0)
     assert (how.sep, how.na, how.index_col) == (" ", "mean", "0")
-    assert how.given() == ["--sep", "--no-header", "--index-col", "--na"]
+    assert how.given() == ["sep", "header", "index_col", "na"]
     assert how.cures and how.rewrites
     assert not STRICT.given() and not STRICT.cures and not STRICT.rewrites
     assert Reading.of(sep="\\t").sep == "\t" == Reading.of(sep="tab").sep
@@ -21,13 +21,13 @@ def test_words_for_separators_and_what_is_given() -> None:
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        ({"sep": "a"}, "--sep: 'a' is no separator"),
+        ({"sep": "a"}, "sep: 'a' is no separator"),
         ({"sep": '"'}, "is no separator"),
-        ({"decimal": "x"}, "--decimal: 'x' is no decimal mark"),
-        ({"comment": ","}, "--comment: ',' cannot begin a comment"),
-        ({"encoding": "no"}, "--encoding: 'no' is unknown"),
-        ({"na": "x"}, "--na: unknown word 'x'"),
-        ({"encode": "one-hot"}, "--encode: unknown word 'one-hot' .did you mean 'onehot'"),
+        ({"decimal": "x"}, "decimal: 'x' is no decimal mark"),
+        ({"comment": ","}, "comment: ',' cannot begin a comment"),
+        ({"encoding": "no"}, "encoding: 'no' is unknown"),
+        ({"na": "x"}, "na: unknown word 'x'"),
+        ({"encode": "one-hot"}, "encode: unknown word 'one-hot' .did you mean 'onehot'"),
     ],
 )
 def test_wrong_options(words: dict[str, str], message: str) -> None:
