@@ -97,7 +97,7 @@ def read_delimited(
             blame(table, chosen)
         raise
     if not wanted.sure:
-        check_marks(stream.marks(data))
+        check_marks(stream.marks(data), how.sep)
     return data
 
 

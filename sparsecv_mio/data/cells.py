@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from sparsecv_mio.arrays import FloatArray
-from sparsecv_mio.data.marks import Marks, either, ways_to_read, what_else
+from sparsecv_mio.data.marks import Marks, doubts, ways_to_read, what_else
 from sparsecv_mio.errors import BadInput
 
 MISSING_MARKS = frozenset({"na", "n/a", "<na>", "nan", "null", "none", "?", "."})  # lower case, as exports write them
@@ -143,9 +143,9 @@ class Faults:
         if len(faults) == 1:
             raise BadInput(f"column {faults[0].words()}: {self._alone(faults[0])}")
         parts = [f"{one.words()} ({self._cells(one)})" for one in faults[:SHOWN_COLUMNS]]
-        more = len(faults) - len(parts)
+        more, columns = len(faults) - len(parts), len({one.column for one in faults})
         raise BadInput(
-            f"{len({one.column for one in faults})} columns have cells that are no numbers: "
+            f"{columns} column{'s have' if columns > 1 else ' has'} cells that are no numbers: "
             f"{', '.join(parts)}{f', and {more} more' if more > 0 else ''}"
         )
 
@@ -172,7 +172,8 @@ class Faults:
             return ""
         ways = ways_to_read(self.marks.values())
         if len(ways) > 1:
-            return either(marks.odd, marks.way)
+            found = doubts(self.marks)
+            return found.get(one.column, next(iter(found.values())))
         return ways[0].given(marks.way) if ways else ""
 
 
@@ -206,6 +207,26 @@ def stand_in(numbers: FloatArray) -> float | None:
             if others.size > 1 and np.abs(others - value).min() > others.max() - others.min() > 0.0:
                 return float(value)
     return None
+
+
+def stand_in_notes(X: FloatArray, y: FloatArray, names: Sequence[str], target: str) -> tuple[str, ...]:
+    """Return a sentence for every column that holds such a number.
+
+    Parameters
+    ----------
+    X : (n, p) array
+    y : (n,) array
+    names : sequence of p str
+    target : str
+    """
+    ends = np.abs([X.min(axis=0), X.max(axis=0)])
+    places = np.flatnonzero(np.isin(ends, STAND_INS).any(axis=0)).tolist()
+    found = {names[j]: stand_in(X[:, j]) for j in places} | {target: stand_in(y)}
+    return tuple(
+        f"column {name!r} holds {value:g}, far from all its other values: if it stands for nothing, empty these cells"
+        for name, value in found.items()
+        if value is not None
+    )
 
 
 def check_finite(X: FloatArray, y: FloatArray, names: Sequence[str], target: str) -> None:

@@ -202,7 +202,7 @@ def cured(table: RawTable, how: Reading, two_words: bool = False, sure: bool = F
     """
     _check(table, how, two_words)
     if not sure:
-        check_marks(table.marks)
+        check_marks(table.marks, how.sep)
     kept, table = _complete_rows(table, how)
     if table.rows == 0 and len(kept):
         raise BadInput('no row is left: every one has an empty cell; use na="mean", or drop the columns with most')

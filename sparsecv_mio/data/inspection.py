@@ -126,7 +126,7 @@ def inspect_table(table: RawTable, how: Reading) -> Inspection:
     goal = table.target
     columns = [*table.features, *([] if goal is None else [goal])]
     alike = _alike(columns)
-    unsaid = doubts(table.marks)
+    unsaid = doubts(table.marks, how.sep)
     facts = [_facts(one, one is goal, alike.get(one.name, ()), unsaid.get(one.name, "")) for one in columns]
     kept = [one for one, fact in zip(columns, facts, strict=True) if not fact.drop]
     gaps = np.zeros(table.rows, dtype=bool)
@@ -176,8 +176,8 @@ def _kind(one: RawColumn, numbers: FloatArray) -> tuple[str, list[str], bool]:
         if len(one.others) == int(np.sum(~one.empty)) and kind:
             return kind.partition(":")[0], [f"{kind}, or drop the column"], True
         row, word = next(iter(one.others.items()))
-        cells = f"{len(one.others)} cell{'s' * (len(one.others) > 1)} of text among numbers"
-        return "mixed", [f"{cells}, {word[:20]!r} in row {row + 1}: {kind or 'mend the file'}, or drop the column"], True
+        cells = f"{len(one.others)} cell{'s' * (len(one.others) > 1)} of text among numbers, {word[:20]!r}"
+        return "mixed", [f"{cells} in row {row + 1}: {kind or 'mend the file'}, or drop the column"], True
     levels = one.levels()
     if len(levels) > MOST_LEVELS or len(levels) >= max(3, int(np.sum(~one.empty))):
         return f"words ({len(levels)})", ["nearly every row has its own: a name, no feature"], True

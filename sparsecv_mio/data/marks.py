@@ -7,8 +7,7 @@ What a column holds is judged by all of its cells, and where both readings take 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 from typing import NamedTuple
 
@@ -39,7 +38,10 @@ TEXTS = (  # what is no word, though no number as it stands, and what to do with
         "dates: turn them into numbers of days",
     ),
     (re.compile(r"\d{1,2}:\d\d(?::\d\d(?:[.,]\d+)?)?(?: ?[aApP][mM])?"), "times: turn them into numbers of hours"),
-    (re.compile(rf"[+-]?(?:{_NUMBER}|\d+(?:,\d+)+(?:\.\d+)?)"), "numbers with marks of another kind than the others: write all alike"),
+    (
+        re.compile(rf"[+-]?(?:{_NUMBER}|\d+(?:,\d+)+(?:\.\d+)?)"),
+        "numbers with marks of another kind than the others: write all alike",
+    ),
 )  # fmt: skip
 
 
@@ -63,7 +65,7 @@ POINT, COMMA, COMMA_GROUPS, POINT_GROUPS = Way(".", None), Way(",", None), Way("
 WAYS = (
     POINT, COMMA, COMMA_GROUPS, POINT_GROUPS, Way(".", "'"), Way(".", " "), Way(",", "'"), Way(",", " "),
 )  # fmt: skip
-BOTH = ((COMMA, COMMA_GROUPS), (POINT, POINT_GROUPS))  # that read the same text as different numbers
+BOTH = {",": (COMMA, COMMA_GROUPS), ".": (POINT, POINT_GROUPS)}  # by mark, what it may mean before three digits
 
 
 @cache
@@ -172,9 +174,11 @@ class Marks:
 
     def allows(self, way: Way) -> bool:
         """Whether the cells that are numbers now are so in another way too."""
-        return way.decimal == self.way.decimal or not (self.proof or (self.grouped and way.thousands != self.way.decimal))
+        if way.decimal == self.way.decimal:
+            return True
+        return not self.proof and (not self.grouped or way.thousands == self.way.decimal)
 
-    def doubtful(self, evident: bool) -> bool:
+    def doubtful(self, evident: bool, semicolons: bool) -> bool:
         """Whether the decimal mark may set off thousands.
 
         Parameters
@@ -182,10 +186,15 @@ class Marks:
         evident : bool
             Whether other columns show that it does not. A comma beside whole numbers, `1,078` and `576`, is in doubt
             all the same: read in the wrong way some cells are a thousandth of what they should be, and others not.
+        semicolons : bool
+            Whether cells are between semicolons, as where commas are decimal marks: then points in every row are in
+            doubt as well. Else they are so beside whole numbers alone, none of which has four digits.
         """
         if self.way.thousands is not None or not self.grouped or self.proof:
             return False
-        return self.plain and not evident if self.way.decimal == "." else self.plain or not evident
+        if self.way.decimal == ".":
+            return (self.plain or semicolons) and not self.large and not evident
+        return self.plain or not evident
 
 
 def ways_to_read(columns: Iterable[Marks]) -> tuple[Way, ...]:
@@ -205,11 +214,18 @@ def ways_to_read(columns: Iterable[Marks]) -> tuple[Way, ...]:
     if not needy:
         return ()
     found = [way for way in WAYS if all(way in one.ways for one in needy) and all(one.allows(way) for one in every)]
-    return next((pair for pair in BOTH if set(pair) <= set(found)), tuple(found[:1]))
+    other = next((way for way in found[1:] if _witness(every, (found[0], way))), None)
+    return tuple(found[:1]) if other is None else (found[0], other)
 
 
-def either(text: str, now: Way) -> str:
-    """Say which two numbers a text may be, and how to ask for each.
+def _witness(columns: Iterable[Marks], ways: Sequence[Way]) -> str:
+    """Return a text of which two ways make different numbers, empty where there is none."""
+    texts = (text for one in columns for text in (one.odd if one.ways else "", one.grouped) if text)
+    return next((text for text in texts if parse_number(text, *ways[0]) != parse_number(text, *ways[1])), "")
+
+
+def either(text: str, now: Way, ways: Sequence[Way]) -> str:
+    r"""Say which two numbers a text may be, and how to ask for each.
 
     Parameters
     ----------
@@ -217,47 +233,53 @@ def either(text: str, now: Way) -> str:
         `1,078` or `1.078`.
     now : Way
         How it is read.
+    ways : sequence of two Way
 
     Examples
     --------
-    >>> either("1,078", Way(".", None))
-    '\\'1,078\\' is 1078 with thousands="," and 1.078 with decimal="," and thousands="none": say which'
+    >>> either("1,078", POINT, (COMMA, COMMA_GROUPS))
+    '\'1,078\' is 1078 with thousands="," and 1.078 with decimal="," and thousands="none": say which'
     """
-    mark = "," if "," in text else "."
-    groups = COMMA_GROUPS if mark == "," else POINT_GROUPS
-    sure = Way(mark, None).given(now._replace(thousands=NONE))
-    whole, part = parse_number(text, *groups), parse_number(text, mark)
-    return f"{text!r} is {whole:.10g} with {groups.given(now)} and {part:.10g} with {sure}: say which"
+    first, second = sorted(((parse_number(text, *way), way) for way in ways), key=lambda one: -abs(one[0]))
+    asked = [way.given(now if way.thousands else now._replace(thousands=NONE)) for way in (first[1], second[1])]
+    return f"{text!r} is {first[0]:.10g} with {asked[0]} and {second[0]:.10g} with {asked[1]}: say which"
 
 
-def doubts(columns: Mapping[str, Marks]) -> dict[str, str]:
+def doubts(columns: Mapping[str, Marks], sep: str | None = None) -> dict[str, str]:
     """Return what is to be decided, by the name of a column whose numbers could be read in two ways.
 
     Parameters
     ----------
     columns : mapping of str to Marks
+    sep : str, optional
+        What is between the cells, where that was said.
     """
-    evident = any(one.proof for one in columns.values())
-    found = {name: either(one.grouped, one.way) for name, one in columns.items() if one.doubtful(evident)}
-    ways = ways_to_read(columns.values())
-    if len(ways) > 1:
-        found |= {name: either(one.odd, one.way) for name, one in columns.items() if one.odd and one.ways}
+    every = columns.values()
+    evident, ways = any(one.proof for one in every), ways_to_read(every)
+    found = dict[str, str]()
+    for name, one in columns.items():
+        if len(ways) > 1 and (text := _witness([one], ways)):
+            found[name] = either(text, one.way, ways)
+        elif one.doubtful(evident, sep == ";"):
+            found[name] = either(one.grouped, one.way, BOTH[one.way.decimal])
     return found
 
 
-def check_marks(columns: Mapping[str, Marks]) -> None:
+def check_marks(columns: Mapping[str, Marks], sep: str | None = None) -> None:
     """Refuse columns of numbers that could be read in two ways.
 
     Parameters
     ----------
     columns : mapping of str to Marks
+    sep : str, optional
+        What is between the cells, where that was said.
 
     Raises
     ------
     BadInput
         The message names them, and how to ask for each reading.
     """
-    found = doubts(columns)
+    found = doubts(columns, sep)
     if found:
         shown = ", ".join(map(repr, list(found)[:SHOWN])) + (", ..." if len(found) > SHOWN else "")
         raise BadInput(f"column{'s' * (len(found) > 1)} {shown}: {next(iter(found.values()))}")

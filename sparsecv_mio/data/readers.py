@@ -265,9 +265,8 @@ def _known_kind(file: Path, how: Reading) -> str:
         return kind
     if kind in OTHERS:
         call = OTHERS[kind].format(file=repr(str(file)))
-        raise BadInput(
-            f"file {str(file)!r} is read by way of pandas: in Python give sc.solve({call}, target=...), or save it as .csv"
-        )
+        python = f"in Python give sc.solve({call}, target=...)"
+        raise BadInput(f"file {str(file)!r} is read by way of pandas: {python}, or save it as .csv")
     if file.suffix.lower() in PACKED or kind not in (*SUFFIXES, *MATRICES):
         known = ", ".join((*TEXT[:3], SUFFIXES[0], FEATHER[0], *MATRICES))
         shown = f"{kind}{file.suffix}" if file.suffix.lower() in PACKED else file.suffix

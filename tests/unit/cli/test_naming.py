@@ -67,7 +67,7 @@ def test_with_data(capfd: pytest.CaptureFixture[str]) -> None:
         ('give drop=["it\'s \\"x\\""], or', "give --drop 'it'\"'\"'s \"x\"', or"),
         ("na: unknown word 'x'", "--na: unknown word 'x'"),
         ('solve(gap="x")', 'solve(gap="x")'),
-        ("give sc.solve(pd.read_excel('a.xlsx'), target=...), or", "give sc.solve(pd.read_excel('a.xlsx'), target=...), or"),
+        ("give sc.solve(pd.read_excel('a'), target=...), or", "give sc.solve(pd.read_excel('a'), target=...), or"),
     ],
 )
 def test_ways_to_read_a_table(message: str, named: str) -> None:

@@ -93,7 +93,8 @@ def test_options_of_reading_are_keywords(tmp_path: Path) -> None:
     assert report.ok
     other = tmp_path / "other.csv"
     MESSY.to_csv(other, index=False, sep=";")
-    assert sc.solve(other, "y", sep="semicolon", features=["a", "b"], na="mean", thousands=",", **given | {"taus": 1}).data.p == 2
+    two = sc.solve(other, "y", sep="semicolon", features=["a", "b"], na="mean", thousands=",", **given | {"taus": 1})
+    assert two.data.names == ("a", "b")
 
 
 def test_messages_name_keywords(tmp_path: Path) -> None:
@@ -104,7 +105,8 @@ def test_messages_name_keywords(tmp_path: Path) -> None:
     assert "--" not in str(caught.value) and "\n" not in str(caught.value)
     for word in ('thousands=","', 'na="drop" or na="mean"', 'encode="onehot"'):
         assert word in str(caught.value)
-    with pytest.raises(sc.SparseCVError, match='is 1100 with thousands="," and 1.1 with decimal="," and thousands="none"'):
+    both = 'is 1100 with thousands="," and 1.1 with decimal="," and thousands="none": say which'
+    with pytest.raises(sc.SparseCVError, match=both):
         sc.solve(MESSY, "y", features=["a"], **QUICK)
     with pytest.raises(sc.SparseCVError, match="^na: goes with a file or a frame, and these data are read already"):
         sc.solve(sc.read_dataset(PROSTATE, "lpsa"), na="drop", **QUICK)
