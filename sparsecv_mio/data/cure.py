@@ -61,15 +61,16 @@ class RawColumn:
         way : Way
             How numbers are written.
         """
-        marks = Marks(way)
+        marks, (decimal, thousands) = Marks(way), way
         numbers, empty, others = np.full(len(cells), np.nan), np.zeros(len(cells), dtype=bool), dict[int, str]()
         for row, cell in enumerate(cells):
             if is_missing(cell) or repr(cell) in ("<NA>", "NaT"):
                 empty[row] = True
             elif isinstance(cell, str):
                 try:
-                    numbers[row] = parse_number(cell, *way)
-                    marks.number(cell)
+                    numbers[row] = parse_number(cell, decimal, thousands)
+                    if not marks.proof:
+                        marks.number(cell)
                 except ValueError:
                     others[row] = cell.strip()
                     marks.text(cell)

@@ -90,7 +90,7 @@ def parse_number(text: str, decimal: str = ".", thousands: str | None = None) ->
     >>> parse_number(" 1e-3"), parse_number("1,5", ","), parse_number("12.078,5", ",", ".")
     (0.001, 1.5, 12078.5)
     """
-    if thousands not in (None, NONE) and _grouped(decimal, thousands).fullmatch(text):
+    if thousands is not None and thousands != NONE and _grouped(decimal, thousands).fullmatch(text):
         for mark in SAME.get(thousands, thousands):
             text = text.strip().replace(mark, "")
     if "_" in text or not text.isascii():
@@ -148,6 +148,7 @@ class Marks:
     def __init__(self, way: Way) -> None:
         self.way, self.grouped, self.odd = way, "", ""
         self.plain = self.large = self.proof = False
+        self._mark = way.decimal
         said = way.thousands is not None
         self.ways: tuple[Way, ...] = () if said and way.thousands != NONE else WAYS[:2] if said else WAYS
         self._group = re.compile(rf"\s*[+-]?[1-9]\d{{0,2}}{re.escape(way.decimal)}\d{{3}}\s*", re.ASCII)
@@ -156,15 +157,15 @@ class Marks:
         """Note a cell that is a number."""
         if self.proof:
             return
-        if self.way.decimal in text:
+        if self._mark in text:
             if self._group.fullmatch(text):
                 self.grouped = self.grouped or text.strip()
             else:
                 self.proof = True
-        elif not self.large:
+        elif not self.plain or (not self.large and len(text) > 3):
             digits = text.strip().lstrip("+-").lstrip("0")
             if digits.isdigit():
-                self.plain, self.large = True, len(digits) > 3
+                self.plain, self.large = True, self.large or len(digits) > 3
 
     def text(self, text: str) -> None:
         """Note a cell that is no number."""

@@ -100,7 +100,8 @@ class Reading:
         >>> how.sep, how.decimal, str(how.na)
         (';', ',', 'mean')
         """
-        given: dict[str, Any] = {one.name: one.default for one in fields(cls)} | words
+        given: dict[str, Any] = {one.name: one.default for one in fields(cls)}
+        given.update(words)
         for name in set(given) - set(ReadingWords.__annotations__):
             raise TypeError(f"unexpected keyword argument {name!r}{did_you_mean(name, ReadingWords.__annotations__)}")
         sep, decimal, comment, encoding = given["sep"], given["decimal"], given["comment"], given["encoding"]
