@@ -15,6 +15,7 @@ SEPARATORS = {"comma": ",", "semicolon": ";", "tab": "\t", "space": " ", "pipe":
 MARKS = ",;\t |:"
 OPPOSITES = (("false", "true"), ("no", "yes"), ("f", "t"), ("n", "y"))
 OF_CELLS = ("decimal", "na", "encode", "thousands")  # of the options those that frames have too
+MAY_LACK = ("sep", "comment", "thousands")
 ABSENT = "(missing)"  # the word that stands for empty cells in a column of words
 
 
@@ -102,8 +103,16 @@ class Reading:
         """
         given: dict[str, Any] = {one.name: one.default for one in fields(cls)}
         given.update(words)
-        for name in set(given) - set(ReadingWords.__annotations__):
-            raise TypeError(f"unexpected keyword argument {name!r}{did_you_mean(name, ReadingWords.__annotations__)}")
+        for unknown in set(given) - set(ReadingWords.__annotations__):
+            meant = did_you_mean(unknown, ReadingWords.__annotations__)
+            raise TypeError(f"unexpected keyword argument {unknown!r}{meant}")
+        for name in ("sep", "decimal", "comment", "encoding", "na", "encode", "thousands"):
+            if not isinstance(given[name], str) and (given[name] is not None or name not in MAY_LACK):
+                raise BadInput(f"{name}: {given[name]!r} is no text")
+        if not isinstance(given["index_col"], str | int | None):
+            raise BadInput(f"index_col: {given['index_col']!r} is neither the name nor the position of a column")
+        if not isinstance(given["header"], bool):
+            raise BadInput(f"header: {given['header']!r} is neither True nor False")
         sep, decimal, comment, encoding = given["sep"], given["decimal"], given["comment"], given["encoding"]
         between = None if sep is None else SEPARATORS.get(sep.strip().lower(), sep.replace("\\t", "\t"))
         if between is not None and (len(between) != 1 or between.isalnum() or between in '"\r\n'):
