@@ -154,7 +154,10 @@ class Faults:
         if written:
             return written if "say which" in written else f"read it with {written}"
         option = one.option(self.target, self.rows)
-        return one.remedy(self.rows) + (f"; or read it with {option}" if option else "")
+        remedy = one.remedy(self.rows)
+        if one.column == self.target:
+            remedy = remedy.removesuffix(", or drop the column").removesuffix(" or drop the column")
+        return remedy + (f"; or read it with {option}" if option else "")
 
     def _cells(self, one: Fault) -> str:
         cells = f"{one.count:,} cell{'s' if one.count > 1 else ''}"
@@ -162,7 +165,7 @@ class Faults:
         if option:
             return f"{cells}; {option}"
         if isinstance(one.value, str) and not one.missing and (kind := what_else(one.value)):
-            return f"{cells}; {kind}, or drop it"
+            return f"{cells}; {kind}{', or drop it' if one.column != self.target else ''}"
         return f"{cells}; mend the file" if one.column == self.target else f"{cells}; mend them, or drop it"
 
     def _written(self, one: Fault) -> str:

@@ -158,7 +158,7 @@ def _facts(one: RawColumn, goal: bool, alike: Sequence[str], unsaid: str) -> Col
         one.name, kind, int(one.empty.sum()),
         float(numbers.min()) if sized else None, float(numbers.mean()) if sized else None,
         float(numbers.max()) if sized else None, float(numbers.std()) if sized else None,
-        (*notes, *alike), drop and not goal,
+        (*(note.removesuffix(", or drop the column") if goal else note for note in notes), *alike), drop and not goal,
     )  # fmt: skip
 
 

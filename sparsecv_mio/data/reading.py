@@ -103,21 +103,12 @@ class Reading:
         """
         given: dict[str, Any] = {one.name: one.default for one in fields(cls)}
         given.update(words)
-        for unknown in set(given) - set(ReadingWords.__annotations__):
-            meant = did_you_mean(unknown, ReadingWords.__annotations__)
-            raise TypeError(f"unexpected keyword argument {unknown!r}{meant}")
-        for name in ("sep", "decimal", "comment", "encoding", "na", "encode", "thousands"):
-            if not isinstance(given[name], str) and (given[name] is not None or name not in MAY_LACK):
-                raise BadInput(f"{name}: {given[name]!r} is no text")
-        if not isinstance(given["index_col"], str | int | None):
-            raise BadInput(f"index_col: {given['index_col']!r} is neither the name nor the position of a column")
-        if not isinstance(given["header"], bool):
-            raise BadInput(f"header: {given['header']!r} is neither True nor False")
+        _check_kinds(given)
         sep, decimal, comment, encoding = given["sep"], given["decimal"], given["comment"], given["encoding"]
         between = None if sep is None else SEPARATORS.get(sep.strip().lower(), sep.replace("\\t", "\t"))
         if between is not None and (len(between) != 1 or between.isalnum() or between in '"\r\n'):
-            words = ", ".join(SEPARATORS)
-            raise BadInput(f"sep: {sep!r} is no separator: give one character, or one of {words}")
+            listed = ", ".join(SEPARATORS)
+            raise BadInput(f"sep: {sep!r} is no separator: give one character, or one of {listed}")
         if decimal not in (".", ",") or decimal == between:
             what = "separates the cells already" if decimal == between else "is no decimal mark: use . or ,"
             raise BadInput(f"decimal: {decimal!r} {what}")
@@ -151,6 +142,20 @@ class Reading:
     def given(self) -> list[str]:
         """Return the names of the options that are not at their defaults."""
         return [f.name for f in fields(self) if getattr(self, f.name) != f.default]
+
+
+def _check_kinds(given: Mapping[str, Any]) -> None:
+    """Refuse unknown names of options, and values of another kind than they take."""
+    for unknown in set(given) - set(ReadingWords.__annotations__):
+        meant = did_you_mean(unknown, ReadingWords.__annotations__)
+        raise TypeError(f"unexpected keyword argument {unknown!r}{meant}")
+    for name in ("sep", "decimal", "comment", "encoding", "na", "encode", "thousands"):
+        if not isinstance(given[name], str) and (given[name] is not None or name not in MAY_LACK):
+            raise BadInput(f"{name}: {given[name]!r} is no text")
+    if not isinstance(given["index_col"], str | int | None):
+        raise BadInput(f"index_col: {given['index_col']!r} is neither the name nor the position of a column")
+    if not isinstance(given["header"], bool):
+        raise BadInput(f"header: {given['header']!r} is neither True nor False")
 
 
 def _thousands(given: str | None, decimal: str) -> str | None:

@@ -124,6 +124,7 @@ REFUSED: dict[str, tuple[str, str, str]] = {
     "a leading zero": (table(lambda v: f"0,{v:04.0f}"[:5]), "--thousands ,", "of another kind"),
     "percent": (table(lambda v: f"{v / 100:.0f}%"), "", "take the signs off"),
     "percent encoded": (table(lambda v: f"{v % 7:.0f}%"), "--encode onehot", "take the signs off"),
+    "percent in the target": (table(PLAIN, target=lambda v: f"{v:.0f}%"), "", "sign: take the signs off"),
     "dollars": (table(lambda v: f"${v:,.0f}"), "", "take the signs off"),
     "dollars encoded": (table(lambda v: f"${v % 5:.0f}"), "--encode onehot", "take the signs off"),
     "euros behind": (table(lambda v: f"{v:.0f} \u20ac"), "", "take the signs off"),
@@ -262,6 +263,13 @@ def test_numbers_that_stand_for_nothing_are_named(tmp_path: Path, value: int) ->
     notes = {one.name: one.notes for one in inspect_file(path, "y", Reading(), None).columns}
     assert any(f"{value:g} lies far from all others" in note for note in notes["b"])
     assert not any("far from" in note for note in (*notes["age"], *notes["y"]))
+
+
+def test_a_target_is_not_to_be_dropped(tmp_path: Path) -> None:
+    path = stored(tmp_path, table(PLAIN, target=lambda v: f"{v:.0f}%"))
+    assert message_of(path).endswith("take the signs off")
+    notes = {one.name: one.notes for one in inspect_file(path, "y", Reading(), None).columns}
+    assert notes["y"] == ("numbers with a percent sign: take the signs off",)
 
 
 def test_words_stay_words(tmp_path: Path) -> None:
