@@ -194,6 +194,8 @@ def left_out(*names: str) -> str:
 def stand_in(numbers: FloatArray) -> float | None:
     """Return the number of nines, -999 for one, that lies farther from all others than these do from each other.
 
+    Of 99, which is a number like others more often, three times as far.
+
     Parameters
     ----------
     numbers : (n,) array
@@ -201,13 +203,14 @@ def stand_in(numbers: FloatArray) -> float | None:
 
     Examples
     --------
-    >>> stand_in(np.array([3.0, 5.0, -999.0, 4.0])), stand_in(np.array([3.0, 99.0, 50.0]))
+    >>> stand_in(np.array([3.0, 5.0, -999.0, 4.0])), stand_in(np.array([3.0, 99.0, 50.0, 12.0]))
     (-999.0, None)
     """
     for value in (numbers.min(), numbers.max()) if numbers.size else ():
         if abs(value) in STAND_INS:
             others = numbers[numbers != value]
-            if others.size > 1 and np.abs(others - value).min() > others.max() - others.min() > 0.0:
+            width = float(np.ptp(others)) if others.size > 2 else 0.0
+            if np.abs(others - value).min(initial=np.inf) > (3.0 if abs(value) < 100.0 else 1.0) * width > 0.0:
                 return float(value)
     return None
 
