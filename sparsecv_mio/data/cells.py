@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from sparsecv_mio.arrays import FloatArray
-from sparsecv_mio.data.marks import Marks, doubts, ways_to_read, what_else
+from sparsecv_mio.data.marks import Marks, doubts, reads_somehow, ways_to_read, what_else
 from sparsecv_mio.errors import BadInput
 
 MISSING_MARKS = frozenset({"na", "n/a", "<na>", "nan", "null", "none", "?", "."})  # lower case, as exports write them
@@ -155,6 +155,9 @@ class Faults:
             return written if "say which" in written else f"read it with {written}"
         option = one.option(self.target, self.rows)
         remedy = one.remedy(self.rows)
+        marks = self.marks.get(one.column)
+        if marks is not None and marks.against and isinstance(one.value, str) and reads_somehow(one.value):
+            remedy = f"no marks read both it and {marks.against[:20]!r}: write all alike, or drop the column"
         if one.column == self.target:
             remedy = remedy.removesuffix(", or drop the column").removesuffix(" or drop the column")
         return remedy + (f"; or read it with {option}" if option else "")

@@ -111,6 +111,11 @@ def reads(text: str, way: Way) -> bool:
     return True
 
 
+def reads_somehow(text: str) -> bool:
+    """Whether a text is a number in some way or other."""
+    return any(reads(text, way) for way in WAYS)
+
+
 def what_else(text: str) -> str:
     """Say what a text is that is neither a word nor a number as it stands, and what to do with it; empty for a word.
 
@@ -143,10 +148,12 @@ class Marks:
         The first cell that is no number.
     ways : tuple of Way
         In which all cells that are none would be.
+    against : str
+        The cell that is no number in any way that the cells before it allow.
     """
 
     def __init__(self, way: Way) -> None:
-        self.way, self.grouped, self.odd = way, "", ""
+        self.way, self.grouped, self.odd, self.against = way, "", "", ""
         self.plain = self.large = self.proof = False
         self._mark = way.decimal
         said = way.thousands is not None
@@ -172,6 +179,7 @@ class Marks:
         self.odd = self.odd or text.strip()
         if self.ways:
             self.ways = tuple(one for one in self.ways if reads(text, one))
+            self.against = "" if self.ways or text.strip() == self.odd else text.strip()
 
     def allows(self, way: Way) -> bool:
         """Whether the cells that are numbers now are so in another way too."""

@@ -119,6 +119,8 @@ REFUSED: dict[str, tuple[str, str, str]] = {
     "both marks at once": (table(lambda v: US(v) if v > 3000 else f"{v / 7:.1f}".replace(".", ",")), "--thousands ,",
                            "numbers with marks of another kind"),
     "1,078 and 1,5, undecided": (table(lambda v: US(v) if v > 3000 else "1,5"), "", "read it with --decimal ,"),
+    "1,5 and a word": (table(lambda v: "k.A." if v < 500 else f"{v / 10:.1f}".replace(".", ",")), "",
+                       "and 'k.A.': write all alike"),
     "groups of two": (table(lambda v: f"{v:.0f}"[:-2] + "," + f"{v:.0f}"[-2:]), "--thousands ,", "of another kind"),
     "groups of Indian lakhs": (table(lambda v: f"12,{v / 100:02.0f},{v:04.0f}"[:9]), "", "of another kind"),
     "a leading zero": (table(lambda v: f"0,{v:04.0f}"[:5]), "--thousands ,", "of another kind"),
