@@ -19,7 +19,8 @@ from sparsecv_mio.errors import BadInput, did_you_mean
 from sparsecv_mio.words import one_of
 
 FILE_KEYS = (
-    "target", "features", "drop", "sep", "decimal", "comment", "encoding", "header", "index_col", "na", "encode",
+    "target", "features", "drop", "sep", "decimal", "thousands", "comment", "encoding", "header", "index_col", "na",
+    "encode",
 )  # fmt: skip
 BUNDLED = ("diabetes", "linnerud")
 HELD_BYTES = 1 << 28  # of the data sets that a process keeps, beside the last one

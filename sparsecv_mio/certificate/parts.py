@@ -90,6 +90,7 @@ class ReadingInfo:
     means: Coefficients
     levels: Mapping[str, tuple[str, ...]]
     left_out: Count
+    thousands: str | None = None
 
 
 @dataclass(frozen=True)

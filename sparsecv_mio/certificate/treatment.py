@@ -79,7 +79,7 @@ DATA: Mapping[str, Treatment] = {
     "data.total_weight": DONE,
     **_each("data.reading.", "columns means levels left_out", DONE),
     **_each(
-        "data.reading.", "sep decimal comment encoding header index_col na encode",
+        "data.reading.", "sep decimal thousands comment encoding header index_col na encode",
         _always("bounded: rows so read are those of the fingerprint"),
     ),
 }

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import math
-import re
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import numpy as np
 
 from sparsecv_mio.arrays import BoolArray, FloatArray
-from sparsecv_mio.data.cells import DECIMAL_COMMA
+from sparsecv_mio.data.cells import stand_in
 from sparsecv_mio.data.cure import MOST_LEVELS, RawColumn, RawTable
+from sparsecv_mio.data.marks import WORDS, doubts, ways_to_read
 from sparsecv_mio.data.readers import read_raw
 from sparsecv_mio.data.reading import ABSENT, Reading, feature_names
 from sparsecv_mio.data.select import Wanted
@@ -22,8 +22,6 @@ ALIKE = 0.95  # absolute correlation from which two columns are named
 COPIES = 1.0 - 1e-9
 MOST_CORRELATED = 2000  # columns beyond which correlations are not looked at
 MOSTLY_EMPTY = 0.5
-COMMAS = "numbers with a decimal comma"
-DATE = re.compile(r"\d{4}-\d\d?-\d\d?|\d\d?[./]\d\d?[./]\d{2,4}")
 FEW_ROWS_LOST = 0.05  # share up to which rows with empty cells had better be left out
 
 
@@ -75,6 +73,8 @@ class Inspection:
         With which the file could be read, as the command line takes them.
     n, p : int
         Rows and features that this would leave.
+    doubts : mapping of str to str
+        By column, what is to be said first: which of two numbers its cells are.
     """
 
     rows: int
@@ -85,6 +85,7 @@ class Inspection:
     options: tuple[str, ...]
     n: int
     p: int
+    doubts: Mapping[str, str] = field(default_factory=dict)
 
 
 def inspect_file(path: str | Path, target: str | int | None, how: Reading, drop: Sequence[str] | None) -> Inspection:
@@ -106,11 +107,12 @@ def inspect_file(path: str | Path, target: str | int | None, how: Reading, drop:
         The file is no table.
     """
     wanted = Wanted("" if target is None else target, None, drop, (), needed=target is not None, index=how.index_col)
-    found = inspect_table(read_raw(path, wanted, how), how)
-    if how.decimal == "." and any(COMMAS in one.notes for one in found.columns):
-        how = replace(how, decimal=",")
-        found = inspect_table(read_raw(path, wanted, how), how)
-    return found
+    table = read_raw(path, wanted, how)
+    ways = ways_to_read(table.marks.values())
+    if len(ways) == 1:
+        how = replace(how, decimal=ways[0].decimal, thousands=ways[0].thousands)
+        table = read_raw(path, wanted, how)
+    return inspect_table(table, how)
 
 
 def inspect_table(table: RawTable, how: Reading) -> Inspection:
@@ -124,7 +126,8 @@ def inspect_table(table: RawTable, how: Reading) -> Inspection:
     goal = table.target
     columns = [*table.features, *([] if goal is None else [goal])]
     alike = _alike(columns)
-    facts = [_facts(one, one is goal, alike.get(one.name, ())) for one in columns]
+    unsaid = doubts(table.marks, how.sep)
+    facts = [_facts(one, one is goal, alike.get(one.name, ()), unsaid.get(one.name, "")) for one in columns]
     kept = [one for one, fact in zip(columns, facts, strict=True) if not fact.drop]
     gaps = np.zeros(table.rows, dtype=bool)
     for one in kept:
@@ -136,12 +139,17 @@ def inspect_table(table: RawTable, how: Reading) -> Inspection:
     return Inspection(
         table.rows, tuple(facts), "" if goal is None else goal.name, int(gaps.sum()), _repeated(columns, table.rows),
         tuple([*_as_given(how), *options]), n, sum(_width(one, "--na mean" in options, how.encode) for one in features),
+        unsaid,
     )  # fmt: skip
 
 
-def _facts(one: RawColumn, goal: bool, alike: Sequence[str]) -> ColumnFacts:
+def _facts(one: RawColumn, goal: bool, alike: Sequence[str], unsaid: str) -> ColumnFacts:
     numbers = one.numbers[np.isfinite(one.numbers)]
+    if unsaid:
+        return ColumnFacts(one.name, "mixed", int(one.empty.sum()), None, None, None, None, (unsaid,), False)
     kind, notes, drop = _kind(one, numbers)
+    if (value := stand_in(numbers)) is not None:
+        notes.append(f"{value:g} lies far from all others: if it stands for nothing, empty these cells and give --na")
     if not goal and not drop:
         more, drop = _doubts(one, numbers)
         notes += more
@@ -150,7 +158,7 @@ def _facts(one: RawColumn, goal: bool, alike: Sequence[str]) -> ColumnFacts:
         one.name, kind, int(one.empty.sum()),
         float(numbers.min()) if sized else None, float(numbers.mean()) if sized else None,
         float(numbers.max()) if sized else None, float(numbers.std()) if sized else None,
-        (*notes, *alike), drop and not goal,
+        (*(note.removesuffix(", or drop the column") if goal else note for note in notes), *alike), drop and not goal,
     )  # fmt: skip
 
 
@@ -164,15 +172,12 @@ def _kind(one: RawColumn, numbers: FloatArray) -> tuple[str, list[str], bool]:
         infinite = int(np.isinf(one.numbers).sum())
         return kind, [f"{infinite} cells are infinite"] if infinite else [], False
     if not one.is_words:
+        kind = one.kind
+        if len(one.others) == int(np.sum(~one.empty)) and kind:
+            return kind.partition(":")[0], [f"{kind}, or drop the column"], True
         row, word = next(iter(one.others.items()))
-        if all(DECIMAL_COMMA.fullmatch(text) for text in one.others.values()):
-            return "mixed", [COMMAS], True
-        cells = f"{len(one.others)} cell{'s' * (len(one.others) > 1)} of text among numbers"
-        return "mixed", [f"{cells}, {word[:20]!r} in row {row + 1}: mend the file, or drop the column"], True
-    if 2 * sum(bool(DECIMAL_COMMA.fullmatch(text)) for text in one.others.values()) >= len(one.others):
-        return "mixed", [COMMAS], True
-    if all(DATE.match(text) for text in one.others.values()):
-        return "dates", ["turn them into numbers of days, or drop the column"], True
+        cells = f"{len(one.others)} cell{'s' * (len(one.others) > 1)} of text among numbers, {word[:20]!r}"
+        return "mixed", [f"{cells} in row {row + 1}: {kind or 'mend the file'}, or drop the column"], True
     levels = one.levels()
     if len(levels) > MOST_LEVELS or len(levels) >= max(3, int(np.sum(~one.empty))):
         return f"words ({len(levels)})", ["nearly every row has its own: a name, no feature"], True
@@ -248,10 +253,10 @@ def _options(
 def _as_given(how: Reading) -> list[str]:
     values = {
         "--sep": how.sep, "--decimal": how.decimal, "--comment": how.comment, "--encoding": how.encoding,
-        "--index-col": how.index_col,
+        "--index-col": how.index_col, "--thousands": WORDS.get(how.thousands or "", how.thousands),
     }  # fmt: skip
-    names = [name for name in how.given() if name not in ("--na", "--encode")]
-    return [name if name not in values else f"{name} {values[name]!r}" for name in names]
+    names = [f"--{name.replace('_', '-')}" for name in how.given() if name not in ("na", "encode")]
+    return [f"{name} {values[name]!r}" if name in values else "--no-header" for name in names]
 
 
 def _width(one: RawColumn, filled: bool, encode: Encode) -> int:

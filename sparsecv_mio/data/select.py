@@ -22,6 +22,7 @@ class Wanted:
     needed: bool = True  # whether the data must have the target
     index: str | None = None  # a column that only numbers the rows
     two_words: bool = False  # whether the target may hold two words
+    sure: bool = False  # whether it is known how numbers are written, as where rows are read once more
 
     def within(self, header: Sequence[str]) -> Selection:
         """Resolve the words against a header; see :func:`select_columns`."""
@@ -145,7 +146,7 @@ def _check_header(names: tuple[str, ...]) -> None:
     for j, name in enumerate(names):
         if not name:
             raise BadInput(
-                f"column {j + 1} has no name: name it in the header, or leave it out with --index-col {j} if it only "
+                f"column {j + 1} has no name: name it in the header, or leave it out with index_col={j} if it only "
                 "numbers the rows"
             )
     twice = [name for name, count in Counter(names).items() if count > 1]

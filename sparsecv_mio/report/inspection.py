@@ -69,6 +69,9 @@ def _findings(found: Inspection) -> list[str]:
 
 
 def _plan(found: Inspection, path: str) -> list[str]:
+    if found.doubts:
+        column, said = next(iter(found.doubts.items()))
+        return [f"column {column!r}: {said}, and inspect again"]
     words = [word for option in found.options for word in shlex.split(option)]
     folds = min(FOLDS, found.n)
     words += ["--folds", "loo"] if found.n < FOLDS else []

@@ -384,6 +384,7 @@ def _read_with(read: ReadingInfo) -> str:
     said += [f"{_several(len(read.levels), 'column')} of words as {read.encode}"] if read.levels else []
     said += [f"separator {read.sep!r}"] if read.sep is not None else []
     said += [f"decimal mark {read.decimal!r}"] if read.decimal != "." else []
+    said += [f"thousands set off by {read.thousands!r}"] if read.thousands not in (None, "none") else []
     return ", ".join([*said, f"encoding {read.encoding}"])
 
 

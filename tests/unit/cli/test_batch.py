@@ -168,3 +168,17 @@ def test_what_is_refused(
     plan.write_text(PLAN)
     assert run([str(plan) if word == "PLAN" else word for word in arguments]) == 2
     assert message in capfd.readouterr().err
+
+
+def test_plans_read_tables_as_the_command_line_does(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    rows = "".join(f'{20 + 7 * k % 41},"{576 + 1741 * k % 3400:,}",{k % 11}\n' for k in range(30))
+    (tmp_path / "us.csv").write_text("age,income,y\n" + rows)
+    plan, out = tmp_path / "plan.toml", tmp_path / "out"
+    text = '[[data]]\nfile = "us.csv"\ntarget = "y"\n[vary]\nfolds = "3"\ngamma = "0.1"\n'
+    plan.write_text(text)
+    assert run(["batch", str(plan), "--out", str(out), "--workers", "1"]) == 2
+    said = capfd.readouterr().err
+    assert 'with thousands="," and 2.317 with decimal="," and thousands="none": say which' in said and "--" not in said
+    plan.write_text(text.replace('"y"\n', '"y"\nthousands = ","\n'))
+    assert run(["batch", str(plan), "--out", str(out), "--workers", "1"]) == 0
+    assert "1 of 1 tasks done" in capfd.readouterr().out
