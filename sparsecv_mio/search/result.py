@@ -324,7 +324,7 @@ def build_record(
     region = None if descent else known.region()
     fitted = replace(cell, support=np.flatnonzero(np.isin(data.names, support)))
     stability = stability_of_model(context, known.cells, at, fitted, weighed, snapshot.changes)
-    untimely += () if proved else compiling_took(deadline)
+    took = () if proved else compiling_took(deadline)
     record = Record(
         schema=SCHEMA,
         status=status,
@@ -349,7 +349,7 @@ def build_record(
         data=data_info(data),
         folds=FoldInfo(known.folds.spec, known.folds.seed, known.folds.k, known.folds.digest, known.folds.repeats),
         request=request,
-        warnings=(*data.warnings, *snapshot.notes, *untimely),
+        warnings=(*data.warnings, *snapshot.notes, *untimely, *took),
         versions=versions(),
         descent=snapshot.steps,
         stability=stability,
