@@ -47,7 +47,8 @@ MOST_TRIES = 24
 FIRST_TRIES = 2  # of the likely winner, before anything else; the last one only if the first promises that it succeeds
 TRIAL_SHARE, LOOK_SHARE = 0.15, 0.15  # of a time limit, for the first of these tries and for a look at all rows
 WINNER_SHARE = 0.7  # of the time that is left, which the likely winner may take
-FEW_SUPPORTS, SMALL_SHARE = 1 << 17, 0.2  # a size that has so few is decided first, within a share of a time limit
+FEW_SUPPORTS = 1 << 17  # a size that has no more is decided first
+SMALL_SHARE, REST_SHARE = 0.2, 0.03  # of a time limit, for the likely best gammas of these sizes, and for the others
 BALL_SHARE = 0.05  # of a time limit, for ridge balls: they cost little but where columns are many
 ALL_ROWS_EFFORT = 4  # a tree on all rows may cost so many times what one of a fold may: it speaks for all folds
 ALL_ROWS_TRIES = 3  # of a tau, before its folds, where all rows can still exclude it
@@ -126,8 +127,9 @@ class Outward:
         count = easy.index(False) if False in easy else len(easy)
         if count:
             small = np.broadcast_to(np.arange(len(easy)) < count, context.shape[:2])
-            for pairs in (*(self._only(self._leader(t, t)) for t in range(count)), small):
-                self._work_on_folds(pairs, FIRST_EFFORT, SMALL_SHARE)
+            for t in range(count):
+                self._work_on_folds(self._only(self._leader(t, t)), FIRST_EFFORT, SMALL_SHARE)
+            self._work_on_folds(small, FIRST_EFFORT, REST_SHARE)
             self._note_what_is_proved()
 
     def begin(self) -> None:
