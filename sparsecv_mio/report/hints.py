@@ -54,11 +54,12 @@ def _proof_hint(record: Record) -> str:
 
 
 def _simpler(record: Record, rows: Sequence[TableRow]) -> str:
-    """Return how many pairs with no more features than the reported one are not excluded, if that is a smaller grid."""
-    simple = sum(row.tau <= record.tau for row in rows)
+    """Return how many pairs with no more features than the best one are not excluded, if that is a smaller grid."""
+    best = record.certificate.tau
+    simple = sum(row.tau <= best for row in rows)
     if simple == len(rows):
         return ""
-    taus = text_of_taus(tau for tau in record.request.taus if tau <= record.tau)
+    taus = text_of_taus(tau for tau in record.request.taus if tau <= best)
     return f"--tau {taus} is a smaller grid to prove, with {simple:,} of these {len(rows):,} pairs"
 
 
@@ -67,9 +68,10 @@ def _gamma_hint(record: Record) -> str:
     least, most, count = min(gammas), max(gammas), max(len(gammas), LEAST_GAMMAS)
     if least == most:
         return ""
-    if record.gamma >= most:
+    best = record.certificate.gamma
+    if best >= most:
         return f"the best gamma is the largest given: try --gamma {most / 100:.4g}:{most * 10:.4g}:{count}"
-    if record.gamma <= least and least > NO_RIDGE:
+    if best <= least and least > NO_RIDGE:
         return f"the best gamma is the smallest given: try --gamma {least / 10:.4g}:{least * 100:.4g}:{count}"
     return ""
 
@@ -81,10 +83,11 @@ def _tau_hint(record: Record) -> str:
         return ""
     held_out = -(-record.data.n // max(record.folds.k, 2))
     natural = max(1, min((record.request.restrictions or NONE).left(record.data.p), record.data.n - held_out - 1))
-    if record.tau == most < natural:
+    best = record.certificate.tau
+    if best == most < natural:
         return f"the best tau is the largest given: try --tau {max(least, most // 2)}:{min(2 * most, natural)}"
-    if record.tau == least == 1:
+    if best == least == 1:
         return f"the best tau is the smallest given: --tau 0:{most} has the intercept alone too"
-    if record.tau == least > 0:
+    if best == least > 0:
         return f"the best tau is the smallest given: try --tau {max(0, least // 2)}:{most}"
     return ""

@@ -14,7 +14,6 @@ from sparsecv_mio.certificate.near_records import CommonRecord, NearRecord
 from sparsecv_mio.certificate.parts import Work
 from sparsecv_mio.certificate.record import (
     Nested,
-    OneSe,
     PathRecord,
     PathRow,
     Record,
@@ -33,6 +32,11 @@ if TYPE_CHECKING:
     from sparsecv_mio.certificate.model import Accuracy
     from sparsecv_mio.certificate.record import FitRecord
 
+RULES = {  # by their names: the pair that they choose, and how it was chosen
+    "one-standard-error rule": ("one-standard-error pair", "by the one-standard-error rule"),
+    "weighted stability": ("stable pair", "the stable pair"),
+    "least CV error": ("the pair", "by the least CV error"),
+}
 NARROW = 1e-5  # relative width of a piece around a crossing, below which its ends look alike
 MEANING = {
     "proved": ("proved", "green"),
@@ -60,8 +64,7 @@ def print_answer(console: Console, record: Record, brief: bool = False, held_out
         word = word.replace("limit reached", "ended without a proof")
     if _unbounded(record):
         word = word.replace("bounds valid", "nothing proved yet")
-    for line in _print_pairs(console, record, word, colour):
-        say(console, line)
+    _print_pair(console, record, word, colour)
     print_restrictions(console, record)
     for line in _error_lines(record):
         say(console, line)
@@ -75,7 +78,7 @@ def print_answer(console: Console, record: Record, brief: bool = False, held_out
         return
     if record.nested is not None:
         _print_outer_folds(console, record.nested)
-    say(console, "best gamma of every tau" if record.continuous is None else "every tau at this gamma", "bold")
+    say(console, best_gamma_title(record), "bold")
     _print_taus(console, record)
     for line in _legend(record):
         say(console, line, "dim")
@@ -83,18 +86,12 @@ def print_answer(console: Console, record: Record, brief: bool = False, held_out
         console.print(Text.assemble(("hint: ", "bold"), hint))
 
 
-def _print_pairs(console: Console, record: Record, word: str, colour: str) -> list[str]:
-    """Print the pair of the model; return a line on that of the least CV error, where it is another one."""
-    model, least = record.model_pair, pair(record.tau, record.gamma)
-    if (model.tau, model.gamma) == (record.tau, record.gamma):
-        console.print(Text.assemble((word, f"bold {colour}"), f"   {least}"))
-        return []
-    stable = record.stability if model is record.stability else None
-    if record.status == "proved" and stable is not None and stable.chosen is not None and not stable.chosen.proved:
-        word, colour = "least CV error proved, stable pair not", MEANING["limit"][1]
-    rule = "by the one-standard-error rule" if stable is None else "the stable pair"
-    console.print(Text.assemble((word, f"bold {colour}"), f"   {pair(model.tau, model.gamma)}, {rule}"))
-    return [f"least CV error: {least}"]
+def _print_pair(console: Console, record: Record, word: str, colour: str) -> None:
+    """Print the pair that is reported, and the rule that chose it where that is not the least CV error."""
+    if not settled(record) and record.status == "proved":
+        word, colour = f"least CV error proved, {RULES[record.rule][0]} not", MEANING["limit"][1]
+    by = "" if record.least is None else f", {RULES[record.rule][1]}"
+    console.print(Text.assemble((word, f"bold {colour}"), f"   {pair(record.tau, record.gamma)}{by}"))
 
 
 def interval_lines(record: Record) -> list[str]:
@@ -121,10 +118,11 @@ def compared(record: Record | PathRecord | CommonRecord | NearRecord) -> str:
 
 def _error_lines(record: Record) -> list[str]:
     """Return lines on the error of the reported pair, its bounds, a refined gamma and the moves of a descent."""
-    digits = interval_digits([(record.lower, record.upper)])
+    known = record.certificate
+    digits = interval_digits([(record.lower, record.upper), (known.lower, known.upper)])
     error = marked(shown(record.cv_error, digits), record.estimate)
     lines = [f"CV error {error} (mean squared error); on held-out rows {record.accuracy_line()}"]
-    lines.append(_certified_line(record, digits))
+    lines += _certified_lines(record, digits)
     lines += region_lines(record)
     lines += interval_lines(record)
     lines += _estimate_lines(record)
@@ -143,27 +141,45 @@ def _error_lines(record: Record) -> list[str]:
     return lines
 
 
-def _certified_line(record: Record, digits: int) -> str:
-    """Return the interval of the least CV error; its upper end is another pair's where the reported one has a worse."""
-    what = "of every tau at this gamma" if record.descent else "of the grid"
-    if record.continuous is not None:
-        what = f"over every gamma from {shown(record.continuous.low)} to {shown(record.continuous.high)}"
+def _certified_lines(record: Record, digits: int) -> list[str]:
+    """Return lines on the interval of the least CV error of the grid, and on that of the reported pair's own."""
+    what, known = _searched(record), record.certificate
+    own, lines = own_line(record, digits), []
+    if record.least is not None:
+        error = marked(shown(known.cv_error, digits), known.estimate)
+        lines.append(f"least CV error: {error}, of {pair(known.tau, known.gamma)}")
     if _unbounded(record):
-        return f"certified: nothing yet, no bound of the least CV error {what} is proved"
-    known = _least_upper(record)
-    other = record.status != "proved" and known.upper < record.upper
-    upper = known.upper if other else record.upper
-    line = f"certified: the least CV error {what} is in [{shown(record.lower, digits)}, {shown(upper, digits)}]"
-    if not other:
-        return f"{line}, gap {shown(record.gap, 3)}"
-    own = f"at most {shown(record.upper, digits)}" if math.isfinite(record.upper) else "not bounded yet"
-    where = f"tau = {known.tau}, gamma = {shown(known.gamma)}"
-    return f"{line}: the upper end is that of {where}; the CV error of the reported pair is {own}"
+        return [*lines, f"certified: nothing yet, no bound of the least CV error {what} is proved"]
+    ends = f"[{shown(known.lower, digits)}, {shown(known.upper, digits)}]"
+    lines.append(f"certified: the least CV error {what} is in {ends}, gap {shown(known.gap, 3)}")
+    return [own, *lines] if own and record.least is not None else [*lines, own] if own else lines
 
 
-def _least_upper(record: Record) -> TableRow:
-    """Return the pair with the least certified upper bound, which may be another than the reported one."""
-    return min(record.table, key=lambda row: row.upper)
+def _searched(record: Record) -> str:
+    """Say of what the least CV error is certified."""
+    if (found := record.continuous) is not None:
+        return f"over every gamma from {shown(found.low)} to {shown(found.high)}"
+    return "of every tau at this gamma" if record.descent else "of the grid"
+
+
+def own_line(record: Record, digits: int) -> str:
+    """Return what is certified of the CV error of the reported pair, where that says more than the grid's interval.
+
+    Parameters
+    ----------
+    record : Record
+    digits : int
+        Of the numbers.
+    """
+    row = record.own_row
+    decided = row is None or row.folds_decided == row.folds
+    if row is None or (decided if record.least is not None else row.upper <= record.upper):
+        return ""
+    if not math.isfinite(row.upper) and not row.lower > 0.0:
+        return "certified: nothing yet of the CV error of this pair"
+    if not math.isfinite(row.upper):
+        return f"certified: the CV error of this pair is at least {shown(row.lower, digits)}"
+    return f"certified: the CV error of this pair is in [{shown(row.lower, digits)}, {shown(row.upper, digits)}]"
 
 
 def error_line(found: Accuracy) -> str:
@@ -176,9 +192,8 @@ def error_lines(record: Record | CommonRecord | FitRecord, found: Accuracy) -> l
     """Return lines on the errors of predictions, beside those of the cross-validation that chose the model."""
     lines = [f"errors: {error_line(found)}"]
     if isinstance(record, Record):
-        chosen = record.model_pair
-        root = marked(shown(math.sqrt(chosen.cv_error)), chosen.estimate)
-        lines.append(f"in cross-validation: RMSE {root}, the square root of the CV error {shown(chosen.cv_error)}")
+        root = marked(shown(math.sqrt(record.cv_error)), record.estimate)
+        lines.append(f"in cross-validation: RMSE {root}, the square root of the CV error {shown(record.cv_error)}")
     elif isinstance(record, CommonRecord):
         lines.append(f"in cross-validation: RMSE {shown(record.rmse)}, the square root of {shown(record.cv_error)}")
     return lines
@@ -191,9 +206,8 @@ def nested_lines(record: Record, nested: Nested) -> list[str]:
     of = f"{k} outer folds" if done == k else f"the {done} of {k} outer folds that were done"
     lines = [f"honest error of the whole procedure: {shown(nested.error)}{spread}, by nested CV over {of}"]
     if nested.optimism is not None:
-        chosen = record.model_pair.cv_error
         side = "below" if nested.optimism < 0.0 else "above"
-        lines.append(f"that is {abs(nested.optimism):.1f}% {side} the CV error of the model's pair, {shown(chosen)}")
+        lines.append(f"that is {abs(nested.optimism):.1f}% {side} the CV error above, {shown(record.cv_error)}")
     return lines
 
 
@@ -209,16 +223,14 @@ def _print_outer_folds(console: Console, nested: Nested) -> None:
 
 def _unbounded(record: Record) -> bool:
     """Whether the interval of the least CV error says nothing: from 0 to an unknown number."""
-    return record.lower <= 0.0 and not math.isfinite(min(record.upper, _least_upper(record).upper))
+    return record.certificate.lower <= 0.0 and not math.isfinite(record.certificate.upper)
 
 
 def _estimate_lines(record: Record) -> list[str]:
     """Return lines on how much of the reported pair is proved, and on pairs without any CV error."""
-    lines = []
-    chosen = [row for row in record.table if (row.gamma, row.tau) == (record.gamma, record.tau)]
-    if record.estimate and chosen:
-        decided = f"in {chosen[0].folds_decided} of {chosen[0].folds} folds"
-        lines.append(f"{ESTIMATE} an estimate: the support is proved to be the best one {decided}")
+    lines, own = [], record.own_row
+    if record.estimate and own is not None:
+        lines.append(estimate_line(own.folds_decided, own.folds))
     scored = [row for row in record.table if math.isfinite(row.cv_error)]
     if record.estimate and not record.descent and len(scored) < len(record.table):
         gammas = {row.gamma for row in scored}
@@ -227,17 +239,28 @@ def _estimate_lines(record: Record) -> list[str]:
     return lines
 
 
+def estimate_line(decided: int, folds: int) -> str:
+    """Say why a CV error is an estimate.
+
+    Examples
+    --------
+    >>> estimate_line(0, 10)
+    '~ an estimate: no fold has its best subset proved yet, each uses the best one found so far'
+    >>> estimate_line(7, 10)
+    '~ an estimate: 7 of 10 folds have their best subset proved, the others use the best one found so far'
+    """
+    if not decided:
+        return f"{ESTIMATE} an estimate: no fold has its best subset proved yet, each uses the best one found so far"
+    some = f"{decided:,} of {folds:,} folds have"
+    return f"{ESTIMATE} an estimate: {some} their best subset proved, the others use the best one found so far"
+
+
 def _print_coefficients(console: Console, record: Record) -> None:
     """Print the model fitted on all rows, below the pair it belongs to."""
-    one, refit = record.one_se, record.refit
+    refit = record.refit
     proof = "proved" if refit.proved else f"not proved, objective in [{shown(refit.lower)}, {shown(refit.upper)}]"
     console.print()
-    if one is not None:
-        error = marked(shown(one.cv_error), one.estimate)
-        width = marked(shown(one.standard_error), one.estimate)
-        say(console, f"{_rule(one, record)} within one standard error ({width}) of the least")
-        say(console, f"{pair(one.tau, one.gamma)}, CV error {error} in [{shown(one.lower)}, {shown(one.upper)}]")
-    for line in choice_lines(record):
+    for line in rule_lines(record):
         say(console, line)
     where = f"tau = {refit.tau}, gamma = {shown(refit.gamma)}"
     found = "the best subset" if refit.proved else "the best subset found"
@@ -249,13 +272,28 @@ def _print_coefficients(console: Console, record: Record) -> None:
         console.print()
 
 
-def _rule(one: OneSe, record: Record) -> str:
-    """State the one-standard-error rule; while errors are not all proved it counts only pairs proved to be within."""
+def rule_lines(record: Record) -> list[str]:
+    """Return lines on the rule that chose the pair; nothing where that is the least CV error.
+
+    While CV errors are not all known well enough the one-standard-error rule counts only pairs proved to be within.
+    """
+    one, least = record.one_se, record.certificate
+    if one is None:
+        return choice_lines(record)
+    bar = marked(f"{shown(least.cv_error)} + {shown(one.standard_error)}", least.estimate)
+    within = f"a CV error of at most {bar}, the least one and its standard error"
     if not one.estimate:
-        return "one-standard-error rule: the smallest tau, then the largest gamma, with a CV error"
-    alone = (one.gamma, one.tau) == (record.gamma, record.tau)
-    which = "no simpler pair than the best is" if alone else "the simplest pair"
-    return f"one-standard-error rule, not settled: {which} proved so far to be"
+        return [f"one-standard-error rule: the smallest tau, then the largest gamma, with {within}"]
+    which = "no simpler pair than that of the least CV error" if record.least is None else "the simplest pair that"
+    return [f"one-standard-error rule, not settled: {which} is proved so far to have {within}"]
+
+
+def settled(record: Record) -> bool:
+    """Whether it is sure which pair the rule that was asked for chooses among pairs with the least CV error proved."""
+    if record.one_se is not None:
+        return not record.one_se.estimate
+    chosen = None if record.stability is None else record.stability.chosen
+    return chosen is None or chosen.proved
 
 
 def print_model(console: Console, coefficients: Mapping[str, float], intercept: float) -> None:
@@ -278,39 +316,46 @@ def print_model(console: Console, coefficients: Mapping[str, float], intercept: 
 def _legend(record: Record) -> list[str]:
     """Return lines that explain the marks of the table and say how much work was done."""
     cells = sum(row.folds for row in record.table)
-    work = record.work
     lines = []
     if any(row.estimate for row in record.table):
-        lines.append(f"{ESTIMATE} an estimate: not every fold's support is proved to be the best; lower and upper hold")
-    lines.append(
-        f"work: {cells:,} cell{'' if cells == 1 else 's'} (a pair of tau and gamma, one fold left out), "
-        + _work(work, record.request.threads)
-    )
-    return lines
+        lines.append(
+            f"{ESTIMATE} an estimate: some folds use the best subset found so far, not a proved one; lower and upper are "
+            "certified all the same"
+        )
+    many = f"{cells:,} cells" if cells > 1 else "1 cell"
+    lines.append(f"work: {many} (a cell: one pair of tau and gamma, one fold left out)")
+    return [*lines, work_line(record.work, record.request.threads)]
 
 
-def best_by_tau(rows: Iterable[TableRow], chosen: tuple[float, int]) -> list[TableRow]:
-    """Return for every tau the row with the least CV error, decided or estimated; the reported pair for its own tau.
+def best_by_tau(record: Record) -> list[TableRow]:
+    """Return for every tau the row with the least CV error, decided or estimated; of its own tau that of the answer.
 
     Parameters
     ----------
-    rows : iterable of TableRow
-    chosen : (float, int)
-        gamma and tau of the reported pair.
+    record : Record
+        Of the tau of the least CV error found it is that pair's row.
     """
     best: dict[int, TableRow] = {}
+    own, least = (record.gamma, record.tau), (record.certificate.gamma, record.certificate.tau)
 
-    def rank(row: TableRow) -> tuple[bool, float, float]:
-        return (row.gamma, row.tau) != chosen, row.cv_error, row.upper
+    def rank(row: TableRow) -> tuple[bool, bool, float, float]:
+        return (row.gamma, row.tau) != own, (row.gamma, row.tau) != least, row.cv_error, row.upper
 
-    for row in rows:
+    for row in record.table:
         if row.tau not in best or rank(row) < rank(best[row.tau]):
             best[row.tau] = row
     return [best[tau] for tau in sorted(best)]
 
 
+def best_gamma_title(record: Record) -> str:
+    """Name the rows of `best_by_tau`."""
+    if record.continuous is not None:
+        return "every tau at this gamma"
+    return "best gamma of every tau" + ("" if record.least is None else f", the chosen one of tau = {record.tau}")
+
+
 def _print_taus(console: Console, record: Record) -> None:
-    rows = best_by_tau(record.table, (record.gamma, record.tau))
+    rows = best_by_tau(record)
     digits = interval_digits((row.lower, row.upper) for row in rows)
     lines = []
     for row in rows:
@@ -322,10 +367,41 @@ def _print_taus(console: Console, record: Record) -> None:
     print_table(console, names, lines)
 
 
-def _work(work: Work, threads: int | None) -> str:
-    on = "" if threads is None else f" on {threads} thread{'' if threads == 1 else 's'}"
-    mios = f"{work.mios:,} MIO{'' if work.mios == 1 else 's'} (best subsets found by branch-and-bound)"
-    return f"{mios}, {work.nodes:,} nodes, {work.seconds:.2f} s{on}, engine {work.engine}"
+def work_line(work: Work, threads: int | None) -> str:
+    """Say how many best subsets were found by branch-and-bound, with how many nodes, in what time, and how.
+
+    Parameters
+    ----------
+    work : Work
+    threads : int or None
+
+    Examples
+    --------
+    >>> work_line(Work(1200, 340, 1.5, "enumerate 1200, per-fold 0"), 2)
+    '1,200 best subsets (MIOs) found by branch-and-bound with 340 nodes in all, 1.50 s on 2 threads, engine enumerate'
+    >>> work_line(Work(1, 1, 0.5, "enumerate 1200, per-fold 34"), None)
+    '1 best subset (MIO) found by branch-and-bound with 1 node in all, 0.50 s, engines enumerate (1,200 cells) and per-fold (34)'
+    """
+    on = "" if threads is None else f" on {_several(threads, 'thread')}"
+    found = "1 best subset (MIO)" if work.mios == 1 else f"{work.mios:,} best subsets (MIOs)"
+    nodes = f"{found} found by branch-and-bound with {_several(work.nodes, 'node')} in all"
+    return f"{nodes}, {work.seconds:.2f} s{on}, {_engine(work.engine)}"
+
+
+def _several(count: int, thing: str) -> str:
+    return f"{count:,} {thing}{'' if count == 1 else 's'}"
+
+
+def _engine(engine: str) -> str:
+    """Name the engines that decided cells, and how many where there are several."""
+    parts = [part.rpartition(" ") for part in engine.split(", ")]
+    if not all(name and count.isdigit() for name, _, count in parts):
+        return f"engine {engine}"
+    used = [(name, int(count)) for name, _, count in parts if int(count)]
+    if len(used) < 2:
+        return f"engine {used[0][0] if used else parts[0][0]}"
+    first, *others = (f"{name} ({count:,}{' cells' * (i == 0)})" for i, (name, count) in enumerate(used))
+    return f"engines {', '.join([first, *others[:-1]])} and {others[-1]}"
 
 
 def subsets_of(surface: Surface, piece: SurfacePiece) -> str:
@@ -380,7 +456,7 @@ def print_path(console: Console, record: PathRecord, brief: bool = False, full: 
         _print_subsets(console, record.path)
         say(console, "--full or --json: objectives, bounds and coefficients of every gamma", "dim")
     if not brief:
-        say(console, f"work: {_work(record.work, record.request.threads)}", "dim")
+        say(console, f"work: {work_line(record.work, record.request.threads)}", "dim")
 
 
 def _print_models(console: Console, rows: list[PathRow]) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields, replace
 from enum import StrEnum
 from typing import Any
@@ -12,7 +12,7 @@ import numpy as np
 from sparsecv_mio.arrays import FloatArray, IntArray
 from sparsecv_mio.certificate.chosen_folds import ChosenFolds
 from sparsecv_mio.certificate.parts import DataInfo, FoldInfo, SearchRequest, Work, relative_gap, versions
-from sparsecv_mio.certificate.record import SCHEMA, OneSe, Record, Refit, Region, TableRow
+from sparsecv_mio.certificate.record import SCHEMA, Least, OneSe, Record, Refit, Region, TableRow, least_upper
 from sparsecv_mio.certificate.source import reading_info
 from sparsecv_mio.data.standard import StandardData
 from sparsecv_mio.errors import Inconsistent
@@ -203,8 +203,7 @@ class _Reported:
         """Return the pair of the one-standard-error rule."""
         grid = self.grid
         rule = one_standard_error.apply(self.bounds, self.pair, grid.gammas, grid.taus, self.scored, self.unit)
-        numbers, estimate = self.numbers(*rule.pair), bool(rule.missing.any())
-        return OneSe(**numbers, standard_error=rule.standard_error, estimate=estimate), rule.pair
+        return OneSe(rule.standard_error, bool(rule.missing.any())), rule.pair
 
     def table(self, proved: bool) -> tuple[TableRow, ...]:
         """One row per (gamma, tau); whether the grid is `proved` tells pairs that are excluded from open ones."""
@@ -238,6 +237,20 @@ class _Reported:
         tie, allowance = bounds.allowances()
         width = {"tie_width": tie * self.per_row, "allowance": allowance * self.per_row}
         return self.numbers(*pair) | {"lower": bounds.floor * self.per_row} | width
+
+    def of_grid(self, table: Sequence[TableRow]) -> dict[str, Any]:
+        """Return the numbers of the pair with the least CV error found, and what is certified of the least one."""
+        answer = self.certificate(self.bounds, self.pair)
+        upper = least_upper(table[int(np.ravel_multi_index(self.pair, self.decided.shape))], table)
+        gap = relative_gap(answer["lower"], upper)
+        return answer | {"upper": upper, "gap": gap, "estimate": self.estimated(*self.pair)}
+
+    def of_pair(self, g: int, t: int) -> dict[str, Any]:
+        """Return the numbers of one pair and what is certified of its own CV error."""
+        alone = np.zeros(self.decided.shape, dtype=np.bool_)
+        alone[g, t] = True
+        answer = self.certificate(self.bounds.within(alone, self.grid.gammas, self.grid.taus), (g, t))
+        return answer | {"gap": relative_gap(answer["lower"], answer["upper"]), "estimate": self.estimated(g, t)}
 
     def chosen_folds(self, g: int, t: int) -> ChosenFolds:
         """Support and held-out error of every fold of a pair."""
@@ -292,19 +305,21 @@ def build_record(
     if weighed is not None and weighed.pairs:
         models = [fitted_at(*pair)[1][1] for _, pair, _ in weighed.pairs]
         weighed = weighed.with_models(models, grid.gammas, grid.taus)
-    answer = known.certificate(known.bounds, (g, t))
-    cv_error, proved = answer["cv_error"], known.proved and snapshot.complete
+    proved = known.proved and snapshot.complete
+    table = known.table(proved)
+    of_grid = known.of_grid(table)
+    answer = of_grid if at == (g, t) else known.of_pair(*at)
+    cv_error = answer["cv_error"]
     status = "proved" if proved else "interrupted" if deadline.stop.is_set() else "limit"
     request, descent = _request(context, options), options.method is Method.DESCENT
     region = None if descent else known.region()
     fitted = replace(cell, support=np.flatnonzero(np.isin(data.names, support)))
-    stability = stability_of_model(context, known.cells, at, fitted, known.numbers(*at), weighed, snapshot.changes)
+    stability = stability_of_model(context, known.cells, at, fitted, weighed, snapshot.changes)
     untimely = (UNWEIGHED,) if context.stability and weighed is None else ()
     record = Record(
         schema=SCHEMA,
         status=status,
         **answer,
-        gap=relative_gap(answer["lower"], answer["upper"]),
         r_squared=r_squared(data.dataset.y, known.folds.all_scored, cv_error, data.dataset.row_weights)
         if np.isfinite(cv_error)
         else None,
@@ -313,8 +328,8 @@ def build_record(
         intercept=intercept,
         one_se=rule,
         refit=refit,
-        table=known.table(proved),
-        chosen_folds=known.chosen_folds(g, t),
+        table=table,
+        chosen_folds=known.chosen_folds(*at),
         work=Work(
             mios=snapshot.mios,
             nodes=snapshot.nodes,
@@ -328,11 +343,13 @@ def build_record(
         warnings=(*data.warnings, *snapshot.notes, *untimely),
         versions=versions(),
         descent=snapshot.steps,
-        estimate=known.estimated(g, t),
         stability=stability,
-        stability_folds=None if stability is None or at == (g, t) else known.chosen_folds(*at),
         region=region,
-        advice=None if proved or descent else advice(request, region, answer["gamma"], answer["tau"], snapshot.reached),
+        advice=None
+        if proved or descent
+        else advice(request, region, of_grid["gamma"], of_grid["tau"], snapshot.reached),
+        least=None if at == (g, t) else Least(**of_grid),
+        least_folds=None if at == (g, t) else known.chosen_folds(g, t),
     )
     check_intervals(record)
     return record
@@ -375,7 +392,7 @@ def check_intervals(record: Record) -> None:
         ("cv_error", record.lower, record.cv_error, record.upper),
         ("refit.objective", record.refit.lower, record.refit.objective, record.refit.upper),
     ]
-    named = (("one_se", record.one_se), ("refined", record.refined))
+    named = (("least", record.least), ("refined", record.refined))
     ends += [(f"{name}.cv_error", part.lower, part.cv_error, part.upper) for name, part in named if part is not None]
     ends += [(f"table[{i}].cv_error", row.lower, row.cv_error, row.upper) for i, row in enumerate(record.table)]
     for name, lower, value, upper in ends:

@@ -92,7 +92,8 @@ class BestSubsetRidgeCV(SparseLinearModel):
     cv_error_ : float
         Its mean squared error over held-out rows.
     lower_, upper_ : float
-        Certified bounds of the least cross-validation error of all pairs.
+        Certified bounds of the least cross-validation error of all pairs. Where `one_se` or `stability` chose another
+        pair they are of its own error, and those of the least one are `record_.least.lower` and `record_.least.upper`.
     status_ : {"proved", "limit", "interrupted"}
     cv_results_ : dict of arrays
         All pairs, as :func:`~sparsecv_mio.sklearn.results.cv_results` says.
@@ -224,14 +225,13 @@ class BestSubsetRidgeCV(SparseLinearModel):
 
     def _keep(self, record: Record) -> None:
         """Set the fitted attributes."""
-        chosen = record.model_pair
         for name in ("coef_", "intercept_", "support_"):
             self.__dict__.pop(name, None)  # of a fit before
         if self.refit:
             self.coef_ = by_column(record.coefficients, record.data.names)
             self.intercept_ = record.intercept
             self.support_ = np.isin(record.data.names, record.support)
-        self.tau_, self.gamma_, self.cv_error_ = chosen.tau, chosen.gamma, chosen.cv_error
+        self.tau_, self.gamma_, self.cv_error_ = record.tau, record.gamma, record.cv_error
         self.lower_, self.upper_, self.status_ = record.lower, record.upper, record.status
         self.cv_results_ = cv_results(record)
         self.record_ = record
