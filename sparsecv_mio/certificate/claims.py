@@ -325,8 +325,9 @@ def _one_se(checks: Checks, record: Record, one: OneSe, scored: Scored) -> None:
     within = row.upper <= limit * (1.0 + SAME) or best is record
     checks.that(within, "tau", f"the pair's upper bound exceeds the least CV error by more than one SE, {error!r}")
     for other in record.table:
-        known = other.standard_error is not None and other.upper <= limit * (1.0 - SAME)
-        if _simpler(other, record) and (known or (other.gamma, other.tau) == (best.gamma, best.tau)):
+        in_every_fold = other.folds_decided == other.folds or other.standard_error is not None
+        inside = in_every_fold and other.upper <= limit * (1.0 - SAME)
+        if _simpler(other, record) and (inside or (other.gamma, other.tau) == (best.gamma, best.tau)):
             checks.that(False, "tau", f"gamma {other.gamma!r}, tau {other.tau} is simpler and within one SE")
             break
     _sure_of_one_se(checks, record, one, limit)

@@ -145,8 +145,9 @@ class Optimality:
         check_optimum(checks, self.design, record.refit, "refit.")
         before = len(checks.failures)
         least = min(record.table, key=lambda row: row.lower, default=None)
+        ceiling = min(record.table, key=lambda row: row.upper, default=None)
         for i, row in enumerate(record.table):
-            if level is Level.GRID or row is least or (row.gamma, row.tau) in self.reported:
+            if level is Level.GRID or row is least or row is ceiling or (row.gamma, row.tau) in self.reported:
                 self._row(i, row)
         if least is not None:
             self._widths(record.certificate, least, "" if record.least is None else "least.")
@@ -160,8 +161,8 @@ class Optimality:
         if level is Level.GRID:
             checks.part(f"lower and upper of all {len(record.table)} pairs, by enumeration of all supports", before)
         else:
-            both = "the reported pair and the one of the least lower bound"
-            checks.part(f"{both}, by enumeration of all supports", before)
+            some = "the reported pair and those of the least lower and the least upper bound"
+            checks.part(f"{some}, by enumeration of all supports", before)
         self._supports()
         self._moves()
 

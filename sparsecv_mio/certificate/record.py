@@ -246,18 +246,20 @@ class Record(Stored, LinearModel, DrawnSearch):
 
     `cv_error` is h(gamma, tau) of the reported pair per row, in squared units of the target, at the supports of
     `chosen_folds`. `lower` and `upper` hold the minimum of h over the whole requested grid (pessimistic over ties):
-    the least ends of the table. `proved` means `upper - lower <= gap * upper + tie_width + allowance` for the requested
-    gap; the field `gap` is the relative gap reached. A pair that is proved is the one with the least upper bound; when
-    a limit comes first, it is the one with the least `cv_error` found. The interval of the reported pair's own h is
-    that of its row, `own_row`. `least`: where another rule (`one_se`, a weight of the instability) chose another pair
-    than that of the least CV error, that pair and all that was said of the grid, `least_folds` its folds; else null.
-    `lower`, `upper`, `gap`, `tie_width` and `allowance` of the record are then of the h of the chosen pair alone, and
-    `status` is that of the least CV error. `estimate`: some fold of the reported pair is not decided. Its `cv_error` is then the mean of the errors in `chosen_folds`, moved to the nearer end of the pair's
-    interval where it lies outside. `region`: where the best pair is proved, all of the grid if the status is `proved`;
-    null where it is nowhere, and for a descent. `advice`: what would complete the proof; null where that is done, and
-    for a descent. `mae` is the mean absolute error of held-out rows in `chosen_folds`; null in older records, with
-    weights, and where it would take long. `continuous`: where an interval of gamma was asked for, the certificate over
-    all of it; the table is then of the reported gamma alone, and `lower` bounds the minimum of h over the interval.
+    the least ends of the table. `proved` means `upper - lower <= gap * upper + tie_width + allowance` for the
+    requested gap; the field `gap` is the relative gap reached. A pair that is proved is the one with the least
+    upper bound; when a limit comes first, it is the one with the least `cv_error` found. The interval of the
+    reported pair's own h is that of its row, `own_row`. `least`: where another rule (`one_se`, a weight of the
+    instability) chose another pair than that of the least CV error, that pair and all that was said of the grid,
+    `least_folds` its folds; else null. `lower`, `upper`, `gap`, `tie_width` and `allowance` of the record are then
+    of the h of the chosen pair alone, and `status` is that of the least CV error. `estimate`: some fold of the
+    reported pair is not decided. Its `cv_error` is then the mean of the errors in `chosen_folds`, moved to the
+    nearer end of the pair's interval where it lies outside. `region`: where the best pair is proved, all of the
+    grid if the status is `proved`; null where it is nowhere, and for a descent. `advice`: what would complete the
+    proof; null where that is done, and for a descent. `mae` is the mean absolute error of held-out rows in
+    `chosen_folds`; null in older records, with weights, and where it would take long. `continuous`: where an
+    interval of gamma was asked for, the certificate over all of it; the table is then of the reported gamma alone,
+    and `lower` bounds the minimum of h over the interval.
     `support`, `coefficients`, `intercept` and `refit` are of the model of the reported pair on all rows.
     `stability`: how much it changes where a fold is left out; null in older records and where it would take long.
 

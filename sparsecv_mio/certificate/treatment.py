@@ -68,7 +68,7 @@ def _folds(name: str) -> dict[str, Treatment]:
 DONE = _always("recomputed")
 READ = _always("read")
 ROWS = "bounded: recomputed for decided pairs, by the true h for others"
-TWO_ROWS = f"bounded: of the reported pair and the one of the least lower bound as up to p = {ENUMERATE_GRID}"
+THREE_ROWS = f"bounded: of the reported pair and those of the least lower and upper bound as up to p = {ENUMERATE_GRID}"
 GRID_ONCE = _always("bounded: the requested grid, once")
 
 DATA: Mapping[str, Treatment] = {
@@ -103,39 +103,39 @@ BOUNDS_OF_FIT = _to_pair(
 CHANGES = _to_pair("bounded: by the changes of the true optima", "bounded: by instability")
 PROVED = _always("bounded: upper - lower at most the requested gap, 1e-9 at least")
 
-CERTIFICATE: Mapping[str, Treatment] = {
-    "lower": _to_grid("recomputed", "bounded: the least of the table, and of the pieces of an interval of gamma"),
-    "upper": _to_pair(
-        "bounded: the least of the table, which is recomputed", "bounded: the least of the table; at least cv_error"
-    ),
-    "gap": DONE,
-    "tie_width": _to_pair(
-        "bounded: by the ties of the pair with the least lower bound",
-        "bounded: by upper - lower of the pair with the least lower bound",
-    ),
-    "allowance": _to_pair(
-        "bounded: by 1e-6 h + 2 r sqrt(h) + r^2, r the rounding of a residual",
-        "bounded: by 1e-6 h + 2 r sqrt(h) + r^2, r the rounding of a residual, and as tie_width",
-    ),
-}
+
+def _certificate(path: str, own: str = "") -> dict[str, Treatment]:
+    """Treat what is certified of the least CV error; `own` says what else it may be of."""
+    ties, rounding = "by the ties of the pair with the least lower bound", "r the rounding of a residual"
+    width = "by upper - lower of the pair with the least lower bound"
+    room = f"bounded: by 1e-6 h + 2 r sqrt(h) + r^2, {rounding}"
+    least = f"bounded: the least of the table, and of the pieces of an interval of gamma{own}"
+    return {
+        f"{path}lower": _to_grid("recomputed", least),
+        f"{path}upper": _always(f"bounded: the least of the table{own}"),
+        f"{path}gap": DONE,
+        f"{path}tie_width": _to_pair(f"bounded: {ties}{own}", f"bounded: {width}{own}"),
+        f"{path}allowance": _to_pair(room, f"{room}, and as tie_width"),
+    }
+
 
 RECORD: Mapping[str, Treatment] = {
     "schema": _always("bounded: a known word"),
     "status": _always("bounded: `proved` where upper - lower <= gap upper + tie_width + allowance; else read"),
     **_each("", "gamma tau", _always("bounded: the least upper bound of the table, or the pair that the rule gives")),
     "cv_error": DONE,
-    **CERTIFICATE,
+    **_certificate("", "; with `least` of the reported pair"),
     "mae": _always("bounded: recomputed where every fold is refitted, else by the errors of the folds"),
     **_each("", "r_squared support coefficients intercept", DONE),
     "one_se.standard_error": DONE,
-    "one_se.estimate": _always("bounded: no open pair of the table could change the rule, the pair is decided, or true"),
+    "one_se.estimate": _always("bounded: the pair is decided, no open pair of the table could change it, or true"),
     **_each("refit.", "gamma tau", _always("bounded: the reported pair")),
     "refit.objective": DONE,
     **_each("refit.", "lower upper", BOUNDS_OF_FIT),
     "refit.proved": PROVED,
     **_each("table[].", "gamma tau", GRID_ONCE),
-    "table[].cv_error": Treatment(ROWS, TWO_ROWS, "bounded: by the row's own interval where it is decided"),
-    **_each("table[].", "lower upper", Treatment(ROWS, TWO_ROWS, "read")),
+    "table[].cv_error": Treatment(ROWS, THREE_ROWS, "bounded: by the row's own interval where it is decided"),
+    **_each("table[].", "lower upper", Treatment(ROWS, THREE_ROWS, "read")),
     "table[].folds_decided": _to_grid(
         "bounded: in 0 .. folds; of the reported pair the folds that are decided; all decided: the true h",
         "bounded: in 0 .. folds; of the reported pair the folds that are decided",
@@ -148,7 +148,7 @@ RECORD: Mapping[str, Treatment] = {
     **_folds("chosen_folds"),
     **_each("least.", "gamma tau", _always("bounded: the least upper bound of the table")),
     **_each("least.", "cv_error estimate", DONE),
-    **{f"least.{name}": treatment for name, treatment in CERTIFICATE.items()},
+    **_certificate("least."),
     **_folds("least_folds"),
     **DATA,
     **_each("folds.", "spec seed k repeats digest", DONE),

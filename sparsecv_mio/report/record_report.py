@@ -251,7 +251,8 @@ def not_proved(record: Record) -> list[str]:
     if own is not None and not math.isfinite(own.upper):
         lines.append("Any upper bound of the CV error of the reported pair.")
     if open_rows(record) and record.status != "proved":
-        lines.append(f"That none of {len(open_rows(record)):,} other pairs has a smaller CV error: they are not excluded.")
+        others = f"{len(open_rows(record)):,} other pairs"
+        lines.append(f"That none of {others} has a smaller CV error: they are not excluded.")
     if not record.refit.proved:
         ends = f"[{shown(record.refit.lower)}, {shown(record.refit.upper)}]"
         within = " within the restrictions" if record.request.restrictions else ""

@@ -90,7 +90,8 @@ def _not_excluded(record: Record, rows: Sequence[TableRow]) -> str:
     """Return a line on the pairs that cannot be excluded."""
     pairs = f"{len(rows):,} other pair{'' if len(rows) == 1 else 's'}"
     where = f"tau {span({row.tau for row in rows})}, gamma {span({row.gamma for row in rows})}"
-    return f"not excluded: {pairs} ({where}); {_estimate(record.certificate.cv_error, min(row.cv_error for row in rows))}"
+    found = _estimate(record.certificate.cv_error, min(row.cv_error for row in rows))
+    return f"not excluded: {pairs} ({where}); {found}"
 
 
 def _estimate(reported: float, best: float) -> str:

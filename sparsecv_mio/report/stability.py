@@ -42,8 +42,8 @@ def _change(record: Record, stable: Stability) -> str:
     value = marked(shown(stable.instability, 4), stable.estimate)
     share = f" ({100.0 * stable.instability / record.cv_error:.0f}% of the CV error)" if record.cv_error > 0.0 else ""
     ends = f", certified in [{shown(stable.instability_lower, 4)}, {shown(stable.instability_upper, 4)}]"
-    where = f"fold {stable.fold + 1} matters most: the model fitted without it has squared errors that differ from those"
-    return f"{where} of this model by {value} on average over all rows{share}{ends if stable.estimate else ''}"
+    where = f"fold {stable.fold + 1} matters most: without it the model's squared errors change by {value}"
+    return f"{where} on average over all rows{share}{ends if stable.estimate else ''}"
 
 
 def choice_lines(record: Record) -> list[str]:

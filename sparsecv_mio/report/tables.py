@@ -319,8 +319,8 @@ def _legend(record: Record) -> list[str]:
     lines = []
     if any(row.estimate for row in record.table):
         lines.append(
-            f"{ESTIMATE} an estimate: some folds use the best subset found so far, not a proved one; lower and upper are "
-            "certified all the same"
+            f"{ESTIMATE} an estimate: some folds use the best subset found so far, which is not proved to be the best; "
+            "lower and upper are certified all the same"
         )
     many = f"{cells:,} cells" if cells > 1 else "1 cell"
     lines.append(f"work: {many} (a cell: one pair of tau and gamma, one fold left out)")
@@ -378,13 +378,13 @@ def work_line(work: Work, threads: int | None) -> str:
     Examples
     --------
     >>> work_line(Work(1200, 340, 1.5, "enumerate 1200, per-fold 0"), 2)
-    '1,200 best subsets (MIOs) found by branch-and-bound with 340 nodes in all, 1.50 s on 2 threads, engine enumerate'
+    '1,200 best subsets (MIOs) found by branch-and-bound with 340 nodes, 1.50 s on 2 threads, engine enumerate'
     >>> work_line(Work(1, 1, 0.5, "enumerate 1200, per-fold 34"), None)
-    '1 best subset (MIO) found by branch-and-bound with 1 node in all, 0.50 s, engines enumerate (1,200 cells) and per-fold (34)'
+    '1 best subset (MIO) found by branch-and-bound with 1 node, 0.50 s, engines enumerate (1,200 cells), per-fold (34)'
     """
     on = "" if threads is None else f" on {_several(threads, 'thread')}"
     found = "1 best subset (MIO)" if work.mios == 1 else f"{work.mios:,} best subsets (MIOs)"
-    nodes = f"{found} found by branch-and-bound with {_several(work.nodes, 'node')} in all"
+    nodes = f"{found} found by branch-and-bound with {_several(work.nodes, 'node')}"
     return f"{nodes}, {work.seconds:.2f} s{on}, {_engine(work.engine)}"
 
 
@@ -400,8 +400,7 @@ def _engine(engine: str) -> str:
     used = [(name, int(count)) for name, _, count in parts if int(count)]
     if len(used) < 2:
         return f"engine {used[0][0] if used else parts[0][0]}"
-    first, *others = (f"{name} ({count:,}{' cells' * (i == 0)})" for i, (name, count) in enumerate(used))
-    return f"engines {', '.join([first, *others[:-1]])} and {others[-1]}"
+    return "engines " + ", ".join(f"{name} ({count:,}{' cells' * (i == 0)})" for i, (name, count) in enumerate(used))
 
 
 def subsets_of(surface: Surface, piece: SurfacePiece) -> str:

@@ -54,7 +54,7 @@ class Choice:
 def choose_by_weight(
     context: Context, cells: CellTable, now: PairBounds, best: Sequence[PathResult], known: Known
 ) -> Choice | None:
-    """Choose the pair with the least `h + weight * instability`; None where no weight is given, no time is left or no pair is known.
+    """Choose the pair with the least `h + weight * instability`; None without a weight, time or a pair.
 
     Parameters
     ----------

@@ -66,7 +66,7 @@ def renamed(record: Any) -> Any:
 
 def test_errors_intervals_and_the_choice_are_those_of_the_record(record: Record) -> None:
     ax = drawn("plot_cv_error", record)
-    best = best_by_tau(record.table, (record.gamma, record.tau))
+    best = best_by_tau(record)
     points = np.concatenate([line.get_xydata() for line in ax.lines if line.get_marker() == "o"])
     assert sorted(map(tuple, points.tolist())) == [(row.tau, row.cv_error) for row in best]
     star = next(line for line in ax.lines if line.get_label() == "the choice")
@@ -160,7 +160,7 @@ def test_records_of_one_pair_of_a_path_and_of_a_fit(record: Record, path: PathRe
     one = tuple(row for row in record.table if (row.gamma, row.tau) == (record.gamma, record.tau))
     one_tau = tuple(row for row in record.table if row.tau == record.tau)
     for table in (one, one_tau):
-        assert not cut_off(figure_of(dataclasses.replace(record, table=table, one_se=None)))
+        assert not cut_off(figure_of(dataclasses.replace(record, table=table)))
     fit = fit_one(data(), tau=2, gamma=0.1)
     for other in (path, fit):
         assert not cut_off(panel_of(other, "all")) and not cut_off(panel_of(other, "coefficients"))

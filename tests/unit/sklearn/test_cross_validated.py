@@ -63,8 +63,8 @@ def test_the_numbers_are_those_of_the_command(options: list[str], tmp_path: Path
     assert run([*command, *options]) == 0
     theirs, ours = sc.read_record(file), BestSubsetRidgeCV(gammas=[0.01, 1.0], **given).fit(*prostate())
     assert isinstance(theirs, Record)
-    chosen = theirs.one_se or theirs
-    assert (ours.tau_, ours.gamma_, ours.cv_error_) == (chosen.tau, chosen.gamma, chosen.cv_error)
+    assert (ours.tau_, ours.gamma_, ours.cv_error_) == (theirs.tau, theirs.gamma, theirs.cv_error)
+    assert ours.lower_ <= ours.cv_error_ <= ours.upper_ and (theirs.least is not None) == bool(options)
     assert (ours.lower_, ours.upper_, ours.status_) == (theirs.lower, theirs.upper, "proved")
     assert dict(zip(ours.feature_names_in_[ours.support_], ours.coef_[ours.support_], strict=True)) == (
         theirs.coefficients
