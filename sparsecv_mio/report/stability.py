@@ -26,9 +26,10 @@ def _chosen_in(record: Record) -> list[str]:
         return [f"stability: each of the {k} models fitted without a fold has the features of this model"]
     some = [f"{quoted(name)} in {count}" for name, count in counts.items() if name in model and count < k]
     besides = [f"{quoted(name)} in {count}" for name, count in counts.items() if name not in model]
-    parts = [f"of the {k} models fitted without a fold, all have {kept} of these {len(model)} features"]
-    parts += [f"fewer have {_listed(some)}"] if some else []
-    parts += [f"some have others: {_listed(besides)}"] if besides else []
+    are = "feature is" if kept == 1 == len(model) else "features is" if kept == 1 else "features are"
+    parts = [f"{kept} of these {len(model)} {are} in all of the {k} models fitted without a fold"]
+    parts += [f"in some of them: {_listed(some)}"] if some else []
+    parts += [f"in some of them, but not in this model: {_listed(besides)}"] if besides else []
     return [f"stability: {'; '.join(parts)}"]
 
 

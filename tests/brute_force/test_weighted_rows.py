@@ -55,7 +55,7 @@ def compare(problem: Weighted, record: Record, method: str, seed: int) -> None:
         return
     assert record.status == "proved", (seed, method)
     if method != "descent":
-        assert record.cv_error == pytest.approx(min(truth.values()), rel=1e-8), (seed, method)
+        assert record.certificate.cv_error == pytest.approx(min(truth.values()), rel=1e-8), (seed, method)
     support, beta, intercept = problem.best(np.arange(len(problem.y)), record.refit.gamma)[record.refit.tau]
     assert list(record.coefficients) == [f"x{j}" for j in support], (seed, method)
     assert list(record.coefficients.values()) == pytest.approx(beta.tolist(), rel=1e-7, abs=1e-8), (seed, method)

@@ -22,7 +22,7 @@ def test_folds_that_chose_other_features_are_counted() -> None:
     other = replace(record, support=record.support[:1])
     name = record.support[1]
     assert record.chosen_in() == dict.fromkeys(record.support, 5)
-    words = "of the 5 models fitted without a fold, all have 1 of these 1 features; some have others"
+    words = "1 of these 1 feature is in all of the 5 models fitted without a fold; in some of them, but not in this model"
     assert stability_lines(other)[0] == f"stability: {words}: {name} in 5"
 
 
