@@ -360,8 +360,8 @@ class Record(Stored, LinearModel, DrawnSearch):
     def rule(self) -> str:
         """The rule that chose the pair."""
         if self.one_se is not None:
-            return "one-standard-error rule"
-        return "weighted stability" if self.stability is not None and self.stability.chosen else "least CV error"
+            return "the one-standard-error rule"
+        return "the weight of the instability" if self.stability is not None and self.stability.chosen else "the least CV error"
 
     def chosen_in(self) -> dict[str, int]:
         """Return in how many folds each feature is in the model; those in none are left out.
@@ -400,7 +400,7 @@ class Record(Stored, LinearModel, DrawnSearch):
         lines = [
             f"{self.status}: {self._answer()}",
             f"on held-out rows: {self.accuracy_line()}",
-            *([] if self.least is None else [f"{self.rule}; least CV error: {pair_in_words(self.least)}"]),
+            *([] if self.least is None else [f"chosen by {self.rule}; least CV error: {pair_in_words(self.least)}"]),
             f"{self.data.n} rows{weights}, {self.data.p} features, {self.folds.k} folds, "
             f"{len(self.table)} pair{'s'[: len(self.table) != 1]} of the grid",
             *([f"models compared: {limits.words(self.data.p)}"] if (limits := self.request.restrictions) else []),

@@ -142,8 +142,8 @@ RECORD: Mapping[str, Treatment] = {
     ),
     **_each("table[].", "folds estimate status", DONE),
     "table[].standard_error": _to_grid(
-        "bounded: of the reported pair recomputed; of decided pairs by the true errors of the folds",
-        "bounded: of the reported pair recomputed",
+        "bounded: recomputed of pairs whose folds are stored; of decided pairs by the true errors of the folds",
+        "bounded: recomputed of pairs whose folds are stored",
     ),
     **_folds("chosen_folds"),
     **_each("least.", "gamma tau", _always("bounded: the least upper bound of the table")),

@@ -219,7 +219,7 @@ def proved(record: Record) -> list[str]:
         which = "the reported pair" if record.least is None else f"tau = {known.tau}, gamma = {shown(known.gamma)}"
         lines.append(f"So {which} has the least CV error, {gap}.")
     if record.least is not None and settled(record):
-        lines.append(f"The reported pair is the one that the rule chooses: {record.rule}.")
+        lines.append(f"By {record.rule} the reported pair is chosen.")
     decided = sum(row.folds_decided == row.folds for row in record.table)
     excluded = sum(row.status == "excluded" for row in record.table)
     cells = sum(row.folds_decided for row in record.table)
@@ -259,7 +259,7 @@ def not_proved(record: Record) -> list[str]:
         lines.append(f"That the model is the best subset{within} on all rows: the least objective lies in {ends}.")
     if not settled(record):
         what = "CV errors" if record.one_se is not None else "instabilities"
-        lines.append(f"The choice by the {record.rule}: not all {what} that it compares are known well enough.")
+        lines.append(f"The choice by {record.rule}: not all {what} that it compares are known well enough.")
     nested = "" if record.nested is None else (
         f"the nested CV error, {shown(record.nested.error)}, is not minimised, but an estimate all the same; "
     )  # fmt: skip

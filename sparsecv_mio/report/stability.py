@@ -23,13 +23,12 @@ def _chosen_in(record: Record) -> list[str]:
     if not counts:
         return []
     if kept == len(model) and len(counts) == len(model):
-        return [f"stability: each of the {k} models fitted without a fold has the features of this model"]
+        return [f"stability: the {k} models fitted without a fold all have the features of this model"]
     some = [f"{quoted(name)} in {count}" for name, count in counts.items() if name in model and count < k]
     besides = [f"{quoted(name)} in {count}" for name, count in counts.items() if name not in model]
-    are = "feature is" if kept == 1 == len(model) else "features is" if kept == 1 else "features are"
-    parts = [f"{kept} of these {len(model)} {are} in all of the {k} models fitted without a fold"]
-    parts += [f"in some of them: {_listed(some)}"] if some else []
-    parts += [f"in some of them, but not in this model: {_listed(besides)}"] if besides else []
+    parts = [f"the {k} models fitted without a fold all have {kept} of the {len(model)} features of this model"]
+    parts += [f"of the others {_listed(some)}"] if some else []
+    parts += [f"not in this model: {_listed(besides)}"] if besides else []
     return [f"stability: {'; '.join(parts)}"]
 
 

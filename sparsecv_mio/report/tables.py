@@ -33,9 +33,9 @@ if TYPE_CHECKING:
     from sparsecv_mio.certificate.record import FitRecord
 
 RULES = {  # by their names: the pair that they choose, and how it was chosen
-    "one-standard-error rule": ("one-standard-error pair", "by the one-standard-error rule"),
-    "weighted stability": ("stable pair", "the stable pair"),
-    "least CV error": ("the pair", "by the least CV error"),
+    "the one-standard-error rule": ("one-standard-error pair", "by the one-standard-error rule"),
+    "the weight of the instability": ("stable pair", "the stable pair"),
+    "the least CV error": ("the pair", "by the least CV error"),
 }
 NARROW = 1e-5  # relative width of a piece around a crossing, below which its ends look alike
 MEANING = {
@@ -202,12 +202,12 @@ def error_lines(record: Record | CommonRecord | FitRecord, found: Accuracy) -> l
 def nested_lines(record: Record, nested: Nested) -> list[str]:
     """Return lines on the error of the whole procedure, beside the CV error that was minimised."""
     done, k = len(nested.folds), nested.outer.k
-    spread = "" if nested.standard_error is None else f" +- {shown(nested.standard_error, 3)} (standard error)"
+    spread = "" if nested.standard_error is None else f", standard error {shown(nested.standard_error, 3)}"
     of = f"{k} outer folds" if done == k else f"the {done} of {k} outer folds that were done"
     lines = [f"honest error of the whole procedure: {shown(nested.error)}{spread}, by nested CV over {of}"]
     if nested.optimism is not None:
-        side = "below" if nested.optimism < 0.0 else "above"
-        lines.append(f"that is {abs(nested.optimism):.1f}% {side} the CV error above, {shown(record.cv_error)}")
+        side = "less" if nested.optimism < 0.0 else "more"
+        lines.append(f"that is {abs(nested.optimism):.1f}% {side} than the CV error of this pair, {shown(record.cv_error)}")
     return lines
 
 
@@ -218,7 +218,7 @@ def _print_outer_folds(console: Console, nested: Nested) -> None:
         Row((str(one.fold + 1), str(one.tau), shown(one.gamma), shown(one.cv_error), shown(one.error), one.status))
         for one in nested.folds
     ]
-    print_table(console, ("outer fold", "tau", "gamma", "CV error inside", "error there", "status"), rows)
+    print_table(console, ("outer fold", "tau", "gamma", "CV error without it", "error on it", "status"), rows)
 
 
 def _unbounded(record: Record) -> bool:
@@ -508,7 +508,7 @@ def print_verification(console: Console, report: VerifyReport, brief: bool = Fal
         console.print(Text.assemble(("bounded    ", "green"), f"{', '.join(names)}: {limit}"))
     if bounded and not full:
         count = sum(len(names) for _, names in bounded)
-        console.print(Text.assemble(("bounded    ", "green"), f"{count} more fields within limits (--full lists them)"))
+        console.print(Text.assemble(("bounded    ", "green"), f"{count} more fields are within what bounds them (--full lists both)"))
     for part in () if brief else report.reread:
         console.print(Text.assemble(("only read  ", "yellow"), part))
     for failure in report.failures:
