@@ -361,7 +361,8 @@ class Record(Stored, LinearModel, DrawnSearch):
         """The rule that chose the pair."""
         if self.one_se is not None:
             return "the one-standard-error rule"
-        return "the weight of the instability" if self.stability is not None and self.stability.chosen else "the least CV error"
+        weighed = self.stability is not None and self.stability.chosen is not None
+        return "the weight of the instability" if weighed else "the least CV error"
 
     def chosen_in(self) -> dict[str, int]:
         """Return in how many folds each feature is in the model; those in none are left out.

@@ -38,8 +38,8 @@ COMMANDS = (
     "compare", "export", "iacv", "treecv", "glru", "batch", "collect", "table", "warmup",
 )  # fmt: skip
 EXIT_CODES = (
-    "Exit codes: 0 done and proved, 1 a record or a proof does not hold, a task of a batch failed, or the program found "
-    "a bug of its own, 2 bad input, 3 limit reached (bounds valid, answer printed), 4 backend unavailable, 130 "
+    "Exit codes: 0 done and proved, 1 a record or a proof does not hold, a task of a batch failed, or the program "
+    "found a bug of its own, 2 bad input, 3 limit reached (bounds valid, answer printed), 4 backend unavailable, 130 "
     "interrupted (answer and record written)."
 )
 

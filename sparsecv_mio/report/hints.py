@@ -63,6 +63,10 @@ def _simpler(record: Record, rows: Sequence[TableRow]) -> str:
     return f"--tau {taus} is a smaller grid to prove, with {simple:,} of these {len(rows):,} pairs"
 
 
+def _best(record: Record, name: str) -> str:
+    return f"the best {name}" if record.least is None else f"the {name} of the least CV error"
+
+
 def _gamma_hint(record: Record) -> str:
     gammas = record.request.gammas
     least, most, count = min(gammas), max(gammas), max(len(gammas), LEAST_GAMMAS)
@@ -70,9 +74,9 @@ def _gamma_hint(record: Record) -> str:
         return ""
     best = record.certificate.gamma
     if best >= most:
-        return f"the best gamma is the largest given: try --gamma {most / 100:.4g}:{most * 10:.4g}:{count}"
+        return f"{_best(record, 'gamma')} is the largest given: try --gamma {most / 100:.4g}:{most * 10:.4g}:{count}"
     if best <= least and least > NO_RIDGE:
-        return f"the best gamma is the smallest given: try --gamma {least / 10:.4g}:{least * 100:.4g}:{count}"
+        return f"{_best(record, 'gamma')} is the smallest given: try --gamma {least / 10:.4g}:{least * 100:.4g}:{count}"
     return ""
 
 
@@ -85,9 +89,9 @@ def _tau_hint(record: Record) -> str:
     natural = max(1, min((record.request.restrictions or NONE).left(record.data.p), record.data.n - held_out - 1))
     best = record.certificate.tau
     if best == most < natural:
-        return f"the best tau is the largest given: try --tau {max(least, most // 2)}:{min(2 * most, natural)}"
+        return f"{_best(record, 'tau')} is the largest given: try --tau {max(least, most // 2)}:{min(2 * most, natural)}"
     if best == least == 1:
-        return f"the best tau is the smallest given: --tau 0:{most} has the intercept alone too"
+        return f"{_best(record, 'tau')} is the smallest given: --tau 0:{most} has the intercept alone too"
     if best == least > 0:
-        return f"the best tau is the smallest given: try --tau {max(0, least // 2)}:{most}"
+        return f"{_best(record, 'tau')} is the smallest given: try --tau {max(0, least // 2)}:{most}"
     return ""

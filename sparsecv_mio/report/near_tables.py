@@ -90,7 +90,8 @@ def _how_complete(record: NearRecord, size: NearSize) -> str:
     if size.complete:
         return f"certified to be all that have a {value} up to {shown(size.threshold)}"
     if record.most is not None and size.models >= record.most:
-        return f"the best ones (--most {record.most:,}), certified to be all below a {value} of {shown(size.complete_to)}"
+        best = f"the best ones (--most {record.most:,})"
+        return f"{best}, certified to be all below a {value} of {shown(size.complete_to)}"
     if size.models and size.complete_to > size.best:
         return f"cut by the limit, certified to be all below a {value} of {shown(size.complete_to)}"
     return f"cut by the limit: missing ones may have a {value} down to {shown(size.lower)}"
@@ -125,7 +126,8 @@ def print_common(console: Console, record: CommonRecord, brief: bool = False) ->
     say(console, "best gamma of every tau", "bold")
     rows = [_row(rows, record) for _, rows in groupby(sorted(record.table, key=_order), key=lambda row: row.tau)]
     print_table(console, ("tau", "gamma", "CV error", "features"), rows, text=("features",))
-    say(console, "each row is the best subset found of its size; the certified interval above is of all sizes and gammas", "dim")
+    said = "a row is the best subset found of its size; the certified interval above is of all sizes and gammas"
+    say(console, said, "dim")
     say(console, f"work: {record.work.nodes:,} nodes, {record.work.seconds:.2f} s", "dim")
 
 

@@ -20,13 +20,14 @@ def _chosen_in(record: Record) -> list[str]:
     counts, k = record.chosen_in(), record.folds.k
     model, everywhere = set(record.support), [name for name, count in counts.items() if count == k]
     kept = sum(name in model for name in everywhere)
+    fitted = f"the {k} models, each fitted without one fold,"
     if not counts:
         return []
     if kept == len(model) and len(counts) == len(model):
-        return [f"stability: the {k} models fitted without a fold all have the features of this model"]
+        return [f"stability: {fitted} all have the features of this model"]
     some = [f"{quoted(name)} in {count}" for name, count in counts.items() if name in model and count < k]
     besides = [f"{quoted(name)} in {count}" for name, count in counts.items() if name not in model]
-    parts = [f"the {k} models fitted without a fold all have {kept} of the {len(model)} features of this model"]
+    parts = [f"{fitted} all have {kept} of the {len(model)} features of this model"]
     parts += [f"of the others {_listed(some)}"] if some else []
     parts += [f"not in this model: {_listed(besides)}"] if besides else []
     return [f"stability: {'; '.join(parts)}"]

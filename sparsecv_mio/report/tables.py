@@ -206,8 +206,8 @@ def nested_lines(record: Record, nested: Nested) -> list[str]:
     of = f"{k} outer folds" if done == k else f"the {done} of {k} outer folds that were done"
     lines = [f"honest error of the whole procedure: {shown(nested.error)}{spread}, by nested CV over {of}"]
     if nested.optimism is not None:
-        side = "less" if nested.optimism < 0.0 else "more"
-        lines.append(f"that is {abs(nested.optimism):.1f}% {side} than the CV error of this pair, {shown(record.cv_error)}")
+        much = f"{abs(nested.optimism):.1f}% {'less' if nested.optimism < 0.0 else 'more'}"
+        lines.append(f"that is {much} than the CV error of this pair, {shown(record.cv_error)}")
     return lines
 
 
@@ -508,7 +508,8 @@ def print_verification(console: Console, report: VerifyReport, brief: bool = Fal
         console.print(Text.assemble(("bounded    ", "green"), f"{', '.join(names)}: {limit}"))
     if bounded and not full:
         count = sum(len(names) for _, names in bounded)
-        console.print(Text.assemble(("bounded    ", "green"), f"{count} more fields are within what bounds them (--full lists both)"))
+        words = f"{count} more fields are within what bounds them (--full lists both)"
+        console.print(Text.assemble(("bounded    ", "green"), words))
     for part in () if brief else report.reread:
         console.print(Text.assemble(("only read  ", "yellow"), part))
     for failure in report.failures:

@@ -233,6 +233,7 @@ def test_records_are_short_on_a_screen_and_long_in_a_frame() -> None:
     lines = record.summary().splitlines()
     assert lines[0] == "proved: tau=1, gamma=0.1, CV error 2 in [1.9999, 2.0001]"
     assert lines[1] == "on held-out rows: RMSE 1.41421, R^2 0.3000"
-    assert lines[2] == "chosen by the one-standard-error rule; least CV error: tau=1, gamma=1, CV error 1.5 in [1.5, 1.5]"
+    least = "tau=1, gamma=1, CV error 1.5 in [1.5, 1.5]"
+    assert lines[2] == f"chosen by the one-standard-error rule; least CV error: {least}"
     assert lines[4].endswith("tau=1, gamma=0.1:") and [line.split()[-1] for line in lines[5:]] == ["0.3", "-1e-150"]
     assert "CV error ~2 in" in repr(example(estimate=True))

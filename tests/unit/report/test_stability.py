@@ -16,13 +16,13 @@ from .printing import data, printed
 def test_folds_that_chose_other_features_are_counted() -> None:
     record = solve(data(), folds="5", gammas=0.1, taus=2, threads=1)
     every, change = stability_lines(record)
-    assert every == "stability: the 5 models fitted without a fold all have the features of this model"
+    assert every == "stability: the 5 models, each fitted without one fold, all have the features of this model"
     assert change.startswith("fold ") and "matters most: without it the model's squared errors change by " in change
     assert "% of the CV error" in change and choice_lines(record) == []
     other = replace(record, support=record.support[:1])
     name = record.support[1]
     assert record.chosen_in() == dict.fromkeys(record.support, 5)
-    words = "the 5 models fitted without a fold all have 1 of the 1 features of this model; not in this model"
+    words = "the 5 models, each fitted without one fold, all have 1 of the 1 features of this model; not in this model"
     assert stability_lines(other)[0] == f"stability: {words}: {name} in 5"
 
 
