@@ -73,7 +73,15 @@ def check_as_tabled(
 
 
 def check_gap(checks: Checks, claim: Record | Least | FitRecord, path: str = "") -> None:
-    """Check the relative gap of two bounds; `path` stands before its name in messages."""
+    """Check the relative gap of two bounds.
+
+    Parameters
+    ----------
+    checks : Checks
+    claim : Record, Least or FitRecord
+    path : str
+        What stands before its name in messages.
+    """
     gap = relative_gap(claim.lower, claim.upper)
     checks.that(gap == claim.gap or abs(gap - claim.gap) <= SAME, f"{path}gap", f"lower and upper give {gap!r}")
 

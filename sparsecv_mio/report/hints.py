@@ -89,7 +89,8 @@ def _tau_hint(record: Record) -> str:
     natural = max(1, min((record.request.restrictions or NONE).left(record.data.p), record.data.n - held_out - 1))
     best = record.certificate.tau
     if best == most < natural:
-        return f"{_best(record, 'tau')} is the largest given: try --tau {max(least, most // 2)}:{min(2 * most, natural)}"
+        wider = f"{max(least, most // 2)}:{min(2 * most, natural)}"
+        return f"{_best(record, 'tau')} is the largest given: try --tau {wider}"
     if best == least == 1:
         return f"{_best(record, 'tau')} is the smallest given: --tau 0:{most} has the intercept alone too"
     if best == least > 0:

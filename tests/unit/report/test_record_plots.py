@@ -121,6 +121,19 @@ def test_bars_count_the_folds_that_choose_a_feature(record: Record) -> None:
     assert drawn_of == {name: number for name, number in count.items() if number}
 
 
+def test_pictures_are_of_the_pair_that_the_rule_chose(simplest: Record) -> None:
+    assert simplest.least is not None and simplest.one_se is not None
+    ax = drawn("plot_features", simplest)
+    assert ax.get_title(loc="left") == f"features chosen, tau = {simplest.tau}"
+    assert sum(bar.get_width() for bar in ax.patches) == simplest.tau * len(simplest.chosen_folds)
+    ax = drawn("plot_cv_error", simplest)
+    marked = {line.get_label(): line.get_xydata().tolist() for line in ax.lines}
+    assert marked["the choice"] == [[simplest.tau, simplest.cv_error]]
+    assert marked["least CV error"] == [[simplest.least.tau, simplest.least.cv_error]]
+    level = simplest.least.cv_error + simplest.one_se.standard_error
+    assert [y for _, y in marked["one standard error above"]] == [level, level]
+
+
 def test_coefficients_by_tau_are_those_of_the_path(path: PathRecord) -> None:
     for given in (None, data()):
         ax = drawn("plot_coefficients", path, given, 0.01)

@@ -9,8 +9,11 @@ import pytest
 from drawn_search import drawn_run
 from runs import record_of, to_end
 
+from sparsecv_mio.certificate.parts import relative_gap
 from sparsecv_mio.certificate.verify import verify
+from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.errors import Inconsistent
+from sparsecv_mio.search.api import cross_validate
 from sparsecv_mio.search.options import SearchOptions
 from sparsecv_mio.search.result import UNWEIGHED, build_record, check_cells, check_intervals, names_of
 
@@ -27,6 +30,20 @@ def test_what_may_still_win_elsewhere_is_no_proof() -> None:
     run = to_end(drawn_run())
     record = build_record(replace(run.snapshot(), complete=False, notes=("a note",)), SearchOptions())
     assert record.status == "limit" and "a note" in record.warnings
+
+
+def test_the_interval_of_the_grid_ends_at_the_least_upper_bound_of_all_pairs() -> None:
+    rng = np.random.default_rng(1)
+    X = rng.normal(size=(24, 7))
+    X[:, 4] = X[:, 0] + 0.3 * rng.normal(size=24)
+    data = Dataset.from_arrays(X, X[:, 0] + 0.5 * X[:, 2] + rng.normal(size=24))
+    record = cross_validate(data, "4", gammas=[0.02, 0.5, 5.0], taus=range(1, 6), method="bounds", threads=1)
+    own, least = record.own_row, min(row.upper for row in record.table)
+    assert own is not None and own.upper > 1.05 * least
+    assert record.cv_error <= record.upper == least and record.gap == relative_gap(record.lower, least)
+    assert verify(record, data).failures == ()
+    wider = replace(record, upper=own.upper, gap=relative_gap(record.lower, own.upper))
+    assert [failure.field for failure in verify(wider, data).failures] == ["upper"]
 
 
 def test_a_number_outside_of_its_interval_is_refused() -> None:
