@@ -225,8 +225,8 @@ def proved(record: Record) -> list[str]:
     cells = sum(row.folds_decided for row in record.table)
     total = sum(row.folds for row in record.table)
     more = f"; bounds exclude {excluded:,} other pairs" if excluded else ""
-    where = f"{cells:,} of {total:,} fits, in every fold of {decided:,} pairs"
-    lines.append(f"The best subset is known beyond doubt in {where}{more}.")
+    fits = f"{cells:,} of {total:,} fits, in every fold of {decided:,} pairs"
+    lines.append(f"The best subset is known beyond doubt in {fits}{more}.")
     lines += [f"{line[0].upper()}{line[1:]}." for line in region_lines(record) if line.startswith("proved")]
     if record.refit.proved:
         most, within = ("at most ", " within the restrictions,") if record.request.restrictions else ("", "")
