@@ -270,7 +270,8 @@ def verify_path(record: PathRecord, dataset: Dataset) -> VerifyReport:
         checks.caveat = f"optimality not verified ({reason})"
     before = len(checks.failures)
     check_grid(checks, request, record.path, "path")
-    every = all(row.proved for row in record.path)
+    pieces = () if record.surface is None else record.surface.pieces
+    every = all(part.proved for part in (*record.path, *pieces))
     checks.that(every == (record.status == "proved"), "status", f"is {record.status}, the rows say otherwise")
     checks.part("the requested grid, status", before)
     before = len(checks.failures)

@@ -20,6 +20,11 @@ from sparsecv_mio.search.state.deadline import Deadline
 if TYPE_CHECKING:
     from sparsecv_mio.problem.problem import SparseProblem
 
+NOT_TOLD_APART = (
+    "rounding leaves subsets that cannot be told apart, or too many of them to try: more time would prove no more; a "
+    "larger gamma, or fewer columns that are nearly copies of others, would"
+)
+
 
 class KnownSubsets:
     """Filled in by the thread that searches, made a record by that thread or by the one that waits for it.
@@ -92,7 +97,7 @@ class KnownSubsets:
                 tuple(gammas), tuple(taus), options.gap, False, options.time_limit, options.threads,
                 options.restrictions or None,
             ),
-            warnings=self.data.warnings,
+            warnings=self.data.warnings if done or self.clock.expired() else (*self.data.warnings, NOT_TOLD_APART),
             versions=versions(),
         )
 

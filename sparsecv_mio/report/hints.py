@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from sparsecv_mio.certificate.record import Record, TableRow
+from sparsecv_mio.certificate.record import PathRecord, Record, TableRow
 from sparsecv_mio.grids import text_of_taus
 from sparsecv_mio.report.region import open_rows
 from sparsecv_mio.restrictions import NONE
@@ -15,7 +15,7 @@ WHOLE_LIMIT = 0.95  # of a time limit, from which on it is the limit that ended 
 NO_RIDGE = 1e-6  # smaller weights hardly change the fit: no wider range is proposed
 
 
-def ended_by_itself(record: Record) -> bool:
+def ended_by_itself(record: Record | PathRecord) -> bool:
     """Whether a run without a proof ended before its time limit: a longer one would change nothing."""
     limit = record.request.time_limit
     return record.status == "limit" and (limit is None or record.work.seconds < WHOLE_LIMIT * limit)

@@ -55,9 +55,7 @@ def print_answer(console: Console, record: Record, brief: bool = False, held_out
     held_out : Accuracy, optional
         Of the predictions of held-out rows that go to a file, where they were made.
     """
-    word, colour = MEANING[record.status]
-    if ended_by_itself(record):
-        word = word.replace("limit reached", "ended without a proof")
+    word, colour = _meaning(record)
     if _unbounded(record):
         word = word.replace("bounds valid", "nothing proved yet")
     for line in _print_pairs(console, record, word, colour):
@@ -81,6 +79,11 @@ def print_answer(console: Console, record: Record, brief: bool = False, held_out
         say(console, line, "dim")
     for hint in hints(record):
         console.print(Text.assemble(("hint: ", "bold"), hint))
+
+
+def _meaning(record: Record | PathRecord) -> tuple[str, str]:
+    word, colour = MEANING[record.status]
+    return word.replace("limit reached", "ended without a proof") if ended_by_itself(record) else word, colour
 
 
 def _print_pairs(console: Console, record: Record, word: str, colour: str) -> list[str]:
@@ -363,7 +366,7 @@ def print_path(console: Console, record: PathRecord, brief: bool = False, full: 
     full : bool
         A table per gamma with every model; a single gamma has it anyway.
     """
-    word, colour = MEANING[record.status]
+    word, colour = _meaning(record)
     console.print(Text(word, f"bold {colour}"))
     print_restrictions(console, record)
     gammas = sorted({row.gamma for row in record.path})
