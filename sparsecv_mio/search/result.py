@@ -293,13 +293,13 @@ def build_record(
         models = [fitted_at(*pair)[1][1] for _, pair, _ in weighed.pairs]
         weighed = weighed.with_models(models, grid.gammas, grid.taus)
     answer = known.certificate(known.bounds, (g, t))
+    untimely = (UNWEIGHED,) if context.stability and weighed is None else ()
     cv_error, proved = answer["cv_error"], known.proved and snapshot.complete
-    status = "proved" if proved else "interrupted" if deadline.stop.is_set() else "limit"
+    status = "proved" if proved and not untimely else "interrupted" if deadline.stop.is_set() else "limit"
     request, descent = _request(context, options), options.method is Method.DESCENT
     region = None if descent else known.region()
     fitted = replace(cell, support=np.flatnonzero(np.isin(data.names, support)))
     stability = stability_of_model(context, known.cells, at, fitted, known.numbers(*at), weighed, snapshot.changes)
-    untimely = (UNWEIGHED,) if context.stability and weighed is None else ()
     record = Record(
         schema=SCHEMA,
         status=status,

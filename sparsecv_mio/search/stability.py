@@ -114,7 +114,7 @@ def stability_of_model(
         Instabilities that were computed already.
     """
     quick = cost(context, cell.tau) <= QUICK_COST
-    if context.deadline.abandoned.is_set() or (choice is None and not quick):
+    if choice is None and (context.deadline.abandoned.is_set() or not quick):
         return None
     instabilities = Instabilities(context, cells, known)
     found, unit = instabilities.at(*pair, cell), instabilities.per_row

@@ -1,9 +1,10 @@
 """Runs that must end: every search, list and fit on data made to lose digits, each with a time limit.
 
-`python tests/campaign/ends.py FIRST COUNT [FILE]` tries runs FIRST, FIRST + 1, .. and adds a line to FILE for each: what
-was asked, seconds of the wall and of the processor, and what was wrong. A run is wrong if it ends in anything but an
-answer or one line, warns, has an interval that enumeration contradicts, or a record that `verify` refuses; it is late if
-it takes longer than its limit + 1 s + 5 %, twice. A busy machine makes runs late: try those again alone.
+`PYTHONPATH=.:tests/brute_force python tests/campaign/ends.py FIRST COUNT [FILE]` tries runs FIRST, FIRST + 1, .. and
+adds a line to FILE for each: what was asked, seconds of the wall and of the processor, and what was wrong. A run is
+wrong if it ends in anything but an answer or one line, warns, has an interval that enumeration contradicts, or a record
+that `verify` refuses; it is late if it takes longer than its limit + 1 s + 5 %, twice. A busy machine makes runs late:
+try those again alone.
 """
 
 from __future__ import annotations
@@ -19,13 +20,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-
-sys.path[:0] = [str(Path(__file__).resolve().parents[1] / folder) for folder in ("brute_force", "reference")]
-
 from reference import Enumeration, Optima
 from restricted import RestrictedEnumeration, random_restrictions
 
-import sparsecv_mio as sc
 from sparsecv_mio.certificate.record import PathRecord, Record
 from sparsecv_mio.certificate.verify import verify
 from sparsecv_mio.data.dataset import Dataset
@@ -333,6 +330,5 @@ def main(first: int, count: int, say: Callable[[str], Any]) -> int:
 
 
 if __name__ == "__main__":
-    assert sc.__version__
     with Path(sys.argv[3] if len(sys.argv) > 3 else "/dev/stdout").open("a", buffering=1) as store:
         sys.exit(min(main(int(sys.argv[1]), int(sys.argv[2]), lambda text: store.write(text + "\n")), 1))

@@ -130,9 +130,12 @@ def _curve(search: Partition, per_row: float) -> tuple[tuple[float, ...], tuple[
 def _piece(asked: Interval, piece: Piece, tau: int, per_row: float, numbers: dict[tuple[int, ...], int]) -> GammaPiece:
     low, high = 2.0 * piece.low, 2.0 * piece.high
     lower = piece.lower * per_row * (1.0 - OUTWARD)
+    unknown = GammaPiece(tau, low, high, lower, np.inf, np.inf, None)
     if piece.fits is None or piece.left is None or piece.right is None:
-        return GammaPiece(tau, low, high, lower, np.inf, np.inf, None)
+        return unknown
+    at_low, at_high = (piece.upper_at(side) * per_row * (1.0 + OUTWARD) for side in (piece.left, piece.right))
+    if not min(at_low, at_high) < np.inf:  # rounding leaves nothing of the errors
+        return unknown
     distinct = np.unique(piece.fits.support, axis=0).tolist() if piece.size else [[]]
     places = tuple(sorted(numbers.setdefault(tuple(support), len(numbers)) for support in distinct))
-    at_low, at_high = (piece.upper_at(side) * per_row * (1.0 + OUTWARD) for side in (piece.left, piece.right))
     return GammaPiece(tau, low, high, lower, at_low, at_high, places)

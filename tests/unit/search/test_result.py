@@ -45,5 +45,6 @@ def test_a_limit_that_leaves_no_time_to_weigh_stability_is_said() -> None:
     assert record_of(run).stability is not None and record_of(run).warnings == ()
     run.context.deadline.abandoned.set()
     record = record_of(run)
-    assert record.stability is None
+    assert record.stability is None and record.status == "limit"
+    assert verify(record, run.context.data.dataset, run.context.folds).ok
     assert record.warnings == (UNWEIGHED,) and "stability" in UNWEIGHED
