@@ -98,8 +98,13 @@ def _fit_quickly(data: StandardData, gamma: float, support: IntArray) -> _AllRow
     rows = CentredRows.of(data.only(support), slice(0, data.n))
     V, r = rows.V, rows.r
     penalty = np.minimum(gamma / 2.0 * data.weight[support], LARGEST_PENALTY)
-    M = V.T @ V + np.diag(penalty)
-    beta = np.linalg.lstsq(M, r @ V, rcond=None)[0]
+    if data.n * len(support) <= MANY_NUMBERS:  # moments have half of the digits
+        A = np.vstack((V, np.diag(np.sqrt(penalty))))
+        size = np.linalg.norm(A, axis=0)
+        size[size == 0.0] = 1.0
+        beta = np.linalg.lstsq(A / size, np.append(r, np.zeros(len(support))), rcond=None)[0] / size
+    else:
+        beta = np.linalg.lstsq(V.T @ V + np.diag(penalty), r @ V, rcond=None)[0]
     rest = r - V @ beta
     v_mean = np.zeros(data.q)
     v_mean[support] = rows.v_mean
