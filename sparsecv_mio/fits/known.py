@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 from typing import TYPE_CHECKING
+
+import numpy as np
 
 from sparsecv_mio.arrays import IntArray
 from sparsecv_mio.certificate.parts import Request, Work, versions
@@ -14,12 +17,14 @@ from sparsecv_mio.formulation.backends.native.cell import PathCell
 from sparsecv_mio.search.heuristics.fallback import supports_on_all_rows
 from sparsecv_mio.search.heuristics.restricted_fallback import restricted_on_all_rows
 from sparsecv_mio.search.options import Grid
-from sparsecv_mio.search.result import all_rows_fit, data_info
+from sparsecv_mio.search.result import MANY_NUMBERS, all_rows_fit, data_info
 from sparsecv_mio.search.state.deadline import Deadline
+from sparsecv_mio.search.subproblem.supports import filled_up
 
 if TYPE_CHECKING:
     from sparsecv_mio.problem.problem import SparseProblem
 
+MOST_REFITTED = 300  # pairs that are fitted to all their digits after a limit too, in a fraction of a second
 NOT_TOLD_APART = (
     "rounding leaves subsets that cannot be told apart, or too many of them to try: more time would prove no more; a "
     "larger gamma, or fewer columns that are nearly copies of others, would"
@@ -112,6 +117,10 @@ class KnownSubsets:
         return known
 
     def _row(self, gamma: float, problem: SparseProblem | None, cell: PathCell, quick: bool) -> PathRow:
+        if not (cell.complete or self.data.restrictions.beyond_forcing):  # columns may be fewer where a limit came
+            every = np.arange(self.data.q)
+            cell = replace(cell, support=filled_up(cell.support, min(cell.tau, self.data.q), every))
+        quick = quick and (self.pairs > MOST_REFITTED or self.data.n * cell.tau > MANY_NUMBERS)
         refit, support, coefficients, intercept = all_rows_fit(self.data, gamma, problem, cell, self.options.gap, quick)
         return PathRow(
             gamma=gamma,
