@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import time
-from dataclasses import replace
 from typing import TYPE_CHECKING
-
-import numpy as np
 
 from sparsecv_mio.arrays import IntArray
 from sparsecv_mio.certificate.parts import Request, Work, versions
@@ -19,7 +16,6 @@ from sparsecv_mio.search.heuristics.restricted_fallback import restricted_on_all
 from sparsecv_mio.search.options import Grid
 from sparsecv_mio.search.result import MANY_NUMBERS, all_rows_fit, data_info
 from sparsecv_mio.search.state.deadline import Deadline
-from sparsecv_mio.search.subproblem.supports import filled_up
 
 if TYPE_CHECKING:
     from sparsecv_mio.problem.problem import SparseProblem
@@ -117,9 +113,6 @@ class KnownSubsets:
         return known
 
     def _row(self, gamma: float, problem: SparseProblem | None, cell: PathCell, quick: bool) -> PathRow:
-        if not (cell.complete or self.data.restrictions.beyond_forcing):  # columns may be fewer where a limit came
-            every = np.arange(self.data.q)
-            cell = replace(cell, support=filled_up(cell.support, min(cell.tau, self.data.q), every))
         quick = quick and (self.pairs > MOST_REFITTED or self.data.n * cell.tau > MANY_NUMBERS)
         refit, support, coefficients, intercept = all_rows_fit(self.data, gamma, problem, cell, self.options.gap, quick)
         return PathRow(
