@@ -32,6 +32,7 @@ from sparsecv_mio.search.state.deadline import Deadline
 from sparsecv_mio.search.state.pairs import PairBounds, pair_bounds, statuses
 from sparsecv_mio.search.state.region import proved_part
 from sparsecv_mio.search.state.state import Snapshot
+from sparsecv_mio.search.subproblem.supports import filled_up
 from sparsecv_mio.units import PROVED_RTOL
 from sparsecv_mio.words import Method
 
@@ -133,8 +134,11 @@ def all_rows_fit(
         One fit in double precision.
     """
     unit = data.y_unit**2
-    known = list(cell.candidates)[:MOST_REFITS] if cell.complete else [cell.support]
-    tried = [np.asarray(support, dtype=np.int64) for support in known or [cell.support]]
+    known = list(cell.candidates)[:MOST_REFITS] if cell.complete else []
+    found = np.asarray(cell.support, dtype=np.int64)
+    if not (cell.complete or data.restrictions.beyond_forcing):  # a limit may leave fewer columns
+        found = filled_up(found, min(cell.tau, data.q), np.arange(data.q))
+    tried = [np.asarray(support, dtype=np.int64) for support in known or [found]]
     if quick:
         fits = [_fit_quickly(data, gamma, support) for support in tried[:1]]
     else:

@@ -23,7 +23,6 @@ from sparsecv_mio.problem.centred_rows import CentredRows
 from sparsecv_mio.problem.problem import LARGEST_PENALTY
 from sparsecv_mio.search.heuristics.forward_selection import NULL
 from sparsecv_mio.search.options import Grid
-from sparsecv_mio.search.subproblem.supports import filled_up
 from sparsecv_mio.units import TINY
 
 PROMISING = 64  # columns of a fold that forward selection chooses from, at least; or twice the largest size
@@ -136,7 +135,7 @@ def supports_on_all_rows(
     Returns
     -------
     list of dicts of int to (int array, float)
-        By gamma and tau, a support of that size and at least its objective.
+        By gamma and tau, a support and its objective.
 
     Notes
     -----
@@ -149,8 +148,7 @@ def supports_on_all_rows(
         fits.first(ALL_ROWS)
         found = fits.forward(ALL_ROWS, max(taus))
         best = {tau: found[min(tau - len(data.forced), len(found) - 1)] for tau in taus}
-        every = np.arange(data.q)
-        out.append({tau: (filled_up(one.support, min(tau, data.q), every), one.value) for tau, one in best.items()})
+        out.append({tau: (fit.support, fit.value) for tau, fit in best.items()})
     return out
 
 
