@@ -86,6 +86,14 @@ class Reading:
         >>> how.sep, how.decimal, str(how.na)
         (';', ',', 'mean')
         """
+        texts = {"sep": sep, "decimal": decimal, "comment": comment, "encoding": encoding, "na": na, "encode": encode}
+        for name, text in texts.items():
+            if not isinstance(text, str) and (text is not None or name not in ("sep", "comment")):
+                raise BadInput(f"--{name}: {text!r} is no text")
+        if not isinstance(index_col, str | int | None):
+            raise BadInput(f"--index-col: {index_col!r} is neither the name nor the position of a column")
+        if not isinstance(header, bool):
+            raise BadInput(f"header: {header!r} is neither true nor false")
         between = None if sep is None else SEPARATORS.get(sep.strip().lower(), sep.replace("\\t", "\t"))
         if between is not None and (len(between) != 1 or between.isalnum() or between in '"\r\n'):
             words = ", ".join(SEPARATORS)
