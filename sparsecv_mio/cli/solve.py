@@ -261,12 +261,15 @@ def solve(
         refuse_early(proof, how.restrictions, weights, other)
 
         def ready() -> tuple[Dataset, FoldPlan]:
+            from sparsecv_mio.data.proposal import about_target
             from sparsecv_mio.data.weights import least_rows
 
             dataset, plan = session.read_dealt(
                 data, target, features, drop, weights=weights, folds=folds, seed=seed, quiet=quiet, reading=reading
             )
             how.check_data(dataset, plan)
+            if not quiet and (line := about_target(dataset)):
+                ending.tell(f"note: {line}")
             within = how.restrictions.within(dataset.names)
             shape = within.left(dataset.p), least_rows(dataset, plan)
             grids.taus_of(tau, *shape, "--tau", within)  # the option is named where it is wrong

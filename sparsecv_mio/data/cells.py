@@ -98,7 +98,7 @@ class Fault:
             return ""
         if DECIMAL_COMMA.fullmatch(self.value.strip()):
             return "--decimal ,"
-        return "" if self.column == target or self.few(rows) else "--encode onehot"
+        return "" if self.few(rows) else "--encode onehot"
 
 
 @dataclass
