@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -80,6 +81,18 @@ class SparseLinearModel(CallbackSupportMixin, RegressorMixin, BaseEstimator):
             rows: FloatArray = validate_data(self, X, reset=False, dtype=np.float64)
         return rows @ self.coef_ + self.intercept_
 
+    def _check_parameters(self) -> None:
+        """Refuse what numpy and scikit-learn would fail on without a word of the parameter."""
+        for name, value in self.get_params(deep=False).items():
+            if isinstance(value, np.ndarray) and value.ndim == 0:
+                raise BadInput(f"{name}: {value!r} is an array, give {value.item()!r}")
+            if name in ("one_se", "fit_intercept", "refit") and not isinstance(value, bool | np.bool_):
+                raise BadInput(f"{name}: {value!r} is neither True nor False")
+            if name == "verbose" and not isinstance(value, Integral):
+                raise BadInput(f"verbose: {value!r} is no whole number")
+            if name == "n_jobs" and value is not None and not (isinstance(value, Integral) and value != 0):
+                raise BadInput(f"n_jobs: {value!r} is no number of threads: give None, or -1 for all cores")
+
     @property
     def _intercept(self) -> Intercept:
         return Intercept.FOLD if self.fit_intercept else Intercept.NONE
@@ -91,6 +104,7 @@ class SparseLinearModel(CallbackSupportMixin, RegressorMixin, BaseEstimator):
 
     def _dataset(self, X: Any, y: Any, groups: Any = None) -> Dataset:
         """Check X and y, and copy them; the columns are called as in X, or x0, x1, ..."""
+        self._check_parameters()
         target = getattr(y, "name", None)
         word = next((one for one in np.ravel(np.asarray(y)).tolist() if isinstance(one, str)), None)
         if word is not None:

@@ -221,6 +221,11 @@ def test_without_a_refit_there_is_a_choice_and_no_model() -> None:
         ({"cv": "groups:a"}, r"cv: 'groups:a' names a column.*GroupKFold.. for one, and groups= to fit"),
         ({"cv": KFold}, r"cv: folds KFold: this is a class, give an object of it"),
         ({"cv": b"5"}, "labels for 97 rows"),
+        ({"gap": None}, "gap: 'None' is no number"),
+        ({"time_limit": "5"}, "time-limit: '5' is no number"),
+        ({"n_jobs": 0}, "n_jobs: 0 is no number of threads"),
+        ({"one_se": np.array([1, 2])}, r"one_se: array.* is neither True nor False"),
+        ({"taus": np.array(3)}, r"taus: array.3. is an array, give 3"),
     ],
 )
 def test_bad_parameters_are_one_line(given: dict[str, Any], said: str) -> None:
