@@ -70,7 +70,8 @@ class LazyCommands(TyperGroup):
             shell = typer.Typer(add_completion=False, rich_markup_mode=None)
             shell.command(epilog=getattr(module, "CODES", None))(getattr(module, cmd_name))
         for one in shell.registered_commands:
-            with_strict_numbers(one.callback)
+            if one.callback is not None:
+                with_strict_numbers(one.callback)
         command = typer.main.get_command(shell)
         command.name = cmd_name
         command.short_help = (command.help or "").split("\n\n")[0]  # whole: the usual short help is cut at one line

@@ -261,15 +261,12 @@ def solve(
         refuse_early(proof, how.restrictions, weights, other)
 
         def ready() -> tuple[Dataset, FoldPlan]:
-            from sparsecv_mio.data.proposal import about_target
             from sparsecv_mio.data.weights import least_rows
 
             dataset, plan = session.read_dealt(
                 data, target, features, drop, weights=weights, folds=folds, seed=seed, quiet=quiet, reading=reading
             )
             how.check_data(dataset, plan)
-            if not quiet and (line := about_target(dataset)):
-                ending.tell(f"note: {line}")
             within = how.restrictions.within(dataset.names)
             shape = within.left(dataset.p), least_rows(dataset, plan)
             grids.taus_of(tau, *shape, "--tau", within)  # the option is named where it is wrong
@@ -278,6 +275,7 @@ def solve(
         dataset, plan = session.in_time(ready, stop, how.time_limit)
 
         from sparsecv_mio.cli import live
+        from sparsecv_mio.data.proposal import about_target
         from sparsecv_mio.report.tables import print_answer  # after a limit there is no time to load it
         from sparsecv_mio.search.api import cross_validate
         from sparsecv_mio.search.hooks import Hooks
@@ -296,6 +294,8 @@ def solve(
             else:
                 record = nested_cross_validate(Procedure(dataset, plan, given, tau, how, hooks), nested)
 
+    if not quiet and (line := about_target(dataset)):
+        ending.tell(f"note: {line}")
     known_at_end = known[-1] if known else None
     found, files = None, proof_files(record, dataset, proof, plan, known_at_end, data=data, json=json, quiet=quiet)
     if save_held_out is not None:

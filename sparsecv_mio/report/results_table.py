@@ -100,7 +100,7 @@ def standard_errors(
         All columns of these runs.
     """
     groups = numbers.groupby(cell, sort=False)
-    spread, on_tests = groups.sem(), [value for value in numbers if ON_TEST_ROWS.fullmatch(str(value))]
+    spread, on_tests = groups.sem(), [name for name in map(str, numbers) if ON_TEST_ROWS.fullmatch(name)]
     alone: list[str] = []
     if on_tests and "fingerprint" in frame:
         by_set = numbers.groupby([*cell, frame["fingerprint"].rename("test set")], sort=False).mean()

@@ -336,7 +336,7 @@ def stability_of(given: float | str | Iterable[float] | None) -> tuple[float, ..
     >>> stability_of("0.5"), stability_of("nested"), stability_of(None)
     ((0.5,), 'nested', None)
     """
-    if given is None or given == NESTED:
+    if given is None or (isinstance(given, str) and given == NESTED):
         return given
     try:
         if isinstance(given, str):
