@@ -20,6 +20,7 @@ from typer.core import TyperGroup
 
 from sparsecv_mio.cli.ending import put, take_streams, tell
 from sparsecv_mio.cli.naming import with_dashes
+from sparsecv_mio.cli.parse import with_strict_numbers
 from sparsecv_mio.errors import BadInput, SparseCVError, did_you_mean
 from sparsecv_mio.files import reason
 from sparsecv_mio.version import __version__
@@ -70,6 +71,9 @@ class LazyCommands(TyperGroup):
         if shell is None:
             shell = typer.Typer(add_completion=False, rich_markup_mode=None)
             shell.command(epilog=getattr(module, "CODES", None))(getattr(module, cmd_name))
+        for one in shell.registered_commands:
+            if one.callback is not None:
+                with_strict_numbers(one.callback)
         command = typer.main.get_command(shell)
         command.name = cmd_name
         command.short_help = (command.help or "").split("\n\n")[0]  # whole: the usual short help is cut at one line

@@ -54,7 +54,7 @@ def _with_dashes(found: Inspection) -> Inspection:
     """Return what was found, with options as they are given on the command line."""
     columns = [replace(one, notes=tuple(with_dashes(note, ["--sep"]) for note in one.notes)) for one in found.columns]
     doubts = {name: with_dashes(said, ["--sep"]) for name, said in found.doubts.items()}
-    return replace(found, columns=tuple(columns), doubts=doubts)
+    return replace(found, columns=tuple(columns), doubts=doubts, refused=with_dashes(found.refused, ["--sep"]))
 
 
 def _numbers(found: Inspection) -> dict[str, object]:

@@ -278,6 +278,7 @@ def solve(
         dataset, plan = session.in_time(ready, stop, how.time_limit)
 
         from sparsecv_mio.cli import live
+        from sparsecv_mio.data.proposal import about_target
         from sparsecv_mio.report.tables import print_answer  # after a limit there is no time to load it
         from sparsecv_mio.search.api import cross_validate
         from sparsecv_mio.search.hooks import Hooks
@@ -296,6 +297,8 @@ def solve(
             else:
                 record = nested_cross_validate(Procedure(dataset, plan, given, tau, how, hooks), nested)
 
+    if not quiet and (line := about_target(dataset)):
+        ending.tell(f"note: {line}")
     known_at_end = known[-1] if known else None
     found, files = None, proof_files(record, dataset, proof, plan, known_at_end, data=data, json=json, quiet=quiet)
     if save_held_out is not None:

@@ -99,7 +99,7 @@ class Fault:
             return 'na="drop"' if self.column == target else 'na="drop" or na="mean"'
         if not isinstance(self.value, str) or what_else(self.value):
             return ""
-        return "" if self.column == target or self.few(rows) else 'encode="onehot"'
+        return "" if self.few(rows) else 'encode="onehot"'
 
 
 @dataclass

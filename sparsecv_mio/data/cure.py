@@ -255,7 +255,7 @@ def _check(table: RawTable, how: Reading, two_words: bool) -> None:
                 faults.add(one.name, row + 1, None)
         for row in np.flatnonzero(np.isinf(one.numbers)).tolist():
             faults.add(one.name, row + 1, float(one.numbers[row]))
-        allowed = two_words if goal else how.encode is not Encode.ERROR
+        allowed = how.encode is not Encode.ERROR or (goal and two_words)
         if one.others and not (allowed and one.is_words):
             for row, word in one.others.items():
                 faults.add(one.name, row + 1, word)
@@ -271,7 +271,8 @@ def _check_column(one: RawColumn, how: Reading, goal: bool) -> None:
         return
     found = one.levels()
     if goal and len(found) != 2:
-        raise BadInput(f"target {one.name!r} holds {len(found)} words: a classification needs exactly two")
+        words = f"{len(found)} word{'s' * (len(found) > 1)}"
+        raise BadInput(f"target {one.name!r} holds {words}: give it numbers, or two words")
     if len(found) > MOST_LEVELS:
         words = f"holds {len(found):,} different words, more than {MOST_LEVELS}"
         raise BadInput(f"column {one.name!r} {words}: give {left_out(one.name)}, or join some of them")

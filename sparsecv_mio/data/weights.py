@@ -53,7 +53,10 @@ def row_weights(weights: ArrayLike, data: Dataset, name: str = "weights") -> Flo
     array([0.5, 0. ])
     """
     try:
-        given = np.asarray(weights).astype(np.float64)
+        given = np.asarray(weights)
+        if given.dtype.kind not in "biuf" and given.ndim == 1:
+            given = np.array([_number(value) for value in given.tolist()])
+        given = given.astype(np.float64)
     except (TypeError, ValueError) as error:
         for row, value in enumerate(np.atleast_1d(np.asarray(weights, dtype=object)).tolist(), 1):
             if _no_number(value):
@@ -77,9 +80,13 @@ def row_weights(weights: ArrayLike, data: Dataset, name: str = "weights") -> Flo
     return given
 
 
+def _number(value: Any) -> Any:
+    return parse_number(value) if isinstance(value, str) else value
+
+
 def _no_number(value: object) -> bool:
     try:
-        np.float64(value)  # type: ignore[arg-type]
+        np.float64(_number(value))
     except (TypeError, ValueError):
         return True
     return False

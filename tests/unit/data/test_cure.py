@@ -79,7 +79,7 @@ def test_two_words_of_a_target(tmp_path: Path) -> None:
     assert data.y.tolist() == [1.0, 0.0, 1.0] and data.reading is not None
     assert data.reading.notes == ("target 'y': 'healthy' is the smaller value, 'sick' the larger",)
     path.write_text("a,y\n1,sick\n2,healthy\n3,unsure\n")
-    with pytest.raises(BadInput, match="target 'y' holds 3 words: a classification needs exactly two"):
+    with pytest.raises(BadInput, match="target 'y' holds 3 words: give it numbers, or two words"):
         read_dataset(path, "y", two_words=True)
     with pytest.raises(BadInput, match="column 'y' holds text 'sick'"):
         read_dataset(path, "y")
