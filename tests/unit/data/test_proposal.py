@@ -13,13 +13,14 @@ import pytest
 
 from sparsecv_mio.data.cure import RawColumn
 from sparsecv_mio.data.dataset import Dataset
+from sparsecv_mio.data.marks import POINT
 from sparsecv_mio.data.proposal import about_target, numbers_rows, quoted, subjects_of
 
 RISING = np.exp(np.linspace(-1, 6, 40))
 
 
 def column(name: str, cells: Any) -> RawColumn:
-    return RawColumn.of(name, list(cells))
+    return RawColumn.of(name, list(cells), POINT)
 
 
 def test_numbers_of_the_rows() -> None:
