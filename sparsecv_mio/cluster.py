@@ -38,7 +38,7 @@ def connected(address: str) -> Iterator[Client]:
     try:
         from distributed import Client
     except ImportError:
-        raise BackendUnavailable("--scheduler needs dask: pip install 'sparsecv-mio[dask]'") from None
+        raise BackendUnavailable("--scheduler needs dask: pip install distributed") from None
     logging.getLogger("distributed").setLevel(logging.CRITICAL)  # what is wrong is said in one line here
     try:
         client = Client(address, timeout=ANSWERS, set_as_default=False)

@@ -14,6 +14,7 @@ from sparsecv_mio.errors import BadInput
 
 ALL = "all"  # in place of a list of features: every one of them
 STRONG, WEAK = "strong", "weak"
+COUNT = re.compile(r"-?[0-9]{1,8}")
 SEPARATORS = re.compile(r"\s*[:*]\s*|\s+")  # between the factors of a product: a:b, a*b, a b
 
 
@@ -84,7 +85,7 @@ def _limit(given: Any) -> AtMost:
         count, features = given.count, tuple(given.features)
     elif isinstance(given, str):
         number, colon, names = given.partition(":")
-        if not colon or not number.strip().lstrip("-").isdigit() or len(number) > 9:
+        if not colon or not COUNT.fullmatch(number.strip()):
             raise BadInput(f"at-most: {given!r} is not K:A,B,... (at most K of the features A, B, ...)")
         count, features = int(number), features_of(names, "at-most")
     elif isinstance(given, Sequence) and len(given) == 2 and isinstance(given[0], Integral):
@@ -185,7 +186,7 @@ def _factors(name: str, names: Sequence[str]) -> Counter[str] | None:
     known, found = set(names) - {name}, Counter[str]()
     for part in SEPARATORS.split(name.strip()):
         base, hat, power = part.rpartition("^")
-        if hat and base in known and power.isdigit() and 2 <= int(power) <= 9:
+        if hat and base in known and re.fullmatch("[2-9]", power):
             found[base] += int(power)
         elif part in known:
             found[part] += 1

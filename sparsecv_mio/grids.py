@@ -89,7 +89,7 @@ def number(text: str, option: str) -> float:
     0.001
     """
     try:
-        value = float(text)
+        value = float(_plain(text))
     except ValueError:
         raise BadInput(f"{option}: {text.strip()!r} is not a number") from None
     if not math.isfinite(value):
@@ -98,13 +98,26 @@ def number(text: str, option: str) -> float:
 
 
 def whole(text: str, option: str) -> int:
-    """Return a whole number of at most 18 digits."""
+    """Return a whole number of at most 18 digits.
+
+    Examples
+    --------
+    >>> whole("12", "--seed")
+    12
+    """
     if len(text.strip()) > MOST_DIGITS + 1:
         raise BadInput(f"{option}: {text.strip()!r} is not a whole number of at most {MOST_DIGITS} digits")
     try:
-        return int(text)
+        return int(_plain(text))
     except ValueError:
         raise BadInput(f"{option}: {text.strip()!r} is not a whole number") from None
+
+
+def _plain(text: str) -> str:
+    """Return the text of a number; ValueError for other digits than 0 to 9, and for 1_000, which only Python reads."""
+    if "_" in text or not text.isascii():
+        raise ValueError(text)
+    return text
 
 
 def gammas(text: str, option: str = "--gamma") -> tuple[float, ...]:

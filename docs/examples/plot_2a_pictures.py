@@ -27,7 +27,7 @@ print(record.summary())
 
 # %%
 # The CV error of every number of features, at its best ridge weight, with certified intervals and standard errors; and
-# of all pairs. The diamond is the choice of the one-standard-error rule.
+# of all pairs. The star is the choice of the one-standard-error rule, the diamond the least CV error.
 fig, (left, right) = plt.subplots(1, 2, figsize=(11, 4.6), layout="constrained")
 record.plot_cv_error(left)
 record.plot_grid(right)
@@ -41,7 +41,7 @@ record.plot_coefficients(right, data=data)
 
 # %%
 # Each row predicted by the model that was fitted without it: the CV error is the mean of these squared errors. New rows
-# are predicted by the model on all rows, here the smaller one of the rule.
+# are predicted by the model on all rows.
 held_out = held_out_predictions(record, data, "10")
 print(accuracy(data.y, held_out), np.isclose(np.mean((data.y - held_out) ** 2), record.cv_error))
 predicted = record.predict(new)

@@ -37,13 +37,14 @@ print(f"best subsets of {len(path.path)} sizes on all rows: {once:.2f} s")
 began = time.perf_counter()
 record = sc.cross_validate(data, folds, gammas=gammas, taus=taus, gap=0.0, one_se=True)
 seconds = time.perf_counter() - began
-print(f"{record.status}: tau = {record.tau}, CV error in [{record.lower:.6f}, {record.upper:.6f}]")
+least = record.least or record
+print(f"{record.status}: tau = {least.tau}, the least CV error is in [{least.lower:.6f}, {least.upper:.6f}]")
 print(f"{folds.k * len(taus):,} problems in {seconds:.2f} s, {seconds / once:.1f} times one path on all rows")
 
 # %%
 # The least CV error has a few features too many, by a difference far below its standard error. The one-standard-error
 # rule takes the smallest model that is as good up to that: the five features that matter.
-print(f"standard error {record.one_se.standard_error:.4f}: tau = {record.one_se.tau}, {', '.join(record.support)}")
+print(f"standard error {record.one_se.standard_error:.4f}: tau = {record.tau}, {', '.join(record.support)}")
 
 # %%
 # The CV error by number of features; the noise alone has variance 9.
@@ -51,8 +52,8 @@ sizes, errors = [row.tau for row in record.table], [row.cv_error for row in reco
 assert all(row.folds_decided == row.folds for row in record.table)
 fig, ax = plt.subplots(figsize=(8, 4), layout="constrained")
 ax.plot(sizes, errors, "o", label="leave-one-out error")
-ax.axhline(record.cv_error + record.one_se.standard_error, color="C7", lw=0.8, label="least + one standard error")
-ax.plot(record.one_se.tau, record.one_se.cv_error, "k*", ms=14, label="the smallest model")
+ax.axhline(least.cv_error + record.one_se.standard_error, color="C7", lw=0.8, label="least + one standard error")
+ax.plot(record.tau, record.cv_error, "k*", ms=14, label="the smallest model")
 ax.set_xlabel("number of features, tau")
 ax.set_ylabel("CV error")
 fig.legend(loc="outside lower center", ncols=4, frameon=False)

@@ -10,7 +10,7 @@ from typing import Any
 from sparsecv_mio.batch.designs import DESIGN_KEYS, DESIGNS
 from sparsecv_mio.errors import BadInput
 
-RANGE = re.compile(r"(\d+):(\d+)")
+RANGE = re.compile(r"([0-9]{1,18}):([0-9]{1,18})")
 WHOLE = ("seed", "split", "draw", "n", "p", "support")  # of which LO:HI is a range
 MOST = 100_000
 
@@ -42,7 +42,7 @@ def changed(plan: Mapping[str, Any], changes: Sequence[str]) -> dict[str, Any]:
         if not mark or not name or not text:
             raise BadInput(f"--set {change!r}: write NAME=VALUES, split=0:19 for one")
         value = _value(name, text)
-        designs = [table for table in data if name in DESIGNS.get(table.get("design", ""), ())]
+        designs = [table for table in data if name in DESIGNS.get(str(table.get("design")), ())]
         if name not in DESIGN_KEYS:
             vary[name] = value
         elif designs:
@@ -62,5 +62,5 @@ def _value(name: str, text: str) -> Any:
         return list(range(low, high + 1))
     try:
         return tomllib.loads(f"value = {text}")["value"]
-    except tomllib.TOMLDecodeError:
+    except (ValueError, RecursionError):
         return text

@@ -177,6 +177,7 @@ def _end_with(parent: int) -> None:
             time.sleep(WATCH)
         os._exit(1)
 
+    warnings.filterwarnings("ignore", "compiling kernels")  # of as many processes as there are
     threading.Thread(target=watch, daemon=True).start()
 
 

@@ -247,7 +247,7 @@ def _penalised(kind: str) -> Callable[[Splits, bool], Peer]:
         try:
             import skglm  # noqa: F401
         except ImportError:
-            raise BackendUnavailable(f"{kind} needs the package skglm: pip install sparsecv-mio[peers]") from None
+            raise BackendUnavailable(f"{kind} needs the package skglm: pip install skglm") from None
         from sparsecv_mio.batch.peers import ConcavePenaltyCV
 
         return Peer(
@@ -270,7 +270,7 @@ def _abess(splits: Splits, training_only: bool) -> Peer:
     try:
         from abess import LinearRegression
     except ImportError:
-        raise BackendUnavailable("abess is not installed: pip install sparsecv-mio[peers]") from None
+        raise BackendUnavailable("abess is not installed: pip install abess") from None
     labels = _labels(splits)
     model = LinearRegression(cv=len(splits), thread=1)
 

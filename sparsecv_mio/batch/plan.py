@@ -9,6 +9,7 @@ import re
 import tomllib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import date, time
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -23,6 +24,7 @@ from sparsecv_mio.batch.sources import Source, sources_of
 from sparsecv_mio.data.folds import fold_columns
 from sparsecv_mio.errors import BadInput, did_you_mean
 from sparsecv_mio.files import check_readable
+from sparsecv_mio.grids import MOST_DIGITS
 from sparsecv_mio.version import __version__
 
 DEFAULTS: Mapping[str, Any] = {"folds": "10", "seed": 0, "estimator": OURS}
@@ -128,9 +130,12 @@ def read_plan(
         raise BadInput(f"plan {str(place)!r} cannot be read: {error}".splitlines()[0]) from None
     try:
         plan = tomllib.loads(text)
-    except (tomllib.TOMLDecodeError, RecursionError) as error:
+    except tomllib.TOMLDecodeError as error:
         raise BadInput(f"plan {str(place)!r} is no TOML: {str(error).splitlines()[0]}") from None
+    except (ValueError, RecursionError):
+        raise BadInput(f"plan {str(place)!r} holds a number, or lists in lists, too long to be meant") from None
     try:
+        _check_shape(plan)
         asked = changed(plan, changes)
         tasks = tasks_of(asked, place.parent)
     except BadInput as error:
@@ -140,6 +145,9 @@ def read_plan(
         for name in asked.get("vary", {}):
             if name not in used:
                 warn(f"setting {name!r} is used by none of the estimators of the plan")
+        tested = [task.settings for task in tasks if task.settings.get("test") is not None]
+        if len({one.get("seed") for one in tested}) > 1 and len({one.get("split") for one in tested}) == 1:
+            warn("seeds deal folds, every one of them is tested on the same rows: vary split for other test rows")
     return tasks
 
 
@@ -189,11 +197,8 @@ def tasks_of(plan: Mapping[str, Any], folder: str | Path = ".") -> list[Task]:
     >>> [task.words() for task in tasks_of(plan)][:2]
     ['folds=10 seed=0 estimator=sparsecv', 'folds=10 seed=0 estimator=lasso']
     """
-    _known(plan, ("data", "vary", "include", "exclude"), "the plan")
-    tables = plan.get("data")
-    if not isinstance(tables, list) or not tables:
-        raise BadInput("the plan names no data: give at least one table [[data]]")
-    sources = [source for table in tables for source in sources_of(table, Path(folder))]
+    _check_shape(plan)
+    sources = [source for table in plan["data"] for source in sources_of(table, Path(folder))]
     vary = plan.get("vary", {})
     _known(vary, ("estimator", *COMMON, *SEARCH, *OF_ORACLES), "[vary]")
     lists = {name: _listed(vary.get(name, DEFAULTS.get(name))) for name in {**DEFAULTS, **vary}}
@@ -212,6 +217,31 @@ def tasks_of(plan: Mapping[str, Any], folder: str | Path = ".") -> list[Task]:
     for task in reversed(different.values()):
         check_settings(task.settings)
     return list(found.values())
+
+
+def _check_shape(plan: Mapping[str, Any]) -> None:
+    """Refuse a plan that is not made of the tables that plans are made of, or has values that no setting takes."""
+    _known(plan, ("data", "vary", "include", "exclude"), "the plan")
+    if not plan.get("data"):
+        raise BadInput("the plan names no data: give at least one table [[data]]")
+    for name, value in plan.items():
+        header = f"[{name}]" if name == "vary" else f"[[{name}]]"
+        tables = [value] if name == "vary" else value
+        if not isinstance(tables, list) or not all(isinstance(table, dict) for table in tables):
+            raise BadInput(f"{header} must be {'a table' if name == 'vary' else 'tables'}, not {str(value)[:30]!r}")
+        for table in tables:
+            for key, one in table.items():
+                _check_values(one, f"{header}: {key}")
+
+
+def _check_values(value: Any, where: str) -> None:
+    if isinstance(value, dict | list):
+        for one in value.values() if isinstance(value, dict) else value:
+            _check_values(one, where)
+    elif isinstance(value, date | time):
+        raise BadInput(f"{where}: {value} is a date or a time: give a number, or a text in quotes")
+    elif isinstance(value, int) and abs(value) >= 10**MOST_DIGITS:
+        raise BadInput(f"{where}: a number of more than {MOST_DIGITS} digits is never meant")
 
 
 def _product(sources: Iterable[Source], lists: Mapping[str, list[Any]]) -> Iterator[Task]:

@@ -120,7 +120,7 @@ def with_keys(message: str, given: Mapping[str, Any]) -> str:
     >>> with_keys("time-limit: 0 is out of range", {"time_limit": 0})
     'time_limit: 0 is out of range'
     """
-    message = re.sub(r"^(gamma|tau)s\b", r"\1", message)
+    message = re.sub(r"^(gamma|tau)s\b", r"\1", message).replace("=False", "=false")
     for name in given:
         message = re.sub(rf"\b{name.replace('_', '-')}\b", name, message) if "_" in name else message
     return message

@@ -10,16 +10,19 @@ import threading
 from collections import OrderedDict
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
 
 from sparsecv_mio.batch.designs import DESIGNS, check_design, draw_design
 from sparsecv_mio.data.dataset import Dataset
+from sparsecv_mio.data.reading import Reading
 from sparsecv_mio.errors import BadInput, did_you_mean
 from sparsecv_mio.words import one_of
 
 FILE_KEYS = (
-    "target", "features", "drop", "sep", "decimal", "comment", "encoding", "header", "index_col", "na", "encode",
+    "target", "features", "drop", "sep", "decimal", "thousands", "comment", "encoding", "header", "index_col", "na",
+    "encode",
 )  # fmt: skip
 BUNDLED = ("diabetes", "linnerud")
 HELD_BYTES = 1 << 28  # of the data sets that a process keeps, beside the last one
@@ -111,8 +114,9 @@ def sources_of(table: Mapping[str, Any], folder: Path) -> Iterator[Source]:
     Parameters
     ----------
     table : mapping
-        `file`, a path or a pattern, with the options of :func:`~sparsecv_mio.data.readers.read_dataset`; or `design`
-        with lists or values of its keys, see `DESIGNS`; or `sklearn`, a name.
+        `file`, a path, a pattern or a list of these, with the options of
+        :func:`~sparsecv_mio.data.readers.read_dataset`, the target a column or a table of them by file or pattern; or
+        `design` with lists or values of its keys, see `DESIGNS`; or `sklearn`, a name.
     folder : Path
         Where files are looked for.
 
@@ -144,21 +148,59 @@ def sources_of(table: Mapping[str, Any], folder: Path) -> Iterator[Source]:
 
 
 def _files(table: Mapping[str, Any], folder: Path) -> Iterator[Source]:
-    pattern = str(folder / str(table["file"]))
-    paths = sorted(glob.glob(pattern)) if any(mark in pattern for mark in "*?[") else [pattern]
-    if not paths:
-        raise BadInput(f"[[data]]: no file matches {table['file']!r}")
+    given = {key: table[key] for key in FILE_KEYS if key in table and key != "target"}
+    try:
+        Reading.of(**{key: value for key, value in given.items() if key not in ("features", "drop")})
+    except BadInput as error:
+        raise BadInput(f"[[data]]: {error}") from None
+    for key in ("features", "drop"):
+        _check_columns(given.get(key), key)
+    target = table.get("target")
+    if not isinstance(target, dict):
+        _check_columns(target, "target", several=False)
+    paths = _paths(table["file"], folder)
     for path in paths:
+        goal = _target_of(path, target) if isinstance(target, dict) else target
+        spec = {"file": str(Path(path).resolve()), **({} if goal is None else {"target": goal}), **given}
+        yield source_of(str(table["name"]) if "name" in table and len(paths) == 1 else Path(path).stem, spec)
+
+
+def _paths(given: Any, folder: Path) -> list[str]:
+    """Return the files that a path, a pattern or a list of these stands for, each once."""
+    found: list[str] = []
+    for one in given if isinstance(given, list) else [given]:
+        if not isinstance(one, str) or not one or "\0" in one:
+            raise BadInput(f"[[data]]: file {one!r} is no path: give one in quotes, or a list of them")
+        matching = any(mark in one for mark in "*?[") and not (folder / one).is_file()
+        some = sorted(glob.glob(one, root_dir=folder)) if matching else [one]
+        if not some:
+            raise BadInput(f"[[data]]: no file matches {one!r}")
+        found += [str(folder / name) for name in some]
+    for path in found:
         if not Path(path).is_file():
             raise BadInput(f"[[data]]: file {path!r} does not exist: check its path")
-        given = {key: table[key] for key in FILE_KEYS if key in table}
-        if isinstance(given.get("target"), dict):
-            stem = Path(path).stem
-            if stem not in given["target"]:
-                raise BadInput(f"[[data]]: target names no column of {stem!r}")
-            given["target"] = given["target"][stem]
-        spec = {"file": str(Path(path).resolve()), **given}
-        yield source_of(str(table["name"]) if "name" in table and len(paths) == 1 else Path(path).stem, spec)
+    if not found:
+        raise BadInput("[[data]]: file is an empty list: name a file")
+    return list(dict.fromkeys(found))
+
+
+def _target_of(path: str, targets: Mapping[str, Any]) -> str | int:
+    """Return the target of a file: under its name without the suffix, else under the first pattern that it fits."""
+    stem = Path(path).stem
+    key = stem if stem in targets else next((one for one in targets if fnmatchcase(stem, one)), None)
+    if key is None:
+        raise BadInput(f"[[data]]: target names no column of {stem!r}: add it, or one for all others, \"*\" = \"y\"")
+    _check_columns(targets[key], f"target of {stem!r}", several=False)
+    goal: str | int = targets[key]
+    return goal
+
+
+def _check_columns(given: Any, key: str, several: bool = True) -> None:
+    """Raise `BadInput` for what is neither a column nor, of several, a list of columns."""
+    for one in given if several and isinstance(given, list) else [given]:
+        if isinstance(one, bool) or not isinstance(one, str | int | None):
+            listed = ", or a list of them" if several else ""
+            raise BadInput(f"[[data]]: {key} {one!r} is no column: give its name or position{listed}")
 
 
 def _designs(table: Mapping[str, Any], design: str) -> Iterator[Source]:

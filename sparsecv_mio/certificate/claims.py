@@ -9,9 +9,20 @@ import numpy as np
 
 from sparsecv_mio.arrays import FloatArray
 from sparsecv_mio.certificate.checks import Checks
+from sparsecv_mio.certificate.chosen_folds import ChosenFolds
 from sparsecv_mio.certificate.parts import Request, relative_gap
-from sparsecv_mio.certificate.record import DescentStep, FitRecord, OneSe, PathRow, Record, Refined, Region, TableRow
-from sparsecv_mio.certificate.stability import Stability
+from sparsecv_mio.certificate.record import (
+    DescentStep,
+    FitRecord,
+    Least,
+    OneSe,
+    PathRow,
+    Record,
+    Refined,
+    Region,
+    TableRow,
+    least_upper,
+)  # fmt: skip
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.folds import FoldPlan
 from sparsecv_mio.data.weights import Scored
@@ -36,21 +47,20 @@ def same(a: float, b: float, scale: float = 0.0) -> bool:
     return a == b or (math.isfinite(a) and math.isfinite(b) and abs(a - b) <= SAME * max(abs(a), abs(b), scale))
 
 
-def row_of(claim: Record | Region | OneSe | DescentStep | Stability, table: Sequence[TableRow]) -> TableRow | None:
+def row_of(claim: Record | Least | Region | DescentStep, table: Sequence[TableRow]) -> TableRow | None:
     """Return the row of a table that is of the same pair as a claim."""
     return next((row for row in table if (row.gamma, row.tau) == (claim.gamma, claim.tau)), None)
 
 
 def check_as_tabled(
-    checks: Checks, claim: Record | Region | OneSe | Refined | Stability, row: TableRow, names: Sequence[str],
-    path: str = "",
-) -> None:  # fmt: skip
+    checks: Checks, claim: Record | Least | Region | Refined, row: TableRow, names: Sequence[str], path: str = ""
+) -> None:
     """Check that a claim about a pair has the numbers of the pair's row.
 
     Parameters
     ----------
     checks : Checks
-    claim : Record, Region, OneSe, Refined or Stability
+    claim : Record, Least, Region or Refined
     row : TableRow
     names : sequence of str
         Fields that both have.
@@ -62,10 +72,18 @@ def check_as_tabled(
         checks.that(same(said, tabled), f"{path}{name}", f"is {said!r}, the table says {tabled!r} of the pair")
 
 
-def check_gap(checks: Checks, claim: Record | FitRecord) -> None:
-    """Check the relative gap of two bounds."""
+def check_gap(checks: Checks, claim: Record | Least | FitRecord, path: str = "") -> None:
+    """Check the relative gap of two bounds.
+
+    Parameters
+    ----------
+    checks : Checks
+    claim : Record, Least or FitRecord
+    path : str
+        What stands before its name in messages.
+    """
     gap = relative_gap(claim.lower, claim.upper)
-    checks.that(gap == claim.gap or abs(gap - claim.gap) <= SAME, "gap", f"lower and upper give {gap!r}")
+    checks.that(gap == claim.gap or abs(gap - claim.gap) <= SAME, f"{path}gap", f"lower and upper give {gap!r}")
 
 
 def check_grid(checks: Checks, request: Request, rows: Sequence[TableRow] | Sequence[PathRow], name: str) -> None:
@@ -112,7 +130,6 @@ def check_claims(checks: Checks, record: Record, dataset: Dataset, plan: FoldPla
     _request(checks, record)
     _table(checks, record)
     _headline(checks, record)
-    _status(checks, record)
     _pairs(checks, record)
     _standard_errors(checks, record, scored)
     if record.region is not None:
@@ -123,10 +140,11 @@ def check_claims(checks: Checks, record: Record, dataset: Dataset, plan: FoldPla
         checks.that(same(said, found, 1.0), "r_squared", f"is {said!r}, cv_error gives {found!r}")
     if record.mae is not None:
         _mae(checks, record.mae, record.chosen_folds.error, plan)
+    _rule(checks, record)
     checks.part("bounds, gap, status and R^2 agree with each other and with the table", before)
     before = len(checks.failures)
     one = record.one_se
-    if checks.that((one is not None) == record.request.one_se, "one_se", _null(one)) and one is not None:
+    if one is not None and record.request.one_se:
         _one_se(checks, record, one, scored)
         checks.part("one-standard-error pair", before)
     before = len(checks.failures)
@@ -178,35 +196,67 @@ def _headline(checks: Checks, record: Record) -> None:
     own = row_of(record, record.table)
     if not checks.that(own is not None, "gamma", "the reported pair is not in the table") or own is None:
         return
-    check_as_tabled(checks, record, own, ("cv_error", "upper"))
-    checks.equal("estimate", record.estimate, own.estimate)
-    decided = int(np.count_nonzero(record.chosen_folds.decided))
-    words = f"is true in {decided} folds, the table says {own.folds_decided}"
-    checks.that(decided == own.folds_decided, "chosen_folds.decided", words)
+    _of_row(checks, record, own, record.chosen_folds, "")
+    if record.least is not None:
+        check_as_tabled(checks, record, own, ("lower", "upper"))
+        check_gap(checks, record)
+        _widths(checks, record, own)
+        row = row_of(record.least, record.table)
+        if not checks.that(row is not None, "least.gamma", "the pair is not in the table") or row is None:
+            return
+        _of_row(checks, record.least, row, record.least_folds, "least.")
+        own = row
+    _certificate(checks, record, own, "" if record.least is None else "least.")
+
+
+def _of_row(checks: Checks, claim: Record | Least, row: TableRow, folds: ChosenFolds | None, path: str) -> None:
+    """Check what is said of a pair and its folds against its row."""
+    check_as_tabled(checks, claim, row, ("cv_error",), path)
+    checks.equal(f"{path}estimate", claim.estimate, row.estimate)
+    name = "least_folds" if path else "chosen_folds"
+    decided = 0 if folds is None else int(np.count_nonzero(folds.decided))
+    words = f"is true in {decided} folds, the table says {row.folds_decided}"
+    checks.that(folds is not None and decided == row.folds_decided, f"{name}.decided", words)
+    checks.that(claim.lower <= claim.cv_error * (1.0 + SAME), f"{path}lower", f"{claim.lower!r} exceeds cv_error")
+    checks.that(claim.cv_error <= claim.upper * (1.0 + SAME), f"{path}upper", f"{claim.upper!r} is below cv_error")
+
+
+def _certificate(checks: Checks, record: Record, row: TableRow, path: str) -> None:
+    """Check the pair with the least CV error, its row, and the interval of the least CV error of the grid."""
+    claim = record.certificate
     lower, upper, error = (min(getattr(row, name) for row in record.table) for name in ("lower", "upper", "cv_error"))
     if record.continuous is not None:
         lower = min(lower, *(piece.lower for piece in record.continuous.pieces))
-    checks.that(same(record.lower, lower), "lower", f"is {record.lower!r}, the least of the table is {lower!r}")
-    least = own.upper == upper or own.upper <= upper * (1.0 + CROSSING_RTOL)
-    found = record.status != "proved" and own.cv_error <= error * (1.0 + CROSSING_RTOL)
-    words = f"another pair has the upper bound {upper!r}, the reported one {own.upper!r}"
-    checks.that(least or found, "gamma", words)
-    checks.that(record.lower <= record.cv_error * (1.0 + SAME), "lower", f"{record.lower!r} exceeds cv_error")
-    checks.that(record.cv_error <= record.upper * (1.0 + SAME), "upper", f"{record.upper!r} is below cv_error")
-    check_gap(checks, record)
-
-
-def _status(checks: Checks, record: Record) -> None:
-    """`proved` and the ties and rounding it rests on: those of the pair with the least lower bound."""
-    _widths(checks, record, min(record.table, key=lambda row: row.lower, default=None))
+    checks.that(same(claim.lower, lower), f"{path}lower", f"is {claim.lower!r}, the least of the table is {lower!r}")
+    ceiling = least_upper(row, record.table)
+    checks.that(same(claim.upper, ceiling), f"{path}upper", f"is {claim.upper!r}, the table gives {ceiling!r}")
+    least = row.upper == upper or row.upper <= upper * (1.0 + CROSSING_RTOL)
+    found = record.status != "proved" and row.cv_error <= error * (1.0 + CROSSING_RTOL)
+    words = f"another pair has the upper bound {upper!r}, this one {row.upper!r}"
+    checks.that(least or found, f"{path}gamma", words)
+    check_gap(checks, claim, path)
+    # `proved`, and the ties and rounding it rests on: those of the pair with the least lower bound
+    _widths(checks, claim, min(record.table, key=lambda row: row.lower), path)
     if record.status == "proved":
-        _closed(checks, record, record.request.gap, "status")
+        _closed(checks, claim, record.request.gap, "status")
 
 
-def _closed(checks: Checks, claim: Record | Region, gap: float, name: str) -> None:
+def _closed(checks: Checks, claim: Record | Least | Region, gap: float, name: str) -> None:
     width = gap * claim.upper + claim.tie_width + claim.allowance
     closed = claim.upper - claim.lower <= width * (1.0 + SAME)
     checks.that(closed and math.isfinite(claim.upper), name, "upper - lower exceeds the requested gap")
+
+
+def _rule(checks: Checks, record: Record) -> None:
+    """Check that what the rule says is there where it was asked for, and another pair only where one chose it."""
+    one, least = record.one_se, record.least
+    checks.that((one is not None) == record.request.one_se, "one_se", _null(one))
+    weighed = record.stability is not None and record.stability.chosen is not None
+    asked = record.request.one_se or (record.request.stability is not None and weighed)
+    checks.that(least is None or asked, "least", _null(least))
+    checks.that((least is None) == (record.least_folds is None), "least_folds", _null(record.least_folds))
+    other = least is None or (least.gamma, least.tau) != (record.gamma, record.tau)
+    checks.that(other, "least", "is of the reported pair")
 
 
 def _pairs(checks: Checks, record: Record) -> None:
@@ -222,16 +272,20 @@ def _pairs(checks: Checks, record: Record) -> None:
 
 
 def _standard_errors(checks: Checks, record: Record, scored: Scored) -> None:
-    """Check that of the reported pair, by its folds; others are nonnegative, and none is of a single fold."""
+    """Check those of the pairs whose folds are stored; others are nonnegative, and none is of a single fold."""
+    stored = {(record.gamma, record.tau): record.chosen_folds}
+    if record.least is not None and record.least_folds is not None:
+        stored[record.least.gamma, record.least.tau] = record.least_folds
     for i, row in enumerate(record.table):
         said, place = row.standard_error, f"table[{i}].standard_error"
         if said is None:
             continue
         right = said >= 0.0 and scored.has_standard_error
         checks.that(right, place, f"{said!r} is no standard error over {len(scored.by_fold)} folds")
-        if scored.has_standard_error and (row.gamma, row.tau) == (record.gamma, record.tau):
-            found = standard_error(record.chosen_folds.error, scored.by_fold, scored.times)
-            checks.that(same(said, found, record.cv_error), place, f"is {said!r}, the folds give {found!r}")
+        folds = stored.get((row.gamma, row.tau))
+        if scored.has_standard_error and folds is not None:
+            found = standard_error(folds.error, scored.by_fold, scored.times)
+            checks.that(same(said, found, row.cv_error), place, f"is {said!r}, the folds give {found!r}")
 
 
 def _region(checks: Checks, record: Record, region: Region) -> None:
@@ -255,9 +309,9 @@ def _region(checks: Checks, record: Record, region: Region) -> None:
     _closed(checks, region, request.gap, "region.upper")
 
 
-def _widths(checks: Checks, claim: Record | Region, lowest: TableRow | None, path: str = "") -> None:
+def _widths(checks: Checks, claim: Record | Least | Region, lowest: TableRow, path: str = "") -> None:
     """Check ties and rounding of a claim: no more than the interval of the pair with the least lower bound is wide."""
-    room = math.inf if lowest is None else (lowest.upper - lowest.lower) + CROSSING_RTOL * claim.upper
+    room = (lowest.upper - lowest.lower) + CROSSING_RTOL * claim.upper
     for name in ("tie_width", "allowance"):
         said = getattr(claim, name)
         checks.that(0.0 <= said < math.inf, path + name, f"{said!r} is not a width")
@@ -265,38 +319,40 @@ def _widths(checks: Checks, claim: Record | Region, lowest: TableRow | None, pat
 
 
 def _one_se(checks: Checks, record: Record, one: OneSe, scored: Scored) -> None:
+    """Check the rule: the simplest pair whose upper bound is within one standard error of the least CV error."""
     if not checks.that(scored.has_standard_error, "one_se", "a single fold has no standard error"):
         return
-    error = standard_error(record.chosen_folds.error, scored.by_fold, scored.times)
-    right = same(one.standard_error, error, record.cv_error)
+    best, folds = record.certificate, record.least_folds or record.chosen_folds
+    error = standard_error(folds.error, scored.by_fold, scored.times)
+    right = same(one.standard_error, error, best.cv_error)
     checks.that(right, "one_se.standard_error", f"is {one.standard_error!r}, the folds give {error!r}")
-    row = row_of(one, record.table)
-    if not checks.that(row is not None, "one_se.gamma", "the pair is not in the table") or row is None:
+    row = row_of(record, record.table)
+    if row is None:
         return
-    check_as_tabled(checks, one, row, ("cv_error", "lower", "upper"), "one_se.")
-    limit = record.cv_error + error
-    best = (record.gamma, record.tau)
-    within = row.upper <= limit * (1.0 + SAME) or (one.gamma, one.tau) == best
-    checks.that(within, "one_se.tau", f"the pair's upper bound exceeds cv_error by more than one SE, {error!r}")
+    limit = best.cv_error + error
+    within = row.upper <= limit * (1.0 + SAME) or best is record
+    checks.that(within, "tau", f"the pair's upper bound exceeds the least CV error by more than one SE, {error!r}")
     for other in record.table:
-        if _simpler(other, one) and (other.upper <= limit * (1.0 - SAME) or (other.gamma, other.tau) == best):
-            checks.that(False, "one_se.tau", f"gamma {other.gamma!r}, tau {other.tau} is simpler and within one SE")
+        in_every_fold = other.folds_decided == other.folds or other.standard_error is not None
+        inside = in_every_fold and other.upper <= limit * (1.0 - SAME)
+        if _simpler(other, record) and (inside or (other.gamma, other.tau) == (best.gamma, best.tau)):
+            checks.that(False, "tau", f"gamma {other.gamma!r}, tau {other.tau} is simpler and within one SE")
             break
     _sure_of_one_se(checks, record, one, limit)
 
 
-def _simpler(row: TableRow, one: OneSe) -> bool:
-    return row.tau < one.tau or (row.tau == one.tau and row.gamma > one.gamma)
+def _simpler(row: TableRow, record: Record) -> bool:
+    return row.tau < record.tau or (row.tau == record.tau and row.gamma > record.gamma)
 
 
 def _sure_of_one_se(checks: Checks, record: Record, one: OneSe, limit: float) -> None:
-    """`estimate` of the rule: whether an open pair could still change it."""
-    open_rows = [row for row in record.table if row.folds_decided < row.folds]
-    missing = []
+    """`estimate` of the rule: whether an open pair could still change it, or is the one that it chose."""
+    best, top = record.certificate, row_of(record.certificate, record.table)
+    open_rows, missing = [row for row in record.table if row.folds_decided < row.folds], []
     for row in open_rows:
-        best = (row.gamma, row.tau) == (record.gamma, record.tau)
-        below = row.lower < record.upper * (1.0 - SAME) or (_simpler(row, one) and row.lower <= limit * (1.0 - SAME))
-        if best or below:
+        reported = (row.gamma, row.tau) in ((best.gamma, best.tau), (record.gamma, record.tau))
+        below = top is not None and row.lower < top.upper * (1.0 - SAME)
+        if reported or below or (_simpler(row, record) and row.lower <= limit * (1.0 - SAME)):
             missing.append(f"gamma {row.gamma!r}, tau {row.tau}")
     words = f"is false though {missing[0]} is open and could change the rule" if missing else ""
     checks.that(one.estimate or not missing, "one_se.estimate", words)
@@ -334,7 +390,7 @@ def _descent(checks: Checks, record: Record) -> None:
     # under a limit another pair may be reported, and the one-SE rule has more of the row decided after its move
     final = record.status == "proved" and not record.request.one_se
     for name in ("gamma", "tau") if final else ("gamma",):
-        said, found = getattr(here, name), getattr(record, name)
+        said, found = getattr(here, name), getattr(record.certificate, name)
         words = f"the last move accepted says {said!r}, the record {found!r}"
         checks.that(said == found, f"descent[{at}].{name}", words)
     row = row_of(here, record.table)

@@ -8,7 +8,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from sparsecv_mio.arrays import FloatArray, IntArray
+from sparsecv_mio.arrays import IntArray
 from sparsecv_mio.certificate.checks import Checks
 from sparsecv_mio.certificate.enumeration import UnitColumns, all_objectives, enumeration_cost, full_optimum
 from sparsecv_mio.certificate.record import Continuous, GammaPiece, PathRecord, Record, Surface, SurfacePiece
@@ -83,8 +83,6 @@ def check_surface(checks: Checks, record: PathRecord, design: UnitColumns, enume
     right = all(known.issuperset(support) for support in found.supports)
     checks.that(right, "surface.supports", "has features that the data have not")
     _check_cover(checks, found, record.request.taus, "surface.pieces")
-    every = all(piece.proved for piece in found.pieces)
-    checks.that(every or record.status != "proved", "status", "is proved, though pieces of the surface are not")
     for i, piece in enumerate(found.pieces):
         place, named = f"surface.pieces[{i}].", all(number < len(found.supports) for number in piece.supports)
         checks.that(piece.proved == (len(piece.supports) > 0), f"{place}proved", "does not agree with the supports")
@@ -181,7 +179,14 @@ def _not_listed(
     known: IntArray = np.array([row for row in rows if row >= 0], dtype=np.int64)
     for fold, objective, _ in all_objectives(design, plan, gamma, supports):
         objective = np.maximum(objective, 0.0)
-        best: FloatArray = objective[known]
+        best = float(objective[known].min(initial=np.inf))
         room = 2.0 * TIE_RTOL * float(objective.min()) + UNKNOWN * float(design.t @ design.t)
-        if not best.min(initial=np.inf) <= float(objective.min()) + room:
+        if best <= float(objective.min()) + room:
+            continue
+        # moments have lost digits of a fit that is nearly perfect: the rows decide
+        train = plan.train_rows(fold)
+        least = design.least(supports[objective <= best], gamma, train)
+        if not len(known) or design.least(supports[known], gamma, train) > (
+            least * (1.0 + 2.0 * TIE_RTOL) + design.rounding(least)
+        ):
             yield fold

@@ -10,10 +10,11 @@ from itertools import islice
 import numpy as np
 
 from sparsecv_mio.certificate.checks import Checks
+from sparsecv_mio.certificate.chosen_folds import ChosenFolds
 from sparsecv_mio.certificate.claims import check_as_tabled, row_of, rows_of
 from sparsecv_mio.certificate.enumeration import FoldOptima, UnitColumns, enumeration_cost, fold_optima
 from sparsecv_mio.certificate.exchange import EXCHANGE_LIMIT, Exchanges, improvable_folds
-from sparsecv_mio.certificate.record import Record, Refined, Region, TableRow
+from sparsecv_mio.certificate.record import Least, Record, Refined, Region, TableRow
 from sparsecv_mio.certificate.refits import check_optimum, positions
 from sparsecv_mio.certificate.restricted_optima import restricted_cost, restricted_optima
 from sparsecv_mio.certificate.treatment import ENUMERATE_GRID, ENUMERATE_PAIR, Level
@@ -41,6 +42,32 @@ class Pair:
     optima: FoldOptima
 
 
+@dataclass(frozen=True)
+class ReportedPair:
+    """A pair of the record whose folds it holds: the answer's, or that of the least CV error where it is another.
+
+    `name` is the field of the folds, `path` stands before the names of the pair's fields in messages.
+    """
+
+    known: Record | Least
+    folds: ChosenFolds
+    name: str = "chosen_folds"
+    path: str = ""
+
+    @property
+    def words(self) -> str:
+        """Say which pair it is, where it is not that of the answer."""
+        return " of the pair with the least CV error" if self.path else ""
+
+
+def reported_pairs(record: Record) -> list[ReportedPair]:
+    """Return the pairs whose folds a record holds."""
+    found = [ReportedPair(record, record.chosen_folds)]
+    if record.least is not None and record.least_folds is not None:
+        found.append(ReportedPair(record.least, record.least_folds, "least_folds", "least."))
+    return found
+
+
 def level_of(record: Record, design: UnitColumns, plan: FoldPlan) -> tuple[Level, str]:
     """Say how much is enumerated.
 
@@ -62,7 +89,8 @@ def level_of(record: Record, design: UnitColumns, plan: FoldPlan) -> tuple[Level
     moves = len(record.descent) + (record.refined is not None)
     if q > ENUMERATE_PAIR:
         return Level.NEIGHBOURS, f"p > {ENUMERATE_PAIR}"
-    if cost_of(n, q, [record.tau], 2, plan.k) > COST_LIMIT:
+    reported = [pair.known.tau for pair in reported_pairs(record)]
+    if cost_of(n, q, reported, 2, plan.k) > COST_LIMIT:
         return Level.NEIGHBOURS, "too many rows to try all supports"
     if q > ENUMERATE_GRID:
         return Level.PAIR, f"p > {ENUMERATE_GRID}"
@@ -76,21 +104,27 @@ class Optimality:
 
     Parameters
     ----------
-    supports : list of tuple of int
-        The reported support of every fold, as positions in the data set.
+    supports : list of (ReportedPair, list of tuple of int)
+        The pairs whose folds the record holds, with the support of every fold as positions in the data set.
     """
 
-    def __init__(self, checks: Checks, record: Record, design: UnitColumns, plan: FoldPlan, supports: Supports) -> None:
+    def __init__(
+        self, checks: Checks, record: Record, design: UnitColumns, plan: FoldPlan,
+        supports: list[tuple[ReportedPair, Supports]],
+    ) -> None:  # fmt: skip
         self.checks, self.record, self.design, self.plan = checks, record, design, plan
         place = {int(j): i for i, j in enumerate(self.design.columns)}
-        self.supports = [tuple(place[j] for j in support) for support in supports]
+        self.reported = {
+            (pair.known.gamma, pair.known.tau): (pair, [tuple(place[j] for j in support) for support in of_folds])
+            for pair, of_folds in supports
+        }
         self.scored = Scored.of(design.dataset, plan)
         self._known: dict[tuple[float, int], Pair] = {}
 
     def truth(self, gamma: float, tau: int) -> Pair:
         """Enumerate one pair."""
         if (gamma, tau) not in self._known:
-            reported = self.supports if (gamma, tau) == (self.record.gamma, self.record.tau) else None
+            reported = self.reported[gamma, tau][1] if (gamma, tau) in self.reported else None
             optima_of = fold_optima if self.design.allowed is None else restricted_optima
             optima = optima_of(self.design, self.plan, gamma, tau, reported)
             ends = (optima.low, optima.high, optima.loose_low, optima.loose_high)
@@ -111,11 +145,15 @@ class Optimality:
         check_optimum(checks, self.design, record.refit, "refit.")
         before = len(checks.failures)
         least = min(record.table, key=lambda row: row.lower, default=None)
+        ceiling = min(record.table, key=lambda row: row.upper, default=None)
         for i, row in enumerate(record.table):
-            if level is Level.GRID or row is least or row is row_of(record, record.table):
+            if level is Level.GRID or row is least or row is ceiling or (row.gamma, row.tau) in self.reported:
                 self._row(i, row)
         if least is not None:
-            self._widths(record, least)
+            self._widths(record.certificate, least, "" if record.least is None else "least.")
+        own = record.own_row
+        if record.least is not None and own is not None:
+            self._widths(record, own)
         if level is Level.GRID and record.region is not None:
             covered = rows_of(record.region, record.table)
             if covered:
@@ -123,8 +161,8 @@ class Optimality:
         if level is Level.GRID:
             checks.part(f"lower and upper of all {len(record.table)} pairs, by enumeration of all supports", before)
         else:
-            both = "the reported pair and the one of the least lower bound"
-            checks.part(f"{both}, by enumeration of all supports", before)
+            some = "the reported pair and those of the least lower and the least upper bound"
+            checks.part(f"{some}, by enumeration of all supports", before)
         self._supports()
         self._moves()
 
@@ -133,8 +171,9 @@ class Optimality:
         self._interval(row, f"table[{i}].", truth, row.folds_decided == row.folds)
         if row.standard_error is not None and row.folds_decided == row.folds and self.scored.has_standard_error:
             self._standard_error(row, row.standard_error, f"table[{i}].standard_error", truth.optima)
-        right = self.record.lower <= truth.low + H_RTOL * truth.high + TINY
-        self.checks.that(right, "lower", f"gamma {row.gamma!r}, tau {row.tau} has h = {truth.low!r}")
+        name = "lower" if self.record.least is None else "least.lower"
+        right = self.record.certificate.lower <= truth.low + H_RTOL * truth.high + TINY
+        self.checks.that(right, name, f"gamma {row.gamma!r}, tau {row.tau} has h = {truth.low!r}")
 
     def _interval(self, row: TableRow | Refined, place: str, truth: Pair, decided: bool) -> None:
         """Lower and upper hold h; of a pair whose folds are all decided everything is h, ties apart."""
@@ -164,7 +203,7 @@ class Optimality:
         words = f"is {said!r}, the folds of a decided pair give {found!r}"
         self.checks.that(abs(said - found) <= room / math.sqrt(self.plan.k / times - 1), place, words)
 
-    def _widths(self, claim: Record | Region, row: TableRow, path: str = "") -> None:
+    def _widths(self, claim: Record | Least | Region, row: TableRow, path: str = "") -> None:
         """Ties and rounding of a certificate: those of the pair with the least lower bound."""
         truth = self.truth(row.gamma, row.tau)
         room = self.design.slack(truth.loose_high, row.gamma, row.tau, ALLOWANCE_RTOL)
@@ -175,13 +214,14 @@ class Optimality:
         self.checks.that(said <= room, f"{path}allowance", f"{said!r} exceeds what rounding can do to h, {room!r}")
 
     def _supports(self) -> None:
-        record, before = self.record, len(self.checks.failures)
-        if row_of(record, record.table) is None:
-            return
-        optimal = self.truth(record.gamma, record.tau).optima.reported_optimal
-        for fold in np.flatnonzero(~optimal & record.chosen_folds.decided)[:3].tolist():
-            words = "another support of the same size fits the fold better"
-            self.checks.that(False, f"chosen_folds[{fold}].support", words)
+        before = len(self.checks.failures)
+        for (gamma, tau), (pair, _) in self.reported.items():
+            if row_of(pair.known, self.record.table) is None:
+                return
+            optimal = self.truth(gamma, tau).optima.reported_optimal
+            for fold in np.flatnonzero(~optimal & pair.folds.decided)[:3].tolist():
+                words = "another support of the same size fits the fold better"
+                self.checks.that(False, f"{pair.name}[{fold}].support", words)
         self.checks.part("optimality of the support of every decided fold, by enumeration", before)
 
     def _moves(self) -> None:
@@ -210,34 +250,47 @@ class Optimality:
 
     def neighbours(self) -> None:
         """Whether an exchange of one column, or another support of the record, beats more supports than are open."""
-        record = self.record
+        record, claim = self.record, self.record.certificate
+        path = "" if record.least is None else "least."
         least = min(record.table, key=lambda row: row.lower, default=None)
-        if least is not None and math.isfinite(record.cv_error):
-            room = self.design.slack(max(record.cv_error, least.lower), least.gamma, least.tau, ALLOWANCE_RTOL)
-            words = f"{record.allowance!r} exceeds what rounding can do to h, {room!r}"
-            self.checks.that(record.allowance <= room, "allowance", words)
+        self._allowance(claim, least, path)
+        if record.least is not None:
+            self._allowance(record, record.own_row, "")
         if self.design.allowed is not None:
             self.checks.reread.append("neighbours of the supports (restrictions may not allow them)")
             return
-        exchanges = Exchanges(self.design, record.gamma)
-        cost = exchanges.cost(self.supports)
+        for pair, supports in self.reported.values():
+            self._exchanges(pair, supports)
+
+    def _allowance(self, claim: Record | Least, row: TableRow | None, path: str) -> None:
+        """Check the rounding of a certificate, which is that of the pair of a row."""
+        if row is not None and math.isfinite(claim.cv_error):
+            room = self.design.slack(max(claim.cv_error, row.lower), row.gamma, row.tau, ALLOWANCE_RTOL)
+            words = f"{claim.allowance!r} exceeds what rounding can do to h, {room!r}"
+            self.checks.that(claim.allowance <= room, f"{path}allowance", words)
+
+    def _exchanges(self, pair: ReportedPair, supports: Supports) -> None:
+        """Compare the supports of the decided folds of a pair with their neighbours."""
+        exchanges = Exchanges(self.design, pair.known.gamma)
+        cost = exchanges.cost(supports)
         if cost > EXCHANGE_LIMIT:
-            self.checks.reread.append(f"neighbours of the supports ({cost:.0e} operations)")
+            self.checks.reread.append(f"neighbours of the supports{pair.words} ({cost:.0e} operations)")
             return
-        before, others = len(self.checks.failures), [s for s, _ in Counter(self.supports).most_common()]
+        before, others = len(self.checks.failures), [s for s, _ in Counter(supports).most_common()]
         index = {self.design.dataset.names[j]: i for i, j in enumerate(self.design.columns.tolist())}
-        refit = positions(record.support, index)
-        if refit is not None and len(refit) == min(record.tau, self.design.q) and refit not in others:
+        refit = positions(self.record.support, index)
+        if refit is not None and len(refit) == min(pair.known.tau, self.design.q) and refit not in others:
             others.insert(0, refit)
-        decided = np.flatnonzero(record.chosen_folds.decided).tolist()
-        found = improvable_folds(self.design, self.plan, record.gamma, self.supports, others, decided)
+        decided = np.flatnonzero(pair.folds.decided).tolist()
+        found = improvable_folds(self.design, self.plan, pair.known.gamma, supports, others, decided)
         for fold, words in islice(found, 3):
-            self.checks.that(False, f"chosen_folds[{fold}].support", words)
-        part = "no exchange of one column and no other support of the record fits a decided fold better"
+            self.checks.that(False, f"{pair.name}[{fold}].support", words)
         if decided:
-            self.checks.part(part, before)
+            part = "no exchange of one column and no other support of the record fits a decided fold better"
+            self.checks.part(part + pair.words.replace(" of", ", of"), before)
         else:
-            self.checks.reread.append("supports of the reported pair: none of its folds is decided")
+            which = pair.words or " of the reported pair"
+            self.checks.reread.append(f"supports{which}: none of its folds is decided")
 
 
 def check_refined(checks: Checks, record: Record) -> None:
@@ -249,9 +302,10 @@ def check_refined(checks: Checks, record: Record) -> None:
     inside = refined.lower * (1.0 - 1e-12) <= refined.cv_error <= refined.upper * (1.0 + 1e-12)
     words = f"{refined.cv_error!r} is outside of [{refined.lower!r}, {refined.upper!r}]"
     checks.that(inside, "refined.cv_error", words)
-    worse = f"{refined.upper!r} is no better than the answer, {record.upper!r}"
-    checks.that(refined.upper <= record.upper, "refined.upper", worse)
     own = row_of(record, record.table)
+    if own is not None:
+        worse = f"{refined.upper!r} is no better than the answer, {own.upper!r}"
+        checks.that(refined.upper <= own.upper, "refined.upper", worse)
     if own is not None and refined.gamma == record.gamma:
         checks.equal("refined.estimate", refined.estimate, own.estimate)
         check_as_tabled(checks, refined, own, ("cv_error", "lower", "upper"), "refined.")

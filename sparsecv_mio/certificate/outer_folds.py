@@ -123,7 +123,7 @@ def check_outer_model(
 
 
 def _optimism(checks: Checks, record: Record, nested: Nested, error: float) -> None:
-    chosen = record.model_pair.cv_error
+    chosen = record.cv_error
     known = 0.0 < chosen < math.inf
     if checks.that(known == (nested.optimism is not None), "nested.optimism", "is null or not") and known:
         found = 100.0 * (error / chosen - 1.0)

@@ -90,6 +90,7 @@ class ReadingInfo:
     means: Coefficients
     levels: Mapping[str, tuple[str, ...]]
     left_out: Count
+    thousands: str | None = None
 
 
 @dataclass(frozen=True)
@@ -198,6 +199,11 @@ class Head:
     schema: str
 
 
+def schema_of(text: str) -> str:
+    """Return which record a text is."""
+    return decode(text, Head).schema
+
+
 def frame_of(rows: Sequence[DataclassInstance]) -> pd.DataFrame:
     """Return dataclasses of one kind as a pandas frame, a column for every field."""
     import pandas as pd
@@ -238,9 +244,14 @@ class Stored:
         CorruptStore
             A record of another schema, or a field is missing or malformed; the message names it.
         """
-        schema = decode(text, Head).schema
+        schema = schema_of(text)
         if schema != cls.schema_name:
             raise CorruptStore(f"record: field schema must be {cls.schema_name!r}, not {schema[:40]!r}")
+        return cls.decoded(text)
+
+    @classmethod
+    def decoded(cls, text: str) -> Self:
+        """Read a record whatever its field `schema` says; `CorruptStore` as `from_json`."""
         record: Any = decode(text, cls)
         if record.status not in STATUSES:
             raise CorruptStore(f"record: field status must be one of {', '.join(STATUSES)}, not {record.status[:40]!r}")

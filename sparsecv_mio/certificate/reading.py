@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import os
 
-from sparsecv_mio.certificate.codec import decode
 from sparsecv_mio.certificate.near_records import CommonRecord, NearRecord
-from sparsecv_mio.certificate.parts import Head
+from sparsecv_mio.certificate.parts import schema_of
 from sparsecv_mio.certificate.record import FitRecord, PathRecord, Record
 from sparsecv_mio.errors import BadInput, CorruptStore
 from sparsecv_mio.files import check_readable
@@ -33,7 +32,7 @@ def read_record(path: str | os.PathLike[str]) -> StoredRecord:
         raise CorruptStore(f"cannot read record {path}: {error.strerror}") from None
     except UnicodeDecodeError:
         raise CorruptStore(f"record {path}: not a text file") from None
-    schema = decode(text, Head).schema
+    schema = schema_of(text)
     others = (PathRecord, FitRecord, NearRecord, CommonRecord)
     kind = next((kind for kind in others if kind.schema_name == schema), Record)
     return kind.from_json(text)

@@ -6,9 +6,9 @@ Objectives and errors are in squared units of the target, coefficients in units 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, ClassVar, Self
 
 import numpy as np
 
@@ -26,22 +26,39 @@ from sparsecv_mio.certificate.parts import (
     Stored,
     Work,
     frame_of,
+    relative_gap,
+    schema_of,
 )
 from sparsecv_mio.certificate.stability import Stability
+from sparsecv_mio.errors import CorruptStore
+from sparsecv_mio.units import CROSSING_RTOL
 
 if TYPE_CHECKING:
     import pandas as pd
 
-SCHEMA = "sparsecv/1"
+SCHEMA = "sparsecv/2"
+FIRST_SCHEMA = "sparsecv/1"  # of records whose pair and model could be of two rules
 PATH_SCHEMA = "sparsecv-path/1"
 FIT_SCHEMA = "sparsecv-fit/1"
 
 
 @dataclass(frozen=True)
 class OneSe:
-    """The pair of the one-standard-error rule: smallest tau, then largest gamma, within one SE of the minimiser.
+    """The one-standard-error rule chose the pair: smallest tau, then largest gamma, within one SE of the minimiser.
 
-    `estimate`: a limit came before the minimiser and every simpler pair were known well enough for the rule.
+    `standard_error` is that of the least CV error. `estimate`: a limit came before the minimiser, every simpler pair
+    and the chosen one were known well enough for the rule.
+    """
+
+    standard_error: Number
+    estimate: bool = False
+
+
+@dataclass(frozen=True)
+class Least:
+    """The pair with the least CV error of the grid and its certificate, in a record whose rule chose another pair.
+
+    The fields are those of a `Record` without another rule: `lower <= min h over the grid <= upper`.
     """
 
     gamma: Gamma
@@ -49,7 +66,9 @@ class OneSe:
     cv_error: Bound
     lower: Number
     upper: Bound
-    standard_error: Number
+    gap: Bound
+    tie_width: Number
+    allowance: Number
     estimate: bool = False
 
 
@@ -223,23 +242,26 @@ class Continuous:
 
 @dataclass(frozen=True)
 class Record(Stored, LinearModel, DrawnSearch):
-    """Answer and certificate of a cross-validation, schema `sparsecv/1`.
+    """Answer and certificate of a cross-validation, schema `sparsecv/2`.
 
     `cv_error` is h(gamma, tau) of the reported pair per row, in squared units of the target, at the supports of
-    `chosen_folds`; `lower` bounds the minimum of h over the whole requested grid, `upper` the reported pair
-    (pessimistic over ties). `proved` means `upper - lower <= gap * upper + tie_width + allowance` for the requested
-    gap; the field `gap` is the relative gap reached. A pair that is proved is the one with the least upper bound; when
-    a limit comes first, it is the one with the least `cv_error` found. `estimate`: some fold of the reported pair is
-    not decided. Its `cv_error` is then the mean of the errors in `chosen_folds`, moved to the nearer end of the pair's
-    interval where it lies outside. `region`: where the best pair is proved, all of the grid if the status is `proved`;
-    null where it is nowhere, and for a descent. `advice`: what would complete the proof; null where that is done, and
-    for a descent. `mae` is the mean absolute error of held-out rows in `chosen_folds`; null in older records, with
-    weights, and where it would take long. `continuous`: where an interval of gamma was asked for, the certificate over
-    all of it; the table is then of the reported gamma alone, and `lower` bounds the minimum of h over the interval.
-    With `one_se`, `support`, `coefficients` and `intercept` are fitted at
-    that pair, with a weight of the instability (`stability.chosen`) at the one that it chooses; `refit` says at which.
-    `stability`: how much the model changes where a fold is left out; null in older records and where it would take
-    long. `stability_folds`: the folds of the model's pair where that is not the reported one, else null.
+    `chosen_folds`. `lower` and `upper` hold the minimum of h over the whole requested grid (pessimistic over ties):
+    the least ends of the table. `proved` means `upper - lower <= gap * upper + tie_width + allowance` for the
+    requested gap; the field `gap` is the relative gap reached. A pair that is proved is the one with the least
+    upper bound; when a limit comes first, it is the one with the least `cv_error` found. The interval of the
+    reported pair's own h is that of its row, `own_row`. `least`: where another rule (`one_se`, a weight of the
+    instability) chose another pair than that of the least CV error, that pair and all that was said of the grid,
+    `least_folds` its folds; else null. `lower`, `upper`, `gap`, `tie_width` and `allowance` of the record are then
+    of the h of the chosen pair alone, and `status` is that of the least CV error. `estimate`: some fold of the
+    reported pair is not decided. Its `cv_error` is then the mean of the errors in `chosen_folds`, moved to the
+    nearer end of the pair's interval where it lies outside. `region`: where the best pair is proved, all of the
+    grid if the status is `proved`; null where it is nowhere, and for a descent. `advice`: what would complete the
+    proof; null where that is done, and for a descent. `mae` is the mean absolute error of held-out rows in
+    `chosen_folds`; null in older records, with weights, and where it would take long. `continuous`: where an
+    interval of gamma was asked for, the certificate over all of it; the table is then of the reported gamma alone,
+    and `lower` bounds the minimum of h over the interval.
+    `support`, `coefficients`, `intercept` and `refit` are of the model of the reported pair on all rows.
+    `stability`: how much it changes where a fold is left out; null in older records and where it would take long.
 
     Examples
     --------
@@ -289,36 +311,65 @@ class Record(Stored, LinearModel, DrawnSearch):
     nested: Nested | None = None
     mae: Number | None = None
     stability: Stability | None = None
-    stability_folds: ChosenFolds | None = None
     continuous: Continuous | None = None
+    least: Least | None = None
+    least_folds: ChosenFolds | None = None
+
+    @classmethod
+    def from_json(cls, text: str) -> Self:
+        """Read a record back; of the schema before too, where its model is that of the least CV error.
+
+        Raises
+        ------
+        CorruptStore
+            As `Stored.from_json`, or a record of the schema before with a model by another rule.
+        """
+        return cls.decoded(text).of_this_schema() if schema_of(text) == FIRST_SCHEMA else super().from_json(text)
+
+    def of_this_schema(self) -> Self:
+        """Return a record of the schema before as one of this: there `upper` was that of the reported pair alone."""
+        if (self.refit.gamma, self.refit.tau) != (self.gamma, self.tau):
+            raise CorruptStore(
+                f"record: it is of an older format ({FIRST_SCHEMA}), with the errors of one pair and the model of "
+                "another: run `sparsecv solve` again"
+            )
+        own, upper, gap = self.own_row, self.upper, self.gap
+        if own is not None and own.upper == upper and gap == relative_gap(self.lower, upper):
+            upper = least_upper(own, self.table)
+            gap = relative_gap(self.lower, upper)
+        return replace(self, schema=SCHEMA, upper=upper, gap=gap)
+
+    @property
+    def certificate(self) -> Self | Least:
+        """The pair with the least CV error found, and the interval of the least CV error of the grid."""
+        return self.least or self
+
+    @property
+    def own_row(self) -> TableRow | None:
+        """The row of the table that is of the reported pair, with the interval of its own CV error."""
+        return next((row for row in self.table if (row.gamma, row.tau) == (self.gamma, self.tau)), None)
 
     def __repr__(self) -> str:
         return f"Record({self.status}: {self._answer()})"
 
     def _answer(self) -> str:
-        ends = f"[{self.lower:.6g}, {self.upper:.6g}]"
-        estimate = "~" if self.estimate else ""
         nested = "" if self.nested is None else f", nested CV error {self.nested.error:.6g}"
-        return f"tau={self.tau}, gamma={self.gamma:.6g}, CV error {estimate}{self.cv_error:.6g} in {ends}{nested}"
+        return f"{pair_in_words(self)}{nested}"
 
     @property
-    def model_pair(self) -> Record | OneSe | Stability:
-        """What is known of the pair that the model is fitted at: the reported one, or that of the rule asked for."""
-        if self.stability is not None and self.stability.chosen is not None:
-            return self.stability
-        return self.one_se or self
-
-    @property
-    def model_folds(self) -> ChosenFolds:
-        """The folds of the pair that the model is fitted at; without `stability` those of the reported pair."""
-        return self.stability_folds or self.chosen_folds
+    def rule(self) -> str:
+        """The rule that chose the pair."""
+        if self.one_se is not None:
+            return "the one-standard-error rule"
+        weighed = self.stability is not None and self.stability.chosen is not None
+        return "the weight of the instability" if weighed else "the least CV error"
 
     def chosen_in(self) -> dict[str, int]:
-        """Return in how many folds each feature is in the model of the model's pair; those in none are left out.
+        """Return in how many folds each feature is in the model; those in none are left out.
 
         Features of the model come first, then the others, those in most folds first.
         """
-        folds = self.model_folds
+        folds = self.chosen_folds
         times = np.bincount(folds.which, minlength=len(folds.supports)).tolist()
         counts = dict.fromkeys(self.support, 0)
         for support, count in zip(folds.supports, times, strict=True):
@@ -346,21 +397,39 @@ class Record(Stored, LinearModel, DrawnSearch):
 
     def summary(self) -> str:
         """Return the answer in a few lines: the pair, what is certified, the model."""
-        chosen = "best pair" if self.one_se is None else "one-standard-error pair"
-        if self.model_pair is self.stability:
-            chosen = "stable pair"
         weights = "" if self.data.weights is None else f" weighed by {self.data.weights}"
         lines = [
             f"{self.status}: {self._answer()}",
             f"on held-out rows: {self.accuracy_line()}",
+            *([] if self.least is None else [f"chosen by {self.rule}; least CV error: {pair_in_words(self.least)}"]),
             f"{self.data.n} rows{weights}, {self.data.p} features, {self.folds.k} folds, "
             f"{len(self.table)} pair{'s'[: len(self.table) != 1]} of the grid",
             *([f"models compared: {limits.words(self.data.p)}"] if (limits := self.request.restrictions) else []),
-            f"model on all rows at the {chosen}, tau={self.refit.tau}, gamma={self.refit.gamma:.6g}:",
+            f"model on all rows at tau={self.refit.tau}, gamma={self.refit.gamma:.6g}:",
         ]
         model = {**self.coefficients, "(intercept)": self.intercept}
         width = max(map(len, model))
         return "\n".join([*lines, *(f"  {name:<{width}}  {value:.6g}" for name, value in model.items())])
+
+
+def pair_in_words(known: Record | Least) -> str:
+    """Return a pair with its CV error, an estimate marked by `~`, and the interval that is stated beside it."""
+    ends, mark = f"[{known.lower:.6g}, {known.upper:.6g}]", "~" if known.estimate else ""
+    return f"tau={known.tau}, gamma={known.gamma:.6g}, CV error {mark}{known.cv_error:.6g} in {ends}"
+
+
+def least_upper(found: TableRow, table: Sequence[TableRow]) -> float:
+    """Return the upper end of the least CV error of a grid: the least one of the table.
+
+    Parameters
+    ----------
+    found : TableRow
+        Of the pair with the least CV error found: its own upper end where that is the least one up to rounding. Else
+        the least one, at least its CV error, which may be the larger one by a tie.
+    table : sequence of TableRow
+    """
+    least = min(row.upper for row in table)
+    return found.upper if found.upper <= least * (1.0 + CROSSING_RTOL) else max(least, found.cv_error)
 
 
 @dataclass(frozen=True)

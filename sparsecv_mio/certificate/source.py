@@ -23,7 +23,7 @@ def reading_info(applied: Applied | None) -> ReadingInfo | None:
     return ReadingInfo(
         sep=how.sep, decimal=how.decimal, comment=how.comment, encoding=how.encoding, header=how.header,
         index_col=how.index_col, na=str(how.na), encode=str(how.encode), columns=applied.columns,
-        means=dict(applied.means), levels=dict(applied.levels), left_out=applied.left_out,
+        means=dict(applied.means), levels=dict(applied.levels), left_out=applied.left_out, thousands=how.thousands,
     )  # fmt: skip
 
 
@@ -95,7 +95,8 @@ def read_again(
     how = STRICT if applied is None else applied.how
     columns = info.names if applied is None else applied.columns
     words = applied is not None and info.target in applied.levels
-    data = read_by(path, Wanted(info.target, columns, None, tuple(aux), index=how.index_col, two_words=words), how)
+    wanted = Wanted(info.target, columns, None, tuple(aux), index=how.index_col, two_words=words, sure=True)
+    data = read_by(path, wanted, how)
     if applied is stored:
         return data
     read = data.reading  # another format of the same cells is no other reading

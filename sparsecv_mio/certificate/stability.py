@@ -74,8 +74,8 @@ class WeighedChoice:
 class Stability:
     """How much the model changes where a fold is left out of its training.
 
-    Of the pair that the model is fitted at, `cv_error` in `[lower, upper]` is its h, as in the table. `instability` is
-    the largest change that leaving out one fold makes to the squared errors of all rows, per row,
+    Of the reported pair, `instability` is the largest change that leaving out one fold makes to the squared errors of
+    all rows, per row,
 
         max over folds j of  (1/n) sum_i |(y_i - x_i' b^(-N_j))^2 - (y_i - x_i' b)^2|,
 
@@ -85,11 +85,6 @@ class Stability:
     of the choice where a weight was asked for, else null.
     """
 
-    gamma: Gamma
-    tau: Count
-    cv_error: Bound
-    lower: Number
-    upper: Bound
     instability: Number
     instability_lower: Number
     instability_upper: Bound

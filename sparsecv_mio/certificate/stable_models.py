@@ -9,12 +9,11 @@ import numpy as np
 
 from sparsecv_mio.arrays import FloatArray, IntArray
 from sparsecv_mio.certificate.checks import Checks
-from sparsecv_mio.certificate.chosen_folds import ChosenFolds
-from sparsecv_mio.certificate.claims import check_as_tabled, row_of, same
-from sparsecv_mio.certificate.enumeration import LOOSE_TIES, UnitColumns, close_fits, held_out_errors
+from sparsecv_mio.certificate.claims import row_of, same
+from sparsecv_mio.certificate.enumeration import LOOSE_TIES, UnitColumns, close_fits
 from sparsecv_mio.certificate.outer_folds import check_outer_model, outer_of
-from sparsecv_mio.certificate.record import Record, TableRow
-from sparsecv_mio.certificate.refits import check_allowed, positions, size_of_target
+from sparsecv_mio.certificate.record import Record
+from sparsecv_mio.certificate.refits import positions, size_of_target
 from sparsecv_mio.certificate.restricted_optima import close_restricted
 from sparsecv_mio.certificate.stability import Stability, WeighedChoice, WeighedModel
 from sparsecv_mio.certificate.treatment import MOST_CELLS, Level
@@ -46,13 +45,14 @@ def check_stability(checks: Checks, record: Record, design: UnitColumns, plan: F
     if stable is None:
         needed = asked and record.status == "proved"
         checks.that(not needed, "stability", "is null though a weight was asked for")
-        checks.that(record.stability_folds is None, "stability_folds", "is given though there is no stability")
         return
-    row = row_of(stable, record.table)
-    if not checks.that(row is not None, "stability.gamma", "the pair is not in the table") or row is None:
+    row = row_of(record, record.table)
+    if row is None:
         return
-    check_as_tabled(checks, stable, row, ("cv_error", "lower", "upper"), "stability.")
-    _pair(checks, record, stable, asked)
+    chosen = stable.chosen is not None
+    checks.that(chosen <= asked, "stability.chosen", "is given though no weight was asked for")
+    needed = asked and record.status == "proved"
+    checks.that(chosen or not needed, "stability.chosen", "is null though a weight was asked for")
     inside = stable.instability_lower <= stable.instability <= stable.instability_upper
     checks.that(inside, "stability.instability", "lies outside of its own interval")
     known = row.folds_decided == row.folds
@@ -61,7 +61,7 @@ def check_stability(checks: Checks, record: Record, design: UnitColumns, plan: F
         _choice(checks, record, stable, stable.chosen)
     checks.part("stability agrees with the table, and the choice by a weight with both", before)
     if len(checks.failures) == before:
-        _at_supports(checks, record, design, plan, stable, row)
+        _at_supports(checks, record, design, plan, stable)
     if level is not Level.NEIGHBOURS and len(checks.failures) == before:
         _by_enumeration(checks, record, design, plan, stable, level)
 
@@ -106,19 +106,6 @@ def check_weights(checks: Checks, record: Record, dataset: Dataset, plan: FoldPl
     checks.part(f"error of the models that {len(chosen.tried)} weights chose without an outer fold", before)
 
 
-def _pair(checks: Checks, record: Record, stable: Stability, asked: bool) -> None:
-    """Check of which pair it is: the model's, and that its folds are there where they are others than the answer's."""
-    chosen = stable.chosen is not None
-    checks.that(chosen <= asked, "stability.chosen", "is given though no weight was asked for")
-    needed = asked and record.status == "proved"
-    checks.that(chosen or not needed, "stability.chosen", "is null though a weight was asked for")
-    pair, model = (stable.gamma, stable.tau), record.model_pair
-    right = pair == (model.gamma, model.tau) == (record.refit.gamma, record.refit.tau)
-    checks.that(right, "stability.gamma", "the pair is not that of the model")
-    own = pair == (record.gamma, record.tau)
-    checks.that(own == (record.stability_folds is None), "stability_folds", "is null or not")
-
-
 def _choice(checks: Checks, record: Record, stable: Stability, chosen: WeighedChoice) -> None:
     """Check the criterion: its bounds follow from the table and the intervals, and the pair from its bounds."""
     path, weight = "stability.chosen.", chosen.weight
@@ -133,7 +120,7 @@ def _choice(checks: Checks, record: Record, stable: Stability, chosen: WeighedCh
     ])  # fmt: skip
     for i, one in enumerate(chosen.intervals):
         checks.that(0.0 <= one.lower <= one.upper, f"{path}intervals[{i}]", "is no interval")
-    here = next(i for i, row in enumerate(record.table) if (row.gamma, row.tau) == (stable.gamma, stable.tau))
+    here = next(i for i, row in enumerate(record.table) if (row.gamma, row.tau) == (record.gamma, record.tau))
     mine, slip = chosen.intervals[here], 1e-9 * stable.instability_upper
     inside = mine.lower <= stable.instability_lower + slip and stable.instability_upper <= mine.upper + slip
     checks.that(inside, f"{path}intervals[{here}]", "does not hold the interval of the model's instability")
@@ -153,7 +140,7 @@ def _choice(checks: Checks, record: Record, stable: Stability, chosen: WeighedCh
         said = tuple(one.weight for one in chosen.models)
         checks.that(said == asked, f"{path}models", "are not those of the weights that were asked for")
         own = chosen.models[0]
-        right = (own.gamma, own.tau, own.support) == (stable.gamma, stable.tau, record.support)
+        right = (own.gamma, own.tau, own.support) == (record.gamma, record.tau, record.support)
         checks.that(right, f"{path}models[0]", "is not the model of the record")
     if chosen.proved:
         checks.that(closed, f"{path}proved", "is true though upper - lower exceeds the gap")
@@ -173,43 +160,22 @@ def _near(a: float, b: float) -> bool:
     return same(a, b) or abs(a - b) <= LAST * max(abs(a), abs(b))
 
 
-def _supports(checks: Checks, design: UnitColumns, folds: ChosenFolds, tau: int, path: str) -> list[tuple[int, ...]]:
-    """Return the supports of the folds as positions in the data set; empty where one is wrong."""
-    found = []
-    for which in folds.which.tolist():
-        support = positions(folds.supports[which], design.index)
-        if support is None or len(support) > min(tau, design.q):
-            checks.that(False, f"{path}[].support", f"is not a set of up to {tau} features of the data")
-            return []
-        if not check_allowed(checks, design, support, tau, f"{path}[]."):
-            return []
-        found.append(support)
-    return found
-
-
 def _at_supports(
-    checks: Checks, record: Record, design: UnitColumns, plan: FoldPlan, stable: Stability, row: TableRow
+    checks: Checks, record: Record, design: UnitColumns, plan: FoldPlan, stable: Stability
 ) -> None:
     """Refit the model of all rows and of every fold, and compare the changes with what the record says."""
     data, before = design.dataset, len(checks.failures)
-    named = "chosen_folds" if record.stability_folds is None else "stability_folds"
-    folds = record.model_folds
-    if not checks.that(len(folds) == plan.k, named, f"{len(folds)} entries for {plan.k} folds"):
-        return
-    supports = _supports(checks, design, folds, stable.tau, named)
-    if not supports:
-        return
-    if record.stability_folds is not None:
-        _held_out(checks, design, plan, stable, (supports, folds), row)
-    if float(data.n) * plan.k * (stable.tau + 1.0) ** 2 > MOST_REFITS:
+    if float(data.n) * plan.k * (record.tau + 1.0) ** 2 > MOST_REFITS:
         checks.reread.append("stability.instability (too many rows and folds to fit all again)")
         return
     full = positions(record.support, design.index)
-    if full is None:
+    by_number = [positions(names, design.index) for names in record.chosen_folds.supports]
+    supports = [support for which in record.chosen_folds.which if (support := by_number[which]) is not None]
+    if full is None or len(supports) < plan.k:
         return
-    model = squared_errors(_refit(design, full, stable.gamma, None), data.X, data.y, data.row_weights)
+    model = squared_errors(_refit(design, full, record.gamma, None), data.X, data.y, data.row_weights)
     found = np.array([
-        changes(model, _squares(design, _refit(design, support, stable.gamma, plan.train_rows(fold))), _total(data))
+        changes(model, _squares(design, _refit(design, support, record.gamma, plan.train_rows(fold))), _total(data))
         for fold, support in enumerate(supports)
     ])  # fmt: skip
     worst = min(max(float(found.max()), stable.instability_lower), stable.instability_upper)
@@ -218,21 +184,6 @@ def _at_supports(
     right = stable.fold < plan.k and found[stable.fold] >= found.max() - slack
     checks.that(bool(right), "stability.fold", f"another fold changes the model more, {int(found.argmax())}")
     checks.part("instability of the model at the supports of the record, by refits", before)
-
-
-def _held_out(
-    checks: Checks, design: UnitColumns, plan: FoldPlan, stable: Stability,
-    given: tuple[list[tuple[int, ...]], ChosenFolds], row: TableRow,
-) -> None:  # fmt: skip
-    """Check the folds of the model's pair where they are not those of the answer."""
-    supports, folds = given
-    errors, *_ = held_out_errors(design, plan, supports, stable.gamma)
-    slack = 1e-6 * errors + _noise(design, errors, 0.0)
-    wrong = np.flatnonzero(~(np.abs(folds.error - errors) <= slack))
-    for fold in wrong[:3].tolist():
-        checks.close(f"stability_folds[{fold}].error", float(folds.error[fold]), float(errors[fold]), 0.0)
-    count = int(folds.decided.sum())
-    checks.that(count == row.folds_decided, "stability_folds", f"{count} folds are decided, the table says otherwise")
 
 
 def _refit(design: UnitColumns, support: tuple[int, ...], gamma: float, rows: IntArray | None) -> RidgeFit:
@@ -259,7 +210,7 @@ def _by_enumeration(
     checks: Checks, record: Record, design: UnitColumns, plan: FoldPlan, stable: Stability, level: Level
 ) -> None:
     """Compare intervals of instabilities with the truth: the model's pair, then the least lower ends, then others."""
-    before, pairs = len(checks.failures), [(stable.gamma, stable.tau)]
+    before, pairs = len(checks.failures), [(record.gamma, record.tau)]
     intervals = {pairs[0]: (stable.instability_lower, stable.instability_upper, "stability.instability")}
     if stable.chosen is not None:
         order = np.argsort([

@@ -53,10 +53,22 @@ def _each(part: str, fields: str, treatment: Treatment) -> dict[str, Treatment]:
     return {part + field: treatment for field in fields.split()}
 
 
+def _folds(name: str) -> dict[str, Treatment]:
+    """Treat the folds of a pair."""
+    optimal = _to_pair(
+        "bounded: optimal where decided",
+        "bounded: where decided no exchange of one column and no other support of the record is better",
+    )
+    decided = _always("bounded: true in `folds_decided` folds of the pair; as support")
+    return {f"{name}[].{field}": how for field, how in (
+        ("fold", DONE), ("support", optimal), ("decided", decided), ("error", DONE)
+    )}  # fmt: skip
+
+
 DONE = _always("recomputed")
 READ = _always("read")
 ROWS = "bounded: recomputed for decided pairs, by the true h for others"
-TWO_ROWS = f"bounded: of the reported pair and the one of the least lower bound as up to p = {ENUMERATE_GRID}"
+THREE_ROWS = f"bounded: of the reported pair and those of the least lower and upper bound as up to p = {ENUMERATE_GRID}"
 GRID_ONCE = _always("bounded: the requested grid, once")
 
 DATA: Mapping[str, Treatment] = {
@@ -67,7 +79,7 @@ DATA: Mapping[str, Treatment] = {
     "data.total_weight": DONE,
     **_each("data.reading.", "columns means levels left_out", DONE),
     **_each(
-        "data.reading.", "sep decimal comment encoding header index_col na encode",
+        "data.reading.", "sep decimal thousands comment encoding header index_col na encode",
         _always("bounded: rows so read are those of the fingerprint"),
     ),
 }
@@ -91,51 +103,53 @@ BOUNDS_OF_FIT = _to_pair(
 CHANGES = _to_pair("bounded: by the changes of the true optima", "bounded: by instability")
 PROVED = _always("bounded: upper - lower at most the requested gap, 1e-9 at least")
 
+
+def _certificate(path: str, own: str = "") -> dict[str, Treatment]:
+    """Treat what is certified of the least CV error; `own` says what else it may be of."""
+    ties, rounding = "by the ties of the pair with the least lower bound", "r the rounding of a residual"
+    width = "by upper - lower of the pair with the least lower bound"
+    room = f"bounded: by 1e-6 h + 2 r sqrt(h) + r^2, {rounding}"
+    least = f"bounded: the least of the table, and of the pieces of an interval of gamma{own}"
+    return {
+        f"{path}lower": _to_grid("recomputed", least),
+        f"{path}upper": _always(f"bounded: the least of the table{own}"),
+        f"{path}gap": DONE,
+        f"{path}tie_width": _to_pair(f"bounded: {ties}{own}", f"bounded: {width}{own}"),
+        f"{path}allowance": _to_pair(room, f"{room}, and as tie_width"),
+    }
+
+
 RECORD: Mapping[str, Treatment] = {
     "schema": _always("bounded: a known word"),
     "status": _always("bounded: `proved` where upper - lower <= gap upper + tie_width + allowance; else read"),
-    **_each("", "gamma tau", _always("bounded: the least upper bound of the table")),
+    **_each("", "gamma tau", _always("bounded: the least upper bound of the table, or the pair that the rule gives")),
     "cv_error": DONE,
-    "lower": _to_grid("recomputed", "bounded: the least of the table, and of the pieces of an interval of gamma"),
-    "upper": _to_pair(ROWS, "bounded: the table's; at least cv_error where every fold is decided"),
-    "gap": DONE,
-    "tie_width": _to_pair(
-        "bounded: by the ties of the pair with the least lower bound",
-        "bounded: by upper - lower of the pair with the least lower bound",
-    ),
-    "allowance": _to_pair(
-        "bounded: by 1e-6 h + 2 r sqrt(h) + r^2, r the rounding of a residual",
-        "bounded: by 1e-6 h + 2 r sqrt(h) + r^2, r the rounding of a residual, and as tie_width",
-    ),
+    **_certificate("", "; with `least` of the reported pair"),
     "mae": _always("bounded: recomputed where every fold is refitted, else by the errors of the folds"),
     **_each("", "r_squared support coefficients intercept", DONE),
-    **_each("one_se.", "gamma tau", _always("bounded: the rule applied to the table")),
-    **_each("one_se.", "cv_error lower upper", _always("bounded: the table's")),
     "one_se.standard_error": DONE,
-    "one_se.estimate": _always("bounded: no open pair of the table could change the rule, or true"),
-    **_each("refit.", "gamma tau", _always("bounded: the reported pair, or the one-SE pair")),
+    "one_se.estimate": _always("bounded: the pair is decided, no open pair of the table could change it, or true"),
+    **_each("refit.", "gamma tau", _always("bounded: the reported pair")),
     "refit.objective": DONE,
     **_each("refit.", "lower upper", BOUNDS_OF_FIT),
     "refit.proved": PROVED,
     **_each("table[].", "gamma tau", GRID_ONCE),
-    "table[].cv_error": Treatment(ROWS, TWO_ROWS, "bounded: by the row's own interval where it is decided"),
-    **_each("table[].", "lower upper", Treatment(ROWS, TWO_ROWS, "read")),
+    "table[].cv_error": Treatment(ROWS, THREE_ROWS, "bounded: by the row's own interval where it is decided"),
+    **_each("table[].", "lower upper", Treatment(ROWS, THREE_ROWS, "read")),
     "table[].folds_decided": _to_grid(
         "bounded: in 0 .. folds; of the reported pair the folds that are decided; all decided: the true h",
         "bounded: in 0 .. folds; of the reported pair the folds that are decided",
     ),
     **_each("table[].", "folds estimate status", DONE),
     "table[].standard_error": _to_grid(
-        "bounded: of the reported pair recomputed; of decided pairs by the true errors of the folds",
-        "bounded: of the reported pair recomputed",
+        "bounded: recomputed of pairs whose folds are stored; of decided pairs by the true errors of the folds",
+        "bounded: recomputed of pairs whose folds are stored",
     ),
-    "chosen_folds[].fold": DONE,
-    "chosen_folds[].support": _to_pair(
-        "bounded: optimal where decided",
-        "bounded: where decided no exchange of one column and no other support of the record is better",
-    ),
-    "chosen_folds[].decided": _always("bounded: true in `folds_decided` folds of the pair; as support"),
-    "chosen_folds[].error": DONE,
+    **_folds("chosen_folds"),
+    **_each("least.", "gamma tau", _always("bounded: the least upper bound of the table")),
+    **_each("least.", "cv_error estimate", DONE),
+    **_certificate("least."),
+    **_folds("least_folds"),
     **DATA,
     **_each("folds.", "spec seed k repeats digest", DONE),
     **_each("request.", "gammas taus", _always("bounded: the grid of the table")),
@@ -188,8 +202,6 @@ RECORD: Mapping[str, Treatment] = {
     "nested.folds[].support": _always("bounded: features that vary, within the restrictions; that it is best is read"),
     **_each("nested.folds[].", "cv_error status", READ),
     "nested.folds[].error": DONE,
-    **_each("stability.", "gamma tau", _always("bounded: the pair of the model")),
-    **_each("stability.", "cv_error lower upper", _always("bounded: the table's")),
     "stability.instability": _always("recomputed at the supports of the record where that is soon done"),
     **_each("stability.", "instability_lower instability_upper", CHANGES),
     "stability.fold": _always("recomputed with the instability"),
@@ -218,10 +230,6 @@ RECORD: Mapping[str, Treatment] = {
         "bounded: features that vary, within the restrictions; that it is best is read"
     ),
     "stability.chosen.tried[].folds[].error": DONE,
-    "stability_folds[].fold": DONE,
-    "stability_folds[].support": _always("bounded: features of the data, within the restrictions"),
-    "stability_folds[].decided": _always("bounded: true in `folds_decided` folds of the pair"),
-    "stability_folds[].error": DONE,
     **_each("continuous.", "low high", _always("bounded: the pieces cover the interval between them")),
     "continuous.gap": _always("bounded: the gap that was asked for"),
     "continuous.supports": _always("bounded: features of the data"),

@@ -20,7 +20,16 @@ from sparsecv_mio.certificate.claims import check_claims, check_gap, check_grid,
 from sparsecv_mio.certificate.enumeration import UnitColumns, enumeration_cost, held_out_errors
 from sparsecv_mio.certificate.every_gamma import check_by_enumeration, check_partition, check_surface
 from sparsecv_mio.certificate.near_records import CommonRecord, NearRecord
-from sparsecv_mio.certificate.optimality import COST_LIMIT, H_RTOL, Optimality, Supports, check_refined, level_of
+from sparsecv_mio.certificate.optimality import (
+    COST_LIMIT,
+    H_RTOL,
+    Optimality,
+    ReportedPair,
+    Supports,
+    check_refined,
+    level_of,
+    reported_pairs,
+)  # fmt: skip
 from sparsecv_mio.certificate.outer_folds import check_nested
 from sparsecv_mio.certificate.parts import DataInfo, Request
 from sparsecv_mio.certificate.reading import StoredRecord
@@ -49,7 +58,7 @@ from sparsecv_mio.problem.rounding import objective_slack
 
 MAE_RTOL = 2e-6  # of the mean absolute error, whose squares agree with those of the folds to a millionth
 OPTIONAL = (  # parts that a record may be without
-    "one_se", "refined", "descent", "region", "advice", "nested", "stability", "stability_folds", "continuous",
+    "one_se", "refined", "descent", "region", "advice", "nested", "stability", "continuous", "least", "least_folds",
 )  # fmt: skip
 FOLD_RTOL = 1e-8  # of the mean error: a fold's own error may happen to be next to nothing
 
@@ -101,9 +110,10 @@ def _verify_search(record: Record, dataset: Dataset, folds: FoldPlan | None) -> 
     if not _data(checks, record.data, dataset):
         return checks.report()
     plan = make_folds(record.folds.spec, dataset, record.folds.seed or 0) if folds is None else folds
-    count = len(record.chosen_folds)
-    checks.that(count == plan.k, "chosen_folds", f"{count} entries for {plan.k} folds")
-    if not _folds(checks, record.folds, plan) or count != plan.k:
+    reported = reported_pairs(record)
+    for pair in reported:
+        checks.that(len(pair.folds) == plan.k, pair.name, f"{len(pair.folds)} entries for {plan.k} folds")
+    if not _folds(checks, record.folds, plan) or any(len(pair.folds) != plan.k for pair in reported):
         return checks.report()
     check_claims(checks, record, dataset, plan)
     check_partition(checks, record)
@@ -113,15 +123,17 @@ def _verify_search(record: Record, dataset: Dataset, folds: FoldPlan | None) -> 
         return checks.report()
     design = UnitColumns.within(dataset, record.data.scale, record.data.intercept, record.request.restrictions)
     design = replace(design, rows_by_weight=plan.scored / Scored.of(dataset, plan).total)
-    supports = _fold_supports(checks, record, design)
-    if supports is None:
+    supports = [_fold_supports(checks, pair, design) for pair in reported]
+    known = [(pair, one) for pair, one in zip(reported, supports, strict=True) if one is not None]
+    if len(known) < len(reported):
         return checks.report()
-    _errors(checks, record, design, plan, supports)
+    for pair, of_folds in known:
+        _errors(checks, record, pair, design, plan, of_folds)
     check_nested(checks, record, dataset, plan)
     check_weights(checks, record, dataset, plan)
     model = _refit(checks, record, design)
     level, reason = level_of(record, design, plan)
-    optimality = Optimality(checks, record, design, plan, supports)
+    optimality = Optimality(checks, record, design, plan, known)
     if level is Level.NEIGHBOURS:
         checks.caveat = f"optimality not verified ({reason})"
         optimality.neighbours()
@@ -192,54 +204,57 @@ def _folds(checks: Checks, info: FoldInfo, plan: FoldPlan) -> bool:
     return len(checks.failures) == before
 
 
-def _fold_supports(checks: Checks, record: Record, design: UnitColumns) -> Supports | None:
-    size = min(record.tau, design.q)
-    translated = [positions(names, design.index) for names in record.chosen_folds.supports]
+def _fold_supports(checks: Checks, pair: ReportedPair, design: UnitColumns) -> Supports | None:
+    size = min(pair.known.tau, design.q)
+    translated = [positions(names, design.index) for names in pair.folds.supports]
     supports: Supports = []
-    for fold, which in enumerate(record.chosen_folds.which.tolist()):
+    for fold, which in enumerate(pair.folds.which.tolist()):
         support = translated[which]
         if support is None or len(support) > size:
-            checks.that(False, f"chosen_folds[{fold}].support", f"is not a set of up to {size} features of the data")
+            checks.that(False, f"{pair.name}[{fold}].support", f"is not a set of up to {size} features of the data")
             return None
-        if not check_allowed(checks, design, support, record.tau, f"chosen_folds[{fold}]."):
+        if not check_allowed(checks, design, support, pair.known.tau, f"{pair.name}[{fold}]."):
             return None
         supports.append(support)
     return supports
 
 
-def _errors(checks: Checks, record: Record, design: UnitColumns, plan: FoldPlan, supports: Supports) -> None:
-    before, gamma, tau = len(checks.failures), record.gamma, record.tau
+def _errors(
+    checks: Checks, record: Record, pair: ReportedPair, design: UnitColumns, plan: FoldPlan, supports: Supports
+) -> None:
+    before, gamma, tau = len(checks.failures), pair.known.gamma, pair.known.tau
     for fold, support in enumerate(supports if design.allowed is not None else []):
         at = np.searchsorted(design.columns, support)
         model = design.refit(at, gamma, plan.train_rows(fold))
-        if not check_signs(checks, design, support, model, f"chosen_folds[{fold}]."):
+        if not check_signs(checks, design, support, model, f"{pair.name}[{fold}]."):
             break
     found, absolute, how = held_out_errors(design, plan, supports, gamma)
-    said, rows = record.chosen_folds.error, Scored.of(design.dataset, plan).total
+    said, rows = pair.folds.error, Scored.of(design.dataset, plan).total
     mean, square = float(found.sum()) / rows, float(found.sum()) / plan.scored
     noise = design.residual_noise(square, gamma, tau)
     # a residual is a difference of numbers of the target's size: near 0 it is exact only against that size
     reach = H_RTOL * np.sqrt(found) + (FOLD_RTOL * math.sqrt(square) + noise) * np.sqrt(plan.sizes)
     wrong = np.flatnonzero(~(np.abs(np.sqrt(np.maximum(said, 0.0)) - np.sqrt(found)) <= reach) | (said < 0.0))
     for fold in wrong[:3].tolist():
-        checks.close(f"chosen_folds[{fold}].error", float(said[fold]), float(found[fold]), 0.0)
-    checks.part(f"held-out error of every fold ({how})", before)
-    before, sum_of, own = len(checks.failures), float(said.sum()) / rows, row_of(record, record.table)
+        checks.close(f"{pair.name}[{fold}].error", float(said[fold]), float(found[fold]), 0.0)
+    checks.part(f"held-out error of every fold{pair.words} ({how})", before)
+    before, sum_of, own = len(checks.failures), float(said.sum()) / rows, row_of(pair.known, record.table)
     if own is not None and own.folds_decided < own.folds:  # an estimate is moved into the interval of its pair
         sum_of, mean = (min(max(value, own.lower), own.upper) for value in (sum_of, mean))
-    checks.close("cv_error", record.cv_error, sum_of, 1e-12 * sum_of)
-    checks.close("cv_error", record.cv_error, mean, design.slack(mean, gamma, tau, H_RTOL))
-    if record.mae is not None and absolute is not None:
+    checks.close(f"{pair.path}cv_error", pair.known.cv_error, sum_of, 1e-12 * sum_of)
+    checks.close(f"{pair.path}cv_error", pair.known.cv_error, mean, design.slack(mean, gamma, tau, H_RTOL))
+    mae = None if pair.path else record.mae
+    if mae is not None and absolute is not None:
         found_mae = float(absolute.sum()) / float(plan.sizes.sum())
-        checks.close("mae", record.mae, found_mae, MAE_RTOL * found_mae + noise)
-    checks.part("cv_error" if record.mae is None or absolute is None else "cv_error, mae", before)
+        checks.close("mae", mae, found_mae, MAE_RTOL * found_mae + noise)
+    checks.part(f"{pair.path}cv_error" + ("" if mae is None or absolute is None else ", mae"), before)
 
 
 def _refit(checks: Checks, record: Record, design: UnitColumns) -> RidgeFit | None:
-    before, refit, model_of = len(checks.failures), record.refit, record.model_pair
+    before, refit = len(checks.failures), record.refit
     for name in ("gamma", "tau"):
-        said, found = getattr(refit, name), getattr(model_of, name)
-        checks.that(said == found, f"refit.{name}", f"is {said!r}, the model's is {found!r}")
+        said, found = getattr(refit, name), getattr(record, name)
+        checks.that(said == found, f"refit.{name}", f"is {said!r}, the answer's is {found!r}")
     model = check_fit(checks, design, record, refit)
     if model is not None:
         check_objective(checks, design, refit, model, record.request.gap, "refit.")
@@ -270,7 +285,8 @@ def verify_path(record: PathRecord, dataset: Dataset) -> VerifyReport:
         checks.caveat = f"optimality not verified ({reason})"
     before = len(checks.failures)
     check_grid(checks, request, record.path, "path")
-    every = all(row.proved for row in record.path)
+    pieces = () if record.surface is None else record.surface.pieces
+    every = all(row.proved for row in record.path) and all(piece.proved for piece in pieces)
     checks.that(every == (record.status == "proved"), "status", f"is {record.status}, the rows say otherwise")
     checks.part("the requested grid, status", before)
     before = len(checks.failures)

@@ -122,9 +122,9 @@ class Check:
         low, high = min(low for low, _ in self.proved.values()), self.proved[pair][1]
         _within(claim, low, high, "the claim")
         cells = ", ".join(f"{count} by {SAID[by]}" for by, count in self.folds.by.items())
-        words.append(f"cells: {len(self.grid) * len(self.folds.left)}, of which {cells}")
+        words.append(f"cells (a pair, one fold left out): {len(self.grid) * len(self.folds.left)}, of which {cells}")
         words.append(f"proved: every CV error of the grid is at least {float(low)!r} (claimed {claim['lower']!r})")
-        words.append(f"proved: that of {name} is at most {float(high)!r} (claimed {claim['upper']!r})")
+        words.append(f"proved: the CV error of {name} is at most {float(high)!r} (claimed {claim['upper']!r})")
         return Found(words, intervals)
 
 

@@ -11,6 +11,7 @@ import os
 import sys
 import threading
 import time
+import warnings
 from importlib import import_module
 from typing import Annotated, Any
 
@@ -19,6 +20,7 @@ from typer.core import TyperGroup
 
 from sparsecv_mio.cli.ending import put, take_streams, tell
 from sparsecv_mio.cli.naming import with_dashes
+from sparsecv_mio.cli.parse import with_strict_numbers
 from sparsecv_mio.errors import BadInput, SparseCVError, did_you_mean
 from sparsecv_mio.files import reason
 from sparsecv_mio.version import __version__
@@ -38,8 +40,9 @@ COMMANDS = (
     "compare", "export", "iacv", "treecv", "glru", "batch", "collect", "table", "warmup",
 )  # fmt: skip
 EXIT_CODES = (
-    "Exit codes: 0 proved, 1 verification failed or not proved, 2 bad input, 3 limit reached (bounds valid, answer "
-    "printed), 4 backend unavailable, 130 interrupted (answer and record written)."
+    "Exit codes: 0 done and proved, 1 a record or a proof does not hold, a task of a batch failed, or the program "
+    "found a bug of its own, 2 bad input, 3 limit reached (bounds valid, answer printed), 4 backend unavailable, 130 "
+    "interrupted (answer and record written)."
 )
 
 # the base of typer's own usage errors, which old and new typer keep in different packages
@@ -68,6 +71,9 @@ class LazyCommands(TyperGroup):
         if shell is None:
             shell = typer.Typer(add_completion=False, rich_markup_mode=None)
             shell.command(epilog=getattr(module, "CODES", None))(getattr(module, cmd_name))
+        for one in shell.registered_commands:
+            if one.callback is not None:
+                with_strict_numbers(one.callback)
         command = typer.main.get_command(shell)
         command.name = cmd_name
         command.short_help = (command.help or "").split("\n\n")[0]  # whole: the usual short help is cut at one line
@@ -182,6 +188,7 @@ def process_start() -> float:
 def main() -> None:
     """Entry point of the script `sparsecv`."""
     take_streams()
+    warnings.filterwarnings("ignore", "compiling kernels")  # the live view tells
     code = run(began=process_start())
     failure = put(sys.stdout, [])  # what --help left in the buffer
     if failure is not None:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import math
+import sys
+import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
@@ -86,15 +89,17 @@ def batch(
         check_with_data(_left(tasks, out, retry))
     except BadInput as error:
         raise BadInput(f"plan {plan!r}, {error}") from None
+    processes = workers or session.cores()
     if dry_run:
-        return _list_tasks(tasks, out, workers or session.cores())
-    run = partial(run_batch, workers=workers or session.cores(), scheduler=scheduler, retry=retry)
+        return _list_tasks(tasks, out, processes)
+    run = partial(run_batch, workers=processes, scheduler=scheduler, retry=retry)
     place = BatchFolder(out)
     place.sweep()
     place.store_plan(task.address for task in whole)
     if clean:
         _remove(place.stale(), quiet)
-    return _run(tasks, place, run, quiet)
+    counted = Counted.of(tasks, place, retry, None if scheduler else processes)
+    return _run(tasks, place, run, counted, quiet)
 
 
 def _remove(stale: Sequence[Path], quiet: bool) -> None:
@@ -111,9 +116,65 @@ def _left(tasks: Sequence[Task], out: str, retry: bool) -> list[Task]:
     return [task for task in tasks if retry or not file_of(out, task.address).exists()]
 
 
-def _run(tasks: Sequence[Task], place: BatchFolder, run: Callable[..., int], quiet: bool) -> int:
+class Counted:
+    """How far a batch is, for its bar and its lines.
+
+    Parameters
+    ----------
+    total : int
+        Tasks in all.
+    states : iterable of str
+        What came before of those that are not run now.
+    workers : int or None
+        Processes; None on a cluster, which has its own.
+
+    Attributes
+    ----------
+    states : Counter
+        Tasks by what came of them.
+    """
+
+    def __init__(self, total: int, states: Iterable[str], workers: int | None) -> None:
+        self.total, self.states, self.workers = total, Counter(states), workers
+        self.before, self.began = self.states.total(), time.monotonic()
+
+    @classmethod
+    def of(cls, tasks: Sequence[Task], place: BatchFolder, retry: bool, workers: int | None) -> Counted:
+        """Count what came of some tasks before.
+
+        Parameters
+        ----------
+        tasks : sequence of Task
+        place : BatchFolder
+            Of their results.
+        retry : bool
+            Whether those that are not done are run again.
+        workers : int or None
+            As of the class.
+        """
+        found = [one.state for one in (place.read(task.address) for task in tasks) if one is not None]
+        return cls(len(tasks), [state for state in found if not retry or state == "done"], workers)
+
+    @property
+    def ended(self) -> int:
+        """How many tasks something came of."""
+        return self.states.total()
+
+    def line(self) -> str:
+        """Say how many tasks are done, running and failed, and how long the rest may take, from how long it took."""
+        left, seconds = self.total - self.ended, time.monotonic() - self.began
+        running = "" if self.workers is None else f", {min(self.workers, left):,} running"
+        words = f"{self.states['done']:,} of {self.total:,} tasks done{running}, {self.states['failed']:,} failed"
+        if met := self.states["limit"]:
+            words += f", {met:,} met a limit"
+        if now := self.ended - self.before:
+            words += f"; about {math.ceil(seconds * left / now):,} s left"
+        return f"sparsecv: {seconds:.0f} s; {words}"
+
+
+def _run(tasks: Sequence[Task], place: BatchFolder, run: Callable[..., int], counted: Counted, quiet: bool) -> int:
     interrupted = False
-    with _bar(tasks, place, quiet) as told:
+    with _told(counted, quiet) as told:
         try:
             run(tasks, place, progress=told)
         except KeyboardInterrupt:
@@ -130,12 +191,22 @@ def _run(tasks: Sequence[Task], place: BatchFolder, run: Callable[..., int], qui
 
 
 @contextmanager
-def _bar(tasks: Sequence[Task], place: BatchFolder, quiet: bool) -> Iterator[Callable[[Outcome], None] | None]:
-    import sys
-
-    if quiet or not sys.stderr.isatty():
+def _told(counted: Counted, quiet: bool) -> Iterator[Callable[[Outcome], None] | None]:
+    """Yield what is told of every outcome: a bar on a terminal, a line every ten seconds elsewhere."""
+    if quiet:
         yield None
-        return
+    elif sys.stderr.isatty():
+        with _bar(counted) as told:
+            yield told
+    else:
+        from sparsecv_mio.cli.live import lines_of
+
+        with lines_of(counted.line):
+            yield lambda outcome: counted.states.update((outcome.state,))
+
+
+@contextmanager
+def _bar(counted: Counted) -> Iterator[Callable[[Outcome], None]]:
     from rich.console import Console
     from rich.progress import (
         BarColumn,
@@ -146,16 +217,14 @@ def _bar(tasks: Sequence[Task], place: BatchFolder, quiet: bool) -> Iterator[Cal
         TimeRemainingColumn,
     )
 
-    done = sum(place.has(task.address) for task in tasks)
     columns = (BarColumn(), MofNCompleteColumn(), TextColumn("{task.description}"), TimeElapsedColumn(),
                TextColumn("left"), TimeRemainingColumn())  # fmt: skip
     with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
-        shown = bar.add_task("tasks", total=len(tasks), completed=done)
-        failed = 0
+        shown = bar.add_task("tasks", total=counted.total, completed=counted.ended)
 
         def told(outcome: Outcome) -> None:
-            nonlocal failed
-            failed += outcome.state == "failed"
+            counted.states[outcome.state] += 1
+            failed = counted.states["failed"]
             bar.update(shown, advance=1, description=f"tasks, {failed} failed" if failed else "tasks")
 
         yield told

@@ -29,7 +29,7 @@ def refuse(options: Mapping[str, Any]) -> None:
 def solve_common(
     data: str, given: tuple[float, ...] | None, tau: str | None, *, reading: Mapping[str, Any],
     dealt: Mapping[str, Any], options: Mapping[str, Any], restrictions: Mapping[str, str | None],
-    json: str | None, quiet: bool,
+    json: str | None, quiet: bool, full: bool,
 ) -> int:  # fmt: skip
     """Find the best common subset, print it, write its record, return the exit code.
 
@@ -50,7 +50,7 @@ def solve_common(
     restrictions : mapping
         `--force-in` and the like, as given.
     json : str or None
-    quiet : bool
+    quiet, full : bool
     """
     session.check_outputs({"--json": json}, [data])
     with session.interruptible() as stop:
@@ -69,6 +69,6 @@ def solve_common(
             dataset, plan, gammas=given, taus=tau, options=how, stop=stop, began=Began.moment
         )
     return ending.deliver(
-        session.EXIT_CODE[record.status], lambda screen: print_common(screen, record, brief=quiet),
+        session.EXIT_CODE[record.status], lambda screen: print_common(screen, record, brief=quiet, full=full),
         json=json, record=record.pieces, warnings=() if quiet else record.warnings,
     )  # fmt: skip

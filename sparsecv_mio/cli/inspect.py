@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from sparsecv_mio.cli import ending, options, oracles, parse, session
+from sparsecv_mio.cli.naming import with_dashes
 from sparsecv_mio.cli.reading import reads_tables
 from sparsecv_mio.data.reading import ReadingWords
 
@@ -39,7 +40,7 @@ def inspect(
     from sparsecv_mio.data.inspection import inspect_file
     from sparsecv_mio.data.reading import Reading
 
-    found = inspect_file(data, target, Reading.of(**(reading or {})), parse.names(drop, "--drop"))
+    found = _with_dashes(inspect_file(data, target, Reading.of(**(reading or {})), parse.names(drop, "--drop")))
 
     def show(screen: Console) -> None:
         from sparsecv_mio.report.inspection import print_inspection
@@ -47,6 +48,13 @@ def inspect(
         print_inspection(screen, found, data, full=full)
 
     return ending.deliver(0, show, json=json, record=oracles.text_of(_numbers(found)))
+
+
+def _with_dashes(found: Inspection) -> Inspection:
+    """Return what was found, with options as they are given on the command line."""
+    columns = [replace(one, notes=tuple(with_dashes(note, ["--sep"]) for note in one.notes)) for one in found.columns]
+    doubts = {name: with_dashes(said, ["--sep"]) for name, said in found.doubts.items()}
+    return replace(found, columns=tuple(columns), doubts=doubts, refused=with_dashes(found.refused, ["--sep"]))
 
 
 def _numbers(found: Inspection) -> dict[str, object]:

@@ -1,20 +1,27 @@
-"""Progress of a run: a view that redraws itself on a terminal, a line every ten seconds elsewhere."""
+"""Progress of a run: a view that redraws itself on a terminal, a line every ten seconds elsewhere.
+
+Both say what is being done, the CV error found so far (`~` where it is an estimate), what is proved, and how much work
+is done. Rows of the view that are alike, neighbouring taus of which nothing is decided, are one row.
+"""
 
 from __future__ import annotations
 
 import math
 import sys
+import threading
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import replace
+from itertools import groupby
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from rich.console import Console, Group
 from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
-from sparsecv_mio.report.numbers import shown
+from sparsecv_mio.report.numbers import marked, shown
 
 if TYPE_CHECKING:
     from sparsecv_mio.search.interrupts import Stop
@@ -23,15 +30,25 @@ if TYPE_CHECKING:
 REDRAWS = 6  # a second
 LINE_SECONDS = 10.0  # between two plain lines
 BAR, LEAST_BAR = 28, 6
-BESIDE_BAR = 50  # characters that a row of the table takes beside its bar
+BESIDE_BAR = 62  # characters that a row of the table takes beside its bar
 OTHER_LINES = 8  # of the view, beside the rows of its table
 
 
-def gap_of(state: Progress) -> str:
-    """Format the relative gap, as `0.012`; a question mark before there is an upper bound."""
-    if not 0.0 < state.upper < math.inf:
-        return shown(math.inf)
-    return f"{max(state.upper - state.lower, 0.0) / state.upper:.2g}"
+def certified_of(state: Progress) -> str:
+    """Say what is proved of the least CV error: its interval and the relative gap, as far as they are known."""
+    if not math.isfinite(state.upper):
+        return f"least CV error at least {shown(state.lower)}" if state.lower > 0.0 else "nothing proved yet"
+    gap = max(state.upper - state.lower, 0.0) / state.upper if state.upper > 0.0 else 0.0
+    return f"least CV error in [{shown(state.lower)}, {shown(state.upper)}], gap {gap:.2g}"
+
+
+def answer_of(state: Progress) -> str:
+    """Name the pair that would be reported now and its CV error, marked where that is an estimate."""
+    if state.best is None or not (math.isfinite(state.cv_error) or math.isfinite(state.upper)):
+        return ""
+    words = f"tau {state.best[1]}, gamma {shown(state.best[0], 4)}"
+    error = marked(shown(state.cv_error), state.estimate)
+    return f"{words}, CV error {error}" if math.isfinite(state.cv_error) else words
 
 
 def proved_of(state: Progress) -> str:
@@ -71,17 +88,50 @@ def bar(done: int, pruned: int, total: int, width: int = BAR) -> Text:
 
 def line_of(state: Progress) -> str:
     """Format the state as one line of plain text."""
-    parts = [f"{state.seconds:.0f} s"]
-    if state.stage:
-        parts.append(state.stage)
-    elif state.best is not None:
-        parts.append(f"tau {state.best[1]}, gamma {shown(state.best[0], 4)}")
-    if state.best is not None:
-        parts.append(f"CV error in [{shown(state.lower)}, {shown(state.upper)}], gap {gap_of(state)}")
-    if words := proved_of(state):
-        parts.append(words)
+    known = "" if state.best is None else certified_of(state)
+    said = (state.stage, answer_of(state), known, proved_of(state))
+    parts = [f"{state.seconds:.0f} s", *(words for words in said if words)]
     parts.append(f"{state.done}/{state.total} cells, {state.pruned} pruned, {state.mios} MIOs, {state.nodes} nodes")
     return "sparsecv: " + "; ".join(parts)
+
+
+class Rows(NamedTuple):
+    """A row of the view: a tau, or neighbouring ones that are alike, of which each number is the least."""
+
+    taus: str
+    one: TauProgress
+
+
+def folded(taus: Sequence[TauProgress], best: int) -> list[Rows]:
+    """Make one row of neighbouring taus that are alike: nothing is decided of any, and all are open, or none is.
+
+    Parameters
+    ----------
+    taus : sequence of TauProgress
+    best : int
+        The tau that would be reported; it keeps a row of its own.
+
+    Returns
+    -------
+    list of Rows
+    """
+
+    def kind(row: TauProgress) -> int:
+        alone = row.final > 0 or row.tau == best
+        return row.tau if alone else -1 if row.pruned < row.total else -2
+
+    rows = []
+    for _, alike in groupby(taus, kind):
+        same = list(alike)
+        least = min(same, key=lambda row: row.cv_error)
+        one = replace(
+            least, final=sum(row.final for row in same), pruned=sum(row.pruned for row in same),
+            total=sum(row.total for row in same), lower=min(row.lower for row in same),
+            upper=min(row.upper for row in same),
+        )  # fmt: skip
+        ends = sorted({same[0].tau, same[-1].tau})
+        rows.append(Rows(":".join(map(str, ends)), one))
+    return rows
 
 
 class View:
@@ -106,7 +156,8 @@ class View:
         if state.stage:
             parts.append(Text(state.stage))
         if state.best is not None:
-            parts.append(self._answer(state))
+            answer = answer_of(state)
+            parts.append(Text.assemble((answer, "bold"), "   " if answer else "", certified_of(state)))
         if words := proved_of(state):
             parts.append(Text(words, style="green"))
         counts = f"  {state.done:,}/{state.total:,} cells"
@@ -115,57 +166,76 @@ class View:
         counts += f", {state.nodes:,} nodes   {seconds:.0f} s"
         parts.append(Text.assemble(bar(state.done, state.pruned, state.total, self._bar()), counts))
         if state.taus:
-            parts.append(self._taus(state.taus, state.best[1] if state.best else -1))
+            parts.append(self._taus(state.taus, state.best[1] if answer_of(state) and state.best else -1))
         if self.stop.is_set():
             parts.append(Text("stopping with the best answer so far (Ctrl-C again quits at once)", style="yellow"))
         return Group(*parts)
-
-    @staticmethod
-    def _answer(state: Progress) -> Text:
-        assert state.best is not None
-        gamma, tau = state.best
-        return Text.assemble(
-            (f"tau {tau}, gamma {shown(gamma, 4)}", "bold"),
-            f"   best CV error in [{shown(state.lower)}, {shown(state.upper)}]   gap {gap_of(state)}",
-        )
 
     def _bar(self) -> int:
         """Return the width of the bar: on a narrow screen it is the bar that shrinks, not the numbers."""
         return min(BAR, max(LEAST_BAR, self.console.width - BESIDE_BAR))
 
     def _taus(self, taus: tuple[TauProgress, ...], best: int) -> Table:
-        """Draw a row for each tau; where the screen is too low, for those with the least lower bounds."""
+        """Draw a row for each tau, one for those that are alike; of a low screen, those with the least lower bounds."""
         room = max(self.console.size.height - OTHER_LINES, 3)
-        kept = {row.tau for row in sorted(taus, key=lambda row: (row.tau != best, row.lower))[:room]}
+        rows = folded(taus, best)
+        first = sorted(range(len(rows)), key=lambda at: (rows[at].one.tau != best, rows[at].one.lower))
+        kept = set(first[:room])
+        bars = self.console.width >= BESIDE_BAR + LEAST_BAR
         table = Table(box=None, pad_edge=False, header_style="bright_black")
-        table.add_column("tau", justify="right")
-        table.add_column("decided ━ pruned ╌ open ·", min_width=self._bar())
-        table.add_column("cells", justify="right", no_wrap=True)
-        table.add_column("lower", justify="right", no_wrap=True)
-        table.add_column("upper", justify="right", no_wrap=True)
-        for row in taus:
-            if row.tau in kept:
+        table.add_column("tau", justify="right", no_wrap=True)
+        if bars:
+            table.add_column("decided ━ pruned ╌ open ·", min_width=self._bar())
+        for name in ("cells", "CV error", "lower", "upper"):
+            table.add_column(name, justify="right", no_wrap=True)
+        for at, (name, row) in enumerate(rows):
+            if at in kept:
                 style = "bold" if row.tau == best else "bright_black" if row.final + row.pruned >= row.total else ""
                 cells = f"{row.final}+{row.pruned}/{row.total}" if row.pruned else f"{row.final}/{row.total}"
-                drawn = bar(row.final, row.pruned, row.total, self._bar())
-                table.add_row(str(row.tau), drawn, cells, shown(row.lower), shown(row.upper), style=style)
-        if len(kept) < len(taus):
-            table.add_row("", Text(f"{len(taus) - len(kept)} more", style="bright_black"), "", "", "")
+                drawn = [bar(row.final, row.pruned, row.total, self._bar())] if bars else []
+                error = marked(shown(row.cv_error), row.estimate) if math.isfinite(row.cv_error) else ""
+                table.add_row(name, *drawn, cells, error, shown(row.lower), shown(row.upper), style=style)
+        if len(kept) < len(rows):
+            table.add_row("", Text(f"{len(rows) - len(kept)} more rows", style="bright_black"))
         return table
 
 
 class Lines:
-    """The view in a log: a plain line every ten seconds."""
+    """The view in a log: keeps the last state that was reported, and prints it every ten seconds."""
 
     def __init__(self) -> None:
-        self.due = time.monotonic() + LINE_SECONDS
+        self.state: Progress | None = None
+        self.began = self.kept = time.monotonic()
 
     def __call__(self, state: Progress) -> None:
-        """Print the state if the last line is ten seconds old."""
-        now = time.monotonic()
-        if now >= self.due:
-            self.due = now + LINE_SECONDS
-            print(line_of(state), file=sys.stderr, flush=True)
+        """Keep a report; may be called from any thread."""
+        self.state, self.kept = state, time.monotonic()
+
+    def line(self) -> str:
+        """Return the last state as a line, with the seconds that have passed since."""
+        state, now = self.state, time.monotonic()
+        if state is None:
+            return f"sparsecv: {now - self.began:.0f} s; starting"
+        return line_of(replace(state, seconds=state.seconds + now - self.kept))
+
+
+@contextmanager
+def lines_of(line: Callable[[], str]) -> Iterator[None]:
+    """Print a line on standard error every ten seconds, whatever the work in here is at."""
+    over = threading.Event()
+
+    def work() -> None:
+        while not over.wait(LINE_SECONDS):
+            with suppress(OSError, ValueError):  # nobody reads them: the answer goes on
+                print(line(), file=sys.stderr, flush=True)
+
+    thread = threading.Thread(target=work, name="sparsecv lines", daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        over.set()
+        thread.join()
 
 
 @contextmanager
@@ -178,7 +248,9 @@ def progress_view(quiet: bool, stop: Stop) -> Iterator[Callable[[Progress], None
         yield None
         return
     if not sys.stderr.isatty():
-        yield Lines()
+        lines = Lines()
+        with lines_of(lines.line):
+            yield lines
         return
     console = Console(stderr=True, highlight=False)
     view = View(stop, console)

@@ -11,7 +11,7 @@ from sparsecv_mio import grids
 from sparsecv_mio.cli import parse
 
 DataFile = Annotated[
-    str, typer.Argument(metavar="DATA", help="CSV, TSV, Parquet, NPZ or svmlight file.", show_default=False)
+    str, typer.Argument(metavar="DATA", help="CSV, TSV, Parquet, Feather, NPZ or svmlight file.", show_default=False)
 ]
 Target = Annotated[
     str | None,

@@ -5,13 +5,22 @@ from __future__ import annotations
 import csv
 import math
 from collections.abc import Callable, Iterable, Sequence
+from functools import partial
+from inspect import signature
+from typing import Annotated, Any, get_args, get_origin
 
-from sparsecv_mio.errors import BadInput
+from sparsecv_mio.errors import BadInput, SparseCVError
 from sparsecv_mio.families import limits_of, parents_of
 from sparsecv_mio.grids import MOST_DIGITS, number, whole
 from sparsecv_mio.restrictions import Restrictions
 from sparsecv_mio.units import MOST_THREADS
 from sparsecv_mio.words import one_of
+
+
+class WrongNumber(SparseCVError):
+    """A text where an option takes a number; no ValueError, whose message typer would rewrite."""
+
+    exit_code = 2
 
 
 def count(value: int | None, option: str, least: int = 1, most: int = 10**MOST_DIGITS) -> None:
@@ -56,6 +65,34 @@ def positive(value: float | None, option: str, zero: bool = False) -> None:
     if value is not None and not (0.0 < value < math.inf or (zero and value == 0.0)):
         room = "at least 0" if zero else "above 0"
         raise BadInput(f"{option}: {value:g} is out of range, give a finite number {room}")
+
+
+def with_strict_numbers(command: Callable[..., int]) -> Callable[..., int]:
+    """Have all options of a command that take a number read by `whole` and `number`, which name the option.
+
+    Parameters
+    ----------
+    command : callable
+        With the annotations that typer reads.
+    """
+    for one in signature(command, eval_str=True).parameters.values():
+        if get_origin(one.annotation) is not Annotated:
+            continue
+        kind, info = get_args(one.annotation)[:2]
+        read = {int: whole, float: number}.get(next(iter(get_args(kind)), kind))
+        if read is not None:
+            # typer takes the first name for a default
+            given = (str(word) for word in (info.default, *(info.param_decls or ())))
+            info.parser = partial(_number, read, next((word for word in given if word.startswith("--")), one.name))
+    return command
+
+
+def _number(read: Callable[[str, str], Any], option: str, value: Any) -> Any:
+    """Return what a text spells; a default is a number already."""
+    try:
+        return read(value, option) if isinstance(value, str) else value
+    except BadInput as error:
+        raise WrongNumber(str(error)) from None
 
 
 def share(text: str, option: str) -> float:

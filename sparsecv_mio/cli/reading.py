@@ -25,6 +25,18 @@ OPTIONS: dict[str, tuple[Any, Any]] = {
         None,
     ),
     "decimal": (Annotated[str, typer.Option("--decimal", metavar="CHAR", help="Decimal mark of a text table.")], "."),
+    "thousands": (
+        Annotated[
+            str | None,
+            typer.Option(
+                "--thousands",
+                metavar="CHAR",
+                help="Sets off thousands in numbers, groups of three digits: comma, point, space, apostrophe, or none "
+                "where nothing does. [none; a number that could be two is refused]",
+            ),
+        ],
+        None,
+    ),
     "comment": (
         Annotated[
             str | None, typer.Option("--comment", metavar="CHAR", help="Leave out lines that begin with it. [none]")

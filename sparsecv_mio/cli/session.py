@@ -25,7 +25,7 @@ T = TypeVar("T")
 
 LOADING_GRACE = 0.4  # seconds after the limit in which a search may still begin: a small one answers at once
 EXIT_CODE = {"proved": 0, "limit": 3, "interrupted": 130}
-READ_BY_ARROW = (".csv", ".tsv", ".txt", ".dat", ".data", ".gz", ".zip", ".parquet")
+READ_BY_ARROW = (".csv", ".tsv", ".txt", ".dat", ".data", ".gz", ".zip", ".parquet", ".feather", ".arrow", ".ipc")
 THROUGH = ("--json", "--trace", "--out")  # text that may go to a pipe or a device as it comes
 
 

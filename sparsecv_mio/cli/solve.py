@@ -202,6 +202,9 @@ def solve(
     scheduler: options.Scheduler = None,
     proof: options.Proof = None,
     json: options.Json = None,
+    full: Annotated[
+        bool, typer.Option("--full", help="Print every coefficient and every tau, where they are more than a screen.")
+    ] = False,
     quiet: options.Quiet = False,
 ) -> int:
     """Find the best (tau, gamma) and prove it.
@@ -230,7 +233,7 @@ def solve(
                 "scale": scale, "intercept": intercept, "gap": gap, "time_limit": time_limit,
                 "threads": session.cores() if threads is None else threads,
             },
-            restrictions={"force_in": force_in, "force_out": force_out}, json=json, quiet=quiet,
+            restrictions={"force_in": force_in, "force_out": force_out}, json=json, quiet=quiet, full=full,
         )  # fmt: skip
     store = ("--checkpoint", checkpoint) if checkpoint is not None else ("--resume", resume)
     outputs = dict([("--json", json), store, ("--trace", trace), ("--save-held-out", save_held_out)])
@@ -275,6 +278,7 @@ def solve(
         dataset, plan = session.in_time(ready, stop, how.time_limit)
 
         from sparsecv_mio.cli import live
+        from sparsecv_mio.data.proposal import about_target
         from sparsecv_mio.report.tables import print_answer  # after a limit there is no time to load it
         from sparsecv_mio.search.api import cross_validate
         from sparsecv_mio.search.hooks import Hooks
@@ -293,6 +297,8 @@ def solve(
             else:
                 record = nested_cross_validate(Procedure(dataset, plan, given, tau, how, hooks), nested)
 
+    if not quiet and (line := about_target(dataset)):
+        ending.tell(f"note: {line}")
     known_at_end = known[-1] if known else None
     found, files = None, proof_files(record, dataset, proof, plan, known_at_end, data=data, json=json, quiet=quiet)
     if save_held_out is not None:
@@ -300,7 +306,7 @@ def solve(
         files.append(write)
     return ending.deliver(
         session.EXIT_CODE["interrupted" if stop.is_set() else record.status],
-        lambda screen: print_answer(screen, record, brief=quiet, held_out=found),
+        lambda screen: print_answer(screen, record, brief=quiet, held_out=found, full=full),
         json=json, record=record.pieces, files=files, warnings=() if quiet else record.warnings, lost=lost,
     )  # fmt: skip
 

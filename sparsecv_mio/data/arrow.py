@@ -1,10 +1,9 @@
-"""Text tables and Parquet: Arrow reads them, block by block into one preallocated array where all are numbers."""
+"""Text tables: Arrow reads them, block by block into one preallocated array where all are numbers."""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -17,6 +16,7 @@ from sparsecv_mio.data.cells import bad_cell
 from sparsecv_mio.data.cure import RawColumn, RawTable, cured, raw_table, read_alike
 from sparsecv_mio.data.dataset import Dataset, assemble
 from sparsecv_mio.data.delimited import TextTable, blame, first_cells, read_header
+from sparsecv_mio.data.marks import Marks, check_marks
 from sparsecv_mio.data.opened import PACKED, opened
 from sparsecv_mio.data.reading import STRICT, Applied, Reading
 from sparsecv_mio.data.select import Selection, Wanted
@@ -25,7 +25,7 @@ from sparsecv_mio.files import check_numbers
 
 BLOCK_BYTES = 8 << 20
 BYTES_A_NUMBER = 32  # a line must fit into a block
-BATCH_NUMBERS = 1 << 22
+FIRST_ROWS = 4096  # that mostly show already how numbers are written
 
 
 class Columns:
@@ -48,7 +48,7 @@ class Columns:
         """Copy the columns of an Arrow table, whose first row is row `start`; `BadInput` names an empty cell."""
         for name in block.column_names:
             if name in self.aux:
-                self.aux[name].append(_ids(block[name]))
+                self.aux[name].append(ids(block[name]))
             else:
                 self.place[name][start : start + block.num_rows] = _numbers(block[name], name, start)
 
@@ -87,8 +87,8 @@ def read_delimited(
         if learnt is not None:
             return assemble(*read_alike(stream.raw(), learnt))
         if lenient:
-            return assemble(*cured(stream.raw(), how, wanted.two_words))
-        return stream.numbers()
+            return assemble(*cured(stream.raw(), how, wanted.two_words, wanted.sure))
+        data = stream.numbers()
     except pa.ArrowException as error:
         blame(table, chosen, cells=not lenient)
         raise BadInput(f"file {str(path)!r} cannot be read as a table: {str(error).splitlines()[0]}") from error
@@ -96,6 +96,9 @@ def read_delimited(
         if not lenient:
             blame(table, chosen)
         raise
+    if not wanted.sure:
+        check_marks(stream.marks(data), how.sep)
+    return data
 
 
 def raw_delimited(path: Path, wanted: Wanted, kind: str, how: Reading) -> RawTable:
@@ -135,7 +138,7 @@ def _holds_words(table: TextTable, chosen: Selection) -> bool:
     cells = first_cells(table)
     if chosen.target is None or len(cells) <= chosen.target:
         return False
-    return bool(RawColumn.of(chosen.goal, [cells[chosen.target]], table.how.decimal).others)
+    return bool(RawColumn.of(chosen.goal, [cells[chosen.target]], table.how.way).others)
 
 
 @dataclass(frozen=True)
@@ -147,6 +150,7 @@ class _Stream:
     header_lines: int
     most: int
     quoted: bool
+    marked: bool
 
     def numbers(self) -> Dataset:
         """Return the data set of a table of numbers."""
@@ -161,6 +165,30 @@ class _Stream:
             filled += block.num_rows
         return columns.dataset(filled)
 
+    def marks(self, data: Dataset) -> dict[str, Marks]:
+        """Return what the text of columns shows whose numbers could be others; the text of these alone is looked at."""
+        import pyarrow as pa
+
+        way = self.table.how.way
+        found = {name: Marks(way) for name in (*data.names, data.target)} if self.marked and not way.thousands else {}
+        left = set[str]()
+        for name, column in zip(found, (*data.X.T, data.y), strict=False):
+            found[name].proof = _has_decimals(column[:FIRST_ROWS]) or _has_decimals(column)
+            if found[name].proof and way.decimal == ".":
+                return {}
+            largest = float(np.abs(column).max())
+            if not found[name].proof and 1.0 < largest < (1000.0 if way.decimal == "." else np.inf):
+                left.add(name)
+        for block in self._blocks(dict.fromkeys(left, pa.string())) if left else ():
+            for name in sorted(left):
+                for text in block[name].unique().to_pylist():
+                    found[name].number(text)
+            settled = {name for name in left if found[name].proof}
+            left -= settled
+            if not left or (settled and way.decimal == "."):
+                break
+        return found
+
     def raw(self) -> RawTable:
         """Return the columns of a table of anything."""
         import pyarrow as pa
@@ -170,7 +198,7 @@ class _Stream:
         if not blocks:
             raise BadInput(f"file {str(self.table.path)!r} has a header but no rows: give one line per row")
         whole = pa.concat_tables(blocks)
-        aux = {self.chosen.header[j]: _ids(whole[self.chosen.header[j]]) for j in self.chosen.aux}
+        aux = {self.chosen.header[j]: ids(whole[self.chosen.header[j]]) for j in self.chosen.aux}
         how, cells = self.table.how, lambda name: whole[name].to_pylist()
         return raw_table(self.chosen.names, self.chosen.goal, cells, aux, how)
 
@@ -198,111 +226,31 @@ class _Stream:
                 yield pa.Table.from_batches([batch])
 
 
-def _most_rows(table: TextTable) -> tuple[int, bool]:
-    """Return a number that the rows of a text file do not exceed, and whether it has quotes."""
-    feeds, returns, quoted = 0, 0, False
+def _has_decimals(column: FloatArray) -> bool:
+    """Whether a number shows that the decimal mark before its digits sets off no thousands: these are not three."""
+    part = np.abs(column[column != np.rint(column)])
+    return bool(np.any((part < 1.0) | (part >= 1000.0) | (np.abs(1000.0 * part - np.rint(1000.0 * part)) > 1e-6)))
+
+
+def _most_rows(table: TextTable) -> tuple[int, bool, bool]:
+    """Return a number that the rows of a text file do not exceed, and whether it has quotes and decimal marks."""
+    feeds, returns, quoted, marked = 0, 0, False, False
+    mark = table.how.decimal.encode()
     with opened(table.path, table.how) as handle:
         while block := handle.read(BLOCK_BYTES):
             feeds += block.count(b"\n")
             returns += block.count(b"\r")
             quoted = quoted or b'"' in block
-    return max(feeds, returns) + 1, quoted
+            marked = marked or mark in block
+    return max(feeds, returns) + 1, quoted, marked
 
 
-def read_parquet(path: Path, wanted: Wanted, how: Reading = STRICT, learnt: Applied | None = None) -> Dataset:
-    """Read a few columns of one row group at a time.
-
-    Parameters
-    ----------
-    path : Path
-    wanted : Wanted
-    how : Reading
-    learnt : Applied, optional
-        How other rows were read; these are read alike.
-
-    Notes
-    -----
-    Peak memory is X plus one column of the longest row group, or 32 MB where that is more.
-    """
-    with _parquet(path, wanted) as (file, chosen):
-        if learnt is not None:
-            return assemble(*read_alike(_raw_parquet(file, chosen, how), learnt))
-        words = chosen.target is not None and not _is_numeric(file.schema_arrow.field(chosen.goal).type)
-        if how.cures or (wanted.two_words and words):
-            return assemble(*cured(_raw_parquet(file, chosen, how), how, wanted.two_words))
-        try:
-            return _parquet_numbers(file, chosen)
-        except BadInput:
-            cured(_raw_parquet(file, chosen, how), how)  # names all bad columns
-            raise
-
-
-def raw_parquet(path: Path, wanted: Wanted, how: Reading) -> RawTable:
-    """Read a Parquet file, whatever its cells hold.
-
-    Parameters
-    ----------
-    path : Path
-    wanted : Wanted
-    how : Reading
-    """
-    with _parquet(path, wanted) as (file, chosen):
-        return _raw_parquet(file, chosen, how)
-
-
-@contextmanager
-def _parquet(path: Path, wanted: Wanted) -> Iterator[tuple[Any, Selection]]:
-    import pyarrow as pa
-    from pyarrow import parquet
-
-    try:
-        with parquet.ParquetFile(path, pre_buffer=False) as file:
-            # pandas writes its row index as such a column; it numbers the rows and is no measurement.
-            header = [name for name in file.schema_arrow.names if not re.fullmatch(r"__index_level_\d+__", name)]
-            chosen = wanted.within(header)
-            check_numbers(path, file.metadata.num_rows, len(chosen.numeric) + len(chosen.aux))
-            yield file, chosen
-    except pa.ArrowException as error:
-        raise BadInput(f"file {str(path)!r} cannot be read as Parquet: {str(error).splitlines()[0]}") from error
-
-
-def _parquet_numbers(file: Any, chosen: Selection) -> Dataset:
-    header = chosen.header
-    for j in chosen.numeric:
-        _check_type(header[j], file.schema_arrow.field(header[j]).type)
-    columns, start = Columns(chosen, file.metadata.num_rows), 0
-    names = [header[j] for j in (*chosen.numeric, *chosen.aux)]
-    for group in range(file.num_row_groups):
-        rows = file.metadata.row_group(group).num_rows
-        step = max(1, BATCH_NUMBERS // max(1, rows))
-        for first in range(0, len(names), step):
-            block = file.read_row_group(group, columns=names[first : first + step], use_threads=False)
-            columns.put(block, start)
-        start += rows
-    return columns.dataset(start)
-
-
-def _raw_parquet(file: Any, chosen: Selection, how: Reading) -> RawTable:
-    def cells(name: str) -> list[Any]:
-        found: list[Any] = file.read(columns=[name], use_threads=False)[name].to_pylist()
-        return found
-
-    aux = {chosen.header[j]: np.array(cells(chosen.header[j]), dtype=object) for j in chosen.aux}
-    return raw_table(chosen.names, chosen.goal, cells, aux, how)
-
-
-def _is_numeric(kind: Any) -> bool:
+def is_numeric(kind: Any) -> bool:
+    """Whether a type of Arrow is one of numbers."""
     import pyarrow as pa
 
     test = pa.types
-    return bool(
-        test.is_integer(kind) or test.is_floating(kind) or test.is_boolean(kind) or test.is_decimal(kind)
-    )
-
-
-def _check_type(name: str, kind: Any) -> None:
-    if not _is_numeric(kind):
-        raise BadInput(f"column {name!r} has the type {kind}, not numbers: encode it as numbers or drop the column")
+    return bool(test.is_integer(kind) or test.is_floating(kind) or test.is_boolean(kind) or test.is_decimal(kind))
 
 
 def _numbers(column: Any, name: str, start: int) -> FloatArray:
@@ -316,7 +264,8 @@ def _numbers(column: Any, name: str, start: int) -> FloatArray:
     return column.to_numpy()
 
 
-def _ids(column: Any) -> NDArray[Any]:
+def ids(column: Any) -> NDArray[Any]:
+    """Return a column of an Arrow table that names groups or folds, as an array."""
     import pyarrow as pa
 
     if column.null_count or not (pa.types.is_integer(column.type) or pa.types.is_floating(column.type)):

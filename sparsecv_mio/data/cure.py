@@ -7,6 +7,7 @@ no value of the target enters.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
@@ -17,8 +18,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sparsecv_mio.arrays import BoolArray, FloatArray
-from sparsecv_mio.data.cells import Faults, is_missing
-from sparsecv_mio.data.delimited import parse_number
+from sparsecv_mio.data.cells import Faults, is_missing, left_out
+from sparsecv_mio.data.marks import BOUND, Marks, Way, check_marks, parse_number, what_else
 from sparsecv_mio.data.reading import ABSENT, OPPOSITES, Applied, Reading, feature_names
 from sparsecv_mio.errors import BadInput
 from sparsecv_mio.words import Encode, Missing
@@ -39,44 +40,64 @@ class RawColumn:
         Where nothing is, or a mark that says so.
     others : dict of int to str
         Text by row, where a cell is neither.
+    marks : Marks
+        What its text shows of how numbers are written.
     """
 
     name: str
     numbers: FloatArray
     empty: BoolArray
     others: dict[int, str]
+    marks: Marks
 
     @classmethod
-    def of(cls, name: str, cells: Sequence[Any], decimal: str = ".") -> RawColumn:
+    def of(cls, name: str, cells: Sequence[Any], way: Way) -> RawColumn:
         """Look at the cells of a column: numbers, text, or what a frame holds; O(n).
 
         Parameters
         ----------
         name : str
         cells : sequence of n
-        decimal : str
-            The decimal mark.
+        way : Way
+            How numbers are written.
         """
+        marks, (decimal, thousands) = Marks(way), way
         numbers, empty, others = np.full(len(cells), np.nan), np.zeros(len(cells), dtype=bool), dict[int, str]()
         for row, cell in enumerate(cells):
             if is_missing(cell) or repr(cell) in ("<NA>", "NaT"):
                 empty[row] = True
             elif isinstance(cell, str):
                 try:
-                    numbers[row] = parse_number(cell, decimal)
+                    numbers[row] = parse_number(cell, decimal, thousands)
+                    if not marks.proof:
+                        marks.number(cell)
                 except ValueError:
                     others[row] = cell.strip()
+                    marks.text(cell)
             elif isinstance(cell, Real | Decimal | np.bool_):
                 numbers[row] = float(cell)
                 empty[row] = bool(np.isnan(numbers[row]))
             else:
                 others[row] = str(cell)
-        return cls(name, numbers, empty, others)
+        return cls(name, numbers, empty, others, marks)
+
+    @property
+    def kind(self) -> str:
+        """What the first text is that is no word, such as `22%`, and what to do with it; empty where all are words."""
+        return next((said for said in map(self._kind_of, dict.fromkeys(self.others.values())) if said), "")
 
     @property
     def is_words(self) -> bool:
         """Whether words are what the column is made of: at least half of its cells."""
-        return 2 * len(self.others) >= max(1, int(np.sum(~self.empty)))
+        words = len(self.others)
+        if self.kind:
+            words = sum(count for text, count in Counter(self.others.values()).items() if not self._kind_of(text))
+        return 2 * words >= max(1, int(np.sum(~self.empty)))
+
+    def _kind_of(self, text: str) -> str:
+        """Say what a text is that is no word; `<18` is one where no cell is a number."""
+        beside = len(self.others) + int(self.empty.sum()) < len(self.numbers)
+        return what_else(text) if beside or not BOUND.fullmatch(text) else ""
 
     def levels(self) -> tuple[str, ...]:
         """Return the different words of the column: no before yes, else in alphabetical order."""
@@ -101,7 +122,7 @@ class RawColumn:
         """Return the column on some rows, in rising order."""
         place = {row: k for k, row in enumerate(rows.tolist())} if self.others else {}
         others = {place[row]: word for row, word in self.others.items() if row in place}
-        return RawColumn(self.name, self.numbers[rows], self.empty[rows], others)
+        return RawColumn(self.name, self.numbers[rows], self.empty[rows], others, self.marks)
 
     def _gaps(self) -> BoolArray:
         gaps = self.empty.copy()
@@ -117,6 +138,11 @@ class RawTable:
     target: RawColumn | None
     aux: dict[str, NDArray[Any]]
     rows: int
+
+    @property
+    def marks(self) -> dict[str, Marks]:
+        """By column, what its text shows of how numbers are written."""
+        return {one.name: one.marks for one in (*self.features, *([self.target] if self.target else []))}
 
 
 def raw_table(
@@ -136,8 +162,8 @@ def raw_table(
         Group, fold and weight columns.
     how : Reading
     """
-    features = [RawColumn.of(name, cells(name), how.decimal) for name in names]
-    target = RawColumn.of(goal, cells(goal), how.decimal) if goal else None
+    features = [RawColumn.of(name, cells(name), how.way) for name in names]
+    target = RawColumn.of(goal, cells(goal), how.way) if goal else None
     first = target or (features[0] if features else None)
     return RawTable(features, target, aux, 0 if first is None else len(first.numbers))
 
@@ -153,7 +179,7 @@ class Made(NamedTuple):
     reading: Applied | None
 
 
-def cured(table: RawTable, how: Reading, two_words: bool = False) -> Made:
+def cured(table: RawTable, how: Reading, two_words: bool = False, sure: bool = False) -> Made:
     """Make features of the columns of a table, as a reading says.
 
     Parameters
@@ -162,6 +188,8 @@ def cured(table: RawTable, how: Reading, two_words: bool = False) -> Made:
     how : Reading
     two_words : bool
         Whether the target may hold two words.
+    sure : bool
+        Whether it is known how numbers are written.
 
     Returns
     -------
@@ -171,12 +199,14 @@ def cured(table: RawTable, how: Reading, two_words: bool = False) -> Made:
     Raises
     ------
     BadInput
-        The message names every column with cells that the reading does not allow.
+        The message names every column with cells that the reading does not allow, or numbers that could be others.
     """
     _check(table, how, two_words)
+    if not sure:
+        check_marks(table.marks, how.sep)
     kept, table = _complete_rows(table, how)
     if table.rows == 0 and len(kept):
-        raise BadInput("no row is left: every one has an empty cell; use --na mean, or drop the columns with most")
+        raise BadInput('no row is left: every one has an empty cell; use na="mean", or drop the columns with most')
     means = _means(table, how)
     levels = {one.name: one.levels() for one in table.features if one.others}
     if table.target is not None and table.target.others:
@@ -200,7 +230,7 @@ def read_alike(table: RawTable, learnt: Applied) -> Made:
     BadInput
         For a word that was not there, or an empty cell for which no mean was learnt.
     """
-    faults = Faults(table.target.name if table.target else "")
+    faults = Faults(table.target.name if table.target else "", marks=table.marks)
     for one in table.features:
         words = one.name in learnt.levels
         if one.name not in learnt.means and not (words and ABSENT in learnt.levels[one.name]):
@@ -216,7 +246,7 @@ def read_alike(table: RawTable, learnt: Applied) -> Made:
 
 def _check(table: RawTable, how: Reading, two_words: bool) -> None:
     """Raise `BadInput` that names every column with cells that are not allowed."""
-    faults = Faults(table.target.name if table.target else "", rows=table.rows)
+    faults = Faults(table.target.name if table.target else "", rows=table.rows, marks=table.marks)
     columns = [*table.features, *([table.target] if table.target else [])]
     for one in columns:
         goal = one is table.target
@@ -225,7 +255,7 @@ def _check(table: RawTable, how: Reading, two_words: bool) -> None:
                 faults.add(one.name, row + 1, None)
         for row in np.flatnonzero(np.isinf(one.numbers)).tolist():
             faults.add(one.name, row + 1, float(one.numbers[row]))
-        allowed = two_words if goal else how.encode is not Encode.ERROR
+        allowed = how.encode is not Encode.ERROR or (goal and two_words)
         if one.others and not (allowed and one.is_words):
             for row, word in one.others.items():
                 faults.add(one.name, row + 1, word)
@@ -236,17 +266,18 @@ def _check(table: RawTable, how: Reading, two_words: bool) -> None:
 
 def _check_column(one: RawColumn, how: Reading, goal: bool) -> None:
     if one.empty.all() and len(one.empty) and not goal:
-        raise BadInput(f"column {one.name!r} is empty in every row: give --drop {one.name}")
+        raise BadInput(f"column {one.name!r} is empty in every row: give {left_out(one.name)}")
     if not one.others:
         return
     found = one.levels()
     if goal and len(found) != 2:
-        raise BadInput(f"target {one.name!r} holds {len(found)} words: a classification needs exactly two")
+        words = f"{len(found)} word{'s' * (len(found) > 1)}"
+        raise BadInput(f"target {one.name!r} holds {words}: give it numbers, or two words")
     if len(found) > MOST_LEVELS:
         words = f"holds {len(found):,} different words, more than {MOST_LEVELS}"
-        raise BadInput(f"column {one.name!r} {words}: give --drop {one.name}, or join some of them")
+        raise BadInput(f"column {one.name!r} {words}: give {left_out(one.name)}, or join some of them")
     if how.encode is Encode.ORDINAL and how.na is Missing.MEAN and one.empty.any():
-        raise BadInput(f"column {one.name!r} has words and empty cells, and words have no mean: give --na drop")
+        raise BadInput(f'column {one.name!r} has words and empty cells, and words have no mean: give na="drop"')
 
 
 def _complete_rows(table: RawTable, how: Reading) -> tuple[BoolArray, RawTable]:
@@ -271,7 +302,7 @@ def _means(table: RawTable, how: Reading) -> dict[str, float]:
         return {}
     for one in table.features:
         if one.empty.all():
-            raise BadInput(f"column {one.name!r} is empty in every row that has a target: give --drop {one.name}")
+            raise BadInput(f"column {one.name!r} is empty in every row that has a target: give {left_out(one.name)}")
     return {one.name: float(np.nanmean(one.numbers)) for one in table.features if not one.others}
 
 
@@ -280,7 +311,7 @@ def _row_notes(kept: BoolArray, how: Reading) -> list[str]:
     if not lost:
         return []
     why = "with empty cells" if how.na is Missing.DROP else "without a target"
-    return [f"{lost:,} of {len(kept):,} rows {why} left out (--na {how.na})"]
+    return [f"{lost:,} of {len(kept):,} rows {why} left out"]
 
 
 def _cell_notes(
@@ -292,7 +323,7 @@ def _cell_notes(
         cells = sum(int(one.empty.sum()) for one in filled_in)
         shown = ", ".join(repr(one.name) for one in filled_in[:8]) + (", ..." if len(filled_in) > 8 else "")
         filled = f"{cells:,} empty cell{'s' if cells > 1 else ''} filled with the mean of their column over all rows"
-        notes.append(f"{filled}, held-out ones included, in {shown} (--na mean)")
+        notes.append(f"{filled}, held-out ones included, in {shown}")
     for name, words in levels.items():
         if table.target is not None and name == table.target.name:
             notes.append(f"target {name!r}: {words[0]!r} is the smaller value, {words[1]!r} the larger")

@@ -7,14 +7,14 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Unpack
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from sparsecv_mio.arrays import FloatArray, IntArray
 from sparsecv_mio.data.cells import check_finite
-from sparsecv_mio.data.reading import Applied, Reading
+from sparsecv_mio.data.reading import OF_CELLS, Applied, Reading, ReadingWords
 from sparsecv_mio.data.select import Wanted
 from sparsecv_mio.errors import BadInput
 
@@ -182,8 +182,7 @@ class Dataset:
         features: Sequence[str] | None = None,
         drop: Sequence[str] | None = None,
         aux: Sequence[str] = (),
-        na: str = "error",
-        encode: str = "error",
+        **reading: Unpack[ReadingWords],
     ) -> Dataset:
         """Copy the columns of a pandas frame into a data set.
 
@@ -196,16 +195,15 @@ class Dataset:
             Columns to keep, or to leave out; at most one of the two.
         aux : sequence of str
             Group and fold columns.
-        na : {"error", "drop", "mean"}
-            What is done with empty cells: refused, their rows left out, or filled with the mean of the column.
-        encode : {"error", "onehot", "ordinal"}
-            What is done with words: see :class:`~sparsecv_mio.data.reading.Reading`.
+        **reading
+            What is done with cells that are no numbers: `na`, `encode`, and for text `decimal` and `thousands`, see
+            :class:`~sparsecv_mio.data.reading.Reading`.
 
         Raises
         ------
         BadInput
-            If a name is unknown or given twice, or a used column holds text, empty cells, NaN or infinity that no
-            option allows.
+            If a name is unknown or given twice, a used column holds text, empty cells, NaN or infinity that no option
+            allows, or an option is of files.
 
         Examples
         --------
@@ -216,7 +214,10 @@ class Dataset:
         """
         from sparsecv_mio.data.frame import read_frame
 
-        how = Reading.of(na=na, encode=encode)
+        how = Reading.of(**reading)
+        of_files = [name for name in how.given() if name not in OF_CELLS]
+        if of_files:
+            raise BadInput(f"{of_files[0]}: goes with files, not with frames: leave it out")
         return assemble(*read_frame(frame, Wanted(target, features, drop, tuple(aux)), how))
 
 

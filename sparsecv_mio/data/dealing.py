@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 from sparsecv_mio.arrays import FloatArray, IntArray
 from sparsecv_mio.data.fold_plan import MOST_ROWS, RowLists, row_lists
 from sparsecv_mio.errors import BadInput, did_you_mean
+from sparsecv_mio.grids import number
 
 SPECS = (
     "K, RxK (R repeats), loo, stratified:K, forward:K, blocks:B, holdout:F, groups:COLUMN, column:COLUMN or file:F"
@@ -179,8 +180,8 @@ def holdout(text: str, n: int, seed: int, repeat: int = 0) -> IntArray:
     """
     spec = f"holdout:{text}"
     try:
-        share = float(text)
-    except ValueError:
+        share = number(text, spec)
+    except BadInput:
         share = 0.0
     if not 0.0 < share < 1.0:
         raise BadInput(f"folds {spec!r}: the share of held-out rows must be between 0 and 1, as in holdout:0.2")

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TextIO
 
 from sparsecv_mio.data.cells import Faults, bad_cell
+from sparsecv_mio.data.marks import Marks, parse_number, reads
 from sparsecv_mio.data.opened import LONGEST_LINE, endless, opened
 from sparsecv_mio.data.reading import STRICT, Reading
 from sparsecv_mio.data.select import Selection
@@ -60,47 +61,22 @@ def read_header(table: TextTable) -> tuple[list[str], int]:
         raise BadInput(f"file {str(path)!r} is empty: give one header line and one line per row")
     if how.comment is None and names[0][0:1] in ("#", "%"):
         mark = names[0][0]
-        raise BadInput(f"file {str(path)!r} begins with {mark!r}: give --comment {mark} to leave such lines out")
+        raise BadInput(f'file {str(path)!r} begins with {mark!r}: give comment="{mark}" to leave such lines out')
     if len(names) == 1:
         for other in MARKS:
             if other != delimiter and other in names[0]:
                 raise _separated_by(other, table)
     if not how.header:
         return [f"x{j}" for j in range(len(names))], 0
-    if all(_is_number(name, how.decimal) for name in names) and not all(name.isdigit() for name in names):
+    if all(reads(name, how.way) for name in names) and not all(name.isdigit() for name in names):
         begins = "has numbers where its column names belong"
-        raise BadInput(f"file {str(path)!r} {begins}: add a header line, or give --no-header")
+        raise BadInput(f"file {str(path)!r} {begins}: add a header line, or give header=False")
     return names, line
 
 
 def _separated_by(mark: str, table: TextTable) -> BadInput:
     word, option = MARKS[mark]
-    return BadInput(f"file {str(table.path)!r} seems to be separated by {word}: give --sep {option}")
-
-
-def _is_number(text: str, decimal: str) -> bool:
-    try:
-        parse_number(text, decimal)
-    except ValueError:
-        return False
-    return True
-
-
-def parse_number(text: str, decimal: str = ".") -> float:
-    """Read a decimal number; ValueError for text, also for the spellings that only Python knows (1_000).
-
-    Examples
-    --------
-    >>> parse_number(" 1e-3"), parse_number("1,5", ",")
-    (0.001, 1.5)
-    """
-    if "_" in text or not text.isascii():
-        raise ValueError(text)
-    if decimal != ".":
-        if "." in text:
-            raise ValueError(text)
-        text = text.replace(decimal, ".")
-    return float(text)
+    return BadInput(f'file {str(table.path)!r} seems to be separated by {word}: give sep="{option}"')
 
 
 def blame(table: TextTable, chosen: Selection, cells: bool = True) -> None:
@@ -120,7 +96,8 @@ def blame(table: TextTable, chosen: Selection, cells: bool = True) -> None:
         The message names line, column and row, and the option that would cure a column.
     """
     count, width, looked = 0, len(chosen.header), 0
-    faults = Faults(chosen.goal)
+    numeric = [(j, Marks(table.how.way)) for j in chosen.numeric]
+    faults = Faults(chosen.goal, marks={chosen.header[j]: marks for j, marks in numeric})
     with _rows(table) as rows:
         if table.how.header:
             next(rows, None)
@@ -135,12 +112,13 @@ def blame(table: TextTable, chosen: Selection, cells: bool = True) -> None:
                     f"file {str(table.path)!r} has {len(row)} cells in line {line} but {first} {width} columns: "
                     "make every line as long"
                 )
-            for j in chosen.numeric if cells else ():
+            for j, marks in numeric if cells else ():
                 try:
-                    value = parse_number(row[j], table.how.decimal)
+                    value = parse_number(row[j], *table.how.way)
                 except ValueError:
                     faults.add(chosen.header[j], count, row[j], line)
                     continue
+                marks.number(row[j])
                 if not math.isfinite(value):
                     faults.add(chosen.header[j], count, value, line)
             looked += len(chosen.numeric) if faults.found else 0
@@ -192,7 +170,7 @@ def _rows(table: TextTable) -> Iterator[Iterator[tuple[int, list[str]]]]:
             reader = csv.reader(_lines(handle, path), delimiter=table.delimiter)
             yield ((reader.line_num, row) for row in reader if row)
     except UnicodeDecodeError as error:
-        raise BadInput(f"file {str(path)!r} is not UTF-8 text: give its --encoding, latin-1 say") from error
+        raise BadInput(f'file {str(path)!r} is not UTF-8 text: give encoding="latin-1", say') from error
     except csv.Error as error:
         raise BadInput(f"file {str(path)!r} is not a readable table: {error}") from error
 

@@ -14,6 +14,7 @@ from sparsecv_mio.arrays import BoolArray, IntArray
 from sparsecv_mio.errors import BadInput
 
 MOST_ROWS = 100_000_000  # that all folds together may list: 0.8 GB
+FOLDS_AT_ONCE = 1 << 20  # whose labels are written together: with more, what that takes beside the labels shows
 
 
 class RowLists(NamedTuple):
@@ -80,7 +81,8 @@ class FoldPlan:
     @cached_property
     def all_scored(self) -> IntArray:
         """(scored,) scored rows of all folds, ascending, each as often as a fold scores it."""
-        return np.sort(self.order[: self.scored])
+        rows = self.order[: self.scored]
+        return rows if np.all(rows[:-1] <= rows[1:]) else np.sort(rows)
 
     @property
     def left_sizes(self) -> IntArray:
@@ -113,7 +115,10 @@ class FoldPlan:
         """
         self.check_partition("labels")
         labels = np.full(self.n, -1, dtype=np.int64)
-        labels[self.order[: self.scored]] = np.repeat(np.arange(self.k), self.sizes)
+        for lo in range(0, self.k, FOLDS_AT_ONCE):
+            starts = self.starts[lo : lo + FOLDS_AT_ONCE + 1]
+            folds = np.arange(lo, lo + len(starts) - 1)
+            labels[self.order[starts[0] : starts[-1]]] = np.repeat(folds, np.diff(starts))
         labels.setflags(write=False)
         return labels
 
@@ -152,7 +157,7 @@ class FoldPlan:
             parts = [np.array([self.n, self.k]), self.starts, self.order[: self.scored], *(self.left or ())]
         digest = hashlib.sha256()
         for part in parts:
-            digest.update(part.astype("<i8", copy=False).tobytes())
+            digest.update(np.ascontiguousarray(part, dtype="<i8").data)
         return f"sha256:{digest.hexdigest()}"
 
     def scored_rows(self, j: int) -> IntArray:

@@ -19,6 +19,7 @@ from sparsecv_mio.data.ids import fold_labels, group_labels, read_fold_file
 from sparsecv_mio.errors import BadInput, did_you_mean
 
 KINDS = ("loo", "stratified", "forward", "blocks", "holdout", "groups", "column", "file")
+MOST_REPEATS = 10_000  # more is never meant
 REPEATED = re.compile(r"([0-9]+)x(.*)")  # `5x10`, `20xholdout:0.2`
 
 
@@ -127,9 +128,14 @@ def make_folds(spec: str, dataset: Dataset, seed: int = 0) -> FoldPlan:
 
 
 def _repeats(text: str, again: re.Match[str] | None, n: int) -> int:
+    if again and not again[2]:
+        times = f"{again[1]} times: {again[1]}x10 are so many times 10 folds"
+        raise BadInput(f"folds {text!r} do not say what is dealt {times}")
     count = whole_number(again[1], text) if again else 1
-    if count < 1 or count * n > max(MOST_ROWS, n):
-        raise BadInput(f"folds {text!r}: ask for at least one repeat, and at most {MOST_ROWS:.0e} rows in all")
+    if not 1 <= count <= MOST_REPEATS:
+        raise BadInput(f"folds {text!r}: ask for at least one repeat, and at most {MOST_REPEATS:,}")
+    if count * n > max(MOST_ROWS, n):
+        raise BadInput(f"folds {text!r}: {count} repeats of {n} rows are more than {MOST_ROWS:.0e} rows: ask for fewer")
     return count
 
 
@@ -281,7 +287,9 @@ def folds_of(given: AnyFolds, dataset: Dataset, seed: int = 0, groups: ArrayLike
     >>> folds_of("loo", data), folds_of(2, data), folds_of([0, 1, 1, 0], data)
     (FoldPlan('loo', k=4, n=4), FoldPlan('2', k=2, n=4), FoldPlan('labels', k=2, n=4))
     """
-    if isinstance(given, Splitter) and not isinstance(given, str):
+    if isinstance(given, type):
+        raise BadInput(f"folds {given.__name__}: this is a class, give an object of it, {given.__name__}() for one")
+    if isinstance(given, Splitter) and not isinstance(given, str | bytes):
         return folds_from_splitter(given, dataset, groups)
     if groups is not None:
         raise BadInput("groups go with a splitter that uses them: GroupKFold, for one")

@@ -31,8 +31,9 @@ def read_frame(frame: pd.DataFrame, wanted: Wanted, how: Reading) -> Made:
     """
     chosen = wanted.within([str(name) for name in frame.columns])
     aux = {chosen.header[j]: _series_ids(frame.iloc[:, j]) for j in chosen.aux}
+    cures = how.cures or how.decimal != "."
     try:
-        if how.cures:
+        if cures:
             return cured(_raw_frame(frame, chosen, aux, how), how)
         X = np.empty((len(frame), len(chosen.features)))
         for k, j in enumerate(chosen.features):
@@ -40,7 +41,7 @@ def read_frame(frame: pd.DataFrame, wanted: Wanted, how: Reading) -> Made:
         y = series_numbers(frame.iloc[:, chosen.header.index(chosen.goal)], chosen.goal)
         return Made(X, y, chosen.names, chosen.goal, aux, None)
     except BadInput:
-        if not how.cures:
+        if not cures:
             cured(_raw_frame(frame, chosen, aux, how), how)  # names all bad columns
         raise
 

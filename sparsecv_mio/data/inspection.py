@@ -2,28 +2,34 @@
 
 from __future__ import annotations
 
+import csv
 import math
-import re
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+import shlex
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import numpy as np
 
 from sparsecv_mio.arrays import BoolArray, FloatArray
-from sparsecv_mio.data.cells import DECIMAL_COMMA
+from sparsecv_mio.data.cells import stand_in
 from sparsecv_mio.data.cure import MOST_LEVELS, RawColumn, RawTable
-from sparsecv_mio.data.readers import read_raw
+from sparsecv_mio.data.folds import fold_columns, make_folds
+from sparsecv_mio.data.marks import WORDS, doubts, ways_to_read
+from sparsecv_mio.data.proposal import about_target, numbers_rows, quoted, subjects_of
+from sparsecv_mio.data.readers import read_by, read_raw
 from sparsecv_mio.data.reading import ABSENT, Reading, feature_names
 from sparsecv_mio.data.select import Wanted
-from sparsecv_mio.words import Encode, Missing
+from sparsecv_mio.data.standard import standardize
+from sparsecv_mio.errors import BadInput
+from sparsecv_mio.units import TINY
+from sparsecv_mio.words import Encode, Intercept, Missing, Scale
 
 ALIKE = 0.95  # absolute correlation from which two columns are named
 COPIES = 1.0 - 1e-9
 MOST_CORRELATED = 2000  # columns beyond which correlations are not looked at
 MOSTLY_EMPTY = 0.5
-COMMAS = "numbers with a decimal comma"
-DATE = re.compile(r"\d{4}-\d\d?-\d\d?|\d\d?[./]\d\d?[./]\d{2,4}")
+FOLDS = 10  # the default of solve
 FEW_ROWS_LOST = 0.05  # share up to which rows with empty cells had better be left out
 
 
@@ -75,6 +81,14 @@ class Inspection:
         With which the file could be read, as the command line takes them.
     n, p : int
         Rows and features that this would leave.
+    doubts : mapping of str to str
+        By column, what is to be said first: which of two numbers its cells are.
+    folds : int
+        Of the cross-validation that is proposed.
+    about_target : str
+        What is fitted to it, where squared error may not suit it.
+    refused : str
+        Why `solve` would not take the file, with these options.
     """
 
     rows: int
@@ -85,6 +99,10 @@ class Inspection:
     options: tuple[str, ...]
     n: int
     p: int
+    doubts: Mapping[str, str] = field(default_factory=dict)
+    folds: int = FOLDS
+    about_target: str = ""
+    refused: str = ""
 
 
 def inspect_file(path: str | Path, target: str | int | None, how: Reading, drop: Sequence[str] | None) -> Inspection:
@@ -106,11 +124,33 @@ def inspect_file(path: str | Path, target: str | int | None, how: Reading, drop:
         The file is no table.
     """
     wanted = Wanted("" if target is None else target, None, drop, (), needed=target is not None, index=how.index_col)
-    found = inspect_table(read_raw(path, wanted, how), how)
-    if how.decimal == "." and any(COMMAS in one.notes for one in found.columns):
-        how = replace(how, decimal=",")
-        found = inspect_table(read_raw(path, wanted, how), how)
-    return found
+    table = read_raw(path, wanted, how)
+    ways = ways_to_read(table.marks.values())
+    if len(ways) == 1:
+        how = replace(how, decimal=ways[0].decimal, thousands=ways[0].thousands)
+        table = read_raw(path, wanted, how)
+    found = inspect_table(table, how)
+    return _tried(found, path, how, drop or ()) if found.target and not found.doubts else found
+
+
+def _tried(found: Inspection, path: str | Path, how: Reading, drop: Sequence[str]) -> Inspection:
+    """Read the file as is proposed, and deal its rows: sizes are what comes of that, and nothing else is proposed."""
+    options = dict(option.partition(" ")[::2] for option in found.options)
+    given = {name: shlex.split(words)[0] for name, words in options.items() if words}
+    gone = [*drop, *(next(csv.reader([given["--drop"]])) if "--drop" in given else ())]
+    folds = given.get("--folds", str(FOLDS))
+    how = replace(how, na=Missing(given.get("--na", how.na)), encode=Encode(given.get("--encode", how.encode)))
+    if drop:  # the user's own first
+        others = [option for option in found.options if not option.startswith("--drop ")]
+        found = replace(found, options=(f"--drop {quoted(dict.fromkeys(gone))}", *others))
+    try:
+        data = read_by(path, Wanted(found.target, None, gone, fold_columns(folds), index=how.index_col), how)
+        found = replace(found, n=data.n, p=data.p, about_target=about_target(data))
+        folds = "loo" if "--folds" not in given and data.n < FOLDS else folds
+        standardize(data, Scale.LENGTH, Intercept.FOLD)
+        return replace(found, folds=make_folds(folds, data).k)
+    except BadInput as error:
+        return replace(found, refused=str(error))
 
 
 def inspect_table(table: RawTable, how: Reading) -> Inspection:
@@ -124,24 +164,36 @@ def inspect_table(table: RawTable, how: Reading) -> Inspection:
     goal = table.target
     columns = [*table.features, *([] if goal is None else [goal])]
     alike = _alike(columns)
-    facts = [_facts(one, one is goal, alike.get(one.name, ())) for one in columns]
+    unsaid = doubts(table.marks, how.sep)
+    facts = [_facts(one, one is goal, alike.get(one.name, ()), unsaid.get(one.name, "")) for one in columns]
+    facts = [_without_target(one, fact, goal) for one, fact in zip(columns, facts, strict=True)]
     kept = [one for one, fact in zip(columns, facts, strict=True) if not fact.drop]
+    subjects = None if goal is None else subjects_of([one for one in kept if one is not goal])
+    if subjects is not None:
+        kept = [one for one in kept if one.name != subjects.column]
+        facts = [replace(fact, notes=(subjects.note,)) if fact.name == subjects.column else fact for fact in facts]
     gaps = np.zeros(table.rows, dtype=bool)
     for one in kept:
         gaps |= one.empty
     features = [one for one in kept if one is not goal]
     options, lost = _options(columns, facts, kept, gaps, goal, how)
+    options += [] if subjects is None else [subjects.option]
     without_target = 0 if goal is None else int(goal.empty.sum())
     n = table.rows - (lost if "--na drop" in options else without_target)
     return Inspection(
         table.rows, tuple(facts), "" if goal is None else goal.name, int(gaps.sum()), _repeated(columns, table.rows),
         tuple([*_as_given(how), *options]), n, sum(_width(one, "--na mean" in options, how.encode) for one in features),
+        unsaid,
     )  # fmt: skip
 
 
-def _facts(one: RawColumn, goal: bool, alike: Sequence[str]) -> ColumnFacts:
+def _facts(one: RawColumn, goal: bool, alike: Sequence[str], unsaid: str) -> ColumnFacts:
     numbers = one.numbers[np.isfinite(one.numbers)]
+    if unsaid:
+        return ColumnFacts(one.name, "mixed", int(one.empty.sum()), None, None, None, None, (unsaid,), False)
     kind, notes, drop = _kind(one, numbers)
+    if (value := stand_in(numbers)) is not None:
+        notes.append(f"{value:g} lies far from all others: if it stands for nothing, empty these cells and give --na")
     if not goal and not drop:
         more, drop = _doubts(one, numbers)
         notes += more
@@ -149,9 +201,14 @@ def _facts(one: RawColumn, goal: bool, alike: Sequence[str]) -> ColumnFacts:
     return ColumnFacts(
         one.name, kind, int(one.empty.sum()),
         float(numbers.min()) if sized else None, float(numbers.mean()) if sized else None,
-        float(numbers.max()) if sized else None, float(numbers.std()) if sized else None,
-        (*notes, *alike), drop and not goal,
+        float(numbers.max()) if sized else None, _spread(numbers) if sized else None,
+        (*(note.removesuffix(", or drop the column") if goal else note for note in notes), *alike), drop and not goal,
     )  # fmt: skip
+
+
+def _spread(numbers: FloatArray) -> float:
+    unit = float(np.abs(numbers).max()) or 1.0
+    return float((numbers / unit).std()) * unit
 
 
 def _kind(one: RawColumn, numbers: FloatArray) -> tuple[str, list[str], bool]:
@@ -162,17 +219,15 @@ def _kind(one: RawColumn, numbers: FloatArray) -> tuple[str, list[str], bool]:
         whole = bool(np.all(numbers == np.rint(numbers)))
         kind = "0 or 1" if whole and set(numbers.tolist()) <= {0.0, 1.0} else "whole number" if whole else "number"
         infinite = int(np.isinf(one.numbers).sum())
-        return kind, [f"{infinite} cells are infinite"] if infinite else [], False
+        some = f"{infinite} cell{'s are' if infinite > 1 else ' is'} infinite: mend the file, or drop the column"
+        return kind, [some] if infinite else [], infinite > 0
     if not one.is_words:
+        kind = one.kind
+        if len(one.others) == int(np.sum(~one.empty)) and kind:
+            return kind.partition(":")[0], [f"{kind}, or drop the column"], True
         row, word = next(iter(one.others.items()))
-        if all(DECIMAL_COMMA.fullmatch(text) for text in one.others.values()):
-            return "mixed", [COMMAS], True
-        cells = f"{len(one.others)} cell{'s' * (len(one.others) > 1)} of text among numbers"
-        return "mixed", [f"{cells}, {word[:20]!r} in row {row + 1}: mend the file, or drop the column"], True
-    if 2 * sum(bool(DECIMAL_COMMA.fullmatch(text)) for text in one.others.values()) >= len(one.others):
-        return "mixed", [COMMAS], True
-    if all(DATE.match(text) for text in one.others.values()):
-        return "dates", ["turn them into numbers of days, or drop the column"], True
+        cells = f"{len(one.others)} cell{'s' * (len(one.others) > 1)} of text among numbers, {word[:20]!r}"
+        return "mixed", [f"{cells} in row {row + 1}: {kind or 'mend the file'}, or drop the column"], True
     levels = one.levels()
     if len(levels) > MOST_LEVELS or len(levels) >= max(3, int(np.sum(~one.empty))):
         return f"words ({len(levels)})", ["nearly every row has its own: a name, no feature"], True
@@ -189,11 +244,19 @@ def _doubts(one: RawColumn, numbers: FloatArray) -> tuple[list[str], bool]:
         return [], False
     if numbers.size and numbers.min() == numbers.max():
         return ["constant"], True
+    if why := numbers_rows(one):
+        return [why], True
     steps = np.diff(numbers)
     if not one.empty.any() and len(steps) > 2 and np.all(steps == 1.0):
-        counts = bool(numbers[0] in (0.0, 1.0))
-        return ["numbers the rows" if counts else "rises by one from row to row: a number of the rows?"], counts
+        return ["rises by one from row to row: a number of the rows?"], False
     return [], False
+
+
+def _without_target(one: RawColumn, fact: ColumnFacts, goal: RawColumn | None) -> ColumnFacts:
+    """Return the facts of a column, to be left out where it is empty in every row that has a target."""
+    if fact.drop or goal is None or not one.empty[~goal.empty].all() or goal.empty.all():
+        return fact
+    return replace(fact, notes=(*fact.notes, "empty in every row that has a target"), drop=True)
 
 
 def _alike(columns: Sequence[RawColumn]) -> dict[str, list[str]]:
@@ -206,6 +269,7 @@ def _alike(columns: Sequence[RawColumn]) -> dict[str, list[str]]:
         return {}
     X = np.array([one.numbers[full] for one in plain])
     X = X - X.mean(axis=1, keepdims=True)
+    X /= np.maximum(np.abs(X).max(axis=1, keepdims=True), TINY)
     length = np.linalg.norm(X, axis=1)
     X /= np.where(length > 0.0, length, 1.0)[:, None]
     found: dict[str, list[str]] = {}
@@ -235,12 +299,12 @@ def _options(
     found = []
     gone = [fact.name for one, fact in zip(columns, facts, strict=True) if fact.drop]
     if gone:
-        found.append("--drop " + ",".join(f'"{name}"' if "," in name else name for name in gone))
+        found.append(f"--drop {quoted(gone)}")
     lost = int(gaps.sum())
     if lost:
         few = lost <= FEW_ROWS_LOST * len(gaps)
         found.append(f"--na {how.na if how.na is not Missing.ERROR else 'drop' if few else 'mean'}")
-    if any(one.others and one.is_words for one in kept if one is not goal):
+    if any(one.others and one.is_words for one in kept):
         found.append(f"--encode {how.encode if how.encode is not Encode.ERROR else 'onehot'}")
     return found, lost
 
@@ -248,10 +312,10 @@ def _options(
 def _as_given(how: Reading) -> list[str]:
     values = {
         "--sep": how.sep, "--decimal": how.decimal, "--comment": how.comment, "--encoding": how.encoding,
-        "--index-col": how.index_col,
+        "--index-col": how.index_col, "--thousands": WORDS.get(how.thousands or "", how.thousands),
     }  # fmt: skip
-    names = [name for name in how.given() if name not in ("--na", "--encode")]
-    return [name if name not in values else f"{name} {values[name]!r}" for name in names]
+    names = [f"--{name.replace('_', '-')}" for name in how.given() if name not in ("na", "encode")]
+    return [f"{name} {values[name]!r}" if name in values else "--no-header" for name in names]
 
 
 def _width(one: RawColumn, filled: bool, encode: Encode) -> int:

@@ -142,7 +142,7 @@ class _Rewritten(io.RawIOBase):
             line = self.text.readline(LONGEST_LINE)
         except UnicodeError as error:
             encoding = self.how.encoding
-            raise BadInput(f"file {str(self.path)!r} is not text in {encoding}: try another --encoding") from error
+            raise BadInput(f"file {str(self.path)!r} is not text in {encoding}: try another encoding") from error
         if len(line) == LONGEST_LINE:
             raise endless(self.path)
         return line

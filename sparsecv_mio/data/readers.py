@@ -8,12 +8,13 @@ from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple, Unpack
 
-from sparsecv_mio.data.arrow import raw_delimited, raw_parquet, read_delimited, read_parquet
+from sparsecv_mio.data.arrow import raw_delimited, read_delimited
+from sparsecv_mio.data.columnar import FEATHER, SUFFIXES, raw_columnar, read_columnar
 from sparsecv_mio.data.cure import RawTable, raw_table
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.npz import read_npz
 from sparsecv_mio.data.opened import PACKED, kind_of
-from sparsecv_mio.data.reading import STRICT, Applied, Reading, ReadingWords
+from sparsecv_mio.data.reading import OF_CELLS, STRICT, Applied, Reading, ReadingWords
 from sparsecv_mio.data.select import Wanted
 from sparsecv_mio.data.svmlight import read_svmlight
 from sparsecv_mio.errors import BadInput
@@ -25,6 +26,21 @@ MATRICES: dict[str, Callable[[Path, Wanted], Dataset]] = {
     ".svm": read_svmlight,
     ".svmlight": read_svmlight,
     ".libsvm": read_svmlight,
+}
+OTHERS = {  # what pandas reads, and how
+    **dict.fromkeys((".xlsx", ".xls", ".xlsm", ".xlsb", ".ods"), "pd.read_excel({file})"),
+    ".dta": "pd.read_stata({file})",
+    **dict.fromkeys((".sav", ".zsav", ".por"), "pd.read_spss({file})"),
+    **dict.fromkeys((".sas7bdat", ".xpt"), "pd.read_sas({file})"),
+    ".json": "pd.read_json({file})",
+    **dict.fromkeys((".jsonl", ".ndjson"), "pd.read_json({file}, lines=True)"),
+    **dict.fromkeys((".db", ".sqlite", ".sqlite3"), 'pd.read_sql("select * from TABLE", sqlite3.connect({file}))'),
+    **dict.fromkeys((".pkl", ".pickle"), "pd.read_pickle({file})"),
+    **dict.fromkeys((".h5", ".hdf5", ".hdf"), "pd.read_hdf({file})"),
+    ".orc": "pd.read_orc({file})",
+    ".xml": "pd.read_xml({file})",
+    **dict.fromkeys((".html", ".htm"), "pd.read_html({file})[0]"),
+    **dict.fromkeys((".rds", ".rdata", ".rda"), "next(iter(pyreadr.read_r({file}).values()))"),
 }
 OWN_TARGET = (".npz", ".svm", ".svmlight", ".libsvm")
 
@@ -71,9 +87,9 @@ def read_dataset(
     Parameters
     ----------
     path : str or Path
-        `.csv`, `.tsv` and `.txt` (UTF-8, one header line; packed too: `.csv.gz`, `.csv.zip`), `.parquet`, `.npz`
-        (arrays `X`, `y` and optionally `names`), or svmlight text (`.svm`, `.svmlight`, `.libsvm`; its features are
-        named `x` and their number in the file).
+        `.csv`, `.tsv` and `.txt` (UTF-8, one header line; packed too: `.csv.gz`, `.csv.zip`), `.parquet`,
+        `.feather` and `.arrow`, `.npz` (arrays `X`, `y` and optionally `names`), or svmlight text (`.svm`,
+        `.svmlight`, `.libsvm`; its features are named `x` and their number in the file).
     target : str or int
         Column name, or 0-based position where no column has that name; `y` for NPZ and svmlight files.
     features, drop : sequence of str, optional
@@ -84,8 +100,8 @@ def read_dataset(
     two_words : bool
         Whether the target may hold two words, for a classification: they become 0 and 1.
     **reading
-        `sep`, `decimal`, `comment`, `encoding`, `header`, `index_col`, `na`, `encode`: see
-        :class:`~sparsecv_mio.data.reading.Reading`. What messages call `--na mean` is `na="mean"` here.
+        `sep`, `decimal`, `thousands`, `comment`, `encoding`, `header`, `index_col`, `na`, `encode`: see
+        :class:`~sparsecv_mio.data.reading.Reading`.
 
     Returns
     -------
@@ -95,8 +111,8 @@ def read_dataset(
     Raises
     ------
     BadInput
-        If the file is missing, empty or malformed, a name is wrong, or a used cell is not a finite number; the message
-        names column and row (1-based, header not counted).
+        If the file is missing, empty or malformed, a name is wrong, or a used cell is not a finite number, or could be
+        two; the message names column and row (1-based, header not counted).
 
     Notes
     -----
@@ -153,7 +169,7 @@ def read_rows(
     if learnt is not None:
         columns = [name for name in learnt.columns if any(made in features for made in learnt.names_of(name))]
         how = learnt.how
-    wanted = Wanted(target, columns, None, (), needed=False, index=how.index_col)
+    wanted = Wanted(target, columns, None, (), needed=False, index=how.index_col, sure=True)
     try:
         data = read_by(path, wanted, how, learnt)
     except BadInput as error:
@@ -203,8 +219,8 @@ def read_raw(path: str | Path, wanted: Wanted, how: Reading) -> RawTable:
         kind = _known_kind(file, how)
         if kind in TEXT:
             return raw_delimited(file, wanted, kind, how)
-        if kind == ".parquet":
-            return raw_parquet(file, wanted, how)
+        if kind in SUFFIXES:
+            return raw_columnar(file, wanted, how)
         data = MATRICES[kind](file, replace(wanted, target=wanted.target or "y"))
         columns = dict(zip(data.names, data.X.T, strict=True)) | {data.target: data.y}
         return raw_table(data.names, data.target, lambda name: columns[name].tolist(), dict(data.aux), how)
@@ -237,8 +253,8 @@ def _by_kind(file: Path, wanted: Wanted, how: Reading, learnt: Applied | None) -
     kind = _known_kind(file, how)
     if kind in TEXT:
         return read_delimited(file, wanted, kind, how, learnt)
-    if kind == ".parquet":
-        return read_parquet(file, wanted, how, learnt)
+    if kind in SUFFIXES:
+        return read_columnar(file, wanted, how, learnt)
     return MATRICES[kind](file, wanted)
 
 
@@ -247,15 +263,19 @@ def _known_kind(file: Path, how: Reading) -> str:
     kind = kind_of(file)
     if kind in TEXT:
         return kind
-    if file.suffix.lower() in PACKED or kind not in (".parquet", *MATRICES):
-        known = ", ".join((*TEXT[:3], ".parquet", *MATRICES))
+    if kind in OTHERS:
+        call = OTHERS[kind].format(file=repr(str(file)))
+        python = f"in Python give sc.solve({call}, target=...)"
+        raise BadInput(f"file {str(file)!r} is read by way of pandas: {python}, or save it as .csv")
+    if file.suffix.lower() in PACKED or kind not in (*SUFFIXES, *MATRICES):
+        known = ", ".join((*TEXT[:3], SUFFIXES[0], FEATHER[0], *MATRICES))
         shown = f"{kind}{file.suffix}" if file.suffix.lower() in PACKED else file.suffix
         uses = f"use one of {known}, text also as .gz or .zip"
         raise BadInput(f"file {str(file)!r} has the unknown suffix {shown!r}: {uses}")
-    if kind == ".parquet":
-        text_only = set(how.given()) - {"--na", "--encode", "--index-col"}
+    if kind in SUFFIXES:
+        text_only = set(how.given()) - {*OF_CELLS, "index_col"}
         if text_only:
-            raise BadInput(f"{min(text_only)} goes with text tables, and {str(file)!r} is none: leave it out")
+            raise BadInput(f"{min(text_only)}: goes with text tables, and {str(file)!r} is none: leave it out")
     elif how.given():
-        raise BadInput(f"{how.given()[0]} goes with text tables and Parquet: save {str(file)!r} as one of them")
+        raise BadInput(f"{how.given()[0]}: goes with text tables and Parquet: save {str(file)!r} as one of them")
     return kind

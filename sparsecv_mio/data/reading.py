@@ -5,14 +5,17 @@ from __future__ import annotations
 import codecs
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
-from typing import TypedDict
+from typing import Any, TypedDict, Unpack
 
-from sparsecv_mio.errors import BadInput
+from sparsecv_mio.data.marks import NONE, SAME, WORDS, Way
+from sparsecv_mio.errors import BadInput, did_you_mean
 from sparsecv_mio.words import Encode, Missing, word_of
 
 SEPARATORS = {"comma": ",", "semicolon": ";", "tab": "\t", "space": " ", "pipe": "|"}
 MARKS = ",;\t |:"
 OPPOSITES = (("false", "true"), ("no", "yes"), ("f", "t"), ("n", "y"))
+OF_CELLS = ("decimal", "na", "encode", "thousands")  # of the options those that frames have too
+MAY_LACK = ("sep", "comment", "thousands")
 ABSENT = "(missing)"  # the word that stands for empty cells in a column of words
 
 
@@ -27,6 +30,14 @@ class ReadingWords(TypedDict, total=False):
     index_col: str | int | None
     na: str
     encode: str
+    thousands: str | None
+
+
+class TableWords(ReadingWords, total=False):
+    """How a table is read: the options of a reading, and which columns are features."""
+
+    features: Sequence[str] | None
+    drop: Sequence[str] | None
 
 
 @dataclass(frozen=True)
@@ -52,6 +63,10 @@ class Reading:
         What is done with empty cells and marks such as NA.
     encode : Encode
         What is done with words.
+    thousands : str, optional
+        What sets off thousands, in groups of three digits: a comma, a point, `space` or `apostrophe`, in all of their
+        forms; `none` where nothing does, whatever it looks like. By default nothing does, and numbers that could be
+        read in two ways are refused.
     """
 
     sep: str | None = None
@@ -62,23 +77,23 @@ class Reading:
     index_col: str | None = None
     na: Missing = Missing.ERROR
     encode: Encode = Encode.ERROR
+    thousands: str | None = None
 
     @classmethod
-    def of(
-        cls, *, sep: str | None = None, decimal: str = ".", comment: str | None = None, encoding: str = "utf-8",
-        header: bool = True, index_col: str | int | None = None, na: str = "error", encode: str = "error",
-    ) -> Reading:  # fmt: skip
+    def of(cls, **words: Unpack[ReadingWords]) -> Reading:
         r"""Check the options.
 
         Parameters
         ----------
-        sep, decimal, comment, encoding, header, index_col, na, encode
-            See the class.
+        **words
+            The fields of the class, by name.
 
         Raises
         ------
         BadInput
             The message names the option.
+        TypeError
+            For a keyword that is none.
 
         Examples
         --------
@@ -86,27 +101,38 @@ class Reading:
         >>> how.sep, how.decimal, str(how.na)
         (';', ',', 'mean')
         """
+        given: dict[str, Any] = {one.name: one.default for one in fields(cls)}
+        given.update(words)
+        _check_kinds(given)
+        sep, decimal, comment, encoding = given["sep"], given["decimal"], given["comment"], given["encoding"]
         between = None if sep is None else SEPARATORS.get(sep.strip().lower(), sep.replace("\\t", "\t"))
         if between is not None and (len(between) != 1 or between.isalnum() or between in '"\r\n'):
-            words = ", ".join(SEPARATORS)
-            raise BadInput(f"--sep: {sep!r} is no separator: give one character, or one of {words}")
+            listed = ", ".join(SEPARATORS)
+            raise BadInput(f"sep: {sep!r} is no separator: give one character, or one of {listed}")
         if decimal not in (".", ",") or decimal == between:
             what = "separates the cells already" if decimal == between else "is no decimal mark: use . or ,"
-            raise BadInput(f"--decimal: {decimal!r} {what}")
+            raise BadInput(f"decimal: {decimal!r} {what}")
         if comment is not None and (len(comment) != 1 or comment.isalnum() or comment in MARKS):
-            raise BadInput(f"--comment: {comment!r} cannot begin a comment: give one mark, such as #")
+            raise BadInput(f"comment: {comment!r} cannot begin a comment: give one mark, such as #")
         try:
             codecs.lookup(encoding)
         except (LookupError, ValueError):
-            raise BadInput(f"--encoding: {encoding!r} is unknown: use latin-1, cp1252 or utf-16, say") from None
-        index = None if index_col is None else str(index_col)
-        missing, words_as = word_of(Missing, na, "--na"), word_of(Encode, encode, "--encode")
-        return cls(between, decimal, comment, encoding, header, index, missing, words_as)
+            raise BadInput(f"encoding: {encoding!r} is unknown: use latin-1, cp1252 or utf-16, say") from None
+        index = None if given["index_col"] is None else str(given["index_col"])
+        missing, words_as = word_of(Missing, given["na"], "na"), word_of(Encode, given["encode"], "encode")
+        groups = _thousands(given["thousands"], decimal)
+        return cls(between, decimal, comment, encoding, given["header"], index, missing, words_as, groups)
 
     @property
     def cures(self) -> bool:
-        """Whether cells that are no numbers are allowed."""
-        return self.na is not Missing.ERROR or self.encode is not Encode.ERROR
+        """Whether cells are allowed that are no plain numbers."""
+        groups = self.thousands not in (None, NONE)
+        return self.na is not Missing.ERROR or self.encode is not Encode.ERROR or groups
+
+    @property
+    def way(self) -> Way:
+        """How numbers are written."""
+        return Way(self.decimal, self.thousands)
 
     @property
     def rewrites(self) -> bool:
@@ -114,9 +140,39 @@ class Reading:
         return self.comment is not None or self.sep == " " or codecs.lookup(self.encoding).name != "utf-8"
 
     def given(self) -> list[str]:
-        """Return the options that are not at their defaults, as the command line writes them."""
-        changed = (f.name for f in fields(self) if getattr(self, f.name) != f.default)
-        return ["--no-header" if name == "header" else f"--{name.replace('_', '-')}" for name in changed]
+        """Return the names of the options that are not at their defaults."""
+        return [f.name for f in fields(self) if getattr(self, f.name) != f.default]
+
+
+def _check_kinds(given: Mapping[str, Any]) -> None:
+    """Refuse unknown names of options, and values of another kind than they take."""
+    for unknown in set(given) - set(ReadingWords.__annotations__):
+        meant = did_you_mean(unknown, ReadingWords.__annotations__)
+        raise TypeError(f"unexpected keyword argument {unknown!r}{meant}")
+    for name in ("sep", "decimal", "comment", "encoding", "na", "encode", "thousands"):
+        if not isinstance(given[name], str) and (given[name] is not None or name not in MAY_LACK):
+            raise BadInput(f"{name}: {given[name]!r} is no text")
+    if not isinstance(given["index_col"], str | int | None):
+        raise BadInput(f"index_col: {given['index_col']!r} is neither the name nor the position of a column")
+    if not isinstance(given["header"], bool):
+        raise BadInput(f"header: {given['header']!r} is neither True nor False")
+
+
+def _thousands(given: str | None, decimal: str) -> str | None:
+    """Return the mark that sets off thousands, by its word or any of its forms."""
+    if given is None:
+        return None
+    marks = {"comma": ",", "point": ".", "dot": ".", NONE: NONE} | {word: mark for mark, word in WORDS.items()}
+    forms = {form: mark for mark, several in SAME.items() for form in several}
+    mark = marks.get(given.strip().lower(), forms.get(given, given))
+    if mark not in (",", ".", NONE, *WORDS):
+        raise BadInput(f"thousands: {given!r} sets off no thousands: use comma, point, space, apostrophe or none")
+    if mark == decimal:
+        other = "," if decimal == "." else "."
+        raise BadInput(
+            f'thousands: {given!r} is the decimal mark already: give decimal="{other}" too, or thousands="none"'
+        )
+    return mark
 
 
 STRICT = Reading()

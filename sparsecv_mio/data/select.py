@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from numbers import Integral
 
 from sparsecv_mio.errors import BadInput, did_you_mean
 
@@ -22,9 +23,11 @@ class Wanted:
     needed: bool = True  # whether the data must have the target
     index: str | None = None  # a column that only numbers the rows
     two_words: bool = False  # whether the target may hold two words
+    sure: bool = False  # whether it is known how numbers are written, as where rows are read once more
 
     def within(self, header: Sequence[str]) -> Selection:
         """Resolve the words against a header; see :func:`select_columns`."""
+        self = replace(self, features=_words(self.features, "features"), drop=_words(self.drop, "drop"))
         header, drop = self._numbered(list(header))
         if not self.needed and self.target not in header:
             gone = {_column(tuple(header), name, "dropped column") for name in drop or ()}
@@ -145,12 +148,22 @@ def _check_header(names: tuple[str, ...]) -> None:
     for j, name in enumerate(names):
         if not name:
             raise BadInput(
-                f"column {j + 1} has no name: name it in the header, or leave it out with --index-col {j} if it only "
+                f"column {j + 1} has no name: name it in the header, or leave it out with index_col={j} if it only "
                 "numbers the rows"
             )
     twice = [name for name, count in Counter(names).items() if count > 1]
     if twice:
         raise BadInput(f"column name {twice[0]!r} stands in the header more than once: give every column its own name")
+
+
+def _words(given: Sequence[str | int] | None, option: str) -> list[str] | None:
+    """Return names or positions of columns as texts; a single one may stand alone."""
+    if given is None:
+        return None
+    several = [given] if isinstance(given, str | Integral) else given
+    if not isinstance(several, Iterable) or not all(isinstance(one, str | Integral) for one in several):
+        raise BadInput(f"{option}: {given!r} is no list of names or positions of columns")
+    return [str(one) for one in several]
 
 
 def _check_repeats(given: Sequence[str] | None, option: str) -> None:

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sparsecv_mio.arrays import BoolArray, FloatArray, IntArray
+from sparsecv_mio.data.cells import stand_in_notes
 from sparsecv_mio.data.copies import find_copies
 from sparsecv_mio.data.dataset import Dataset, row_chunks
 from sparsecv_mio.data.scaling import column_moments, nearest_exponent
@@ -351,7 +352,8 @@ def standardize(
     length = (norm if centred else moments.raw_norm[columns]) / divisor
     copy_of = find_copies(lambda g: _project(bare, g), bare.column, length, weight, dataset.n)
     read = () if dataset.reading is None else dataset.reading.notes
-    notes = read + _constant_warning(dataset, moments.constant) + _copy_warning(bare.names, copy_of)
+    doubts = stand_in_notes(dataset.X, dataset.y, dataset.names, dataset.target)
+    notes = read + _constant_warning(dataset, moments.constant) + doubts + _copy_warning(bare.names, copy_of)
     return replace(bare, copy_of=copy_of, warnings=notes)
 
 

@@ -19,6 +19,7 @@ from sparsecv_mio.arrays import FloatArray, IntArray
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.fold_plan import FoldPlan, repeated_folds
 from sparsecv_mio.data.ids import read_lines
+from sparsecv_mio.data.marks import parse_number, reads
 from sparsecv_mio.errors import BadInput
 
 LEAST, MOST = 1e-30, 1e30  # weights whose roots leave room for the magnitudes of columns
@@ -52,7 +53,10 @@ def row_weights(weights: ArrayLike, data: Dataset, name: str = "weights") -> Flo
     array([0.5, 0. ])
     """
     try:
-        given = np.asarray(weights).astype(np.float64)
+        given = np.asarray(weights)
+        if given.dtype.kind not in "biuf" and given.ndim == 1:
+            given = np.array([_number(value) for value in given.tolist()])
+        given = given.astype(np.float64)
     except (TypeError, ValueError) as error:
         for row, value in enumerate(np.atleast_1d(np.asarray(weights, dtype=object)).tolist(), 1):
             if _no_number(value):
@@ -76,9 +80,13 @@ def row_weights(weights: ArrayLike, data: Dataset, name: str = "weights") -> Flo
     return given
 
 
+def _number(value: Any) -> Any:
+    return parse_number(value) if isinstance(value, str) else value
+
+
 def _no_number(value: object) -> bool:
     try:
-        np.float64(value)  # type: ignore[arg-type]
+        np.float64(_number(value))
     except (TypeError, ValueError):
         return True
     return False
@@ -110,7 +118,12 @@ def weights_of(data: Dataset, name: str) -> NDArray[Any]:
         The file cannot be read, or does not hold one weight per row.
     """
     if not name.startswith(FILE):
-        return np.asarray(data.aux[name])
+        column = np.asarray(data.aux[name])
+        if data.reading is None:
+            return column
+        way = data.reading.how.way
+        cells = column.tolist()
+        return np.array([parse_number(v, *way) if isinstance(v, str) and reads(v, way) else v for v in cells])
     lines = read_lines(Path(name.removeprefix(FILE)), data.n, "weight file", "weight")
     if len(lines[0]) > 1:
         raise BadInput(f"weight file {name.removeprefix(FILE)!r} has {len(lines[0])} columns: give one weight a line")

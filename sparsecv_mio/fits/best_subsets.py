@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Unpack
 import numpy as np
 
 from sparsecv_mio.arrays import IntArray
-from sparsecv_mio.certificate.record import PathRecord
+from sparsecv_mio.certificate.record import PathRecord, Surface, SurfacePiece
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.standard import standardize
 from sparsecv_mio.data.weights import least_rows
@@ -100,6 +100,10 @@ def best_subsets(
     record = run_within_limit(search.solve, clock, search.record, search.prepare)
     if not isinstance(every, GammaInterval) or search.known is None:
         return record
+    if clock.expired():  # an abandoned thread may still be loading what `with_surface` needs
+        pieces = tuple(SurfacePiece(tau, every.low, every.high, (), False) for tau in grid.taus.tolist())
+        status = "interrupted" if clock.stop.is_set() else "limit"
+        return replace(record, surface=Surface(every.low, every.high, (), pieces), status=status)
     from sparsecv_mio.fits.surface import with_surface
 
     return with_surface(record, search.known.data, every, grid.taus.tolist(), clock)

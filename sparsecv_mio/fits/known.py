@@ -14,11 +14,17 @@ from sparsecv_mio.formulation.backends.native.cell import PathCell
 from sparsecv_mio.search.heuristics.fallback import supports_on_all_rows
 from sparsecv_mio.search.heuristics.restricted_fallback import restricted_on_all_rows
 from sparsecv_mio.search.options import Grid
-from sparsecv_mio.search.result import all_rows_fit, data_info
+from sparsecv_mio.search.result import MANY_NUMBERS, all_rows_fit, data_info
 from sparsecv_mio.search.state.deadline import Deadline
 
 if TYPE_CHECKING:
     from sparsecv_mio.problem.problem import SparseProblem
+
+MOST_REFITTED = 300  # pairs that are fitted to all their digits after a limit too, in a fraction of a second
+NOT_TOLD_APART = (
+    "rounding leaves subsets that cannot be told apart, or too many of them to try: more time would prove no more; a "
+    "larger gamma, or fewer columns that are nearly copies of others, would"
+)
 
 
 class KnownSubsets:
@@ -92,7 +98,7 @@ class KnownSubsets:
                 tuple(gammas), tuple(taus), options.gap, False, options.time_limit, options.threads,
                 options.restrictions or None,
             ),
-            warnings=self.data.warnings,
+            warnings=self.data.warnings if done or self.clock.expired() else (*self.data.warnings, NOT_TOLD_APART),
             versions=versions(),
         )
 
@@ -107,6 +113,7 @@ class KnownSubsets:
         return known
 
     def _row(self, gamma: float, problem: SparseProblem | None, cell: PathCell, quick: bool) -> PathRow:
+        quick = quick and (self.pairs > MOST_REFITTED or self.data.n * cell.tau > MANY_NUMBERS)
         refit, support, coefficients, intercept = all_rows_fit(self.data, gamma, problem, cell, self.options.gap, quick)
         return PathRow(
             gamma=gamma,

@@ -18,14 +18,16 @@ from sparsecv_mio.data.standard import StandardData, standardize
 from sparsecv_mio.errors import BadInput
 from sparsecv_mio.fits.options import FitKeywords, FitOptions, SideOptions
 from sparsecv_mio.formulation.backends import NATIVE, get_backend
-from sparsecv_mio.formulation.backends.base import Backend
+from sparsecv_mio.formulation.backends.base import WORTH, Backend, allowance_of
 from sparsecv_mio.formulation.backends.native.cell import UNLIMITED
 from sparsecv_mio.formulation.constraints import SideConstraints
 from sparsecv_mio.formulation.outcome import Limits, Outcome, Start, Stop
 from sparsecv_mio.problem.accumulate import full_problem
 from sparsecv_mio.problem.elimination import Choice
+from sparsecv_mio.problem.objective import objective_of
 from sparsecv_mio.problem.problem import SparseProblem
 from sparsecv_mio.problem.refit import refit_rows
+from sparsecv_mio.problem.rounding import objective_slack
 from sparsecv_mio.restrictions import Restrictions
 from sparsecv_mio.search.checks import with_keywords
 from sparsecv_mio.search.result import data_info, names_of
@@ -202,9 +204,15 @@ class _Model:
 
     def fitted(self, outcome: Outcome, gamma: float) -> tuple[float, IntArray, FloatArray, FloatArray, float]:
         """Return objective, support, coefficients and means: refitted from the rows, unless boxes hold them."""
-        support = np.asarray(outcome.incumbent, dtype=np.int64)
+        support, data = np.asarray(outcome.incumbent, dtype=np.int64), self.data
         if self.constraints.on_coefficients:
-            return outcome.upper, support, np.asarray(outcome.beta), self.problem.v_mean, self.problem.r_mean
+            beta, source, columns = np.asarray(outcome.beta), data.dataset, data.columns[support]
+            # by the rows: where the fit is nearly perfect, moments have lost the digits of the objective
+            objective, _ = objective_of(
+                source.X, source.y, columns.tolist(), beta * data.y_unit / data.divisor[support], gamma,
+                scale=data.scale, intercept=data.intercept, weights=source.row_weights,
+            )  # fmt: skip
+            return objective / self.unit, support, beta, self.problem.v_mean, self.problem.r_mean
         fit = refit_rows(self.data, slice(0, self.data.n), support, gamma)
         v_mean = np.zeros(self.data.q)
         v_mean[support] = fit.v_mean
@@ -271,7 +279,9 @@ def _outcome(model: _Model, found: PathResult, limits: Limits, clock: Deadline, 
     stop = Stop.INTERRUPTED if limits.cancelled else Stop.TIME if clock.expired() else Stop.NODES
     if stop is Stop.NODES and found.nodes < limits.nodes:
         stop = Stop.GAP
-    if upper - lower <= limits.gap * upper + cell.margin:
+    yy = refit_rows(data, slice(0, data.n), np.zeros(0, dtype=np.int64), model.gamma).objective
+    allowance = allowance_of(cell.margin, yy, upper)
+    if upper - lower <= limits.gap * upper + allowance:
         stop = Stop.OPTIMAL
     return Outcome(
         stop=stop,
@@ -282,7 +292,7 @@ def _outcome(model: _Model, found: PathResult, limits: Limits, clock: Deadline, 
         seconds=clock.seconds - built,
         raw_status="complete" if cell.complete else STOPPED.get(stop, "stopped"),
         beta=tuple(fit.beta.tolist()),
-        allowance=cell.margin,
+        allowance=allowance,
         formulation="tree",
         setup_seconds=built,
     )
@@ -302,14 +312,19 @@ def _record(
     data, unit, (tau, gamma) = model.data, model.unit, pair
     objective, support, beta, v_mean, r_mean = model.fitted(outcome, gamma)
     coefficients, intercept = data.coefficients(support, beta, v_mean, r_mean)
-    lower, upper = min(outcome.lower, objective) * unit, max(outcome.upper, objective) * unit
+    slack = objective_slack(objective * unit, data.dataset, str(data.intercept)) / unit
+    upper = min(max(outcome.upper, objective), objective + slack)
+    lower, upper, allowance = (x * unit for x in (min(outcome.lower, objective), upper, outcome.allowance))
+    allowance, stop = min(allowance, WORTH * upper), outcome.stop
+    if stop is Stop.OPTIMAL and upper - lower > limits.gap * upper + allowance:
+        stop = Stop.GAP
     ignored = limits.threads > 1 and "threads" not in backend.capabilities.limits
     notes = (f"backend {backend.name} uses one thread, not {limits.threads}",) if ignored else ()
     return FitRecord(
         schema=FIT_SCHEMA,
         backend=backend.name,
         formulation=outcome.formulation,
-        status=STATUS.get(outcome.stop, "limit"),
+        status=STATUS.get(stop, "limit"),
         tau=tau,
         gamma=gamma,
         support=names_of(data, support),
@@ -320,12 +335,12 @@ def _record(
         upper=upper,
         gap=relative_gap(lower, upper),
         requested_gap=limits.gap,
-        allowance=outcome.allowance * unit,
+        allowance=allowance,
         nodes=outcome.nodes,
         cuts=outcome.cuts,
         seconds=outcome.seconds,
         setup_seconds=outcome.setup_seconds,
-        stop=str(outcome.stop),
+        stop=str(stop),
         raw_status=outcome.raw_status,
         data=data_info(data),
         warnings=(*data.warnings, *notes),

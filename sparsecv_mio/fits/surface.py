@@ -1,13 +1,14 @@
 """The best subset of every size as a function of gamma, on all rows: what `sparsecv path --gamma LO..HI` adds.
 
 Every size is cut into pieces on each of which one subset is proved to be the best one (docs/theory/continuous_gamma.md,
-section 1). Where two cross, the piece around the crossing holds both: there their objectives agree to 1e-9.
+section 1). Where two cross, the piece around the crossing holds both: there their objectives agree to 1e-9. A piece on
+which rounding is wider than what tells subsets apart stays open, as does what a limit leaves.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from itertools import pairwise
 
 import numpy as np
@@ -15,11 +16,13 @@ import numpy as np
 from sparsecv_mio.certificate.record import PathRecord, Surface, SurfacePiece
 from sparsecv_mio.data.standard import StandardData
 from sparsecv_mio.grids import GammaInterval
+from sparsecv_mio.problem.refit import refit_rows
 from sparsecv_mio.search.continuous.chords import Envelope
 from sparsecv_mio.search.continuous.fits import Fits, Values
 from sparsecv_mio.search.continuous.listing import Lister
 from sparsecv_mio.search.continuous.lists import AllRows, Lists
 from sparsecv_mio.search.continuous.partition import NARROWEST, first_grid, middle_of
+from sparsecv_mio.search.continuous.solve import ROUNDED
 from sparsecv_mio.search.continuous.training_sets import TrainingSets
 from sparsecv_mio.search.state.deadline import Deadline
 from sparsecv_mio.units import TIE_RTOL
@@ -42,13 +45,15 @@ def with_surface(
     """
     from threadpoolctl import threadpool_limits
 
-    with threadpool_limits(limits=1):
+    # a bound that overflows says nothing
+    with threadpool_limits(limits=1), np.errstate(over="ignore", invalid="ignore"):
         lister = Lister(TrainingSets.of_all_rows(data), data, None, clock.expired)
         sizes = sorted({min(tau, data.q) for tau in taus})
         lists = Lists(lister, AllRows(lister, sizes))
         ends = gammas.low / 2.0, gammas.high / 2.0
         found = {size: _joined([piece for part in pairwise(first_grid(ends)) for piece in _on(lists, part, size)])
                  for size in sizes}  # fmt: skip
+    expired = clock.expired()
     numbers: dict[tuple[int, ...], int] = {}
     pieces = []
     for tau in taus:
@@ -57,11 +62,12 @@ def with_surface(
             pieces.append(SurfacePiece(tau, 2.0 * low, 2.0 * high, places, len(places) > 0))
     names = tuple(tuple(data.names[j] for j in support) for support in numbers)
     surface = Surface(gammas.low, gammas.high, names, tuple(pieces))
-    status = record.status
+    status, warnings = record.status, record.warnings
     if not all(piece.proved for piece in pieces):
         status = "interrupted" if clock.stop.is_set() else "limit"
+        warnings = warnings if expired else (*warnings, ROUNDED)
     work = replace(record.work, nodes=record.work.nodes + lister.nodes, seconds=clock.seconds)
-    return replace(record, surface=surface, status=status, work=work)
+    return replace(record, surface=surface, status=status, work=work, warnings=warnings)
 
 
 def _on(lists: Lists, ends: tuple[float, float], size: int) -> list[Found]:
@@ -73,22 +79,43 @@ def _on(lists: Lists, ends: tuple[float, float], size: int) -> list[Found]:
     if fits is None:
         return [(low, high, ())]
     assert isinstance(fits, Fits)
-    return _cut(fits, ends, fits.values(low), fits.values(high))
+    return _Cut(lists.lister.data, lists.lister.expired).of(fits, ends, (fits.values(low), fits.values(high)))
 
 
-def _cut(fits: Fits, ends: tuple[float, float], left: Values, right: Values) -> list[Found]:
-    """Halve an interval until one subset can be best on each part, or those that can are tied."""
-    low, high = ends
-    envelope = Envelope.of(ends, fits.fold, left, right)
-    alive = np.flatnonzero(envelope.may_win(left, right))
-    fits, left, right = fits.at(alive), left.at(alive), right.at(alive)
-    rows = tuple(tuple(row) for row in fits.support.tolist())
-    apart = max(float((side.f / side.f.min() - 1.0).max()) if side.f.min() > 0.0 else 0.0 for side in (left, right))
-    if len(rows) == 1 or apart <= TIE_RTOL or high - low <= NARROWEST * high:
-        return [(low, high, rows)]
-    middle = middle_of(low, high)
-    values = fits.values(middle)
-    return _cut(fits, (low, middle), left, values) + _cut(fits, (middle, high), values, right)
+@dataclass(frozen=True)
+class _Cut:
+    """Halves intervals until one subset can be best on each part, or those that can are tied."""
+
+    data: StandardData
+    expired: Callable[[], bool]
+
+    def of(
+        self, fits: Fits, ends: tuple[float, float], values: tuple[Values, Values], fine: bool = False
+    ) -> list[Found]:
+        """Cut an interval, given what all that can be best have at its ends; `fine` where that is from the rows."""
+        (low, high), (left, right) = ends, values
+        alive = np.flatnonzero(Envelope.of(ends, fits.fold, left, right).may_win(left, right))
+        fits, left, right = fits.at(alive), left.at(alive), right.at(alive)
+        sides = [(side.f - side.f.min(), side) for side in (left, right)]
+        if len(fits) == 1 or all(np.all(over <= TIE_RTOL * side.f.min()) for over, side in sides):
+            return [(low, high, tuple(tuple(row) for row in fits.support.tolist()))]
+        # twice what `may_win` spares: where every one of them is within it, halving would go on without end
+        alike = all(np.all(over <= 8.0 * side.f_error.max()) for over, side in sides)
+        if self.expired() or (alike and fine) or high - low <= NARROWEST * high:
+            return [(low, high, ())]
+        if alike:
+            return self.of(fits, ends, (self._by_rows(fits, low), self._by_rows(fits, high)), True)
+        middle = middle_of(low, high)
+        between = self._by_rows(fits, middle) if fine else fits.values(middle)
+        parts = ((low, middle), (left, between)), ((middle, high), (between, right))
+        return [piece for part, known in parts for piece in self.of(fits, part, known, fine)]
+
+    def _by_rows(self, fits: Fits, lam: float) -> Values:
+        """Values of fits from the rows, whose rounding is far less than that of the moments."""
+        made = [refit_rows(self.data, slice(0, self.data.n), support, 2.0 * lam) for support in fits.support]
+        slope = [float(self.data.weight[one.support] @ one.beta**2) for one in made]
+        f, error = (np.array([getattr(one, name) for one in made]) for name in ("objective", "objective_error"))
+        return Values(f, error, np.array(slope), np.zeros(len(made)), np.zeros(len(made)))
 
 
 def _joined(pieces: list[Found]) -> list[Found]:

@@ -195,7 +195,7 @@ def _scan(s, form, tau, node, scratch, trial, copies, margin):
     """Take in every support of a node with one or two columns left that lies within the bar."""
     if not eliminate(form, node, scratch.factor, scratch.x, scratch.rest):
         return
-    first, second = 0, 0
+    first, second = np.int64(0), np.int64(0)  # of plain ones `next_completion` is compiled a second time
     while True:
         first, second = next_completion(form, node, scratch.rest, s.best[1] + margin.slack, (first, second))
         if first >= node.count_free:
@@ -215,20 +215,23 @@ def _scan(s, form, tau, node, scratch, trial, copies, margin):
 @njit(cache=True, nogil=True)
 def _scan_all(s, form, tau, node, scratch, trial, copies, margin):
     """Do so with up to three columns left: one of them in turn, two of those after it."""
-    if node.k <= 2:
-        _scan(s, form, tau, node, scratch, trial, copies, margin)
-        return
-    size, count = node.count_inside, node.count_free
-    if not sort_by_gain(form, node, scratch.factor, scratch.x, scratch.rest):
-        return
-    value = scratch.rest.value[0]
-    H, top, h, e, d = np.empty((count, count)), np.empty(count), np.empty(count), np.empty(count), np.empty(count)
-    sure = correlations(form, node, scratch.rest, H, top, h)
-    for f in range(count - 2):
-        if not sure or may_reach(H, top, h, f, value - s.best[1] - margin.slack, e, d):
+    three, size, count = node.k == 3, node.count_inside, node.count_free
+    side = count if three else 0
+    H, top, h, e, d = np.empty((side, side)), np.empty(side), np.empty(side), np.empty(side), np.empty(side)
+    sure, value = False, 0.0
+    if three:
+        if not sort_by_gain(form, node, scratch.factor, scratch.x, scratch.rest):
+            return
+        value = scratch.rest.value[0]
+        sure = correlations(form, node, scratch.rest, H, top, h)
+    for f in range(count - 2 if three else 1):
+        rest = node
+        if three:
+            if sure and not may_reach(H, top, h, f, value - s.best[1] - margin.slack, e, d):
+                continue
             node.inside[size] = node.free[f]
             rest = Node(node.inside, size + 1, node.free[f + 1 :], count - f - 1, 2)
-            _scan(s, form, tau, rest, scratch, trial, copies, margin)
+        _scan(s, form, tau, rest, scratch, trial, copies, margin)  # one call: each costs seconds of compiling
 
 
 @njit(cache=True, nogil=True)

@@ -125,7 +125,7 @@ def forward_selection(M, c, yy, top, best, supports):
     value = yy
     for step in range(top):
         gain = -1.0
-        pick = -1
+        pick = np.int64(-1)  # of a plain one `_take_column` is compiled a second time
         for j in range(q):
             if not used[j] and diag[j] > 0.0:
                 g = left[j] * left[j] / diag[j]

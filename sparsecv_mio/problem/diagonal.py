@@ -109,11 +109,12 @@ def own_part(M: FloatArray) -> FloatArray | None:
     [2.0, 3.0]
     """
     try:
-        own = 1.0 / np.diag(np.linalg.inv(M))
+        inverse = np.diag(np.linalg.inv(M))
     except np.linalg.LinAlgError:
         return None
-    if not np.all(own > 0.0):
+    if not np.all((inverse > 0.0) & np.isfinite(inverse)):
         return None
+    own = 1.0 / inverse
     scale = 1.0 / np.sqrt(own)
     values = np.linalg.eigvalsh(M * scale[:, None] * scale)
     t = float(values[0]) - EIGENVALUE_ROUNDING * len(M) * float(values[-1])

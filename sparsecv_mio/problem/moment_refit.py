@@ -115,15 +115,14 @@ def _solve(M: FloatArray, c: FloatArray) -> FloatArray:
 
 
 def _box_solve(M: FloatArray, c: FloatArray, lo: FloatArray, hi: FloatArray) -> FloatArray:
-    """Minimise `b'Mb - 2c'b` over `lo <= b <= hi`, M positive definite."""
+    """Minimise `b'Mb - 2c'b` over `lo <= b <= hi`, M positive definite but for rounding."""
     beta = np.where(lo == hi, lo, 0.0)
     loose = np.flatnonzero(lo < hi)
     if loose.size:
         target = c[loose] - M[np.ix_(loose, np.flatnonzero(lo == hi))] @ beta[lo == hi]
         sub = M[np.ix_(loose, loose)]
-        factor = cholesky(sub, lower=True)
-        rhs = solve_triangular(factor, target, lower=True)
-        found = lsq_linear(factor.T, rhs, bounds=(lo[loose], hi[loose]), method="bvls", tol=1e-14)
+        root, rhs = _root(sub, target)
+        found = lsq_linear(root, rhs, bounds=(lo[loose], hi[loose]), method="bvls", tol=1e-14)
         beta[loose] = np.clip(found.x, lo[loose], hi[loose])
         free = loose[(beta[loose] > lo[loose]) & (beta[loose] < hi[loose])]
         if free.size:
@@ -134,6 +133,18 @@ def _box_solve(M: FloatArray, c: FloatArray, lo: FloatArray, hi: FloatArray) -> 
             if polished @ (M @ polished - 2 * c) <= beta @ (M @ beta - 2 * c):
                 beta = polished
     return beta
+
+
+def _root(M: FloatArray, c: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Return R and d with `R'R = M` and `R'd = c`, as far as columns that are collinear to rounding allow."""
+    try:
+        factor = cholesky(M, lower=True)
+        return factor.T, np.asarray(solve_triangular(factor, c, lower=True))
+    except np.linalg.LinAlgError:
+        values, vectors = np.linalg.eigh(M)
+        keep = values > len(c) * np.finfo(float).eps * values[-1]
+        half = np.sqrt(values[keep])
+        return (vectors[:, keep] * half).T, (c @ vectors[:, keep]) / half
 
 
 def _shortfall(M: FloatArray, c: FloatArray, beta: FloatArray, lo: FloatArray, hi: FloatArray) -> float:

@@ -408,10 +408,10 @@ def r_squared(y: FloatArray, scored_rows: IntArray, cv_error: float, weights: Fl
     weights : (n,) array, optional
         Of all rows; 1 by default.
     """
-    scored, share = y[scored_rows], None if weights is None else weights[scored_rows]
-    scored = scored - _mean(scored, share)
-    unit = float(power_of_two(np.abs(scored).max(initial=0.0)))
-    part = scored / unit
+    part, share = y[scored_rows], None if weights is None else weights[scored_rows]
+    part -= _mean(part, share)
+    unit = _size(part)
+    part /= unit
     variance = float(np.var(part))
     if share is not None:
         variance = float(_mean((part - _mean(part, share)) ** 2, share))
@@ -439,6 +439,14 @@ def standard_error(errors: FloatArray, sizes: FloatArray | IntArray, times: floa
     >>> round(standard_error(np.array([1.0, 3.0]), np.array([1, 1])), 12)
     1.0
     """
-    unit = float(power_of_two(np.abs(errors).max(initial=0.0)))
-    means, weights = errors / unit / sizes, sizes / sizes.sum()
-    return float(np.sqrt(weights @ (means - weights @ means) ** 2 / (len(errors) / times - 1))) * unit
+    unit = _size(errors)
+    means, weights = errors / unit, sizes / sizes.sum()
+    means /= sizes  # in place: there may be millions of folds
+    means -= weights @ means
+    means *= means
+    return float(np.sqrt(weights @ means / (len(errors) / times - 1))) * unit
+
+
+def _size(numbers: FloatArray) -> float:
+    """Return the power of two nearest the largest number by size; 1 if all are zero."""
+    return float(power_of_two(max(numbers.max(initial=0.0), -numbers.min(initial=0.0))))

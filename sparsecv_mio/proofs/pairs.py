@@ -86,13 +86,13 @@ class SearchProof:
     """The lines of the proof of one record, from what its search knew at the end."""
 
     def __init__(self, record: Record, plan: FoldPlan, found: Snapshot, place: Place) -> None:
-        self.record, self.plan, self.found = record, plan, found
+        self.best, self.plan, self.found = record.certificate, plan, found
         self.data = found.context.data
         self.folds = FoldScores(self.data, plan)
         self.units = Units.of(self.data)
         self.unit = self.units.square
         self.gammas, self.taus = list(record.request.gammas), list(record.request.taus)
-        self.goal = record.lower * (1.0 - OUTWARD) * plan.scored / self.unit  # of a pair, in the problem's units
+        self.goal = self.best.lower * (1.0 - OUTWARD) * plan.scored / self.unit  # of a pair, in the problem's units
         self.trees, self.least, self.upper = 0, np.inf, np.inf
         self.head = head_of(self.data, self.gammas, self.taus, plan)
         self.kept = KeptTrees(place, self.head)
@@ -106,7 +106,7 @@ class SearchProof:
         if self.least < self.goal * (1.0 - 10.0 * OUTWARD) or not np.isfinite(self.upper):
             raise BadInput("--proof: the proof does not reach the bounds of the record, which may rest on ties")
         lower, upper = self.least * per_row * (1.0 - OUTWARD), self.upper * per_row * (1.0 + OUTWARD)
-        g, t = self.gammas.index(self.record.gamma), self.taus.index(self.record.tau)
+        g, t = self.gammas.index(self.best.gamma), self.taus.index(self.best.tau)
         yield {"kind": "claim", "gamma": g, "tau": t, "lower": lower, "upper": upper}
 
     def _tree(self, tree: ProofTree, rows: int, g: int) -> dict[str, Any]:
@@ -136,13 +136,14 @@ class SearchProof:
         value, error, support = cells.value[g, t].copy(), cells.nominal[g, t].copy(), cells.support[g, t].astype(int)
         missing = np.flatnonzero(~np.isfinite(value + error))
         if len(missing):
-            best = self.found.best[g].cells[self.taus[t]].support
-            support[missing] = cells.pool.number(best)
-            value[missing], error[missing] = (row[0] for row in at.score([tuple(np.sort(best).tolist())], missing))
+            support[~np.isfinite(error)] = cells.pool.number(self.found.best[g].cells[self.taus[t]].support)
+        for number in np.unique(support[missing]).tolist():
+            here, columns = missing[support[missing] == number], cells.pool.supports[number].tolist()
+            value[here], error[here] = (row[0] for row in at.score([tuple(columns)], here))
         return Pair(t, min(self.taus[t], self.data.q), value, error, support, np.zeros(k), np.full(k, np.inf))
 
     def _reported(self, g: int, t: int) -> bool:
-        return bool(self.gammas[g] == self.record.gamma and self.taus[t] == self.record.tau)
+        return bool(self.gammas[g] == self.best.gamma and self.taus[t] == self.best.tau)
 
     def _wants(self, g: int, pair: Pair) -> bool:
         """Whether a pair needs more than was said of it."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from sparsecv_mio.certificate.record import Record, TableRow
+from sparsecv_mio.certificate.record import PathRecord, Record, TableRow
 from sparsecv_mio.grids import text_of_taus
 from sparsecv_mio.report.region import open_rows
 from sparsecv_mio.restrictions import NONE
@@ -15,7 +15,7 @@ WHOLE_LIMIT = 0.95  # of a time limit, from which on it is the limit that ended 
 NO_RIDGE = 1e-6  # smaller weights hardly change the fit: no wider range is proposed
 
 
-def ended_by_itself(record: Record) -> bool:
+def ended_by_itself(record: Record | PathRecord) -> bool:
     """Whether a run without a proof ended before its time limit: a longer one would change nothing."""
     limit = record.request.time_limit
     return record.status == "limit" and (limit is None or record.work.seconds < WHOLE_LIMIT * limit)
@@ -54,12 +54,17 @@ def _proof_hint(record: Record) -> str:
 
 
 def _simpler(record: Record, rows: Sequence[TableRow]) -> str:
-    """Return how many pairs with no more features than the reported one are not excluded, if that is a smaller grid."""
-    simple = sum(row.tau <= record.tau for row in rows)
+    """Return how many pairs with no more features than the best one are not excluded, if that is a smaller grid."""
+    best = record.certificate.tau
+    simple = sum(row.tau <= best for row in rows)
     if simple == len(rows):
         return ""
-    taus = text_of_taus(tau for tau in record.request.taus if tau <= record.tau)
+    taus = text_of_taus(tau for tau in record.request.taus if tau <= best)
     return f"--tau {taus} is a smaller grid to prove, with {simple:,} of these {len(rows):,} pairs"
+
+
+def _best(record: Record, name: str) -> str:
+    return f"the best {name}" if record.least is None else f"the {name} of the least CV error"
 
 
 def _gamma_hint(record: Record) -> str:
@@ -67,10 +72,11 @@ def _gamma_hint(record: Record) -> str:
     least, most, count = min(gammas), max(gammas), max(len(gammas), LEAST_GAMMAS)
     if least == most:
         return ""
-    if record.gamma >= most:
-        return f"the best gamma is the largest given: try --gamma {most / 100:.4g}:{most * 10:.4g}:{count}"
-    if record.gamma <= least and least > NO_RIDGE:
-        return f"the best gamma is the smallest given: try --gamma {least / 10:.4g}:{least * 100:.4g}:{count}"
+    best = record.certificate.gamma
+    if best >= most:
+        return f"{_best(record, 'gamma')} is the largest given: try --gamma {most / 100:.4g}:{most * 10:.4g}:{count}"
+    if best <= least and least > NO_RIDGE:
+        return f"{_best(record, 'gamma')} is the smallest given: try --gamma {least / 10:.4g}:{least * 100:.4g}:{count}"
     return ""
 
 
@@ -81,10 +87,12 @@ def _tau_hint(record: Record) -> str:
         return ""
     held_out = -(-record.data.n // max(record.folds.k, 2))
     natural = max(1, min((record.request.restrictions or NONE).left(record.data.p), record.data.n - held_out - 1))
-    if record.tau == most < natural:
-        return f"the best tau is the largest given: try --tau {max(least, most // 2)}:{min(2 * most, natural)}"
-    if record.tau == least == 1:
-        return f"the best tau is the smallest given: --tau 0:{most} has the intercept alone too"
-    if record.tau == least > 0:
-        return f"the best tau is the smallest given: try --tau {max(0, least // 2)}:{most}"
+    best = record.certificate.tau
+    if best == most < natural:
+        wider = f"{max(least, most // 2)}:{min(2 * most, natural)}"
+        return f"{_best(record, 'tau')} is the largest given: try --tau {wider}"
+    if best == least == 1:
+        return f"{_best(record, 'tau')} is the smallest given: --tau 0:{most} has the intercept alone too"
+    if best == least > 0:
+        return f"{_best(record, 'tau')} is the smallest given: try --tau {max(0, least // 2)}:{most}"
     return ""

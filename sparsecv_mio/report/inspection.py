@@ -6,13 +6,13 @@ import shlex
 from pathlib import Path
 
 from rich.console import Console
+from rich.text import Text
 
 from sparsecv_mio import grids
-from sparsecv_mio.data.inspection import MOST_CORRELATED, ColumnFacts, Inspection
+from sparsecv_mio.data.inspection import FOLDS, MOST_CORRELATED, ColumnFacts, Inspection
 from sparsecv_mio.report.layout import Row, print_table, say
 
 SHOWN = 40  # columns, unless all are asked for
-FOLDS = 10
 SURE, HOPEFUL = 36, 100  # features up to which a default run is proved, or a good part of it (results/regions.md)
 
 
@@ -45,7 +45,7 @@ def print_inspection(console: Console, found: Inspection, path: str | Path, full
         say(console, "name the column to predict, --target T, to see what solve would do")
         return
     for line in _plan(found, str(path)):
-        say(console, line)
+        console.print(Text(line), soft_wrap=line.startswith("sparsecv "))  # a command that is cut could not be copied
 
 
 def _row(one: ColumnFacts, target: bool) -> Row:
@@ -69,15 +69,22 @@ def _findings(found: Inspection) -> list[str]:
 
 
 def _plan(found: Inspection, path: str) -> list[str]:
-    words = [word for option in found.options for word in shlex.split(option)]
-    folds = min(FOLDS, found.n)
-    words += ["--folds", "loo"] if found.n < FOLDS else []
-    command = shlex.join(["sparsecv", "solve", path, "--target", found.target, *words])
+    if found.doubts:
+        column, said = next(iter(found.doubts.items()))
+        return [f"column {column!r}: {said}, and inspect again"]
+    if found.refused:
+        return [f"solve would not take it yet: {found.refused}"]
+    folds = found.folds
     if found.n < 4 or found.p < 1:
         return [f"what is left, {found.n:,} rows and {found.p:,} features, is too little to cross-validate"]
     shape = found.p, found.n - -(-found.n // folds)
     sizes, gammas = grids.default_taus(*shape), grids.default_gammas(*shape)
     cells = len(gammas) * len(sizes) * folds
+    words = [word for option in found.options for word in shlex.split(option)]
+    words += ["--folds", "loo"] if found.n < FOLDS and "--folds" not in words else []
+    target = [f"--target={found.target}"] if found.target.startswith("-") else ["--target", found.target]
+    path = f"./{path}" if path.startswith("-") else path
+    command = shlex.join(["sparsecv", "solve", path, *target, *words])
     size = f"{found.n:,} rows, {found.p:,} features; {folds} folds, {len(gammas)} gammas from "
     size += f"{gammas[0]:g} to {gammas[-1]:g}, tau {sizes[0]} to {sizes[-1]}: {cells:,} best-subset problems"
     if found.p <= SURE:
@@ -87,4 +94,4 @@ def _plan(found: Inspection, path: str) -> list[str]:
         hope = f"expect an answer in seconds and a proof for small tau; {short} it short"
     else:
         hope = "expect an estimate in seconds; give --time-limit 60 and see which part of the grid is proved"
-    return [command, size, hope]
+    return [*([found.about_target] if found.about_target else []), command, size, hope]

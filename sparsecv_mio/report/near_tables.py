@@ -66,7 +66,7 @@ def _print_size(console: Console, record: NearRecord, size: NearSize, models: li
         excess = f"+{100.0 * (model.value / size.best - 1.0):.3g}%" if size.best > 0.0 else "+0%"
         own = [name for name in model.support if name not in shared]
         rows.append(Row((aligned(model.value, digits), excess, listed(own) or "-")))
-    name = "features" if not shared else f"features beside the {len(shared)} that all have"
+    name = "features" if not shared else f"features besides the {len(shared)} that all these models have"
     print_table(console, (VALUE[record.by], "above the best", name), rows, text=(name,))
     if len(models) > FEW_MODELS and not full:
         say(console, f"--full or --json: {len(models) - FEW_MODELS:,} more", "dim")
@@ -77,7 +77,7 @@ def _print_size(console: Console, record: NearRecord, size: NearSize, models: li
     if size.replacements:
         some = size.replacements[:FEW_REPLACEMENTS]
         pairs = [f"{quoted(one.feature)} or {quoted(one.other)} ({one.pairs})" for one in some]
-        say(console, f"one in the place of the other (pairs of models): {', '.join(pairs)}")
+        say(console, f"models that differ in one feature (how many such pairs of models): {', '.join(pairs)}")
 
 
 def _features(tau: int) -> str:
@@ -88,12 +88,13 @@ def _how_complete(record: NearRecord, size: NearSize) -> str:
     """Say up to which value no model is missing, and why there is an end to it."""
     value = VALUE[record.by]
     if size.complete:
-        return f"none missing (certified): every {value} up to {shown(size.threshold)}"
+        return f"certified to be all that have a {value} up to {shown(size.threshold)}"
     if record.most is not None and size.models >= record.most:
-        return f"the best ones (--most {record.most:,}): none missing below a {value} of {shown(size.complete_to)}"
+        best = f"the best ones (--most {record.most:,})"
+        return f"{best}, certified to be all below a {value} of {shown(size.complete_to)}"
     if size.models and size.complete_to > size.best:
-        return f"cut by the limit: none missing below a {value} of {shown(size.complete_to)}"
-    return f"cut by the limit: others may be as good, down to a {value} of {shown(size.lower)}"
+        return f"cut by the limit, certified to be all below a {value} of {shown(size.complete_to)}"
+    return f"cut by the limit: missing ones may have a {value} down to {shown(size.lower)}"
 
 
 def _names(names: tuple[str, ...]) -> str:
@@ -101,7 +102,7 @@ def _names(names: tuple[str, ...]) -> str:
     return (listed(names[:MOST_NAMES]) or "no feature") + (f" and {more} more" if more > 0 else "")
 
 
-def print_common(console: Console, record: CommonRecord, brief: bool = False) -> None:
+def print_common(console: Console, record: CommonRecord, brief: bool = False, full: bool = False) -> None:
     """Print the best common subset: the pair, its certified CV error, its model and the best of every size.
 
     Parameters
@@ -111,6 +112,8 @@ def print_common(console: Console, record: CommonRecord, brief: bool = False) ->
     record : CommonRecord
     brief : bool
         Only the answer: no table by tau, no work.
+    full : bool
+        Every coefficient, where they are more than a screen holds.
     """
     word, colour = MEANING[record.status]
     console.print(Text.assemble((word, f"bold {colour}"), f"   {pair(record.tau, record.gamma)}"))
@@ -119,13 +122,14 @@ def print_common(console: Console, record: CommonRecord, brief: bool = False) ->
     say(console, f"CV error {shown(record.cv_error, digits)} of one subset for all folds, RMSE {shown(record.rmse)}")
     ends = f"[{shown(record.lower, digits)}, {shown(record.upper, digits)}]"
     say(console, f"certified: the least CV error of any subset of these sizes is in {ends}, gap {shown(record.gap, 3)}")
-    print_model(console, record.coefficients, record.intercept)
+    print_model(console, record.coefficients, record.intercept, full)
     if brief:
         return
     say(console, "best gamma of every tau", "bold")
     rows = [_row(rows, record) for _, rows in groupby(sorted(record.table, key=_order), key=lambda row: row.tau)]
     print_table(console, ("tau", "gamma", "CV error", "features"), rows, text=("features",))
-    say(console, "CV error of the best subset found of the size; the bound above is for every size and gamma", "dim")
+    said = "a row is the best subset found of its size; the certified interval above is of all sizes and gammas"
+    say(console, said, "dim")
     say(console, f"work: {record.work.nodes:,} nodes, {record.work.seconds:.2f} s", "dim")
 
 

@@ -77,8 +77,7 @@ def plot_cv_error(record: Record, ax: Axes | None = None) -> Axes:
     """
     ax = axes_of(ax)
     by_gamma = len({row.tau for row in record.table}) == 1 < len({row.gamma for row in record.table})
-    chosen = record.gamma, record.tau
-    rows = sorted(record.table, key=lambda row: row.gamma) if by_gamma else best_by_tau(record.table, chosen)
+    rows = sorted(record.table, key=lambda row: row.gamma) if by_gamma else best_by_tau(record)
     at = np.arange(len(rows)) if by_gamma else np.array([row.tau for row in rows])
     bottom, top = _range(record, rows)
     _bands(ax, at, rows, bottom, top)
@@ -97,16 +96,18 @@ def plot_cv_error(record: Record, ax: Axes | None = None) -> Axes:
 
 
 def _mark_choices(ax: Axes, record: Record, at: Any, rows: Sequence[TableRow], top: float) -> None:
-    """Mark the choice, the level one standard error above it and the choice of that rule."""
-    least = next((row for row in rows if (row.gamma, row.tau) == (record.gamma, record.tau)), None)
-    if least is not None and least.standard_error:
-        level = record.cv_error + least.standard_error
+    """Mark the choice, the least CV error and the level one standard error above it."""
+    best = record.certificate
+    least = next((row for row in rows if (row.gamma, row.tau) == (best.gamma, best.tau)), None)
+    width = least.standard_error if least is not None else None
+    width = record.one_se.standard_error if record.one_se is not None else width
+    if width:
+        level = best.cv_error + width
         ax.axhline(
             level, color=INK, linewidth=0.8, linestyle=(0, (4, 3)), zorder=1, label="one standard error above"
         )  # fmt: skip
     for (gamma, tau, error), marker, label in _choices(record):
         own = [k for k, row in enumerate(rows) if (row.gamma, row.tau) == (gamma, tau)]
-        own = own or [k for k, row in enumerate(rows) if row.tau == tau]
         if own and math.isfinite(error):
             _mark(ax, at[own[0]], min(error, top), marker, label)
 
@@ -114,9 +115,9 @@ def _mark_choices(ax: Axes, record: Record, at: Any, rows: Sequence[TableRow], t
 def _choices(record: Record) -> list[tuple[tuple[float, int, float], str, str]]:
     """Return the pairs that are marked, with their CV error, mark and name."""
     found = [((record.gamma, record.tau, record.cv_error), "*", "the choice")]
-    one = record.one_se
-    if one is not None and (one.gamma, one.tau) != (record.gamma, record.tau):
-        found.append(((one.gamma, one.tau, one.cv_error), "D", "one-standard-error choice"))
+    least = record.least
+    if least is not None:
+        found.append(((least.gamma, least.tau, least.cv_error), "D", "least CV error"))
     return found
 
 

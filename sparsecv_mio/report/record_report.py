@@ -31,8 +31,19 @@ from sparsecv_mio.report.record_plots import (
     times_chosen,
 )  # fmt: skip
 from sparsecv_mio.report.region import open_rows, region_lines
-from sparsecv_mio.report.stability import choice_lines, stability_lines
-from sparsecv_mio.report.tables import best_by_tau, compared, nested_lines, subsets_of
+from sparsecv_mio.report.stability import stability_lines
+from sparsecv_mio.report.tables import (
+    best_by_tau,
+    best_gamma_title,
+    compared,
+    estimate_line,
+    nested_lines,
+    own_line,
+    rule_lines,
+    settled,
+    subsets_of,
+    work_line,
+)  # fmt: skip
 
 WIDTH = 4.8  # inches of a picture
 ENDINGS = {".html": "html", ".htm": "html", ".md": "md", ".tex": "latex"}
@@ -147,30 +158,33 @@ def _nested(record: Record) -> tuple[Block, ...]:
 
 
 def _stability(record: Record) -> Block:
-    lines = [*choice_lines(record), *stability_lines(record)]
+    lines = [*rule_lines(record), *stability_lines(record)]
     return Sentences(tuple(f"{line[0].upper()}{line[1:]}." for line in lines))
 
 
 def _answer_facts(record: Record) -> tuple[tuple[str, str], ...]:
-    digits = interval_digits([(record.lower, record.upper)])
+    known, own = record.certificate, record.own_row
+    digits = interval_digits([(record.lower, record.upper), (known.lower, known.upper)])
     error = marked(shown(record.cv_error, digits), record.estimate)
+    if own is not None and own_line(record, digits):
+        error += f", certified in [{shown(own.lower, digits)}, {shown(own.upper, digits)}]"
+    ends = f"certified in [{shown(known.lower, digits)}, {shown(known.upper, digits)}]"
+    if record.least is not None:
+        least = marked(shown(known.cv_error, digits), known.estimate)
+        ends = f"{least} at tau = {known.tau}, gamma = {shown(known.gamma)}, {ends}"
     facts = [
         *_compared(record),
         ("features, tau", str(record.tau)),
         ("ridge weight, gamma", shown(record.gamma)),
+        *([] if record.least is None else [("chosen by", record.rule)]),
         ("CV error (mean squared error)", error),
-        ("least CV error of the grid", f"in [{shown(record.lower, digits)}, {shown(record.upper, digits)}]"),
+        ("least CV error of the grid", ends),
         ("RMSE, its square root", marked(shown(math.sqrt(record.cv_error)), record.estimate)),
     ]
     if record.mae is not None:
         facts.append(("MAE of held-out rows", marked(shown(record.mae), record.estimate)))
     if record.r_squared is not None:
         facts.append(("R^2 of held-out rows", marked(f"{record.r_squared:.4f}", record.estimate)))
-    if record.one_se is not None:
-        one = record.one_se
-        error = marked(shown(one.cv_error), one.estimate)
-        text = f"tau = {one.tau}, gamma = {shown(one.gamma)}, CV error {error}"
-        facts.append(("simplest within one standard error", f"{text} (standard error {shown(one.standard_error)})"))
     if record.refined is not None:
         facts.append(("gamma refined at this tau", shown(record.refined.gamma)))
     return tuple(facts)
@@ -187,26 +201,32 @@ def proved(record: Record) -> list[str]:
     ----------
     record : Record
     """
-    digits = interval_digits([(record.lower, record.upper)])
-    low, high = shown(record.lower, digits), shown(record.upper, digits)
+    known, own = record.certificate, record.own_row
+    digits = interval_digits([(known.lower, known.upper)])
+    low, high = shown(known.lower, digits), shown(known.upper, digits)
     grid = "of any tau at this gamma" if record.descent else f"of the {_several(len(record.table), 'pair')} of the grid"
     if (found := record.continuous) is not None:
         grid = f"of any tau at any gamma from {shown(found.low)} to {shown(found.high)}"
     lines = [f"Models compared: {words}. What follows is of these."] if (words := compared(record)) else []
-    if record.lower > 0.0:
+    if known.lower > 0.0:
         lines.append(f"No CV error {grid} is below {low}.")
-    if math.isfinite(record.upper):
-        lines.append(f"The CV error of the reported pair is at most {high}.")
+    if math.isfinite(known.upper):
+        lines.append(f"The least CV error {grid} is at most {high}.")
+    if own is not None and math.isfinite(own.upper) and own_line(record, digits):
+        lines.append(f"The CV error of the reported pair is at most {shown(own.upper, digits)}.")
     if record.status == "proved":
-        gap = f"up to a relative gap of {shown(record.gap, 2)}" if record.gap > 0.0 else "to the last digit"
-        lines.append(f"So the reported pair has the least CV error, {gap}.")
+        gap = f"up to a relative gap of {shown(known.gap, 2)}" if known.gap > 0.0 else "to the last digit"
+        which = "the reported pair" if record.least is None else f"tau = {known.tau}, gamma = {shown(known.gamma)}"
+        lines.append(f"So {which} has the least CV error, {gap}.")
+    if record.least is not None and settled(record):
+        lines.append(f"By {record.rule} the reported pair is chosen.")
     decided = sum(row.folds_decided == row.folds for row in record.table)
     excluded = sum(row.status == "excluded" for row in record.table)
     cells = sum(row.folds_decided for row in record.table)
     total = sum(row.folds for row in record.table)
     more = f"; bounds exclude {excluded:,} other pairs" if excluded else ""
-    known = f"{cells:,} of {total:,} fits, in every fold of {decided:,} pairs"
-    lines.append(f"The best subset is known beyond doubt in {known}{more}.")
+    fits = f"{cells:,} of {total:,} fits, in every fold of {decided:,} pairs"
+    lines.append(f"The best subset is known beyond doubt in {fits}{more}.")
     lines += [f"{line[0].upper()}{line[1:]}." for line in region_lines(record) if line.startswith("proved")]
     if record.refit.proved:
         most, within = ("at most ", " within the restrictions,") if record.request.restrictions else ("", "")
@@ -222,27 +242,24 @@ def not_proved(record: Record) -> list[str]:
     record : Record
     """
     lines = []
-    own = [row for row in record.table if (row.gamma, row.tau) == (record.gamma, record.tau)]
+    own, known = record.own_row, record.certificate
     if record.status != "proved":
-        lines.append("That the reported pair is the best one: the search ended before.")
-    if record.estimate and own:
-        lines.append(
-            f"The CV error of the reported pair, an estimate (~): its support is proved to be the best one in "
-            f"{own[0].folds_decided} of {own[0].folds} folds."
-        )
-    if not math.isfinite(record.upper):
+        which = "the reported pair" if record.least is None else f"tau = {known.tau}, gamma = {shown(known.gamma)}"
+        lines.append(f"That {which} has the least CV error: the search ended before.")
+    if record.estimate and own is not None:
+        lines.append(f"The CV error of the reported pair. {estimate_line(own.folds_decided, own.folds)}.")
+    if own is not None and not math.isfinite(own.upper):
         lines.append("Any upper bound of the CV error of the reported pair.")
     if open_rows(record) and record.status != "proved":
-        lines.append(f"That none of {len(open_rows(record)):,} other pairs is better: they are not excluded.")
+        others = f"{len(open_rows(record)):,} other pairs"
+        lines.append(f"That none of {others} has a smaller CV error: they are not excluded.")
     if not record.refit.proved:
         ends = f"[{shown(record.refit.lower)}, {shown(record.refit.upper)}]"
         within = " within the restrictions" if record.request.restrictions else ""
         lines.append(f"That the model is the best subset{within} on all rows: the least objective lies in {ends}.")
-    if record.one_se is not None and record.one_se.estimate:
-        lines.append("The choice of the one-standard-error rule: not all CV errors that it compares are known.")
-    chosen = None if record.stability is None else record.stability.chosen
-    if chosen is not None and not chosen.proved:
-        lines.append("The choice of the stable pair: not all instabilities that it compares are known well enough.")
+    if not settled(record):
+        what = "CV errors" if record.one_se is not None else "instabilities"
+        lines.append(f"The choice by {record.rule}: not all {what} that it compares are known well enough.")
     nested = "" if record.nested is None else (
         f"the nested CV error, {shown(record.nested.error)}, is not minimised, but an estimate all the same; "
     )  # fmt: skip
@@ -323,9 +340,10 @@ def _model_table(record: Record | FitRecord) -> Grid:
 
 
 def _tau_table(record: Record) -> Grid:
-    rows = best_by_tau(record.table, (record.gamma, record.tau))
+    rows = best_by_tau(record)
+    title = best_gamma_title(record)
     chosen = next((k for k, row in enumerate(rows) if (row.gamma, row.tau) == (record.gamma, record.tau)), None)
-    return _pairs(record, rows, "Every tau at its best gamma; ~ marks an estimate.", chosen)
+    return _pairs(record, rows, f"{title[0].upper()}{title[1:]}; ~ marks an estimate.", chosen)
 
 
 def _all_pairs(record: Record) -> Grid:
@@ -366,6 +384,7 @@ def _read_with(read: ReadingInfo) -> str:
     said += [f"{_several(len(read.levels), 'column')} of words as {read.encode}"] if read.levels else []
     said += [f"separator {read.sep!r}"] if read.sep is not None else []
     said += [f"decimal mark {read.decimal!r}"] if read.decimal != "." else []
+    said += [f"thousands set off by {read.thousands!r}"] if read.thousands not in (None, "none") else []
     return ", ".join([*said, f"encoding {read.encoding}"])
 
 
@@ -381,7 +400,7 @@ def _request_facts(record: Record) -> tuple[tuple[str, str], ...]:
         ("gap asked for", shown(ask.gap)),
         ("time limit", "none" if ask.time_limit is None else f"{ask.time_limit:g} s"),
         ("method", ask.method_used or ask.method or "not recorded"),
-        ("work", f"{work.mios:,} MIOs, {work.nodes:,} nodes, engine {work.engine}, {work.seconds:.2f} s"),
+        ("work", work_line(work, ask.threads)),
     ]
     if ask.restrictions is not None:
         for field in fields(ask.restrictions):

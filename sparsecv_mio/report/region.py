@@ -51,8 +51,8 @@ def span(values: Collection[float]) -> str:
 
 
 def open_rows(record: Record) -> list[TableRow]:
-    """Return the pairs that may be the best one after all, the reported one left out."""
-    chosen = (record.gamma, record.tau)
+    """Return the pairs that may have the least CV error after all, that of the least one found left out."""
+    chosen = (record.certificate.gamma, record.certificate.tau)
     return [row for row in record.table if row.status == "open" and (row.gamma, row.tau) != chosen]
 
 
@@ -78,8 +78,10 @@ def _best(record: Record, region: Region) -> str:
     inside = (region.up_to_tau is not None and region.tau <= region.up_to_tau) or (
         region.from_gamma is not None and region.gamma >= region.from_gamma
     )
-    if (region.gamma, region.tau) == (record.gamma, record.tau):
-        return "the reported pair is the best of them" if inside else "none of them is better than the reported pair"
+    best = record.certificate
+    if (region.gamma, region.tau) == (best.gamma, best.tau):
+        which = "the reported pair" if record.least is None else "the pair with the least CV error"
+        return f"{which} is the best of them" if inside else f"none of them is better than {which}"
     pair = f"tau = {region.tau}, gamma = {region.gamma:.4g}, CV error {region.cv_error:.6g}"
     return f"the best of them is {pair}" if inside else f"none of them is better than {pair}"
 
@@ -88,11 +90,12 @@ def _not_excluded(record: Record, rows: Sequence[TableRow]) -> str:
     """Return a line on the pairs that cannot be excluded."""
     pairs = f"{len(rows):,} other pair{'' if len(rows) == 1 else 's'}"
     where = f"tau {span({row.tau for row in rows})}, gamma {span({row.gamma for row in rows})}"
-    return f"not excluded: {pairs} ({where}); {_estimate(record.cv_error, min(row.cv_error for row in rows))}"
+    found = _estimate(record.certificate.cv_error, min(row.cv_error for row in rows))
+    return f"not excluded: {pairs} ({where}); {found}"
 
 
 def _estimate(reported: float, best: float) -> str:
-    """Compare the best estimate of some pairs with the CV error of the reported one."""
+    """Compare the best estimate of some pairs with the least CV error found."""
     if not best < float("inf") or not reported > 0.0:
         return "they have no estimate" if best == float("inf") else "their best estimate is no better"
     worse = 100.0 * (best / reported - 1.0)

@@ -10,7 +10,7 @@ import numpy as np
 
 from sparsecv_mio.arrays import FloatArray
 from sparsecv_mio.report.figures import ENTRY, FAINT, INK, counted, panels, titled
-from sparsecv_mio.report.results_table import present
+from sparsecv_mio.report.results_table import present, standard_errors
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -171,7 +171,9 @@ def lines(tables: Mapping[str, pd.DataFrame], values: Sequence[str], by: pd.Seri
             for name in names:
                 mine = table[by[table.index] == name]
                 known = mine[value].astype(float).replace([np.inf, -np.inf], np.nan)
-                found = known.groupby(mine[against].astype(float)).agg(["mean", "sem"]).dropna(subset="mean")
+                at = [mine[against].astype(float)]
+                found = known.groupby(at).agg(["mean"]).dropna(subset="mean")
+                found["sem"] = standard_errors(known.to_frame(value), at, mine)[0][value]
                 if found.empty:
                     continue
                 label = f"{name} {value}".strip() if len(values) > 1 else name or value

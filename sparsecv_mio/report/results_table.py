@@ -21,6 +21,8 @@ SMALLER = re.compile(
 )  # values of which less is better
 LARGER = re.compile(r"f1|variance_explained|test_r_squared|lower")
 MISSING = "-"
+ON_TEST_ROWS = re.compile(r"(?!relative_)(.*_)?test_(error|r_squared)")
+DIFFER = ("data", "design_draw", "split", "seed", "folds", "test")  # in which runs of a cell may differ
 
 
 @dataclass(frozen=True)
@@ -33,12 +35,15 @@ class Cells:
         A row for every row of the table, columns by (label, value); `spread` holds standard errors, NaN where there
         are none.
     values : tuple of str
+    notes : tuple of str
+        Over what the standard errors are taken.
     """
 
     centre: pd.DataFrame
     spread: pd.DataFrame
     count: pd.DataFrame
     values: tuple[str, ...]
+    notes: tuple[str, ...] = ()
 
 
 def summarise(
@@ -62,19 +67,55 @@ def summarise(
         Rows and columns in the order of the categories, or in which the runs name them.
     """
     numbers = frame[list(values)].astype(float)
-    groups = numbers.groupby([rows.astype(str).rename("row"), columns.astype(str).rename("column")], sort=False)
+    cell = [rows.astype(str).rename("row"), columns.astype(str).rename("column")]
+    groups = numbers.groupby(cell, sort=False)
     word = "mean" if aggregate == "mean-se" else aggregate
     centre, count = getattr(groups, word)(), groups.count()
     if word == "sum":
         centre = centre.where(count > 0)
-    spread = groups.sem() if aggregate == "mean-se" else centre * np.nan
+    spread, notes = standard_errors(numbers, cell, frame) if aggregate == "mean-se" else (centre * np.nan, ())
     order = [(label, value) for label in present(columns) for value in values]
 
     def wide(found: pd.DataFrame) -> pd.DataFrame:
         table: pd.DataFrame = found.unstack("column")  # type: ignore[assignment]  # of a frame: a frame
         return table.swaplevel(axis=1).reindex(index=present(rows))[order]
 
-    return Cells(wide(centre), wide(spread), wide(count).fillna(0).astype(int), values)
+    return Cells(wide(centre), wide(spread), wide(count).fillna(0).astype(int), values, notes)
+
+
+def standard_errors(
+    numbers: pd.DataFrame, cell: list[pd.Series], frame: pd.DataFrame
+) -> tuple[pd.DataFrame, tuple[str, ...]]:
+    """Return the standard errors of the cells, and over what they are taken.
+
+    Errors on test rows vary with the rows: runs on one test set, by the fingerprint of the others, count as one.
+
+    Parameters
+    ----------
+    numbers : pandas.DataFrame
+        Of every run.
+    cell : list of pandas.Series
+        What tells the cells apart.
+    frame : pandas.DataFrame
+        All columns of these runs.
+    """
+    groups = numbers.groupby(cell, sort=False)
+    spread, on_tests = groups.sem(), [name for name in map(str, numbers) if ON_TEST_ROWS.fullmatch(name)]
+    alone: list[str] = []
+    if on_tests and "fingerprint" in frame:
+        by_set = numbers.groupby([*cell, frame["fingerprint"].rename("test set")], sort=False).mean()
+        over_sets = by_set.groupby(level=list(range(len(cell))), sort=False)
+        for value in on_tests:
+            spread[value] = over_sets[value].sem().reindex(spread.index)
+            sets = over_sets[value].count().reindex(spread.index)
+            if ((sets == 1) & (groups[value].count() > 1)).any():
+                alone.append(f"{value}: no ± for runs on one test set; vary split for more of them, seed deals folds")
+    if not spread.notna().to_numpy().any():
+        return spread, tuple(alone)
+    several = [name for name in DIFFER if name in frame and (frame[name].groupby(cell).nunique() > 1).any()]
+    over = f"±: standard error of the mean over runs{' that differ in ' if several else ''}{', '.join(several)}"
+    means = "fingerprint" in frame and any(spread[value].notna().any() for value in on_tests)
+    return spread, (over + ("; of errors on test rows over test sets" if means else ""), *alone)
 
 
 def present(labels: pd.Series) -> list[str]:
@@ -103,7 +144,8 @@ def with_overall(cells: Cells, geometric: bool = False) -> Cells:
     def add(table: pd.DataFrame, row: pd.Series) -> pd.DataFrame:
         return pd.concat([table, row.to_frame(name).T])
 
-    return Cells(add(centre, mean), add(cells.spread, mean * np.nan), add(cells.count, cells.count.sum()), cells.values)
+    spread, count = add(cells.spread, mean * np.nan), add(cells.count, cells.count.sum())
+    return Cells(add(centre, mean), spread, count, cells.values, cells.notes)
 
 
 def best_of(value: str, word: str = "auto") -> str:
@@ -158,8 +200,8 @@ def latex(cells: Cells, best: str = "auto", digits: int = 4) -> str:
     lines.append(r"\midrule")
     names = [_escaped(str(name)) for name in cells.centre.index]
     lines += [" & ".join([name, *row]) + r" \\" for name, row in zip(names, body, strict=True)]
-    note = _note(cells).strip()
-    return "\n".join([*lines, r"\bottomrule", r"\end{tabular}", *([f"% {note}"] if note else []), ""])
+    notes = [f"% {note}".replace("±", r"$\pm$") for note in _note(cells).split("\n") if note]
+    return "\n".join([*lines, r"\bottomrule", r"\end{tabular}", *notes, ""])
 
 
 def csv(cells: Cells) -> str:
@@ -235,7 +277,9 @@ def _as_many_decimals(error: float, text: str) -> str:
 def _note(cells: Cells) -> str:
     counts = cells.count.to_numpy()
     fewer = any(0 < few < max(row) for row in counts for few in row)
-    return "\n*: fewer runs than the others of its row, as some failed or were not asked for.\n" if fewer else ""
+    few = "*: fewer runs than the others of its row, as some failed or were not asked for."
+    notes = [*([few] if fewer else []), *cells.notes]
+    return "\n" + "\n\n".join(notes) + "\n" if notes else ""
 
 
 def _escaped(text: str) -> str:

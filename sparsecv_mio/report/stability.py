@@ -5,16 +5,14 @@ from __future__ import annotations
 from sparsecv_mio.certificate.record import Record
 from sparsecv_mio.certificate.stability import Stability, WeighedChoice
 from sparsecv_mio.report.layout import quoted
-from sparsecv_mio.report.numbers import interval_digits, marked, pair, shown
+from sparsecv_mio.report.numbers import interval_digits, marked, shown
 
 MOST_NAMED = 12  # features that are not in every fold
 
 
 def stability_lines(record: Record) -> list[str]:
     """Return lines on the folds that chose each feature, and on the largest change that a fold makes."""
-    if record.stability is None:  # folds of the one-standard-error pair are not in the record then
-        return _chosen_in(record) if record.one_se is None else []
-    return [*_chosen_in(record), *_change(record.stability)]
+    return [*_chosen_in(record), *([] if record.stability is None else [_change(record, record.stability)])]
 
 
 def _chosen_in(record: Record) -> list[str]:
@@ -22,15 +20,16 @@ def _chosen_in(record: Record) -> list[str]:
     counts, k = record.chosen_in(), record.folds.k
     model, everywhere = set(record.support), [name for name, count in counts.items() if count == k]
     kept = sum(name in model for name in everywhere)
+    fitted = f"the {k} models, each fitted without one fold,"
     if not counts:
         return []
     if kept == len(model) and len(counts) == len(model):
-        return [f"stability: each of the {k} folds chose the features of the model"]
-    some = [f"{quoted(name)} {count}" for name, count in counts.items() if name in model and count < k]
-    besides = [f"{quoted(name)} {count}" for name, count in counts.items() if name not in model]
-    parts = [f"{kept} of the {len(model)} features are in all {k} folds"]
-    parts += [f"in some: {_listed(some)}"] if some else []
-    parts += [f"not in the model: {_listed(besides)}"] if besides else []
+        return [f"stability: {fitted} all have the features of this model"]
+    some = [f"{quoted(name)} in {count}" for name, count in counts.items() if name in model and count < k]
+    besides = [f"{quoted(name)} in {count}" for name, count in counts.items() if name not in model]
+    parts = [f"{fitted} all have {kept} of the {len(model)} features of this model"]
+    parts += [f"of the others {_listed(some)}"] if some else []
+    parts += [f"not in this model: {_listed(besides)}"] if besides else []
     return [f"stability: {'; '.join(parts)}"]
 
 
@@ -39,13 +38,13 @@ def _listed(words: list[str]) -> str:
     return ", ".join(words[:MOST_NAMED]) + (f" and {more} more" if more > 0 else "")
 
 
-def _change(stable: Stability) -> list[str]:
+def _change(record: Record, stable: Stability) -> str:
     """Say how much leaving out a fold changes the squared errors."""
     value = marked(shown(stable.instability, 4), stable.estimate)
-    share = f" ({100.0 * stable.instability / stable.cv_error:.0f}% of the CV error)" if stable.cv_error > 0.0 else ""
+    share = f" ({100.0 * stable.instability / record.cv_error:.0f}% of the CV error)" if record.cv_error > 0.0 else ""
     ends = f", certified in [{shown(stable.instability_lower, 4)}, {shown(stable.instability_upper, 4)}]"
-    where = f"leaving out fold {stable.fold + 1} changes the squared errors of all rows most"
-    return [f"{where}: by {value} a row{share}{ends if stable.estimate else ''}"]
+    where = f"fold {stable.fold + 1} matters most: without it the model's squared errors change by {value}"
+    return f"{where} on average over all rows{share}{ends if stable.estimate else ''}"
 
 
 def choice_lines(record: Record) -> list[str]:
@@ -57,12 +56,8 @@ def choice_lines(record: Record) -> list[str]:
     digits = interval_digits([(chosen.lower, chosen.upper)])
     certified = f"[{shown(chosen.lower, digits)}, {shown(chosen.upper, digits)}]"
     proof = "proved" if chosen.proved else "not proved"
-    error = marked(shown(stable.cv_error), stable.estimate)
-    lines = [
-        f"stable pair: the least CV error + {shown(chosen.weight)} x instability, {proof}: {certified}",
-        f"{pair(stable.tau, stable.gamma)}, CV error {error} in [{shown(stable.lower)}, {shown(stable.upper)}]",
-    ]
-    return lines + _tried(chosen)
+    what = f"the pair with the least CV error + {shown(chosen.weight)} x instability"
+    return [f"stable pair: {what}, {proof}: the least sum is in {certified}", *_tried(chosen)]
 
 
 def _tried(chosen: WeighedChoice) -> list[str]:

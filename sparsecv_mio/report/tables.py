@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from itertools import groupby
 from typing import TYPE_CHECKING
 
@@ -14,7 +15,6 @@ from sparsecv_mio.certificate.near_records import CommonRecord, NearRecord
 from sparsecv_mio.certificate.parts import Work
 from sparsecv_mio.certificate.record import (
     Nested,
-    OneSe,
     PathRecord,
     PathRow,
     Record,
@@ -33,6 +33,12 @@ if TYPE_CHECKING:
     from sparsecv_mio.certificate.model import Accuracy
     from sparsecv_mio.certificate.record import FitRecord
 
+RULES = {  # by their names: the pair that they choose, and how it was chosen
+    "the one-standard-error rule": ("one-standard-error pair", "by the one-standard-error rule"),
+    "the weight of the instability": ("stable pair", "the stable pair"),
+    "the least CV error": ("the pair", "by the least CV error"),
+}
+SCREEN_ROWS, KEPT_ROWS = 15, 10  # of a table; one with more than a screen holds is cut to the second number
 NARROW = 1e-5  # relative width of a piece around a crossing, below which its ends look alike
 MEANING = {
     "proved": ("proved", "green"),
@@ -41,7 +47,9 @@ MEANING = {
 }
 
 
-def print_answer(console: Console, record: Record, brief: bool = False, held_out: Accuracy | None = None) -> None:
+def print_answer(
+    console: Console, record: Record, brief: bool = False, held_out: Accuracy | None = None, full: bool = False
+) -> None:
     """Print a cross-validation record.
 
     Parameters
@@ -54,14 +62,13 @@ def print_answer(console: Console, record: Record, brief: bool = False, held_out
         Only the answer: no table by tau, no work, no hints.
     held_out : Accuracy, optional
         Of the predictions of held-out rows that go to a file, where they were made.
+    full : bool
+        Every coefficient and every tau, where they are more than a screen holds.
     """
-    word, colour = MEANING[record.status]
-    if ended_by_itself(record):
-        word = word.replace("limit reached", "ended without a proof")
+    word, colour = _meaning(record)
     if _unbounded(record):
         word = word.replace("bounds valid", "nothing proved yet")
-    for line in _print_pairs(console, record, word, colour):
-        say(console, line)
+    _print_pair(console, record, word, colour)
     print_restrictions(console, record)
     for line in _error_lines(record):
         say(console, line)
@@ -70,31 +77,30 @@ def print_answer(console: Console, record: Record, brief: bool = False, held_out
     if record.nested is not None:
         for line in nested_lines(record, record.nested):
             say(console, line)
-    _print_coefficients(console, record)
+    _print_coefficients(console, record, full)
     if brief:
         return
     if record.nested is not None:
         _print_outer_folds(console, record.nested)
-    say(console, "best gamma of every tau" if record.continuous is None else "every tau at this gamma", "bold")
-    _print_taus(console, record)
+    say(console, best_gamma_title(record), "bold")
+    _print_taus(console, record, full)
     for line in _legend(record):
         say(console, line, "dim")
     for hint in hints(record):
         console.print(Text.assemble(("hint: ", "bold"), hint))
 
 
-def _print_pairs(console: Console, record: Record, word: str, colour: str) -> list[str]:
-    """Print the pair of the model; return a line on that of the least CV error, where it is another one."""
-    model, least = record.model_pair, pair(record.tau, record.gamma)
-    if (model.tau, model.gamma) == (record.tau, record.gamma):
-        console.print(Text.assemble((word, f"bold {colour}"), f"   {least}"))
-        return []
-    stable = record.stability if model is record.stability else None
-    if record.status == "proved" and stable is not None and stable.chosen is not None and not stable.chosen.proved:
-        word, colour = "least CV error proved, stable pair not", MEANING["limit"][1]
-    rule = "by the one-standard-error rule" if stable is None else "the stable pair"
-    console.print(Text.assemble((word, f"bold {colour}"), f"   {pair(model.tau, model.gamma)}, {rule}"))
-    return [f"least CV error: {least}"]
+def _meaning(record: Record | PathRecord) -> tuple[str, str]:
+    word, colour = MEANING[record.status]
+    return word.replace("limit reached", "ended without a proof") if ended_by_itself(record) else word, colour
+
+
+def _print_pair(console: Console, record: Record, word: str, colour: str) -> None:
+    """Print the pair that is reported, and the rule that chose it where that is not the least CV error."""
+    if not settled(record) and record.status == "proved":
+        word, colour = f"least CV error proved, {RULES[record.rule][0]} not", MEANING["limit"][1]
+    by = "" if record.least is None else f", {RULES[record.rule][1]}"
+    console.print(Text.assemble((word, f"bold {colour}"), f"   {pair(record.tau, record.gamma)}{by}"))
 
 
 def interval_lines(record: Record) -> list[str]:
@@ -121,10 +127,11 @@ def compared(record: Record | PathRecord | CommonRecord | NearRecord) -> str:
 
 def _error_lines(record: Record) -> list[str]:
     """Return lines on the error of the reported pair, its bounds, a refined gamma and the moves of a descent."""
-    digits = interval_digits([(record.lower, record.upper)])
+    known = record.certificate
+    digits = interval_digits([(record.lower, record.upper), (known.lower, known.upper)])
     error = marked(shown(record.cv_error, digits), record.estimate)
     lines = [f"CV error {error} (mean squared error); on held-out rows {record.accuracy_line()}"]
-    lines.append(_certified_line(record, digits))
+    lines += _certified_lines(record, digits)
     lines += region_lines(record)
     lines += interval_lines(record)
     lines += _estimate_lines(record)
@@ -143,27 +150,45 @@ def _error_lines(record: Record) -> list[str]:
     return lines
 
 
-def _certified_line(record: Record, digits: int) -> str:
-    """Return the interval of the least CV error; its upper end is another pair's where the reported one has a worse."""
-    what = "of every tau at this gamma" if record.descent else "of the grid"
-    if record.continuous is not None:
-        what = f"over every gamma from {shown(record.continuous.low)} to {shown(record.continuous.high)}"
+def _certified_lines(record: Record, digits: int) -> list[str]:
+    """Return lines on the interval of the least CV error of the grid, and on that of the reported pair's own."""
+    what, known = _searched(record), record.certificate
+    own, lines = own_line(record, digits), []
+    if record.least is not None:
+        error = marked(shown(known.cv_error, digits), known.estimate)
+        lines.append(f"least CV error: {error}, of {pair(known.tau, known.gamma)}")
     if _unbounded(record):
-        return f"certified: nothing yet, no bound of the least CV error {what} is proved"
-    known = _least_upper(record)
-    other = record.status != "proved" and known.upper < record.upper
-    upper = known.upper if other else record.upper
-    line = f"certified: the least CV error {what} is in [{shown(record.lower, digits)}, {shown(upper, digits)}]"
-    if not other:
-        return f"{line}, gap {shown(record.gap, 3)}"
-    own = f"at most {shown(record.upper, digits)}" if math.isfinite(record.upper) else "not bounded yet"
-    where = f"tau = {known.tau}, gamma = {shown(known.gamma)}"
-    return f"{line}: the upper end is that of {where}; the CV error of the reported pair is {own}"
+        return [*lines, f"certified: nothing yet, no bound of the least CV error {what} is proved"]
+    ends = f"[{shown(known.lower, digits)}, {shown(known.upper, digits)}]"
+    lines.append(f"certified: the least CV error {what} is in {ends}, gap {shown(known.gap, 3)}")
+    return [own, *lines] if own and record.least is not None else [*lines, own] if own else lines
 
 
-def _least_upper(record: Record) -> TableRow:
-    """Return the pair with the least certified upper bound, which may be another than the reported one."""
-    return min(record.table, key=lambda row: row.upper)
+def _searched(record: Record) -> str:
+    """Say of what the least CV error is certified."""
+    if (found := record.continuous) is not None:
+        return f"over every gamma from {shown(found.low)} to {shown(found.high)}"
+    return "of every tau at this gamma" if record.descent else "of the grid"
+
+
+def own_line(record: Record, digits: int) -> str:
+    """Return what is certified of the CV error of the reported pair, where that says more than the grid's interval.
+
+    Parameters
+    ----------
+    record : Record
+    digits : int
+        Of the numbers.
+    """
+    row = record.own_row
+    decided = row is None or row.folds_decided == row.folds
+    if row is None or (decided if record.least is not None else row.upper <= record.upper):
+        return ""
+    if not math.isfinite(row.upper) and not row.lower > 0.0:
+        return "certified: nothing yet of the CV error of this pair"
+    if not math.isfinite(row.upper):
+        return f"certified: the CV error of this pair is at least {shown(row.lower, digits)}"
+    return f"certified: the CV error of this pair is in [{shown(row.lower, digits)}, {shown(row.upper, digits)}]"
 
 
 def error_line(found: Accuracy) -> str:
@@ -176,9 +201,8 @@ def error_lines(record: Record | CommonRecord | FitRecord, found: Accuracy) -> l
     """Return lines on the errors of predictions, beside those of the cross-validation that chose the model."""
     lines = [f"errors: {error_line(found)}"]
     if isinstance(record, Record):
-        chosen = record.model_pair
-        root = marked(shown(math.sqrt(chosen.cv_error)), chosen.estimate)
-        lines.append(f"in cross-validation: RMSE {root}, the square root of the CV error {shown(chosen.cv_error)}")
+        root = marked(shown(math.sqrt(record.cv_error)), record.estimate)
+        lines.append(f"in cross-validation: RMSE {root}, the square root of the CV error {shown(record.cv_error)}")
     elif isinstance(record, CommonRecord):
         lines.append(f"in cross-validation: RMSE {shown(record.rmse)}, the square root of {shown(record.cv_error)}")
     return lines
@@ -187,13 +211,12 @@ def error_lines(record: Record | CommonRecord | FitRecord, found: Accuracy) -> l
 def nested_lines(record: Record, nested: Nested) -> list[str]:
     """Return lines on the error of the whole procedure, beside the CV error that was minimised."""
     done, k = len(nested.folds), nested.outer.k
-    spread = "" if nested.standard_error is None else f" +- {shown(nested.standard_error, 3)} (standard error)"
+    spread = "" if nested.standard_error is None else f", standard error {shown(nested.standard_error, 3)}"
     of = f"{k} outer folds" if done == k else f"the {done} of {k} outer folds that were done"
     lines = [f"honest error of the whole procedure: {shown(nested.error)}{spread}, by nested CV over {of}"]
     if nested.optimism is not None:
-        chosen = record.model_pair.cv_error
-        side = "below" if nested.optimism < 0.0 else "above"
-        lines.append(f"that is {abs(nested.optimism):.1f}% {side} the CV error of the model's pair, {shown(chosen)}")
+        much = f"{abs(nested.optimism):.1f}% {'less' if nested.optimism < 0.0 else 'more'}"
+        lines.append(f"that is {much} than the CV error of this pair, {shown(record.cv_error)}")
     return lines
 
 
@@ -204,21 +227,19 @@ def _print_outer_folds(console: Console, nested: Nested) -> None:
         Row((str(one.fold + 1), str(one.tau), shown(one.gamma), shown(one.cv_error), shown(one.error), one.status))
         for one in nested.folds
     ]
-    print_table(console, ("outer fold", "tau", "gamma", "CV error inside", "error there", "status"), rows)
+    print_table(console, ("outer fold", "tau", "gamma", "CV error without it", "error on it", "status"), rows)
 
 
 def _unbounded(record: Record) -> bool:
     """Whether the interval of the least CV error says nothing: from 0 to an unknown number."""
-    return record.lower <= 0.0 and not math.isfinite(min(record.upper, _least_upper(record).upper))
+    return record.certificate.lower <= 0.0 and not math.isfinite(record.certificate.upper)
 
 
 def _estimate_lines(record: Record) -> list[str]:
     """Return lines on how much of the reported pair is proved, and on pairs without any CV error."""
-    lines = []
-    chosen = [row for row in record.table if (row.gamma, row.tau) == (record.gamma, record.tau)]
-    if record.estimate and chosen:
-        decided = f"in {chosen[0].folds_decided} of {chosen[0].folds} folds"
-        lines.append(f"{ESTIMATE} an estimate: the support is proved to be the best one {decided}")
+    lines, own = [], record.own_row
+    if record.estimate and own is not None:
+        lines.append(estimate_line(own.folds_decided, own.folds))
     scored = [row for row in record.table if math.isfinite(row.cv_error)]
     if record.estimate and not record.descent and len(scored) < len(record.table):
         gammas = {row.gamma for row in scored}
@@ -227,38 +248,64 @@ def _estimate_lines(record: Record) -> list[str]:
     return lines
 
 
-def _print_coefficients(console: Console, record: Record) -> None:
+def estimate_line(decided: int, folds: int) -> str:
+    """Say why a CV error is an estimate.
+
+    Examples
+    --------
+    >>> estimate_line(0, 10)
+    '~ an estimate: no fold has its best subset proved yet, each uses the best one found so far'
+    >>> estimate_line(7, 10)
+    '~ an estimate: 7 of 10 folds have their best subset proved, the others use the best one found so far'
+    """
+    if not decided:
+        return f"{ESTIMATE} an estimate: no fold has its best subset proved yet, each uses the best one found so far"
+    some = f"{decided:,} of {folds:,} folds have"
+    return f"{ESTIMATE} an estimate: {some} their best subset proved, the others use the best one found so far"
+
+
+def _print_coefficients(console: Console, record: Record, full: bool) -> None:
     """Print the model fitted on all rows, below the pair it belongs to."""
-    one, refit = record.one_se, record.refit
+    refit = record.refit
     proof = "proved" if refit.proved else f"not proved, objective in [{shown(refit.lower)}, {shown(refit.upper)}]"
     console.print()
-    if one is not None:
-        error = marked(shown(one.cv_error), one.estimate)
-        width = marked(shown(one.standard_error), one.estimate)
-        say(console, f"{_rule(one, record)} within one standard error ({width}) of the least")
-        say(console, f"{pair(one.tau, one.gamma)}, CV error {error} in [{shown(one.lower)}, {shown(one.upper)}]")
-    for line in choice_lines(record):
+    for line in rule_lines(record):
         say(console, line)
     where = f"tau = {refit.tau}, gamma = {shown(refit.gamma)}"
     found = "the best subset" if refit.proved else "the best subset found"
     say(console, f"coefficients: {found} on all rows at {where} ({proof})")
-    print_model(console, record.coefficients, record.intercept)
+    print_model(console, record.coefficients, record.intercept, full)
     if lines := stability_lines(record):
         for line in lines:
             say(console, line)
         console.print()
 
 
-def _rule(one: OneSe, record: Record) -> str:
-    """State the one-standard-error rule; while errors are not all proved it counts only pairs proved to be within."""
+def rule_lines(record: Record) -> list[str]:
+    """Return lines on the rule that chose the pair; nothing where that is the least CV error.
+
+    While CV errors are not all known well enough the one-standard-error rule counts only pairs proved to be within.
+    """
+    one, least = record.one_se, record.certificate
+    if one is None:
+        return choice_lines(record)
+    bar = marked(f"{shown(least.cv_error)} + {shown(one.standard_error)}", least.estimate)
+    within = f"a CV error of at most {bar}, the least one and its standard error"
     if not one.estimate:
-        return "one-standard-error rule: the smallest tau, then the largest gamma, with a CV error"
-    alone = (one.gamma, one.tau) == (record.gamma, record.tau)
-    which = "no simpler pair than the best is" if alone else "the simplest pair"
-    return f"one-standard-error rule, not settled: {which} proved so far to be"
+        return [f"one-standard-error rule: the smallest tau, then the largest gamma, with {within}"]
+    which = "no simpler pair than that of the least CV error" if record.least is None else "the simplest pair that"
+    return [f"one-standard-error rule, not settled: {which} is proved so far to have {within}"]
 
 
-def print_model(console: Console, coefficients: Mapping[str, float], intercept: float) -> None:
+def settled(record: Record) -> bool:
+    """Whether it is sure which pair the rule that was asked for chooses among pairs with the least CV error proved."""
+    if record.one_se is not None:
+        return not record.one_se.estimate
+    chosen = None if record.stability is None else record.stability.chosen
+    return chosen is None or chosen.proved
+
+
+def print_model(console: Console, coefficients: Mapping[str, float], intercept: float, full: bool = True) -> None:
     """Print the coefficients of a model.
 
     Parameters
@@ -269,63 +316,138 @@ def print_model(console: Console, coefficients: Mapping[str, float], intercept: 
         By the names of the features, in units of the file.
     intercept : float
         In units of the target.
+    full : bool
+        Every coefficient, where they are more than a screen holds; else the first ones.
     """
     rows = [Row((name, shown(value))) for name, value in coefficients.items()]
-    rows.append(Row(("(intercept)", shown(intercept)), "dim"))
+    left = 0 if full or len(rows) <= SCREEN_ROWS else len(rows) - KEPT_ROWS
+    rows = [*rows[: len(rows) - left], Row(("(intercept)", shown(intercept)), "dim")]
     print_table(console, ("feature", "coefficient"), rows, text=("feature",))
+    _say_left_out(console, left, "coefficient")
+
+
+def _say_left_out(console: Console, count: int, what: str) -> None:
+    """Say how much of a table was left out, if anything, and where it is."""
+    if count:
+        say(console, f"{count} more {what}{'' if count == 1 else 's'} by --full, or --json", "dim")
 
 
 def _legend(record: Record) -> list[str]:
     """Return lines that explain the marks of the table and say how much work was done."""
     cells = sum(row.folds for row in record.table)
-    work = record.work
     lines = []
     if any(row.estimate for row in record.table):
-        lines.append(f"{ESTIMATE} an estimate: not every fold's support is proved to be the best; lower and upper hold")
-    lines.append(
-        f"work: {cells:,} cell{'' if cells == 1 else 's'} (a pair of tau and gamma, one fold left out), "
-        + _work(work, record.request.threads)
-    )
-    return lines
+        lines.append(
+            f"{ESTIMATE} an estimate: some folds use the best subset found so far, which is not proved to be the best; "
+            "lower and upper are certified all the same"
+        )
+    many = f"{cells:,} cells" if cells > 1 else "1 cell"
+    lines.append(f"work: {many} (a cell: one pair of tau and gamma, one fold left out)")
+    return [*lines, work_line(record.work, record.request.threads)]
 
 
-def best_by_tau(rows: Iterable[TableRow], chosen: tuple[float, int]) -> list[TableRow]:
-    """Return for every tau the row with the least CV error, decided or estimated; the reported pair for its own tau.
+def best_by_tau(record: Record) -> list[TableRow]:
+    """Return for every tau the row with the least CV error, decided or estimated; of its own tau that of the answer.
 
     Parameters
     ----------
-    rows : iterable of TableRow
-    chosen : (float, int)
-        gamma and tau of the reported pair.
+    record : Record
+        Of the tau of the least CV error found it is that pair's row.
     """
     best: dict[int, TableRow] = {}
+    own, least = (record.gamma, record.tau), (record.certificate.gamma, record.certificate.tau)
 
-    def rank(row: TableRow) -> tuple[bool, float, float]:
-        return (row.gamma, row.tau) != chosen, row.cv_error, row.upper
+    def rank(row: TableRow) -> tuple[bool, bool, float, float]:
+        return (row.gamma, row.tau) != own, (row.gamma, row.tau) != least, row.cv_error, row.upper
 
-    for row in rows:
+    for row in record.table:
         if row.tau not in best or rank(row) < rank(best[row.tau]):
             best[row.tau] = row
     return [best[tau] for tau in sorted(best)]
 
 
-def _print_taus(console: Console, record: Record) -> None:
-    rows = best_by_tau(record.table, (record.gamma, record.tau))
-    digits = interval_digits((row.lower, row.upper) for row in rows)
+def best_gamma_title(record: Record) -> str:
+    """Name the rows of `best_by_tau`."""
+    if record.continuous is not None:
+        return "every tau at this gamma"
+    return "best gamma of every tau" + ("" if record.least is None else f", the chosen one of tau = {record.tau}")
+
+
+def _alike(rows: Sequence[TableRow], chosen: tuple[float, int]) -> list[tuple[str, TableRow]]:
+    """Make one row of neighbouring taus of which no fold is decided: the least of each number, and the taus it is of.
+
+    The reported pair keeps its own row. Of more rows than a screen holds those with the least CV errors are returned.
+    """
+
+    def kind(row: TableRow) -> int:
+        return row.tau if row.folds_decided or (row.gamma, row.tau) == chosen else -1
+
+    found = []
+    for _, group in groupby(rows, kind):
+        same = list(group)
+        lower, upper = min(row.lower for row in same), min(row.upper for row in same)
+        ends = sorted({same[0].tau, same[-1].tau})
+        least = min(same, key=lambda row: row.cv_error)
+        found.append((":".join(map(str, ends)), replace(least, lower=lower, upper=upper)))
+    if len(found) > SCREEN_ROWS:
+        order = sorted(found, key=lambda one: ((one[1].gamma, one[1].tau) != chosen, one[1].cv_error))
+        found = sorted(order[:KEPT_ROWS], key=lambda one: one[1].tau)
+    return found
+
+
+def _print_taus(console: Console, record: Record, full: bool) -> None:
+    every = best_by_tau(record)
+    rows = [(str(row.tau), row) for row in every]
+    if not full and len(rows) > SCREEN_ROWS:
+        rows = _alike(every, (record.gamma, record.tau))
+    digits = interval_digits((row.lower, row.upper) for _, row in rows)
     lines = []
-    for row in rows:
+    for taus, row in rows:
         lower, upper = aligned(row.lower, digits), aligned(row.upper, digits)
-        cells = str(row.tau), shown(row.gamma), marked(aligned(row.cv_error, digits), row.estimate), lower, upper
+        cells = taus, shown(row.gamma), marked(aligned(row.cv_error, digits), row.estimate), lower, upper
         chosen = (row.gamma, row.tau) == (record.gamma, record.tau)
         lines.append(Row((*cells, f"{row.folds_decided}/{row.folds}"), "bold" if chosen else None))
     names = ("tau", "gamma", "CV error", "lower", "upper", "folds decided")
     print_table(console, names, lines)
+    if any(":" in taus for taus, _ in rows):
+        say(console, "taus of which nothing is decided share a row: the least of their numbers, each by itself", "dim")
+    _say_left_out(console, len(every) - len(rows), "row")
 
 
-def _work(work: Work, threads: int | None) -> str:
-    on = "" if threads is None else f" on {threads} thread{'' if threads == 1 else 's'}"
-    mios = f"{work.mios:,} MIO{'' if work.mios == 1 else 's'} (best subsets found by branch-and-bound)"
-    return f"{mios}, {work.nodes:,} nodes, {work.seconds:.2f} s{on}, engine {work.engine}"
+def work_line(work: Work, threads: int | None) -> str:
+    """Say how many best subsets were found by branch-and-bound, with how many nodes, in what time, and how.
+
+    Parameters
+    ----------
+    work : Work
+    threads : int or None
+
+    Examples
+    --------
+    >>> work_line(Work(1200, 340, 1.5, "enumerate 1200, per-fold 0"), 2)
+    '1,200 best subsets (MIOs) found by branch-and-bound with 340 nodes, 1.50 s on 2 threads, engine enumerate'
+    >>> work_line(Work(1, 1, 0.5, "enumerate 1200, per-fold 34"), None)
+    '1 best subset (MIO) found by branch-and-bound with 1 node, 0.50 s, engines enumerate (1,200 cells), per-fold (34)'
+    """
+    on = "" if threads is None else f" on {_several(threads, 'thread')}"
+    found = "1 best subset (MIO)" if work.mios == 1 else f"{work.mios:,} best subsets (MIOs)"
+    nodes = f"{found} found by branch-and-bound with {_several(work.nodes, 'node')}"
+    return f"{nodes}, {work.seconds:.2f} s{on}, {_engine(work.engine)}"
+
+
+def _several(count: int, thing: str) -> str:
+    return f"{count:,} {thing}{'' if count == 1 else 's'}"
+
+
+def _engine(engine: str) -> str:
+    """Name the engines that decided cells, and how many where there are several."""
+    parts = [part.rpartition(" ") for part in engine.split(", ")]
+    if not all(name and count.isdigit() for name, _, count in parts):
+        return f"engine {engine}"
+    used = [(name, int(count)) for name, _, count in parts if int(count)]
+    if len(used) < 2:
+        return f"engine {used[0][0] if used else parts[0][0]}"
+    return "engines " + ", ".join(f"{name} ({count:,}{' cells' * (i == 0)})" for i, (name, count) in enumerate(used))
 
 
 def subsets_of(surface: Surface, piece: SurfacePiece) -> str:
@@ -363,7 +485,7 @@ def print_path(console: Console, record: PathRecord, brief: bool = False, full: 
     full : bool
         A table per gamma with every model; a single gamma has it anyway.
     """
-    word, colour = MEANING[record.status]
+    word, colour = _meaning(record)
     console.print(Text(word, f"bold {colour}"))
     print_restrictions(console, record)
     gammas = sorted({row.gamma for row in record.path})
@@ -380,7 +502,7 @@ def print_path(console: Console, record: PathRecord, brief: bool = False, full: 
         _print_subsets(console, record.path)
         say(console, "--full or --json: objectives, bounds and coefficients of every gamma", "dim")
     if not brief:
-        say(console, f"work: {_work(record.work, record.request.threads)}", "dim")
+        say(console, f"work: {work_line(record.work, record.request.threads)}", "dim")
 
 
 def _print_models(console: Console, rows: list[PathRow]) -> None:
@@ -433,7 +555,8 @@ def print_verification(console: Console, report: VerifyReport, brief: bool = Fal
         console.print(Text.assemble(("bounded    ", "green"), f"{', '.join(names)}: {limit}"))
     if bounded and not full:
         count = sum(len(names) for _, names in bounded)
-        console.print(Text.assemble(("bounded    ", "green"), f"{count} more fields within limits (--full lists them)"))
+        words = f"{count} more fields are within what bounds them (--full lists both)"
+        console.print(Text.assemble(("bounded    ", "green"), words))
     for part in () if brief else report.reread:
         console.print(Text.assemble(("only read  ", "yellow"), part))
     for failure in report.failures:

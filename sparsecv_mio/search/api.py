@@ -120,7 +120,9 @@ def _certified(rows: tuple[Dataset, FoldPlan], gammas: Any, taus: Any, options: 
     with _trees(arguments) as trees:
         running = RunningSearch(deadline, replace(arguments, trees=trees))
         record = run_within_limit(partial(_search, running), deadline, running.record, running.prepare_fallback)
-    return with_mae(record, running.data, plan)
+    data = running.data
+    del running  # with its cells, which may take as much memory as the data
+    return with_mae(record, data, plan)
 
 
 def asked_of(

@@ -6,6 +6,7 @@ import math
 from collections.abc import Iterable, Mapping
 from dataclasses import fields, replace
 from enum import StrEnum
+from numbers import Real
 from typing import TYPE_CHECKING, Any, TypedDict, TypeVar
 
 from sparsecv_mio.errors import BadInput, did_you_mean
@@ -117,6 +118,9 @@ def check_effort(gap: float, time_limit: float | None, threads: int | None) -> N
     BadInput
         The message names the option.
     """
+    for field, value in (("gap", gap), ("time-limit", 1.0 if time_limit is None else time_limit)):
+        if not isinstance(value, Real):
+            raise BadInput(f"{field}: {str(value)[:30]!r} is no number")
     if not 0.0 <= gap < 1.0:
         raise BadInput(f"gap: {gap:g} is out of range, a relative gap is at least 0 and below 1")
     if time_limit is not None and not 0.0 < time_limit < math.inf:
@@ -149,6 +153,8 @@ def check_whole(field: str, value: float | None, least: int, most: int = 10**18)
     """
     if value is None:
         return
+    if not isinstance(value, Real):
+        raise BadInput(f"{shown(field)}: {str(value)[:30]!r} is no whole number")
     if not least <= value <= most or value != int(value):
         room = f"at most {most:,}" if value > most else f"a whole number of at least {least}"
         raise BadInput(f"{shown(field)}: {value} is out of range, give {room}")

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, fields
-from typing import TypedDict
+from typing import Any, TypedDict
 
 from sparsecv_mio.errors import SparseCVError
 from sparsecv_mio.search.checks import GRID, with_keywords
@@ -73,7 +73,8 @@ class Hooks:
 
 
 def merged(
-    options: SearchOptions | None, hooks: Hooks | None, keywords: Keywords, function: str
+    options: SearchOptions | None, hooks: Hooks | None, keywords: Mapping[str, Any], function: str,
+    near: Iterable[str] = (),
 ) -> tuple[SearchOptions, Hooks]:
     """Return options and hooks with the fields that were given by keyword.
 
@@ -81,10 +82,12 @@ def merged(
     ----------
     options, hooks : optional
         What the keywords change; the defaults where there is none.
-    keywords : Keywords
-        Fields of either.
+    keywords : mapping
+        Fields of either, by name.
     function : str
         Who was called, for the error.
+    near : iterable of str
+        Its other keywords, which may have been meant.
 
     Returns
     -------
@@ -101,5 +104,5 @@ def merged(
     ours = {field.name for field in fields(Hooks)}
     of_hooks = {name: value for name, value in keywords.items() if name in ours}
     others = {name: value for name, value in keywords.items() if name not in ours}
-    chosen = with_keywords(options or SearchOptions(), others, function, (*GRID, *ours))
+    chosen = with_keywords(options or SearchOptions(), others, function, (*GRID, *ours, *near))
     return chosen, with_keywords(hooks or Hooks(), of_hooks, function)

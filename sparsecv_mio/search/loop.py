@@ -44,7 +44,7 @@ def search(running: RunningSearch, data: StandardData) -> Record:
         drive(method, signals, replace(given.hooks, progress=progress))
         method.score_reported_pair()
         running.deadline.check_wanted()
-        snapshot, reported = method.snapshot(), method.reported
+        snapshot, reported = method.snapshot(over=True), method.reported
         if snapshot is None or reported is None or not snapshot.scored:  # a limit within the first steps
             return running.record()
         state = reported.run.state
@@ -74,7 +74,7 @@ def drive(method: Search, signals: Signals, hooks: Hooks) -> None:
         signals.listen(progressed=lambda: trace.visit(method))
     reporter = Reporter(hooks.progress, method.progress) if hooks.progress is not None else None
     if reporter is not None:
-        signals.listen(progressed=reporter.visit)
+        signals.listen(progressed=reporter.visit, doing=reporter.say)
     if hooks.resume is not None:
         resume(method, hooks.resume)
     else:

@@ -83,13 +83,12 @@ class Procedure:
         except BadInput as error:
             raise BadInput(f"nested, without outer fold {fold}: {error}") from None
         errors = (test.y - record.predict(test)) ** 2
-        chosen = record.model_pair
         return NestedFold(
             fold=fold,
-            gamma=chosen.gamma,
-            tau=chosen.tau,
+            gamma=record.gamma,
+            tau=record.tau,
             support=record.support,
-            cv_error=chosen.cv_error,
+            cv_error=record.cv_error,
             status=record.status,
             error=float(np.average(errors, weights=test.row_weights)),
         )
@@ -147,7 +146,7 @@ def nested_of(record: Record, outer: FoldPlan, done: list[NestedFold], dataset: 
     weights = np.array([dataset.weight_of(outer.scored_rows(one.fold)) for one in done])
     errors = np.array([one.error for one in done])
     error = float(np.average(errors, weights=weights))
-    chosen = record.model_pair.cv_error
+    chosen = record.cv_error
     return Nested(
         outer=FoldInfo(outer.spec, outer.seed, outer.k, outer.digest, outer.repeats),
         error=error,

@@ -2,7 +2,8 @@
 
 The rule takes the smallest tau, then the largest gamma, whose h is within one standard error of the least. So the pair
 with the least h must be known exactly, nothing may be able to fall below it, and of every simpler pair than the one
-taken it must be certain that it is not within. Nothing else of the table matters.
+taken it must be certain that it is not within. The pair that is taken is reported, so it is decided too. Nothing else
+of the table matters.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ class Choice:
     standard_error : float
         Of h of the best pair, in the units of `unit`.
     missing : (G, T) bool array
-        Undecided pairs that could still change it; the rule is sure where there are none.
+        Undecided pairs that could still change it, and the pair itself; the rule is sure where there are none.
     """
 
     pair: Pair
@@ -56,14 +57,14 @@ def apply(now: PairBounds, best: Pair, gammas: FloatArray, taus: IntArray, score
     error = standard_error(now.cells.nominal[best] * unit, scored.by_fold, scored.times)
     limit = now.shown[best] * (unit / total) + error
     # by the certified upper ends: within one standard error for sure
-    within = now.upper * (unit / total) <= limit
+    within = (now.upper * (unit / total) <= limit) & np.isfinite(now.nominal)
     within[best] = True
     pair = simplest(within, gammas, taus)
     open_pairs = now.decided < len(scored.by_fold)
     simpler = (taus[None, :] < taus[pair[1]]) | ((taus[None, :] == taus[pair[1]]) & (gammas[:, None] > gammas[pair[0]]))
     missing = simpler & (now.lower * (unit / total) <= limit)
     missing |= now.lower < now.upper[best]
-    missing[best] = True
+    missing[best] = missing[pair] = True
     return Choice(pair, error, missing & open_pairs)
 
 

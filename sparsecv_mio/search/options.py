@@ -17,6 +17,7 @@ from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.folds import FoldPlan
 from sparsecv_mio.errors import BadInput
 from sparsecv_mio.formulation.backends import BACKENDS, NATIVE
+from sparsecv_mio.grids import number
 from sparsecv_mio.restrictions import NONE, RESTRICTIONS, Restrictions
 from sparsecv_mio.search.checks import (
     EffortKeywords,
@@ -335,11 +336,13 @@ def stability_of(given: float | str | Iterable[float] | None) -> tuple[float, ..
     >>> stability_of("0.5"), stability_of("nested"), stability_of(None)
     ((0.5,), 'nested', None)
     """
-    if given is None or given == NESTED:
+    if given is None or (isinstance(given, str) and given == NESTED):
         return given
     try:
-        several = isinstance(given, Iterable) and not isinstance(given, str)
-        weights = tuple(map(float, given if several else (given,)))  # type: ignore[arg-type]
+        if isinstance(given, str):
+            weights: tuple[float, ...] = (number(given, "stability"),)
+        else:
+            weights = tuple(map(float, given if isinstance(given, Iterable) else (given,)))
     except (TypeError, ValueError):
         weights = ()
     if not weights or not all(0.0 <= weight <= MOST_WEIGHT for weight in weights):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields, replace
 from enum import StrEnum
 from typing import Any
@@ -12,7 +12,7 @@ import numpy as np
 from sparsecv_mio.arrays import FloatArray, IntArray
 from sparsecv_mio.certificate.chosen_folds import ChosenFolds
 from sparsecv_mio.certificate.parts import DataInfo, FoldInfo, SearchRequest, Work, relative_gap, versions
-from sparsecv_mio.certificate.record import SCHEMA, OneSe, Record, Refit, Region, TableRow
+from sparsecv_mio.certificate.record import SCHEMA, Least, OneSe, Record, Refit, Region, TableRow, least_upper
 from sparsecv_mio.certificate.source import reading_info
 from sparsecv_mio.data.standard import StandardData
 from sparsecv_mio.errors import Inconsistent
@@ -28,9 +28,11 @@ from sparsecv_mio.search.options import SearchOptions, method_for
 from sparsecv_mio.search.stability import choose_by_weight, stability_of_model
 from sparsecv_mio.search.state.cells import CellTable
 from sparsecv_mio.search.state.context import AllRows, Context
+from sparsecv_mio.search.state.deadline import Deadline
 from sparsecv_mio.search.state.pairs import PairBounds, pair_bounds, statuses
 from sparsecv_mio.search.state.region import proved_part
 from sparsecv_mio.search.state.state import Snapshot
+from sparsecv_mio.search.subproblem.supports import filled_up
 from sparsecv_mio.units import PROVED_RTOL
 from sparsecv_mio.words import Method
 
@@ -38,6 +40,7 @@ MANY_NUMBERS = 1 << 14  # rows x columns of a support beyond which moments are t
 QUICK_ERROR = 1e-11  # of y'y: rounding of an objective evaluated in double precision
 COEFFICIENT_RTOL = 1e-9  # of the largest coefficient: known less well, they are computed in twice the precision
 UNWEIGHED = "no time was left to weigh the stability of pairs: the model is that of the least CV error"
+COMPILING_SHARE = 0.1  # of the time of a run without a proof, from which on it is said what went into compiling
 MOST_REFITS = 64  # tied candidates refitted before one is called the best
 
 
@@ -98,8 +101,13 @@ def _fit_quickly(data: StandardData, gamma: float, support: IntArray) -> _AllRow
     rows = CentredRows.of(data.only(support), slice(0, data.n))
     V, r = rows.V, rows.r
     penalty = np.minimum(gamma / 2.0 * data.weight[support], LARGEST_PENALTY)
-    M = V.T @ V + np.diag(penalty)
-    beta = np.linalg.lstsq(M, r @ V, rcond=None)[0]
+    if data.n * len(support) <= MANY_NUMBERS:  # moments have half of the digits
+        A = np.vstack((V, np.diag(np.sqrt(penalty))))
+        size = np.linalg.norm(A, axis=0)
+        size[size == 0.0] = 1.0
+        beta = np.linalg.lstsq(A / size, np.append(r, np.zeros(len(support))), rcond=None)[0] / size
+    else:
+        beta = np.linalg.lstsq(V.T @ V + np.diag(penalty), r @ V, rcond=None)[0]
     rest = r - V @ beta
     v_mean = np.zeros(data.q)
     v_mean[support] = rows.v_mean
@@ -126,8 +134,11 @@ def all_rows_fit(
         One fit in double precision.
     """
     unit = data.y_unit**2
-    known = list(cell.candidates)[:MOST_REFITS] if cell.complete else [cell.support]
-    tried = [np.asarray(support, dtype=np.int64) for support in known or [cell.support]]
+    known = list(cell.candidates)[:MOST_REFITS] if cell.complete else []
+    found = np.asarray(cell.support, dtype=np.int64)
+    if not (cell.complete or data.restrictions.beyond_forcing):  # a limit may leave fewer columns
+        found = filled_up(found, min(cell.tau, data.q), np.arange(data.q))
+    tried = [np.asarray(support, dtype=np.int64) for support in known or [found]]
     if quick:
         fits = [_fit_quickly(data, gamma, support) for support in tried[:1]]
     else:
@@ -203,8 +214,7 @@ class _Reported:
         """Return the pair of the one-standard-error rule."""
         grid = self.grid
         rule = one_standard_error.apply(self.bounds, self.pair, grid.gammas, grid.taus, self.scored, self.unit)
-        numbers, estimate = self.numbers(*rule.pair), bool(rule.missing.any())
-        return OneSe(**numbers, standard_error=rule.standard_error, estimate=estimate), rule.pair
+        return OneSe(rule.standard_error, bool(rule.missing.any())), rule.pair
 
     def table(self, proved: bool) -> tuple[TableRow, ...]:
         """One row per (gamma, tau); whether the grid is `proved` tells pairs that are excluded from open ones."""
@@ -239,13 +249,28 @@ class _Reported:
         width = {"tie_width": tie * self.per_row, "allowance": allowance * self.per_row}
         return self.numbers(*pair) | {"lower": bounds.floor * self.per_row} | width
 
+    def of_grid(self, table: Sequence[TableRow]) -> dict[str, Any]:
+        """Return the numbers of the pair with the least CV error found, and what is certified of the least one."""
+        answer = self.certificate(self.bounds, self.pair)
+        upper = least_upper(table[int(np.ravel_multi_index(self.pair, self.decided.shape))], table)
+        gap = relative_gap(answer["lower"], upper)
+        return answer | {"upper": upper, "gap": gap, "estimate": self.estimated(*self.pair)}
+
+    def of_pair(self, g: int, t: int) -> dict[str, Any]:
+        """Return the numbers of one pair and what is certified of its own CV error."""
+        alone = np.zeros(self.decided.shape, dtype=np.bool_)
+        alone[g, t] = True
+        answer = self.certificate(self.bounds.within(alone, self.grid.gammas, self.grid.taus), (g, t))
+        return answer | {"gap": relative_gap(answer["lower"], answer["upper"]), "estimate": self.estimated(g, t)}
+
     def chosen_folds(self, g: int, t: int) -> ChosenFolds:
         """Support and held-out error of every fold of a pair."""
-        distinct, which = np.unique(self.cells.support[g, t], return_inverse=True)
+        numbers = self.cells.support[g, t]
+        distinct = np.unique(numbers)
         supports = tuple(names_of(self.data, self.cells.pool.supports[number]) for number in distinct.tolist())
         return ChosenFolds(
             supports,
-            which.reshape(-1).astype(np.int64),
+            np.searchsorted(distinct, numbers),
             self.cells.nominal[g, t] * self.unit,
             self.cells.decided[g, t].copy(),
         )
@@ -292,19 +317,22 @@ def build_record(
     if weighed is not None and weighed.pairs:
         models = [fitted_at(*pair)[1][1] for _, pair, _ in weighed.pairs]
         weighed = weighed.with_models(models, grid.gammas, grid.taus)
-    answer = known.certificate(known.bounds, (g, t))
-    cv_error, proved = answer["cv_error"], known.proved and snapshot.complete
-    status = "proved" if proved else "interrupted" if deadline.stop.is_set() else "limit"
+    untimely = (UNWEIGHED,) if context.stability and weighed is None else ()
+    proved = known.proved and snapshot.complete
+    table = known.table(proved)
+    of_grid = known.of_grid(table)
+    answer = of_grid if at == (g, t) else known.of_pair(*at)
+    cv_error = answer["cv_error"]
+    status = "proved" if proved and not untimely else "interrupted" if deadline.stop.is_set() else "limit"
     request, descent = _request(context, options), options.method is Method.DESCENT
     region = None if descent else known.region()
     fitted = replace(cell, support=np.flatnonzero(np.isin(data.names, support)))
-    stability = stability_of_model(context, known.cells, at, fitted, known.numbers(*at), weighed, snapshot.changes)
-    untimely = (UNWEIGHED,) if context.stability and weighed is None else ()
+    stability = stability_of_model(context, known.cells, at, fitted, weighed, snapshot.changes)
+    took = () if proved else compiling_took(deadline)
     record = Record(
         schema=SCHEMA,
         status=status,
         **answer,
-        gap=relative_gap(answer["lower"], answer["upper"]),
         r_squared=r_squared(data.dataset.y, known.folds.all_scored, cv_error, data.dataset.row_weights)
         if np.isfinite(cv_error)
         else None,
@@ -313,8 +341,8 @@ def build_record(
         intercept=intercept,
         one_se=rule,
         refit=refit,
-        table=known.table(proved),
-        chosen_folds=known.chosen_folds(g, t),
+        table=table,
+        chosen_folds=known.chosen_folds(*at),
         work=Work(
             mios=snapshot.mios,
             nodes=snapshot.nodes,
@@ -325,17 +353,32 @@ def build_record(
         data=data_info(data),
         folds=FoldInfo(known.folds.spec, known.folds.seed, known.folds.k, known.folds.digest, known.folds.repeats),
         request=request,
-        warnings=(*data.warnings, *snapshot.notes, *untimely),
+        warnings=(*data.warnings, *snapshot.notes, *untimely, *took),
         versions=versions(),
         descent=snapshot.steps,
-        estimate=known.estimated(g, t),
         stability=stability,
-        stability_folds=None if stability is None or at == (g, t) else known.chosen_folds(*at),
         region=region,
-        advice=None if proved or descent else advice(request, region, answer["gamma"], answer["tau"], snapshot.reached),
+        advice=None
+        if proved or descent
+        else advice(request, region, of_grid["gamma"], of_grid["tau"], snapshot.reached),
+        least=None if at == (g, t) else Least(**of_grid),
+        least_folds=None if at == (g, t) else known.chosen_folds(g, t),
     )
     check_intervals(record)
     return record
+
+
+def compiling_took(deadline: Deadline) -> tuple[str, ...]:
+    """Say what went into compiling, where that is a good part of the time.
+
+    Parameters
+    ----------
+    deadline : Deadline
+    """
+    spent, seconds = deadline.compiled, deadline.seconds
+    if spent < COMPILING_SHARE * seconds:
+        return ()
+    return (f"{spent:.0f} of {seconds:.0f} s went into compiling, once on this machine: the same run has them all now",)
 
 
 def _request(context: Context, options: SearchOptions) -> SearchRequest:
@@ -359,9 +402,14 @@ def _plain(option: Any) -> Any:
 
 def check_cells(cells: CellTable) -> None:
     """Raise `Inconsistent` if the number of a decided cell lies outside of its interval."""
-    wrong = cells.decided & ~((cells.lower <= cells.nominal) & (cells.nominal <= cells.upper))
-    if wrong.any():
-        where = tuple(int(i) for i in np.argwhere(wrong)[0])
+    for t in range(cells.decided.shape[1]):  # one tau at a time: there may be millions of folds
+        part = np.s_[:, t]
+        right = (cells.lower[part] <= cells.nominal[part]) & (cells.nominal[part] <= cells.upper[part])
+        wrong = cells.decided[part] & ~right
+        if not wrong.any():
+            continue
+        g, fold = (int(i) for i in np.argwhere(wrong)[0])
+        where = g, t, fold
         lower, error, upper = (float(array[where]) for array in (cells.lower, cells.nominal, cells.upper))
         raise Inconsistent(
             f"gamma {where[0]}, tau {where[1]}, fold {where[2]}: held-out error {error!r} lies outside of "
@@ -375,7 +423,7 @@ def check_intervals(record: Record) -> None:
         ("cv_error", record.lower, record.cv_error, record.upper),
         ("refit.objective", record.refit.lower, record.refit.objective, record.refit.upper),
     ]
-    named = (("one_se", record.one_se), ("refined", record.refined))
+    named = (("least", record.least), ("refined", record.refined))
     ends += [(f"{name}.cv_error", part.lower, part.cv_error, part.upper) for name, part in named if part is not None]
     ends += [(f"table[{i}].cv_error", row.lower, row.cv_error, row.upper) for i, row in enumerate(record.table)]
     for name, lower, value, upper in ends:

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from numbers import Integral
 from pathlib import Path
-from typing import TYPE_CHECKING, Unpack
+from typing import TYPE_CHECKING, Any, Unpack
 
 from sparsecv_mio.certificate.record import Record
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.folds import AnyFolds, fold_columns, folds_of
 from sparsecv_mio.data.readers import read_dataset, target_of
+from sparsecv_mio.data.reading import TableWords
 from sparsecv_mio.errors import BadInput
 from sparsecv_mio.grids import GammaInterval, interval
 from sparsecv_mio.search.api import cross_validate, kept
@@ -19,6 +20,13 @@ from sparsecv_mio.search.nested import Procedure, nested_cross_validate
 
 if TYPE_CHECKING:
     import pandas as pd
+
+
+class SolveKeywords(Keywords, TableWords, total=False):
+    """Everything that :func:`solve` takes by keyword alone."""
+
+
+OF_TABLES = tuple(TableWords.__annotations__)
 
 
 def solve(
@@ -30,7 +38,7 @@ def solve(
     gammas: str | float | Iterable[float] | GammaInterval | None = None,
     taus: str | int | Iterable[int] | None = None,
     nested: int | None = None,
-    **keywords: Unpack[Keywords],
+    **keywords: Unpack[SolveKeywords],
 ) -> Record:
     """Find the best (tau, gamma) and prove it, with the defaults of `sparsecv solve`.
 
@@ -54,7 +62,9 @@ def solve(
         Outer folds: the whole procedure is repeated without each of them and scored there, an honest estimate of its
         error (`record.nested`).
     **keywords
-        Further options of :func:`~sparsecv_mio.search.api.cross_validate`: `gap`, `time_limit`, `one_se`, ...
+        How a file or frame is read, as in :func:`~sparsecv_mio.data.readers.read_dataset`: `drop`, `features`, `na`,
+        `encode`, `decimal`, `thousands`, and of files `sep`, `comment`, `encoding`, `header`, `index_col`. Further
+        options of :func:`~sparsecv_mio.search.api.cross_validate`: `gap`, `time_limit`, `one_se`, ...
 
     Returns
     -------
@@ -74,8 +84,10 @@ def solve(
     >>> record.status, record.tau, record.gamma
     ('proved', 7, 0.01)
     """
-    options, hooks = merged(None, None, keywords, "solve")
-    dataset = _dataset(data, target, fold_columns(folds) if isinstance(folds, str) else ())
+    given: dict[str, Any] = dict(keywords)
+    reading = {name: given.pop(name) for name in OF_TABLES if name in given}
+    options, hooks = merged(None, None, given, "solve", OF_TABLES)
+    dataset = _dataset(data, target, fold_columns(folds) if isinstance(folds, str) else (), reading)
     plan = folds_of(folds, dataset, seed)
     if nested is not None:
         if isinstance(gammas, GammaInterval) or (isinstance(gammas, str) and interval(gammas)):
@@ -85,9 +97,12 @@ def solve(
 
 
 def _dataset(
-    data: str | Path | pd.DataFrame | Dataset, target: str | int | None, aux: tuple[str, ...]
-) -> Dataset:
+    data: str | Path | pd.DataFrame | Dataset, target: str | int | None, aux: tuple[str, ...],
+    reading: Mapping[str, Any],
+) -> Dataset:  # fmt: skip
     if isinstance(data, Dataset):
+        for name in reading:
+            raise BadInput(f"{name}: goes with a file or a frame, and these data are read already: leave it out")
         if target not in (None, data.target):
             raise BadInput(f"target {target!r}: these data have the target {data.target!r} already")
         return data
@@ -97,9 +112,9 @@ def _dataset(
             "BestSubsetRidgeCV().fit(X, y)"
         )
     if isinstance(data, str | Path):
-        return read_dataset(data, target_of(data, target), aux=aux)
+        return read_dataset(data, target_of(data, target), aux=aux, **reading)
     if not hasattr(data, "iloc"):
         raise BadInput(f"data are {type(data).__name__}: give a file, a pandas frame or Dataset.from_arrays(X, y)")
     if target is None:
         raise BadInput("target is missing: name the column to predict")
-    return Dataset.from_frame(data, target, aux=aux)
+    return Dataset.from_frame(data, target, aux=aux, **reading)

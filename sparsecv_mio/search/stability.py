@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+
+import numpy as np
 
 from sparsecv_mio.arrays import FloatArray, IntArray
 from sparsecv_mio.certificate.stability import InstabilityRow, Stability, WeighedChoice, WeighedModel
@@ -53,7 +54,7 @@ class Choice:
 def choose_by_weight(
     context: Context, cells: CellTable, now: PairBounds, best: Sequence[PathResult], known: Known
 ) -> Choice | None:
-    """Choose the pair with the least `h + weight * instability`; None where no weight is given, or no time is left.
+    """Choose the pair with the least `h + weight * instability`; None without a weight, time or a pair.
 
     Parameters
     ----------
@@ -80,6 +81,8 @@ def choose_by_weight(
     grid, several = context.grid, len(context.stability) > 1
     every = [table.choose(weight, context.gap, grid.gammas, grid.taus) for weight in context.stability]
     found = every[0]
+    if not np.isfinite(found.nominal) or not np.isfinite(now.nominal[found.pair]):  # no models to report
+        return None
     stated = WeighedChoice(
         context.stability[0], found.lower, found.upper, found.allowance, found.proved, _rows(table)
     )
@@ -93,9 +96,8 @@ def _rows(table: StabilityTable) -> tuple[InstabilityRow, ...]:
 
 
 def stability_of_model(
-    context: Context, cells: CellTable, pair: Pair, cell: PathCell, numbers: dict[str, Any], choice: Choice | None,
-    known: Known,
-) -> Stability | None:  # fmt: skip
+    context: Context, cells: CellTable, pair: Pair, cell: PathCell, choice: Choice | None, known: Known
+) -> Stability | None:
     """Return how stable the model of a pair is; None where it would take long, or some fold has no support yet.
 
     Parameters
@@ -106,22 +108,19 @@ def stability_of_model(
         Indices.
     cell : PathCell
         The best subset of all rows there.
-    numbers : dict
-        gamma, tau, cv_error, lower and upper of the pair.
     choice : Choice or None
         Where it was chosen by a weight.
     known : dict
         Instabilities that were computed already.
     """
     quick = cost(context, cell.tau) <= QUICK_COST
-    if context.deadline.abandoned.is_set() or (choice is None and not quick):
+    if choice is None and (context.deadline.abandoned.is_set() or not quick):
         return None
     instabilities = Instabilities(context, cells, known)
     found, unit = instabilities.at(*pair, cell), instabilities.per_row
     if not found.nominal < float("inf"):
         return None
     return Stability(
-        **numbers,
         instability=unit * min(max(found.nominal, found.lower), found.upper),
         instability_lower=unit * found.lower,
         instability_upper=unit * found.upper,

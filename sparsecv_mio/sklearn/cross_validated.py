@@ -8,13 +8,16 @@ from typing import Any
 
 import numpy as np
 from joblib import effective_n_jobs
+from sklearn.model_selection import PredefinedSplit
 from sklearn.utils.metaestimators import available_if
 
 from sparsecv_mio.arrays import BoolArray, FloatArray
 from sparsecv_mio.certificate.record import Record
 from sparsecv_mio.data.dataset import Dataset
-from sparsecv_mio.data.folds import AnyFolds, FoldPlan, Splitter, folds_of
+from sparsecv_mio.data.dealing import SPECS
+from sparsecv_mio.data.folds import AnyFolds, FoldPlan, Splitter, canonical, fold_columns, folds_of
 from sparsecv_mio.data.weights import least_rows, weighted
+from sparsecv_mio.errors import BadInput
 from sparsecv_mio.grids import default_gammas, gammas_of
 from sparsecv_mio.restrictions import Column, Hierarchy, Limits
 from sparsecv_mio.search.api import cross_validate
@@ -23,11 +26,35 @@ from sparsecv_mio.sklearn.results import cv_results
 from sparsecv_mio.sklearn.versions import with_callbacks
 from sparsecv_mio.sklearn.watching import warn_unproved, watched
 
+KINDS_OF_CV = (
+    "a number K, a text such as 'loo', '5x10', 'stratified:5', 'forward:5', 'blocks:3' or 'holdout:0.2', a splitter of "
+    "scikit-learn or its splits, or a label per row"
+)
+
 
 def _has_model(estimator: BestSubsetRidgeCV) -> bool:
     if not estimator.refit:
         raise AttributeError("BestSubsetRidgeCV(refit=False) has no model to predict by: fit it with refit=True")
     return True
+
+
+def _folds(cv: AnyFolds, rows: Dataset) -> FoldPlan:
+    """Return the folds that `cv` stands for; messages say `cv`, and what it may be."""
+    if isinstance(cv, str) and fold_columns(cv):
+        kind = canonical(cv).partition(":")[0]
+        how = "a splitter, GroupKFold() for one, and groups= to fit" if kind == "groups" else "the column itself"
+        raise BadInput(f"cv: {cv!r} names a column, and only a file has such a one: give {how}")
+    try:
+        return folds_of(cv, rows, groups=rows.aux.get("groups"))
+    except BadInput as error:
+        text = str(error).replace(SPECS, KINDS_OF_CV)
+        raise BadInput(text if text.startswith("groups") else f"cv: {text}") from None
+
+
+def _names_rows(cv: AnyFolds) -> bool:
+    """Whether folds are given by rows of the data, so that none may be left out before they are made."""
+    listed = isinstance(cv, PredefinedSplit) or isinstance(getattr(cv, "cv", None), list)  # the second: of `check_cv`
+    return listed or not isinstance(cv, str | Integral | Splitter)
 
 
 class BestSubsetRidgeCV(SparseLinearModel):
@@ -92,7 +119,8 @@ class BestSubsetRidgeCV(SparseLinearModel):
     cv_error_ : float
         Its mean squared error over held-out rows.
     lower_, upper_ : float
-        Certified bounds of the least cross-validation error of all pairs.
+        Certified bounds of the least cross-validation error of all pairs. Where `one_se` or `stability` chose another
+        pair they are of its own error, and those of the least one are `record_.least.lower` and `record_.least.upper`.
     status_ : {"proved", "limit", "interrupted"}
     cv_results_ : dict of arrays
         All pairs, as :func:`~sparsecv_mio.sklearn.results.cv_results` says.
@@ -187,13 +215,12 @@ class BestSubsetRidgeCV(SparseLinearModel):
         data = self._dataset(X, y, groups)
 
         def deal(rows: Dataset) -> FoldPlan:
-            return folds_of(self.cv, rows, groups=rows.aux.get("groups"))
+            return _folds(self.cv, rows)
 
         if sample_weight is None:
             plan = deal(data)
         else:
-            given_by_row = not isinstance(self.cv, str | Integral | Splitter)
-            data, plan = weighted(data, sample_weight, deal, name="sample_weight", by_row=given_by_row)
+            data, plan = weighted(data, sample_weight, deal, name="sample_weight", by_row=_names_rows(self.cv))
         shape = self._restrictions.within(data.names).left(data.p), least_rows(data, plan)
         gammas = default_gammas(*shape, self.n_gammas) if self.gammas is None else gammas_of(self.gammas, *shape)
         with watched(self, data.X, data.y) as watch:
@@ -224,14 +251,13 @@ class BestSubsetRidgeCV(SparseLinearModel):
 
     def _keep(self, record: Record) -> None:
         """Set the fitted attributes."""
-        chosen = record.model_pair
         for name in ("coef_", "intercept_", "support_"):
             self.__dict__.pop(name, None)  # of a fit before
         if self.refit:
             self.coef_ = by_column(record.coefficients, record.data.names)
             self.intercept_ = record.intercept
             self.support_ = np.isin(record.data.names, record.support)
-        self.tau_, self.gamma_, self.cv_error_ = chosen.tau, chosen.gamma, chosen.cv_error
+        self.tau_, self.gamma_, self.cv_error_ = record.tau, record.gamma, record.cv_error
         self.lower_, self.upper_, self.status_ = record.lower, record.upper, record.status
         self.cv_results_ = cv_results(record)
         self.record_ = record

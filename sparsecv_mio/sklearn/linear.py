@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -12,9 +15,42 @@ from sklearn.utils.validation import check_is_fitted
 from sparsecv_mio.arrays import FloatArray
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.frame import frame_numbers
+from sparsecv_mio.errors import BadInput
 from sparsecv_mio.restrictions import RESTRICTIONS, Column, Hierarchy, Limits, Restrictions
 from sparsecv_mio.sklearn.versions import CallbackSupportMixin, validate_data
 from sparsecv_mio.words import Intercept
+
+CURES = (
+    ("Input y contains NaN", ": leave out the rows without a target"),
+    (r"contains NaN|fill the cell, or .*",
+     "; SimpleImputer() of sklearn.impute, before it in a pipeline, fills empty cells"),
+    (r"could not convert string to float.*|encode it as numbers .*",
+     "; OneHotEncoder() of sklearn.preprocessing, before it in a pipeline, makes numbers of words"),
+)  # fmt: skip
+
+
+@contextmanager
+def cures_named(X: Any) -> Iterator[None]:
+    """Have an error about cells of X that are no numbers say in one line what of scikit-learn would make them some."""
+    try:
+        yield
+    except ValueError as error:
+        text = str(error).splitlines()[0].rstrip(".")
+        cure = next((cure for words, cure in CURES if re.search(f"({words})$", text)), None)
+        if cure is None:
+            raise
+        raise BadInput(text + _first_of(X, text) + cure) from None
+
+
+def _first_of(X: Any, text: str) -> str:
+    """Say where the first cell of an array is that a message of scikit-learn is about."""
+    kind = float if text == "Input X contains NaN" else str if text.startswith("could not convert") else None
+    cells = np.asarray(X, dtype=object) if kind is not None else np.empty(0)
+    for row, line in enumerate(cells.tolist() if cells.ndim == 2 else ()):
+        for column, value in enumerate(line):
+            if (kind is str and isinstance(value, str)) or (kind is float and value != value):
+                return f", first in row {row + 1}, column {column + 1} of X"
+    return ""
 
 
 class SparseLinearModel(CallbackSupportMixin, RegressorMixin, BaseEstimator):
@@ -41,8 +77,21 @@ class SparseLinearModel(CallbackSupportMixin, RegressorMixin, BaseEstimator):
         (n,) array
         """
         check_is_fitted(self)
-        rows: FloatArray = validate_data(self, X, reset=False, dtype=np.float64)
+        with cures_named(X):
+            rows: FloatArray = validate_data(self, X, reset=False, dtype=np.float64)
         return rows @ self.coef_ + self.intercept_
+
+    def _check_parameters(self) -> None:
+        """Refuse what numpy and scikit-learn would fail on without a word of the parameter."""
+        for name, value in self.get_params(deep=False).items():
+            if isinstance(value, np.ndarray) and value.ndim == 0:
+                raise BadInput(f"{name}: {value!r} is an array, give {value.item()!r}")
+            if name in ("one_se", "fit_intercept", "refit") and not isinstance(value, bool | np.bool_):
+                raise BadInput(f"{name}: {value!r} is neither True nor False")
+            if name == "verbose" and not isinstance(value, Integral):
+                raise BadInput(f"verbose: {value!r} is no whole number")
+            if name == "n_jobs" and value is not None and not (isinstance(value, Integral) and value != 0):
+                raise BadInput(f"n_jobs: {value!r} is no number of threads: give None, or -1 for all cores")
 
     @property
     def _intercept(self) -> Intercept:
@@ -55,10 +104,15 @@ class SparseLinearModel(CallbackSupportMixin, RegressorMixin, BaseEstimator):
 
     def _dataset(self, X: Any, y: Any, groups: Any = None) -> Dataset:
         """Check X and y, and copy them; the columns are called as in X, or x0, x1, ..."""
+        self._check_parameters()
         target = getattr(y, "name", None)
-        if hasattr(X, "iloc") and getattr(X, "ndim", 0) == 2:
-            frame_numbers(X)  # names the column and the row of a cell that is no number
-        rows, response = validate_data(self, X, y, dtype=np.float64, y_numeric=True, ensure_min_samples=2)
+        word = next((one for one in np.ravel(np.asarray(y)).tolist() if isinstance(one, str)), None)
+        if word is not None:
+            raise BadInput(f"y holds text {word[:30]!r}: give numbers; LabelEncoder() makes 0, 1 of two classes")
+        with cures_named(X):
+            if hasattr(X, "iloc") and getattr(X, "ndim", 0) == 2:
+                frame_numbers(X)  # names the column and the row of a cell that is no number
+            rows, response = validate_data(self, X, y, dtype=np.float64, y_numeric=True, ensure_min_samples=2)
         names = [str(name) for name in getattr(self, "feature_names_in_", ())] or None
         given = target if isinstance(target, str) else "y"
         while given in (names or ()):

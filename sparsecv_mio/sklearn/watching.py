@@ -57,7 +57,8 @@ def warn_unproved(estimator: Any) -> None:
     if estimator.status_ != "proved":
         why = "was interrupted" if estimator.status_ == "interrupted" else "reached its limit"
         known = f"certified are {estimator.lower_:g} and {estimator.upper_:g} as bounds"
-        words = f"{type(estimator).__name__} {why} before the answer was proved: {known}"
+        took = [words for words in estimator.record_.warnings if "compiling" in words]
+        words = "; ".join([f"{type(estimator).__name__} {why} before the answer was proved: {known}", *took])
         warnings.warn(words, ConvergenceWarning, stacklevel=3)
 
 

@@ -146,8 +146,11 @@ def _record(record: Record, run: Rounds, high: np.ndarray, low: np.ndarray) -> l
     reported = float(high[grid.gammas.tolist().index(record.gamma), grid.taus.tolist().index(record.tau)])
     if record.lower > least + rounding:
         out.append(f"certificate: lower {record.lower!r} is above the smallest h {least!r}")
-    if record.upper < reported - rounding:
-        out.append(f"certificate: upper {record.upper!r} is below h of the reported pair {reported!r}")
+    own = record.own_row
+    if own is None or own.upper < reported - rounding:
+        out.append(f"the upper end of the reported pair is below its h {reported!r}: {own}")
+    if record.upper < float(high.min()) - rounding:
+        out.append(f"certificate: upper {record.upper!r} is below the smallest h {float(high.min())!r}")
     room = run.context.gap * record.upper + record.tie_width + record.allowance
     if (record.status == "proved") != (record.upper - record.lower <= room * (1.0 + 1e-12)):
         out.append(f"status {record.status!r} but upper - lower = {record.upper - record.lower:.3g}, room {room:.3g}")

@@ -52,7 +52,8 @@ def check(seed: int, **size: int) -> None:
     rounding = 1e-9 * record.upper
     reported = high[case.gammas.index(record.gamma), case.taus.index(record.tau)]
     assert record.lower <= low.min() + rounding, (method, gap)
-    assert record.upper >= reported - rounding, (method, gap)
+    assert record.own_row is not None and record.own_row.upper >= reported - rounding, (method, gap)
+    assert record.upper >= high.min() - rounding, (method, gap)
     lists = 1 if method is Method.JOINT else 0  # of near-optimal supports on all rows, one a pair at most
     assert record.work.mios <= len(case.gammas) * len(case.taus) * (case.folds.k + lists)
     if record.status == "proved":

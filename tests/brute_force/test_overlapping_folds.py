@@ -113,20 +113,20 @@ def check(seed: int) -> None:
     if method is Method.DESCENT:
         case = replace(case, gammas=[record.gamma])
     low, high = truth(case)
-    rounding = 1e-9 * record.upper
+    best, rounding = record.certificate, 1e-9 * record.upper
     at = {(gamma, tau): (g, t) for g, gamma in enumerate(case.gammas) for t, tau in enumerate(case.taus)}
     for row in record.table:
         if row.gamma not in case.gammas:  # a step of a descent
             continue
         where, slip = at[row.gamma, row.tau], 1e-9 * row.upper
         assert row.lower <= low[where] + slip and row.upper >= high[where] - slip, (seed, row, low[where], high[where])
-    reported = high[at[record.gamma, record.tau]]
-    assert record.upper >= reported - rounding, seed
+    reported, least = high[at[record.gamma, record.tau]], high[at[best.gamma, best.tau]]
+    assert record.own_row is not None and record.own_row.upper >= reported - rounding, seed
     if method is not Method.DESCENT:
-        assert record.lower <= low.min() + rounding, seed
+        assert best.lower <= low.min() + rounding and high.min() <= best.upper + rounding, seed
         if record.status == "proved":
-            room = gap * record.upper + record.tie_width + record.allowance
-            assert reported <= low.min() + room * (1.0 + 1e-9) + rounding, seed
+            room = gap * best.upper + best.tie_width + best.allowance
+            assert least <= low.min() + room * (1.0 + 1e-9) + rounding, seed
     assert record.folds.k == case.folds.k and record.folds.repeats == case.folds.repeats
     found = verify(record, case.data, case.folds)
     assert found.ok, (seed, found.failures)

@@ -15,6 +15,7 @@ from sparsecv_mio.errors import Inconsistent
 from sparsecv_mio.formulation.backends import get_backend
 from sparsecv_mio.search.api import cross_validate
 from sparsecv_mio.search.state.pairs import PairBounds
+from sparsecv_mio.units import CROSSING_RTOL
 
 H_RTOL = 1e-7
 H_FLOOR = 1e-9  # of the mean square of the target: a held-out error far below it is rounding
@@ -54,17 +55,22 @@ def solved(case: RandomProblem, **options: object) -> Record:
 def inside(record: Record) -> None:
     """Every number within its interval, every mark true to what it marks."""
     assert record.lower <= record.cv_error <= record.upper
+    grid = record.certificate
     for row in record.table:
-        assert record.lower <= row.lower <= row.cv_error <= row.upper
+        assert grid.lower <= row.lower <= row.cv_error <= row.upper
         assert row.estimate == (row.folds_decided < row.folds)
-    for part in (record.one_se, record.refined):
+    for part in (record.least, record.refined):
         assert part is None or part.lower <= part.cv_error <= part.upper
     assert record.refit.lower <= record.refit.objective <= record.refit.upper
     own = next(row for row in record.table if (row.gamma, row.tau) == (record.gamma, record.tau))
-    assert (own.cv_error, own.upper, own.estimate) == (record.cv_error, record.upper, record.estimate)
+    assert (own.cv_error, own.estimate) == (record.cv_error, record.estimate)
+    assert grid.upper <= max(min(row.upper for row in record.table), grid.cv_error) * (1.0 + CROSSING_RTOL)
+    if record.least is not None:
+        assert (own.lower, own.upper) == (record.lower, record.upper)
     assert int(record.chosen_folds.decided.sum()) == own.folds_decided
+    assert {len(fold.support) for fold in record.chosen_folds} <= {*range(record.tau + 1)}
     if record.status == "limit" and not record.descent:
-        assert record.cv_error <= min(row.cv_error for row in record.table) * (1.0 + 1e-9)
+        assert grid.cv_error <= min(row.cv_error for row in record.table) * (1.0 + 1e-9)
 
 
 def right(case: RandomProblem, record: Record) -> None:
@@ -79,7 +85,7 @@ def right(case: RandomProblem, record: Record) -> None:
         assert row.lower <= low[at] + slip and high[at] <= row.upper + slip, row
         if not row.estimate:
             assert low[at] - slip <= row.cv_error <= high[at] + slip, row
-    assert record.lower <= low.min() + floor + H_RTOL * low.min()
+    assert record.certificate.lower <= low.min() + floor + H_RTOL * low.min()
 
 
 def check(seed: int, method: str, backend: str) -> None:
@@ -102,7 +108,7 @@ def check(seed: int, method: str, backend: str) -> None:
         assert [row.folds_decided for row in record.table] == [row.folds_decided for row in exact.table]
     if record.one_se is not None and not record.one_se.estimate:
         assert exact.one_se is not None
-        assert (record.one_se.gamma, record.one_se.tau) == (exact.one_se.gamma, exact.one_se.tau)
+        assert (record.gamma, record.tau) == (exact.gamma, exact.tau)
 
 
 def usable(backend: str) -> None:

@@ -97,7 +97,7 @@ def check(seed: int, rows: int = 14, columns: int = 5) -> tuple[bool, bool]:
         low, high = known[row.gamma, row.tau].change
         assert interval.lower <= low * (1.0 + 1e-9) + noise, (seed, row)
         assert high <= interval.upper * (1.0 + 1e-9) + noise, (seed, row)
-    mine = known[stable.gamma, stable.tau]
+    mine = known[record.gamma, record.tau]
     assert stable.instability_lower <= mine.change[0] * (1.0 + 1e-9) + noise
     assert mine.change[1] <= stable.instability_upper * (1.0 + 1e-9) + noise
     assert stable.instability_lower <= stable.instability <= stable.instability_upper
@@ -106,11 +106,11 @@ def check(seed: int, rows: int = 14, columns: int = 5) -> tuple[bool, bool]:
         assert stable.instability_upper <= mine.loose[1] + room and stable.instability_lower >= mine.loose[0] - room
     lows, highs = ({pair: one.h[i] + weight * one.change[i] for pair, one in known.items()} for i in (0, 1))
     assert chosen.lower <= min(lows.values()) * (1.0 + 1e-9) + noise * (1.0 + weight)
-    assert highs[stable.gamma, stable.tau] <= chosen.upper * (1.0 + 1e-9) + noise * (1.0 + weight)
+    assert highs[record.gamma, record.tau] <= chosen.upper * (1.0 + 1e-9) + noise * (1.0 + weight)
     if chosen.proved:
         best = min(highs.values())
         room = record.request.gap * chosen.upper + chosen.allowance + 1e-9 * best + noise * (1.0 + weight)
-        assert lows[stable.gamma, stable.tau] <= best + room
+        assert lows[record.gamma, record.tau] <= best + room
     return chosen.proved, stable.estimate
 
 

@@ -55,7 +55,7 @@ def compare(problem: Weighted, record: Record, method: str, seed: int) -> None:
         return
     assert record.status == "proved", (seed, method)
     if method != "descent":
-        assert record.cv_error == pytest.approx(min(truth.values()), rel=1e-8), (seed, method)
+        assert record.certificate.cv_error == pytest.approx(min(truth.values()), rel=1e-8), (seed, method)
     support, beta, intercept = problem.best(np.arange(len(problem.y)), record.refit.gamma)[record.refit.tau]
     assert list(record.coefficients) == [f"x{j}" for j in support], (seed, method)
     assert list(record.coefficients.values()) == pytest.approx(beta.tolist(), rel=1e-7, abs=1e-8), (seed, method)
@@ -93,7 +93,7 @@ def check_whole(seed: int) -> None:
     assert mine == pytest.approx(other, rel=1e-8), (seed, method)
     if one_se and one.one_se is not None and two.one_se is not None:
         assert one.one_se.standard_error == pytest.approx(two.one_se.standard_error, rel=1e-8), seed
-        assert one.one_se.tau == two.one_se.tau, seed
+        assert one.tau == two.tau, seed
     assert sc.verify(two, copies, many).ok
     # a record of the past is of the rows so repeated, and says so by having no total weight
     old = replace(two, data=replace(two.data, weights="w"), folds=replace(two.folds, spec=f"{two.folds.spec} weighted"))

@@ -68,3 +68,10 @@ def test_products_by_their_names() -> None:
     assert found == {
         "a:b": ("a", "b"), "b:c": ("b", "c"), "a:b:c": ("a:b", "b:c"), "a^2": ("a",), "a^2 b": ("a:b", "a^2"),
     }  # fmt: skip
+
+
+def test_digits_are_those_from_0_to_9() -> None:
+    for text in ("²:a", "١:a", "1_0:a"):
+        with pytest.raises(BadInput, match="is not K:A,B"):
+            limits_of(text)
+    assert products(["a", "a^²"], every=True) == ()

@@ -300,7 +300,7 @@ class Backend(ABC):
         if ours > best.objective + doubt + rounding:
             raise Contradiction(f"a lower bound passed in, {ours!r}, exceeds the feasible objective {best.objective!r}")
         lower = min(max(dual, ours), best.objective)
-        counted = min(doubt, WORTH * best.objective) + rounding
+        counted = allowance_of(doubt, max(inner.problem.yy, boxed), best.objective) + rounding
         stop = answer.stop
         if best.objective - lower <= limits.gap * best.objective + counted:
             stop = Stop.OPTIMAL
@@ -318,7 +318,7 @@ class Backend(ABC):
             seconds=sum(one.answer.seconds for one in passes),
             raw_status=raw,
             beta=tuple(best.beta.tolist()),
-            allowance=doubt + rounding,
+            allowance=counted,
         )
 
     def _best(self, task: Task, part: Reduction, answer: Answer) -> Fit:
@@ -346,6 +346,26 @@ class Backend(ABC):
         while len(kept.models) > KEPT_MODELS:
             kept.models.popitem(last=False)
         return model, lower_model(model)
+
+
+def allowance_of(doubt: float, yy: float, objective: float) -> float:
+    """Return how much of a doubt about a bound may count as rounding where an answer is called proved.
+
+    Parameters
+    ----------
+    doubt : float
+        Of the solver, or the margin of our own trees; may be infinite.
+    yy : float
+        The objective without any column.
+    objective : float
+        The answer's.
+
+    Examples
+    --------
+    >>> allowance_of(np.inf, 1.0, 1e-6), allowance_of(1e-12, 1.0, 1e-6)
+    (1e-09, 1e-12)
+    """
+    return min(doubt, (TRUST + PRIMAL) * yy, WORTH * objective)
 
 
 def _note(log: str | None, text: str) -> None:

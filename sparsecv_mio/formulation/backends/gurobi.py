@@ -37,7 +37,7 @@ class GurobiBackend(Backend):
 
     def available(self) -> Availability:
         """Say whether gurobipy and a licence are here; the size-limited licence of pip counts as one."""
-        return probe("gurobipy", self.name, _describe)
+        return probe("gurobipy", _describe)
 
     def _run(self, task: Task, formulation: str, limits: Limits) -> Answer:
         import gurobipy as gp

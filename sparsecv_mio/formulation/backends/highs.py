@@ -42,7 +42,7 @@ class HighsBackend(Backend):
 
     def available(self) -> Availability:
         """Say whether highspy is installed and starts."""
-        return probe("highspy", self.name, _describe)
+        return probe("highspy", _describe)
 
     def _run(self, task: Task, formulation: str, limits: Limits) -> Answer:
         from sparsecv_mio.formulation.models.perspective import OuterModel

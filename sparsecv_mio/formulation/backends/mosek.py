@@ -31,7 +31,7 @@ class MosekBackend(Backend):
 
     def available(self) -> Availability:
         """Say whether mosek is installed and a licence can be checked out."""
-        return probe("mosek", self.name, _describe)
+        return probe("mosek", _describe)
 
     def _run(self, task: Task, formulation: str, limits: Limits) -> Answer:
         import mosek

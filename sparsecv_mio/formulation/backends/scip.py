@@ -47,7 +47,7 @@ class ScipBackend(Backend):
 
     def available(self) -> Availability:
         """Say whether pyscipopt is installed and starts."""
-        return probe("pyscipopt", self.name, _describe)
+        return probe("pyscipopt", _describe)
 
     def _run(self, task: Task, formulation: str, limits: Limits) -> Answer:
         from sparsecv_mio.formulation.models.perspective import BigMModel, FactorModel

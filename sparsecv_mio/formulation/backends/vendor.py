@@ -17,15 +17,13 @@ EVERY_KIND = frozenset({"force", "together", "at_most", "parents", "sign", "box"
 
 
 @cache
-def probe(package: str, extra: str, describe: Callable[[Any], Availability]) -> Availability:
+def probe(package: str, describe: Callable[[Any], Availability]) -> Availability:
     """Import a solver's package and find out whether it can be used; a damaged installation raises no error.
 
     Parameters
     ----------
     package : str
-        To import.
-    extra : str
-        Name of the optional dependency that installs it, for the hint.
+        To import; it is installed by the same name, and Pyomo with it.
     describe : callable
         Takes the module and returns its `Availability`.
 
@@ -36,7 +34,7 @@ def probe(package: str, extra: str, describe: Callable[[Any], Availability]) -> 
     try:
         module = import_module(package)
     except ImportError:
-        return Availability(False, f"{package} is not installed", hint=f"pip install 'sparsecv-mio[{extra}]'")
+        return Availability(False, f"{package} is not installed", hint=f"pip install {package} pyomo")
     try:
         return describe(module)
     except Exception as error:

@@ -182,7 +182,10 @@ def values_at(sets: Sets, fold: IntArray, support: IntArray, lam: float) -> Valu
     M = sets.G[fold[:, None, None], support[:, :, None], support[:, None, :]]
     M[:, np.arange(s), np.arange(s)] += lam
     c = sets.c[fold[:, None], support]
-    beta = np.linalg.solve(M, c[:, :, None])[:, :, 0] if s else c
+    try:
+        beta = np.linalg.solve(M, c[:, :, None])[:, :, 0] if s else c
+    except np.linalg.LinAlgError:  # a lam below the rounding of columns that are collinear
+        return Fits.of(sets, fold, support).values(lam)
     V = np.take_along_axis(sets.V[fold], support[:, None, :], axis=2)
     r, yy = sets.r[fold], sets.yy[fold]
     fall, slope = np.einsum("ps,ps->p", c, beta), np.einsum("ps,ps->p", beta, beta)

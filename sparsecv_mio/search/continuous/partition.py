@@ -250,7 +250,8 @@ class Partition:
                 [count * bottom[0] - (f[1] - slope[1] * length), count * bottom[1] - f[1]],
             ]
         )
-        return Piece(size, low, high, max(least_of_greater(lines), 0.0)), guess
+        bound = 0.0 if np.isnan(lines).any() else least_of_greater(lines)
+        return Piece(size, low, high, max(bound, 0.0)), guess
 
 
 def first_grid(ends: tuple[float, float]) -> list[float]:
@@ -338,4 +339,5 @@ def _bounded(piece: Piece, fits: Fits | RowFits, left: Values, right: Values) ->
     bend = float(np.maximum.reduceat(fits.curvature(*ends), starts).sum())
     room = max(bend, 0.0) * (piece.high - piece.low) ** 2 / 8.0
     lower = chord * (1.0 - SUMMED) - room
-    return Piece(piece.size, piece.low, piece.high, max(lower, piece.lower), fits, left, right)
+    # a bound that is no number, where numbers overflow, says nothing: the first of the two stays
+    return Piece(piece.size, piece.low, piece.high, max(piece.lower, lower), fits, left, right)

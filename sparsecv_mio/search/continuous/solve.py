@@ -117,19 +117,25 @@ def _curve(search: Partition, per_row: float) -> tuple[tuple[float, ...], tuple[
     best, points = search.best, np.geomspace(*search.ends, CURVE_POINTS)
     found: dict[float, float] = {}
     for piece in search.pieces() if best is not None else []:
-        if piece.fits is not None and best is not None and piece.size == best.size:
-            inside = points[(points > piece.low) & (points < piece.high)].tolist()
-            for lam in (piece.low, *inside, piece.high):
-                found[2.0 * lam] = held_out(piece.fits.fold, piece.fits.values(lam))[0] * per_row
+        assert best is not None
+        if piece.fits is None or piece.left is None or piece.right is None or piece.size != best.size:
+            continue
+        known = {piece.low: piece.left, piece.high: piece.right}
+        for lam in (piece.low, *points[(points > piece.low) & (points < piece.high)].tolist(), piece.high):
+            values = known[lam] if lam in known else piece.fits.values(lam)
+            found[2.0 * lam] = held_out(piece.fits.fold, values)[0] * per_row
     return tuple(sorted(found)), tuple(found[gamma] for gamma in sorted(found))
 
 
 def _piece(asked: Interval, piece: Piece, tau: int, per_row: float, numbers: dict[tuple[int, ...], int]) -> GammaPiece:
     low, high = 2.0 * piece.low, 2.0 * piece.high
     lower = piece.lower * per_row * (1.0 - OUTWARD)
+    unknown = GammaPiece(tau, low, high, lower, np.inf, np.inf, None)
     if piece.fits is None or piece.left is None or piece.right is None:
-        return GammaPiece(tau, low, high, lower, np.inf, np.inf, None)
+        return unknown
+    at_low, at_high = (piece.upper_at(side) * per_row * (1.0 + OUTWARD) for side in (piece.left, piece.right))
+    if not min(at_low, at_high) < np.inf:  # rounding leaves nothing of the errors
+        return unknown
     distinct = np.unique(piece.fits.support, axis=0).tolist() if piece.size else [[]]
     places = tuple(sorted(numbers.setdefault(tuple(support), len(numbers)) for support in distinct))
-    at_low, at_high = (piece.upper_at(side) * per_row * (1.0 + OUTWARD) for side in (piece.left, piece.right))
     return GammaPiece(tau, low, high, lower, at_low, at_high, places)

@@ -29,7 +29,7 @@ from sparsecv_mio.problem.refit import refit_rows
 from sparsecv_mio.search.heuristics.fold_search import FoldPaths
 from sparsecv_mio.search.methods.parts.beyond_proof import decide_beyond_proof
 from sparsecv_mio.search.methods.parts.cell_by_cell import MioSettings, check_available
-from sparsecv_mio.search.methods.parts.first_answers import answers_of_all_rows, first_answers
+from sparsecv_mio.search.methods.parts.first_answers import answers_of_all_rows, first_answers, unproved
 from sparsecv_mio.search.methods.parts.fold_rounds import EFFORT_GROWTH, FIRST_EFFORT
 from sparsecv_mio.search.methods.parts.loss_by_rows import LossByRows
 from sparsecv_mio.search.methods.parts.run import Run
@@ -113,6 +113,7 @@ class ByRows:
         many = self.context.folds.k > MANY_FOLDS
         self._fit_all_rows(None if many else first_answers(self.run))
         g = self.order[0]
+        self.run.signals.doing("scoring supports in every fold")
         missing = np.flatnonzero(~np.isfinite(self.run.state.cells.nominal[g]).all(axis=0)).tolist()
         for _ in self._over(missing, lambda fold: self._first(fold, g)):
             self.run.signals.progressed()
@@ -121,20 +122,12 @@ class ByRows:
         """Keep supports of all rows: those of `paths`, else those of forward selection at the middle gamma."""
         taus, all_rows = self.context.grid.taus.tolist(), self.run.state.all_rows
         if paths is not None:
-            all_rows.keep({g: PathResult(self._found(paths, g), 0, False) for g in self.order})
+            all_rows.keep(unproved(self.context, paths))
             return
         g = self.order[0]
         whole = self._rows_of(None, g)
         whole.search(taus)
         all_rows.keep({g: PathResult(_supports_of(whole, taus), 0, False)})
-
-    def _found(self, paths: FoldPaths, g: int) -> dict[int, PathCell]:
-        """Supports of all rows at a gamma, of which nothing is proved."""
-        q, found = self.context.data.q, {}
-        for t, tau in enumerate(self.context.grid.taus.tolist()):
-            support = paths.support(g, t)
-            found[tau] = PathCell.unproved(tau, filled_up(support, min(tau, q), np.arange(min(q, tau + len(support)))))
-        return found
 
     def _worth_work(self) -> BoolArray:
         return self.open if self.method is Method.GRID else self.run.state.worth_work()
@@ -186,11 +179,20 @@ class ByRows:
         cells = fresh if fresh.any() else wanted
         g = next(g for g in self.order if cells[g].any())
         which = np.flatnonzero(cells[g].any(axis=0)).tolist()
+        self._say(bool(fresh.any()), g)
         for _ in self._over(which, lambda fold: self._visit(fold, g, np.flatnonzero(cells[g, :, fold]).tolist())):
+            self._say(bool(fresh.any()), g)
             self.run.signals.progressed()
         if not fresh.any():
             self.effort *= EFFORT_GROWTH
         self.run.signals.safe_point()
+
+    def _say(self, fresh: bool, g: int) -> None:
+        """Say what is done at a gamma: relaxations of `fresh` cells, or trees."""
+        if fresh:
+            self.run.signals.doing("relaxations:", int(self.seen.sum()), self.seen.size)
+        else:
+            self.run.signals.doing("trees: gamma", self.order.index(g) + 1, len(self.order))
 
     def _over(self, which: Sequence[int], work: Callable[[int], object]) -> Iterator[object]:
         """Run `work` on folds, on threads, until the time is over."""

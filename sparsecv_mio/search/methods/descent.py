@@ -262,12 +262,18 @@ class Descent:
             decide_beyond_proof(self.here.method, True)
             self.here.score_reported_pair()
 
-    def snapshot(self) -> Snapshot | None:
-        """Return what is known now of the row where the descent stands, at first of the row that is tried."""
+    def snapshot(self, over: bool = False) -> Snapshot | None:
+        """Return what is known now of the row where the descent stands, at first of the row that is tried.
+
+        Parameters
+        ----------
+        over : bool
+            Nothing will be written to the cells any more.
+        """
         row = self.here if self.here is not None or self.trial is None else self.trial.row
         if row is None:
             return None
-        journal, saddle, snapshot = self.journal, self.rows.saddle, row.snapshot()
+        journal, saddle, snapshot = self.journal, self.rows.saddle, row.snapshot(over)
         return replace(
             snapshot,
             mios=journal.mios,

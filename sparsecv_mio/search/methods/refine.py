@@ -25,8 +25,8 @@ def refined(record: Record, state: SearchState, rows: RowMaker) -> Refined:
     context, unit = state.context, state.context.per_row
     interval = (min(LEAST, *record.request.gammas), max(MOST, *record.request.gammas))
     at = (int(np.searchsorted(context.grid.gammas, record.gamma)), int(np.searchsorted(context.grid.taus, record.tau)))
-    lower = float(state.bounds().lower[at]) * unit
-    here = Refined(record.gamma, record.tau, record.cv_error, lower, record.upper, record.estimate)
+    lower, upper = (float(ends[at]) * unit for ends in (state.bounds().lower, state.bounds().upper))
+    here = Refined(record.gamma, record.tau, record.cv_error, lower, upper, record.estimate)
     points = proposals(state, at, interval)
     while points and not context.deadline.expired():
         row = rows.make([points.pop(0).gamma], [record.tau])

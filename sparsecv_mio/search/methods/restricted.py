@@ -90,9 +90,11 @@ class Restricted:
     def _fit_all_rows(self) -> None:
         found: dict[int, PathResult] = {}
         starts: list[IntArray] = []
-        for g in range(len(self.context.grid.gammas)):
+        gammas = len(self.context.grid.gammas)
+        for g in range(gammas):
             if found and self.context.deadline.expired():
                 break
+            self.run.signals.doing("best subsets on all rows: gamma", g + 1, gammas)
             found[g] = self.cells.on_all_rows(g, self.context.grid.taus.tolist(), starts)
             starts = [cell.support for cell in found[g].cells.values()]
         self.run.state.all_rows.keep(found)

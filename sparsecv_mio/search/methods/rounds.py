@@ -30,6 +30,7 @@ from sparsecv_mio.search.shared_tree.engines import SharedTrees
 from sparsecv_mio.words import Engine
 
 ALL_ROWS_SHARE = 0.1  # of the time limit, for the first pass on all rows
+LONG_ANSWERS = 3e7  # gammas x folds x sizes x columns squared, from which first answers take seconds
 
 
 class Rounds:
@@ -77,8 +78,15 @@ class Rounds:
         return self.context.deadline.expired()
 
     def begin(self) -> None:
-        """Find first answers, then best subsets on all rows for every gamma, and with these the training-loss bound."""
-        self.estimates.before_all()
+        """Find first answers, then best subsets on all rows for every gamma, and with these the training-loss bound.
+
+        Where these are long, or under a limit, sizes with few supports are decided as soon as every fold has a quick
+        answer: something is proved and the interval is finite, whenever the run ends.
+        """
+        context = self.context
+        work = len(context.grid.gammas) * context.folds.k * float(context.grid.taus.max()) * context.data.q**2
+        first = self.goes_outward and (work >= LONG_ANSWERS or bool(np.isfinite(context.deadline.at)))
+        self.estimates.before_all(self.outward.decide_small_sizes if first else None)
         self._fit_all_rows()
         self.estimates.before_proof()
         if self.goes_outward:

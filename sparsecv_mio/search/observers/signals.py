@@ -8,17 +8,39 @@ Listener = Callable[[], None]
 
 
 class Signals:
-    """Two moments of a search that others may want to see.
+    """Moments of a search that others may want to see.
 
-    `progressed` follows a portion of work; `safe_point` says that no cell is half-written: the state may be stored now.
+    `doing` says in words what comes next; `progressed` follows a portion of work; `safe_point` says that no cell is
+    half-written: the state may be stored now.
+
+    Attributes
+    ----------
+    phase : str
+        What the search is doing, as in `trees: tau 3, fold 4 of 10`; empty before it said.
     """
 
     def __init__(self) -> None:
+        self.phase = ""
+        self._on_phase: list[Callable[[str], None]] = []
         self._on_progress: list[Listener] = []
         self._on_safe_point: list[Listener] = []
 
-    def listen(self, progressed: Listener | None = None, safe_point: Listener | None = None) -> None:
-        """Call `progressed` and `safe_point` at these moments from now on."""
+    def listen(
+        self,
+        progressed: Listener | None = None,
+        safe_point: Listener | None = None,
+        doing: Callable[[str], None] | None = None,
+    ) -> None:
+        """Call listeners at these moments from now on.
+
+        Parameters
+        ----------
+        progressed, safe_point : callable, optional
+        doing : callable, optional
+            Called with what is being done, in words.
+        """
+        if doing is not None:
+            self._on_phase.append(doing)
         if progressed is not None:
             self._on_progress.append(progressed)
         if safe_point is not None:
@@ -28,6 +50,20 @@ class Signals:
     def storing(self) -> bool:
         """Whether somebody stores the state at safe points."""
         return bool(self._on_safe_point)
+
+    def doing(self, phase: str, done: int = 0, of: int = 0) -> None:
+        """Say what is being done now, and how much of it is done where that is counted.
+
+        Parameters
+        ----------
+        phase : str
+            As `trees: tau 3`.
+        done, of : int, optional
+            Counted from the first; `of` 0 leaves both out.
+        """
+        self.phase = f"{phase} {done:,} of {of:,}" if of else phase
+        for listener in self._on_phase:
+            listener(self.phase)
 
     def progressed(self) -> None:
         """Say that a portion of work is done."""

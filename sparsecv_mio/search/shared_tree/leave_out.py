@@ -18,9 +18,9 @@ from sparsecv_mio.search.state.state import SearchState
 
 Proposed = Callable[[int, int], list[IntArray]]
 
-CHUNK_ROWS = 1 << 15  # of the folds that are worked on at once
+CHUNK_ROWS = 1 << 14  # of the folds that are worked on at once
 MOST_TIED = 8  # tied supports of all rows that are scored in every fold
-KEPT_NUMBERS = 1 << 23  # of rows or scores that are kept from one pass to the next
+KEPT_NUMBERS = 1 << 23  # of rows that are kept from one pass to the next
 CLIPPED_LEVERAGE = 0.9999  # what a larger leverage counts as where rounding errors are divided by `1 - leverage`
 NEGLIGIBLE_ERROR = 2e-8, 1e-7  # of a held-out error, and of the mean of such errors: cells known less well stay open
 EIGENVALUE_TRACE = 1e-3  # up to here the trace of a fold's leverages stands for their largest eigenvalue

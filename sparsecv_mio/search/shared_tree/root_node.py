@@ -9,9 +9,10 @@ from numpy.typing import NDArray
 
 from sparsecv_mio.arrays import BoolArray, FloatArray, IntArray
 from sparsecv_mio.problem.elimination import Choice
-from sparsecv_mio.search.shared_tree.leave_out import KEPT_NUMBERS, LeaveOut
+from sparsecv_mio.search.shared_tree.leave_out import LeaveOut
 from sparsecv_mio.search.shared_tree.listed_supports import ListedSupports, Scores
 
+KEPT_SCORES = 1 << 21  # of a fold and a tau, 36 bytes each, that are kept from one pass to the next
 LEVERAGE_ROUNDING = 1e-9  # relative rounding error of leverages, beside that of the trees
 
 
@@ -54,7 +55,7 @@ class RootNode:
         self.leverage, self.residual = leave_out.leverages(self.problem, LEVERAGE_ROUNDING + self.form.keep)
         self.supports, self.tau_index = leave_out.supports_on_all_rows(g, wanted)
         self.incumbents = ListedSupports.of(self.problem, self.supports, self.tau_index)
-        self._keep = len(leave_out.taus) * leave_out.folds.k <= KEPT_NUMBERS
+        self._keep = len(leave_out.taus) * leave_out.folds.k <= KEPT_SCORES
         self._kept: dict[int, Scores] = {}
 
     @property
@@ -78,7 +79,11 @@ class RootNode:
 
     def cutoffs(self, lo: int, hi: int) -> FloatArray:
         """(T, hi - lo): the incumbents' objectives in folds lo..hi, raised by what the trees' rounding may hide."""
-        return np.asarray(self.scores(lo, hi).value * (1.0 + self.form.keep) + self.form.slack)
+        return self.raised(self.scores(lo, hi))
+
+    def raised(self, incumbents: Scores) -> FloatArray:
+        """(T, K): cutoffs from the scores of the incumbents in K folds."""
+        return np.asarray(incumbents.value * (1.0 + self.form.keep) + self.form.slack)
 
 
 class Candidates:
@@ -107,8 +112,9 @@ class Candidates:
         self.numbers: NDArray[np.int32] = leave_out.pool_numbers(self.listing)
 
     def scores(
-        self, lo: int, hi: int, limit: FloatArray | None = None, leverage: FloatArray | None = None
-    ) -> Scores:
+        self, lo: int, hi: int, limit: FloatArray | None = None, leverage: FloatArray | None = None,
+        incumbents: Scores | None = None,
+    ) -> Scores:  # fmt: skip
         """Scores of all of them in folds lo..hi of a chunk.
 
         Parameters
@@ -118,8 +124,10 @@ class Candidates:
             A further support with an objective on all rows above it cannot win; no limit by default.
         leverage : (hi - lo,) array, optional
             At least the largest eigenvalue of every fold's `H_NN`, for any support.
+        incumbents : Scores, optional
+            What `root.scores(lo, hi)` returns, where it is at hand.
         """
-        leave_out, mine = self.root.leave_out, self.root.scores(lo, hi).copy()
+        leave_out, mine = self.root.leave_out, (incumbents or self.root.scores(lo, hi)).copy()
         return leave_out.score(
             self.listing.after(self.first), leave_out.rows(lo, hi), limit, leverage, self.first, mine
         )

@@ -16,7 +16,7 @@ import numpy as np
 from sparsecv_mio.arrays import BoolArray, FloatArray
 from sparsecv_mio.formulation.backends.native.listing import supports_below
 from sparsecv_mio.search.shared_tree.identities import WIDEST_LEVERAGE, objective_threshold
-from sparsecv_mio.search.shared_tree.listed_supports import clear_of_ties_refitted
+from sparsecv_mio.search.shared_tree.listed_supports import Scores, clear_of_ties_refitted
 from sparsecv_mio.search.shared_tree.root_node import Candidates, RootNode
 
 MOST_LISTED = 4096  # supports a pass over all rows can afford to score
@@ -58,7 +58,8 @@ def enumerate_below_thresholds(
         found, spent = supports_below(form, solved, cutoffs, budget, MOST_LISTED, leave_out.expired)
         nodes += spent
         if found is not None:
-            return nodes, _decide(root, _candidates(root, found, sizes), limit, cover)
+            del limit
+            return nodes, _decide(root, _candidates(root, found, sizes), cover)
         if leave_out.expired():
             break
     return nodes, 0
@@ -71,13 +72,17 @@ def fold_thresholds(root: RootNode) -> FloatArray:
     limit = np.full((len(leave_out.taus), k), -np.inf, dtype=np.float32 if k > SINGLE_PRECISION_FOLDS else float)
 
     def measure(lo: int, hi: int) -> None:
-        excess = root.cutoffs(lo, hi) - root.lower
-        height = objective_threshold(excess, root.residual[lo:hi], root.leverage[lo:hi])
-        found = height * (1.0 + OUTWARD) + root.lower + root.form.slack
+        found = _thresholds(root, root.scores(lo, hi), lo, hi)
         limit[:, lo:hi] = np.nextafter(found.astype(limit.dtype), np.inf) if limit.dtype == np.float32 else found
 
     leave_out.over_chunks(measure)
     return limit
+
+
+def _thresholds(root: RootNode, incumbents: Scores, lo: int, hi: int) -> FloatArray:
+    """(T, hi - lo): the thresholds of folds lo..hi of a chunk, from the scores of the incumbents there."""
+    height = objective_threshold(root.raised(incumbents) - root.lower, root.residual[lo:hi], root.leverage[lo:hi])
+    return np.asarray(height * (1.0 + OUTWARD) + root.lower + root.form.slack)
 
 
 def _cover(limit: FloatArray, wanted: Sequence[int], level: float, folds: int) -> FloatArray:
@@ -104,17 +109,21 @@ def _candidates(root: RootNode, found: dict[int, list[BoolArray]], sizes: dict[i
     return Candidates(root, supports, tau_index)
 
 
-def _decide(root: RootNode, candidates: Candidates, limit: FloatArray, cover: FloatArray) -> int:
-    """Score the candidates in every fold and write the cells that are then known; how many."""
+def _decide(root: RootNode, candidates: Candidates, cover: FloatArray) -> int:
+    """Score the candidates in every fold and write the cells that are then known; how many.
+
+    Thresholds are computed anew, fold by fold: those of all are let go by now, for the cells take as much memory.
+    """
     leave_out = root.leave_out
     decided = []
     value_error = candidates.listing.left_out_error(len(leave_out.taus))[:, None]
 
     def decide(lo: int, hi: int) -> None:
-        leverage = root.leverage[lo:hi]
-        scores = candidates.scores(lo, hi, limit[:, lo:hi], leverage)
+        leverage, incumbents = root.leverage[lo:hi], root.scores(lo, hi)
+        limit = _thresholds(root, incumbents, lo, hi)
+        scores = candidates.scores(lo, hi, limit, leverage, incumbents)
         sure = clear_of_ties_refitted(scores.value, scores.second, value_error)
-        sure &= (limit[:, lo:hi] <= cover[:, None]) & (leverage < WIDEST_LEVERAGE)
+        sure &= (limit <= cover[:, None]) & (leverage < WIDEST_LEVERAGE)
         part = root.g, slice(lo, hi)
         decided.append(leave_out.decide(part, scores, candidates.numbers, sure, root.inner[:, None]))
 

@@ -20,6 +20,7 @@ Archive = dict[str, NDArray[Any]]  # what a checkpoint holds, by name
 Index = Any  # of numpy: whatever picks cells of the table
 Floats = FloatArray | Sequence[float] | float
 Numbers = NDArray[np.int32] | int
+MANY_CELLS = 1 << 24  # beyond, the training objective of a decided cell, which nothing needs, is not kept
 STORED = ("lower", "upper", "nominal", "value", "decided", "final", "branched", "support")
 
 
@@ -57,7 +58,9 @@ class CellTable:
         `lower <= h_j <= upper` for every optimum of the cell.
     nominal, value : (G, T, K) arrays
         Held-out sum of squares and training objective of the support in `support`; inf where there is none yet. The
-        held-out error of an undecided cell is an estimate: it may lie outside of the interval.
+        held-out error of an undecided cell is an estimate: it may lie outside of the interval. Of more than
+        `MANY_CELLS` cells `value` takes no memory until an undecided one is offered a support, and decided ones may
+        be without it.
     ties : dict of (gamma, tau, fold) to float
         Width of a decided cell that is due to ties; cells without are left out.
     others : dict of (gamma, tau, fold) to tuple of int
@@ -86,20 +89,23 @@ class CellTable:
     lock: threading.RLock = field(default_factory=threading.RLock, repr=False)
 
     @classmethod
-    def empty(cls, gammas: int, taus: int, folds: int) -> CellTable:
+    def empty(cls, gammas: int, taus: int, folds: int, values: bool = False) -> CellTable:
         """Return a table in which nothing is known.
 
         Parameters
         ----------
         gammas, taus, folds : int
             How many there are.
+        values : bool
+            Training objectives are wanted of every cell, however many there are.
         """
         shape = (gammas, taus, folds)
+        kept = values or gammas * taus * folds <= MANY_CELLS
         return cls(
             lower=np.zeros(shape),
             upper=np.full(shape, np.inf),
             nominal=np.full(shape, np.inf),
-            value=np.full(shape, np.inf),
+            value=np.full(shape, np.inf) if kept else np.broadcast_to(np.inf, shape),
             ties={},
             decided=np.zeros(shape, dtype=bool),
             final=np.zeros(shape, dtype=bool),
@@ -111,7 +117,7 @@ class CellTable:
     def copy(self) -> CellTable:
         """Return what is known now, for any thread; the pool, to which supports are only added, is shared."""
         with self.lock:
-            arrays = {name: getattr(self, name).copy() for name in STORED}
+            arrays = {name: _copy(getattr(self, name)) for name in STORED}
             return CellTable(**arrays, ties=dict(self.ties), pool=self.pool, others=dict(self.others))
 
     # -- writers ----------------------------------------------------------------------------------------------------
@@ -160,7 +166,9 @@ class CellTable:
             if self.decided[where]:
                 return
             self.lower[where], self.upper[where] = min(max(below, lower), nominal), max(min(above, upper), nominal)
-            self.nominal[where], self.value[where], self.support[where] = nominal, value, first
+            self.nominal[where], self.support[where] = nominal, first
+            if self._keeps_values:
+                self.value[where] = value
             self.decided[where] = self.final[where] = True
             self.branched[where] |= branched
             if tie > 0.0:
@@ -204,12 +212,24 @@ class CellTable:
             self._write(self.lower, part, sure, np.minimum(np.maximum(below, low), held))
             self._write(self.upper, part, sure, np.maximum(np.minimum(above, high), held))
             self._write(self.nominal, part, sure, held)
-            self._write(self.value, part, sure, value[sure])
+            if self._keeps_values:
+                self._write(self.value, part, sure, value[sure])
             self._write(self.support, part, sure, np.broadcast_to(support, sure.shape)[sure])
             self._write(self.decided, part, sure, True)
             self._write(self.final, part, sure, True)
             self.branched[part] |= sure & branched
             return int(np.count_nonzero(sure))
+
+    @property
+    def _keeps_values(self) -> bool:
+        """Whether `value` is an array of its own, and not one inf that stands for all cells."""
+        return self.value.flags.writeable
+
+    def _own_values(self) -> FloatArray:
+        """Return `value`, to be written to."""
+        if not self._keeps_values:
+            object.__setattr__(self, "value", self.value.copy())
+        return self.value
 
     @staticmethod
     def _write(array: NDArray[Any], part: Index, where: BoolArray, new: Any) -> None:
@@ -238,7 +258,7 @@ class CellTable:
                 return
             self.support[part] = np.where(better, support, self.support[part])
             self.nominal[part] = np.where(better, nominal, self.nominal[part])
-            self.value[part] = np.where(better, value, self.value[part])
+            self._own_values()[part] = np.where(better, value, self.value[part])
 
     def rescore(self, where: Where, nominal: float, value: float) -> None:
         """Replace the numbers of the support that an undecided cell shows by more accurate ones.
@@ -250,7 +270,7 @@ class CellTable:
         """
         with self.lock:
             if not self.decided[where] and np.isfinite(nominal + value):
-                self.nominal[where], self.value[where] = nominal, value
+                self.nominal[where], self._own_values()[where] = nominal, value
 
     def narrow(self, part: Index, lower: Floats, upper: Floats) -> None:
         """Tighten intervals; bounds only ever tighten, and those of a decided cell go on holding its `nominal`.
@@ -335,7 +355,8 @@ class CellTable:
         """Fill an empty table of the same shape with what `archive` returned."""
         with self.lock:
             for name in STORED:
-                getattr(self, name)[...] = state[name]
+                target = self._own_values() if name == "value" else getattr(self, name)
+                target[...] = state[name]
             for (g, t, fold), width in zip(state["ties"].tolist(), state["tie_width"].tolist(), strict=True):
                 self.ties[g, t, fold] = width
             for g, t, fold, number in state["other_ties"].tolist():
@@ -369,3 +390,8 @@ class CellTable:
         held = (state["lower"] <= state["nominal"]) & (state["nominal"] <= state["upper"])
         if not held[state["decided"]].all():
             raise CorruptStore("its array nominal is not between lower and upper where a cell is decided")
+
+
+def _copy(array: Any) -> Any:
+    """Return a copy; of what is not written to, the array."""
+    return array.copy() if array.flags.writeable else array

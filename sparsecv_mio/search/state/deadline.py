@@ -41,6 +41,7 @@ class Deadline:
         self.limited = time_limit is not None or stop is not None
         self.stop = stop or threading.Event()
         self.abandoned = threading.Event()
+        self._compiled, self._compiling_since = 0.0, np.inf
 
     def expired(self) -> bool:
         """Whether the run should end with what it holds."""
@@ -67,6 +68,23 @@ class Deadline:
         """Raise `OutOfTime` where nobody waits any more: the calling thread makes the record, undisturbed."""
         if self.abandoned.is_set():
             raise OutOfTime("the record was made without this search")
+
+    def compiling(self, now: bool) -> None:
+        """Take note that kernels are being compiled from now on, or no longer.
+
+        Parameters
+        ----------
+        now : bool
+        """
+        if now:
+            self._compiling_since = time.monotonic()
+        else:
+            self._compiled, self._compiling_since = self.compiled, np.inf
+
+    @property
+    def compiled(self) -> float:
+        """Seconds that went into compiling so far."""
+        return self._compiled + max(time.monotonic() - self._compiling_since, 0.0)
 
     @property
     def left(self) -> float:

@@ -79,6 +79,11 @@ class PairBounds:
         """(G, T): `nominal`, moved to the nearer end where an estimate lies outside of the certified interval."""
         return np.asarray(np.clip(self.nominal, self.lower, self.upper))
 
+    @property
+    def found(self) -> FloatArray:
+        """(G, T): `shown`, inf for pairs that are not scored in every fold."""
+        return np.where(np.isfinite(self.nominal), self.shown, np.inf)
+
     def allowances(self) -> tuple[float, float]:
         """Tie width and rounding allowance of the certificate: those of the pair that attains the lower bound.
 
@@ -109,7 +114,7 @@ class PairBounds:
         """
         if self.proved(gap):
             return self.best
-        found = np.where(np.isfinite(self.nominal), self.shown, np.inf)
+        found = self.found
         if not np.isfinite(found.min()):
             return self.best
         return simplest(found <= found.min() * (1.0 + TIE_RTOL), gammas, taus)

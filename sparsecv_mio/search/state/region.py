@@ -107,7 +107,10 @@ def _perhaps_proved(now: PairBounds, gap: float) -> list[int]:
 
     Counts every width of a decided pair as ties: one pass over the table.
     """
-    width = np.where(now.cells.decided, now.cells.upper - now.cells.lower, 0.0).sum(axis=2)
+    cells = now.cells
+    width = np.empty_like(now.lower)
+    for t in range(width.shape[1]):  # one tau at a time: with many folds the widths of all would take much memory
+        width[:, t] = np.where(cells.decided[:, t], cells.upper[:, t] - cells.lower[:, t], 0.0).sum(axis=1)
     lower = np.minimum.accumulate(now.lower.min(axis=0))
     room = np.maximum.accumulate(width.max(axis=0)) + float(width[now.best])
     fine = np.zeros(len(lower), dtype=bool)

@@ -68,7 +68,7 @@ class SearchState:
     @classmethod
     def new(cls, context: Context) -> SearchState:
         """Return the state in which nothing is known."""
-        return cls(context, CellTable.empty(*context.shape), AllRows(context), Counts())
+        return cls(context, CellTable.empty(*context.shape, values=bool(context.stability)), AllRows(context), Counts())
 
     def bounds(self) -> PairBounds:
         """Sum the cells over folds. O(G T K)."""

@@ -141,6 +141,8 @@ class RestrictedCells:
         here, which = self.at(g, fold), np.arange(len(self.context.grid.taus))
         starts = [cell.support for cell in self.state.all_rows.best[g].cells.values()]
         result = self.tree(here.problem, self.context.grid.taus.tolist(), starts, FIRST_NODES)
+        if self.backend != NATIVE:  # which is asked of every cell that is left, whatever our trees can do
+            result = replace(result, finished=False)
         self.intervals.write_outcome(here, g, which, result, relax=False)
         self.state.counts.add(result.nodes)
 

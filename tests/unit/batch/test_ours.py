@@ -62,10 +62,11 @@ def test_both_rules_from_one_search() -> None:
     both = run_search(data, plan, {**SMALL, "one_se": "both"})
     alone = run_search(data, plan, {**SMALL, "one_se": True})
     assert both.record is not None and alone.record is not None and alone.record.one_se is not None
-    assert simplest_pair(both.record) == (alone.record.one_se.gamma, alone.record.one_se.tau)
+    assert simplest_pair(both.record) == (alone.record.gamma, alone.record.tau)
     assert np.allclose(both.others["one_se"].coefficients, alone.coefficients)
     gamma, tau = both.record.gamma, both.record.tau
-    assert (gamma, tau) == (alone.record.gamma, alone.record.tau)
+    least = alone.record.certificate
+    assert (gamma, tau) == (least.gamma, least.tau) and alone.numbers["tau"] == alone.record.tau
     assert set(both.record.coefficients) == set(fit_one(data, tau=tau, gamma=gamma).support)
 
 

@@ -68,6 +68,14 @@ def test_settings_that_no_estimator_uses_are_told(tmp_path: Path) -> None:
     assert told[1:] == unused
 
 
+def test_seeds_that_share_their_test_rows_are_told(tmp_path: Path) -> None:
+    told: list[str] = []
+    read_plan(written(tmp_path), ["test=0.2"], warn=told.append)
+    assert told == ["seeds deal folds, every one of them is tested on the same rows: vary split for other test rows"]
+    read_plan(written(tmp_path), ["test=0.2", "split=0:1"], warn=told.append)
+    assert len(told) == 1
+
+
 def test_a_list_of_gammas_is_no_grid(tmp_path: Path) -> None:
     tasks = read_plan(written(tmp_path), ["gamma=[0.1, 1.0, 10]", "tau='1:3'"])
     assert lists_of_numbers(tasks) == ['3 values of gamma: a task for each; a grid of all is the string "0.1,1.0,10"']
@@ -104,6 +112,20 @@ def test_a_task_is_named_by_its_content(tmp_path: Path) -> None:
         ("[[data]]\nsklearn = 'diabetes'\n[vary]\nfolds = []\n", "a list is empty"),
         ("[[data]]\nsklearn = 'diabetes'\n[[exclude]]\nfolds = '10'\n", "excludes all of its tasks"),
         ("[[data]]\nsklearn = 'diabetes'\n[[include]]\ndata = 'x'\n", "no data set is called 'x'"),
+        ("[[data]]\nsklearn = 'diabetes'\n[vary]\nseed = 2020-01-01\n", "seed: 2020-01-01 is a date or a time"),
+        ("[[data]]\nsklearn = 'diabetes'\n[vary]\nseed = [0, 10:00:00]\n", "seed: 10:00:00 is a date or a time"),
+        (f"[[data]]\nsklearn = 'diabetes'\n[vary]\nseed = {'9' * 5000}\n", "a number, or lists in lists, too long"),
+        (f"[[data]]\nsklearn = 'diabetes'\n[vary]\nseed = {'9' * 30}\n", "seed: a number of more than 18 digits"),
+        ("data = 2020-01-01\n", "must be tables, not '2020-01-01'"),
+        ("[[data]]\nsklearn = 'diabetes'\n[[vary]]\nseed = 1\n", "must be a table"),
+        ("[[data]]\nfile = 'a.csv'\ntarget = 2020-01-01\n", "target: 2020-01-01 is a date"),
+        ("[[data]]\nfile = 'a.csv'\ntarget = [['y']]\n", "target .* is no column"),
+        ("[[data]]\nfile = 'a.csv'\ntarget = 'y'\nfeatures = [1.5]\n", "features 1.5 is no column"),
+        ("[[data]]\nfile = 'a.csv'\ntarget = 'y'\nsep = 9\n", "sep: 9 is no text"),
+        ("[[data]]\nfile = 'a.csv'\ntarget = 'y'\nindex_col = [[]]\n", "neither the name nor the position"),
+        ("[[data]]\nfile = 'a.csv'\ntarget = 'y'\nheader = 1\n", "neither true nor false"),
+        ("[[data]]\nfile = ['a.csv', 3]\n", "file 3 is no path"),
+        ("[[data]]\nfile = []\n", "file is an empty list"),
     ],
 )
 def test_wrong_plans(tmp_path: Path, text: str, message: str) -> None:

@@ -37,3 +37,17 @@ def test_a_file_that_changed_is_refused(tmp_path: Path) -> None:
 def test_bundled_data() -> None:
     (source,) = sources_of({"sklearn": "linnerud"}, Path())
     assert source.load().n == 20 and source.load().p == 3
+
+
+def test_lists_of_files_and_targets_by_pattern(tmp_path: Path) -> None:
+    for name in ("a1", "a2", "b[1]"):
+        (tmp_path / f"{name}.csv").write_text("x,y,z\n1,2,3\n2,1,4\n")
+
+    def goals(**table: object) -> dict[str, object]:
+        return {one.name: dict(one.spec).get("target") for one in sources_of(table, tmp_path)}
+
+    assert goals(file=["b[1].csv", "a*.csv", "a1.csv"], target="y") == {"b[1]": "y", "a1": "y", "a2": "y"}
+    assert goals(file="*.csv", target={"a2": "z", "*": "y"}) == {"a1": "y", "a2": "z", "b[1]": "y"}
+    assert goals(file="a*.csv", target={"*": "y", "a2": 0}) == {"a1": "y", "a2": 0}
+    with pytest.raises(BadInput, match="target names no column of 'a1': add it, or one for all others"):
+        goals(file="a*.csv", target={"a2": "z"})

@@ -7,11 +7,11 @@ import math
 
 from sparsecv_mio.certificate.chosen_folds import ChosenFolds
 from sparsecv_mio.certificate.parts import DataInfo, Request, SearchRequest, Work, versions
-from sparsecv_mio.certificate.record import FoldInfo, OneSe, Record, Refit, Region, TableRow
+from sparsecv_mio.certificate.record import SCHEMA, FoldInfo, Least, OneSe, Record, Refit, Region, TableRow
 
 DATA = DataInfo(3, 2, "y", "sha256:00", "length", "fold", ("a b", 'quote"d'))
 WORK = Work(4, 17, 0.25, "per-fold")
-ONE_SE = OneSe(1.0, 1, 2.5, 2.4, 2.6, 0.5)
+ONE_SE = OneSe(0.5)
 REQUEST = Request((0.1, 1.0), (1, 2), 1e-4, one_se=True, time_limit=None, threads=2)
 SEARCH_REQUEST = SearchRequest(
     (0.1, 1.0), (1, 2), 1e-4, one_se=True, time_limit=None, threads=2, method="auto", method_used="rounds",
@@ -21,7 +21,7 @@ SEARCH_REQUEST = SearchRequest(
 
 def example(**changes: object) -> Record:
     record = Record(
-        schema="sparsecv/1",
+        schema=SCHEMA,
         status="proved",
         gamma=0.1,
         tau=1,
@@ -49,5 +49,7 @@ def example(**changes: object) -> Record:
         warnings=("column é is constant",),
         versions=versions(),
         region=Region(1, None, 0.1, 1, 2.0, 1.9999, 2.0001, 0.0, 1e-12),
+        least=Least(1.0, 1, 1.5, 1.5, 1.5, 0.0, 0.0, 1e-12),
+        least_folds=ChosenFolds.of([()] * 3, [1.0, 1.5, 2.0]),
     )
     return dataclasses.replace(record, **changes)  # type: ignore[arg-type]

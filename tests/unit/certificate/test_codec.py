@@ -167,7 +167,7 @@ def test_records_of_all_three_schemas_are_read(place: Path, tmp_path: Path, caps
         assert call(["verify", str(file), data]) == 0
         shown = capsys.readouterr().out
         assert shown.startswith("verified")
-    text = (place / "true.json").read_text().replace("sparsecv/1", "sparsecv/9")
+    text = (place / "true.json").read_text().replace("sparsecv/2", "sparsecv/9")
     with pytest.raises(CorruptStore, match="schema"):
         Record.from_json(text)
     assert isinstance(read_record(place / "true.json"), Record)

@@ -36,7 +36,7 @@ def test_each_kind_is_short_on_a_screen() -> None:
 
 
 def test_a_record_of_another_kind_is_refused() -> None:
-    with pytest.raises(CorruptStore, match="schema must be 'sparsecv/1', not 'sparsecv-path/1'"):
+    with pytest.raises(CorruptStore, match="schema must be 'sparsecv/2', not 'sparsecv-path/1'"):
         Record.from_json(PATH.to_json())
     with pytest.raises(CorruptStore, match=r"path\[0\].upper must be a number, not a text"):
         PathRecord.from_json(PATH.to_json().replace('"upper": 3.0', '"upper": "3"'))

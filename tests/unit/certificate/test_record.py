@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis.strategies import floats
 
+from sparsecv_mio.certificate.parts import relative_gap
 from sparsecv_mio.certificate.record import Record
 from sparsecv_mio.errors import CorruptStore
 
@@ -22,7 +23,7 @@ def refuse(token: str) -> None:
 
 
 TEXT = """{
-  "schema": "sparsecv/1",
+  "schema": "sparsecv/2",
   "status": "proved",
   "gamma": 0.1,
   "tau": 1,
@@ -36,8 +37,7 @@ TEXT = """{
   "support": ["a b"],
   "coefficients": {"a b": 0.30000000000000004},
   "intercept": -1e-150,
-  "one_se": {"gamma": 1.0, "tau": 1, "cv_error": 2.5, "lower": 2.4, "upper": 2.6, "standard_error": 0.5, "estimate": \
-false},
+  "one_se": {"standard_error": 0.5, "estimate": false},
   "refit": {"gamma": 0.1, "tau": 1, "objective": 3.0, "lower": 3.0, "upper": 3.0, "proved": true},
   "table": [
     {"gamma": 0.1, "tau": 1, "cv_error": 2.0, "lower": 1.9999, "upper": 2.0001, "folds_decided": 3, "folds": 3, \
@@ -69,8 +69,14 @@ false},
   "nested": null,
   "mae": null,
   "stability": null,
-  "stability_folds": null,
-  "continuous": null
+  "continuous": null,
+  "least": {"gamma": 1.0, "tau": 1, "cv_error": 1.5, "lower": 1.5, "upper": 1.5, "gap": 0.0, "tie_width": 0.0, \
+"allowance": 1e-12, "estimate": false},
+  "least_folds": [
+    {"fold": 0, "support": [], "error": 1.0, "decided": true},
+    {"fold": 1, "support": [], "error": 1.5, "decided": true},
+    {"fold": 2, "support": [], "error": 2.0, "decided": true}
+  ]
 }
 """
 
@@ -86,6 +92,28 @@ def test_a_record_from_before_the_regions_still_reads() -> None:
     old = TEXT[:start].replace(', "status": "decided"', "").replace(', "status": "open"', "") + "\n}\n"
     record = Record.from_json(old)
     assert record.region is None and [row.status for row in record.table] == [None, None]
+
+
+def of_first_schema(**changes: object) -> str:
+    """A record as it was written when its pair and its model could be of two rules."""
+    plain = example(least=None, least_folds=None, **changes).to_json()
+    return plain.replace('"sparsecv/2"', '"sparsecv/1"')
+
+
+def test_a_record_of_the_schema_before_reads_with_the_interval_of_the_grid() -> None:
+    known = example().table[0]
+    better = dataclasses.replace(known, gamma=1.0, cv_error=2.0, lower=1.0, upper=2.0)
+    rows = (dataclasses.replace(known, upper=3.0), better)
+    gap = relative_gap(1.0, 3.0)
+    record = Record.from_json(of_first_schema(status="limit", lower=1.0, upper=3.0, gap=gap, table=rows))
+    assert (record.schema, record.lower, record.upper, record.gap) == ("sparsecv/2", 1.0, 2.0, 0.5)
+    altered = Record.from_json(of_first_schema(status="limit", lower=1.0, upper=2.5, gap=0.6, table=rows))
+    assert altered.upper == 2.5, "what no search wrote is left for `verify` to refuse"
+
+
+def test_a_record_of_the_schema_before_with_two_pairs_is_refused_in_one_line() -> None:
+    with pytest.raises(CorruptStore, match="older format .sparsecv/1., with the errors of one pair and the model of"):
+        Record.from_json(of_first_schema(refit=dataclasses.replace(example().refit, gamma=1.0)))
 
 
 def test_a_record_from_before_the_options_still_reads() -> None:
@@ -205,5 +233,7 @@ def test_records_are_short_on_a_screen_and_long_in_a_frame() -> None:
     lines = record.summary().splitlines()
     assert lines[0] == "proved: tau=1, gamma=0.1, CV error 2 in [1.9999, 2.0001]"
     assert lines[1] == "on held-out rows: RMSE 1.41421, R^2 0.3000"
-    assert "one-standard-error pair" in lines[3] and [line.split()[-1] for line in lines[4:]] == ["0.3", "-1e-150"]
+    least = "tau=1, gamma=1, CV error 1.5 in [1.5, 1.5]"
+    assert lines[2] == f"chosen by the one-standard-error rule; least CV error: {least}"
+    assert lines[4].endswith("tau=1, gamma=0.1:") and [line.split()[-1] for line in lines[5:]] == ["0.3", "-1e-150"]
     assert "CV error ~2 in" in repr(example(estimate=True))

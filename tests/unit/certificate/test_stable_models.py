@@ -61,15 +61,15 @@ def with_row(r: Record, i: int, **changes: Any) -> Record:
 def other(r: Record) -> int:
     """A row of another pair with a known interval."""
     assert r.stability is not None and r.stability.chosen is not None
-    pair = r.stability.gamma, r.stability.tau
+    pair = r.gamma, r.tau
     found = enumerate(zip(r.table, r.stability.chosen.intervals, strict=True))
     return next(i for i, (row, one) in found if one.lower > 0.0 and (row.gamma, row.tau) != pair)
 
 
 def fold_error(r: Record) -> Record:
-    assert r.stability_folds is not None
-    folds = r.stability_folds
-    return R(r, stability_folds=type(folds)(folds.supports, folds.which, folds.error * 1.01, folds.decided))
+    assert r.least_folds is not None
+    folds = r.least_folds
+    return R(r, least_folds=type(folds)(folds.supports, folds.which, folds.error * 1.01, folds.decided))
 
 
 def tried(r: Record, **changes: Any) -> Record:
@@ -85,13 +85,11 @@ CASES: list[tuple[str, Callable[[Record], Record], str]] = [
     ("plain", lambda r: stable(r, instability_upper=9.0), "stability.instability"),
     ("plain", lambda r: stable(r, instability_lower=0.0), "stability.instability"),
     ("plain", lambda r: stable(r, fold=(r.stability.fold + 1) % 5), "stability.fold"),  # type: ignore[union-attr]
-    ("plain", lambda r: stable(r, cv_error=9.0), "stability.cv_error"),
-    ("plain", lambda r: stable(r, tau=4), "stability"),
-    ("plain", lambda r: R(r, stability_folds=r.chosen_folds), "stability_folds"),
+    ("plain", lambda r: R(r, least_folds=r.chosen_folds), "least_folds"),
     ("plain", lambda r: R(r, request=R(r.request, stability=(1.0,))), "stability.chosen"),
-    ("one-se", lambda r: R(r, stability_folds=None), "stability_folds"),
+    ("one-se", lambda r: R(r, least_folds=None), "least_folds"),
     ("part", lambda r: stable(r, estimate=False), "stability"),
-    ("weight", lambda r: R(r, stability=None, stability_folds=None), "stability"),
+    ("weight", lambda r: R(r, stability=None), "stability"),
     ("weight", lambda r: R(r, request=R(r.request, stability=None)), "stability.chosen"),
     ("weight", lambda r: chosen(r, weight=10.0), "stability.chosen.weight"),
     ("weight", lambda r: chosen(r, lower=0.0), "stability.chosen.lower"),
@@ -100,7 +98,7 @@ CASES: list[tuple[str, Callable[[Record], Record], str]] = [
     ("weight", lambda r: chosen(r, intervals=r.stability.chosen.intervals[1:]), "stability.chosen.intervals"),  # type: ignore[union-attr]
     ("weight", lambda r: with_row(r, other(r), lower=9.0, upper=9.0), "stability.chosen"),
     ("weight", lambda r: with_row(r, other(r), upper=1e-6, lower=0.0), "stability.chosen"),
-    ("weight", fold_error, "stability_folds[0].error"),
+    ("weight", fold_error, "least_folds[0].error"),
     ("weights", lambda r: chosen(r, models=r.stability.chosen.models[1:]), "stability.chosen.models"),  # type: ignore[union-attr]
     ("weights", lambda r: chosen(r, models=(r.stability.chosen.models[0],  # type: ignore[union-attr]
                                             R(r.stability.chosen.models[1], support=("x9",)))),  # type: ignore[union-attr]

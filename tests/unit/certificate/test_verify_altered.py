@@ -23,6 +23,8 @@ from sparsecv_mio.fits.one import fit_one
 from sparsecv_mio.problem.objective import fit, held_out_error, r_squared, standard_error
 from sparsecv_mio.search.api import cross_validate
 
+from .enumerated import of_folds
+
 
 @cache
 def data() -> Dataset:
@@ -100,16 +102,41 @@ def own(r: Record) -> int:
 
 
 def moved_one_se(r: Record, gamma: float, tau: int) -> Record:
-    """The rule at another pair, with that pair's row of the table and its true fit on all rows."""
-    assert r.one_se is not None
+    """Another pair in the name of the rule, with all that is true of it: its row, its folds, its fit on all rows."""
+    assert r.least is not None
     at = next(one for one in r.table if (one.gamma, one.tau) == (gamma, tau))
-    one = R(r.one_se, gamma=gamma, tau=tau, cv_error=at.cv_error, lower=at.lower, upper=at.upper)
+    plan = make_folds(r.folds.spec, data(), r.folds.seed or 0)
+    folds = of_folds(data(), plan, (gamma, tau), {})
     best = brute_force_cell(data().X, data().y, tau, gamma).fits[0]
     names = tuple(data().names[j] for j in best.support)
     f = best.objective
     refit = R(r.refit, gamma=gamma, tau=tau, objective=f, lower=f, upper=f)
     coefficients = dict(zip(names, best.beta.tolist(), strict=True))
-    return R(r, one_se=one, refit=refit, support=names, coefficients=coefficients, intercept=best.intercept)
+    return R(
+        bounds(r, at.lower, at.upper), gamma=gamma, tau=tau, cv_error=at.cv_error, chosen_folds=folds, refit=refit,
+        r_squared=r_squared(data().y, plan.all_scored, at.cv_error), support=names, coefficients=coefficients,
+        intercept=best.intercept, mae=None, stability=None, tie_width=0.0, allowance=0.0,
+    )  # fmt: skip
+
+
+def least(r: Record, **changes: Any) -> Record:
+    assert r.least is not None
+    return R(r, least=R(r.least, **changes))
+
+
+def least_fold_error(r: Record) -> Record:
+    assert r.least_folds is not None
+    folds = r.least_folds
+    return R(r, least_folds=ChosenFolds(folds.supports, folds.which, folds.error * 1.0001, folds.decided))
+
+
+def chosen_by_nobody(r: Record) -> Record:
+    """The rule's pair, where the rule was not asked for."""
+    return R(r, one_se=None, request=R(r.request, one_se=False))
+
+
+def without_least(r: Record) -> Record:
+    return R(r, least=None, least_folds=None)
 
 
 def on_other_support(r: Record, j: int = 1) -> Record:
@@ -135,9 +162,10 @@ def simpler_pair(r: Record) -> tuple[float, int]:
 
 def busier_pair(r: Record) -> tuple[float, int]:
     """Within one standard error, and more complex than the rule's."""
-    assert r.one_se is not None
-    limit = r.cv_error + r.one_se.standard_error
-    fitting = [one for one in r.table if one.upper <= limit and one.tau > r.one_se.tau]
+    assert r.one_se is not None and r.least is not None
+    limit = r.least.cv_error + r.one_se.standard_error
+    own = r.least.gamma, r.least.tau
+    fitting = [one for one in r.table if one.upper <= limit and one.tau > r.tau and (one.gamma, one.tau) != own]
     return fitting[0].gamma, fitting[0].tau
 
 
@@ -240,16 +268,40 @@ CASES: list[Case] = [
     # the one-standard-error rule
     ("one_se null", "one-se", lambda r: R(r, one_se=None), "one_se"),
     ("one_se not asked for", "one-se", lambda r: R(r, request=R(r.request, one_se=False)), "one_se"),
-    ("one_se at tau 1", "one-se", lambda r: moved_one_se(r, *simpler_pair(r)), "one_se.tau"),
-    ("one_se at a more complex pair", "one-se", lambda r: moved_one_se(r, *busier_pair(r)), "one_se.tau"),
-    ("one_se with another row", "one-se",
-     lambda r: R(r, one_se=R(r.one_se, cv_error=r.cv_error)), "one_se.cv_error"),  # type: ignore[type-var]
-    ("one_se.lower", "one-se", lambda r: R(r, one_se=R(r.one_se, lower=0.0)), "one_se.lower"),  # type: ignore[type-var]
-    ("one_se.upper", "one-se", lambda r: R(r, one_se=R(r.one_se, upper=9e9)), "one_se.upper"),  # type: ignore[type-var]
+    ("one_se at tau 1", "one-se", lambda r: moved_one_se(r, *simpler_pair(r)), "tau"),
+    ("one_se at a more complex pair", "one-se", lambda r: moved_one_se(r, *busier_pair(r)), "tau"),
     ("standard error", "one-se",
      lambda r: R(r, one_se=R(r.one_se, standard_error=3.0)), "one_se.standard_error"),  # type: ignore[type-var]
     ("one_se.estimate", "one-se",
      lambda r: R(r, one_se=R(r.one_se, estimate=True)), "one_se.estimate"),  # type: ignore[type-var]
+    ("another pair by no rule", "one-se", chosen_by_nobody, "least"),
+    ("the least pair left out", "one-se", without_least, "gamma"),
+    ("the interval of the grid in the place of the pair's", "one-se",
+     lambda r: bounds(r, r.least.lower, r.least.upper), "upper"),  # type: ignore[union-attr]
+    ("tau of the pair", "one-se", lambda r: R(r, tau=r.tau + 1), "cv_error"),
+    ("cv_error of the pair", "one-se", lambda r: R(r, cv_error=r.cv_error * 1.001), "cv_error"),
+    ("lower of the pair", "one-se", lambda r: bounds(r, 0.0, r.upper), "lower"),
+    ("upper of the pair", "one-se", lambda r: bounds(r, r.lower, r.upper * 1.1), "upper"),
+    ("gap of the pair", "one-se", lambda r: R(r, gap=0.25), "gap"),
+    ("tie width of the pair", "one-se", lambda r: R(r, tie_width=0.01), "tie_width"),
+    ("allowance of the pair", "one-se", lambda r: R(r, allowance=0.01), "allowance"),
+    ("least.gamma", "one-se", lambda r: least(r, gamma=4.0), "least"),
+    ("least.tau", "one-se", lambda r: least(r, tau=5), "least"),
+    ("least off the grid", "one-se", lambda r: least(r, gamma=0.5), "least.gamma"),
+    ("least.cv_error", "one-se", lambda r: least(r, cv_error=r.least.cv_error * 0.999), "least.cv_error"),  # type: ignore[union-attr]
+    ("least.lower", "one-se", lambda r: least(r, lower=0.0, gap=1.0), "least.lower"),
+    ("least.upper", "one-se",
+     lambda r: least(r, upper=r.cv_error, gap=relative_gap(r.least.lower, r.cv_error)), "least.upper"),  # type: ignore[union-attr]
+    ("least.gap", "one-se", lambda r: least(r, gap=0.25), "least.gap"),
+    ("least.tie_width", "one-se", lambda r: least(r, tie_width=0.01), "least.tie_width"),
+    ("least.allowance", "one-se", lambda r: least(r, allowance=0.01), "least.allowance"),
+    ("least.estimate", "one-se", lambda r: least(r, estimate=True), "least.estimate"),
+    ("least is the pair", "one-se",
+     lambda r: R(least(r, gamma=r.gamma, tau=r.tau), least_folds=r.chosen_folds), "least"),
+    ("errors of the folds of the least pair", "one-se", least_fold_error, "least_folds[0].error"),
+    ("folds of the least pair left out", "one-se", lambda r: R(r, least_folds=None), "least_folds"),
+    ("too few folds of the least pair", "one-se",
+     lambda r: R(r, least_folds=ChosenFolds.of([()], [1.0])), "least_folds"),
     # folds
     ("a fold's error", "plain",
      lambda r: fold(r, 2, error=float(r.chosen_folds.error[2]) * 1.00001), "chosen_folds[2].error"),

@@ -51,13 +51,13 @@ def searched(seed: int, place: Path) -> tuple[Dataset, Lines]:
     how: dict[str, Any] = {"scale": SCALES[seed % 3], "intercept": INTERCEPTS[seed // 3 % 3]}
     gammas = [0.03, 0.3, 3.0][: 1 + seed % 3]
     how |= {"gammas": gammas, "taus": range(seed % 2, 5), "gap": (0.0, 1e-4)[seed % 2]}
-    record = cross_validate(data, plan, threads=1, **how)
+    record = cross_validate(data, plan, threads=1, one_se=plan.has_standard_error and seed % 3 == 2, **how)
     write_proof(record, data, place, plan)
     lines = read_lines(place)
-    claim = lines[-1]
-    assert record.lower * (1.0 - 1e-6) <= claim["lower"]
-    assert claim["upper"] <= record.upper * (1.0 + 1e-6) + record.allowance
-    assert (lines[0]["gammas"][claim["gamma"]], lines[0]["taus"][claim["tau"]]) == (record.gamma, record.tau)
+    claim, known = lines[-1], record.certificate  # another pair that a rule chose has no proof
+    assert known.lower * (1.0 - 1e-6) <= claim["lower"]
+    assert claim["upper"] <= known.upper * (1.0 + 1e-6) + known.allowance
+    assert (lines[0]["gammas"][claim["gamma"]], lines[0]["taus"][claim["tau"]]) == (known.gamma, known.tau)
     return data, lines
 
 
@@ -68,6 +68,15 @@ def proved(seed: int, place: Path) -> tuple[Dataset, Lines]:
     record = best_subsets(data, gammas=[0.01, 0.3, 3.0][: 1 + seed % 3], taus=range(5), **how)
     write_proof(record, data, place)
     return data, read_lines(place)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_a_search_that_kept_no_training_objectives_is_proved_all_the_same(
+    seed: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sparsecv_mio.search.state.cells.MANY_CELLS", 0)
+    data, _ = searched(seed, tmp_path / "p")
+    check(str(tmp_path / "p"), data.X, data.y, "exact")
 
 
 @pytest.mark.parametrize("make", [proved, searched])

@@ -9,6 +9,8 @@ import pytest
 
 from sparsecv_mio.cli import run
 from sparsecv_mio.formulation.backends import BACKENDS
+from sparsecv_mio.formulation.backends.base import Availability
+from sparsecv_mio.formulation.backends.vendor import probe
 
 
 def test_backends_says_who_is_usable(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -21,3 +23,8 @@ def test_backends_says_who_is_usable(tmp_path: Path, capsys: pytest.CaptureFixtu
         assert row["name"] in shown
         assert row["usable"] or row["why"]
         assert row["formulations"] and row["limits"]
+
+
+def test_what_is_missing_is_installed_by_the_name_it_has_on_an_index() -> None:
+    missing = probe("no_such_solver", lambda module: Availability(True, ""))
+    assert not missing.usable and missing.hint == "pip install no_such_solver pyomo"

@@ -17,6 +17,7 @@ from sparsecv_mio.batch.engines import _interrupts_held
 from sparsecv_mio.batch.estimators import run_estimator
 from sparsecv_mio.batch.fitted import Fitted
 from sparsecv_mio.cli import run
+from sparsecv_mio.cli.batch import Counted
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.fold_plan import FoldPlan
 from sparsecv_mio.errors import BackendUnavailable
@@ -62,6 +63,32 @@ def test_a_batch_from_plan_to_table(
     assert frame["tau"].dtype == frame["n"].dtype == "Int64" and frame["tau"].isna().sum() == 2
     assert run(["collect", str(out), "-o", str(tmp_path / "pairs.csv"), "--level", "pairs", "--no-verify", "-q"]) == 0
     assert len(pd.read_csv(tmp_path / "pairs.csv")) == 6
+
+
+def test_a_batch_in_a_log_says_how_far_it_is(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sparsecv_mio.cli.live.LINE_SECONDS", 0.01)
+    plan, out = tmp_path / "plan.toml", tmp_path / "out"
+    plan.write_text(PLAN)
+    assert run(["batch", str(plan), "--out", str(out), "--workers", "1"]) == 0
+    lines = capfd.readouterr().err.splitlines()
+    assert lines and all(line.startswith("sparsecv: ") for line in lines)
+    assert "0 of 4 tasks done, 1 running, 0 failed" in lines[0]
+    assert run(["batch", str(plan), "--out", str(out), "--workers", "1", "-q"]) == 0
+    assert capfd.readouterr().err == ""
+
+
+def test_tasks_are_counted_by_what_came_of_them() -> None:
+    counted = Counted(10, ["done", "failed"], 3)
+    assert counted.line().endswith("1 of 10 tasks done, 3 running, 1 failed")
+    counted.states.update(("done", "limit"))
+    counted.began -= 100.0
+    words = "2 of 10 tasks done, 3 running, 1 failed, 1 met a limit"
+    assert counted.line().startswith(f"sparsecv: 100 s; {words}; about 30")
+    counted.states.update(["done"] * 6)
+    assert "8 of 10 tasks done, 0 running" in counted.line()
+    assert "running" not in Counted(10, [], None).line()
 
 
 def test_a_dry_run_tells_of_lists_and_of_settings_in_vain(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
@@ -141,3 +168,17 @@ def test_what_is_refused(
     plan.write_text(PLAN)
     assert run([str(plan) if word == "PLAN" else word for word in arguments]) == 2
     assert message in capfd.readouterr().err
+
+
+def test_plans_read_tables_as_the_command_line_does(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    rows = "".join(f'{20 + 7 * k % 41},"{576 + 1741 * k % 3400:,}",{k % 11}\n' for k in range(30))
+    (tmp_path / "us.csv").write_text("age,income,y\n" + rows)
+    plan, out = tmp_path / "plan.toml", tmp_path / "out"
+    text = '[[data]]\nfile = "us.csv"\ntarget = "y"\n[vary]\nfolds = "3"\ngamma = "0.1"\n'
+    plan.write_text(text)
+    assert run(["batch", str(plan), "--out", str(out), "--workers", "1"]) == 2
+    said = capfd.readouterr().err
+    assert 'with thousands="," and 2.317 with decimal="," and thousands="none": say which' in said and "--" not in said
+    plan.write_text(text.replace('"y"\n', '"y"\nthousands = ","\n'))
+    assert run(["batch", str(plan), "--out", str(out), "--workers", "1"]) == 0
+    assert "1 of 1 tasks done" in capfd.readouterr().out

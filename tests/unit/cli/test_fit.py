@@ -41,7 +41,7 @@ def test_fit_is_the_best_subset(backend: str, tmp_path: Path, capsys: pytest.Cap
 
 def test_fit_record_refuses_another_schema() -> None:
     with pytest.raises(CorruptStore, match="schema"):
-        FitRecord.from_json('{"schema": "sparsecv/1"}')
+        FitRecord.from_json('{"schema": "sparsecv/2"}')
 
 
 def test_fit_under_side_constraints(tmp_path: Path) -> None:

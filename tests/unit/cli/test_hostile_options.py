@@ -102,6 +102,15 @@ def test_numbers(command: str, numbers: tuple[str, ...], here: Path, capsys: pyt
                 told(line(command, option, ends.format("9" * 5000)), capsys)
 
 
+@pytest.mark.parametrize("command", NEEDED)
+def test_numbers_are_plain(command: str, here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for option in (*WHOLE[command], *REAL[command]):
+        prefix = {"--at-most": "{}:a", "--box": "a:{}:1"}.get(option, "{}")
+        for number in ("1_0", "٣", "２", "²"):
+            code, said = told(line(command, option, prefix.format(number)), capsys)
+            assert code == 2 and option in said, (option, number)
+
+
 @pytest.mark.parametrize("words", [HOSTILE_WORDS[:3], pytest.param(HOSTILE_WORDS[3:], marks=pytest.mark.slow)])
 @pytest.mark.parametrize("command", COMMANDS)
 def test_words_and_names(

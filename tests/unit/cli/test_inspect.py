@@ -7,6 +7,7 @@ import shlex
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from sparsecv_mio.cli import run
@@ -32,6 +33,68 @@ def test_the_command_that_is_proposed_solves_the_file(tmp_path: Path, capfd: pyt
     command = next(line for line in shown.splitlines() if line.startswith("sparsecv solve"))
     assert run([*shlex.split(command)[1:], "--gamma", "0.1", "-q"]) == 0
     assert "proved" in capfd.readouterr().out
+
+
+def drawn(seed: int) -> pd.DataFrame:
+    """Draw a file as people have them: words, gaps, ids, subjects, odd names, any target."""
+    rng = np.random.default_rng(seed)
+    n = int(rng.integers(6, 40))
+    v = rng.normal(size=n)
+
+    def words(of: str, gaps: float = 0.0) -> list[str | None]:
+        return [None if rng.random() < gaps else str(rng.choice(of.split(","))) for _ in range(n)]
+
+    def numbers(share: float, other: float) -> list[float]:
+        return np.where(rng.random(n) < share, other, v).tolist()
+
+    kinds: dict[str, object] = {
+        "a b": v, "x,y": rng.poisson(3, n), "-z": words("u,v,w w"), '"q': words("no,yes"), "id": np.arange(1, n + 1),
+        "code": rng.permutation(n) + 1, "who": [f"s{k // 3}" for k in range(n)], "visit": [k % 3 + 1 for k in range(n)],
+        "same": 1.0, "far": numbers(0.1, np.inf), "gaps": numbers(0.1, np.nan), "rare": numbers(0.7, np.nan),
+        "words": words("r,s", 0.2), "name": [f"p{k}" for k in range(n)], "3": rng.integers(0, 2, n), "huge": v * 1e200,
+        "day": [f"2024-01-{k % 28 + 1:02d}" for k in range(n)],
+    }  # fmt: skip
+    targets: list[object] = [
+        v, words("no,yes"), rng.integers(0, 2, n), rng.poisson(2, n), np.exp(2 * v), rng.choice([-1, 1], n),
+        numbers(0.3, np.nan), words("f,m", 0.2), 1.0, np.nan, words("a,b,c"), numbers(0.1, np.inf), v * 1e250,
+    ]  # fmt: skip
+    chosen = rng.choice(list(kinds), int(rng.integers(2, 8)), replace=False)
+    return pd.DataFrame({name: kinds[name] for name in chosen} | {"y": targets[seed % len(targets)]})
+
+
+@pytest.mark.parametrize("seed", range(39))
+def test_every_command_that_is_proposed_runs(
+    seed: int, tmp_path: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "60")  # no command is cut where the screen ends
+    data = tmp_path / "data.csv"
+    drawn(seed).to_csv(data, index=False)
+    assert run(["inspect", str(data), "-t", "y"]) == 0
+    lines = capfd.readouterr().out.splitlines()
+    commands = [line for line in lines if line.startswith("sparsecv ")]
+    assert len(commands) == 1 or any(line.startswith(("solve would not take", "what is left")) for line in lines)
+    for command in commands:
+        assert run([*shlex.split(command)[1:], "--gamma", "0.1", "--time-limit", "60", "-q"]) in (0, 3), command
+    capfd.readouterr()
+
+
+def test_what_is_fitted_to_two_words_is_said(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    data, record = tmp_path / "data.csv", tmp_path / "r.json"
+    X = np.random.default_rng(1).normal(size=(40, 2))
+    pd.DataFrame({"a": X[:, 0], "b": X[:, 1], "ill": np.where(X[:, 0] > 0, "yes", "no")}).to_csv(data, index=False)
+    assert run(["inspect", str(data), "-t", "ill"]) == 0
+    line = "target 'ill' has two values, 'no' (0) and 'yes' (1): fitted is a linear probability model"
+    assert line in " ".join(capfd.readouterr().out.split())
+    solve = ["solve", str(data), "-t", "ill", "--gamma", "0.1", "--encode", "onehot", "--json", str(record)]
+    assert run(solve) == 0
+    assert f"note: {line}" in capfd.readouterr().err
+    assert run([*solve, "-q"]) == 0
+    assert "note:" not in capfd.readouterr().err
+    assert run(["verify", str(record), str(data)]) == 0
+    assert run(["predict", str(record), str(data)]) == 0
+    capfd.readouterr()
+    assert run(["solve", str(data), "-t", "ill", "--gamma", "0.1"]) == 2
+    assert "onehot" in capfd.readouterr().err
 
 
 def test_without_a_target_and_with_many_columns(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:

@@ -66,10 +66,34 @@ def test_the_part_that_is_proved_is_named() -> None:
     assert "proved" not in drawn(STATE) + live.line_of(STATE)
 
 
-def test_unknown_numbers_are_question_marks() -> None:
-    state = Progress(0, 60, 0, 0.0, float("inf"), 1.0, best=(0.1, 1))
-    assert "[0, ?]" in drawn(state) and "gap ?" in drawn(state)
-    assert live.line_of(state).startswith("sparsecv: 1 s; tau 1")
+def test_estimates_are_shown_before_anything_is_proved() -> None:
+    rows = tuple(TauProgress(tau, 0, 0, 12, 0.0, float("inf")) for tau in range(1, 51))
+    nothing = Progress(0, 600, 0, 0.0, float("inf"), 1.0, best=(0.1, 1), taus=rows, stage="searching: fold 3 of 10")
+    for text in (drawn(nothing), live.line_of(nothing)):
+        assert "nothing proved yet" in text and "searching: fold 3 of 10" in text
+        assert "gap" not in text and "[0, ?]" not in text and "gamma" not in text and "~" not in text
+    found = tuple(replace(row, cv_error=60.0 - row.tau) for row in rows)
+    estimated = replace(nothing, taus=found, best=(0.1, 50), cv_error=10.0)
+    for text in (drawn(estimated), live.line_of(estimated)):
+        assert "tau 50, gamma 0.1, CV error ~10" in text and "nothing proved yet" in text
+    assert "~11" in drawn(estimated)  # of tau 1 to 49, the least
+    proved = replace(estimated, cv_error=9.5, estimate=False, lower=9.5, upper=9.5)
+    assert "CV error 9.5; least CV error in [9.5, 9.5], gap 0" in live.line_of(proved)
+    assert "least CV error at least 3" in live.line_of(replace(nothing, lower=3.0))
+
+
+def test_rows_that_are_alike_are_one() -> None:
+    def row(tau: int, final: int, pruned: int) -> TauProgress:
+        return TauProgress(tau, final, pruned, 10, tau / 10, 9.0 - tau, cv_error=20.0 - tau)
+
+    taus = [row(1, 10, 0), row(2, 4, 0), *(row(tau, 0, tau % 4) for tau in range(3, 8)), row(8, 0, 10), row(9, 0, 10)]
+    rows = live.folded(taus, best=5)
+    assert [name for name, _ in rows] == ["1", "2", "3:4", "5", "6:7", "8:9"]
+    one = rows[2].one
+    assert (one.final, one.pruned, one.total) == (0, 3, 20)
+    assert (one.lower, one.upper, one.cv_error) == (0.3, 5.0, 16.0)
+    assert sum(one.total for _, one in rows) == 90
+    assert [name for name, _ in live.folded(taus, best=-1)] == ["1", "2", "3:7", "8:9"]
 
 
 @pytest.mark.parametrize("method", ["rounds", "joint", "descent"])
@@ -97,13 +121,28 @@ def test_plain_lines_where_there_is_no_terminal(
 ) -> None:
     with live.progress_view(True, Stop()) as nobody:
         assert nobody is None
-    monkeypatch.setattr(live, "LINE_SECONDS", 0.0)
+    monkeypatch.setattr(live, "LINE_SECONDS", 0.01)
     with live.progress_view(False, Stop()) as lines:
         assert lines is not None
+        wait_for("starting", capsys)
         lines(STATE)
-    out, err = capsys.readouterr()
-    assert out == "" and err.count("\n") == 1
-    assert "CV error in [1.5, 2], gap 0.25; 30/60 cells, 12 pruned, 7 MIOs, 1234 nodes" in err
+        err = wait_for("30/60", capsys)  # a line comes whether or not the search reports again
+        assert "CV error in [1.5, 2], gap 0.25; 30/60 cells, 12 pruned, 7 MIOs, 1234 nodes" in err
+    capsys.readouterr()
+    time.sleep(0.05)
+    assert capsys.readouterr() == ("", "")  # over with the search
+
+
+def wait_for(words: str, capsys: pytest.CaptureFixture[str]) -> str:
+    """What came on standard error until some words did; nothing comes on standard output."""
+    err, limit = "", time.monotonic() + 60.0
+    while words not in err and time.monotonic() < limit:
+        time.sleep(0.005)
+        out, more = capsys.readouterr()
+        assert out == ""
+        err += more
+    assert words in err
+    return err
 
 
 def on_a_terminal(arguments: list[str], interrupt: bool) -> tuple[int, str]:

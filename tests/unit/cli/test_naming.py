@@ -52,3 +52,24 @@ def test_with_data(capfd: pytest.CaptureFixture[str]) -> None:
     assert "error: --tau: '99' is out of range" in capfd.readouterr().err
     assert run(["solve", data, "--target", "lpsa", "--nested", "1000", "--gamma", "1"]) == 2
     assert "error: --nested: 1000 outer folds of 97 rows" in capfd.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("message", "named"),
+    [
+        ('give sep="semicolon"', "give --sep semicolon"),
+        ('na="drop" or na="mean"', "--na drop or --na mean"),
+        ('decimal="," and thousands="none": say which', "--decimal , and --thousands none: say which"),
+        ('give comment="#" to', "give --comment '#' to"),
+        ("or give header=False", "or give --no-header"),
+        ("with index_col=0 if", "with --index-col 0 if"),
+        ('give drop=["a b", "c,d"], or', "give --drop 'a b,\"c,d\"', or"),
+        ('give drop=["it\'s \\"x\\""], or', "give --drop 'it'\"'\"'s \"x\"', or"),
+        ("na: unknown word 'x'", "--na: unknown word 'x'"),
+        ('solve(gap="x")', 'solve(gap="x")'),
+        ("give sc.solve(pd.read_excel('a'), target=...), or", "give sc.solve(pd.read_excel('a'), target=...), or"),
+    ],
+)
+def test_ways_to_read_a_table(message: str, named: str) -> None:
+    assert with_dashes(message, ["--sep"]) == named
+    assert with_dashes(message, ["--plan"]) == message  # of `batch`, whose plans write them so

@@ -74,3 +74,69 @@ def test_a_command_without_files_keeps_its_parameters() -> None:
 
     wrapped = reads_tables(command)
     assert wrapped(data="", **{name: default for name, (_, default) in OPTIONS.items()}) == 1
+
+
+def thousands_file(folder: Path) -> Path:
+    """Age and income, in dollars with commas, of 40 people; the target grows by 15 a year of age."""
+    ages, incomes = [20 + 7 * k % 41 for k in range(40)], [576 + 1741 * k % 3400 for k in range(40)]
+    rows = [f'{a},"{i:,}",{15 * a + i // 2 + k % 3}' for k, (a, i) in enumerate(zip(ages, incomes, strict=True))]
+    path = folder / "us.csv"
+    path.write_text("age,income,y\n" + "\n".join(rows) + "\n")
+    return path
+
+
+def test_thousands_from_the_message_to_new_rows(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    data, answer = thousands_file(tmp_path), tmp_path / "answer.json"
+    search = ["solve", str(data), "-t", "y", "--gamma", "0.1", "--tau", "2", "-q", "--json", str(answer)]
+    both = "with --thousands , and 2.317 with --decimal , and --thousands none: say which"
+    for wrong in ([], ["--decimal", ","], ["--encode", "onehot"]):
+        assert run([*search, *wrong]) == 2 and "say which" in capfd.readouterr().err and not answer.exists()
+    assert run(["inspect", str(data), "-t", "y"]) == 0
+    shown = " ".join(capfd.readouterr().out.split())
+    assert both in shown and "sparsecv solve" not in shown
+    assert run([*search, "--thousands", ","]) == 0
+    record = json.loads(answer.read_text())
+    assert record["data"]["reading"]["thousands"] == "," and abs(record["coefficients"]["age"] - 15.0) < 0.5
+    assert abs(record["coefficients"]["income"] - 0.5) < 0.05
+    assert run(["verify", str(answer), str(data), "-q"]) == 0
+    assert run(["report", str(answer), "--data", str(data), "--out", str(tmp_path / "r.html")]) == 0
+    capfd.readouterr()
+    new = tmp_path / "new.csv"
+    new.write_text('age,income\n30,"1,078"\n30,576\n')
+    assert run(["predict", str(answer), str(new), "-q"]) == 0
+    first, second = map(float, capfd.readouterr().out.split()[1:])
+    assert first - second == pytest.approx(251.0, abs=25.0)
+    new.write_text("age;income\n30;1.078\n30;576\n")
+    assert run(["predict", str(answer), str(new), "-q", "--sep", ";", "--decimal", ",", "--thousands", "."]) == 0
+    assert list(map(float, capfd.readouterr().out.split()[1:])) == [first, second]
+    assert run(["inspect", str(data), "-t", "y", "--thousands", "comma"]) == 0
+    command = next(line for line in capfd.readouterr().out.splitlines() if line.startswith("sparsecv solve"))
+    assert "--thousands ," in command
+
+
+def test_a_record_from_before_says_nothing_of_thousands(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    data, answer = tmp_path / "data.csv", tmp_path / "answer.json"
+    rows = "".join(f"{k % 9 + 1}.{(37 * k) % 1000:03d};{576 + k};{k % 5}\n" for k in range(20))
+    data.write_text("a;b;y\n" + rows)
+    given = ["--sep", ";", "--thousands", "none", "--gamma", "0.1", "-q", "--json", str(answer)]
+    assert run(["solve", str(data), "-t", "y", *given]) == 0
+    record = json.loads(answer.read_text())
+    del record["data"]["reading"]["thousands"]
+    answer.write_text(json.dumps(record))
+    assert run(["verify", str(answer), str(data), "-q"]) == 0
+
+
+@pytest.mark.parametrize(("between", "point", "group"), [(";", ",", "."), (",", ".", ",")])
+def test_weights_are_read_as_the_other_columns_are(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str], between: str, point: str, group: str
+) -> None:
+    data, answer = tmp_path / "data.csv", tmp_path / "answer.json"
+    lines = [f'"{k % 7}{point}5"{between}{k * k % 7}{between}"1{group}00{k % 5}{point}5"{between}{k * k % 11}'
+             for k in range(20)]  # fmt: skip
+    data.write_text(between.join("abwy") + "\n" + "\n".join(lines) + "\n")
+    given = ["--sep", between, "--decimal", point, "--thousands", group, "--weights", "w", "--gamma", "0.1", "-q"]
+    assert run(["solve", str(data), "-t", "y", *given, "--json", str(answer)]) == 0
+    assert json.loads(answer.read_text())["data"]["total_weight"] == sum(1000.5 + k % 5 for k in range(20))
+    assert run(["verify", str(answer), str(data), "-q"]) == 0
+    assert run(["solve", str(data), "-t", "b", *given[:2], "--drop", "a,y", "--weights", "w", "--gamma", "0.1"]) == 2
+    assert capfd.readouterr().err.count("\n") == 1

@@ -100,12 +100,12 @@ def test_npz_files_need_no_target(solve: Solve, tmp_path: Path) -> None:
     assert ours["cv_error"] == pytest.approx(solve(PROSTATE, "--target", "lpsa", *SMALL)["cv_error"], rel=1e-12)
 
 
-def test_one_standard_error_reports_both_pairs(solve: Solve, capsys: pytest.CaptureFixture[str]) -> None:
+def test_one_standard_error_reports_its_pair_and_the_least(solve: Solve, capsys: pytest.CaptureFixture[str]) -> None:
     record = solve(DIABETES, "--target", "y", "--gamma", "0.1,1", "--one-se")
-    one = record["one_se"]
-    assert one["tau"] < record["tau"]
-    assert record["cv_error"] < one["upper"] <= record["cv_error"] + one["standard_error"]
-    assert len(record["support"]) == one["tau"] == record["refit"]["tau"]
+    least = record["least"]
+    assert record["tau"] < least["tau"]
+    assert least["cv_error"] < record["upper"] <= least["cv_error"] + record["one_se"]["standard_error"]
+    assert len(record["support"]) == record["tau"] == record["refit"]["tau"]
     assert "one-standard-error rule" in capsys.readouterr().out
 
 
@@ -129,7 +129,7 @@ def test_default_grids(solve: Solve) -> None:
 def test_record_on_standard_output(capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["solve", PROSTATE, "--target", "lpsa", *SMALL, "--json", "-"]) == 0
     captured = capsys.readouterr()
-    assert json.loads(captured.out)["schema"] == "sparsecv/1"
+    assert json.loads(captured.out)["schema"] == "sparsecv/2"
     assert "CV error" in captured.err
 
 

@@ -41,7 +41,7 @@ def test_a_table_is_shown(runs: str, capfd: pytest.CaptureFixture[str]) -> None:
                  "gammas=,0.1", "--overall", "--name", "sparsecv=ours"]  # fmt: skip
     assert run(arguments) == 0
     shown = capfd.readouterr().out
-    head, _, first, second, mean = shown.splitlines()
+    head, _, first, second, mean, _, note, *_ = shown.splitlines()
     assert "ours features" in head and "lasso test_error" in head
     assert first.startswith("| 1") and second.startswith("| 5") and mean.startswith("| mean") and "**" in first
     frame = pd.read_parquet(runs)

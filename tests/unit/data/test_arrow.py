@@ -1,4 +1,4 @@
-"""CSV and Parquet by Arrow: types, blocks, and refusals; the plain parser has no part in what is read."""
+"""Text tables by Arrow: types, blocks, and refusals; the plain parser has no part in what is read."""
 
 from __future__ import annotations
 
@@ -6,9 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
-import pyarrow as pa
 import pytest
-from pyarrow import parquet
 
 from sparsecv_mio.data import arrow
 from sparsecv_mio.data.readers import read_dataset
@@ -43,29 +41,3 @@ def test_what_arrow_refuses_without_a_fault_to_name_is_refused(
     path = tmp_path / "data.csv"
     path.write_text("a,y\n1,2\nfoo,3\n")
     refused("cannot be read as a table: In CSV column", path, "y")
-
-
-def test_parquet_types(tmp_path: Path) -> None:
-    frame = pd.DataFrame({"i": [1, 2], "b": [True, False], "f": np.array([0.5, 1.5], np.float32), "y": [1, 3]})
-    frame.index = pd.Index([5, 9])
-    frame.to_parquet(tmp_path / "t.parquet")
-    data = read_dataset(tmp_path / "t.parquet", "y")
-    assert data.names == ("i", "b", "f") and data.X.tolist() == [[1.0, 1.0, 0.5], [2.0, 0.0, 1.5]]
-
-
-def test_bad_parquet(tmp_path: Path) -> None:
-    path = tmp_path / "d.parquet"
-    path.write_text("no parquet at all")
-    refused("cannot be read as Parquet", path, "y")
-    parquet.write_table(pa.table({"a": ["u", "v"], "y": [1.0, 2.0]}), path)
-    refused("column 'a' holds text 'u' in row 1: encode it as numbers or drop the column; or read it with", path, "y")
-    parquet.write_table(pa.table({"a": [1, 2, None, 4], "y": [1.0, 2.0, 3.0, 4.0]}), path, row_group_size=2)
-    refused("column 'a' is empty in row 3", path, "y")
-    parquet.write_table(pa.table({"a": [1.0, np.inf], "y": [1.0, 2.0]}), path)
-    refused("column 'a' holds inf in row 2", path, "y")
-    parquet.write_table(pa.table({"a": pa.array([], pa.float64()), "y": pa.array([], pa.float64())}), path)
-    refused("the data has no rows", path, "y")
-    parquet.write_table(
-        pa.Table.from_arrays([pa.array([1.0]), pa.array([1.0]), pa.array([2.0])], ["a", "a", "y"]), path
-    )
-    refused("column name 'a' stands in the header more than once", path, "y")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from sparsecv_mio.data.cells import bad_cell, check_finite
+from sparsecv_mio.data.cells import bad_cell, check_finite, stand_in_notes
 from sparsecv_mio.errors import BadInput
 
 
@@ -36,3 +36,13 @@ def test_the_first_bad_row_is_named(wide: bool) -> None:
     X[4, 1] = -np.inf
     with pytest.raises(BadInput, match="column 'x1' holds -inf in row 5"):
         check_finite(X, y, names, "y")
+
+
+def test_numbers_that_stand_for_nothing() -> None:
+    X = np.column_stack([np.arange(8.0), np.full(8, 99.0), 20.0 * np.arange(8)])
+    assert stand_in_notes(X, X[:, 0], "abc", "y") == ()
+    X[3, 0], X[5, 2] = -999.0, 9999.0
+    notes = stand_in_notes(X, np.array([1.0, 99.0, 2, 3, 4, 5, 6, 7]), "abc", "y")
+    assert [note[:21] for note in notes] == ["column 'a' holds -999", "column 'c' holds 9999", "column 'y' holds 99, "]
+    X[:, 2] = [9000.0, 9999.0, 3.0, 700.0, 20.0, 8000.0, 1.0, 2.0]
+    assert len(stand_in_notes(X, X[:, 1], "abc", "y")) == 1

@@ -10,6 +10,7 @@ import pytest
 
 from sparsecv_mio.data.cure import RawColumn
 from sparsecv_mio.data.dataset import Dataset
+from sparsecv_mio.data.marks import Way
 from sparsecv_mio.data.readers import read_dataset, read_rows
 from sparsecv_mio.errors import BadInput
 
@@ -20,7 +21,7 @@ FRAME = pd.DataFrame({
 
 
 def test_cells() -> None:
-    column = RawColumn.of("a", [1, " 2,5 ", "x", None, "NA", np.nan, True, pd.NA, "1e3"], ",")
+    column = RawColumn.of("a", [1, " 2,5 ", "x", None, "NA", np.nan, True, pd.NA, "1e3"], Way(",", None))
     assert np.array_equal(column.numbers, [1, 2.5, np.nan, np.nan, np.nan, np.nan, 1, np.nan, 1000], equal_nan=True)
     assert column.empty.tolist() == [False, False, False, True, True, True, False, True, False]
     assert column.others == {2: "x"} and not column.is_words
@@ -36,8 +37,8 @@ def test_a_frame_is_cured_and_says_so() -> None:
     assert data.reading.means == {"age": 35.0} and data.reading.left_out == 1
     assert data.reading.levels == {"city": ("Oslo", "Rome", "(missing)"), "smoker": ("no", "yes")}
     assert data.reading.notes == (
-        "1 of 4 rows without a target left out (--na mean)",
-        "1 empty cell filled with the mean of their column over all rows, held-out ones included, in 'age' (--na mean)",
+        "1 of 4 rows without a target left out",
+        "1 empty cell filled with the mean of their column over all rows, held-out ones included, in 'age'",
     )
     coded = Dataset.from_frame(FRAME, "y", na="drop", encode="ordinal")
     assert coded.names == ("age", "city", "smoker") and coded.X.tolist() == [[30.0, 0.0, 1.0]]
@@ -66,7 +67,7 @@ def test_new_rows_may_have_gaps_where_the_first_had_none(tmp_path: Path) -> None
     path.write_text("a,b,y\n1,2,3\n3,,1\n5,4,2\n")
     data = read_dataset(path, "y", na="mean")
     assert data.reading is not None and data.reading.means == {"a": 3.0, "b": 3.0}
-    assert data.reading.notes[0].endswith("in 'b' (--na mean)")
+    assert data.reading.notes[0].endswith("in 'b'")
     path.write_text("a,b\n,1\n")
     assert read_rows(path, ["a", "b"], "y", data.reading).data.X.tolist() == [[3.0, 1.0]]
 
@@ -78,7 +79,7 @@ def test_two_words_of_a_target(tmp_path: Path) -> None:
     assert data.y.tolist() == [1.0, 0.0, 1.0] and data.reading is not None
     assert data.reading.notes == ("target 'y': 'healthy' is the smaller value, 'sick' the larger",)
     path.write_text("a,y\n1,sick\n2,healthy\n3,unsure\n")
-    with pytest.raises(BadInput, match="target 'y' holds 3 words: a classification needs exactly two"):
+    with pytest.raises(BadInput, match="target 'y' holds 3 words: give it numbers, or two words"):
         read_dataset(path, "y", two_words=True)
     with pytest.raises(BadInput, match="column 'y' holds text 'sick'"):
         read_dataset(path, "y")

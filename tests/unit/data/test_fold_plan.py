@@ -95,6 +95,13 @@ def test_labels_are_of_partitions() -> None:
         _ = PLANS[1].labels
 
 
+@pytest.mark.parametrize("at_once", [1, 2, 5])
+def test_labels_are_written_some_folds_at_a_time(at_once: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sparsecv_mio.data.fold_plan.FOLDS_AT_ONCE", at_once)
+    given = np.array([1, 0, 3, 0, -1, 2, 3, 3])
+    assert plan_of_labels(given, "labels").labels.tolist() == given.tolist()
+
+
 def test_plans_too_large_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("sparsecv_mio.data.fold_plan.MOST_ROWS", 10)
     with pytest.raises(BadInput, match="list 1.5e.01 rows in all, more than 1e.01"):

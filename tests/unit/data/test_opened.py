@@ -32,7 +32,7 @@ def test_comments_leave_their_line_empty_and_blanks_become_tabs(tmp_path: Path) 
 def test_what_is_no_text_or_never_ends(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "a.csv"
     path.write_bytes(b"a,y\n\xff\xfe,1\n")
-    with pytest.raises(BadInput, match="is not text in utf-8: try another --encoding"):
+    with pytest.raises(BadInput, match="is not text in utf-8: try another encoding"):
         lines(path, Reading.of(comment="#"))
     monkeypatch.setattr(module, "LONGEST_LINE", 4)
     path.write_text("a,y,and,more")

@@ -26,7 +26,7 @@ def test_every_format_gives_the_same_numbers_names_and_fingerprint(tmp_path: Pat
 def test_bad_paths(tmp_path: Path) -> None:
     refused("does not exist", tmp_path / "no.csv", "y")
     refused("is a folder", tmp_path, "y")
-    (tmp_path / "d.xlsx").write_text("x")
-    refused("has the unknown suffix '.xlsx': use one of .csv, .tsv", tmp_path / "d.xlsx", "y")
+    (tmp_path / "d.doc").write_text("x")
+    refused("has the unknown suffix '.doc': use one of .csv, .tsv", tmp_path / "d.doc", "y")
     (tmp_path / "latin.csv").write_bytes("a,y\n1,2\n\xe9,3\n".encode("latin-1"))
     refused("is not UTF-8 text", tmp_path / "latin.csv", "y")

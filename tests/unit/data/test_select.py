@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from sparsecv_mio.data.readers import read_dataset
+from sparsecv_mio.errors import BadInput
 
 from .files import FRAME, NAMES, X, Y, refused, write
 
@@ -71,3 +72,14 @@ def test_a_wrong_name_is_told_the_first_columns_and_the_last(tmp_path: Path) -> 
     path = tmp_path / "data.csv"
     path.write_text(",".join(f"g{j}" for j in range(30)) + ",outcome\n" + ",".join(["1"] * 31) + "\n")
     refused("its columns are g0, g1, g2, g3, g4, g5, g6, ..., outcome (31 in all)", path, "zz")
+
+
+def test_columns_may_be_given_by_position_and_one_alone(tmp_path: Path) -> None:
+    path = tmp_path / "data.csv"
+    path.write_text("a,bc,y\n1,2,3\n2,3,5\n")
+    for given in ([1], ["1"], "bc", 1, ["bc"]):
+        assert read_dataset(path, "y", features=given).names == ("bc",)  # type: ignore[arg-type]
+        assert read_dataset(path, "y", drop=given).names == ("a",)  # type: ignore[arg-type]
+    for wrong in (1.5, [1.5], [["a"]]):
+        with pytest.raises(BadInput, match="is no list of names or positions of columns"):
+            read_dataset(path, "y", features=wrong)  # type: ignore[arg-type]

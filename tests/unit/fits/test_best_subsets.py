@@ -8,9 +8,12 @@ from itertools import combinations
 import numpy as np
 import pytest
 
+from sparsecv_mio.certificate.verify import verify
 from sparsecv_mio.data.dataset import Dataset
+from sparsecv_mio.data.standard import standardize
 from sparsecv_mio.errors import BadInput, OutOfTime
 from sparsecv_mio.fits.best_subsets import PathSearch, best_subsets
+from sparsecv_mio.fits.known import NOT_TOLD_APART, KnownSubsets
 from sparsecv_mio.fits.options import PathOptions
 from sparsecv_mio.problem.objective import fit
 from sparsecv_mio.search.observers.progress import Progress
@@ -69,3 +72,31 @@ def test_there_is_no_answer_before_the_data() -> None:
     search.prepare(0.0)
     with pytest.raises(OutOfTime, match="still being prepared"):
         search.record()
+
+
+@pytest.mark.parametrize("asked", [{"at_most": "1:x0,x1"}, {"nonnegative": "all"}, {"nonpositive": "x1"}])
+@pytest.mark.parametrize("tau", [0, 1, 2])
+def test_columns_that_are_collinear_to_rounding_end_under_restrictions(asked: dict[str, str], tau: int) -> None:
+    """Nothing can be pruned there: every support is tried once, or the record says that rounding leaves it open."""
+    X = 1e8 * np.array([1.0, -1.0]) + np.array([[0, 1], [1, 0], [-1, -2], [2, 2], [0, -1], [-2, 0.0]])
+    data = Dataset.from_arrays(X, [1.0, 0.0, 2.0, -1.0, 1.0, -2.0])
+    record = best_subsets(data, gammas=[0.01], taus=[tau], intercept="none", **asked)  # type: ignore[arg-type]
+    assert record.work.nodes < 100 and verify(record, data).ok
+    if "at_most" in asked or tau == 0:
+        assert record.status == "proved" and not record.warnings
+    else:
+        assert (record.status, record.warnings) == ("limit", (NOT_TOLD_APART,)) or record.status == "proved"
+
+
+def test_fits_after_a_limit_have_their_size_and_their_digits() -> None:
+    """Forward selection with fewer rows than columns, and columns of which products have no digits left."""
+    rng = np.random.default_rng(5)
+    for X in (rng.normal(size=(4, 7)), 1e7 + rng.normal(size=(11, 7))):
+        data, clock = Dataset.from_arrays(X, rng.normal(size=len(X))), Deadline(0.0, None)
+        grid = Grid.of([3e-4, 9e2], [2, 5, 6, 7], data.p)
+        search = PathSearch(data, grid, PathOptions.of(intercept="none", time_limit=0.1), clock, None)
+        search.known = KnownSubsets(standardize(data, "length", "none"), grid, search.options, clock)
+        clock.abandoned.set()
+        record = search.record()
+        assert [len(row.support) for row in record.path] == [2, 5, 6, 7] * 2 and record.status == "limit"
+        assert verify(record, data).ok

@@ -8,6 +8,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from sparsecv_mio.certificate.record import FitRecord
+from sparsecv_mio.certificate.verify import verify
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.errors import BadInput
 from sparsecv_mio.fits import one
@@ -34,6 +36,17 @@ def test_the_answer_is_the_least_of_all_subsets(seed: int, scale: str) -> None:
     assert found.support == tuple(data.names[j] for j in best) and found.status == "proved"
     assert found.objective == pytest.approx(values[best], rel=1e-9)
     assert found.lower <= values[best] * (1 + 1e-12) and found.upper >= values[best] * (1 - 1e-12)
+
+
+@pytest.mark.parametrize("p", [6, 49])
+def test_rounding_that_hides_every_bound_is_no_allowance(p: int) -> None:
+    """Columns that are collinear to rounding: what the record allows for is bounded, and `verify` accepts it."""
+    rng = np.random.default_rng(3)
+    X = 1e9 + rng.normal(size=(60, p))
+    data = Dataset.from_arrays(X, rng.normal(size=60))
+    found = fit_one(data, tau=3, gamma=1e-6, intercept="none")
+    assert 0.0 <= found.allowance <= 1e-3 * found.upper
+    assert FitRecord.from_json(found.to_json()) == found and verify(found, data).ok
 
 
 def test_keywords_go_before_options() -> None:

@@ -6,8 +6,11 @@ import itertools
 
 import numpy as np
 
+from sparsecv_mio.data.dataset import Dataset
+from sparsecv_mio.data.standard import standardize
 from sparsecv_mio.formulation.constraints import FREE, SideConstraints
 from sparsecv_mio.formulation.feasible import feasible_start
+from sparsecv_mio.problem.accumulate import full_problem
 from sparsecv_mio.problem.moment_refit import refit_moments
 
 from .problems import problem_of
@@ -38,3 +41,15 @@ def test_start_is_good_without_constraints() -> None:
     fit = feasible_start(problem, 3, FREE)
     best = min(refit_moments(problem, s).objective for s in itertools.combinations(range(12), 3))
     assert fit is not None and fit.objective <= 1.02 * best
+
+
+def test_start_where_columns_are_collinear_to_rounding() -> None:
+    """Large offsets, no intercept, signs, a group limit: matrices that are singular but for rounding."""
+    constraints = SideConstraints(at_most=((1, (0, 1, 3)),), box=((1, 0.0, np.inf), (3, 0.0, np.inf)))
+    for seed in range(20):
+        rng = np.random.default_rng(seed)
+        X = 1e8 * rng.uniform(-1.0, 1.0, 4) + rng.normal(size=(8, 4))
+        problem = full_problem(standardize(Dataset.from_arrays(X, rng.normal(size=8)), "none", "none"), 1.0)
+        fit = feasible_start(problem, 2, constraints)
+        assert fit is not None and constraints.allows(fit.support, 2)
+        assert np.all(np.isfinite(fit.beta)) and fit.objective <= problem.yy

@@ -48,6 +48,8 @@ def test_every_choice_is_valid(seed: int, kind: str) -> None:
 def test_a_matrix_singular_to_rounding_has_no_part_of_its_own() -> None:
     assert own_part(np.zeros((2, 2))) is None
     assert own_part(np.ones((3, 3))) is None
+    with np.errstate(all="raise"):
+        assert own_part(np.array([[0.0, 1.0], [1.0, 0.0]])) is None
 
 
 @pytest.mark.parametrize("intercept", [False, True])

@@ -31,6 +31,17 @@ def test_refit_survives_collinear_columns_and_wild_weights() -> None:
     assert refit_moments(wild, (0, 1)).objective == pytest.approx(1.0)
 
 
+def test_refit_in_a_box_survives_columns_that_are_collinear_to_rounding() -> None:
+    """The matrix of a vendor's support may have an eigenvalue below zero by rounding."""
+    near = 1.0 - 1e-16 + np.array([[1e-16, 3e-16], [3e-16, 1e-16]])
+    for turn in (1.0, -1.0):
+        for blur in (0.0, 1e-15):
+            Q = np.array([[1.0, turn], [turn, 1.0 - blur]]) * near
+            problem = SparseProblem(Q, np.array([1.0, turn]), 2.0, np.ones(2), 0.0, 9, np.zeros(2), 0.0)
+            fit = refit_moments(problem, (0, 1), (np.zeros(2), np.full(2, np.inf)))
+            assert np.all(fit.beta >= 0.0) and fit.objective == pytest.approx(1.0)
+
+
 def test_constrained_refit_is_optimal_and_certified() -> None:
     """Against a grid of feasible points, and with the certificate's own bound on what is left."""
     rng = np.random.default_rng(5)

@@ -47,7 +47,7 @@ def limited(record: Record, region: Region) -> Record:
     )
     request = replace(record.request, time_limit=None)
     changed = replace(record, status="interrupted", gamma=0.1, tau=2, cv_error=1.0, table=table, request=request)
-    return replace(changed, region=region, one_se=None)
+    return replace(changed, region=region)
 
 
 @pytest.mark.parametrize(

@@ -66,7 +66,7 @@ def renamed(record: Any) -> Any:
 
 def test_errors_intervals_and_the_choice_are_those_of_the_record(record: Record) -> None:
     ax = drawn("plot_cv_error", record)
-    best = best_by_tau(record.table, (record.gamma, record.tau))
+    best = best_by_tau(record)
     points = np.concatenate([line.get_xydata() for line in ax.lines if line.get_marker() == "o"])
     assert sorted(map(tuple, points.tolist())) == [(row.tau, row.cv_error) for row in best]
     star = next(line for line in ax.lines if line.get_label() == "the choice")
@@ -121,6 +121,19 @@ def test_bars_count_the_folds_that_choose_a_feature(record: Record) -> None:
     assert drawn_of == {name: number for name, number in count.items() if number}
 
 
+def test_pictures_are_of_the_pair_that_the_rule_chose(simplest: Record) -> None:
+    assert simplest.least is not None and simplest.one_se is not None
+    ax = drawn("plot_features", simplest)
+    assert ax.get_title(loc="left") == f"features chosen, tau = {simplest.tau}"
+    assert sum(bar.get_width() for bar in ax.patches) == simplest.tau * len(simplest.chosen_folds)
+    ax = drawn("plot_cv_error", simplest)
+    marked = {line.get_label(): line.get_xydata().tolist() for line in ax.lines}
+    assert marked["the choice"] == [[simplest.tau, simplest.cv_error]]
+    assert marked["least CV error"] == [[simplest.least.tau, simplest.least.cv_error]]
+    level = simplest.least.cv_error + simplest.one_se.standard_error
+    assert [y for _, y in marked["one standard error above"]] == [level, level]
+
+
 def test_coefficients_by_tau_are_those_of_the_path(path: PathRecord) -> None:
     for given in (None, data()):
         ax = drawn("plot_coefficients", path, given, 0.01)
@@ -160,7 +173,7 @@ def test_records_of_one_pair_of_a_path_and_of_a_fit(record: Record, path: PathRe
     one = tuple(row for row in record.table if (row.gamma, row.tau) == (record.gamma, record.tau))
     one_tau = tuple(row for row in record.table if row.tau == record.tau)
     for table in (one, one_tau):
-        assert not cut_off(figure_of(dataclasses.replace(record, table=table, one_se=None)))
+        assert not cut_off(figure_of(dataclasses.replace(record, table=table)))
     fit = fit_one(data(), tau=2, gamma=0.1)
     for other in (path, fit):
         assert not cut_off(panel_of(other, "all")) and not cut_off(panel_of(other, "coefficients"))

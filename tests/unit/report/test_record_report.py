@@ -54,8 +54,8 @@ def test_restrictions_and_nested_errors_are_said() -> None:
     assert "nested" not in repr(found) + not_proved(found)[-1]
     said = [line for section in nested.sections for block in section.blocks if isinstance(block, Sentences)
             for line in block.lines]  # fmt: skip
-    assert any("nested CV" in line and "2.5 +- 0.1" in line for line in said)
-    assert any("25.0% above the CV error" in line for line in said)
+    assert any("nested CV" in line and "2.5, standard error 0.1" in line for line in said)
+    assert any("25.0% more than the CV error" in line for line in said)
     signed = cross_validate(data(), "4", gammas=0.1, taus=2, force_in="b", nonnegative="b")
     assert "holds a feature at zero" in tables(report_of(signed))[0].caption
     assert "holds a feature" not in tables(report_of(found))[0].caption
@@ -84,15 +84,30 @@ def test_the_tables_are_those_of_the_record(record: Record) -> None:
 def test_what_is_proved_and_what_not(record: Record) -> None:
     assert record.status == "proved" and any("has the least CV error" in line for line in proved(record))
     assert len(not_proved(record)) == 1 and "error on new rows" in not_proved(record)[0]
-    rows = tuple(dataclasses.replace(row, folds_decided=0, status="open", estimate=True) for row in record.table)
+    open_row = {"folds_decided": 0, "status": "open", "estimate": True, "lower": 0.0, "upper": math.inf}
+    rows = tuple(dataclasses.replace(row, **open_row) for row in record.table)  # type: ignore[arg-type]
     cut = dataclasses.replace(
         record, status="limit", estimate=True, lower=0.0, upper=math.inf, table=rows, region=None,
         refit=dataclasses.replace(record.refit, proved=False),
     )  # fmt: skip
     said, unsaid = " ".join(proved(cut)), " ".join(not_proved(cut))
     assert "No CV error" not in said and "at most" not in said and "has the least" not in said
-    for words in ("is the best one", "in 0 of 5 folds", "Any upper bound", "none of 8 other pairs", "on all rows"):
+    estimate = "no fold has its best subset proved"
+    for words in ("has the least CV error", estimate, "Any upper bound", "none of 8 other pairs", "on all rows"):
         assert words in unsaid
+
+
+def test_a_report_is_about_the_pair_that_the_rule_chose(simplest: Record) -> None:
+    least = simplest.least
+    assert least is not None
+    known = facts(report_of(simplest))
+    assert (known["features, tau"], known["chosen by"]) == (str(simplest.tau), "the one-standard-error rule")
+    where = f"{least.cv_error:.6g} at tau = {least.tau}, gamma = {least.gamma:.6g}"
+    ends = f"[{least.lower:.6g}, {least.upper:.6g}]"
+    assert known["least CV error of the grid"] == f"{where}, certified in {ends}"
+    said = proved(simplest)
+    assert any(line.startswith(f"So tau = {least.tau}, gamma = ") for line in said)
+    assert "By the one-standard-error rule the reported pair is chosen." in said
 
 
 def test_how_to_verify_is_a_command_that_works_or_python(record: Record) -> None:

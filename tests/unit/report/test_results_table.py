@@ -68,3 +68,26 @@ def test_the_row_of_all() -> None:
     assert ratio.centre.loc["geometric mean", ("x", "test_error")] == pytest.approx(np.sqrt(8.0))
     assert np.isnan(ratio.centre.loc["geometric mean", ("y", "test_error")])  # not of the same rows
     assert best_of("seconds") == best_of("cv_error") == "min" and best_of("seconds", "max") == "max"
+
+
+def test_errors_on_test_rows_vary_with_the_test_rows_alone() -> None:
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame({"split": np.repeat([0, 1, 2], 4), "seed": np.tile([0, 1, 2, 3], 3), "data": "a"})
+    frame["fingerprint"] = frame["split"].map("sha256:{}".format)
+    frame["test_error"] = frame["split"] * 10.0 + rng.normal(size=12)
+    frame["cv_error"] = rng.normal(size=12)
+
+    def table(some: pd.DataFrame) -> Cells:
+        label = pd.Series("x", index=some.index)
+        return summarise(some, some["data"], label, ("test_error", "cv_error"))
+
+    several, one = table(frame), table(frame[frame["split"] == 1])
+    assert several.spread.loc["a", ("x", "test_error")] == pytest.approx(
+        frame.groupby("split")["test_error"].mean().std() / np.sqrt(3.0)
+    )
+    assert several.spread.loc["a", ("x", "cv_error")] == pytest.approx(frame["cv_error"].sem())
+    assert np.isnan(one.spread.loc["a", ("x", "test_error")]) and one.count.loc["a", ("x", "test_error")] == 4
+    assert "differ in split, seed; of errors on test rows over test sets" in markdown(several)
+    text = markdown(one)
+    assert text.splitlines()[2].count("±") == 1 and "test_error: no ± for runs on one test set" in text
+    assert "differ in seed\n" in text and r"% $\pm$: standard error" in latex(one)

@@ -76,3 +76,11 @@ def test_formulations_are_the_backends() -> None:
     assert check_formulation("gurobi", "BENDERS") == "benders" and check_formulation("native", None) is None
     with pytest.raises(BadInput, match="^formulation of highs: unknown word 'benders', use outer"):
         check_formulation("highs", "benders")
+
+
+@pytest.mark.parametrize("wrong", ["x", "9" * 5000, [1], None, object()])
+def test_what_is_no_number_is_no_effort(wrong: Any) -> None:
+    for given in ({"gap": wrong}, {"time_limit": wrong}, {"threads": wrong}):
+        if wrong is not None or "gap" in given:
+            with pytest.raises(BadInput, match=r"is no (whole )?number$"):
+                check_effort(**{"gap": 0.1, "time_limit": None, "threads": 1} | given)

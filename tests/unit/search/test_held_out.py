@@ -40,6 +40,17 @@ def test_predictions_are_those_of_the_definition(folds: str, options: dict[str, 
     assert sc.verify(replace(record, mae=1e-3 * record.rmse), DATA).failures[0].field == "mae"
 
 
+@pytest.mark.parametrize("rule", [{"one_se": True}, {"stability": 5.0}])
+def test_predictions_and_errors_are_of_the_pair_that_a_rule_chose(rule: dict[str, Any]) -> None:
+    record = sc.solve(DATA, folds="10", gammas="0.01,0.1,1", **rule)
+    assert record.least is not None and (record.gamma, record.tau) != (record.least.gamma, record.least.tau)
+    predicted = held_out_predictions(record, DATA, "10")
+    assert np.mean((DATA.y - predicted) ** 2) == pytest.approx(record.cv_error, rel=1e-9)
+    assert record.mae == pytest.approx(np.mean(np.abs(DATA.y - predicted)), rel=1e-6)
+    assert record.least.cv_error < record.cv_error == record.own_row.cv_error  # type: ignore[union-attr]
+    assert sc.verify(record, DATA).failures == ()
+
+
 def test_a_mean_absolute_error_is_found_where_it_is_soon_found(monkeypatch: pytest.MonkeyPatch) -> None:
     repeated = sc.solve(DATA, folds="3x2", gammas=0.1, taus=2)
     rows, predicted = predictions_by_fold(repeated, DATA, "3x2")

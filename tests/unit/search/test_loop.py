@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import tracemalloc
 from pathlib import Path
 
+import numpy as np
 import pytest
 from drawn_search import drawn
 from runs import new_run
 
+from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.errors import SparseCVError
+from sparsecv_mio.search.api import cross_validate
 from sparsecv_mio.search.hooks import Hooks
 from sparsecv_mio.search.loop import drive
 from sparsecv_mio.search.observers.checkpoint import Checkpoint, read_checkpoint
@@ -41,3 +45,26 @@ def test_a_checkpoint_that_cannot_be_written_is_told(tmp_path: Path, monkeypatch
     run, signals = new_run(*drawn()), Signals()
     drive(run, signals, Hooks(checkpoint=tmp_path / "run.ck", lost=lost.append))
     assert [str(error) for error in lost] == ["disk full"] and run.run.state.proved()
+
+
+def test_memory_grows_with_the_data_and_with_one_table_of_the_folds(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Leave-one-out: a row takes its numbers and twenty more, a row and a tau what a cell holds, and that once."""
+    p, taus = 14, range(1, 13)
+    of_row, of_cell = 8 * (p + 20), 3 * 8 + 4 + 3 + 4  # a cell: ends, error, number, marks; and masks of cells
+    for name, most in (("state.cells.MANY_CELLS", 0), ("shared_tree.root_node.KEPT_SCORES", 0)):
+        monkeypatch.setattr(f"sparsecv_mio.search.{name}", most)
+    monkeypatch.setattr("sparsecv_mio.data.standard.CACHE_BYTES", 0)
+    monkeypatch.setattr("sparsecv_mio.search.shared_tree.leave_out.CHUNK_ROWS", 1 << 10)
+    monkeypatch.setattr("sparsecv_mio.search.shared_tree.leave_out.KEPT_NUMBERS", 0)
+    monkeypatch.setattr("sparsecv_mio.search.shared_tree.thresholds.SINGLE_PRECISION_FOLDS", 0)
+    peaks = []
+    for n in (1_000, 20_000, 60_000):  # the first one loads what there is to
+        rng = np.random.default_rng(0)
+        X = rng.standard_normal((n, p))
+        data = Dataset.from_arrays(X, X[:, :5].sum(axis=1) + rng.standard_normal(n))
+        tracemalloc.start()
+        record = cross_validate(data, "loo", gammas=[1.0], taus=taus, threads=1)
+        peaks.append(tracemalloc.get_traced_memory()[1])
+        tracemalloc.stop()
+        assert record.status == "proved"
+    assert (peaks[2] - peaks[1]) / 40_000 < of_row + of_cell * len(taus)

@@ -38,9 +38,9 @@ def test_it_is_what_cross_val_predict_makes_of_the_estimator() -> None:
     splits = [(outer.train_rows(j), outer.scored_rows(j)) for j in range(3)]
     model = sc.BestSubsetRidgeCV(gammas=GAMMAS, cv=5, one_se=True)
     predicted = cross_val_predict(model, data.X, data.y, cv=splits)
-    assert record.nested is not None and record.one_se is not None
+    assert record.nested is not None and record.least is not None
     assert record.nested.error == pytest.approx(np.mean((data.y - predicted) ** 2), rel=1e-12)
-    assert record.nested.optimism == pytest.approx(100.0 * (record.nested.error / record.one_se.cv_error - 1.0))
+    assert record.nested.optimism == pytest.approx(100.0 * (record.nested.error / record.cv_error - 1.0))
     assert [one.fold for one in record.nested.folds] == [0, 1, 2]
 
 

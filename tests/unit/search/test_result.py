@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 from drawn_search import drawn_run
 from runs import record_of, to_end
 
+from sparsecv_mio.certificate.parts import relative_gap
 from sparsecv_mio.certificate.verify import verify
+from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.errors import Inconsistent
+from sparsecv_mio.search.api import cross_validate
 from sparsecv_mio.search.options import SearchOptions
-from sparsecv_mio.search.result import UNWEIGHED, build_record, check_cells, check_intervals, names_of
+from sparsecv_mio.search.result import UNWEIGHED, build_record, check_cells, check_intervals, compiling_took, names_of
+from sparsecv_mio.search.state.deadline import Deadline
 
 
 def test_a_finished_run_is_proved_and_verifies() -> None:
@@ -27,6 +32,20 @@ def test_what_may_still_win_elsewhere_is_no_proof() -> None:
     run = to_end(drawn_run())
     record = build_record(replace(run.snapshot(), complete=False, notes=("a note",)), SearchOptions())
     assert record.status == "limit" and "a note" in record.warnings
+
+
+def test_the_interval_of_the_grid_ends_at_the_least_upper_bound_of_all_pairs() -> None:
+    rng = np.random.default_rng(1)
+    X = rng.normal(size=(24, 7))
+    X[:, 4] = X[:, 0] + 0.3 * rng.normal(size=24)
+    data = Dataset.from_arrays(X, X[:, 0] + 0.5 * X[:, 2] + rng.normal(size=24))
+    record = cross_validate(data, "4", gammas=[0.02, 0.5, 5.0], taus=range(1, 6), method="bounds", threads=1)
+    own, least = record.own_row, min(row.upper for row in record.table)
+    assert own is not None and own.upper > 1.05 * least
+    assert record.cv_error <= record.upper == least and record.gap == relative_gap(record.lower, least)
+    assert verify(record, data).failures == ()
+    wider = replace(record, upper=own.upper, gap=relative_gap(record.lower, own.upper))
+    assert [failure.field for failure in verify(wider, data).failures] == ["upper"]
 
 
 def test_a_number_outside_of_its_interval_is_refused() -> None:
@@ -45,5 +64,22 @@ def test_a_limit_that_leaves_no_time_to_weigh_stability_is_said() -> None:
     assert record_of(run).stability is not None and record_of(run).warnings == ()
     run.context.deadline.abandoned.set()
     record = record_of(run)
-    assert record.stability is None
+    assert record.stability is None and record.status == "limit"
+    assert verify(record, run.context.data.dataset, run.context.folds).ok
     assert record.warnings == (UNWEIGHED,) and "stability" in UNWEIGHED
+
+
+def test_what_went_into_compiling_is_said_where_it_is_a_good_part_of_the_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = [0.0]
+    monkeypatch.setattr("sparsecv_mio.search.state.deadline.time", SimpleNamespace(monotonic=lambda: now[0]))
+    deadline = Deadline(60.0, None)
+    now[0] = 10.0
+    deadline.compiling(True)
+    now[0] = 11.0
+    assert compiling_took(deadline) == ()
+    now[0] = 60.0
+    (words,) = compiling_took(deadline)
+    assert words.startswith("50 of 60 s went into compiling, once on this machine")
+    deadline.compiling(False)
+    now[0] = 100.0
+    assert deadline.compiled == 50.0 and compiling_took(deadline)[0].startswith("50 of 100 s")

@@ -72,3 +72,74 @@ def test_bad_input_is_one_line(given: dict[str, Any], said: str) -> None:
 def test_a_wrong_keyword_is_named_with_the_right_one(wrong: str, meant: str) -> None:
     with pytest.raises(TypeError, match=rf"^solve\(\) got .* '{wrong}' \(did you mean '{meant}'\?\)$"):
         sc.solve("no.csv", target="y", **{wrong: 3})  # type: ignore[arg-type]
+
+
+MESSY = pd.DataFrame({
+    "id": [f"r{k}" for k in range(12)], "a": [f"{500 * k + 100:,}" for k in range(12)],
+    "b": [None if k == 3 else float(k % 5) for k in range(12)], "c": [("u", "v", "w")[k % 3] for k in range(12)],
+    "y": [1.5 * k + (k % 4) for k in range(12)],
+})  # fmt: skip
+
+
+def test_options_of_reading_are_keywords(tmp_path: Path) -> None:
+    path, cures = tmp_path / "messy.csv", {"thousands": ",", "na": "drop", "encode": "onehot", "drop": ["id"]}
+    MESSY.to_csv(path, index=False)
+    given: dict[str, Any] = {**QUICK, "folds": "3"}
+    records = [sc.solve(data, "y", **cures, **given) for data in (path, str(path), MESSY)]  # type: ignore[arg-type]
+    assert len({(one.cv_error, one.data.fingerprint) for one in records}) == 1
+    assert records[0].data.names == ("a", "b", "c=u", "c=v", "c=w") and records[0].data.n == 11
+    assert records[0].data.reading is not None and records[0].data.reading.thousands == ","
+    report = sc.verify(records[0], sc.read_dataset(path, "y", **cures))  # type: ignore[arg-type]
+    assert report.ok
+    other = tmp_path / "other.csv"
+    MESSY.to_csv(other, index=False, sep=";")
+    two = sc.solve(other, "y", sep="semicolon", features=["a", "b"], na="mean", thousands=",", **given | {"taus": 1})
+    assert two.data.names == ("a", "b")
+
+
+def test_messages_name_keywords(tmp_path: Path) -> None:
+    path, options = tmp_path / "messy.csv", dict[str, Any]()
+    MESSY.to_csv(path, index=False)
+    with pytest.raises(sc.SparseCVError) as caught:
+        sc.solve(path, "y", drop=["id"], **QUICK)
+    assert "--" not in str(caught.value) and "\n" not in str(caught.value)
+    for word in ('thousands=","', 'na="drop" or na="mean"', 'encode="onehot"'):
+        assert word in str(caught.value)
+    both = 'is 1100 with thousands="," and 1.1 with decimal="," and thousands="none": say which'
+    with pytest.raises(sc.SparseCVError, match=both):
+        sc.solve(MESSY, "y", features=["a"], **QUICK)
+    with pytest.raises(sc.SparseCVError, match="^na: goes with a file or a frame, and these data are read already"):
+        sc.solve(sc.read_dataset(PROSTATE, "lpsa"), na="drop", **QUICK)
+    with pytest.raises(sc.SparseCVError, match="^sep: goes with files, not with frames"):
+        sc.solve(MESSY, "y", sep=";", **options)
+    with pytest.raises(TypeError, match=r"'thousand' \(did you mean 'thousands'\?\)"):
+        sc.solve(MESSY, "y", thousand=",")  # type: ignore[call-arg]
+
+
+@pytest.mark.parametrize(("suffix", "call"), [
+    ("xlsx", "pd.read_excel("), ("xls", "pd.read_excel("), ("ods", "pd.read_excel("), ("dta", "pd.read_stata("),
+    ("sav", "pd.read_spss("), ("sas7bdat", "pd.read_sas("), ("json", "pd.read_json("), ("jsonl", "lines=True"),
+    ("db", "pd.read_sql("), ("sqlite", "sqlite3.connect("), ("rds", "pyreadr.read_r("), ("RData", "pyreadr.read_r("),
+    ("pkl", "pd.read_pickle("), ("h5", "pd.read_hdf("), ("orc", "pd.read_orc("),
+])  # fmt: skip
+def test_files_that_pandas_reads_are_refused_with_its_call(
+    tmp_path: Path, suffix: str, call: str, capfd: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / f"data.{suffix}"
+    path.write_bytes(b"x")
+    for command in (["solve", str(path), "-t", "y"], ["inspect", str(path)]):
+        assert run(command) == 2
+        said = capfd.readouterr().err
+        assert f"in Python give sc.solve({call.partition('(')[0]}" in said or call in said
+        assert said.count("\n") == 1 and "target=...)" in said
+
+
+def test_the_call_that_is_named_works(tmp_path: Path) -> None:
+    frame = pd.read_csv(PROSTATE)
+    frame.to_json(tmp_path / "data.json")
+    with pytest.raises(sc.SparseCVError) as caught:
+        sc.solve(tmp_path / "data.json", "lpsa")
+    path = str(tmp_path / "data.json")
+    assert f"sc.solve(pd.read_json({path!r}), target=...)" in str(caught.value)
+    ours, theirs = sc.solve(pd.read_json(path), target="lpsa", **QUICK), sc.solve(PROSTATE, "lpsa", **QUICK)
+    assert ours.cv_error == pytest.approx(theirs.cv_error, rel=1e-8)  # JSON keeps ten digits

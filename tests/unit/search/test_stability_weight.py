@@ -56,9 +56,9 @@ def test_the_estimator_and_nested_cross_validation_take_it() -> None:
     record = solved(data, stability=3.0, nested=3)
     model = sc.BestSubsetRidgeCV(gammas="0.05,1", cv=5, stability=3.0).fit(data.X, data.y)
     assert record.stability is not None and record.nested is not None
-    pair = record.refit.tau, record.refit.gamma, record.stability.cv_error
+    pair = record.refit.tau, record.refit.gamma, record.cv_error
     assert (model.tau_, model.gamma_, model.cv_error_) == pair
-    assert record.nested.optimism == pytest.approx(100.0 * (record.nested.error / record.stability.cv_error - 1.0))
+    assert record.nested.optimism == pytest.approx(100.0 * (record.nested.error / record.cv_error - 1.0))
     assert sc.verify(record, data).ok
 
 
@@ -69,7 +69,7 @@ def test_weights_are_averaged_over_the_rows_of_their_folds() -> None:
 
 def test_a_limit_keeps_an_answer() -> None:
     record = solved(drawn(), stability="nested", time_limit=1e-3)
-    assert record.request.time_limit == 1e-3 and record.stability is None or record.refit.tau == record.model_pair.tau
+    assert record.request.time_limit == 1e-3 and record.stability is None or record.refit.tau == record.tau
 
 
 @pytest.mark.parametrize("wrong", [-1.0, "soon", float("nan"), (), 1e300, [1.0, -2.0]])

@@ -20,9 +20,11 @@ from sklearn.model_selection import (
     GroupShuffleSplit,
     KFold,
     LeaveOneGroupOut,
+    PredefinedSplit,
     RepeatedKFold,
     StratifiedKFold,
     TimeSeriesSplit,
+    check_cv,
     cross_val_score,
 )
 from sklearn.pipeline import make_pipeline
@@ -63,8 +65,8 @@ def test_the_numbers_are_those_of_the_command(options: list[str], tmp_path: Path
     assert run([*command, *options]) == 0
     theirs, ours = sc.read_record(file), BestSubsetRidgeCV(gammas=[0.01, 1.0], **given).fit(*prostate())
     assert isinstance(theirs, Record)
-    chosen = theirs.one_se or theirs
-    assert (ours.tau_, ours.gamma_, ours.cv_error_) == (chosen.tau, chosen.gamma, chosen.cv_error)
+    assert (ours.tau_, ours.gamma_, ours.cv_error_) == (theirs.tau, theirs.gamma, theirs.cv_error)
+    assert ours.lower_ <= ours.cv_error_ <= ours.upper_ and (theirs.least is not None) == bool(options)
     assert (ours.lower_, ours.upper_, ours.status_) == (theirs.lower, theirs.upper, "proved")
     assert dict(zip(ours.feature_names_in_[ours.support_], ours.coef_[ours.support_], strict=True)) == (
         theirs.coefficients
@@ -214,6 +216,16 @@ def test_without_a_refit_there_is_a_choice_and_no_model() -> None:
         ({"gap": -1.0}, "gap"),
         ({"n_gammas": 0, "gammas": None}, "COUNT of '1e-3:10:0' must be from 2"),
         ({"one_se": True, "cv": "holdout:0.2"}, "a single fold has no standard error"),
+        ({"cv": "7x"}, "cv: folds '7x' do not say what is dealt 7 times: 7x10 are"),
+        ({"cv": "seven"}, "cv: folds 'seven' are unknown: use a number K, a text such as 'loo', '5x10'"),
+        ({"cv": "groups:a"}, r"cv: 'groups:a' names a column.*GroupKFold.. for one, and groups= to fit"),
+        ({"cv": KFold}, r"cv: folds KFold: this is a class, give an object of it"),
+        ({"cv": b"5"}, "labels for 97 rows"),
+        ({"gap": None}, "gap: 'None' is no number"),
+        ({"time_limit": "5"}, "time-limit: '5' is no number"),
+        ({"n_jobs": 0}, "n_jobs: 0 is no number of threads"),
+        ({"one_se": np.array([1, 2])}, r"one_se: array.* is neither True nor False"),
+        ({"taus": np.array(3)}, r"taus: array.3. is an array, give 3"),
     ],
 )
 def test_bad_parameters_are_one_line(given: dict[str, Any], said: str) -> None:
@@ -231,3 +243,14 @@ def test_folds_may_overlap() -> None:
         needs = {"groups": groups} if isinstance(cv, GroupShuffleSplit) else {}
         model = BestSubsetRidgeCV(gammas=[0.1], taus=[1, 2], cv=cv).fit(X, y, **needs)
         assert model.record_.folds.k == k and model.status_ == "proved"
+
+
+def test_folds_by_row_know_rows_of_weight_zero() -> None:
+    X, y = prostate()
+    labels, weights = np.arange(len(y)) % 3, np.ones(len(y))
+    weights[[0, 5]] = 0.0
+    splits = list(PredefinedSplit(labels).split())
+    given = (PredefinedSplit(labels), check_cv(splits), splits, labels)
+    errors = {BestSubsetRidgeCV(**QUICK | {"cv": cv}).fit(X, y, sample_weight=weights).cv_error_ for cv in given}
+    without = BestSubsetRidgeCV(**QUICK | {"cv": labels[weights > 0.0]}).fit(X[weights > 0.0], y[weights > 0.0])
+    assert errors == {without.cv_error_}

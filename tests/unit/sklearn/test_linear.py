@@ -8,6 +8,7 @@ import pytest
 from scipy.sparse import csr_array
 from sklearn.exceptions import NotFittedError
 
+from sparsecv_mio.errors import BadInput
 from sparsecv_mio.sklearn import BestSubsetRidge
 
 X, Y = np.random.default_rng(0).normal(size=(20, 3)), np.arange(20.0)
@@ -40,5 +41,25 @@ def test_what_cannot_be_predicted_from_is_refused() -> None:
         BestSubsetRidge().fit(X, Y).predict(X[:, :2])
     with pytest.raises(TypeError, match="dense data is required"):
         BestSubsetRidge().fit(csr_array(X), Y)
-    with pytest.raises(ValueError, match="^column 'a' holds text 'red' in row 1: encode it as numbers"):
+    with pytest.raises(ValueError, match="^column 'a' holds text 'red' in row 1: encode it .*OneHotEncoder"):
         BestSubsetRidge().fit(pd.DataFrame({"a": pd.Categorical(["red"] * 20), "b": Y}), Y)
+
+
+@pytest.mark.parametrize("frame", [False, True])
+def test_cells_that_are_no_numbers_are_named_with_what_cures_them(frame: bool) -> None:
+    def refused(cells: object, said: str) -> None:
+        array = np.array(X, dtype=object)
+        array[2, 1] = cells
+        given = pd.DataFrame(array) if frame else array
+        with pytest.raises(BadInput, match=f"^[^\n]*row 3[^\n]*{said}[^\n]*$"):
+            BestSubsetRidge(1).fit(given, Y)
+        with pytest.raises(BadInput, match=f"^[^\n]*row 3[^\n]*{said}[^\n]*$"):
+            BestSubsetRidge(1).fit(X, Y).predict(array)
+
+    refused(np.nan, "SimpleImputer")
+    refused("red", "OneHotEncoder")
+    for target in (["no", "yes"] * 10, pd.Series(["no", "yes"] * 10)):
+        with pytest.raises(BadInput, match="^y holds text 'no': give numbers; LabelEncoder"):
+            BestSubsetRidge(1).fit(X, target)
+    with pytest.raises(BadInput, match="^Input y contains NaN: leave out the rows without a target$"):
+        BestSubsetRidge(1).fit(X, np.where(Y > 3, Y, np.nan))

@@ -6,6 +6,9 @@ support with signs held is the ridge fit of its active columns, so that whoever 
 A node is closed where a bound of :mod:`sparsecv_mio.kernels.restricted_node` exceeds the bar, or where the fit of all
 its columns is that of a support of the node and dropping any of its columns would exceed the bar: then every support of
 the node within the bar has this very fit.
+
+Where rounding is wider than any bound (columns that are collinear but for it) nothing is pruned: every support is a
+candidate, and whoever refits them from the rows decides. A tree that has come to its end is never begun again.
 """
 
 from __future__ import annotations
@@ -27,6 +30,7 @@ from sparsecv_mio.problem.problem import SparseProblem
 
 STEPS = 60  # proximal steps of a node's relaxation
 MOST_KEPT = 400  # supports within the bar, before a cell is left undecided
+MOST_TRIED = 4096  # nodes of a tree that rounding lets prune nothing: it tries every support, or ends here
 NULL_COST = 1e-24  # of yy: a coefficient whose loss costs no more is zero but for rounding
 
 
@@ -72,16 +76,18 @@ def solve_restricted(
         A tau that allows no support has a cell of value inf.
     """
     form = normal_form(problem)
+    effort = effort if form.trusted else min(effort, MOST_TRIED)
     known = list(starts)
-    cells, nodes = {}, 0
+    cells, nodes, ended = {}, 0, True
     for tau in taus:
         tree = RestrictedTree(form, Family(problem.q, tau, constraints), constraints)
         for support in known:
             tree.offer(support)
         tree.run(effort, expired)
         cells[tau], nodes = tree.cell(), nodes + tree.nodes
+        ended &= tree.ended
         known.append(cells[tau].support)
-    return PathResult(cells, nodes, not expired() and all(cell.complete for cell in cells.values()))
+    return PathResult(cells, nodes, ended)
 
 
 class RestrictedTree:
@@ -105,7 +111,8 @@ class RestrictedTree:
 
     def __init__(self, form: NormalForm, family: Family, constraints: SideConstraints) -> None:
         self.form, self.family = form, family
-        self.upper, self.support, self.nodes, self.overflow = np.inf, np.zeros(0, dtype=np.int64), 0, False
+        self.upper, self.support, self.nodes = np.inf, np.zeros(0, dtype=np.int64), 0
+        self.overflow = self.unsure = False
         lo, hi = constraints.interval(family.q)
         signs = np.where(lo == 0.0, 1, 0) - np.where(hi == 0.0, 1, 0)
         self.signed = mask_of(np.flatnonzero((lo == 0.0) | (hi == 0.0)).tolist())
@@ -130,12 +137,18 @@ class RestrictedTree:
     @property
     def bar(self) -> float:
         """Supports up to this objective are kept."""
-        return self.upper * (1.0 + self.form.keep) + self.form.slack
+        return self.upper * (1.0 + self.form.keep) + self.form.slack if self.form.trusted else np.inf
 
     @property
     def feasible(self) -> bool:
         """Whether some support is allowed, as far as is known."""
         return np.isfinite(self.upper) or bool(self.heap)
+
+    @property
+    def ended(self) -> bool:
+        """Whether no more work can change what is known."""
+        closed = not (self.heap and self.heap[0].bound <= self.bar)
+        return closed or self.overflow or (not self.form.trusted and self.nodes >= MOST_TRIED)
 
     def _push(self, bound: float, inside: int, free: int, b: FloatArray, u: FloatArray) -> None:
         self._pushed += 1
@@ -169,7 +182,7 @@ class RestrictedTree:
             at, b = self.place[columns], np.zeros(len(columns))
             sign = self.sign[at]
             if not signed_fit(np.ascontiguousarray(self.M[np.ix_(at, at)]), self.form.c[at], sign, b, len(at)):
-                self._fitted[support] = np.inf, ()
+                self._fitted[support] = np.inf, tuple(columns_of(support))
             else:
                 value = float(self.form.yy - self.form.c[at] @ b)
                 self._fitted[support] = value, self._active(support, at, b)
@@ -189,7 +202,7 @@ class RestrictedTree:
 
     def _keep(self, value: float, active: tuple[int, ...]) -> None:
         """Keep a support within the bar by its active columns."""
-        if value < self.upper:
+        if value < self.upper or not self.kept:
             self.upper, self.support = value, np.array(active, dtype=np.int64)
         if value <= self.bar and active not in self.kept:
             self.kept[active] = value
@@ -226,9 +239,16 @@ class RestrictedTree:
             settled = fixed
 
     def _leaf(self, inside: int) -> None:
-        """Try the only support of a node; a cell with one that cannot be fitted stays undecided."""
+        """Try the only support of a node; a cell with one that cannot be fitted stays undecided.
+
+        Where rounding hides which columns a sign holds at zero, a support with signs leaves the cell undecided as well;
+        one without is a candidate, fitted or not.
+        """
         self._try(inside)
-        self.overflow |= not np.isfinite(self.fit(inside)[0])
+        if self.form.trusted:
+            self.overflow |= not np.isfinite(self.fit(inside)[0])
+        else:
+            self.unsure |= bool(inside & self.signed & self.varying)
 
     def _bound(self, inside: int, free: int, point: Point) -> tuple[float, float, BoolArray]:
         form = self.form
@@ -240,6 +260,8 @@ class RestrictedTree:
         rules = Rules(self.sign, self.group, cap, self.family.tau - inside.bit_count())
         before = status.copy()
         bound, value = node_bound(form.quadratic, form.w, rules, status, self.bar, STEPS, point)
+        if not form.trusted:
+            bound, value = -np.inf, -np.inf
         return bound, value, np.where(status == before, FREE, status)
 
     def _round(self, inside: int, free: int, point: Point) -> None:
@@ -297,10 +319,11 @@ class RestrictedTree:
     def cell(self) -> PathCell:
         """Return what is known."""
         margin = max(self.bar - self.upper, 0.0) if np.isfinite(self.upper) else 0.0
-        closed = not (self.heap and self.heap[0].bound <= self.bar) and not self.overflow
-        complete = bool(closed and self.form.trusted and np.isfinite(self.upper))
+        closed = not (self.heap and self.heap[0].bound <= self.bar or self.overflow or self.unsure)
+        complete = bool(closed and np.isfinite(self.upper))
         kept = sorted((value, one) for one, value in self.kept.items() if value <= self.bar) if complete else []
-        low = min([self.upper, *(node.bound for node in self.heap)])
+        unvalued = bool(self.kept) and not np.isfinite(self.upper)
+        low = min([0.0 if unvalued else self.upper, *(node.bound for node in self.heap)])
         return PathCell(
             tau=self.family.tau,
             support=self.support,

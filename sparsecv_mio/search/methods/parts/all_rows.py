@@ -29,9 +29,12 @@ def fit_all_rows(
     state, context = run.state, run.context
     starts: list[IntArray] = []
     found: dict[int, PathResult] = {}
+    sizes = len(context.grid.taus)
+    what = "best subsets on all rows:" if effort else "relaxations on all rows:"
     for g in order:
         if found and context.deadline.expired():
             break
+        run.signals.doing(what, len(found) * sizes, len(order) * sizes)
         found[g] = solve_path(
             state.all_rows.problem(g), context.grid.taus.tolist(), starts=[*starts, *state.all_rows.starts[g]],
             effort=effort, expired=expired,

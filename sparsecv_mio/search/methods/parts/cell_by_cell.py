@@ -115,7 +115,9 @@ class CellByCell:
     def bound_every_cell(self, gammas: Sequence[int]) -> None:
         """Give every cell of some gammas a heuristic support of its fold and the bounds at the root of its tree."""
         expired = self.run.context.deadline.expired
-        for fold, moments in self.run.accelerators.training_moments():
+        k = self.run.context.folds.k
+        for done, (fold, moments) in enumerate(self.run.accelerators.training_moments(), start=1):
+            self.run.signals.doing("bounds of every cell: fold", done, k)
             self.solver.store.keep(fold, moments)
             for g in gammas:
                 self.solver.first_bounds(g, fold)
@@ -154,6 +156,9 @@ class CellByCell:
         """
         if self.mio.budget is not None:
             cells = cells[: self.mio.budget - mios]
+        if cells:
+            tau = self.run.context.grid.taus[cells[0][1]]
+            self.run.signals.doing(f"{'trees' if self.mio.native else 'MIOs'}: tau {tau}")
         # what a cell starts from must not depend on which of its neighbours is done first
         work = [(where, self.solver.starts(where)) for where in cells]
         spent = on_threads(lambda given: self.solver.solve(*given), work, len(work))
@@ -194,6 +199,7 @@ def bracket(by_cell: CellByCell, gammas: IntArray, taus: IntArray) -> None:
     context, cells = run.context, run.state.cells
     if context.deadline.expired() or not len(gammas) or not len(taus):
         return
+    run.signals.doing("relaxations of every fold")
     supports = [cell.support for result in run.state.all_rows.best for cell in result.cells.values()]
     part = np.ix_(gammas, taus, np.arange(context.folds.k))
     wanted = ~cells.final[part]

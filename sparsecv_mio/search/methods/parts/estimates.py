@@ -22,7 +22,7 @@ more, at other gammas         some                              try what these f
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import numpy as np
 
@@ -60,11 +60,17 @@ class OpenCellEstimates:
         self.run, self.trees = run, trees
         self.done = False
 
-    def before_all(self) -> None:
-        """Have the folds, if they are few, and all rows search before anything else where trees are expensive."""
+    def before_all(self, once_answered: Callable[[], None] | None = None) -> None:
+        """Have the folds, if they are few, and all rows search before anything else where trees are expensive.
+
+        Parameters
+        ----------
+        once_answered : callable, optional
+            As for :func:`~sparsecv_mio.search.methods.parts.first_answers.first_answers`.
+        """
         if self.run.context.data.q > SMALL and self.run.context.folds.k <= FEW_FOLDS:
             self.done = True
-            first_answers(self.run)
+            first_answers(self.run, once_answered)
 
     def before_proof(self) -> None:
         """Have the folds search, unless they did, where trees are expensive: estimates, and starts of their trees."""
@@ -98,6 +104,7 @@ class OpenCellEstimates:
         grid = Grid(context.grid.gammas[gammas], context.grid.taus[taus])
         if not grid.taus.max():
             return
+        self.run.signals.doing("searching supports in the folds")
         if context.folds.k <= FEW_FOLDS:
             self._offer_all(gammas, taus, self._every_fold(grid, expired), expired)
             return

@@ -65,7 +65,9 @@ class FoldRounds:
         run, context = self.run, self.run.context
         expired = context.deadline.expired
         solver = FoldSolver(run.state, run.accelerators)
+        done, every = 0, len(self.folds_left)
         while self.folds_left:
+            run.signals.doing("trees: fold", done + 1, every)
             which = self.folds_left[: self._folds_at_once(in_parts)]
             wanted = self.cells & run.state.worth_work() if in_parts else self.cells
             for nodes in run_folds(
@@ -74,6 +76,8 @@ class FoldRounds:
                 min(context.threads, len(which)),
             ):
                 run.state.counts.add(nodes)
+                done += 1
+                run.signals.doing("trees: fold", min(done + 1, every), every)
                 run.signals.progressed()
                 if expired():
                     break

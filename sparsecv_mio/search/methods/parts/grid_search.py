@@ -63,9 +63,16 @@ class GridSearch:
         """The search whose cells the record is made of: this one."""
         return self
 
-    def snapshot(self) -> Snapshot:
-        """Return copies of all that the record is made of, for any thread."""
-        state, cells = self.run.state, self.run.state.cells.copy()
+    def snapshot(self, over: bool = False) -> Snapshot:
+        """Return copies of all that the record is made of, for any thread; of a search that is over, the cells.
+
+        Parameters
+        ----------
+        over : bool
+            Nothing will be written to the cells any more.
+        """
+        state = self.run.state
+        cells = state.cells if over else state.cells.copy()
         best, oracles = tuple(state.all_rows.best), self.run.accelerators.work(cells)
         mios, engine = self.method.mios(), self.method.engine()
         counts, reached = state.counts, dict(state.counts.reached)
@@ -75,7 +82,7 @@ class GridSearch:
 
     def progress(self) -> Progress:
         """Return how far the search is."""
-        return progress_of(self.run.state, self.method.mios())
+        return progress_of(self.run.state, self.method.mios(), self.run.signals.phase)
 
     def trace_line(self) -> dict[str, Any]:
         """Return a line of a trace."""

@@ -3,6 +3,7 @@
 `Rounds.goes_outward` says when. Trees grow more expensive with tau, and a proof among the taus up to some size is worth
 more than a little work everywhere. So
 
+* before anything expensive, sizes with few supports (tau 1, 2 of up to 512 columns, 3 of up to 93) are decided;
 * first the pair that is likely to win is decided, if the first folds promise that the limit allows it: its upper bound
   is the bar that excludes others;
 * then the taus up to that pair's, at every gamma, and one tau after the other beyond it. Before any fold is looked at,
@@ -17,10 +18,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import cached_property
+from math import comb
 
 import numpy as np
 
-from sparsecv_mio.arrays import BoolArray, FloatArray
+from sparsecv_mio.arrays import BoolArray, FloatArray, IntArray
 from sparsecv_mio.bounds.training_loss import enough_on_all_rows
 from sparsecv_mio.formulation.backends.native.cell import UNLIMITED
 from sparsecv_mio.formulation.backends.native.path import FIRST_LOOK, PathResult, solve_path
@@ -44,6 +47,8 @@ MOST_TRIES = 24
 FIRST_TRIES = 2  # of the likely winner, before anything else; the last one only if the first promises that it succeeds
 TRIAL_SHARE, LOOK_SHARE = 0.15, 0.15  # of a time limit, for the first of these tries and for a look at all rows
 WINNER_SHARE = 0.7  # of the time that is left, which the likely winner may take
+FEW_SUPPORTS = 1 << 17  # a size that has no more is decided first
+SMALL_SHARE, REST_SHARE = 0.2, 0.03  # of a time limit, for the likely best gammas of these sizes, and for the others
 BALL_SHARE = 0.05  # of a time limit, for ridge balls: they cost little but where columns are many
 ALL_ROWS_EFFORT = 4  # a tree on all rows may cost so many times what one of a fold may: it speaks for all folds
 ALL_ROWS_TRIES = 3  # of a tau, before its folds, where all rows can still exclude it
@@ -72,11 +77,15 @@ class Outward:
 
     def __init__(self, run: Run) -> None:
         self.run = run
-        self.loss = LossBounds(run)
         self.tries = np.zeros(len(run.context.grid.taus), dtype=np.int64)
         self.tries_of_winner = 0
         self.looked = False
         self.spent = np.zeros(2, dtype=np.int64)
+
+    @cached_property
+    def loss(self) -> LossBounds:
+        """Training-loss bounds; three numbers a cell, so made where this order of work is taken."""
+        return LossBounds(self.run)
 
     @property
     def left(self) -> bool:
@@ -110,12 +119,26 @@ class Outward:
         """(G, T): pairs in question."""
         return np.asarray(self.in_question().any(axis=2))
 
+    def decide_small_sizes(self) -> None:
+        """Decide the taus with few supports: the likely best gamma of each first, then all pairs in question."""
+        context = self.run.context
+        free, forced = context.data.q - len(context.data.forced), len(context.data.forced)
+        easy = [comb(free, max(min(tau - forced, free), 0)) <= FEW_SUPPORTS for tau in context.grid.taus.tolist()]
+        count = easy.index(False) if False in easy else len(easy)
+        if count:
+            small = np.broadcast_to(np.arange(len(easy)) < count, context.shape[:2])
+            for t in range(count):
+                self._work_on_folds(self._only(self._leader(t, t)), FIRST_EFFORT, SMALL_SHARE)
+            self._work_on_folds(small, FIRST_EFFORT, REST_SHARE)
+            self._note_what_is_proved()
+
     def begin(self) -> None:
         """Bound all rows at the largest tau of every gamma, which bounds every smaller one; then every cell."""
         state, taus = self.run.state, self.run.context.grid.taus.tolist()
         missing = np.zeros(self.run.context.shape[:2], dtype=bool)
         missing[:, -1] = [not result.cells[taus[-1]].lower > 0.0 for result in state.all_rows.best]
         self._fit_all_rows(missing, 0, LOOK_SHARE)
+        self.run.signals.doing("bounds of every fold by the fits on all rows")
         narrow_by_ridge_balls(self.run, self.loss.values, self.run.context.deadline.sooner(BALL_SHARE))
 
     def step(self) -> None:
@@ -171,10 +194,10 @@ class Outward:
         if top is not None:
             state.counts.reached.setdefault(top, context.deadline.seconds)
 
-    def _leader(self, top: int) -> Pair:
-        """Return the pair with the least estimate of h among the first taus up to index `top`."""
-        now = self.run.state.bounds()
-        part = np.broadcast_to(np.arange(len(self.tries)) <= top, now.lower.shape)
+    def _leader(self, top: int, least: int = 0) -> Pair:
+        """Return the pair with the least estimate of h among the taus from index `least` up to index `top`."""
+        now, places = self.run.state.bounds(), np.arange(len(self.tries))
+        part = np.broadcast_to((least <= places) & (places <= top), now.lower.shape)
         return likely_winner(now.within(part, self.run.context.grid.gammas, self.run.context.grid.taus))
 
     def _only(self, pair: Pair) -> BoolArray:
@@ -236,7 +259,12 @@ class Outward:
             state.all_rows.improve(g, found)
             return found.nodes
 
-        for nodes in run_folds([(g, which) for g, which in missing if which], fit, context.threads):
+        parts = [(g, which) for g, which in missing if which]
+        words = f"{'trees' if effort else 'relaxations'} on all rows: {_named(taus[pairs.any(axis=0)])},"
+        if parts:
+            self.run.signals.doing(words, 0, len(parts))
+        for done, nodes in enumerate(run_folds(parts, fit, context.threads), start=1):
+            self.run.signals.doing(words, done, len(parts))
             state.counts.add(nodes)
             if until.expired():
                 break
@@ -272,9 +300,15 @@ class Outward:
         def work(fold: int, moments: Moments) -> int:
             return solver.run(fold, moments, self.in_question()[:, :, fold] & pairs, effort)
 
-        for which in self._in_turn(self.in_question() & pairs[:, :, None], most):
+        groups = self._in_turn(self.in_question() & pairs[:, :, None], most)
+        done, every = 0, sum(map(len, groups))
+        words = f"trees: {_named(context.grid.taus[pairs.any(axis=0)])}, fold"
+        for which in groups:
+            run.signals.doing(words, min(done + 1, every), every)
             for nodes in run_folds(run.accelerators.training_moments(which), work, min(context.threads, len(which))):
                 run.state.counts.add(nodes)
+                done += 1
+                run.signals.doing(words, min(done + 1, every), every)
                 run.signals.progressed()
                 if context.deadline.expired():
                     return
@@ -302,3 +336,9 @@ class Outward:
         """Go to where `stored` was archived; what is known of all rows is computed anew."""
         self.tries[...], self.spent[...] = stored["outward_tries"], stored["outward_spent"]
         self.tries_of_winner, self.looked = int(stored["outward_first"]), False
+
+
+def _named(taus: IntArray) -> str:
+    """Name some taus, as `tau 3` or `tau 1 to 5`."""
+    ends = sorted({int(tau) for tau in taus[[0, -1]]}) if len(taus) else []
+    return f"tau {' to '.join(map(str, ends))}"

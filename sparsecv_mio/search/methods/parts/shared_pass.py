@@ -91,6 +91,7 @@ class SharedPass:
 
     def _bound_cells(self) -> None:
         """Bound every cell by the fits on all rows: in closed form where there is one, else refitted in every fold."""
+        self.run.signals.doing("bounds of every fold by the fits on all rows")
         refitted = []
         for g in range(len(self.done)):
             if self.run.context.deadline.expired():
@@ -106,6 +107,7 @@ class SharedPass:
     def _decide_likely_winner(self) -> None:
         state = self.run.state
         g, t = likely_winner(state.bounds())
+        self.run.signals.doing(f"trees: tau {self.run.context.grid.taus[t]}, the likely best")
         self.trees.decide_taus(g, [t], state.all_rows.best[g].nodes)
         left = np.zeros(self.run.context.shape, dtype=bool)
         left[g, t] = state.open[g, t]
@@ -115,6 +117,7 @@ class SharedPass:
     def _next_gamma(self) -> None:
         """Take the next gamma: the likely winner, if somebody has an estimate, else the largest."""
         state = self.run.state
+        self.run.signals.doing("trees of all folds at once: gamma", int(self.done.sum()) + 1, len(self.done))
         if not self.excludes:
             order = self.run.accelerators.gamma_order(self.run.context.grid.gammas)
             g = next(g for g in order if not self.done[g])

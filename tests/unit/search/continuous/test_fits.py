@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from interval_problem import interval_problem
@@ -45,3 +47,15 @@ def test_some_of_the_fits() -> None:
     fits = interval_problem(5, "5").sets.fits(fold, support)
     some = fits.at(np.array([3, 7]))
     assert len(some) == 2 and np.array_equal(some.values(0.1).at(np.array([1])).f, fits.values(0.1).f[[7]])
+
+
+def test_a_matrix_that_is_singular_to_rounding_is_factorised() -> None:
+    """At a lam below the rounding of columns that are copies."""
+    one = interval_problem(3, "5").sets
+    G = np.array(one.G)
+    G[:, :, 1], G[:, 1, :] = G[:, :, 0], G[:, 0, :]
+    G[:, 1, 1] = G[:, 0, 0]
+    sets = replace(one, G=G, c=np.ones_like(one.c))
+    fold, support = np.arange(2), np.array([[0, 1], [0, 1]])
+    values = sets.values(fold, support, 1e-30)
+    assert np.all(np.isfinite(values.f)) and np.array_equal(values.f, sets.fits(fold, support).values(1e-30).f)

@@ -52,3 +52,18 @@ def test_a_training_set_whose_targets_are_constant() -> None:
     folds = folds_from_labels([2, 0, 3, 1, 1, 2])  # without row 1: targets of 1000
     record = cross_validate(data, folds, gammas=GammaInterval(0.03, 5.0), taus=[0, 1])
     assert record.status == "proved" and verify(record, data, folds).ok
+
+
+@pytest.mark.parametrize("units", [(0.0, 115.0, 92.0, -99.0, -45.0), (8.0, 8.0, 8.0, 8.0, 8.0)])
+def test_numbers_that_overflow_or_lose_all_digits_bound_nothing(units: tuple[float, ...]) -> None:
+    """Errors without an upper bound, and bounds that are no numbers, leave their pieces open."""
+    rng = np.random.default_rng(2)
+    X = rng.integers(-2, 3, (6, 5)) * 10.0 ** np.array(units)
+    X[0] += 10.0 ** np.array(units)
+    data = Dataset.from_arrays(X if units[0] == 0.0 else 1e8 + X / 1e8, 1e-55 * rng.normal(size=6))
+    folds = folds_from_labels(np.array([0, 0, 1, 1, -1, -1]))
+    how = {"scale": "none", "intercept": "none", "time_limit": 1.0}
+    record = cross_validate(data, folds, gammas="1e-6..1.8", taus=[3, 4], **how)  # type: ignore[arg-type]
+    assert Record.from_json(record.to_json()) == record
+    assert record.continuous is not None and all(piece.lower >= 0.0 for piece in record.continuous.pieces)
+    assert verify(record, data, folds).ok

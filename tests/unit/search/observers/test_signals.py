@@ -13,3 +13,11 @@ def test_listeners_are_called_in_their_order() -> None:
     signals.progressed()
     signals.safe_point()
     assert heard == ["first", "second", "safe"] and signals.storing
+
+
+def test_what_is_being_done_is_counted_where_it_can_be() -> None:
+    signals, heard = Signals(), list[str]()
+    signals.listen(doing=heard.append)
+    signals.doing("relaxations:", 120, 7500)
+    signals.doing("trees: tau 3")
+    assert heard == ["relaxations: 120 of 7,500", "trees: tau 3"] and signals.phase == "trees: tau 3"

@@ -101,3 +101,22 @@ def test_a_copy_is_of_one_moment() -> None:
     finally:
         stop.set()
         writer.join()
+
+
+def test_of_many_cells_training_objectives_take_memory_once_an_undecided_cell_is_offered_one(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("sparsecv_mio.search.state.cells.MANY_CELLS", 1)
+    assert CellTable.empty(2, 3, 4, values=True).value.strides != (0, 0, 0)
+    cells, part = table(), (0, 0, slice(None))
+    ones = np.ones(4)
+    cells.decide_part(part, np.array([True, False, False, False]), 0, ones, ones, ones, ones, False)
+    cells.decide((0, 0, 1), 0, 1.0, 1.0, 1.0, 0.0, value=7.0)
+    assert cells.value.strides == cells.copy().value.strides == (0, 0, 0) and np.isinf(cells.value).all()
+    stored = cells.archive()
+    cells.offer(part, 0, 2.0 * ones, 3.0 * ones)
+    assert cells.value[0, 0].tolist() == [np.inf, np.inf, 3.0, 3.0]
+    assert cells.nominal[0, 0].tolist() == [1.0, 1.0, 2.0, 2.0]
+    again = table()
+    again.fill(stored)
+    assert again.decided.sum() == 2 and again.value.tolist() == stored["value"].tolist()

@@ -5,8 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from drawn_search import drawn
-from runs import new_run
+from runs import new_run, record_of
 
+from sparsecv_mio.certificate.record import Record
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.folds import make_folds
 from sparsecv_mio.data.standard import standardize
@@ -71,6 +72,18 @@ def test_all_rows_search_along() -> None:
         assert alone.objective[g, t] == pytest.approx(found.objective[g, t], rel=1e-9)
         assert best.upper <= found.objective[g, t] * (1.0 + 1e-9)
         assert best.support.tolist() == found.support(g, t).tolist()
+
+
+def test_a_quick_answer_is_a_record_of_every_size() -> None:
+    data, folds, grid = drawn(p=40, n=60)
+    run = new_run(data, folds, grid)
+    records: list[Record] = []
+    first_answers.first_answers(run.run, lambda: records.append(record_of(run)))
+    assert len(records) == 1 and records[0].estimate and len(records[0].coefficients) == records[0].tau
+    assert all(np.isfinite(row.cv_error) and row.estimate for row in records[0].table)
+    shown = run.progress()
+    assert shown.cv_error == min(row.cv_error for row in shown.taus) and shown.estimate
+    assert shown.stage == f"searching better supports, pass {shown.stage.split()[4][:-1]}: fold 1 of 5"
 
 
 def test_nothing_to_choose() -> None:

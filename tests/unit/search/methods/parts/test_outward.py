@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import combinations
 from typing import Any
 
 import numpy as np
@@ -10,6 +11,7 @@ from drawn_search import drawn
 from runs import new_run, run_to_end
 
 from sparsecv_mio.errors import CorruptStore
+from sparsecv_mio.problem.refit import refit_rows
 from sparsecv_mio.search.methods.parts import outward
 from sparsecv_mio.search.methods.parts.outward import GROWTH, NEW, OPEN
 from sparsecv_mio.search.options import Grid
@@ -17,8 +19,9 @@ from sparsecv_mio.search.options import Grid
 
 @pytest.fixture
 def run(monkeypatch: pytest.MonkeyPatch) -> Any:
-    """A method begun under a limit, whose first efforts leave cells open."""
+    """A method begun under a limit, whose first efforts leave cells open, and no size has few supports."""
     monkeypatch.setattr(outward, "FIRST_EFFORT", 1)
+    monkeypatch.setattr(outward, "FEW_SUPPORTS", 0)
     data, folds, _ = drawn(p=40, n=50, noise=4.0)
     made = new_run(data, folds, Grid.of([0.001, 0.01, 5.0], list(range(1, 8)), 40), seconds=600.0, gap=1e-4)
     made.begin()
@@ -33,6 +36,28 @@ def test_only_a_limit_and_many_columns_go_outward() -> None:
     assert not new_run(data, folds, grid, seconds=9.0, engine="enumerate").method.goes_outward
     assert not new_run(*drawn(p=36, n=60), seconds=9.0).method.goes_outward
     assert not new_run(*drawn(p=40, n=60, folds="loo"), seconds=9.0).method.goes_outward
+
+
+def test_small_sizes_are_decided_before_better_supports_are_searched_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(outward, "FEW_SUPPORTS", 40 * 39 // 2)  # tau 1 and 2
+    data, folds, _ = drawn(p=40, n=50)
+    run = new_run(data, folds, Grid.of([0.01, 5.0], [1, 2, 5], 40), seconds=600.0, gap=1e-4)
+    said: list[str] = []
+    run.run.signals.listen(doing=said.append)
+    run.begin()
+    trees, better = (next(k for k, words in enumerate(said) if start in words) for start in ("trees: tau", "pass 2"))
+    assert said[0] == "searching first supports: fold 1 of 5" and trees < better
+    assert "trees: tau 1, fold 1 of 5" in said and "trees: tau 2, fold 1 of 5" in said
+    assert not [words for words in said[:better] if "tau 5" in words]
+    cells = run.run.state.cells
+    small = np.array([[True, True, False]] * 2)
+    assert run.run.state.bounds().within(small, run.context.grid.gammas, run.context.grid.taus).proved(1e-4)
+    assert cells.decided.all(axis=2)[:, :2].any(axis=0).all()
+    for g, t, fold in np.argwhere(cells.decided[:, :2]).tolist():
+        rows, gamma = folds.train_rows(fold), float(run.context.grid.gammas[g])
+        fits = [refit_rows(data, rows, np.array(one), gamma) for one in combinations(range(40), t + 1)]
+        best = min(fits, key=lambda fit: fit.objective).held_out(data, folds.scored_rows(fold))[0]
+        assert cells.lower[g, t, fold] * (1 - 1e-9) <= best <= cells.upper[g, t, fold] * (1 + 1e-9)
 
 
 def test_the_first_steps_bound_every_pair(run: Any) -> None:
