@@ -15,11 +15,11 @@ from sparsecv_mio.certificate.enumeration import (
     TRUSTED,
     UnitColumns,
     enumeration_cost,
+    gram_fits,
     held_out_errors,
     leave_out,
     moments,
 )
-from sparsecv_mio.certificate.enumeration import gram_fits as fits_of
 from sparsecv_mio.certificate.near_records import CommonRecord, NearRecord, NearSize
 from sparsecv_mio.certificate.optimality import COST_LIMIT, H_RTOL
 from sparsecv_mio.certificate.refits import check_allowed, positions
@@ -91,10 +91,10 @@ class Values:
         """
         design, unit = self.design, self.design.y_unit**2
         if self.plan is None:
-            gram, moment = moments(design, np.zeros(0, dtype=np.int64))
-            found = [value for value, _ in fits_of(design, gram, moment, self.gamma, supports)]
-            values = np.concatenate(found) * unit
-            for a in np.flatnonzero(~np.isfinite(values)).tolist():
+            train = moments(design, np.zeros(0, dtype=np.int64))
+            found = list(gram_fits(design, train, self.gamma, supports))
+            values = np.concatenate([part.objective for part in found]) * unit
+            for a in np.flatnonzero(np.concatenate([part.by_rows for part in found])).tolist():
                 values[a] = self.exact(supports[a].tolist())
             return np.asarray(values)
         totals, doubt = np.zeros(len(supports)), np.zeros(len(supports), dtype=bool)
@@ -127,18 +127,17 @@ class Values:
     def _by_gram(self, supports: IntArray, fold: int, totals: FloatArray, doubt: np.ndarray) -> None:
         assert self.plan is not None
         design, test, train = self.design, self.plan.scored_rows(fold), self.plan.train_rows(fold)
-        gram, moment = moments(design, test)
         Z, t, root = design.Z[test], design.t[test], design.root[test]
         if design.intercept == "fold":
             heft = design.root[train]
             share = heft / float(heft @ heft)
             Z, t = Z - np.outer(root, share @ design.Z[train]), t - root * float(share @ design.t[train])
         at = 0
-        for value, beta in fits_of(design, gram, moment, self.gamma, supports):
+        for value, beta, _, by_rows in gram_fits(design, moments(design, test), self.gamma, supports):
             some = slice(at, at + len(value))
             residual = t - np.einsum("ics,cs->ci", Z[:, supports[some]], beta)
             totals[some] += np.einsum("ci,ci->c", residual, residual)
-            doubt[some] |= ~np.isfinite(value)
+            doubt[some] |= by_rows
             at = some.stop
 
 
