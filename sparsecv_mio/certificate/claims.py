@@ -65,7 +65,7 @@ def check_as_tabled(
 def check_gap(checks: Checks, claim: Record | FitRecord) -> None:
     """Check the relative gap of two bounds."""
     gap = relative_gap(claim.lower, claim.upper)
-    checks.that(gap == claim.gap or abs(gap - claim.gap) <= SAME, "gap", f"lower and upper give {gap!r}")
+    checks.that(same(gap, claim.gap), "gap", f"lower and upper give {gap!r}")
 
 
 def check_grid(checks: Checks, request: Request, rows: Sequence[TableRow] | Sequence[PathRow], name: str) -> None:

@@ -112,6 +112,7 @@ class Optimality:
         before = len(checks.failures)
         least = min(record.table, key=lambda row: row.lower, default=None)
         for i, row in enumerate(record.table):
+            checks.tell(i, len(record.table))
             if level is Level.GRID or row is least or row is row_of(record, record.table):
                 self._row(i, row)
         if least is not None:

@@ -13,17 +13,19 @@ from sparsecv_mio.certificate.chosen_folds import ChosenFolds
 from sparsecv_mio.certificate.claims import check_as_tabled, row_of, same
 from sparsecv_mio.certificate.enumeration import LOOSE_TIES, UnitColumns, close_fits, held_out_errors
 from sparsecv_mio.certificate.outer_folds import check_outer_model, outer_of
-from sparsecv_mio.certificate.record import Record, TableRow
+from sparsecv_mio.certificate.record import Record
 from sparsecv_mio.certificate.refits import check_allowed, positions, size_of_target
 from sparsecv_mio.certificate.restricted_optima import close_restricted
 from sparsecv_mio.certificate.stability import Stability, WeighedChoice, WeighedModel
 from sparsecv_mio.certificate.treatment import MOST_CELLS, Level
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.folds import FoldPlan
+from sparsecv_mio.data.weights import Scored
 from sparsecv_mio.problem.objective import RidgeFit, changes, squared_errors
 from sparsecv_mio.units import TIE_RTOL
 
 RTOL = 1e-6  # of an instability
+H_RTOL = 1e-7  # of a CV error
 MOST_REFITS = 5e8  # numbers: refits of one pair beyond which its instability is only read
 SAME = 1e-12  # relative: numbers of the record that were once one number
 LAST = 1e-11  # relative: sums rounded outward
@@ -61,7 +63,7 @@ def check_stability(checks: Checks, record: Record, design: UnitColumns, plan: F
         _choice(checks, record, stable, stable.chosen)
     checks.part("stability agrees with the table, and the choice by a weight with both", before)
     if len(checks.failures) == before:
-        _at_supports(checks, record, design, plan, stable, row)
+        _at_supports(checks, record, design, plan, stable, level)
     if level is not Level.NEIGHBOURS and len(checks.failures) == before:
         _by_enumeration(checks, record, design, plan, stable, level)
 
@@ -188,7 +190,7 @@ def _supports(checks: Checks, design: UnitColumns, folds: ChosenFolds, tau: int,
 
 
 def _at_supports(
-    checks: Checks, record: Record, design: UnitColumns, plan: FoldPlan, stable: Stability, row: TableRow
+    checks: Checks, record: Record, design: UnitColumns, plan: FoldPlan, stable: Stability, level: Level
 ) -> None:
     """Refit the model of all rows and of every fold, and compare the changes with what the record says."""
     data, before = design.dataset, len(checks.failures)
@@ -200,7 +202,7 @@ def _at_supports(
     if not supports:
         return
     if record.stability_folds is not None:
-        _held_out(checks, design, plan, stable, (supports, folds), row)
+        _held_out(checks, design, plan, stable, (supports, folds), record)
     if float(data.n) * plan.k * (stable.tau + 1.0) ** 2 > MOST_REFITS:
         checks.reread.append("stability.instability (too many rows and folds to fit all again)")
         return
@@ -212,8 +214,15 @@ def _at_supports(
         changes(model, _squares(design, _refit(design, support, stable.gamma, plan.train_rows(fold))), _total(data))
         for fold, support in enumerate(supports)
     ])  # fmt: skip
-    worst = min(max(float(found.max()), stable.instability_lower), stable.instability_upper)
+    worst = float(found.max())
     slack = RTOL * worst + _noise(design, model, worst)
+    if stable.estimate:  # moved to the nearer end of its interval
+        said = min(max(worst, stable.instability_lower), stable.instability_upper)
+        if level is Level.NEIGHBOURS and abs(said - worst) > slack:
+            words = f"the supports of the record change the model by {worst!r}, the interval that it is moved to is read"
+            for name in ("", "_lower", "_upper"):
+                checks.only_read(f"stability.instability{name}", words)
+        worst = said
     checks.close("stability.instability", stable.instability, worst, slack)
     right = stable.fold < plan.k and found[stable.fold] >= found.max() - slack
     checks.that(bool(right), "stability.fold", f"another fold changes the model more, {int(found.argmax())}")
@@ -222,7 +231,7 @@ def _at_supports(
 
 def _held_out(
     checks: Checks, design: UnitColumns, plan: FoldPlan, stable: Stability,
-    given: tuple[list[tuple[int, ...]], ChosenFolds], row: TableRow,
+    given: tuple[list[tuple[int, ...]], ChosenFolds], record: Record,
 ) -> None:  # fmt: skip
     """Check the folds of the model's pair where they are not those of the answer."""
     supports, folds = given
@@ -231,7 +240,14 @@ def _held_out(
     wrong = np.flatnonzero(~(np.abs(folds.error - errors) <= slack))
     for fold in wrong[:3].tolist():
         checks.close(f"stability_folds[{fold}].error", float(folds.error[fold]), float(errors[fold]), 0.0)
-    count = int(folds.decided.sum())
+    row, count = row_of(stable, record.table), int(folds.decided.sum())
+    if row is None:
+        return
+    if not row.estimate:
+        total = Scored.of(design.dataset, plan).total
+        h = float(errors.sum()) / total
+        room = design.slack(h, stable.gamma, stable.tau, H_RTOL) + (row.upper - row.lower)
+        checks.close("stability.cv_error", stable.cv_error, h, room)
     checks.that(count == row.folds_decided, "stability_folds", f"{count} folds are decided, the table says otherwise")
 
 

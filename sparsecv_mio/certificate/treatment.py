@@ -118,7 +118,9 @@ RECORD: Mapping[str, Treatment] = {
     **_each("refit.", "lower upper", BOUNDS_OF_FIT),
     "refit.proved": PROVED,
     **_each("table[].", "gamma tau", GRID_ONCE),
-    "table[].cv_error": Treatment(ROWS, TWO_ROWS, "bounded: by the row's own interval where it is decided"),
+    "table[].cv_error": Treatment(
+        "bounded: recomputed for decided pairs, for others an estimate within lower and upper", TWO_ROWS, "bounded: by the row's own interval",
+    ),
     **_each("table[].", "lower upper", Treatment(ROWS, TWO_ROWS, "read")),
     "table[].folds_decided": _to_grid(
         "bounded: in 0 .. folds; of the reported pair the folds that are decided; all decided: the true h",
@@ -198,7 +200,7 @@ RECORD: Mapping[str, Treatment] = {
         "bounded: true where a fold is open",
     ),
     "stability.chosen.weight": _always("bounded: the one asked for, of those tried the one with the least error"),
-    **_each("stability.chosen.", "lower upper", DONE),
+    **_each("stability.chosen.", "lower upper", _always("bounded: follow from the table and the intervals")),
     "stability.chosen.allowance": _always("bounded: by the width of the pair with the least lower end"),
     "stability.chosen.proved": _always("bounded: upper - lower <= gap upper + allowance, no pair has a smaller upper"),
     **_each("stability.chosen.intervals[].", "lower upper", _to_grid(
@@ -209,7 +211,7 @@ RECORD: Mapping[str, Treatment] = {
     "stability.chosen.models[].support": _always("bounded: features of the data; the first is the model's"),
     "stability.chosen.models[].proved": READ,
     **_each("stability.chosen.outer.", "spec seed k digest repeats", DONE),
-    "stability.chosen.tried[].weight": _always("bounded: each once"),
+    "stability.chosen.tried[].weight": _always("bounded: each once; that it chooses its models is read"),
     "stability.chosen.tried[].error": DONE,
     "stability.chosen.tried[].folds[].fold": _always("bounded: outer folds in their order, each once"),
     "stability.chosen.tried[].folds[].gamma": _always("bounded: one that was asked for; the error must agree with it"),
@@ -232,7 +234,7 @@ RECORD: Mapping[str, Treatment] = {
     ),
     **_each("continuous.pieces[].", "at_low at_high", _to_pair("bounded: by the true h there", "bounded: by lower")),
     "continuous.curve_gammas": _always("bounded: ascending, within the interval"),
-    "continuous.curve_errors": _always("bounded: by lower"),
+    "continuous.curve_errors": _to_pair("recomputed", "bounded: by lower"),
     "continuous.pieces[].supports": _to_pair(
         "bounded: hold an optimum of every fold in the middle of the piece",
         "bounded: places in continuous.supports",

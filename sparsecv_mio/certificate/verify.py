@@ -9,7 +9,7 @@ What cannot be recomputed at that price is bounded or only re-read, and the repo
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from itertools import combinations
 
@@ -47,6 +47,7 @@ from sparsecv_mio.errors import BadInput
 from sparsecv_mio.problem.objective import RidgeFit, objective_of, varying_columns
 from sparsecv_mio.problem.rounding import objective_slack
 
+SAME = 1e-9  # of an error: closer to the end of an interval it is not moved there
 MAE_RTOL = 2e-6  # of the mean absolute error, whose squares agree with those of the folds to a millionth
 OPTIONAL = (  # parts that a record may be without
     "one_se", "refined", "descent", "region", "advice", "nested", "stability", "stability_folds", "continuous",
@@ -54,7 +55,10 @@ OPTIONAL = (  # parts that a record may be without
 FOLD_RTOL = 1e-8  # of the mean error: a fold's own error may happen to be next to nothing
 
 
-def verify(record: StoredRecord, dataset: Dataset, folds: FoldPlan | None = None) -> VerifyReport:
+def verify(
+    record: StoredRecord, dataset: Dataset, folds: FoldPlan | None = None,
+    progress: Callable[[int, int], None] | None = None,
+) -> VerifyReport:  # fmt: skip
     """Check a record of `solve`, `path`, `fit` or `near`.
 
     Parameters
@@ -65,6 +69,8 @@ def verify(record: StoredRecord, dataset: Dataset, folds: FoldPlan | None = None
     folds : FoldPlan, optional
         Of a cross-validation: by default rebuilt from the record's spec and seed; needed for folds that came from
         labels or a splitter.
+    progress : callable, optional
+        Called with (done, total) of what is done of a part that may take long.
 
     Returns
     -------
@@ -87,15 +93,17 @@ def verify(record: StoredRecord, dataset: Dataset, folds: FoldPlan | None = None
     >>> verify(replace(record, intercept=record.intercept + 1.0), data).failures[0].field
     'intercept'
     """
+    checks = Checks(progress=progress)
     if isinstance(record, PathRecord):
-        return verify_path(record, dataset)
+        return _verify_path(checks, record, dataset)
     if isinstance(record, NearRecord | CommonRecord):
-        return verify_near(record, dataset, folds)
-    return verify_fit(record, dataset) if isinstance(record, FitRecord) else _verify_search(record, dataset, folds)
+        return _verify_near(checks, record, dataset, folds)
+    if isinstance(record, FitRecord):
+        return _verify_fit(checks, record, dataset)
+    return _verify_search(checks, record, dataset, folds)
 
 
-def _verify_search(record: Record, dataset: Dataset, folds: FoldPlan | None) -> VerifyReport:
-    checks = Checks()
+def _verify_search(checks: Checks, record: Record, dataset: Dataset, folds: FoldPlan | None) -> VerifyReport:
     if has_weights(record.data, dataset):
         dataset, folds = _weighted(record.data, record.folds, dataset, folds)
     if not _data(checks, record.data, dataset):
@@ -116,11 +124,11 @@ def _verify_search(record: Record, dataset: Dataset, folds: FoldPlan | None) -> 
     supports = _fold_supports(checks, record, design)
     if supports is None:
         return checks.report()
-    _errors(checks, record, design, plan, supports)
+    level, reason = level_of(record, design, plan)
+    _errors(checks, record, design, plan, (supports, level))
     check_nested(checks, record, dataset, plan)
     check_weights(checks, record, dataset, plan)
     model = _refit(checks, record, design)
-    level, reason = level_of(record, design, plan)
     optimality = Optimality(checks, record, design, plan, supports)
     if level is Level.NEIGHBOURS:
         checks.caveat = f"optimality not verified ({reason})"
@@ -207,8 +215,10 @@ def _fold_supports(checks: Checks, record: Record, design: UnitColumns) -> Suppo
     return supports
 
 
-def _errors(checks: Checks, record: Record, design: UnitColumns, plan: FoldPlan, supports: Supports) -> None:
-    before, gamma, tau = len(checks.failures), record.gamma, record.tau
+def _errors(
+    checks: Checks, record: Record, design: UnitColumns, plan: FoldPlan, given: tuple[Supports, Level]
+) -> None:
+    (supports, level), before, gamma, tau = given, len(checks.failures), record.gamma, record.tau
     for fold, support in enumerate(supports if design.allowed is not None else []):
         at = np.searchsorted(design.columns, support)
         model = design.refit(at, gamma, plan.train_rows(fold))
@@ -226,6 +236,11 @@ def _errors(checks: Checks, record: Record, design: UnitColumns, plan: FoldPlan,
     checks.part(f"held-out error of every fold ({how})", before)
     before, sum_of, own = len(checks.failures), float(said.sum()) / rows, row_of(record, record.table)
     if own is not None and own.folds_decided < own.folds:  # an estimate is moved into the interval of its pair
+        outside = not own.lower - SAME * mean <= mean <= own.upper + SAME * mean
+        if outside and level is Level.NEIGHBOURS:  # up to 15 features its interval is proved
+            words = f"the errors of the folds give {mean!r}, the interval of the pair that it is moved to is read"
+            for name in ("cv_error", "r_squared"):
+                checks.only_read(name, words)
         sum_of, mean = (min(max(value, own.lower), own.upper) for value in (sum_of, mean))
     checks.close("cv_error", record.cv_error, sum_of, 1e-12 * sum_of)
     checks.close("cv_error", record.cv_error, mean, design.slack(mean, gamma, tau, H_RTOL))
@@ -247,15 +262,9 @@ def _refit(checks: Checks, record: Record, design: UnitColumns) -> RidgeFit | No
     return model
 
 
-def verify_path(record: PathRecord, dataset: Dataset) -> VerifyReport:
-    """Check a path record: data, the refit of every row and, with at most 15 varying features, its optimality.
-
-    Parameters
-    ----------
-    record : PathRecord
-    dataset : Dataset
-    """
-    checks, dataset = Checks(), weighted_again(record.data, dataset)
+def _verify_path(checks: Checks, record: PathRecord, dataset: Dataset) -> VerifyReport:
+    """Check a path record: data, the refit of every row and, with at most 15 varying features, its optimality."""
+    dataset = weighted_again(record.data, dataset)
     if not _data(checks, record.data, dataset):
         return checks.report()
     if not _restrictions(checks, record.request, dataset, [row.tau for row in record.path]):
@@ -275,6 +284,7 @@ def verify_path(record: PathRecord, dataset: Dataset) -> VerifyReport:
     checks.part("the requested grid, status", before)
     before = len(checks.failures)
     for i, row in enumerate(record.path):
+        checks.tell(i, len(record.path))
         path = f"path[{i}]."
         model = check_fit(checks, design, row, row, path)
         if model is not None:
@@ -292,17 +302,11 @@ def verify_path(record: PathRecord, dataset: Dataset) -> VerifyReport:
     return checks.report()
 
 
-def verify_near(record: NearRecord | CommonRecord, dataset: Dataset, folds: FoldPlan | None = None) -> VerifyReport:
-    """Check a near-optimal list or a common subset: values and, with at most 15 varying features, what is claimed.
-
-    Parameters
-    ----------
-    record : NearRecord or CommonRecord
-    dataset : Dataset
-    folds : FoldPlan, optional
-        By default rebuilt from the record's spec and seed.
-    """
-    checks, info, plan = Checks(), record.folds, folds
+def _verify_near(
+    checks: Checks, record: NearRecord | CommonRecord, dataset: Dataset, folds: FoldPlan | None
+) -> VerifyReport:
+    """Check a near-optimal list or a common subset: values and, with at most 15 varying features, what is claimed."""
+    info, plan = record.folds, folds
     if info is None:
         dataset = weighted_again(record.data, dataset)
     elif has_weights(record.data, dataset):
@@ -334,19 +338,14 @@ def verify_near(record: NearRecord | CommonRecord, dataset: Dataset, folds: Fold
     return checks.report()
 
 
-def verify_fit(record: FitRecord, dataset: Dataset) -> VerifyReport:
+def _verify_fit(checks: Checks, record: FitRecord, dataset: Dataset) -> VerifyReport:
     """Check the record of one MIO: the objective at its own coefficients, bounds, gap and status.
 
     The model must keep to the side constraints of the record. With at most 15 varying features the lower bound is
     compared with every model that does, or with every model within an assumed box. An older record does not hold the
     side constraints: then neither the optimality of the support nor the lower bound can be proved again.
-
-    Parameters
-    ----------
-    record : FitRecord
-    dataset : Dataset
     """
-    checks = Checks(caveat="optimality not verified (the record does not hold the side constraints)")
+    checks.caveat = "optimality not verified (the record does not hold the side constraints)"
     dataset = weighted_again(record.data, dataset)
     if not _data(checks, record.data, dataset):
         return checks.report()

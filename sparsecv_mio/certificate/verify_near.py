@@ -186,6 +186,7 @@ def check_near(checks: Checks, record: NearRecord, values: Values) -> bool:
     checks.part("sizes, gamma and status", before)
     every = enumerable(checks, values, taus, 1)
     for i, size in enumerate(record.sizes):
+        checks.tell(i, len(record.sizes))
         path = f"sizes[{i}]."
         listed = _listed(checks, record, size.tau, values)
         if listed is None:
@@ -321,6 +322,7 @@ def check_common(checks: Checks, record: CommonRecord, design: UnitColumns, plan
     before = len(checks.failures)
     every = enumerable(checks, Values(design, record.gamma, plan), taus, len(record.request.gammas))
     for i, row in enumerate(record.table):
+        checks.tell(i, len(record.table))
         values = Values(design, row.gamma, plan)
         if math.isfinite(row.cv_error):
             support = positions(row.support, design.index)
