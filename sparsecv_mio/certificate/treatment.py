@@ -88,7 +88,7 @@ BOUNDS_OF_FIT = _to_pair(
     "bounded: by the least objective of all supports",
     "bounded: by the objective, lower also by those of all exchanges of one column",
 )
-CHANGES = _to_pair("bounded: by the changes of the true optima", "bounded: by instability")
+CHANGES = _to_pair("bounded: by the changes of the true optima", "bounded: on both sides of instability; how far from it is read")
 PROVED = _always("bounded: upper - lower at most the requested gap, 1e-9 at least")
 
 RECORD: Mapping[str, Treatment] = {
@@ -129,7 +129,7 @@ RECORD: Mapping[str, Treatment] = {
     **_each("table[].", "folds estimate status", DONE),
     "table[].standard_error": _to_grid(
         "bounded: of the reported pair recomputed; of decided pairs by the true errors of the folds",
-        "bounded: of the reported pair recomputed",
+        "bounded: of the reported pair recomputed; of others read",
     ),
     "chosen_folds[].fold": DONE,
     "chosen_folds[].support": _to_pair(

@@ -181,6 +181,7 @@ def check_near(checks: Checks, record: NearRecord, values: Values) -> bool:
     asked = sorted({min(tau, values.design.q) for tau in record.request.taus})
     checks.that(taus == asked, "sizes", f"are {taus}, {asked} were asked for")
     checks.that(record.request.gammas == (record.gamma,), "gamma", "is not the one that was asked for")
+    checks.that(0.0 <= record.request.gap < 1.0, "request.gap", f"{record.request.gap!r} is not in [0, 1)")
     done = all(size.complete or (record.most is not None and size.models >= record.most) for size in record.sizes)
     checks.that(done or record.status != "proved", "status", "is proved, and a list ends before its threshold")
     checks.part("sizes, gamma and status", before)
@@ -279,7 +280,7 @@ def _fit_anew(
     The first support that contradicts it still ends this.
     """
     known = np.array([tuple(support) in listed for support in supports.tolist()], dtype=bool)
-    best, least = min(listed, key=listed.__getitem__, default=()), size.lower * (1.0 - EDGE)
+    best, least = min(listed, key=listed.__getitem__, default=()), max(size.lower, 0.0) * (1.0 - EDGE)
     first = np.array([tuple(support) == best for support in supports.tolist()], dtype=bool)
     for i in np.flatnonzero((truth < least) | first | (~known & (truth < size.complete_to))).tolist():
         claimed = least if known[i] else max(least, size.complete_to * (1.0 - EDGE))
