@@ -296,6 +296,10 @@ def _check_parts(part: Any, known: frozenset[str], path: str) -> None:
                 raise CorruptStore(f"record: field {place} holds a number below 0")
         else:
             _check_parts(value, known, place)
+    if "curve_gammas" in inside and len(inside["curve_gammas"]) != len(inside["curve_errors"]):
+        raise CorruptStore(f"record: field {path}.curve_errors are not one for each of curve_gammas")
+    if "low" in inside and "high" in inside and "pieces" in inside and not inside["low"] < inside["high"]:
+        raise CorruptStore(f"record: field {path}.low is not below high")
     if "coefficients" in inside and set(inside["coefficients"]) != set(inside["support"]):
         raise CorruptStore(f"record: field {path}.coefficients is not of the features of support".replace(" .", " "))
 

@@ -94,13 +94,14 @@ def verify(
     'intercept'
     """
     checks = Checks(progress=progress)
-    if isinstance(record, PathRecord):
-        return _verify_path(checks, record, dataset)
-    if isinstance(record, NearRecord | CommonRecord):
-        return _verify_near(checks, record, dataset, folds)
-    if isinstance(record, FitRecord):
-        return _verify_fit(checks, record, dataset)
-    return _verify_search(checks, record, dataset, folds)
+    with np.errstate(over="ignore", invalid="ignore", divide="ignore"):  # an altered number may be as large as it likes
+        if isinstance(record, PathRecord):
+            return _verify_path(checks, record, dataset)
+        if isinstance(record, NearRecord | CommonRecord):
+            return _verify_near(checks, record, dataset, folds)
+        if isinstance(record, FitRecord):
+            return _verify_fit(checks, record, dataset)
+        return _verify_search(checks, record, dataset, folds)
 
 
 def _verify_search(checks: Checks, record: Record, dataset: Dataset, folds: FoldPlan | None) -> VerifyReport:
@@ -149,6 +150,8 @@ def _weighted(
     data: DataInfo, info: FoldInfo, dataset: Dataset, folds: FoldPlan | None
 ) -> tuple[Dataset, FoldPlan]:
     """Weigh the rows by the column of weights, and deal them to folds as the record says."""
+    if folds is not None and folds.spec.endswith(WEIGHTED):
+        return weighted_again(data, dataset), folds
     column, spec = str(data.weights), info.spec.removesuffix(WEIGHTED)
     by_row = spec.startswith("file:") if folds is None else folds.n == dataset.n
 
@@ -307,8 +310,8 @@ def _verify_near(
 ) -> VerifyReport:
     """Check a near-optimal list or a common subset: values and, with at most 15 varying features, what is claimed."""
     info, plan = record.folds, folds
-    if info is None:
-        dataset = weighted_again(record.data, dataset)
+    if info is None:  # folds that are given are of another record
+        dataset, plan = weighted_again(record.data, dataset), None
     elif has_weights(record.data, dataset):
         dataset, plan = _weighted(record.data, info, dataset, folds)
     if not _data(checks, record.data, dataset):
@@ -324,6 +327,9 @@ def _verify_near(
         design = replace(design, rows_by_weight=plan.scored / Scored.of(dataset, plan).total)
     if isinstance(record, NearRecord):
         checks.that(record.by in ("cv", "objective"), "by", "must be cv or objective")
+        dealt = record.by != "cv" or plan is not None
+        if not checks.that(dealt, "folds", "is null though the models are compared by their CV error"):
+            return checks.report()
         values = Values(design, record.gamma, plan if record.by == "cv" else None)
         every = check_near(checks, record, values)
     else:
