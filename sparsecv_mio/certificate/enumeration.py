@@ -547,7 +547,8 @@ def _row_fits(design: UnitColumns, train: TrainingRows, gamma: float, S: IntArra
     known = wrong * (2.0 * error + wrong) <= (CANDIDATE_RTOL * error**2 + CANDIDATE_SHARE * size**2) / 4.0
     condition = values[:, 0] / values[:, -1]
     doubt = train.rounding * condition * (np.linalg.norm(beta, axis=1) + condition * error) / size
-    return GramFits(np.where(known, error**2, -np.inf), beta / length, np.maximum(doubt, DOUBTFUL), np.ones(len(S), dtype=bool))
+    every = np.ones(len(S), dtype=bool)
+    return GramFits(np.where(known, error**2, -np.inf), beta / length, np.maximum(doubt, DOUBTFUL), every)
 
 
 def held_out_errors(

@@ -181,7 +181,8 @@ def _tried(pieces: Sequence[GammaPiece], design: UnitColumns, plan: FoldPlan) ->
 
 def _work(design: UnitColumns, plan: FoldPlan, tau: int) -> float:
     """Fits of a support that all supports of one pair take, roughly; large ones count as several."""
-    return enumeration_cost(design.dataset.n, design.q, [tau], 1, plan.k) / 2e4 + math.comb(design.q, min(tau, design.q))
+    large = enumeration_cost(design.dataset.n, design.q, [tau], 1, plan.k) / 2e4
+    return large + math.comb(design.q, min(tau, design.q))
 
 
 def _not_listed(

@@ -219,7 +219,7 @@ def _at_supports(
     if stable.estimate:  # moved to the nearer end of its interval
         said = min(max(worst, stable.instability_lower), stable.instability_upper)
         if level is Level.NEIGHBOURS and abs(said - worst) > slack:
-            words = f"the supports of the record change the model by {worst!r}, the interval that it is moved to is read"
+            words = f"the supports of the record give {worst!r}, the interval that it is moved to is read"
             for name in ("", "_lower", "_upper"):
                 checks.only_read(f"stability.instability{name}", words)
         worst = said

@@ -88,7 +88,9 @@ BOUNDS_OF_FIT = _to_pair(
     "bounded: by the least objective of all supports",
     "bounded: by the objective, lower also by those of all exchanges of one column",
 )
-CHANGES = _to_pair("bounded: by the changes of the true optima", "bounded: on both sides of instability; how far from it is read")
+CHANGES = _to_pair(
+    "bounded: by the changes of the true optima", "bounded: on both sides of instability; how far from it is read"
+)
 PROVED = _always("bounded: upper - lower at most the requested gap, 1e-9 at least")
 
 RECORD: Mapping[str, Treatment] = {
@@ -119,7 +121,8 @@ RECORD: Mapping[str, Treatment] = {
     "refit.proved": PROVED,
     **_each("table[].", "gamma tau", GRID_ONCE),
     "table[].cv_error": Treatment(
-        "bounded: recomputed for decided pairs, for others an estimate within lower and upper", TWO_ROWS, "bounded: by the row's own interval",
+        "bounded: recomputed for decided pairs, for others an estimate within lower and upper", TWO_ROWS,
+        "bounded: by the row's own interval",
     ),
     **_each("table[].", "lower upper", Treatment(ROWS, TWO_ROWS, "read")),
     "table[].folds_decided": _to_grid(
@@ -186,7 +189,7 @@ RECORD: Mapping[str, Treatment] = {
     **_each("nested.", "error standard_error optimism", DONE),
     "nested.folds[].fold": _always("bounded: outer folds in their order, each once"),
     "nested.folds[].gamma": _always("bounded: one that was asked for; the error must agree with it"),
-    "nested.folds[].tau": _always("bounded: at least the features of the support"),
+    "nested.folds[].tau": _always("bounded: at least the features of the support; else read"),
     "nested.folds[].support": _always("bounded: features that vary, within the restrictions; that it is best is read"),
     **_each("nested.folds[].", "cv_error status", READ),
     "nested.folds[].error": DONE,
@@ -215,7 +218,7 @@ RECORD: Mapping[str, Treatment] = {
     "stability.chosen.tried[].error": DONE,
     "stability.chosen.tried[].folds[].fold": _always("bounded: outer folds in their order, each once"),
     "stability.chosen.tried[].folds[].gamma": _always("bounded: one that was asked for; the error must agree with it"),
-    "stability.chosen.tried[].folds[].tau": _always("bounded: at least the features of the support"),
+    "stability.chosen.tried[].folds[].tau": _always("bounded: at least the features of the support; else read"),
     "stability.chosen.tried[].folds[].support": _always(
         "bounded: features that vary, within the restrictions; that it is best is read"
     ),

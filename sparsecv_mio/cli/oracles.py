@@ -55,7 +55,7 @@ def _lines(unit: str) -> ProgressHook:
 
 @contextmanager
 def counting_bar(quiet: bool, unit: str) -> Iterator[ProgressHook | None]:
-    """Yield a hook (done, total) that draws a bar on standard error, off a terminal a line now and then; None if quiet."""
+    """Yield a hook (done, total) that draws a bar on standard error, or now and then a line; None if quiet."""
     if quiet:
         yield None
         return

@@ -35,7 +35,8 @@ WEAKER = {
     "continuous.pieces[].lower", "continuous.pieces[].at_low", "continuous.pieces[].at_high", "sizes[].lower", "most",
     "descent[].upper", "surface.low", "surface.high",
 }  # fmt: skip
-ESTIMATES = {"table[].cv_error", "table[].standard_error", "table[].folds_decided", "descent[].cv_error"}  # of open pairs
+# Of open pairs.
+ESTIMATES = {"table[].cv_error", "table[].standard_error", "table[].folds_decided", "descent[].cv_error"}
 CORRECT_TO = {"descent[].gamma", "continuous.curve_gammas[]"}  # a gamma so close has the same error
 
 Made = tuple[StoredRecord, Dataset, Any]
@@ -119,7 +120,7 @@ def altered(text: Any, path: tuple[str | int, ...], value: float) -> str:
 def said_to_be_read(report: Any, name: str) -> bool:
     """Whether a field, or the part that it is in, is among those that are only read, wholly or in what is left."""
     own = name.partition(".")[0].removesuffix("[]") if not name.startswith("coefficients") else "coefficients"
-    words = [words for words, names in report.fields if name.removesuffix("[]") in names or name in names or own in names]
+    words = [words for words, names in report.fields if {name.removesuffix("[]"), name, own} & set(names)]
     return any(some == "read" or "is read" in some or "of others read" in some or "else read" in some for some in words)
 
 
