@@ -459,7 +459,8 @@ def moments(design: UnitColumns, test: IntArray) -> TrainingRows:
         root = design.root[keep]
         block -= np.outer(root, root @ block / float(root @ root))
     product, rounding = block.T @ block, ROW_ROUNDING * float(np.sqrt(sum(block.shape)))
-    return TrainingRows(product[:-1, :-1], product[:, -1], np.linalg.qr(block, mode="r"), rounding)
+    factor: FloatArray = np.asarray(np.linalg.qr(block, mode="r"), dtype=np.float64)
+    return TrainingRows(product[:-1, :-1], product[:, -1], factor, rounding)
 
 
 class GramFits(NamedTuple):
@@ -510,7 +511,7 @@ def gram_fits(
         matrix = full[S[:, :, None], S[:, None, :]] / (length[:, :, None] * length[:, None, :])
         c = train.moment[:-1][S] / length
         values, vectors = np.linalg.eigh(matrix)
-        lost = ~(values[:, :1] > SINGULAR * values[:, -1:]).all(axis=1)
+        lost: BoolArray = np.asarray(~(values[:, :1] > SINGULAR * values[:, -1:]).all(axis=1))
         values[lost] = 1.0
         parts = np.einsum("kij,ki->kj", vectors, c)
         found = GramFits(
