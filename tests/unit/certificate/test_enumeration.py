@@ -106,7 +106,7 @@ def test_few_supports_are_refitted_where_columns_are_nearly_dependent(monkeypatc
         return refit(self, *arguments)
 
     monkeypatch.setattr(UnitColumns, "refit", counted)
-    for asked in (None, Restrictions(nonnegative="x0,x2", nonpositive="x4")):
+    for asked in (None, Restrictions(nonnegative=("x0", "x2"), nonpositive="x4")):
         design = UnitColumns.within(data, "variance", "none", asked)
         optima, count[0] = (fold_optima if asked is None else restricted_optima), 0
         for tau in (1, 2, 3, 4):
