@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from sparsecv_mio.errors import VerificationFailed
@@ -60,6 +61,8 @@ class Checks:
     failures: list[Failure] = field(default_factory=list)
     caveat: str = ""
     fields: list[tuple[str, list[str]]] = field(default_factory=list)
+    unproved: set[str] = field(default_factory=set)
+    progress: Callable[[int, int], None] | None = None
 
     def that(self, holds: bool, name: str, message: str) -> bool:
         """Note a failure unless something holds; return whether it does.
@@ -101,6 +104,28 @@ class Checks:
         holds = said == found or abs(said - found) <= tolerance
         return self.that(holds, name, f"the record says {said!r}, recomputed {found!r}")
 
+    def only_read(self, name: str, why: str) -> None:
+        """Note that a field which could be recomputed of another record is only read of this one.
+
+        Parameters
+        ----------
+        name : str
+            Path of the field.
+        why : str
+        """
+        self.unproved.add(name)
+        self.reread.append(f"{name} ({why})")
+
+    def tell(self, done: int, total: int) -> None:
+        """Say how much of a part that takes long is done.
+
+        Parameters
+        ----------
+        done, total : int
+        """
+        if self.progress is not None:
+            self.progress(done, total)
+
     def part(self, name: str, before: int) -> None:
         """Add a verified part unless a check since `before` failures has failed."""
         if len(self.failures) == before:
@@ -108,7 +133,8 @@ class Checks:
 
     def report(self) -> VerifyReport:
         """Return what was found so far."""
-        treated = tuple((words, tuple(names)) for words, names in self.fields)
+        proved = [(words, tuple(name for name in names if name not in self.unproved)) for words, names in self.fields]
+        treated = tuple((words, names) for words, names in proved if names)
         only_read = tuple(", ".join(names) for words, names in treated if words == "read")
         return VerifyReport(
             tuple(self.verified), (*self.reread, *only_read), tuple(self.failures), self.caveat, treated

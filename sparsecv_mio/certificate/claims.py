@@ -83,7 +83,7 @@ def check_gap(checks: Checks, claim: Record | Least | FitRecord, path: str = "")
         What stands before its name in messages.
     """
     gap = relative_gap(claim.lower, claim.upper)
-    checks.that(gap == claim.gap or abs(gap - claim.gap) <= SAME, f"{path}gap", f"lower and upper give {gap!r}")
+    checks.that(same(gap, claim.gap), f"{path}gap", f"lower and upper give {gap!r}")
 
 
 def check_grid(checks: Checks, request: Request, rows: Sequence[TableRow] | Sequence[PathRow], name: str) -> None:

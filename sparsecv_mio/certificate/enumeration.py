@@ -17,6 +17,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import combinations, islice
 from math import comb
+from typing import NamedTuple
 
 import numpy as np
 
@@ -27,15 +28,17 @@ from sparsecv_mio.data.folds import FoldPlan
 from sparsecv_mio.problem.coordinates import Coordinates
 from sparsecv_mio.problem.objective import RidgeFit, fit, held_out_error, scales, varying_columns
 from sparsecv_mio.restrictions import NONE, Restrictions
-from sparsecv_mio.units import TIE_RTOL
+from sparsecv_mio.units import TIE_RTOL, TINY
 
 IDENTITY_ROWS = 12
-CANDIDATE_RTOL = 1e-7  # looser than any drift of the corrections below, so that no tie escapes the exact refit
+CANDIDATE_RTOL = 1e-5  # four times what the closed forms below may be wrong by, so that no tie escapes the exact refit
 CANDIDATE_SHARE = 1e-10  # of the targets' sum of squares: the rounding of an objective from a Gram matrix
 TRUSTED = 1e-7  # rounding over `trust` bounds the error of a correction: 1e-9, well inside what is compared
 BLOCK_ELEMENTS = 1 << 24
 NOISE = 1e-16  # of the target and of a residual: some ten ulps of a long double, times what its sums and factors add
 RESIDUAL = 1e-15  # rounding of a residual of the search, relative to the largest target about its centre
+ROW_ROUNDING = 4e-15  # of an orthogonal factorisation, of the lengths of its columns, times the root of its size
+DOUBTFUL = 1e-6  # of the target: an effect that is smaller may have either sign, an exact fit decides
 SINGULAR = 1e-5  # reciprocal condition of a Gram matrix below which the rounding of its solution could show
 LOOSE_TIES = 16.0 * TIE_RTOL  # supports that a search with rounding of its own may have taken for tied
 
@@ -303,8 +306,7 @@ def full_optimum(design: UnitColumns, gamma: float, tau: int) -> float:
     tau : int
     """
     supports = design.supports(tau)
-    gram, moment = moments(design, np.zeros(0, dtype=np.int64))
-    objective = np.concatenate(list(_gram_objectives(design, gram, moment, gamma, supports)))
+    objective = _objectives(design, moments(design, np.zeros(0, dtype=np.int64)), gamma, supports)
     return design.least(supports[_candidates(design, objective)], gamma, None)
 
 
@@ -322,8 +324,7 @@ def close_fits(
         The rows that are left out, and the others; None: all.
     """
     supports = design.supports(tau)
-    gram, moment = moments(design, left_out)
-    objective = np.concatenate(list(_gram_objectives(design, gram, moment, gamma, supports)))
+    objective = _objectives(design, moments(design, left_out), gamma, supports)
     return [design.refit(support, gamma, train) for support in supports[_candidates(design, objective)]]
 
 
@@ -355,8 +356,7 @@ def all_objectives(
         for start in range(0, len(members), step):
             yield from _by_identity(design, folds, gamma, supports, members[start : start + step])
     for fold in np.flatnonzero(sizes > IDENTITY_ROWS).tolist():
-        gram, moment = moments(design, folds.left_out(fold))
-        yield fold, np.concatenate(list(_gram_objectives(design, gram, moment, gamma, supports))), None
+        yield fold, _objectives(design, moments(design, folds.left_out(fold)), gamma, supports), None
 
 
 def _by_identity(
@@ -364,14 +364,15 @@ def _by_identity(
 ) -> Iterator[tuple[int, FloatArray, FloatArray | None]]:
     rows = np.stack([folds.left_out(fold) for fold in members.tolist()])
     objective, error = np.empty((2, len(supports), len(members)))
-    sure = folds.scores_all_left_out[members].copy()
+    doubtful = np.zeros((len(supports), len(members)), dtype=bool)
     for i, support in enumerate(supports):
         objective[i], error[i], trust = leave_out(design, support, gamma, rows)
-        for j in np.flatnonzero(trust < TRUSTED).tolist():
-            sure[j] = False
-            train = folds.train_rows(int(members[j]))
-            objective[i, j] = design.refit(support, gamma, train).objective / design.y_unit / design.y_unit
+        doubtful[i] = trust < TRUSTED
+    sure = folds.scores_all_left_out[members] & ~doubtful.any(axis=0)
     for j, fold in enumerate(members.tolist()):
+        if doubtful[:, j].any():
+            train = moments(design, folds.left_out(fold))
+            objective[doubtful[:, j], j] = _objectives(design, train, gamma, supports[doubtful[:, j]])
         yield fold, objective[:, j], error[:, j] if sure[j] else None
 
 
@@ -394,19 +395,20 @@ def leave_out(
     objective, error : (k,) arrays
         In the design's units.
     trust : (k,) array
-        Smallest eigenvalue of I - H_NN times reciprocal condition of the fit times ||e|| / ||t||: near 0 the others
+        Smallest eigenvalue of I - H_NN times reciprocal condition of the columns times ||e|| / ||t||: near 0 the others
         have lost their digits.
     """
     Z = design.Z[:, support]
-    penalty = gamma / 2.0 * design.weight[support]
-    values, vectors = np.linalg.eigh(Z.T @ Z + np.diag(penalty))
-    rcond = max(0.0, float(values[0]) / float(values[-1])) if values.size else 1.0
-    V = (vectors / values) @ vectors.T if rcond > 0.0 else np.zeros((values.size, values.size))
-    beta = V @ (Z.T @ design.t)
-    e = design.t - Z @ beta
+    root = np.sqrt(gamma / 2.0 * design.weight[support])
+    length = np.sqrt(np.einsum("ij,ij->j", Z, Z) + root**2)
+    Q, R = np.linalg.qr(np.concatenate([Z, np.diag(root)]) / np.where(length > 0.0, length, 1.0))
+    values = np.linalg.svd(R, compute_uv=False) if R.size else np.ones(1)
+    rcond = float(values[-1]) / float(values[0]) if values[0] > 0.0 else 0.0
+    along = Q[: len(Z)].T @ design.t
+    e = np.concatenate([design.t, np.zeros(len(root))]) - Q @ along
+    full, e = float(e @ e), e[: len(Z)]
     share = min(1.0, float(np.linalg.norm(e)) / float(np.linalg.norm(design.t)))
-    ZV, full = Z @ V, float(e @ e + penalty @ beta**2)
-    H = np.einsum("kas,kbs->kab", ZV[rows], Z[rows])
+    H = np.einsum("kas,kbs->kab", Q[rows], Q[rows])
     if design.intercept == "fold":
         H += design.root[rows][:, :, None] * design.root[rows][:, None, :] / float(design.root @ design.root)
     if rows.shape[1] == 1:
@@ -420,39 +422,86 @@ def leave_out(
     return full - np.sum(e[rows] * held, axis=1), np.sum(held**2, axis=1), margin * rcond * share
 
 
-def moments(design: UnitColumns, test: IntArray) -> tuple[FloatArray, FloatArray]:
-    """Gram matrix (q, q) and cross moments (q + 1,), the last one t't, of the rows not in `test`."""
+@dataclass(frozen=True, eq=False)
+class TrainingRows:
+    """Moments of some training rows, about their means where the intercept is by fold, and what keeps their digits.
+
+    Attributes
+    ----------
+    gram : (q, q) array
+        Of the columns.
+    moment : (q + 1,) array
+        Columns times target; the last one is the square of the target.
+    root : (m, q + 1) array
+        Columns and target by an orthogonal factorisation: `root' root` is all of the above.
+    rounding : float
+        Of its columns, against their lengths.
+    """
+
+    gram: FloatArray
+    moment: FloatArray
+    root: FloatArray
+    rounding: float
+
+
+def moments(design: UnitColumns, test: IntArray) -> TrainingRows:
+    """Return the moments of the rows not in `test`.
+
+    Parameters
+    ----------
+    design : UnitColumns
+    test : int array
+    """
     keep = np.ones(design.dataset.n, dtype=bool)
     keep[test] = False
     block = np.column_stack([design.Z[keep], design.t[keep]])
     if design.intercept == "fold":
         root = design.root[keep]
         block -= np.outer(root, root @ block / float(root @ root))
-    product = block.T @ block
-    return product[:-1, :-1], product[:, -1]
+    product, rounding = block.T @ block, ROW_ROUNDING * float(np.sqrt(sum(block.shape)))
+    factor: FloatArray = np.asarray(np.linalg.qr(block, mode="r"), dtype=np.float64)
+    return TrainingRows(product[:-1, :-1], product[:, -1], factor, rounding)
 
 
-def _gram_objectives(
-    design: UnitColumns, gram: FloatArray, moment: FloatArray, gamma: float, supports: IntArray
-) -> Iterator[FloatArray]:
-    """Objectives of blocks of supports from moments."""
-    return (objective for objective, _ in gram_fits(design, gram, moment, gamma, supports))
+class GramFits(NamedTuple):
+    """Fits of a block of supports.
+
+    Attributes
+    ----------
+    objective : (C,) array
+        -inf where it is not known.
+    beta : (C, s) array
+        Coefficients.
+    doubt : (C,) array
+        What rounding may have done to a coefficient times the length of its column, over that of the target.
+    by_rows : (C,) bool array
+        Not by moments: the objective may be wrong by a quarter of what candidates may differ by.
+    """
+
+    objective: FloatArray
+    beta: FloatArray
+    doubt: FloatArray
+    by_rows: BoolArray
+
+
+def _objectives(design: UnitColumns, train: TrainingRows, gamma: float, supports: IntArray) -> FloatArray:
+    """Objectives of all supports of a size."""
+    return np.concatenate([part.objective for part in gram_fits(design, train, gamma, supports)])
 
 
 def gram_fits(
-    design: UnitColumns, gram: FloatArray, moment: FloatArray, gamma: float, supports: IntArray
-) -> Iterator[tuple[FloatArray, FloatArray]]:
-    """Fits of blocks of supports from moments: t't - c'(G + penalty)^{-1} c, -inf where it is not known, and b.
+    design: UnitColumns, train: TrainingRows, gamma: float, supports: IntArray
+) -> Iterator[GramFits]:
+    """Fit blocks of supports: t't - c'(G + penalty)^{-1} c by moments, by the rows where these may lose its digits.
 
     Parameters
     ----------
     design : UnitColumns
-    gram, moment : (q, q), (q + 1,) arrays
-        As `moments` returns them.
+    train : TrainingRows
     gamma : float
     supports : (C, s) int array
     """
-    full = gram + np.diag(gamma / 2.0 * design.weight)
+    full = train.gram + np.diag(gamma / 2.0 * design.weight)
     rest = iter(supports)
     step = max(1, BLOCK_ELEMENTS // max(1, supports.shape[1] ** 2))
     while block := list(islice(rest, step)):
@@ -460,14 +509,47 @@ def gram_fits(
         length = np.sqrt(np.diag(full)[S])
         length[length == 0.0] = 1.0
         matrix = full[S[:, :, None], S[:, None, :]] / (length[:, :, None] * length[:, None, :])
-        c = moment[:-1][S] / length
+        c = train.moment[:-1][S] / length
         values, vectors = np.linalg.eigh(matrix)
-        # -inf: a candidate for the refit, as the solution may have lost its digits
-        lost = ~(values[:, :1] > SINGULAR * values[:, -1:]).all(axis=1)
+        lost: BoolArray = np.asarray(~(values[:, :1] > SINGULAR * values[:, -1:]).all(axis=1))
         values[lost] = 1.0
         parts = np.einsum("kij,ki->kj", vectors, c)
-        objective = np.where(lost, -np.inf, moment[-1] - np.sum(parts * parts / values, axis=1))
-        yield objective, np.einsum("kij,kj->ki", vectors, parts / values) / length
+        found = GramFits(
+            train.moment[-1] - np.sum(parts * parts / values, axis=1),
+            np.einsum("kij,kj->ki", vectors, parts / values) / length, np.full(len(S), DOUBTFUL), lost,
+        )  # fmt: skip
+        at = np.flatnonzero(lost)
+        few = max(1, BLOCK_ELEMENTS // max(1, train.root.size))
+        for some in (at[i : i + few] for i in range(0, len(at), few)):
+            for all_of, part in zip(found, _row_fits(design, train, gamma, S[some]), strict=True):
+                all_of[some] = part
+        yield found
+
+
+def _row_fits(design: UnitColumns, train: TrainingRows, gamma: float, S: IntArray) -> GramFits:
+    """Fit supports by orthogonal factors of their rows, whose condition number is the root of that of the moments.
+
+    The fit that is found is that of columns and target which differ from these by `r`, `rounding` times their lengths:
+    so the root of its objective is wrong by `r (|t| + sum_j length_j |b_j|)` at most. Where that is too much to choose
+    candidates by, the objective is -inf: one to be fitted exactly.
+    """
+    columns, t = train.root[:, :-1].T[S].transpose(0, 2, 1), train.root[:, -1]
+    penalty = np.sqrt(gamma / 2.0 * design.weight[S])
+    A = np.concatenate([columns, penalty[:, :, None] * np.eye(S.shape[1])], axis=1)
+    length = np.linalg.norm(A, axis=1)
+    length[length == 0.0] = 1.0
+    A /= length[:, None, :]
+    target, size = np.concatenate([t, np.zeros(S.shape[1])]), max(float(np.linalg.norm(t)), TINY)
+    U, values, V = np.linalg.svd(A, full_matrices=False)
+    values = np.maximum(values, TINY)
+    beta = np.einsum("kji,kj->ki", V, np.einsum("kij,i->kj", U, target) / values)
+    error = np.linalg.norm(target - np.einsum("kij,kj->ki", A, beta), axis=1)
+    wrong = train.rounding * (size + np.abs(beta).sum(axis=1))
+    known = wrong * (2.0 * error + wrong) <= (CANDIDATE_RTOL * error**2 + CANDIDATE_SHARE * size**2) / 4.0
+    condition = values[:, 0] / values[:, -1]
+    doubt = train.rounding * condition * (np.linalg.norm(beta, axis=1) + condition * error) / size
+    every = np.ones(len(S), dtype=bool)
+    return GramFits(np.where(known, error**2, -np.inf), beta / length, np.maximum(doubt, DOUBTFUL), every)
 
 
 def held_out_errors(

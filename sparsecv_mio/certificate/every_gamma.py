@@ -16,7 +16,7 @@ from sparsecv_mio.data.folds import FoldPlan
 from sparsecv_mio.units import TIE_RTOL
 
 H_RTOL = 1e-7
-MOST_WORK = 4e9  # elementary operations of an enumeration; beyond, fewer places are tried
+MOST_FITS = 2e5  # of supports, some 20 seconds; beyond, fewer places are tried
 UNKNOWN = 1e-9  # of the least objective: near this two supports are tied, and either will do
 
 CVErrorOf = Callable[[float, int], tuple[float, float]]
@@ -137,7 +137,8 @@ def check_by_enumeration(checks: Checks, record: Record, design: UnitColumns, pl
         return
     before = len(checks.failures)
     tried = _tried(found.pieces, design, plan)
-    for i, piece in tried:
+    for done, (i, piece) in enumerate(tried):
+        checks.tell(done, len(tried))
         place, middle = f"continuous.pieces[{i}].", math.sqrt(piece.low) * math.sqrt(piece.high)
         for gamma, upper in ((piece.low, piece.at_low), (middle, math.inf), (piece.high, piece.at_high)):
             low, high = h_of(gamma, piece.tau)
@@ -152,6 +153,15 @@ def check_by_enumeration(checks: Checks, record: Record, design: UnitColumns, pl
                 words = f"lack the optimum of fold {fold} at gamma {middle!r}"
                 checks.that(False, f"{place}supports", words)
                 break
+    curve = list(zip(found.curve_gammas, found.curve_errors, strict=True))
+    if len(curve) * _work(design, plan, record.tau) > MOST_FITS:
+        checks.only_read("continuous.curve_errors", "too many supports to try all at every gamma")
+        curve = []
+    for at, (gamma, error) in enumerate(curve):
+        low, high = h_of(gamma, record.tau)
+        room = design.slack(high, gamma, record.tau, H_RTOL)
+        right = low - room <= error <= high + room
+        checks.that(right, f"continuous.curve_errors[{at}]", f"is {error!r}, the true one {low!r}")
     share = "all" if len(tried) == len(found.pieces) else f"{len(tried)}"
     words = f"bounds and supports of {share} pieces at their ends and middles, by enumeration of all supports"
     checks.part(words, before)
@@ -159,12 +169,18 @@ def check_by_enumeration(checks: Checks, record: Record, design: UnitColumns, pl
 
 def _tried(pieces: Sequence[GammaPiece], design: UnitColumns, plan: FoldPlan) -> list[Numbered]:
     """Return the pieces to try: all, or those of the least bounds and every so many of the others."""
-    cost = {tau: enumeration_cost(design.dataset.n, design.q, [tau], 4, plan.k) for tau in {p.tau for p in pieces}}
+    cost = {tau: 4.0 * _work(design, plan, tau) for tau in {p.tau for p in pieces}}
     order = sorted(enumerate(pieces), key=lambda one: one[1].lower)
     whole = sum(cost[piece.tau] for piece in pieces)
-    stride = max(1, math.ceil(2.0 * whole / MOST_WORK)) if whole > MOST_WORK else 1
+    stride = max(1, math.ceil(2.0 * whole / MOST_FITS)) if whole > MOST_FITS else 1
     first = len(order) // (2 * stride) if stride > 1 else 0
     return order[:first] + order[first::stride]
+
+
+def _work(design: UnitColumns, plan: FoldPlan, tau: int) -> float:
+    """Fits of a support that all supports of one pair take, roughly; large ones count as several."""
+    large = enumeration_cost(design.dataset.n, design.q, [tau], 1, plan.k) / 2e4
+    return large + math.comb(design.q, min(tau, design.q))
 
 
 def _not_listed(

@@ -147,6 +147,7 @@ class Optimality:
         least = min(record.table, key=lambda row: row.lower, default=None)
         ceiling = min(record.table, key=lambda row: row.upper, default=None)
         for i, row in enumerate(record.table):
+            checks.tell(i, len(record.table))
             if level is Level.GRID or row is least or row is ceiling or (row.gamma, row.tau) in self.reported:
                 self._row(i, row)
         if least is not None:

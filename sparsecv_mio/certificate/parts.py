@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, is_dataclass
 from functools import cache
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, get_type_hints
 
@@ -255,7 +255,72 @@ class Stored:
         record: Any = decode(text, cls)
         if record.status not in STATUSES:
             raise CorruptStore(f"record: field status must be one of {', '.join(STATUSES)}, not {record.status[:40]!r}")
+        _check_data(record.data)
+        request = getattr(record, "request", None)
+        for field, values in () if request is None else (("gammas", request.gammas), ("taus", request.taus)):
+            if not values:
+                raise CorruptStore(f"record: field request.{field} is empty")
+        _check_parts(record, frozenset(record.data.names), "")
         return record
+
+
+# Fields of any part of a record: names of features, and numbers that are squares, sums or means of absolute values.
+NAMES = ("support", "supports", "coefficients", "always", "never", "feature", "other")
+SQUARES = (
+    "cv_error", "objective", "upper", "error", "value", "best", "threshold", "standard_error", "mae", "instability",
+    "instability_upper", "at_low", "at_high", "curve_errors",
+)  # fmt: skip
+
+
+def _check_data(data: DataInfo) -> None:
+    """Refuse a record whose data have no rows, or not so many features of different names as it says."""
+    if not data.n:
+        raise CorruptStore("record: field data.n is 0: there are no rows")
+    if len(data.names) != data.p:
+        raise CorruptStore(f"record: field data.names holds {len(data.names)} names, data.p says {data.p}")
+    seen: set[str] = set()
+    for name in data.names:
+        if name in seen:
+            raise CorruptStore(f"record: field data.names holds {name!r} twice")
+        seen.add(name)
+
+
+def _check_parts(part: Any, known: frozenset[str], path: str) -> None:
+    """Refuse features that the data have not, a model without a coefficient of its own, and squares below 0."""
+    if isinstance(part, tuple):
+        for i, item in enumerate(part):
+            _check_parts(item, known, f"{path}[{i}]")
+    if hasattr(part, "json_items"):  # folds, by column: nothing of them is a part
+        inside = {"supports": part.supports, "error": part.error.tolist()}
+    elif is_dataclass(part):
+        inside = {field.name: getattr(part, field.name) for field in fields(part)}
+    else:
+        return
+    for name, value in inside.items():
+        place = f"{path}.{name}".lstrip(".")
+        if name in NAMES:
+            strange = next((one for one in _flat(value) if isinstance(one, str) and one not in known), None)
+            if strange is not None:
+                raise CorruptStore(f"record: field {place} names {strange!r}, which data.names has not")
+        elif name in SQUARES:
+            if any(one is not None and one < 0.0 for one in _flat(value)):
+                raise CorruptStore(f"record: field {place} holds a number below 0")
+        else:
+            _check_parts(value, known, place)
+    if "curve_gammas" in inside and len(inside["curve_gammas"]) != len(inside["curve_errors"]):
+        raise CorruptStore(f"record: field {path}.curve_errors are not one for each of curve_gammas")
+    if "low" in inside and "high" in inside and "pieces" in inside and not inside["low"] < inside["high"]:
+        raise CorruptStore(f"record: field {path}.low is not below high")
+    if "coefficients" in inside and set(inside["coefficients"]) != set(inside["support"]):
+        raise CorruptStore(f"record: field {path}.coefficients is not of the features of support".replace(" .", " "))
+
+
+def _flat(value: Any) -> Iterator[Any]:
+    if isinstance(value, tuple | list | dict):
+        for one in value:
+            yield from _flat(one)
+    else:
+        yield value
 
 
 @cache

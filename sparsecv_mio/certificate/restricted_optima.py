@@ -22,8 +22,6 @@ from sparsecv_mio.data.folds import FoldPlan
 from sparsecv_mio.problem.objective import RidgeFit, held_out_error
 from sparsecv_mio.units import TIE_RTOL, TINY
 
-DOUBTFUL = -1e-6  # sign and size of an effect from moments, above which an exact fit decides
-
 
 def effects(design: UnitColumns, support: IntArray | tuple[int, ...], model: RidgeFit) -> FloatArray:
     """Return coefficients of a fit times the lengths of their columns, over the length of the target.
@@ -129,26 +127,30 @@ def close_restricted(
     """
     allowed = design.allowed
     assert allowed is not None
-    gram, moment = moments(design, left_out)
-    lengths = np.sqrt(np.diag(gram)) / float(np.linalg.norm(design.t))
-    rows, values, worst, betas = [], [], [], []
+    train_rows = moments(design, left_out)
+    lengths = np.sqrt(np.diag(train_rows.gram)) / float(np.linalg.norm(design.t))
+    rows, values, worst, doubts, betas = [], [], [], [], []
     for supports in sets.values():
         rows += list(supports)
-        fits = list(gram_fits(design, gram, moment, gamma, supports))
-        values.append(np.concatenate([value for value, _ in fits]))
-        betas += [row for _, beta in fits for row in beta]
-        effect = np.concatenate([beta for _, beta in fits]) * lengths[supports]
+        fits = list(gram_fits(design, train_rows, gamma, supports))
+        values += [part.objective for part in fits]
+        doubts += [part.doubt for part in fits]
+        betas += [row for part in fits for row in part.beta]
+        effect = np.concatenate([part.beta for part in fits]) * lengths[supports]
         worst.append(np.min(allowed.sign[supports] * effect, axis=1, initial=np.inf))
-    value, sign = np.concatenate(values), np.concatenate(worst)
+    value, sign, doubt = np.concatenate(values), np.concatenate(worst), np.concatenate(doubts)
     known = np.isfinite(value)
-    best = float(value[known & (sign >= 0.0)].min(initial=np.inf))
-    close = value <= best * (1.0 + CANDIDATE_RTOL) + CANDIDATE_SHARE * float(design.t @ design.t)
+    best = float(value[known & (sign >= doubt)].min(initial=np.inf))
     found = []
-    for i in np.flatnonzero(~known | (close & (sign >= DOUBTFUL))).tolist():
+    for i in np.argsort(value, kind="stable").tolist():  # the first fits bound the others
+        close = value[i] <= best * (1.0 + CANDIDATE_RTOL) + CANDIDATE_SHARE * float(design.t @ design.t)
+        if not close or (known[i] and sign[i] < -doubt[i]):
+            continue
         model = design.refit(rows[i], gamma, train)
         far = effects(design, rows[i], model)
         if allowed.signed_right(rows[i], far):
-            slope = moment[:-1] - gram[:, rows[i]] @ betas[i]
+            best = min(best, model.objective / design.y_unit / design.y_unit)
+            slope = train_rows.moment[:-1] - train_rows.gram[:, rows[i]] @ betas[i]
             slope = slope / np.maximum(lengths * float(design.t @ design.t), TINY)
             certain = bool(np.all((allowed.sign[rows[i]] == 0) | (np.abs(far) > NOTHING)))
             found.append((model, certain and known[i] and allowed.holds(tuple(rows[i].tolist()), tau, slope)))

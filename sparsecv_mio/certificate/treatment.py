@@ -100,7 +100,9 @@ BOUNDS_OF_FIT = _to_pair(
     "bounded: by the least objective of all supports",
     "bounded: by the objective, lower also by those of all exchanges of one column",
 )
-CHANGES = _to_pair("bounded: by the changes of the true optima", "bounded: by instability")
+CHANGES = _to_pair(
+    "bounded: by the changes of the true optima", "bounded: on both sides of instability; how far from it is read"
+)
 PROVED = _always("bounded: upper - lower at most the requested gap, 1e-9 at least")
 
 
@@ -134,7 +136,10 @@ RECORD: Mapping[str, Treatment] = {
     **_each("refit.", "lower upper", BOUNDS_OF_FIT),
     "refit.proved": PROVED,
     **_each("table[].", "gamma tau", GRID_ONCE),
-    "table[].cv_error": Treatment(ROWS, THREE_ROWS, "bounded: by the row's own interval where it is decided"),
+    "table[].cv_error": Treatment(
+        "bounded: recomputed for decided pairs, for others an estimate within lower and upper", THREE_ROWS,
+        "bounded: by the row's own interval",
+    ),
     **_each("table[].", "lower upper", Treatment(ROWS, THREE_ROWS, "read")),
     "table[].folds_decided": _to_grid(
         "bounded: in 0 .. folds; of the reported pair the folds that are decided; all decided: the true h",
@@ -143,7 +148,7 @@ RECORD: Mapping[str, Treatment] = {
     **_each("table[].", "folds estimate status", DONE),
     "table[].standard_error": _to_grid(
         "bounded: recomputed of pairs whose folds are stored; of decided pairs by the true errors of the folds",
-        "bounded: recomputed of pairs whose folds are stored",
+        "bounded: recomputed of pairs whose folds are stored; of others read",
     ),
     **_folds("chosen_folds"),
     **_each("least.", "gamma tau", _always("bounded: the least upper bound of the table")),
@@ -198,7 +203,7 @@ RECORD: Mapping[str, Treatment] = {
     **_each("nested.", "error standard_error optimism", DONE),
     "nested.folds[].fold": _always("bounded: outer folds in their order, each once"),
     "nested.folds[].gamma": _always("bounded: one that was asked for; the error must agree with it"),
-    "nested.folds[].tau": _always("bounded: at least the features of the support"),
+    "nested.folds[].tau": _always("bounded: at least the features of the support; else read"),
     "nested.folds[].support": _always("bounded: features that vary, within the restrictions; that it is best is read"),
     **_each("nested.folds[].", "cv_error status", READ),
     "nested.folds[].error": DONE,
@@ -210,7 +215,7 @@ RECORD: Mapping[str, Treatment] = {
         "bounded: true where a fold is open",
     ),
     "stability.chosen.weight": _always("bounded: the one asked for, of those tried the one with the least error"),
-    **_each("stability.chosen.", "lower upper", DONE),
+    **_each("stability.chosen.", "lower upper", _always("bounded: follow from the table and the intervals")),
     "stability.chosen.allowance": _always("bounded: by the width of the pair with the least lower end"),
     "stability.chosen.proved": _always("bounded: upper - lower <= gap upper + allowance, no pair has a smaller upper"),
     **_each("stability.chosen.intervals[].", "lower upper", _to_grid(
@@ -221,11 +226,11 @@ RECORD: Mapping[str, Treatment] = {
     "stability.chosen.models[].support": _always("bounded: features of the data; the first is the model's"),
     "stability.chosen.models[].proved": READ,
     **_each("stability.chosen.outer.", "spec seed k digest repeats", DONE),
-    "stability.chosen.tried[].weight": _always("bounded: each once"),
+    "stability.chosen.tried[].weight": _always("bounded: each once; that it chooses its models is read"),
     "stability.chosen.tried[].error": DONE,
     "stability.chosen.tried[].folds[].fold": _always("bounded: outer folds in their order, each once"),
     "stability.chosen.tried[].folds[].gamma": _always("bounded: one that was asked for; the error must agree with it"),
-    "stability.chosen.tried[].folds[].tau": _always("bounded: at least the features of the support"),
+    "stability.chosen.tried[].folds[].tau": _always("bounded: at least the features of the support; else read"),
     "stability.chosen.tried[].folds[].support": _always(
         "bounded: features that vary, within the restrictions; that it is best is read"
     ),
@@ -240,7 +245,7 @@ RECORD: Mapping[str, Treatment] = {
     ),
     **_each("continuous.pieces[].", "at_low at_high", _to_pair("bounded: by the true h there", "bounded: by lower")),
     "continuous.curve_gammas": _always("bounded: ascending, within the interval"),
-    "continuous.curve_errors": _always("bounded: by lower"),
+    "continuous.curve_errors": _to_pair("recomputed", "bounded: by lower"),
     "continuous.pieces[].supports": _to_pair(
         "bounded: hold an optimum of every fold in the middle of the piece",
         "bounded: places in continuous.supports",

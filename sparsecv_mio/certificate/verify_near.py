@@ -15,11 +15,11 @@ from sparsecv_mio.certificate.enumeration import (
     TRUSTED,
     UnitColumns,
     enumeration_cost,
+    gram_fits,
     held_out_errors,
     leave_out,
     moments,
 )
-from sparsecv_mio.certificate.enumeration import gram_fits as fits_of
 from sparsecv_mio.certificate.near_records import CommonRecord, NearRecord, NearSize
 from sparsecv_mio.certificate.optimality import COST_LIMIT, H_RTOL
 from sparsecv_mio.certificate.refits import check_allowed, positions
@@ -91,10 +91,10 @@ class Values:
         """
         design, unit = self.design, self.design.y_unit**2
         if self.plan is None:
-            gram, moment = moments(design, np.zeros(0, dtype=np.int64))
-            found = [value for value, _ in fits_of(design, gram, moment, self.gamma, supports)]
-            values = np.concatenate(found) * unit
-            for a in np.flatnonzero(~np.isfinite(values)).tolist():
+            train = moments(design, np.zeros(0, dtype=np.int64))
+            found = list(gram_fits(design, train, self.gamma, supports))
+            values = np.concatenate([part.objective for part in found]) * unit
+            for a in np.flatnonzero(np.concatenate([part.by_rows for part in found])).tolist():
                 values[a] = self.exact(supports[a].tolist())
             return np.asarray(values)
         totals, doubt = np.zeros(len(supports)), np.zeros(len(supports), dtype=bool)
@@ -127,18 +127,17 @@ class Values:
     def _by_gram(self, supports: IntArray, fold: int, totals: FloatArray, doubt: np.ndarray) -> None:
         assert self.plan is not None
         design, test, train = self.design, self.plan.scored_rows(fold), self.plan.train_rows(fold)
-        gram, moment = moments(design, test)
         Z, t, root = design.Z[test], design.t[test], design.root[test]
         if design.intercept == "fold":
             heft = design.root[train]
             share = heft / float(heft @ heft)
             Z, t = Z - np.outer(root, share @ design.Z[train]), t - root * float(share @ design.t[train])
         at = 0
-        for value, beta in fits_of(design, gram, moment, self.gamma, supports):
+        for value, beta, _, by_rows in gram_fits(design, moments(design, test), self.gamma, supports):
             some = slice(at, at + len(value))
             residual = t - np.einsum("ics,cs->ci", Z[:, supports[some]], beta)
             totals[some] += np.einsum("ci,ci->c", residual, residual)
-            doubt[some] |= ~np.isfinite(value)
+            doubt[some] |= by_rows
             at = some.stop
 
 
@@ -182,11 +181,13 @@ def check_near(checks: Checks, record: NearRecord, values: Values) -> bool:
     asked = sorted({min(tau, values.design.q) for tau in record.request.taus})
     checks.that(taus == asked, "sizes", f"are {taus}, {asked} were asked for")
     checks.that(record.request.gammas == (record.gamma,), "gamma", "is not the one that was asked for")
+    checks.that(0.0 <= record.request.gap < 1.0, "request.gap", f"{record.request.gap!r} is not in [0, 1)")
     done = all(size.complete or (record.most is not None and size.models >= record.most) for size in record.sizes)
     checks.that(done or record.status != "proved", "status", "is proved, and a list ends before its threshold")
     checks.part("sizes, gamma and status", before)
     every = enumerable(checks, values, taus, 1)
     for i, size in enumerate(record.sizes):
+        checks.tell(i, len(record.sizes))
         path = f"sizes[{i}]."
         listed = _listed(checks, record, size.tau, values)
         if listed is None:
@@ -279,7 +280,7 @@ def _fit_anew(
     The first support that contradicts it still ends this.
     """
     known = np.array([tuple(support) in listed for support in supports.tolist()], dtype=bool)
-    best, least = min(listed, key=listed.__getitem__, default=()), size.lower * (1.0 - EDGE)
+    best, least = min(listed, key=listed.__getitem__, default=()), max(size.lower, 0.0) * (1.0 - EDGE)
     first = np.array([tuple(support) == best for support in supports.tolist()], dtype=bool)
     for i in np.flatnonzero((truth < least) | first | (~known & (truth < size.complete_to))).tolist():
         claimed = least if known[i] else max(least, size.complete_to * (1.0 - EDGE))
@@ -322,6 +323,7 @@ def check_common(checks: Checks, record: CommonRecord, design: UnitColumns, plan
     before = len(checks.failures)
     every = enumerable(checks, Values(design, record.gamma, plan), taus, len(record.request.gammas))
     for i, row in enumerate(record.table):
+        checks.tell(i, len(record.table))
         values = Values(design, row.gamma, plan)
         if math.isfinite(row.cv_error):
             support = positions(row.support, design.index)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
@@ -76,11 +77,29 @@ def deliver(
     )  # fmt: skip
 
 
+def _lines(unit: str) -> ProgressHook:
+    """Return a hook that prints a line every `LINE_SECONDS`."""
+    from sparsecv_mio.cli.live import LINE_SECONDS
+
+    due = time.monotonic() + LINE_SECONDS
+
+    def tell(done: int, total: int) -> None:
+        nonlocal due
+        if time.monotonic() >= due:
+            due = time.monotonic() + LINE_SECONDS
+            print(f"{done} of {total} {unit}", file=sys.stderr, flush=True)
+
+    return tell
+
+
 @contextmanager
 def counting_bar(quiet: bool, unit: str) -> Iterator[ProgressHook | None]:
-    """Yield a hook (done, total) that draws a bar on standard error; None when quiet or not on a terminal."""
-    if quiet or not sys.stderr.isatty():
+    """Yield a hook (done, total) that draws a bar on standard error, or now and then a line; None if quiet."""
+    if quiet:
         yield None
+        return
+    if not sys.stderr.isatty():
+        yield _lines(unit)
         return
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn

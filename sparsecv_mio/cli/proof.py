@@ -5,7 +5,10 @@ from __future__ import annotations
 import os
 import shlex
 from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING
+
+from sparsecv_mio.errors import BadInput
 
 if TYPE_CHECKING:
     from sparsecv_mio.certificate.record import FitRecord, PathRecord, Record
@@ -67,7 +70,7 @@ def proof_files(
 
     def write() -> None:
         try:
-            write_proof(record, dataset, path, plan, found)
+            write_proof(record, dataset, path, plan, found, partial(_check, dataset))
         except KeyboardInterrupt:
             rest = f"the same command goes on from {part_of(path)}" if part_of(path).exists() else "nothing is kept"
             raise Interrupted(f"--proof: interrupted, {path} is not written, the answer stands; {rest}") from None
@@ -78,6 +81,18 @@ def proof_files(
             raise failure
 
     return [write]
+
+
+def _check(dataset: Dataset, place: str) -> None:
+    """Run what `sparsecv check` does on a proof that is about to be put in its place."""
+    from sparsecv_mio.check.main import check
+    from sparsecv_mio.check.reading import Refused, Unreadable
+
+    try:
+        check(place, dataset.X, dataset.y)
+    except (Refused, Unreadable) as error:
+        why = str(error).replace(place, "it")
+        raise BadInput(f"--proof: no proof is written, the answer stands: its own check refuses it ({why})") from None
 
 
 def _written(path: str, data: str) -> str:

@@ -35,6 +35,7 @@ def verify(
     """
     from sparsecv_mio.certificate.reading import read_record
     from sparsecv_mio.certificate.verify import verify as check
+    from sparsecv_mio.cli.oracles import counting_bar
     from sparsecv_mio.report.tables import print_verification
 
     try:
@@ -42,7 +43,8 @@ def verify(
     except CorruptStore as error:
         raise CorruptStore(f"{error}{'; for a proof use `sparsecv check`' if _gzipped(record) else ''}") from None
     dataset = session.read_again(data, stored, reading)
-    report = check(stored, dataset)
+    with counting_bar(quiet, "parts of the certificate") as progress:
+        report = check(stored, dataset, progress=progress)
     failure = None
     if not quiet or not report.ok or report.caveat:
         failure = ending.show(lambda screen: print_verification(screen, report, brief=quiet, full=full))

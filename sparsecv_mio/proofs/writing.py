@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 
 from sparsecv_mio.certificate.record import FitRecord, PathRecord, Record
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.folds import FoldPlan, make_folds
 from sparsecv_mio.errors import BadInput
-from sparsecv_mio.files import Place, write_bytes
+from sparsecv_mio.files import Place, replacing
 from sparsecv_mio.proofs.best import BestProof
 from sparsecv_mio.proofs.claims import refuse_unproved
 from sparsecv_mio.proofs.lines import packed
@@ -19,7 +21,7 @@ from sparsecv_mio.search.state.state import Snapshot
 
 def write_proof(
     record: Record | PathRecord | FitRecord, dataset: Dataset, path: Place, plan: FoldPlan | None = None,
-    found: Snapshot | None = None,
+    found: Snapshot | None = None, check: Callable[[str], None] | None = None,
 ) -> None:  # fmt: skip
     """Write a proof of the bounds of a record, for `sparsecv check`.
 
@@ -33,6 +35,8 @@ def write_proof(
         The folds of a cross-validation: by default rebuilt from the record's spec and seed.
     found : Snapshot, optional
         What its search knew at the end (`Hooks.found`); without it the search is run again.
+    check : callable, optional
+        Called with the file before it is put in its place; an error that it raises leaves that as it was.
 
     Raises
     ------
@@ -54,6 +58,11 @@ def write_proof(
         proof = BestProof(record, dataset, path)
     try:
         whole = list(packed(proof.lines()))  # nothing stands beside its place until it is complete
+        with replacing(path, "proof") as place:
+            with open(place, "xb") as stream:
+                stream.writelines(whole)
+            if check is not None:
+                check(str(place))
     except np.linalg.LinAlgError:
         proof.kept.remove()
         raise BadInput("--proof: columns are too nearly dependent for so small a gamma: drop some of them") from None
@@ -63,7 +72,6 @@ def write_proof(
     except KeyboardInterrupt:
         proof.kept.write()
         raise
-    write_bytes(path, whole, "proof")
     proof.kept.remove()
 
 

@@ -45,7 +45,8 @@ def plot_every_gamma(record: Record, ax: Axes) -> Axes:
     top = min(float(errors.max(initial=record.cv_error)), FAR * record.cv_error)
     room = max(top - record.lower, 1e-3 * record.cv_error)
     ax.set(xscale="log", xlabel="gamma (ridge weight)", ylabel="CV error", xlim=(found.low, found.high))
-    ax.set_ylim(record.lower - 0.15 * room, top + 0.1 * room)
+    if np.isfinite(top):
+        ax.set_ylim(record.lower - 0.15 * room, top + 0.1 * room)
     titled(ax, f"CV error, every gamma from {shown(found.low, 3)} to {shown(found.high, 3)}")
     legend_below(ax)
     return ax

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields, replace
 from enum import StrEnum
@@ -25,7 +26,7 @@ from sparsecv_mio.problem.rounding import objective_slack
 from sparsecv_mio.search import one_se as one_standard_error
 from sparsecv_mio.search.advice import advice
 from sparsecv_mio.search.options import SearchOptions, method_for
-from sparsecv_mio.search.stability import choose_by_weight, stability_of_model
+from sparsecv_mio.search.stability import Choice, choose_by_weight, stability_of_model
 from sparsecv_mio.search.state.cells import CellTable
 from sparsecv_mio.search.state.context import AllRows, Context
 from sparsecv_mio.search.state.deadline import Deadline
@@ -36,6 +37,7 @@ from sparsecv_mio.search.subproblem.supports import filled_up
 from sparsecv_mio.units import PROVED_RTOL
 from sparsecv_mio.words import Method
 
+SCORE_SECONDS = 0.2  # after a limit, to score the folds of the reported pair by their rows
 MANY_NUMBERS = 1 << 14  # rows x columns of a support beyond which moments are tried first
 QUICK_ERROR = 1e-11  # of y'y: rounding of an objective evaluated in double precision
 COEFFICIENT_RTOL = 1e-9  # of the largest coefficient: known less well, they are computed in twice the precision
@@ -182,16 +184,45 @@ class _Reported:
         context = snapshot.context
         self.data, self.folds, self.grid = context.data, context.folds, context.grid
         self.cells: CellTable = snapshot.cells
-        self.bounds: PairBounds = pair_bounds(self.cells, self.grid.gammas, self.grid.taus)
         self.unit = self.data.y_unit**2
         self.per_row, self.scored = context.per_row, context.scored
-        self.proved = self.bounds.proved(context.gap)
         self.gap = context.gap
-        self.pair = self.bounds.reported_pair(context.gap, self.grid.gammas, self.grid.taus)
+        self.late, self.until = context.deadline.expired(), time.monotonic() + SCORE_SECONDS
+        self.by_rows: set[tuple[int, int]] = set()
+        self._sum()
+        check_cells(self.cells)
+
+    def _sum(self) -> None:
+        """Take the sums over folds, and the pair to report."""
+        self.bounds: PairBounds = pair_bounds(self.cells, self.grid.gammas, self.grid.taus)
+        self.pair = self.bounds.reported_pair(self.gap, self.grid.gammas, self.grid.taus)
+        self.proved = self.bounds.proved(self.gap)
         self.shown = self.bounds.shown * self.per_row
         self.lower, self.upper = self.bounds.lower * self.per_row, self.bounds.upper * self.per_row
         self.decided = self.bounds.decided
-        check_cells(self.cells)
+
+    def score(self, pair: tuple[int, int]) -> bool:
+        """Fit the rows where a limit left errors of a pair by moments, which may have lost their digits.
+
+        For at most `SCORE_SECONDS` in all; return whether that was done, as another pair may then be the one to report.
+        """
+        if not self.late or pair in self.by_rows:
+            return False
+        self.by_rows.add(pair)
+        cells, gamma, done = self.cells, float(self.grid.gammas[pair[0]]), False
+        for fold in np.flatnonzero(~cells.decided[pair] & np.isfinite(cells.nominal[pair])).tolist():
+            if time.monotonic() > self.until:
+                break
+            made = refit_rows(
+                self.data, self.folds.train_rows(fold), cells.pool.supports[cells.support[(*pair, fold)]], gamma
+            )
+            held, slip = made.held_out(self.data, self.folds.scored_rows(fold))
+            if np.isfinite(slip):
+                cells.rescore((*pair, fold), held, made.objective)
+                done = True
+        if done:
+            self._sum()
+        return done
 
     def numbers(self, g: int, t: int) -> dict[str, Any]:
         """Return gamma, tau, CV error and interval of a pair, as the parts of a record name them."""
@@ -276,6 +307,20 @@ class _Reported:
         )
 
 
+def _chosen(
+    known: _Reported, snapshot: Snapshot, options: SearchOptions
+) -> tuple[OneSe | None, Choice | None, tuple[int, int]]:
+    """Return what a rule or a weight chose, and the pair; one that a limit left open is scored by its rows."""
+    while True:
+        while known.score(known.pair):
+            pass
+        rule, at = known.one_se() if options.one_se else (None, known.pair)
+        weighed = choose_by_weight(snapshot.context, known.cells, known.bounds, snapshot.best, snapshot.changes)
+        at = at if weighed is None else weighed.pair
+        if not known.score(at):
+            return rule, weighed, at
+
+
 def build_record(
     snapshot: Snapshot,
     options: SearchOptions,
@@ -300,10 +345,8 @@ def build_record(
     """
     known, context = _Reported(snapshot), snapshot.context
     grid, data, deadline = known.grid, known.data, context.deadline
+    rule, weighed, at = _chosen(known, snapshot, options)
     g, t = known.pair
-    rule, at = known.one_se() if options.one_se else (None, (g, t))
-    weighed = choose_by_weight(context, known.cells, known.bounds, snapshot.best, snapshot.changes)
-    at = at if weighed is None else weighed.pair
 
     def fitted_at(g: int, t: int) -> tuple[PathCell, tuple[Refit, tuple[str, ...], dict[str, float], float]]:
         """Return the best subset of all rows at a pair, and its fit."""

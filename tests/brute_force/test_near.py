@@ -12,9 +12,10 @@ from test_forced_columns import forced_problem
 
 from sparsecv_mio.certificate.near_records import CommonRecord, NearRecord
 from sparsecv_mio.certificate.verify import verify
+from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.folds import make_folds
 from sparsecv_mio.data.standard import standardize
-from sparsecv_mio.data.weights import weighted_rows
+from sparsecv_mio.data.weights import weighted, weighted_rows
 from sparsecv_mio.near import collecting
 from sparsecv_mio.near.common import best_common_subset
 from sparsecv_mio.near.criteria import Branch, CommonError, FoldRows, part_of
@@ -233,3 +234,17 @@ def test_a_thousand_lists(first: int) -> None:
 def test_five_hundred_common_subsets(first: int) -> None:
     for seed in range(first, first + 100):
         check_common(seed)
+
+
+@pytest.mark.parametrize("by", ["cv", "objective"])
+def test_rows_of_weight_zero_and_folds_are_given_to_verify(by: str) -> None:
+    """Folds of all rows or of those that count, though a list by the objective needs none."""
+    rng = np.random.default_rng(0)
+    X, weights = rng.normal(size=(16, 4)), rng.integers(0, 3, 16).astype(float)
+    data = Dataset.from_arrays(X, X[:, 0] + rng.normal(size=16), aux={"w": weights})
+    counting, folds = weighted(data, weights, lambda rows: make_folds("4", rows), name="w")
+    record = near_optimal(counting, folds if by == "cv" else None, gamma=0.3, taus=[1, 2], within=0.2, by=by)
+    every = make_folds("4", data)
+    for rows, plan in ((data, None), (data, folds), (counting, folds), (data, every), (counting, every)):
+        report = verify(record, rows, plan)
+        assert report.ok or (by == "cv" and plan is every)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from sparsecv_mio.certificate.record import PathRecord, Record
-from sparsecv_mio.certificate.verify import verify, verify_path
+from sparsecv_mio.certificate.verify import verify
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.folds import make_folds
 from sparsecv_mio.fits.best_subsets import best_subsets
@@ -48,4 +48,4 @@ def test_records_of_the_search_are_verified(seed: int) -> None:
     assert report.failures == ()
     assert any("pairs, by enumeration" in part for part in report.verified)
     path = best_subsets(data, **request)
-    assert verify_path(PathRecord.from_json(path.to_json()), data).failures == ()
+    assert verify(PathRecord.from_json(path.to_json()), data).failures == ()

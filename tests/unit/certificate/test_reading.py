@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import re
 from pathlib import Path
 
 import pytest
@@ -9,6 +11,7 @@ import pytest
 from sparsecv_mio.certificate.parts import versions
 from sparsecv_mio.certificate.reading import AnyRecord, read_record
 from sparsecv_mio.certificate.record import FIT_SCHEMA, PATH_SCHEMA, FitRecord, PathRecord, PathRow, Record
+from sparsecv_mio.cli import run
 from sparsecv_mio.errors import CorruptStore
 
 from .examples import DATA, REQUEST, WORK, example
@@ -48,3 +51,41 @@ def test_an_unreadable_record_is_named(tmp_path: Path) -> None:
     (tmp_path / "binary.json").write_bytes(b"\xff\xfe\x00")
     with pytest.raises(CorruptStore, match="not a text file"):
         read_record(tmp_path / "binary.json")
+
+
+WRONG = [
+    (["data", "names"], ["a b"], "data.names holds 1 names, data.p says 2"),
+    (["data", "names"], ["a b", "a b"], "data.names holds 'a b' twice"),
+    (["data", "n"], 0, "data.n is 0"),
+    (["request", "gammas"], [], "request.gammas is empty"),
+    (["request", "taus"], [], "request.taus is empty"),
+    (["support"], ["c"], "support names 'c', which data.names has not"),
+    (["coefficients"], {"c": 1.0}, "coefficients names 'c', which data.names has not"),
+    (["coefficients"], {}, "coefficients is not of the features of support"),
+    (["chosen_folds", 1, "support"], ["c"], "chosen_folds.supports names 'c'"),
+    (["chosen_folds", 1, "error"], -1.0, "chosen_folds.error holds a number below 0"),
+    (["table", 1, "upper"], -1.0, "table[1].upper holds a number below 0"),
+    (["refit", "objective"], -3.0, "refit.objective holds a number below 0"),
+]
+
+
+@pytest.mark.parametrize(("path", "value", "message"), WRONG)
+def test_a_record_that_does_not_agree_with_itself_is_refused(
+    path: list[str | int], value: object, message: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    text = json.loads(example().to_json())
+    part = text
+    for key in path[:-1]:
+        part = part[key]
+    part[path[-1]] = value
+    place = tmp_path / "record.json"
+    place.write_text(json.dumps(text))
+    with pytest.raises(CorruptStore, match=re.escape(message)):
+        read_record(place)
+    data = tmp_path / "data.csv"
+    data.write_text('a b,"quote""d",y\n1,2,3\n2,1,3\n0,1,2\n')
+    for command in (["report"], ["plot"], ["predict", str(data)], ["verify", str(data)]):
+        assert run([command[0], str(place), *command[1:]]) == 2
+        told = capsys.readouterr().err
+        assert told.count("\n") == 1 and message in told
+    assert sorted(tmp_path.iterdir()) == [data, place]

@@ -12,7 +12,7 @@ from every_support import brute_force_cell
 from sparsecv_mio.certificate.chosen_folds import ChosenFolds
 from sparsecv_mio.certificate.parts import DataInfo, Request, Work, relative_gap, versions
 from sparsecv_mio.certificate.record import PathRecord, PathRow, Record
-from sparsecv_mio.certificate.verify import verify, verify_path
+from sparsecv_mio.certificate.verify import verify
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.folds import folds_from_labels, make_folds
 from sparsecv_mio.errors import VerificationFailed
@@ -229,11 +229,11 @@ def path_record(data: Dataset, gammas: list[float], taus: list[int]) -> PathReco
 def test_path_records() -> None:
     data = small(11)
     record = path_record(data, [0.1, 1.0], [0, 1, 3])
-    assert verify_path(record, data).failures == ()
+    assert verify(record, data).failures == ()
     for field, value in (("objective", 1.0), ("lower", 1e9), ("upper", 0.0), ("intercept", 7.7), ("support", ("x9",))):
         rows = list(record.path)
         rows[4] = dataclasses.replace(rows[4], **{field: value})
-        report = verify_path(dataclasses.replace(record, path=tuple(rows)), data)
+        report = verify(dataclasses.replace(record, path=tuple(rows)), data)
         assert f"path[4].{field}" in [failure.field for failure in report.failures]
 
 

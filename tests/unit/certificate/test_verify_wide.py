@@ -13,7 +13,7 @@ import pytest
 from sparsecv_mio.certificate.chosen_folds import ChosenFolds
 from sparsecv_mio.certificate.parts import relative_gap
 from sparsecv_mio.certificate.record import Record
-from sparsecv_mio.certificate.verify import verify, verify_path
+from sparsecv_mio.certificate.verify import verify
 from sparsecv_mio.cli import run
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.folds import make_folds
@@ -127,12 +127,12 @@ def test_bounds_of_the_fit_on_all_rows_are_held_against_its_neighbours() -> None
 
 def test_paths_come_with_the_caveat_and_their_neighbours_are_tried() -> None:
     path = best_subsets(data(), gammas=[0.05], taus=[1, 3], threads=1)
-    assert verify_path(path, data()).failures == () and verify_path(path, data()).caveat == CAVEAT
+    assert verify(path, data()).failures == () and verify(path, data()).caveat == CAVEAT
     worse = fit(data().X, data().y, [7], 0.05)
     f = worse.objective
     row = R(path.path[0], support=("x7",), coefficients={"x7": float(worse.beta[0])}, intercept=worse.intercept)
     row = R(row, objective=f, lower=f, upper=f)
-    report = verify_path(R(path, path=(row, path.path[1])), data())
+    report = verify(R(path, path=(row, path.path[1])), data())
     assert [failure.field for failure in report.failures] == ["path[0].lower"]
 
 

@@ -11,6 +11,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from forged_proofs import read_lines, write_lines
 from repository import INSTANCES
@@ -185,3 +186,29 @@ def test_a_limit_leaves_the_record_and_no_proof(tmp_path: Path, capsys: pytest.C
     told = capsys.readouterr().err
     assert told.count("\n") == 1 and "--proof: a limit came before the pair was proved" in told
     assert record.exists() and not place.exists()
+
+
+def test_a_proof_that_its_own_check_refuses_is_not_written(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Columns at large offsets without an intercept: floats and fractions alike prove less than the search found."""
+    rng, place, data = np.random.default_rng(0), tmp_path / "p", tmp_path / "d.csv"
+    X = rng.normal(size=(16, 3)) + [82090.0, -643082.0, 291051.0]
+    y = X @ [0.7, 0.7, 0.7] - X.mean(axis=0) @ [0.7, 0.7, 0.7] + 0.1 * rng.normal(size=16)
+    np.savetxt(data, np.column_stack([X, y]), delimiter=",", header="a,b,c,y", comments="", fmt="%.17g")
+    ask = ["--target", "y", "--scale", "variance", "--intercept", "none", "--proof", str(place), "--quiet"]
+    folds = ["--folds", "forward:3", "--method", "joint"]
+    place.write_bytes(b"old")
+    written = 0
+    for command in (["solve", *folds], ["path"], ["fit", "--tau", "2"]):
+        for gamma in ("3.7e-05", "0.5", "1e-12"):
+            code = run([command[0], str(data), *command[1:], "--gamma", gamma, *ask])
+            told = capsys.readouterr().err
+            if place.read_bytes() != b"old":
+                written += 1
+                assert code in (0, 3)  # a best subset that rounding leaves open has a proof of its bounds
+                assert run(["check", str(place), str(data)]) == 0
+                capsys.readouterr()
+                place.write_bytes(b"old")
+            else:
+                assert code == 2 and told.count("\n") == 1 and "--proof: " in told
+                assert place.read_bytes() == b"old" and not part_of(place).exists()
+    assert 0 < written < 9
