@@ -362,7 +362,7 @@ def allowance_of(doubt: float, yy: float, objective: float) -> float:
 
     Examples
     --------
-    >>> allowance_of(np.inf, 1.0, 1e-6), allowance_of(1e-12, 1.0, 1e-6)
+    >>> allowance_of(float("inf"), 1.0, 1e-6), allowance_of(1e-12, 1.0, 1e-6)
     (1e-09, 1e-12)
     """
     return min(doubt, (TRUST + PRIMAL) * yy, WORTH * objective)

@@ -123,7 +123,7 @@ def test_a_task_is_named_by_its_content(tmp_path: Path) -> None:
         ("[[data]]\nfile = 'a.csv'\ntarget = 'y'\nfeatures = [1.5]\n", "features 1.5 is no column"),
         ("[[data]]\nfile = 'a.csv'\ntarget = 'y'\nsep = 9\n", "sep: 9 is no text"),
         ("[[data]]\nfile = 'a.csv'\ntarget = 'y'\nindex_col = [[]]\n", "neither the name nor the position"),
-        ("[[data]]\nfile = 'a.csv'\ntarget = 'y'\nheader = 1\n", "neither true nor false"),
+        ("[[data]]\nfile = 'a.csv'\ntarget = 'y'\nheader = 1\n", "neither True nor False"),
         ("[[data]]\nfile = ['a.csv', 3]\n", "file 3 is no path"),
         ("[[data]]\nfile = []\n", "file is an empty list"),
     ],

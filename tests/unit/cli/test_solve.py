@@ -168,7 +168,7 @@ def test_ctrl_c_keeps_the_answer(tmp_path: Path) -> None:
         except OSError:
             break
         seen += piece
-        if b"best CV error in" in seen and not pressed:
+        if b"least CV error in" in seen and not pressed:
             pressed = os.write(terminal, b"\x03") == 1
         if not piece:
             break
