@@ -154,6 +154,8 @@ def run(arguments: list[str] | None = None, began: float | None = None) -> int:
         return _say(str(error), error.exit_code)
     except UsageError as error:
         message = error.format_message()  # type: ignore[attr-defined]
+        if "unexpected extra argument" in message and "--data" in _options_of(error):
+            message += ": the data of the record are given as --data FILE"
         return _say(message, 2) if message else 2
     except MemoryError:
         return _say("the data and the search do not fit in memory: keep fewer columns, rows or folds", 2)
@@ -162,6 +164,12 @@ def run(arguments: list[str] | None = None, began: float | None = None) -> int:
         put(sys.stdout, [])
         return _say(f"cannot write{f' {error.filename}' if error.filename else ''}: {reason(error)}", 2)
     return int(code or 0)
+
+
+def _options_of(error: Exception) -> list[str]:
+    """Return the options of the command that an error of use came from."""
+    context = getattr(error, "ctx", None)
+    return [] if context is None else [name for one in context.command.params for name in one.opts]
 
 
 def _say(message: str, code: int) -> int:

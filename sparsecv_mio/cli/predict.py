@@ -51,7 +51,8 @@ def predict(
     rows, known, doubt = read_rows(data, needed, stored.data.target, learnt)
     predicted = stored.predict(rows)
     found = accuracy(rows.y, predicted) if known else None
-    notes = [f"{rows.n} rows predicted", *([] if found is None else error_lines(stored, found))]
+    many = f"{rows.n:,} row{'' if rows.n == 1 else 's'}"
+    notes = [f"{many} predicted", *([] if found is None else error_lines(stored, found))]
     notes += [f"errors are not known: {doubt}"] if doubt else []
     notes = [] if quiet else notes
     lines = ("prediction\n", *(f"{value!r}\n" for value in predicted.tolist()))

@@ -90,11 +90,11 @@ def read_delimited(
             return assemble(*cured(stream.raw(), how, wanted.two_words, wanted.sure))
         data = stream.numbers()
     except pa.ArrowException as error:
-        blame(table, chosen, cells=not lenient)
+        blame(table, chosen, cells=not lenient, settled=wanted.sure)
         raise BadInput(f"file {str(path)!r} cannot be read as a table: {str(error).splitlines()[0]}") from error
     except BadInput:
         if not lenient:
-            blame(table, chosen)
+            blame(table, chosen, settled=wanted.sure)
         raise
     if not wanted.sure:
         check_marks(stream.marks(data), how.sep)

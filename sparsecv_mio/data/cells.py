@@ -93,6 +93,12 @@ class Fault:
             return "encode it as numbers or drop the column"
         return "replace it by a finite number or remove the row"
 
+    def remedy_of_new(self, many: int = 1) -> str:
+        """Say what to do in new rows, where so many cells of the column are alike."""
+        if isinstance(self.value, str) and not self.missing:
+            return what_else(self.value) or "give numbers"
+        return "fill the cell, or leave the row out" if many == 1 else "fill them, or leave these rows out"
+
     def option(self, target: str, rows: int = 0) -> str:
         """Return the keyword that cures the column of so many rows; empty where none does."""
         if self.missing:
@@ -106,13 +112,15 @@ class Fault:
 class Faults:
     """The bad cells of a table of `rows`: of every column the first that is empty, and the first that is no number.
 
-    `marks`: by column, what its cells show of how numbers are written.
+    `marks`: by column, what its cells show of how numbers are written. `settled`: whether these are new rows of a
+    model, which needs all of its columns and has no options of how cells are treated.
     """
 
     target: str
     found: dict[tuple[str, bool], Fault] = field(default_factory=dict)
     rows: int = 0
     marks: Mapping[str, Marks] = field(default_factory=dict)
+    settled: bool = False
 
     def add(self, column: str, row: int, value: object, line: int | None = None) -> None:
         """Note a bad cell.
@@ -153,6 +161,8 @@ class Faults:
         written = self._written(one)
         if written:
             return written if "say which" in written else f"read it with {written}"
+        if self.settled:
+            return one.remedy_of_new()
         option = one.option(self.target, self.rows)
         remedy = one.remedy(self.rows)
         marks = self.marks.get(one.column)
@@ -164,6 +174,8 @@ class Faults:
 
     def _cells(self, one: Fault) -> str:
         cells = f"{one.count:,} cell{'s' if one.count > 1 else ''}"
+        if self.settled:
+            return f"{cells}; {self._written(one) or one.remedy_of_new(one.count)}"
         option = self._written(one) or one.option(self.target, self.rows)
         if option:
             return f"{cells}; {option}"

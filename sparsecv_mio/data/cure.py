@@ -201,7 +201,7 @@ def cured(table: RawTable, how: Reading, two_words: bool = False, sure: bool = F
     BadInput
         The message names every column with cells that the reading does not allow, or numbers that could be others.
     """
-    _check(table, how, two_words)
+    _check(table, how, two_words, sure)
     if not sure:
         check_marks(table.marks, how.sep)
     kept, table = _complete_rows(table, how)
@@ -230,11 +230,11 @@ def read_alike(table: RawTable, learnt: Applied) -> Made:
     BadInput
         For a word that was not there, or an empty cell for which no mean was learnt.
     """
-    faults = Faults(table.target.name if table.target else "", marks=table.marks)
+    faults = Faults(table.target.name if table.target else "", marks=table.marks, settled=True)
     for one in table.features:
         words = one.name in learnt.levels
         if one.name not in learnt.means and not (words and ABSENT in learnt.levels[one.name]):
-            for row in np.flatnonzero(one.empty)[:1].tolist():
+            for row in np.flatnonzero(one.empty).tolist():
                 faults.add(one.name, row + 1, None)
         for row, word in list(one.others.items())[: 0 if words else 1]:
             faults.add(one.name, row + 1, word)
@@ -244,9 +244,9 @@ def read_alike(table: RawTable, learnt: Applied) -> Made:
     return _assembled(table, replace(learnt, columns=tuple(one.name for one in table.features)))
 
 
-def _check(table: RawTable, how: Reading, two_words: bool) -> None:
+def _check(table: RawTable, how: Reading, two_words: bool, settled: bool) -> None:
     """Raise `BadInput` that names every column with cells that are not allowed."""
-    faults = Faults(table.target.name if table.target else "", rows=table.rows, marks=table.marks)
+    faults = Faults(table.target.name if table.target else "", rows=table.rows, marks=table.marks, settled=settled)
     columns = [*table.features, *([table.target] if table.target else [])]
     for one in columns:
         goal = one is table.target

@@ -79,7 +79,7 @@ def _separated_by(mark: str, table: TextTable) -> BadInput:
     return BadInput(f'file {str(table.path)!r} seems to be separated by {word}: give sep="{option}"')
 
 
-def blame(table: TextTable, chosen: Selection, cells: bool = True) -> None:
+def blame(table: TextTable, chosen: Selection, cells: bool = True, settled: bool = False) -> None:
     """Raise `BadInput` at the first line that is too short or long, or for all columns with bad cells.
 
     Parameters
@@ -89,6 +89,8 @@ def blame(table: TextTable, chosen: Selection, cells: bool = True) -> None:
         The columns that are read; the others may hold anything.
     cells : bool
         Whether cells must be numbers; else the lines alone are looked at.
+    settled : bool
+        Whether these are new rows of a model.
 
     Raises
     ------
@@ -97,7 +99,7 @@ def blame(table: TextTable, chosen: Selection, cells: bool = True) -> None:
     """
     count, width, looked = 0, len(chosen.header), 0
     numeric = [(j, Marks(table.how.way)) for j in chosen.numeric]
-    faults = Faults(chosen.goal, marks={chosen.header[j]: marks for j, marks in numeric})
+    faults = Faults(chosen.goal, marks={chosen.header[j]: marks for j, marks in numeric}, settled=settled)
     with _rows(table) as rows:
         if table.how.header:
             next(rows, None)

@@ -110,8 +110,8 @@ class Reading:
             listed = ", ".join(SEPARATORS)
             raise BadInput(f"sep: {sep!r} is no separator: give one character, or one of {listed}")
         if decimal not in (".", ",") or decimal == between:
-            what = "separates the cells already" if decimal == between else "is no decimal mark: use . or ,"
-            raise BadInput(f"decimal: {decimal!r} {what}")
+            taken = f'separates the cells already: give decimal="{"," if decimal == "." else "."}"'
+            raise BadInput(f"decimal: {decimal!r} {taken if decimal == between else 'is no decimal mark: use . or ,'}")
         if comment is not None and (len(comment) != 1 or comment.isalnum() or comment in MARKS):
             raise BadInput(f"comment: {comment!r} cannot begin a comment: give one mark, such as #")
         try:

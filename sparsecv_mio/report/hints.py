@@ -83,6 +83,8 @@ def _gamma_hint(record: Record) -> str:
 def _tau_hint(record: Record) -> str:
     taus = record.request.taus
     least, most = min(taus), max(taus)
+    if least > 0 and record.r_squared is not None and record.r_squared < 0.0:
+        return f"R^2 is below 0, the mean of the target alone may predict better: --tau 0:{most} tries it"
     if least == most:
         return ""
     held_out = -(-record.data.n // max(record.folds.k, 2))

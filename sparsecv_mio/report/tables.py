@@ -337,10 +337,9 @@ def _legend(record: Record) -> list[str]:
     cells = sum(row.folds for row in record.table)
     lines = []
     if any(row.estimate for row in record.table):
-        lines.append(
-            f"{ESTIMATE} an estimate: some folds use the best subset found so far, which is not proved to be the best; "
-            "lower and upper are certified all the same"
-        )
+        why = "some folds use the best subset found so far, which is not proved to be the best"
+        said = "" if record.estimate else f": {why}"  # above, of the reported pair
+        lines.append(f"{ESTIMATE} an estimate{said}; lower and upper are certified all the same")
     many = f"{cells:,} cells" if cells > 1 else "1 cell"
     lines.append(f"work: {many} (a cell: one pair of tau and gamma, one fold left out)")
     return [*lines, work_line(record.work, record.request.threads)]

@@ -421,7 +421,8 @@ def compiling_took(deadline: Deadline) -> tuple[str, ...]:
     spent, seconds = deadline.compiled, deadline.seconds
     if spent < COMPILING_SHARE * seconds:
         return ()
-    return (f"{spent:.0f} of {seconds:.0f} s went into compiling, once on this machine: the same run has them all now",)
+    cure = ", which had not ended: `sparsecv warmup` ends it" if deadline.is_compiling else ""
+    return (f"{spent:.0f} of {seconds:.0f} s went into compiling, once on this machine{cure}",)
 
 
 def _request(context: Context, options: SearchOptions) -> SearchRequest:

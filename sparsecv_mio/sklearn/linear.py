@@ -25,7 +25,8 @@ CURES = (
     (r"contains NaN|fill the cell, or .*",
      "; SimpleImputer() of sklearn.impute, before it in a pipeline, fills empty cells"),
     (r"could not convert string to float.*|encode it as numbers .*",
-     "; OneHotEncoder() of sklearn.preprocessing, before it in a pipeline, makes numbers of words"),
+     "; make_column_transformer((OneHotEncoder(), [columns of words]), remainder='passthrough') of sklearn.compose, "
+     "before it in a pipeline, makes numbers of words"),
 )  # fmt: skip
 
 

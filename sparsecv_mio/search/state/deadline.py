@@ -82,6 +82,11 @@ class Deadline:
             self._compiled, self._compiling_since = self.compiled, np.inf
 
     @property
+    def is_compiling(self) -> bool:
+        """Whether kernels are being compiled now; one that a process ends amid, the next process compiles anew."""
+        return bool(np.isfinite(self._compiling_since))
+
+    @property
     def compiled(self) -> float:
         """Seconds that went into compiling so far."""
         return self._compiled + max(time.monotonic() - self._compiling_since, 0.0)

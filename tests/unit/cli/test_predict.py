@@ -94,6 +94,30 @@ def test_a_target_that_is_not_known_is_not_needed(
     assert run(["predict", str(record), str(file)]) == 2 and "column 'lweight' is empty" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize("reading", [[], ["--na", "drop", "--encode", "onehot"]])
+def test_empty_cells_of_new_rows_have_a_cure_that_predict_knows(
+    reading: list[str], tmp_path: Path, capsys: Said
+) -> None:
+    data, answer, out = tmp_path / "data.csv", tmp_path / "answer.json", tmp_path / "out.csv"
+    data.write_text("a,b,y\n" + "".join(f"{k},{k * k % 7},{k + k * k % 7}\n" for k in range(20)))
+    search = ["solve", str(data), "-t", "y", "--gamma", "0.1", "--tau", "2", "-q", "--json", str(answer)]
+    assert run([*search, *reading]) == 0
+    capsys.readouterr()
+    for content, said in (
+        ("a,b\n1,2\n3,\n", "column 'b' is empty in row 2"),
+        ("a,b\n1,\n3,\n,4\n", "(2 cells; fill them, or leave these rows out), 'a' is empty in row 3"),
+        ("a,b\n1,x\n", "'b' holds text 'x' in row 1"),
+    ):
+        data.write_text(content)
+        assert run(["predict", str(answer), str(data), "--out", str(out)]) == 2
+        error = capsys.readouterr().err
+        assert said in error and error.count("\n") == 1 and not out.exists()
+        assert "--na" not in error and "--encode" not in error and "column or" not in error and "drop" not in error
+    data.write_text("a,b\n1,2\n")
+    assert run(["predict", str(answer), str(data)]) == 0
+    assert capsys.readouterr().err == "sparsecv: 1 row predicted\n"
+
+
 def test_a_model_without_features_predicts_its_intercept(tmp_path: Path, capsys: Said) -> None:
     stored = sc.solve(PROSTATE, "lpsa", gammas=0.1, taus=0)
     stored.write_record(tmp_path / "r.json")

@@ -43,6 +43,7 @@ def test_bad_input_is_one_line_and_leaves_nothing(record: Path, tmp_path: Path, 
         ([str(record), "--format", "latx", "-o", str(out)], "did you mean 'latex'"),
         ([str(record), "--data", servo, "-o", str(out)], "'lpsa' is not in the data"),
         ([servo, "-o", str(out)], "not a JSON file"),
+        ([str(record), servo, "-o", str(out)], "the data of the record are given as --data FILE"),
         ([str(record), "-o", str(record), "--format", "md"], "is the data too"),
     ):
         assert run(["report", *arguments]) == 2

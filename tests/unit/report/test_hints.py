@@ -71,3 +71,12 @@ def test_an_edge_of_the_grid_is_told(
     request = replace(record.request, gammas=gammas, taus=taus)
     found = hints(replace(record, gamma=gamma, tau=tau, request=request))
     assert len(found) == len(told) and all(text in hint for text, hint in zip(told, found, strict=True))
+
+
+def test_a_model_that_predicts_worse_than_the_mean_is_told(record: Record) -> None:
+    worse = replace(record, r_squared=-0.01)
+    most = max(record.request.taus)
+    said = [text for text in hints(worse) if "R^2 is below 0" in text]
+    assert min(record.request.taus) > 0 and len(said) == 1 and said[0].endswith(f"--tau 0:{most} tries it")
+    with_none = replace(worse, request=replace(worse.request, taus=(0, *worse.request.taus)))
+    assert not [text for text in [*hints(record), *hints(with_none)] if "R^2" in text]

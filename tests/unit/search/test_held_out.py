@@ -57,6 +57,13 @@ def test_a_mean_absolute_error_is_found_where_it_is_soon_found(monkeypatch: pyte
     assert len(rows) == 3 * DATA.n and repeated.mae == pytest.approx(np.mean(np.abs(DATA.y[rows] - predicted)))
     monkeypatch.setattr(held_out, "FEW_FOLDS", 4)
     assert sc.solve(DATA, folds="5", gammas=0.1, taus=2).mae is None
+    monkeypatch.undo()
+    many = sc.solve(DATA, folds="30", gammas=0.1, taus=2)
+    rows, predicted = predictions_by_fold(many, DATA, "30")
+    assert many.mae == pytest.approx(np.mean(np.abs(DATA.y[rows] - predicted)))
+    assert sc.verify(many, DATA).failures == ()
+    monkeypatch.setattr(held_out, "FEW_NUMBERS", 30 * DATA.X.size - 1)
+    assert sc.solve(DATA, folds="30", gammas=0.1, taus=2).mae is None
     assert sc.solve(DATA, folds="loo", gammas=0.1, taus=2).mae is not None
     weighted = sc.Dataset.from_arrays(DATA.X, DATA.y, DATA.names, "lpsa", {"w": np.ones(DATA.n)})
     assert sc.solve(weighted, folds="4", gammas=0.1, taus=2).mae is not None

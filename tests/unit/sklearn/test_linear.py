@@ -6,7 +6,10 @@ import numpy as np
 import pandas as pd
 import pytest
 from scipy.sparse import csr_array
+from sklearn.compose import make_column_transformer
 from sklearn.exceptions import NotFittedError
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import OneHotEncoder
 
 from sparsecv_mio.errors import BadInput
 from sparsecv_mio.sklearn import BestSubsetRidge
@@ -58,6 +61,9 @@ def test_cells_that_are_no_numbers_are_named_with_what_cures_them(frame: bool) -
 
     refused(np.nan, "SimpleImputer")
     refused("red", "OneHotEncoder")
+    frame_of_words = pd.DataFrame({"a": ["red", "blue"] * 10, "b": Y, "c": X[:, 0]})
+    ways = make_column_transformer((OneHotEncoder(), ["a"]), remainder="passthrough")  # the cure that is named
+    assert make_pipeline(ways, BestSubsetRidge(2)).fit(frame_of_words, Y)[-1].coef_.shape == (4,)
     for target in (["no", "yes"] * 10, pd.Series(["no", "yes"] * 10)):
         with pytest.raises(BadInput, match="^y holds text 'no': give numbers; LabelEncoder"):
             BestSubsetRidge(1).fit(X, target)
