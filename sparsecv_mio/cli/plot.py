@@ -57,7 +57,7 @@ def plot(
     out: Annotated[
         str | None,
         typer.Option(
-            "--out", metavar="FILE",
+            "--out", "-o", metavar="FILE",
             help="The figure (.png, .svg, .pdf). [RECORD with .png]",
         ),
     ] = None,
@@ -124,5 +124,5 @@ def plot(
             stored = read_drawn(record)
         except CorruptStore as error:
             raise BadInput(f"{record} is neither a trace nor a record: {error}") from None
-        save(panel_of(stored, str(panel), session.read_again(data, stored) if data else None), place)
+        save(panel_of(stored, str(panel), session.read_to_draw(data, stored) if data else None), place)
     return 0 if out else ending.deliver(0, lambda screen: screen.print(f"figure: {place}", soft_wrap=True))

@@ -23,7 +23,8 @@ def predict(
     ],
     reading: ReadingWords | None = None,
     out: Annotated[
-        str | None, typer.Option("--out", metavar="FILE", help="Write the predictions here, as CSV. [standard output]")
+        str | None,
+        typer.Option("--out", "-o", metavar="FILE", help="Write the predictions here, as CSV. [standard output]"),
     ] = None,
     quiet: options.Quiet = False,
 ) -> int:

@@ -42,7 +42,7 @@ def report(
     from sparsecv_mio.report.record_report import report_text
 
     stored = read_drawn(record)
-    rows = session.read_again(data, stored) if data else None
+    rows = session.read_to_draw(data, stored) if data else None
     text = report_text(stored, kind, record, rows, data or "DATA")
     if place == "-":
         failure = ending.put(sys.stdout, [text])

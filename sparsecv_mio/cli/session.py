@@ -26,6 +26,7 @@ T = TypeVar("T")
 LOADING_GRACE = 0.4  # seconds after the limit in which a search may still begin: a small one answers at once
 EXIT_CODE = {"proved": 0, "limit": 3, "interrupted": 130}
 READ_BY_ARROW = (".csv", ".tsv", ".txt", ".dat", ".data", ".gz", ".zip", ".parquet", ".feather", ".arrow", ".ipc")
+MANY_TO_DRAW = 30  # features from which on the best subsets of all sizes may take their whole time
 THROUGH = ("--json", "--trace", "--out")  # text that may go to a pipe or a device as it comes
 
 
@@ -95,6 +96,17 @@ def read_again(path: str, stored: StoredRecord, reading: ReadingWords | None = N
         aux += fold_columns(folds.spec.removesuffix(WEIGHTED) if weights else folds.spec)
     aux += weight_columns(weights or None)
     return read(path, stored.data, aux, reading)
+
+
+def read_to_draw(path: str, stored: StoredRecord) -> Dataset:
+    """Read the data of a record of which pictures are drawn, and say what takes long then, where it may."""
+    from sparsecv_mio.certificate.record import Record
+    from sparsecv_mio.report.record_plots import PATH_SECONDS
+
+    data = read_again(path, stored)
+    if isinstance(stored, Record) and data.p > MANY_TO_DRAW:
+        tell(f"best subsets of every size on all rows, for the picture of coefficients: about {PATH_SECONDS:.0f} s")
+    return data
 
 
 def read_weighted(

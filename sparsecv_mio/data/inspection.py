@@ -224,7 +224,8 @@ def _kind(one: RawColumn, numbers: FloatArray) -> tuple[str, list[str], bool]:
     if not one.is_words:
         kind = one.kind
         if len(one.others) == int(np.sum(~one.empty)) and kind:
-            return kind.partition(":")[0], [f"{kind}, or drop the column"], True
+            held, _, cure = kind.partition(": ")
+            return held, [f"{cure or held}, or drop the column"], True
         row, word = next(iter(one.others.items()))
         cells = f"{len(one.others)} cell{'s' * (len(one.others) > 1)} of text among numbers, {word[:20]!r}"
         return "mixed", [f"{cells} in row {row + 1}: {kind or 'mend the file'}, or drop the column"], True

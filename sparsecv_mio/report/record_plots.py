@@ -411,7 +411,8 @@ def _draw_model(record: Record | FitRecord, ax: Axes | None, data: Dataset | Non
 
 def _headline(record: AnyRecord) -> str:
     """Return the target, and the answer as the record shows itself."""
-    return f"{short([record.data.target])[0]}, {repr(record).partition('(')[2][:-1]}"
+    answer = repr(record).partition("(")[2][:-1].replace(", inf]", ", ?]")
+    return f"{short([record.data.target])[0]}, {answer}"
 
 
 def panel_of(record: AnyRecord, panel: str, data: Dataset | None = None) -> Figure:

@@ -226,7 +226,10 @@ def proved(record: Record) -> list[str]:
     total = sum(row.folds for row in record.table)
     more = f"; bounds exclude {excluded:,} other pairs" if excluded else ""
     fits = f"{cells:,} of {total:,} fits, in every fold of {decided:,} pairs"
-    lines.append(f"The best subset is known beyond doubt in {fits}{more}.")
+    if lines or cells or more:
+        lines.append(f"The best subset is known beyond doubt in {fits}{more}.")
+    else:
+        lines.append(f"Nothing of the grid yet: in none of {total:,} fits is the best subset known beyond doubt.")
     lines += [f"{line[0].upper()}{line[1:]}." for line in region_lines(record) if line.startswith("proved")]
     if record.refit.proved:
         most, within = ("at most ", " within the restrictions,") if record.request.restrictions else ("", "")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 from repository import INSTANCES
@@ -33,6 +34,15 @@ def test_the_format_is_that_of_the_file(record: Path, tmp_path: Path, capsys: Sa
     assert "MAE of held-out rows" in (tmp_path / "a.md").read_text()
     assert run(["report", str(record), "-o", "-", "--format", "md"]) == 0
     assert capsys.readouterr().out.startswith("# Best-subset")
+
+
+def test_what_takes_long_is_said_before(record: Path, tmp_path: Path, capsys: Said, monkeypatch: Any) -> None:
+    drawn = [str(record), "--data", str(PROSTATE), "-o"]
+    for few, said in ((30, False), (3, True)):
+        monkeypatch.setattr("sparsecv_mio.cli.session.MANY_TO_DRAW", few)
+        for command, out in (("report", "a.html"), ("plot", "a.png")):
+            assert run([command, *drawn, str(tmp_path / out)]) == 0
+            assert ("best subsets of every size on all rows" in capsys.readouterr().err) == said
 
 
 def test_bad_input_is_one_line_and_leaves_nothing(record: Path, tmp_path: Path, capsys: Said) -> None:

@@ -270,8 +270,8 @@ def test_numbers_that_stand_for_nothing_are_named(tmp_path: Path, value: int) ->
 def test_a_target_is_not_to_be_dropped(tmp_path: Path) -> None:
     path = stored(tmp_path, table(PLAIN, target=lambda v: f"{v:.0f}%"))
     assert message_of(path).endswith("take the signs off")
-    notes = {one.name: one.notes for one in inspect_file(path, "y", Reading(), None).columns}
-    assert notes["y"] == ("numbers with a percent sign: take the signs off",)
+    facts = {one.name: one for one in inspect_file(path, "y", Reading(), None).columns}
+    assert (facts["y"].kind, facts["y"].notes) == ("numbers with a percent sign", ("take the signs off",))
 
 
 def test_words_stay_words(tmp_path: Path) -> None:

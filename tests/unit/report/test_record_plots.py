@@ -87,6 +87,8 @@ def test_without_a_proof_the_estimates_are_shown(record: Record) -> None:
              for mark in "o^"}  # fmt: skip
     assert all(low <= error <= high for _, error in marks["o"]) and all(error == high for _, error in marks["^"])
     assert sorted(tau for tau, _ in (*marks["o"], *marks["^"])) == list(record.request.taus)
+    cut = dataclasses.replace(record, status="limit", lower=0.0, upper=math.inf)
+    assert panel_of(cut, "all").get_suptitle().endswith(" in [0, ?]")
 
 
 def test_ticks_are_whole_numbers(record: Record) -> None:

@@ -95,6 +95,8 @@ def test_what_is_proved_and_what_not(record: Record) -> None:
     estimate = "no fold has its best subset proved"
     for words in ("has the least CV error", estimate, "Any upper bound", "none of 8 other pairs", "on all rows"):
         assert words in unsaid
+    total = sum(row.folds for row in record.table)
+    assert said == f"Nothing of the grid yet: in none of {total:,} fits is the best subset known beyond doubt."
 
 
 def test_a_report_is_about_the_pair_that_the_rule_chose(simplest: Record) -> None:
