@@ -1,6 +1,6 @@
 """Figures and reports of a record as its methods.
 
-A record is data and knows nobody who draws it: `sparsecv_mio/__init__.py`, which knows both, says by `draw_by` who does.
+A record is data and knows nobody who draws it: `sparsecv_mio/__init__.py`, which knows both, says who does (`draw_by`).
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ _drawer: Callable[[str], Callable[..., Any]]
 
 
 def draw_by(drawer: Callable[[str], Callable[..., Any]]) -> None:
-    """Say who draws records and writes their reports: `drawer` returns the function of a name, when it is called for."""
+    """Say who draws records and writes their reports: `drawer` returns the function of a name, when called for."""
     global _drawer
     _drawer = drawer
 
