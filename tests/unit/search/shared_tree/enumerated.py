@@ -76,7 +76,7 @@ class Enumerated:
         self.all_rows.best = [solve_path(self.all_rows.problem(0), self.taus.tolist())]
         self.cells = CellTable.empty(1, len(self.taus), self.folds.k)
         self.state = SearchState(self.context, self.cells, self.all_rows, Counts())
-        self.leave_out = LeaveOut(self.state)
+        self.leave_out = LeaveOut(self.all_rows, self.cells)
 
     @cached_property
     def f(self) -> Table:
