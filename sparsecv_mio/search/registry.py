@@ -8,6 +8,7 @@ from sparsecv_mio.data.folds import FoldPlan
 from sparsecv_mio.data.standard import StandardData
 from sparsecv_mio.formulation.backends import get_backend
 from sparsecv_mio.search.accelerators import Accelerators
+from sparsecv_mio.search.grid import Grid
 from sparsecv_mio.search.methods.by_rows import ByRows, by_rows, threads_for
 from sparsecv_mio.search.methods.descent import Descent
 from sparsecv_mio.search.methods.joint import WinnerFirst
@@ -20,7 +21,7 @@ from sparsecv_mio.search.methods.restricted import Restricted, check_restriction
 from sparsecv_mio.search.methods.rounds import Rounds
 from sparsecv_mio.search.methods.rows import RowMaker
 from sparsecv_mio.search.observers.signals import Signals
-from sparsecv_mio.search.options import Grid, SearchOptions, method_for
+from sparsecv_mio.search.options import SearchOptions, method_for
 from sparsecv_mio.search.shared_tree.engines import SharedTrees
 from sparsecv_mio.search.state.context import Context
 from sparsecv_mio.search.state.deadline import Deadline

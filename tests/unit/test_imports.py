@@ -68,7 +68,7 @@ MAY_IMPORT: dict[str, set[str]] = {
 
 # Folders and files of search/ from the ground up: each may import those before it, and its own.
 SEARCH_LAYERS: tuple[set[str], ...] = (
-    {"checks", "interrupts"},
+    {"checks", "grid", "interrupts"},
     {"options"},
     {"state"},
     {"one_se", "advice", "observers", "time_limit", "instability"},

@@ -6,13 +6,13 @@ from collections.abc import Collection, Sequence
 from dataclasses import replace
 
 from sparsecv_mio.search.accelerators import Accelerators, Ledger
+from sparsecv_mio.search.grid import Grid
 from sparsecv_mio.search.methods.by_rows import ByRows, by_rows, threads_for
 from sparsecv_mio.search.methods.parts.grid_search import GridSearch
 from sparsecv_mio.search.methods.parts.run import Run
 from sparsecv_mio.search.methods.rounds import Rounds
 from sparsecv_mio.search.methods.saddle import SaddleRun
 from sparsecv_mio.search.observers.signals import Signals
-from sparsecv_mio.search.options import Grid
 from sparsecv_mio.search.state.context import Context
 from sparsecv_mio.search.state.state import SearchState
 from sparsecv_mio.words import Oracle
