@@ -15,10 +15,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from sparsecv_mio.arrays import FloatArray, IntArray
-from sparsecv_mio.data.dataset import row_chunks
+from sparsecv_mio.arrays import FloatArray, IntArray, row_chunks
 from sparsecv_mio.data.folds import FoldPlan
-from sparsecv_mio.data.standard import Intercept, StandardData, about_means
+from sparsecv_mio.data.scaling import about_means
+from sparsecv_mio.data.standard import Intercept, StandardData
 from sparsecv_mio.problem.centred_rows import CentredRows
 from sparsecv_mio.problem.problem import LARGEST_PENALTY
 from sparsecv_mio.search.grid import Grid
