@@ -11,12 +11,11 @@ from sparsecv_mio.search.hooks import Hooks
 from sparsecv_mio.search.methods.parts.grid_search import GridSearch
 from sparsecv_mio.search.methods.parts.run import run_to_end
 from sparsecv_mio.search.methods.refine import refined
-from sparsecv_mio.search.methods.rows import RowMaker
 from sparsecv_mio.search.observers.checkpoint import Checkpoint, resume
 from sparsecv_mio.search.observers.progress import Reporter, reports
 from sparsecv_mio.search.observers.signals import Signals
 from sparsecv_mio.search.observers.trace import Trace
-from sparsecv_mio.search.registry import Search, context_of, new_method
+from sparsecv_mio.search.registry import RowMaker, Search, context_of, new_method
 from sparsecv_mio.search.result import build_record, check_intervals
 from sparsecv_mio.search.running import RunningSearch
 
@@ -107,6 +106,6 @@ def _store(method: Search, signals: Signals, keeper: Checkpoint) -> None:
 
 def _refine(record: Record, reported: GridSearch) -> Record:
     state = reported.run.state
-    record = replace(record, refined=refined(record, state, RowMaker(state.context)))
+    record = replace(record, refined=refined(record, state, RowMaker(state.context).make))
     check_intervals(record)
     return record

@@ -22,9 +22,8 @@ from sparsecv_mio.search.api import cross_validate
 from sparsecv_mio.search.grid import Grid
 from sparsecv_mio.search.methods.gamma_step import LEAST, MOST, PROGRESS, GammaCurve, proposals
 from sparsecv_mio.search.methods.parts.grid_search import GridSearch
-from sparsecv_mio.search.methods.rows import RowMaker
 from sparsecv_mio.search.options import SearchOptions
-from sparsecv_mio.search.registry import context_of
+from sparsecv_mio.search.registry import RowMaker, context_of
 from sparsecv_mio.search.state.deadline import Deadline
 
 WIDER_TIES = 1.1e-9  # a little outside of the engine's tolerance

@@ -6,12 +6,13 @@ import numpy as np
 
 from sparsecv_mio.certificate.record import Record, Refined
 from sparsecv_mio.search.methods.gamma_step import LEAST, MOST, PROGRESS, proposals
+from sparsecv_mio.search.methods.parts.grid_search import NewRun
 from sparsecv_mio.search.methods.parts.run import run_to_end
-from sparsecv_mio.search.methods.rows import RowMaker
+from sparsecv_mio.search.observers.signals import Signals
 from sparsecv_mio.search.state.state import SearchState
 
 
-def refined(record: Record, state: SearchState, rows: RowMaker) -> Refined:
+def refined(record: Record, state: SearchState, new_run: NewRun) -> Refined:
     """Improve gamma around the reported pair at its tau; each gamma's folds are solved anew.
 
     Parameters
@@ -19,7 +20,7 @@ def refined(record: Record, state: SearchState, rows: RowMaker) -> Refined:
     record : Record
     state : SearchState
         Of the run behind it.
-    rows : RowMaker
+    new_run : callable
         Makes the runs at other gammas.
     """
     context, unit = state.context, state.context.per_row
@@ -29,7 +30,7 @@ def refined(record: Record, state: SearchState, rows: RowMaker) -> Refined:
     here = Refined(record.gamma, record.tau, record.cv_error, lower, upper, record.estimate)
     points = proposals(state, at, interval)
     while points and not context.deadline.expired():
-        row = rows.make([points.pop(0).gamma], [record.tau])
+        row = new_run([points.pop(0).gamma], [record.tau], Signals())
         row.begin()
         run_to_end(row)
         now = row.run.state.bounds()

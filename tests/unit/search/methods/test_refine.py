@@ -6,11 +6,11 @@ from drawn_search import drawn_run
 from runs import record_of, to_end
 
 from sparsecv_mio.search.methods.refine import refined
-from sparsecv_mio.search.methods.rows import RowMaker
+from sparsecv_mio.search.registry import RowMaker
 
 
 def test_never_worse_than_the_grid() -> None:
     run = to_end(drawn_run())
     record = record_of(run)
-    found = refined(record, run.run.state, RowMaker(run.context))
+    found = refined(record, run.run.state, RowMaker(run.context).make)
     assert found.tau == record.tau and found.lower <= found.cv_error <= found.upper <= record.upper
