@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -25,7 +25,6 @@ from sparsecv_mio.errors import BadInput, CorruptStore
 from sparsecv_mio.search.methods.gamma_step import LEAST, MOST, PROGRESS, GammaPoint, log_uniform, proposals
 from sparsecv_mio.search.methods.parts.beyond_proof import decide_beyond_proof
 from sparsecv_mio.search.methods.parts.grid_search import GridSearch, NewRun
-from sparsecv_mio.search.methods.parts.journal import Journal
 from sparsecv_mio.search.methods.parts.run import run_to_end
 from sparsecv_mio.search.observers.progress import Progress
 from sparsecv_mio.search.observers.signals import Signals
@@ -39,6 +38,43 @@ from sparsecv_mio.search.state.stored import below, check_like, parsed, prefixed
 SAME_GAMMA = 1e-9  # relative
 MOST_MOVES = 100
 SADDLE_NOTE = "tau steps by the saddle point: supports and CV errors are estimates, only lower bounds are certified"
+
+
+@dataclass
+class Journal:
+    """The moves of a descent.
+
+    Attributes
+    ----------
+    steps : list of DescentStep
+    proposed : list of float
+        Gammas left to try from where the descent stands.
+    seen : list of float
+        Gammas whose row was solved.
+    lined : bool
+        The line of the grid through here was searched.
+    over : bool
+        No move is left.
+    certain : bool
+        Every move that was turned down is certified to be no better.
+    nodes, mios : int
+        Of the runs that ended.
+    here : list of float, optional
+        In a checkpoint: the gammas of the row where the descent stands.
+    trial : str, list of float, list of int, bool, optional
+        In a checkpoint: the move that is being tried, gammas and taus of its run, and whether that has begun.
+    """
+
+    steps: list[DescentStep] = field(default_factory=list)
+    proposed: list[float] = field(default_factory=list)
+    seen: list[float] = field(default_factory=list)
+    lined: bool = False
+    over: bool = False
+    certain: bool = True
+    nodes: int = 0
+    mios: int = 0
+    here: list[float] | None = None
+    trial: tuple[str, list[float], list[int], bool] | None = None
 
 
 @dataclass(eq=False)
