@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from sparsecv_mio.certificate.drawn import draw_by as _draw_by
 from sparsecv_mio.version import __version__ as __version__
 
 if TYPE_CHECKING:
@@ -45,6 +46,15 @@ def __getattr__(name: str) -> Any:
     from importlib import import_module
 
     return getattr(import_module(f"{__name__}.{_HOME[name]}"), name)
+
+
+def _drawer_of_records(name: str) -> Any:
+    from sparsecv_mio.report import record_plots, record_report
+
+    return getattr(record_report if name == "write_report" else record_plots, name)
+
+
+_draw_by(_drawer_of_records)
 
 
 def __dir__() -> list[str]:

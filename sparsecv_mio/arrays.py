@@ -1,6 +1,8 @@
-"""The types of arrays that the signatures of the package speak of."""
+"""The types of arrays that signatures speak of, and the blocks of rows in which passes over them go."""
 
 from __future__ import annotations
+
+from collections.abc import Iterator
 
 import numpy as np
 from numpy.typing import NDArray
@@ -8,3 +10,12 @@ from numpy.typing import NDArray
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 BoolArray = NDArray[np.bool_]
+
+CHUNK_ELEMENTS = 1 << 20  # 8 MB blocks keep every pass over X inside the caches' reach and free of copies of X
+
+
+def row_chunks(n: int, width: int) -> Iterator[slice]:
+    """Yield slices that cut n rows of `width` numbers into blocks of at most 8 MB."""
+    step = max(1, CHUNK_ELEMENTS // max(1, width))
+    for start in range(0, n, step):
+        yield slice(start, min(start + step, n))

@@ -25,8 +25,8 @@ from sparsecv_mio.oracles.treecv import LeastSquaresSgd, tree_cv
 from sparsecv_mio.problem.accumulate import full_problem
 from sparsecv_mio.proofs.trees import Units, prove_thresholds
 from sparsecv_mio.search.api import cross_validate
+from sparsecv_mio.search.grid import Grid
 from sparsecv_mio.search.heuristics.first_supports import first_supports
-from sparsecv_mio.search.options import Grid
 from sparsecv_mio.words import Method
 
 GAMMAS, TAUS = (0.01, 1.0), (1, 2, 3)

@@ -18,9 +18,9 @@ from pathlib import Path
 import numpy as np
 from _common import INSTANCES, TARGETS, deliver, environment, table
 
+from sparsecv_mio.bounds.all_folds import printed_ends
 from sparsecv_mio.bounds.cv_error import compute_bounds
 from sparsecv_mio.bounds.fold import FoldBounds, Which
-from sparsecv_mio.bounds.printed import printed_ends
 from sparsecv_mio.bounds.unit_diagonal import Diagonal, unit_diagonal
 from sparsecv_mio.data.folds import make_folds
 from sparsecv_mio.data.readers import read_dataset

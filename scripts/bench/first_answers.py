@@ -29,9 +29,9 @@ from sparsecv_mio.formulation.backends.native.path import solve_path
 from sparsecv_mio.kernels import exchange
 from sparsecv_mio.problem.accumulate import row_moments
 from sparsecv_mio.problem.problem import SparseProblem
+from sparsecv_mio.search.grid import Grid
 from sparsecv_mio.search.heuristics.first_supports import first_supports
 from sparsecv_mio.search.heuristics.fold_search import FoldPaths
-from sparsecv_mio.search.options import Grid
 
 SAMPLE = [(0, 0), (0, 7), (3, 4), (5, 10), (7, 13)]  # folds and gammas that are compared
 EQUAL = 1.0 + 1e-7

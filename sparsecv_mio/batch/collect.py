@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from sparsecv_mio.batch.folder import BatchFolder, Outcome
 from sparsecv_mio.batch.ours import of_record
 from sparsecv_mio.batch.plan import Task
+from sparsecv_mio.batch.results import FORMATS
 from sparsecv_mio.batch.run import folds_of, numbers_of, rows_of
 from sparsecv_mio.batch.sources import source_of
 from sparsecv_mio.certificate.record import Record
@@ -22,7 +23,6 @@ if TYPE_CHECKING:
     import pandas as pd
 
 LEVELS = ("tasks", "pairs", "folds")
-FORMATS = (".parquet", ".csv")
 # what was asked for, beside the gamma, tau and gap of the answer; the number of folds, beside the words for them
 ASKED = {"gamma": "gammas", "tau": "taus", "gap": "gap_asked"}
 COUNTED = {"folds": "folds_of_pair"}

@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from sparsecv_mio.batch.collect import FORMATS
 from sparsecv_mio.batch.plan import COMMON
 from sparsecv_mio.errors import BadInput, did_you_mean
 from sparsecv_mio.files import check_numbers, check_readable
@@ -15,6 +14,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 PROBLEM = ("data", *COMMON)  # what two runs share that are compared with one another
+FORMATS = (".parquet", ".csv")  # of a table
 MOST_SHOWN = 12
 MOST_BYTES = 1 << 32  # of a table
 

@@ -14,7 +14,7 @@ from enum import StrEnum
 import numpy as np
 
 from sparsecv_mio.arrays import BoolArray, FloatArray
-from sparsecv_mio.data.standard import about_means
+from sparsecv_mio.data.scaling import about_means
 from sparsecv_mio.kernels import curvature
 from sparsecv_mio.kernels.curvature import SHARP_COLUMNS, SHARPNESS
 from sparsecv_mio.kernels.fold_start import unit_form

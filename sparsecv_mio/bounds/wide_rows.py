@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from sparsecv_mio.arrays import FloatArray, IntArray
+from sparsecv_mio.arrays import FloatArray, IntArray, row_chunks
 from sparsecv_mio.bounds.unit_diagonal import CONSTANT_COLUMN, centring_loss, held_out_loss
-from sparsecv_mio.data.dataset import row_chunks
 from sparsecv_mio.data.standard import Intercept, StandardData
 from sparsecv_mio.kernels.conic import size_of_candidates
 from sparsecv_mio.kernels.forms import Rounding

@@ -1,25 +1,25 @@
-"""Figures of a record as its methods.
+"""Figures and reports of a record as its methods.
 
-A record knows its drawings by name only: `report`, which draws them, and matplotlib are imported when one is asked for.
+A record is data and knows nobody who draws it: `sparsecv_mio/__init__.py`, which knows both, says who does (`draw_by`).
 """
 
 from __future__ import annotations
 
 import os
-from importlib import import_module
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-
-def _draw(name: str, *arguments: Any) -> Any:
-    return getattr(import_module("sparsecv_mio.report.record_plots"), name)(*arguments)
+_drawer: Callable[[str], Callable[..., Any]]
 
 
-def _report(name: str, *arguments: Any) -> Any:
-    return getattr(import_module("sparsecv_mio.report.record_report"), name)(*arguments)
+def draw_by(drawer: Callable[[str], Callable[..., Any]]) -> None:
+    """Say who draws records and writes their reports: `drawer` returns the function of a name, when called for."""
+    global _drawer
+    _drawer = drawer
 
 
 class DrawnModel:
@@ -38,7 +38,7 @@ class DrawnModel:
         matplotlib Figure
             Shown by a notebook, written by its `savefig`.
         """
-        return _draw("figure_of", self, data)
+        return _drawer("figure_of")(self, data)
 
     def write_report(self, path: str | os.PathLike[str], data: Any = None) -> None:
         """Write a report, as `sparsecv report` does: answer, proofs, figures, tables, how to verify it.
@@ -55,7 +55,7 @@ class DrawnModel:
         BadInput
             The file cannot be written, or its ending is another one.
         """
-        _report("write_report", self, path, data)
+        _drawer("write_report")(self, path, data)
 
     def plot_coefficients(self, ax: Axes | None = None, data: Any = None, gamma: float | None = None) -> Axes:
         """Draw the coefficients: of every tau of a path, or with the data; else of the model.
@@ -74,7 +74,7 @@ class DrawnModel:
         -------
         matplotlib Axes
         """
-        return _draw("plot_coefficients", self, ax, data, gamma)
+        return _drawer("plot_coefficients")(self, ax, data, gamma)
 
 
 class DrawnSearch(DrawnModel):
@@ -82,12 +82,12 @@ class DrawnSearch(DrawnModel):
 
     def plot_cv_error(self, ax: Axes | None = None) -> Axes:
         """Draw the CV error by tau with certified intervals, one standard error to each side, and the choice."""
-        return _draw("plot_cv_error", self, ax)
+        return _drawer("plot_cv_error")(self, ax)
 
     def plot_grid(self, ax: Axes | None = None) -> Axes:
         """Draw the CV error of all pairs (tau, gamma), hatched where a pair is excluded by proof."""
-        return _draw("plot_grid", self, ax)
+        return _drawer("plot_grid")(self, ax)
 
     def plot_features(self, ax: Axes | None = None) -> Axes:
         """Draw how many folds choose each feature at the reported pair."""
-        return _draw("plot_features", self, ax)
+        return _drawer("plot_features")(self, ax)

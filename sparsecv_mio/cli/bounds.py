@@ -61,8 +61,7 @@ def bounds(
     session.check_outputs({"--json": json, "--plot": plot}, [data])
     with session.interruptible() as stop:
         from sparsecv_mio.data.weights import least_rows
-        from sparsecv_mio.report.bounds_plots import plot_bounds
-        from sparsecv_mio.report.bounds_tables import print_bounds
+        from sparsecv_mio.report.bounds_tables import plot_bounds, print_bounds
 
         dataset, plan = session.read_dealt(
             data, target, features, drop, weights=weights, folds=folds, seed=seed, quiet=quiet, reading=reading

@@ -32,9 +32,10 @@ def collect(
     if not (Path(folder) / "tasks").is_dir():
         raise BadInput(f"{folder!r} is no folder of a batch")
     session.check_outputs({"--out": out})
-    from sparsecv_mio.batch.collect import FORMATS, write_table
     from sparsecv_mio.batch.collect import collect as make
+    from sparsecv_mio.batch.collect import write_table
     from sparsecv_mio.batch.folder import BatchFolder
+    from sparsecv_mio.batch.results import FORMATS
 
     if Path(out).suffix.lower() not in FORMATS:
         raise BadInput(f"--out: {out!r} must end with {' or '.join(FORMATS)}")

@@ -21,7 +21,7 @@ from sparsecv_mio.formulation.outcome import Limits, Outcome, Start
 from sparsecv_mio.problem.accumulate import Moments, row_moments, training_moments
 from sparsecv_mio.problem.problem import SparseProblem
 from sparsecv_mio.search.checks import check_formulation, check_limits, check_whole
-from sparsecv_mio.search.options import Grid
+from sparsecv_mio.search.grid import Grid
 from sparsecv_mio.units import TIE_RTOL
 
 
@@ -264,7 +264,7 @@ class _Runs:
             return blank
         winner = self.best()
         best = np.nan if winner is None else winner.upper
-        worst = max(runs, key=lambda outcome: (outcome.upper - outcome.lower))
+        worst = max(runs, key=lambda outcome: outcome.upper - outcome.lower)
         return replace(
             blank,
             status=str(worst.stop),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Unpack
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Unpack
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from sparsecv_mio.arrays import FloatArray, IntArray
+from sparsecv_mio.arrays import FloatArray, IntArray, row_chunks
 from sparsecv_mio.data.cells import check_finite
 from sparsecv_mio.data.reading import OF_CELLS, Applied, Reading, ReadingWords
 from sparsecv_mio.data.select import Wanted
@@ -20,16 +20,6 @@ from sparsecv_mio.errors import BadInput
 
 if TYPE_CHECKING:
     import pandas as pd
-
-
-CHUNK_ELEMENTS = 1 << 20  # 8 MB blocks keep every pass over X inside the caches' reach and free of copies of X
-
-
-def row_chunks(n: int, width: int) -> Iterator[slice]:
-    """Yield slices that cut n rows of `width` numbers into blocks of at most 8 MB."""
-    step = max(1, CHUNK_ELEMENTS // max(1, width))
-    for start in range(0, n, step):
-        yield slice(start, min(start + step, n))
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -1,4 +1,4 @@
-"""Column means and centred norms that neither overflow nor underflow."""
+"""Column means and centred norms that neither overflow nor underflow, and rows about means."""
 
 from __future__ import annotations
 
@@ -6,8 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from sparsecv_mio.arrays import BoolArray, FloatArray, IntArray
-from sparsecv_mio.data.dataset import row_chunks
+from sparsecv_mio.arrays import BoolArray, FloatArray, IntArray, row_chunks
 
 CONSTANT_ULPS = 4.0
 
@@ -98,3 +97,27 @@ def nearest_exponent(values: FloatArray) -> IntArray:
     """
     mantissa, exponent = np.frexp(values)
     return np.where(mantissa < np.sqrt(0.5), exponent - 1, exponent).astype(np.int64)
+
+
+def about_means(
+    V: FloatArray, r: FloatArray, root: FloatArray | None, v_mean: FloatArray, r_mean: float
+) -> tuple[FloatArray, FloatArray]:
+    """Take means off rows, off each as often as the root of its weight says.
+
+    Parameters
+    ----------
+    V, r : (m, q), (m,) arrays
+        Each row times the root of its weight.
+    root : (m,) array or None
+        These roots; None where each row counts once.
+    v_mean, r_mean : (q,) array, float
+        Not scaled.
+
+    Examples
+    --------
+    >>> about_means(np.array([[6.0]]), np.array([4.0]), np.array([2.0]), np.array([1.0]), 0.5)
+    (array([[4.]]), array([3.]))
+    """
+    if root is None:
+        return V - v_mean, r - r_mean
+    return V - root[:, None] * v_mean, r - root * r_mean

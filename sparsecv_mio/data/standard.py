@@ -9,11 +9,11 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from sparsecv_mio.arrays import BoolArray, FloatArray, IntArray
+from sparsecv_mio.arrays import BoolArray, FloatArray, IntArray, row_chunks
 from sparsecv_mio.data.cells import stand_in_notes
 from sparsecv_mio.data.copies import find_copies
-from sparsecv_mio.data.dataset import Dataset, row_chunks
-from sparsecv_mio.data.scaling import column_moments, nearest_exponent
+from sparsecv_mio.data.dataset import Dataset
+from sparsecv_mio.data.scaling import about_means, column_moments, nearest_exponent
 from sparsecv_mio.errors import BadInput
 from sparsecv_mio.restrictions import NONE, Restrictions
 from sparsecv_mio.words import Intercept, Scale, word_of
@@ -141,9 +141,7 @@ class StandardData:
         """Return the roots of the weights of some rows; None where rows have none."""
         return None if self.root is None else self.root[index]
 
-    def about(
-        self, index: slice | IntArray, v_mean: FloatArray, r_mean: float
-    ) -> tuple[FloatArray, FloatArray]:
+    def about(self, index: slice | IntArray, v_mean: FloatArray, r_mean: float) -> tuple[FloatArray, FloatArray]:
         """Return `(V, r)` for some rows about given means, each times the root of its weight.
 
         Parameters
@@ -249,30 +247,6 @@ def part_of(X: FloatArray, index: slice | IntArray | NDArray[np.intp], columns: 
     if isinstance(index, slice) or FEW_PART * len(columns) > X.shape[1]:
         return np.asarray(np.take(X[index], columns, axis=1))
     return np.asarray(X[np.ix_(index, columns)])
-
-
-def about_means(
-    V: FloatArray, r: FloatArray, root: FloatArray | None, v_mean: FloatArray, r_mean: float
-) -> tuple[FloatArray, FloatArray]:
-    """Take means off rows, off each as often as the root of its weight says.
-
-    Parameters
-    ----------
-    V, r : (m, q), (m,) arrays
-        Each row times the root of its weight.
-    root : (m,) array or None
-        These roots; None where each row counts once.
-    v_mean, r_mean : (q,) array, float
-        Not scaled.
-
-    Examples
-    --------
-    >>> about_means(np.array([[6.0]]), np.array([4.0]), np.array([2.0]), np.array([1.0]), 0.5)
-    (array([[4.]]), array([3.]))
-    """
-    if root is None:
-        return V - v_mean, r - r_mean
-    return V - root[:, None] * v_mean, r - root * r_mean
 
 
 def standardize(

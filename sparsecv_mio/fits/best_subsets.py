@@ -20,7 +20,7 @@ from sparsecv_mio.fits.options import PathOptions
 from sparsecv_mio.grids import GammaInterval, gammas_of, interval, taus_of
 from sparsecv_mio.problem.accumulate import row_moments
 from sparsecv_mio.search.checks import GRID, EffortKeywords, with_keywords
-from sparsecv_mio.search.options import Grid
+from sparsecv_mio.search.grid import Grid
 from sparsecv_mio.search.state.deadline import Deadline
 from sparsecv_mio.search.time_limit import run_within_limit
 
@@ -122,9 +122,7 @@ class PathSearch:
         Called with a `Progress` after each gamma of a round.
     """
 
-    def __init__(
-        self, dataset: Dataset, grid: Grid, options: PathOptions, clock: Deadline, progress: Report
-    ) -> None:
+    def __init__(self, dataset: Dataset, grid: Grid, options: PathOptions, clock: Deadline, progress: Report) -> None:
         self.dataset, self.grid, self.options = dataset, grid, options
         self.clock, self.progress = clock, progress
         self.known: KnownSubsets | None = None  # from the moment that the data are in standard coordinates

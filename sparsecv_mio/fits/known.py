@@ -11,9 +11,9 @@ from sparsecv_mio.certificate.record import PATH_SCHEMA, PathRecord, PathRow
 from sparsecv_mio.data.standard import StandardData
 from sparsecv_mio.fits.options import PathOptions
 from sparsecv_mio.formulation.backends.native.cell import PathCell
+from sparsecv_mio.search.grid import Grid
 from sparsecv_mio.search.heuristics.fallback import supports_on_all_rows
 from sparsecv_mio.search.heuristics.restricted_fallback import restricted_on_all_rows
-from sparsecv_mio.search.options import Grid
 from sparsecv_mio.search.result import MANY_NUMBERS, all_rows_fit, data_info
 from sparsecv_mio.search.state.deadline import Deadline
 
@@ -95,7 +95,12 @@ class KnownSubsets:
             work=Work(branched, self.nodes, self.clock.seconds, "path"),
             data=data_info(self.data),
             request=Request(
-                tuple(gammas), tuple(taus), options.gap, False, options.time_limit, options.threads,
+                tuple(gammas),
+                tuple(taus),
+                options.gap,
+                False,
+                options.time_limit,
+                options.threads,
                 options.restrictions or None,
             ),
             warnings=self.data.warnings if done or self.clock.expired() else (*self.data.warnings, NOT_TOLD_APART),

@@ -32,7 +32,7 @@ from sparsecv_mio.near.options import CommonOptions
 from sparsecv_mio.near.starts import ROUNDS, best_on_all_rows, neighbours, offer
 from sparsecv_mio.problem.problem import SparseProblem
 from sparsecv_mio.search.checks import GRID, EffortKeywords, with_keywords
-from sparsecv_mio.search.options import Grid
+from sparsecv_mio.search.grid import Grid
 from sparsecv_mio.search.result import all_rows_fit, data_info, names_of
 from sparsecv_mio.search.state.deadline import Deadline
 from sparsecv_mio.search.time_limit import run_within_limit
@@ -118,9 +118,7 @@ class CommonSearch:
     clock : Deadline
     """
 
-    def __init__(
-        self, dataset: Dataset, plan: FoldPlan, grid: Grid, options: CommonOptions, clock: Deadline
-    ) -> None:
+    def __init__(self, dataset: Dataset, plan: FoldPlan, grid: Grid, options: CommonOptions, clock: Deadline) -> None:
         self.dataset, self.plan, self.grid, self.options, self.clock = dataset, plan, grid, options, clock
         self.data: StandardData | None = None
         self.folds: FoldRows | None = None

@@ -27,8 +27,9 @@ from sparsecv_mio.near.options import NearKeywords, NearOptions
 from sparsecv_mio.near.starts import ROUNDS, best_on_all_rows, neighbours, offer
 from sparsecv_mio.search.api import cross_validate
 from sparsecv_mio.search.checks import GRID, with_keywords
+from sparsecv_mio.search.grid import Grid
 from sparsecv_mio.search.hooks import Hooks
-from sparsecv_mio.search.options import Grid, SearchOptions
+from sparsecv_mio.search.options import SearchOptions
 from sparsecv_mio.search.result import data_info, names_of
 from sparsecv_mio.search.state.deadline import Deadline
 from sparsecv_mio.search.time_limit import run_within_limit

@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from scipy.linalg import cho_factor, cho_solve
 
 from sparsecv_mio.arrays import FloatArray, IntArray
-from sparsecv_mio.data.standard import about_means
+from sparsecv_mio.data.scaling import about_means
 from sparsecv_mio.problem.problem import SparseProblem
 
 

@@ -88,8 +88,7 @@ def report_text(record: AnyRecord, kind: str, name: str, data: Dataset | None, f
     name, data, file
         As in `report_of`.
     """
-    from sparsecv_mio.report.html import html_of
-    from sparsecv_mio.report.markup import latex_of, markdown_of
+    from sparsecv_mio.report.document import html_of, latex_of, markdown_of
 
     write = {"html": html_of, "md": markdown_of, "latex": latex_of}[kind]
     return write(report_of(record, name, data, file))

@@ -14,7 +14,6 @@ from sparsecv_mio.report.numbers import aligned
 if TYPE_CHECKING:
     import pandas as pd
 
-AGGREGATES = ("mean-se", "mean", "median", "min", "max", "sum", "count")
 BEST = ("auto", "min", "max", "none")
 SMALLER = re.compile(
     r"(.*_)?error|seconds|relative_risk|relative_test_error|mae|gap|mios|nodes|upper"

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
@@ -31,8 +31,6 @@ from sparsecv_mio.problem.accumulate import Moments, direct_moments, training_mo
 from sparsecv_mio.problem.elimination import eliminated, stripped
 from sparsecv_mio.problem.problem import SparseProblem
 from sparsecv_mio.search.heuristics.proposals import Proposals, propose
-from sparsecv_mio.search.shared_tree.dual_screening import decide_by_reuse
-from sparsecv_mio.search.shared_tree.root_node import RootNode
 from sparsecv_mio.search.state.cells import CellTable
 from sparsecv_mio.search.state.context import AllRows, Context
 from sparsecv_mio.search.subproblem.presolve import Solver, solve_presolved
@@ -215,16 +213,23 @@ class Accelerators:
         """
         self.ledger.add(Oracle.GLRU, seconds, asked=tested, relaxations=relaxations)
 
-    def decide_in_every_fold(self, root: RootNode) -> None:
+    def decide_in_every_fold(self, g: int, decide: Callable[[Points], tuple[int, int]]) -> None:
         """Decide cells of every fold at once, from the rows alone, where `glru` was named.
 
         Best-first search rarely needs the cells that this decides: by default it is left out.
+
+        Parameters
+        ----------
+        g : int
+            Index of gamma.
+        decide : callable
+            Takes the relaxations on all rows and returns how many cells were tested, and how many decided.
         """
-        points = self.points(root.g) if self.wherever_possible else None
+        points = self.points(g) if self.wherever_possible else None
         if points is None:
             return
         with self.ledger.clocked(Oracle.GLRU):
-            tested, decided = decide_by_reuse(root, points)
+            tested, decided = decide(points)
         self.ledger.add(Oracle.GLRU, asked=tested, mios=decided)
 
     # -- iacv -------------------------------------------------------------------------------------------------------

@@ -20,9 +20,10 @@ from sparsecv_mio.data.weights import least_rows
 from sparsecv_mio.errors import BadInput, SparseCVError
 from sparsecv_mio.grids import GammaInterval, gammas_of, interval, taus_of
 from sparsecv_mio.search.continuous.asked import Interval, check_interval
+from sparsecv_mio.search.grid import Grid
 from sparsecv_mio.search.held_out import with_mae
 from sparsecv_mio.search.hooks import Hooks, Keywords, merged
-from sparsecv_mio.search.options import NESTED, Grid, SearchOptions
+from sparsecv_mio.search.options import NESTED, SearchOptions
 from sparsecv_mio.search.running import Arguments, RunningSearch
 from sparsecv_mio.search.stability_weight import WeightSearch, search_with_nested_weight
 from sparsecv_mio.search.state.deadline import Deadline
@@ -174,9 +175,7 @@ def _over_interval(asked: Interval) -> Record:
     hooks = replace(asked.hooks, began=None)
 
     def at(gamma: float, options: SearchOptions) -> Record:
-        return cross_validate(
-            asked.dataset, asked.folds, gammas=[gamma], taus=asked.taus, options=options, hooks=hooks
-        )
+        return cross_validate(asked.dataset, asked.folds, gammas=[gamma], taus=asked.taus, options=options, hooks=hooks)
 
     return solve_interval(asked, at)
 

@@ -6,13 +6,10 @@ Everything that does not need the data is checked where a `SearchOptions` is mad
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass, fields, replace
 from typing import Any, Unpack
 
-import numpy as np
-
-from sparsecv_mio.arrays import FloatArray, IntArray
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.folds import FoldPlan
 from sparsecv_mio.errors import BadInput
@@ -28,7 +25,6 @@ from sparsecv_mio.search.checks import (
     shown,
     with_keywords,
 )
-from sparsecv_mio.units import GAMMA_RANGE
 from sparsecv_mio.words import Engine, Intercept, Method, Oracle, Scale, TauStep, one_of
 
 VENDORS = tuple(name for name in BACKENDS if name != NATIVE)
@@ -39,45 +35,6 @@ FEW_FOLDS = 50  # up to which every fold searches thoroughly before any proof
 NESTED = "nested"  # the weight of the instability is chosen by nested cross-validation
 MOST_WEIGHT = 1e9  # of the instability
 PATH_TREE_COLUMNS = 128  # beyond, the path tree rarely closes without the perspective relaxation
-
-
-@dataclass(frozen=True, eq=False)
-class Grid:
-    """The pairs (gamma, tau) that are asked for: both ascending, without repeats."""
-
-    gammas: FloatArray
-    taus: IntArray
-
-    @classmethod
-    def of(cls, gammas: Sequence[float], taus: Sequence[int], p: int, restrictions: Restrictions = NONE) -> Grid:
-        """Check and freeze the grid.
-
-        Parameters
-        ----------
-        gammas : sequence of float
-        taus : sequence of int
-        p : int
-            Number of features of the data.
-        restrictions : Restrictions, optional
-            By the names of the data.
-
-        Raises
-        ------
-        BadInput
-            For an empty grid, a gamma outside 1e-300 .. 1e300, or a tau that is no whole number in 0 .. p or that no
-            model within the restrictions has.
-        """
-        if len(gammas) == 0 or len(taus) == 0:
-            raise BadInput("the grid is empty: give at least one gamma and one tau")
-        for gamma in gammas:
-            if not GAMMA_RANGE[0] <= gamma <= GAMMA_RANGE[1]:
-                raise BadInput(f"gamma {gamma:g} is out of range: it must be positive and finite (1e-300 to 1e300)")
-        for tau in taus:
-            if not 0 <= tau <= p or tau != int(tau):
-                raise BadInput(f"tau {tau} is out of range: use 0 to {p}, the number of features")
-        restrictions.check_sizes(taus, p)
-        unique = sorted(set(float(g) for g in gammas)), sorted(set(int(t) for t in taus))
-        return cls(np.array(unique[0]), np.array(unique[1], dtype=np.int64))
 
 
 def worded(value: Any) -> str:

@@ -1,13 +1,15 @@
-"""From the options to the method that searches, not begun."""
+"""From the options to the method that searches, not begun; and the runs that a descent and `refine` are made of."""
 
 from __future__ import annotations
 
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 
 from sparsecv_mio.data.folds import FoldPlan
 from sparsecv_mio.data.standard import StandardData
 from sparsecv_mio.formulation.backends import get_backend
-from sparsecv_mio.search.accelerators import Accelerators
+from sparsecv_mio.search.accelerators import Accelerators, Ledger
+from sparsecv_mio.search.grid import Grid
 from sparsecv_mio.search.methods.by_rows import ByRows, by_rows, threads_for
 from sparsecv_mio.search.methods.descent import Descent
 from sparsecv_mio.search.methods.joint import WinnerFirst
@@ -18,15 +20,15 @@ from sparsecv_mio.search.methods.parts.grid_search import GridSearch
 from sparsecv_mio.search.methods.parts.run import Run
 from sparsecv_mio.search.methods.restricted import Restricted, check_restrictions
 from sparsecv_mio.search.methods.rounds import Rounds
-from sparsecv_mio.search.methods.rows import RowMaker
+from sparsecv_mio.search.methods.saddle import SaddleRun
 from sparsecv_mio.search.observers.signals import Signals
-from sparsecv_mio.search.options import Grid, SearchOptions, method_for
+from sparsecv_mio.search.options import SearchOptions, method_for
 from sparsecv_mio.search.shared_tree.engines import SharedTrees
 from sparsecv_mio.search.state.context import Context
 from sparsecv_mio.search.state.deadline import Deadline
 from sparsecv_mio.search.state.state import SearchState
 from sparsecv_mio.search.state.trees import HERE, Trees
-from sparsecv_mio.words import Method, TauStep
+from sparsecv_mio.words import Method, Oracle, TauStep
 
 Search = GridSearch | Descent
 MANY_COLUMNS = 500  # beyond, a descent estimates its rows: folds are seldom solved to optimality in reasonable time
@@ -98,4 +100,44 @@ def _descent(context: Context, options: SearchOptions, signals: Signals) -> Desc
     if step is TauStep.AUTO:
         step = TauStep.SADDLE if context.data.q > MANY_COLUMNS else TauStep.MIO
         replace(options, tau_step=step)  # checks what goes with it
-    return Descent(context, RowMaker(context, options.oracles, saddle=step is TauStep.SADDLE), signals)
+    saddle = step is TauStep.SADDLE
+    return Descent(context, RowMaker(context, options.oracles, saddle).make, saddle, signals)
+
+
+class RowMaker:
+    """Makes runs over other pairs of the same data and folds.
+
+    Parameters
+    ----------
+    context : Context
+        Of the search that they belong to.
+    oracles : collection of Oracle, optional
+        Those they may use, see :class:`sparsecv_mio.search.accelerators.Accelerators`.
+    saddle : bool
+        Estimate every cell by the saddle point instead of certifying it.
+    """
+
+    def __init__(self, context: Context, oracles: Collection[Oracle] | None = None, saddle: bool = False) -> None:
+        self.context, self.oracles, self.saddle = context, oracles, saddle
+        self.ledger = Ledger()
+
+    def make(self, gammas: Sequence[float], taus: Sequence[int], signals: Signals | None = None) -> GridSearch:
+        """Return a run over some pairs, not begun.
+
+        Parameters
+        ----------
+        gammas, taus : sequences
+            The grid of the run.
+        signals : Signals, optional
+            Where it says that it has come further; nobody listens by default.
+        """
+        data, folds = self.context.data, self.context.folds
+        wide = by_rows(data, folds.k)
+        threads = threads_for(data, self.context.threads) if wide or self.saddle else self.context.threads
+        grid = Grid.of(gammas, taus, data.dataset.p)
+        state = SearchState.new(replace(self.context, grid=grid, threads=threads, one_se=False))
+        accelerators = Accelerators(state.context, state.all_rows, self.oracles, self.ledger)
+        run = Run(state, accelerators, signals or Signals())
+        if self.saddle:
+            return GridSearch(SaddleRun(run))
+        return GridSearch(ByRows(run) if wide else Rounds(run))

@@ -27,11 +27,12 @@ from sparsecv_mio.data.folds import FoldPlan
 from sparsecv_mio.data.standard import StandardData, standardize
 from sparsecv_mio.errors import OutOfTime
 from sparsecv_mio.formulation.backends.native.cell import PathCell, PathResult
+from sparsecv_mio.search.grid import Grid
 from sparsecv_mio.search.heuristics.fallback import FallbackSupports, fallback_supports
 from sparsecv_mio.search.heuristics.restricted_fallback import restricted_fallback
 from sparsecv_mio.search.hooks import Hooks
 from sparsecv_mio.search.observers.watched import Watched
-from sparsecv_mio.search.options import Grid, SearchOptions
+from sparsecv_mio.search.options import SearchOptions
 from sparsecv_mio.search.result import build_record
 from sparsecv_mio.search.state.cells import CellTable
 from sparsecv_mio.search.state.context import Context
@@ -156,9 +157,6 @@ def with_fallback(snapshot: Snapshot, fallback: FallbackSupports | None) -> Snap
             named = np.array([numbers[id(support)] for support in supports], dtype=np.int32)
             cells.offer((int(place[0]), t), named, fallback.nominal[t], fallback.value[t])
     on_all_rows = zip(grid.taus.tolist(), fallback.on_all_rows, fallback.value_on_all_rows, strict=True)
-    found = {
-        tau: PathCell.unproved(tau, support, float(value))
-        for tau, support, value in on_all_rows
-    }
+    found = {tau: PathCell.unproved(tau, support, float(value)) for tau, support, value in on_all_rows}
     missing = len(grid.gammas) - len(snapshot.best)
     return replace(snapshot, best=(*snapshot.best, *[PathResult(found, 0, False)] * missing))

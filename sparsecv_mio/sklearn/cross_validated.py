@@ -8,6 +8,8 @@ from typing import Any
 
 import numpy as np
 from joblib import effective_n_jobs
+from numpy.typing import NDArray
+from scipy.stats import rankdata
 from sklearn.model_selection import PredefinedSplit
 from sklearn.utils.metaestimators import available_if
 
@@ -22,7 +24,6 @@ from sparsecv_mio.grids import default_gammas, gammas_of
 from sparsecv_mio.restrictions import Column, Hierarchy, Limits
 from sparsecv_mio.search.api import cross_validate
 from sparsecv_mio.sklearn.linear import SparseLinearModel, by_column
-from sparsecv_mio.sklearn.results import cv_results
 from sparsecv_mio.sklearn.versions import with_callbacks
 from sparsecv_mio.sklearn.watching import warn_unproved, watched
 
@@ -123,7 +124,7 @@ class BestSubsetRidgeCV(SparseLinearModel):
         pair they are of its own error, and those of the least one are `record_.least.lower` and `record_.least.upper`.
     status_ : {"proved", "limit", "interrupted"}
     cv_results_ : dict of arrays
-        All pairs, as :func:`~sparsecv_mio.sklearn.results.cv_results` says.
+        All pairs, as :func:`~sparsecv_mio.sklearn.cross_validated.cv_results` says.
     record_ : Record
         Answer and certificate; `record_.write_record(file)` keeps it for `sparsecv verify`.
     n_features_in_, feature_names_in_ : int, array
@@ -261,3 +262,42 @@ class BestSubsetRidgeCV(SparseLinearModel):
         self.lower_, self.upper_, self.status_ = record.lower, record.upper, record.status
         self.cv_results_ = cv_results(record)
         self.record_ = record
+
+
+def cv_results(record: Record) -> dict[str, Any]:
+    """Return a dict of arrays, an entry for every pair (gamma, tau) of the grid, as GridSearchCV has it.
+
+    Scores are negative mean squared errors, NaN where a limit left a pair without any; those of pairs that are not
+    decided are estimates, their `lower` and `upper` hold.
+
+    Parameters
+    ----------
+    record : Record
+
+    Returns
+    -------
+    dict
+        `params`, `param_tau`, `param_gamma`; `mean_test_score`, `rank_test_score`; `cv_error` with its certified bounds
+        `lower` and `upper` and its `standard_error` over the folds; `folds_decided`, `decided` (bool) and `status`.
+    """
+    rows = record.table
+
+    def column(field: str) -> NDArray[Any]:
+        return np.array([getattr(row, field) for row in rows])
+
+    tau, gamma, error = column("tau"), column("gamma"), column("cv_error")
+    score = np.where(np.isfinite(error), -error, np.nan)
+    return {
+        "params": [{"tau": row.tau, "gamma": row.gamma} for row in rows],
+        "param_tau": tau,
+        "param_gamma": gamma,
+        "mean_test_score": score,
+        "rank_test_score": rankdata(np.where(np.isfinite(error), error, np.inf), method="min").astype(np.int32),
+        "cv_error": error,
+        "lower": column("lower"),
+        "upper": column("upper"),
+        "standard_error": column("standard_error").astype(np.float64),
+        "folds_decided": column("folds_decided"),
+        "decided": column("folds_decided") == column("folds"),
+        "status": column("status"),
+    }

@@ -22,12 +22,12 @@ from sparsecv_mio.data.readers import read_dataset
 from sparsecv_mio.data.standard import standardize
 from sparsecv_mio.errors import BadInput, CorruptStore
 from sparsecv_mio.formulation.backends.native.path import SMALL
+from sparsecv_mio.search.grid import Grid
 from sparsecv_mio.search.hooks import Hooks
 from sparsecv_mio.search.loop import drive
 from sparsecv_mio.search.methods.parts.run import run_to_end
 from sparsecv_mio.search.observers import checkpoint
 from sparsecv_mio.search.observers.signals import Signals
-from sparsecv_mio.search.options import Grid
 
 METHODS = ("rounds", "joint", "algorithm1", "grid", "bounds")
 SERVO = str(INSTANCES / "servo.csv")

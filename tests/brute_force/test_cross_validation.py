@@ -14,8 +14,8 @@ from runs import new_run, record_of
 
 from sparsecv_mio.certificate.record import Record
 from sparsecv_mio.data.standard import standardize
+from sparsecv_mio.search.grid import Grid
 from sparsecv_mio.search.methods.rounds import Rounds
-from sparsecv_mio.search.options import Grid
 
 F_RTOL, H_RTOL = 1e-9, 1e-7
 H_FLOOR = 1e-10  # of the mean square of the target: a held-out error far below it is rounding
@@ -94,9 +94,7 @@ def compare(seed: int, case: RandomProblem, run: Rounds, tally: Tally) -> None:
         tally.violations.append(f"seed {seed}: {message}")
 
 
-def _cell(
-    run: Rounds, where: tuple[int, int, int], found: Optima, unit: float, tally: Tally
-) -> list[str]:
+def _cell(run: Rounds, where: tuple[int, int, int], found: Optima, unit: float, tally: Tally) -> list[str]:
     cells, out = run.run.state.cells, []
     lower, upper = float(cells.lower[where]) * unit, float(cells.upper[where]) * unit
     (low, high), slip = found.interval(INSIDE, -1.0), found.rounding(OUTSIDE, 1.0)
@@ -126,9 +124,7 @@ def _cell(
     return out
 
 
-def _value(
-    run: Rounds, found: Optima, support: np.ndarray, where: tuple[int, int, int]
-) -> tuple[float, float]:
+def _value(run: Rounds, found: Optima, support: np.ndarray, where: tuple[int, int, int]) -> tuple[float, float]:
     """f of the stored support; columns that are constant in training may be missing from it."""
     size = found.supports.shape[1]
     if len(support) == size:

@@ -16,8 +16,8 @@ from sparsecv_mio.data.readers import read_dataset
 from sparsecv_mio.data.standard import standardize
 from sparsecv_mio.errors import BadInput
 from sparsecv_mio.problem.refit import refit_rows
+from sparsecv_mio.search.grid import Grid
 from sparsecv_mio.search.methods.rounds import Rounds
-from sparsecv_mio.search.options import Grid
 from sparsecv_mio.search.shared_tree.engines import Engine
 
 F_RTOL, H_RTOL = 1.1e-9, 1e-7

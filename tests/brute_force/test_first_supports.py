@@ -13,9 +13,9 @@ from sparsecv_mio.data.folds import FoldPlan, folds_from_labels
 from sparsecv_mio.data.standard import StandardData, standardize
 from sparsecv_mio.problem import objective
 from sparsecv_mio.problem.accumulate import row_moments
+from sparsecv_mio.search.grid import Grid
 from sparsecv_mio.search.heuristics.first_supports import first_supports
 from sparsecv_mio.search.heuristics.fold_search import FoldPaths, FoldSearch
-from sparsecv_mio.search.options import Grid
 
 
 def random_data(seed: int, n: int = 24, p: int = 8) -> Dataset:
@@ -65,9 +65,7 @@ def test_values_are_plain_refits_and_optima_are_found(seed: int, scale: str, int
                 error = objective.held_out_error(plain, dataset.X, dataset.y, test)
                 assert paths.objective[g, t] * data.y_unit**2 == pytest.approx(plain.objective, rel=1e-7)
                 assert paths.held_out[g, t] * data.y_unit**2 == pytest.approx(error, rel=1e-5)
-                best = brute_force_cell(
-                    dataset.X, dataset.y, tau, gamma, scale=scale, intercept=intercept, rows=train
-                )
+                best = brute_force_cell(dataset.X, dataset.y, tau, gamma, scale=scale, intercept=intercept, rows=train)
                 missed += plain.objective > best.objective * (1.0 + 1e-7)
     assert missed == 0
 

@@ -19,8 +19,8 @@ from sparsecv_mio.data.weights import repeated
 from sparsecv_mio.problem.objective import varying_columns
 from sparsecv_mio.restrictions import Restrictions
 from sparsecv_mio.search import registry
+from sparsecv_mio.search.grid import Grid
 from sparsecv_mio.search.methods import rows
-from sparsecv_mio.search.options import Grid
 
 METHODS = (
     {"method": "rounds"}, {"method": "rounds", "engine": "enumerate"}, {"method": "rounds", "engine": "shared"},
@@ -131,8 +131,9 @@ def test_weights_count_as_rows_do(wide: bool, monkeypatch: pytest.MonkeyPatch) -
         labels = np.arange(data.n) % 4
         weighted = replace(data, weights="w", row_weights=weight.astype(float))
         ask = {"gammas": [0.05, 1.0], "gap": 0.0, "threads": 1, **given}
-        ours, theirs = sc.cross_validate(weighted, labels, **ask), sc.cross_validate(
-            repeated(data, weight), np.repeat(labels, weight), **ask
+        ours, theirs = (
+            sc.cross_validate(weighted, labels, **ask),
+            sc.cross_validate(repeated(data, weight), np.repeat(labels, weight), **ask),
         )
         assert (ours.tau, ours.gamma, ours.support) == (theirs.tau, theirs.gamma, theirs.support)
         for one, other in zip(ours.table, theirs.table, strict=True):

@@ -19,11 +19,11 @@ from sparsecv_mio.data.standard import StandardData, standardize
 from sparsecv_mio.grids import log_taus
 from sparsecv_mio.problem.objective import cv_error
 from sparsecv_mio.search.api import cross_validate
+from sparsecv_mio.search.grid import Grid
 from sparsecv_mio.search.methods.gamma_step import LEAST, MOST, PROGRESS, GammaCurve, proposals
 from sparsecv_mio.search.methods.parts.grid_search import GridSearch
-from sparsecv_mio.search.methods.rows import RowMaker
-from sparsecv_mio.search.options import Grid, SearchOptions
-from sparsecv_mio.search.registry import context_of
+from sparsecv_mio.search.options import SearchOptions
+from sparsecv_mio.search.registry import RowMaker, context_of
 from sparsecv_mio.search.state.deadline import Deadline
 
 WIDER_TIES = 1.1e-9  # a little outside of the engine's tolerance
@@ -167,9 +167,7 @@ def lower_bounds_of_estimates(seeds: range) -> None:
         state = to_end(saddle(standard, case.folds, grid)).run.state
         cells = state.cells
         how = case.scale, case.intercept
-        low, _ = cv_intervals(
-            case.data.X, case.data.y, case.folds.labels, case.gammas, grid.taus.tolist(), how, 0.9e-9
-        )
+        low, _ = cv_intervals(case.data.X, case.data.y, case.folds.labels, case.gammas, grid.taus.tolist(), how, 0.9e-9)
         assert (state.bounds().lower * state.context.per_row <= low * (1.0 + 1e-9)).all(), seed
         assert not cells.decided.any() and np.isfinite(cells.nominal).all()
         assert not np.isfinite(cells.upper).any()

@@ -19,9 +19,10 @@ from sparsecv_mio.data.standard import standardize
 from sparsecv_mio.errors import BadInput
 from sparsecv_mio.formulation.backends import get_backend
 from sparsecv_mio.search.api import cross_validate
+from sparsecv_mio.search.grid import Grid
 from sparsecv_mio.search.methods import by_rows
 from sparsecv_mio.search.methods.parts import estimates
-from sparsecv_mio.search.options import COUNT_MIOS, Grid
+from sparsecv_mio.search.options import COUNT_MIOS
 from sparsecv_mio.search.registry import ORDERS
 from sparsecv_mio.words import Method
 

@@ -19,7 +19,8 @@ from sparsecv_mio.errors import BadInput
 from sparsecv_mio.formulation.backends import get_backend
 from sparsecv_mio.formulation.backends.native.cell import PathResult
 from sparsecv_mio.restrictions import Restrictions
-from sparsecv_mio.search.options import Grid, SearchOptions
+from sparsecv_mio.search.grid import Grid
+from sparsecv_mio.search.options import SearchOptions
 from sparsecv_mio.search.result import build_record
 from sparsecv_mio.search.subproblem.restricted_cells import FIRST_NODES, RestrictedCells
 
@@ -77,7 +78,7 @@ def check(seed: int, kind: str, tally: Tally, seconds: float | None = None, **ho
         rows = RestrictedEnumeration(case.data.X, case.data.y, case.folds.train_rows(fold),
                                      case.folds.scored_rows(fold), case.scale, case.intercept)  # fmt: skip
         rows.names, rows.asked = case.data.names, asked
-        for (g, t) in np.ndindex(*run.context.shape[:2]):
+        for g, t in np.ndindex(*run.context.shape[:2]):
             found = rows.optima(float(run.context.grid.gammas[g]), int(run.context.grid.taus[t]))
             (first, last), slip = found.interval(INSIDE, -1.0), found.rounding(INSIDE, -1.0)
             low[g, t], high[g, t] = low[g, t] + first + slip, high[g, t] + last - slip

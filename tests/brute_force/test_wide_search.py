@@ -17,11 +17,11 @@ from sparsecv_mio.data.folds import make_folds
 from sparsecv_mio.data.standard import standardize
 from sparsecv_mio.fits.best_subsets import best_subsets
 from sparsecv_mio.search.api import cross_validate
+from sparsecv_mio.search.grid import Grid
 from sparsecv_mio.search.heuristics.fold_search import FoldPaths
 from sparsecv_mio.search.methods import by_rows as wide
 from sparsecv_mio.search.methods.by_rows import ByRows
 from sparsecv_mio.search.methods.parts import first_answers
-from sparsecv_mio.search.options import Grid
 from sparsecv_mio.words import Method
 
 

@@ -8,9 +8,10 @@ from typing import Any
 from sparsecv_mio.certificate.record import Record
 from sparsecv_mio.data.folds import FoldPlan
 from sparsecv_mio.data.standard import StandardData
+from sparsecv_mio.search.grid import Grid
 from sparsecv_mio.search.methods.parts.run import Course, run_to_end
 from sparsecv_mio.search.observers.signals import Signals
-from sparsecv_mio.search.options import Grid, SearchOptions
+from sparsecv_mio.search.options import SearchOptions
 from sparsecv_mio.search.registry import context_of, new_method
 from sparsecv_mio.search.result import build_record
 from sparsecv_mio.search.state.deadline import Deadline

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -14,6 +15,8 @@ import sparsecv_mio
 
 PACKAGE = "sparsecv_mio"
 ROOT = Path(__file__).resolve().parents[2] / PACKAGE
+
+BY_NAME = re.compile(rf"{PACKAGE}(\.\w+)+(:\w+)?")
 
 GROUND = {
     "arrays", "errors", "units", "files", "words", "version", "grids", "parallel", "restrictions", "families",
@@ -65,7 +68,7 @@ MAY_IMPORT: dict[str, set[str]] = {
 
 # Folders and files of search/ from the ground up: each may import those before it, and its own.
 SEARCH_LAYERS: tuple[set[str], ...] = (
-    {"checks", "interrupts"},
+    {"checks", "grid", "interrupts"},
     {"options"},
     {"state"},
     {"one_se", "advice", "observers", "time_limit", "instability"},
@@ -107,9 +110,10 @@ LATE = (
 
 
 def imports_of(source: str, module: str, is_package: bool) -> Iterator[str]:
-    """Absolute names that a module imports anywhere, inside functions and under TYPE_CHECKING too.
+    """Absolute names that a module imports anywhere, inside functions and under TYPE_CHECKING too, or loads by name.
 
-    `from a import b` gives `a.b`: whether b is a module or a name in one, the room is in front.
+    `from a import b` gives `a.b`: whether b is a module or a name in one, the room is in front. What is loaded by name
+    is any string that begins with the package and a dot, `module:name` too.
     """
     parts = module.split(".")
     for node in ast.walk(ast.parse(source)):
@@ -120,6 +124,8 @@ def imports_of(source: str, module: str, is_package: bool) -> Iterator[str]:
             base = [] if node.level == 0 else parts[: len(parts) - up]
             stem = ".".join(base + ([node.module] if node.module else []))
             yield from (f"{stem}.{alias.name}" for alias in node.names)
+        elif isinstance(node, ast.Constant) and isinstance(node.value, str) and BY_NAME.fullmatch(node.value):
+            yield node.value.replace(":", ".")
 
 
 def inside(name: str, room: str) -> bool:
@@ -221,6 +227,8 @@ def test_search_is_built_in_layers() -> None:
         ("kernels.tree", "from sparsecv_mio.errors import BadInput"),
         ("formulation.backends.gurobi", "from sparsecv_mio.kernels import tree"),
         ("formulation.outcome", "def f():\n    from sparsecv_mio import bounds"),
+        ("certificate.drawn", "import_module('sparsecv_mio.report.record_plots')"),
+        ("formulation.outcome", "ONE = 'sparsecv_mio.bounds.fold:Bounds'"),
         ("search.api", "import gurobipy as gp"),
         ("search.api", "from numba import njit"),
         ("bounds.fold", "import pyomo.environ"),

@@ -15,8 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from sparsecv_mio.arrays import FloatArray, IntArray
-from sparsecv_mio.data.dataset import row_chunks
+from sparsecv_mio.arrays import FloatArray, IntArray, row_chunks
 from sparsecv_mio.oracles.glru.problem import Problem
 from sparsecv_mio.oracles.losses import ConjugateLoss
 

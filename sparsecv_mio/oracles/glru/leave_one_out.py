@@ -22,8 +22,7 @@ from collections.abc import Callable
 import numpy as np
 from scipy.linalg import LinAlgError, cho_factor, cho_solve, pinvh
 
-from sparsecv_mio.arrays import FloatArray, IntArray
-from sparsecv_mio.data.dataset import row_chunks
+from sparsecv_mio.arrays import FloatArray, IntArray, row_chunks
 from sparsecv_mio.errors import BadInput
 from sparsecv_mio.oracles.base import Bracket, Estimate, Guarantee
 from sparsecv_mio.oracles.glru.changes import change_rows

@@ -16,8 +16,7 @@ from typing import Any
 import numpy as np
 from scipy.linalg import LinAlgError, cholesky, eigh
 
-from sparsecv_mio.arrays import BoolArray, FloatArray, IntArray
-from sparsecv_mio.data.dataset import row_chunks
+from sparsecv_mio.arrays import BoolArray, FloatArray, IntArray, row_chunks
 from sparsecv_mio.errors import BadInput
 from sparsecv_mio.oracles.losses import ConjugateLoss
 from sparsecv_mio.oracles.penalties import Regularizer

@@ -14,8 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from sparsecv_mio.arrays import FloatArray, IntArray
-from sparsecv_mio.data.dataset import row_chunks
+from sparsecv_mio.arrays import FloatArray, IntArray, row_chunks
 from sparsecv_mio.data.folds import FoldPlan
 from sparsecv_mio.errors import BadInput
 from sparsecv_mio.oracles.base import ProgressHook

@@ -15,14 +15,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from sparsecv_mio.arrays import FloatArray, IntArray
-from sparsecv_mio.data.dataset import row_chunks
+from sparsecv_mio.arrays import FloatArray, IntArray, row_chunks
 from sparsecv_mio.data.folds import FoldPlan
-from sparsecv_mio.data.standard import Intercept, StandardData, about_means
+from sparsecv_mio.data.scaling import about_means
+from sparsecv_mio.data.standard import Intercept, StandardData
 from sparsecv_mio.problem.centred_rows import CentredRows
 from sparsecv_mio.problem.problem import LARGEST_PENALTY
+from sparsecv_mio.search.grid import Grid
 from sparsecv_mio.search.heuristics.forward_selection import NULL
-from sparsecv_mio.search.options import Grid
 from sparsecv_mio.units import TINY
 
 PROMISING = 64  # columns of a fold that forward selection chooses from, at least; or twice the largest size
@@ -203,8 +203,8 @@ class _Folds:
         root = np.ones(len(r)) if self.data.root is None else self.data.root
         k, scored = folds.k, folds.order[: folds.scored]
         scoring = np.repeat(np.arange(k), folds.sizes)
-        label, left = (scoring, scored) if folds.left is None else (
-            np.repeat(np.arange(k), folds.left_sizes), folds.left.rows
+        label, left = (
+            (scoring, scored) if folds.left is None else (np.repeat(np.arange(k), folds.left_sizes), folds.left.rows)
         )
         ones, mine = root[left], r[left]
         count, total, square = (np.bincount(label, weight, k) for weight in (ones * ones, ones * mine, mine * mine))

@@ -24,10 +24,10 @@ from sparsecv_mio.data.folds import FoldPlan
 from sparsecv_mio.data.standard import StandardData
 from sparsecv_mio.parallel import run_folds
 from sparsecv_mio.problem.accumulate import Moments, training_moments
+from sparsecv_mio.search.grid import Grid
 from sparsecv_mio.search.heuristics.fold_search import FoldPaths, FoldSearch
 from sparsecv_mio.search.heuristics.fold_searches import FoldSearches, seeds_of
 from sparsecv_mio.search.heuristics.working_sets import WorkingSets
-from sparsecv_mio.search.options import Grid
 
 MOST_COLUMNS, GRAMS_BYTES = 1200, 600 << 20  # beyond either, working sets of columns
 

@@ -12,8 +12,8 @@ from sparsecv_mio.data.folds import FoldPlan
 from sparsecv_mio.data.standard import StandardData
 from sparsecv_mio.kernels.exchange import BETTER
 from sparsecv_mio.parallel import run_folds
+from sparsecv_mio.search.grid import Grid
 from sparsecv_mio.search.heuristics.fold_search import FoldPaths, FoldSearch
-from sparsecv_mio.search.options import Grid
 from sparsecv_mio.search.subproblem.supports import table_of
 
 TABLE_SIZE = 1 << 26  # columns of supports held in all

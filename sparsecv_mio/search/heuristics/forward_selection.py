@@ -7,8 +7,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from sparsecv_mio.arrays import BoolArray, FloatArray
-from sparsecv_mio.data.dataset import row_chunks
+from sparsecv_mio.arrays import BoolArray, FloatArray, row_chunks
 from sparsecv_mio.data.folds import FoldPlan
 from sparsecv_mio.data.standard import Intercept, StandardData
 from sparsecv_mio.problem.problem import LARGEST_PENALTY
@@ -96,9 +95,7 @@ class ForwardSelection:
         Columns that were nearly picked in some step, and their best rank in any step.
     """
 
-    def __init__(
-        self, rows: TrainingRows, folds: Sequence[int], squares: FloatArray, lam: float, top: int
-    ) -> None:
+    def __init__(self, rows: TrainingRows, folds: Sequence[int], squares: FloatArray, lam: float, top: int) -> None:
         self.rows, self.top = rows, top
         self.picked: list[list[int]] = [[] for _ in folds]
         self.rank: list[dict[int, int]] = [{} for _ in folds]

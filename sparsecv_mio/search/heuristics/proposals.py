@@ -18,7 +18,7 @@ from sparsecv_mio.arrays import FloatArray, IntArray
 from sparsecv_mio.data.folds import FoldPlan
 from sparsecv_mio.data.standard import Intercept, StandardData
 from sparsecv_mio.formulation.backends.native.cell import PathResult
-from sparsecv_mio.search.options import Grid
+from sparsecv_mio.search.grid import Grid
 from sparsecv_mio.search.state.cells import CellTable
 
 STEPS, TOLERANCE = 60, 1e-4  # supports settle long before values do

@@ -18,8 +18,8 @@ from sparsecv_mio.formulation.backends.native.family import Family, columns_of
 from sparsecv_mio.formulation.constraints import constraints_of
 from sparsecv_mio.problem.centred_rows import CentredRows
 from sparsecv_mio.problem.problem import LARGEST_PENALTY
+from sparsecv_mio.search.grid import Grid
 from sparsecv_mio.search.heuristics.fallback import FallbackSupports
-from sparsecv_mio.search.options import Grid
 
 
 def restricted_fallback(data: StandardData, folds: FoldPlan, grid: Grid, until: float) -> FallbackSupports:

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -24,10 +24,8 @@ from sparsecv_mio.certificate.record import DescentStep
 from sparsecv_mio.errors import BadInput, CorruptStore
 from sparsecv_mio.search.methods.gamma_step import LEAST, MOST, PROGRESS, GammaPoint, log_uniform, proposals
 from sparsecv_mio.search.methods.parts.beyond_proof import decide_beyond_proof
-from sparsecv_mio.search.methods.parts.grid_search import GridSearch
-from sparsecv_mio.search.methods.parts.journal import Journal
+from sparsecv_mio.search.methods.parts.grid_search import GridSearch, NewRun
 from sparsecv_mio.search.methods.parts.run import run_to_end
-from sparsecv_mio.search.methods.rows import RowMaker
 from sparsecv_mio.search.observers.progress import Progress
 from sparsecv_mio.search.observers.signals import Signals
 from sparsecv_mio.search.observers.trace import known, trace_line_of
@@ -40,6 +38,43 @@ from sparsecv_mio.search.state.stored import below, check_like, parsed, prefixed
 SAME_GAMMA = 1e-9  # relative
 MOST_MOVES = 100
 SADDLE_NOTE = "tau steps by the saddle point: supports and CV errors are estimates, only lower bounds are certified"
+
+
+@dataclass
+class Journal:
+    """The moves of a descent.
+
+    Attributes
+    ----------
+    steps : list of DescentStep
+    proposed : list of float
+        Gammas left to try from where the descent stands.
+    seen : list of float
+        Gammas whose row was solved.
+    lined : bool
+        The line of the grid through here was searched.
+    over : bool
+        No move is left.
+    certain : bool
+        Every move that was turned down is certified to be no better.
+    nodes, mios : int
+        Of the runs that ended.
+    here : list of float, optional
+        In a checkpoint: the gammas of the row where the descent stands.
+    trial : str, list of float, list of int, bool, optional
+        In a checkpoint: the move that is being tried, gammas and taus of its run, and whether that has begun.
+    """
+
+    steps: list[DescentStep] = field(default_factory=list)
+    proposed: list[float] = field(default_factory=list)
+    seen: list[float] = field(default_factory=list)
+    lined: bool = False
+    over: bool = False
+    certain: bool = True
+    nodes: int = 0
+    mios: int = 0
+    here: list[float] | None = None
+    trial: tuple[str, list[float], list[int], bool] | None = None
 
 
 @dataclass(eq=False)
@@ -59,8 +94,10 @@ class Descent:
     context : Context
         With several gammas the descent starts at the middle one and stays between the least and the largest; with one
         it starts there and stays in [1e-3, 10], widened to hold it.
-    rows : RowMaker
+    new_run : callable
         Makes the runs that certify a row, or estimate it.
+    saddle : bool
+        Whether they estimate it.
     signals : Signals
 
     Attributes
@@ -73,8 +110,8 @@ class Descent:
         What was done, and what is left to try.
     """
 
-    def __init__(self, context: Context, rows: RowMaker, signals: Signals) -> None:
-        self.context, self.rows, self.signals = context, rows, signals
+    def __init__(self, context: Context, new_run: NewRun, saddle: bool, signals: Signals) -> None:
+        self.context, self.new_run, self.saddle, self.signals = context, new_run, saddle, signals
         self.taus = context.grid.taus.tolist()
         gammas = context.grid.gammas
         self.first = float(gammas[len(gammas) // 2])
@@ -88,7 +125,7 @@ class Descent:
     @property
     def name(self) -> str:
         """The word by which checkpoints know the method."""
-        return f"descent by {'saddle' if self.rows.saddle else 'mio'}"
+        return f"descent by {'saddle' if self.saddle else 'mio'}"
 
     # -- the course --------------------------------------------------------------------------------------------------
 
@@ -97,7 +134,7 @@ class Descent:
         self.trial = Trial("start", self._row([self.first], self.taus))
 
     def _row(self, gammas: Sequence[float], taus: Sequence[int]) -> GridSearch:
-        return self.rows.make(gammas, taus, self.signals)
+        return self.new_run(gammas, taus, self.signals)
 
     @property
     def finished(self) -> bool:
@@ -163,7 +200,7 @@ class Descent:
 
     def _value(self, now: PairBounds) -> float:
         """Return what a move has to lower: the certified upper bound, or the estimate."""
-        return float(now.nominal[now.best]) if self.rows.saddle else now.ceiling
+        return float(now.nominal[now.best]) if self.saddle else now.ceiling
 
     def _proposals(self, row: GridSearch) -> list[GammaPoint]:
         """Gammas that lower h at the supports of the best pair of a row, best first."""
@@ -273,7 +310,7 @@ class Descent:
         row = self.here if self.here is not None or self.trial is None else self.trial.row
         if row is None:
             return None
-        journal, saddle, snapshot = self.journal, self.rows.saddle, row.snapshot(over)
+        journal, saddle, snapshot = self.journal, self.saddle, row.snapshot(over)
         return replace(
             snapshot,
             mios=journal.mios,

@@ -18,6 +18,7 @@ What is done for it (`step`), the first of these that was not done yet:
 
 from __future__ import annotations
 
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -27,6 +28,7 @@ from sparsecv_mio.formulation.backends import get_backend
 from sparsecv_mio.search.methods.orders import Order
 from sparsecv_mio.search.methods.parts.cell_by_cell import CellByCell, bracket
 from sparsecv_mio.search.methods.parts.loss_bounds import LossBounds
+from sparsecv_mio.search.shared_tree.dual_screening import decide_by_reuse
 from sparsecv_mio.search.shared_tree.engines import SharedTrees
 from sparsecv_mio.search.shared_tree.first_intervals import first_intervals
 from sparsecv_mio.search.state.cells import Archive, Where
@@ -79,7 +81,7 @@ class WinnerFirst:
                 left.append(g)
             else:
                 first_intervals(root)
-                self.run.accelerators.decide_in_every_fold(root)
+                self.run.accelerators.decide_in_every_fold(g, partial(decide_by_reuse, root))
         if left:
             self.by_cell.bound_every_cell(left)
 

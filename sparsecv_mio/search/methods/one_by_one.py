@@ -72,12 +72,10 @@ class OneByOne:
             self.by_cell.bound_every_cell(range(len(self.context.grid.gammas)))
         else:
             self.aid.bound_every_cell()
-        self.by_cell.begun = not self.context.deadline.expired()
-        self.run.signals.progressed()
+        self.by_cell.end_first_steps()
         if self.order.brackets:
             bracket(self.by_cell, np.arange(len(self.context.grid.gammas)), np.arange(len(self.context.grid.taus)))
-            self.by_cell.begun = not self.context.deadline.expired()
-            self.run.signals.progressed()
+            self.by_cell.end_first_steps()
 
     def step(self) -> None:
         """Do what may help before the next cells are solved, else solve these."""

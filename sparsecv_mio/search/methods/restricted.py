@@ -84,8 +84,7 @@ class Restricted:
         self._fit_all_rows()
         self.run.signals.progressed()
         self.by_cell.bound_every_cell(range(len(self.context.grid.gammas)))
-        self.by_cell.begun = not self.context.deadline.expired()
-        self.run.signals.progressed()
+        self.by_cell.end_first_steps()
 
     def _fit_all_rows(self) -> None:
         found: dict[int, PathResult] = {}

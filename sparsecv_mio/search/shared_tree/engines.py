@@ -53,7 +53,7 @@ class SharedTrees:
     @cached_property
     def leave_out(self) -> LeaveOut:
         """Closed-form leave-fold-out scores; O(n q^2) the first time."""
-        return LeaveOut(self.state, self.proposed)
+        return LeaveOut(self.state.all_rows, self.state.cells, self.proposed)
 
     def root(self, g: int) -> RootNode | None:
         """Return the fit on all rows that trees for all folds start from; None where they are no use.

@@ -14,7 +14,8 @@ from sparsecv_mio.kernels.leave_out import HeldOutRows
 from sparsecv_mio.parallel import on_threads
 from sparsecv_mio.problem.problem import SparseProblem
 from sparsecv_mio.search.shared_tree.listed_supports import ListedSupports, Scores
-from sparsecv_mio.search.state.state import SearchState
+from sparsecv_mio.search.state.cells import CellTable
+from sparsecv_mio.search.state.context import AllRows
 
 Proposed = Callable[[int, int], list[IntArray]]
 
@@ -31,9 +32,10 @@ class LeaveOut:
 
     Parameters
     ----------
-    state : SearchState
-        With the best supports found on all rows, where trees for all folds are to be grown; decided cells are written
-        there.
+    all_rows : AllRows
+        With the best supports found on them, where trees for all folds are to be grown.
+    cells : CellTable
+        Decided cells are written there.
     proposed : callable, optional
         `proposed(g, tau)` returns more supports worth scoring in every fold of a pair, of which nothing is proved.
 
@@ -46,9 +48,9 @@ class LeaveOut:
         Whether the rows of all folds are worked on at once.
     """
 
-    def __init__(self, state: SearchState, proposed: Proposed = lambda g, tau: []) -> None:
-        self.context, self.all_rows, self.cells, self.proposed = state.context, state.all_rows, state.cells, proposed
-        context, all_rows = state.context, state.all_rows
+    def __init__(self, all_rows: AllRows, cells: CellTable, proposed: Proposed = lambda g, tau: []) -> None:
+        context = all_rows.context
+        self.context, self.all_rows, self.cells, self.proposed = context, all_rows, cells, proposed
         self.data, self.folds, self.taus = context.data, context.folds, context.grid.taus
         self.intercept_leverage = 1.0 / all_rows.moments.total if self.data.intercept is Intercept.FOLD else 0.0
         self.one_chunk = next(self.chunks())[1] == self.folds.k

@@ -19,7 +19,7 @@ from sparsecv_mio.formulation.backends.native.normal_form import NormalForm, nor
 from sparsecv_mio.problem.accumulate import Moments, row_moments
 from sparsecv_mio.problem.elimination import Eliminated, eliminated
 from sparsecv_mio.problem.problem import SparseProblem
-from sparsecv_mio.search.options import Grid
+from sparsecv_mio.search.grid import Grid
 from sparsecv_mio.search.state.deadline import Deadline
 from sparsecv_mio.search.state.trees import HERE, Trees
 

@@ -23,8 +23,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from sparsecv_mio.arrays import FloatArray, IntArray
-from sparsecv_mio.bounds.relaxation import Relaxation, relax_problem
-from sparsecv_mio.bounds.screening import screen
+from sparsecv_mio.bounds.relaxation import Relaxation, relax_problem, screen
 from sparsecv_mio.formulation.backends import get_backend
 from sparsecv_mio.formulation.backends.native.cell import PathCell, PathResult
 from sparsecv_mio.formulation.backends.native.normal_form import normal_form

@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 from scipy.sparse import csr_array
 
-from sparsecv_mio.data import dataset as module
+from sparsecv_mio import arrays
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.errors import BadInput
 
@@ -37,7 +37,7 @@ def test_fingerprint_sees_numbers_names_and_target_but_not_memory_layout(monkeyp
     reference = Dataset.from_arrays(X, Y).fingerprint
     assert Dataset.from_arrays(np.asfortranarray(X), Y[:, None]).fingerprint == reference
     assert Dataset.from_arrays(np.where(X == 0, -0.0, X), Y).fingerprint == reference
-    monkeypatch.setattr(module, "CHUNK_ELEMENTS", 3)
+    monkeypatch.setattr(arrays, "CHUNK_ELEMENTS", 3)
     assert Dataset.from_arrays(X, Y).fingerprint == reference, "independent of the chunks"
 
 

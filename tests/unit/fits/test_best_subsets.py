@@ -16,8 +16,8 @@ from sparsecv_mio.fits.best_subsets import PathSearch, best_subsets
 from sparsecv_mio.fits.known import NOT_TOLD_APART, KnownSubsets
 from sparsecv_mio.fits.options import PathOptions
 from sparsecv_mio.problem.objective import fit
+from sparsecv_mio.search.grid import Grid
 from sparsecv_mio.search.observers.progress import Progress
-from sparsecv_mio.search.options import Grid
 from sparsecv_mio.search.state.deadline import Deadline
 
 

@@ -15,7 +15,7 @@ from sparsecv_mio.fits.options import PathOptions
 from sparsecv_mio.formulation.backends.native.path import solve_path
 from sparsecv_mio.problem.accumulate import row_moments
 from sparsecv_mio.problem.objective import fit
-from sparsecv_mio.search.options import Grid
+from sparsecv_mio.search.grid import Grid
 from sparsecv_mio.search.state.deadline import Deadline
 
 

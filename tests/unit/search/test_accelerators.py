@@ -26,8 +26,8 @@ from sparsecv_mio.problem.problem import SparseProblem
 from sparsecv_mio.search import accelerators as room
 from sparsecv_mio.search.accelerators import Oracle
 from sparsecv_mio.search.api import cross_validate
+from sparsecv_mio.search.grid import Grid
 from sparsecv_mio.search.heuristics.proposals import Proposals
-from sparsecv_mio.search.options import Grid
 
 ASK = {"gammas": [0.05, 1.0], "taus": range(1, 7), "threads": 1}
 

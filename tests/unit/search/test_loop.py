@@ -7,18 +7,19 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from drawn_search import drawn
-from runs import new_run
+from drawn_search import drawn, drawn_run
+from runs import new_run, record_of, to_end
 
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.errors import SparseCVError
 from sparsecv_mio.search.api import cross_validate
 from sparsecv_mio.search.hooks import Hooks
-from sparsecv_mio.search.loop import drive
+from sparsecv_mio.search.loop import drive, refined
 from sparsecv_mio.search.observers.checkpoint import Checkpoint, read_checkpoint
 from sparsecv_mio.search.observers.progress import Progress
 from sparsecv_mio.search.observers.signals import Signals
 from sparsecv_mio.search.observers.trace import read_trace
+from sparsecv_mio.search.registry import RowMaker
 
 
 def test_observers_see_the_whole_run(tmp_path: Path) -> None:
@@ -68,3 +69,10 @@ def test_memory_grows_with_the_data_and_with_one_table_of_the_folds(monkeypatch:
         tracemalloc.stop()
         assert record.status == "proved"
     assert (peaks[2] - peaks[1]) / 40_000 < of_row + of_cell * len(taus)
+
+
+def test_never_worse_than_the_grid() -> None:
+    run = to_end(drawn_run())
+    record = record_of(run)
+    found = refined(record, run.run.state, RowMaker(run.context).make)
+    assert found.tau == record.tau and found.lower <= found.cv_error <= found.upper <= record.upper

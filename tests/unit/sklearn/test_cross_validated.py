@@ -35,7 +35,10 @@ import sparsecv_mio as sc
 from sparsecv_mio import grids
 from sparsecv_mio.certificate.record import Record
 from sparsecv_mio.cli import run
+from sparsecv_mio.data.folds import make_folds
+from sparsecv_mio.problem.objective import standard_error
 from sparsecv_mio.sklearn import BestSubsetRidge, BestSubsetRidgeCV
+from sparsecv_mio.sklearn.cross_validated import cv_results
 
 PROSTATE = INSTANCES / "prostate.csv"
 QUICK: dict[str, Any] = {"gammas": 0.1, "cv": 3, "taus": "log"}
@@ -254,3 +257,28 @@ def test_folds_by_row_know_rows_of_weight_zero() -> None:
     errors = {BestSubsetRidgeCV(**QUICK | {"cv": cv}).fit(X, y, sample_weight=weights).cv_error_ for cv in given}
     without = BestSubsetRidgeCV(**QUICK | {"cv": labels[weights > 0.0]}).fit(X[weights > 0.0], y[weights > 0.0])
     assert errors == {without.cv_error_}
+
+
+DATA = sc.read_dataset(INSTANCES / "prostate.csv", "lpsa")
+
+
+def test_every_pair_has_its_entry() -> None:
+    record = sc.solve(DATA, gammas=[0.01, 1.0], taus=range(1, 9))
+    found = cv_results(record)
+    assert {len(column) for column in found.values()} == {16}
+    best = int(np.argmin(found["rank_test_score"]))
+    assert found["params"][best] == {"tau": record.tau, "gamma": record.gamma}
+    assert found["mean_test_score"][best] == -record.cv_error and found["rank_test_score"][best] == 1
+    errors, sizes = record.chosen_folds.error, make_folds("10", DATA).sizes
+    assert found["standard_error"][best] == pytest.approx(standard_error(errors, sizes), rel=1e-12)
+    for place, row in enumerate(record.table):
+        assert (found["lower"][place], found["upper"][place]) == (row.lower, row.upper)
+        assert found["decided"][place] == (row.folds_decided == row.folds) and found["status"][place] == row.status
+
+
+def test_a_pair_without_a_score_comes_last() -> None:
+    record = sc.solve(INSTANCES / "prostate.csv", "lpsa", gammas=[0.01, 1.0], taus=range(1, 9), method="bounds")
+    found = cv_results(record)
+    nothing = ~np.isfinite(found["cv_error"])
+    assert np.isnan(found["mean_test_score"][nothing]).all()
+    assert (found["rank_test_score"][nothing] > (~nothing).sum()).all()

@@ -102,6 +102,11 @@ class CellByCell:
         self.begun = False
         self.solver = cells or self._unrestricted(state)
 
+    def end_first_steps(self) -> None:
+        """Take note that the first steps came to their end, unless the time did."""
+        self.begun = not self.run.context.deadline.expired()
+        self.run.signals.progressed()
+
     def _unrestricted(self, state: SearchState) -> CellSolver:
         mio = self.mio
         vendor = None if mio.native else VendorListing(mio.backend, state.context.deadline, mio.formulation)

@@ -28,13 +28,14 @@ import numpy as np
 
 from sparsecv_mio.arrays import IntArray
 from sparsecv_mio.formulation.backends.native.path import SMALL
+from sparsecv_mio.search.grid import Grid
 from sparsecv_mio.search.heuristics.first_supports import first_supports
 from sparsecv_mio.search.heuristics.fold_search import FoldPaths
 from sparsecv_mio.search.heuristics.fold_searches import pooled
 from sparsecv_mio.search.methods.parts.first_answers import SEARCH_SHARE, first_answers, offer_paths
 from sparsecv_mio.search.methods.parts.run import Run
 from sparsecv_mio.search.methods.parts.sampled_folds import Expired, SampledFolds, influential_folds
-from sparsecv_mio.search.options import FEW_FOLDS, Grid
+from sparsecv_mio.search.options import FEW_FOLDS
 from sparsecv_mio.search.shared_tree.engines import SharedTrees
 from sparsecv_mio.search.shared_tree.first_intervals import offer_supports
 
@@ -119,9 +120,7 @@ class OpenCellEstimates:
         context = self.run.context
         known = [cell.support for result in self.run.state.all_rows.best for cell in result.cells.values()]
         distinct = {support.tobytes(): support for support in known}
-        return first_supports(
-            context.data, context.folds, grid, context.threads, expired, list(distinct.values())
-        )
+        return first_supports(context.data, context.folds, grid, context.threads, expired, list(distinct.values()))
 
     def _in_closed_form(self, gammas: IntArray, sampled: SampledFolds) -> IntArray:
         """Score what a sample of folds finds in all folds, at gammas where closed-form scores serve; the other gammas.

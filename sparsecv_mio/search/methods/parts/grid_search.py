@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
 from sparsecv_mio.search.methods.parts.run import GridMethod
 from sparsecv_mio.search.observers.progress import Progress, progress_of
+from sparsecv_mio.search.observers.signals import Signals
 from sparsecv_mio.search.observers.trace import trace_line_of
 from sparsecv_mio.search.state.cells import Archive
 from sparsecv_mio.search.state.state import Snapshot
@@ -125,3 +127,6 @@ class GridSearch:
         state.counts.nodes, state.counts.by_engine = int(found["nodes"]), decided
         for part in self.method.parts:
             part.restore(found)
+
+
+NewRun = Callable[[Sequence[float], Sequence[int], Signals], GridSearch]  # a run over other gammas and taus, not begun

@@ -9,10 +9,10 @@ import numpy as np
 from sparsecv_mio.arrays import IntArray
 from sparsecv_mio.parallel import run_folds
 from sparsecv_mio.problem.accumulate import Moments
+from sparsecv_mio.search.grid import Grid
 from sparsecv_mio.search.heuristics.fold_search import FoldPaths, FoldSearch
 from sparsecv_mio.search.heuristics.fold_searches import pooled
 from sparsecv_mio.search.methods.parts.run import Run
-from sparsecv_mio.search.options import Grid
 from sparsecv_mio.search.shared_tree.identities import largest_decrease
 from sparsecv_mio.search.shared_tree.root_node import RootNode
 from sparsecv_mio.search.subproblem.supports import table_of

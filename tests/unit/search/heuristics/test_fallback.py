@@ -10,9 +10,9 @@ import pytest
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.folds import make_folds
 from sparsecv_mio.data.standard import standardize
+from sparsecv_mio.search.grid import Grid
 from sparsecv_mio.search.heuristics import fallback
 from sparsecv_mio.search.heuristics.fallback import fallback_supports, supports_on_all_rows
-from sparsecv_mio.search.options import Grid
 
 
 def made(n: int, p: int, seed: int = 0, offset: float = 0.0) -> Dataset:

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 from sparsecv_mio.problem import objective
+from sparsecv_mio.search.grid import Grid
 from sparsecv_mio.search.heuristics import first_supports as module
 from sparsecv_mio.search.heuristics import fold_searches, working_sets
 from sparsecv_mio.search.heuristics.first_supports import first_supports
-from sparsecv_mio.search.options import Grid
 
 from .drawn import FOLDS, random_data
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from sparsecv_mio.problem.accumulate import training_moments
+from sparsecv_mio.search.grid import Grid
 from sparsecv_mio.search.heuristics.fold_search import FoldSearch
 from sparsecv_mio.search.heuristics.fold_searches import FoldSearches, pooled, seeds_of
-from sparsecv_mio.search.options import Grid
 
 from .drawn import FOLDS, random_data
 

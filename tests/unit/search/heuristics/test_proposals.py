@@ -11,9 +11,9 @@ from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.folds import FoldPlan, make_folds
 from sparsecv_mio.data.standard import StandardData, standardize
 from sparsecv_mio.formulation.backends.native.cell import PathCell, PathResult
+from sparsecv_mio.search.grid import Grid
 from sparsecv_mio.search.heuristics import proposals
 from sparsecv_mio.search.heuristics.proposals import propose
-from sparsecv_mio.search.options import Grid
 from sparsecv_mio.search.state.cells import CellTable
 
 TAUS = range(1, 7)

@@ -12,8 +12,8 @@ from sparsecv_mio.data.standard import standardize
 from sparsecv_mio.errors import BadInput
 from sparsecv_mio.problem.objective import fit, held_out_error
 from sparsecv_mio.restrictions import Restrictions
+from sparsecv_mio.search.grid import Grid
 from sparsecv_mio.search.heuristics.restricted_fallback import restricted_fallback, restricted_on_all_rows
-from sparsecv_mio.search.options import Grid
 
 
 @pytest.mark.parametrize("seconds", [0.0, 5.0])

@@ -7,6 +7,7 @@ import pytest
 
 from sparsecv_mio.data.standard import StandardData
 from sparsecv_mio.problem import objective
+from sparsecv_mio.search.grid import Grid
 from sparsecv_mio.search.heuristics.fold_search import FoldSearch
 from sparsecv_mio.search.heuristics.fold_searches import FoldSearches
 from sparsecv_mio.search.heuristics.forward_selection import ForwardSelection, TrainingRows
@@ -19,7 +20,6 @@ from sparsecv_mio.search.heuristics.working_sets import (
     residuals,
     search_on,
 )
-from sparsecv_mio.search.options import Grid
 
 from .drawn import FOLDS, LABELS, TOP, random_data
 

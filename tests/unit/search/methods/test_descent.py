@@ -2,8 +2,16 @@
 
 from __future__ import annotations
 
+import json
+
+import pytest
 from drawn_search import drawn_run
 from runs import record_of, to_end
+
+from sparsecv_mio.certificate.codec import plain, read
+from sparsecv_mio.certificate.record import DescentStep
+from sparsecv_mio.errors import CorruptStore
+from sparsecv_mio.search.methods.descent import Journal
 
 
 def test_moves_only_lower_the_error() -> None:
@@ -32,3 +40,17 @@ def test_stored_between_moves_it_ends_the_same() -> None:
 def test_a_saddle_descent_is_an_estimate() -> None:
     record = record_of(to_end(drawn_run("descent", tau_step="saddle")))
     assert record.status == "limit" and any("saddle" in note for note in record.warnings)
+
+
+def test_there_and_back() -> None:
+    step = DescentStep("gamma", 0.5, 3, 2.0, 1.9, True)
+    for trial in (None, ("line", [0.5], [3], True)):
+        journal = Journal([step], [0.25], [0.5, 1.0], certain=False, nodes=7, mios=2, here=[0.5], trial=trial)
+        assert read(json.loads(json.dumps(plain(journal, Journal, "journal"))), Journal, "journal") == journal
+
+
+def test_what_is_no_journal_raises() -> None:
+    found = plain(Journal(), Journal, "journal")
+    for name, wrong in (("proposed", ["x"]), ("nodes", [1]), ("seen", 3), ("trial", ["line", [0.5]])):
+        with pytest.raises(CorruptStore, match=f"field journal.{name}"):
+            read({**found, name: wrong}, Journal, "journal")

@@ -6,8 +6,8 @@ import numpy as np
 from drawn_search import drawn, drawn_run
 from runs import to_end
 
-from sparsecv_mio.search.methods.rows import RowMaker
 from sparsecv_mio.search.methods.saddle import Rows, guess, supports_of
+from sparsecv_mio.search.registry import RowMaker
 
 
 def test_lower_bounds_hold_and_nothing_is_decided() -> None:

@@ -14,7 +14,7 @@ from sparsecv_mio.data.folds import make_folds
 from sparsecv_mio.data.standard import standardize
 from sparsecv_mio.formulation.backends.native.path import solve_path
 from sparsecv_mio.problem.objective import fit, held_out_error
-from sparsecv_mio.search.options import Grid
+from sparsecv_mio.search.grid import Grid
 from sparsecv_mio.search.shared_tree.leave_out import LeaveOut
 from sparsecv_mio.search.state.cells import CellTable
 from sparsecv_mio.search.state.context import AllRows, Context
@@ -34,9 +34,7 @@ def drawn(seed: int, n: int, p: int) -> Dataset:
 
 
 @cache
-def enumerated(
-    seed: int, n: int, p: int, spec: str, intercept: str, gamma: float
-) -> tuple[Table, Table, Table]:
+def enumerated(seed: int, n: int, p: int, spec: str, intercept: str, gamma: float) -> tuple[Table, Table, Table]:
     """Every support of 1 to p columns: its objective on all rows, and by fold without it, and its held-out error."""
     dataset = drawn(seed, n, p)
     folds, unit = make_folds(spec, dataset), standardize(dataset, "length", intercept).y_unit ** 2
@@ -65,6 +63,7 @@ class Enumerated:
     intercept: str = "fold"
     gamma: float = GAMMA
     threads: int = 1
+
     def __post_init__(self) -> None:
         self.dataset = drawn(self.seed, self.n, self.p)
         self.folds = make_folds(self.spec, self.dataset)
@@ -76,7 +75,7 @@ class Enumerated:
         self.all_rows.best = [solve_path(self.all_rows.problem(0), self.taus.tolist())]
         self.cells = CellTable.empty(1, len(self.taus), self.folds.k)
         self.state = SearchState(self.context, self.cells, self.all_rows, Counts())
-        self.leave_out = LeaveOut(self.state)
+        self.leave_out = LeaveOut(self.all_rows, self.cells)
 
     @cached_property
     def f(self) -> Table:

@@ -14,7 +14,7 @@ from sparsecv_mio.formulation.backends.native.path import solve_path
 from sparsecv_mio.problem import objective
 from sparsecv_mio.problem.accumulate import Moments, training_moments
 from sparsecv_mio.search.accelerators import Accelerators
-from sparsecv_mio.search.options import Grid
+from sparsecv_mio.search.grid import Grid
 from sparsecv_mio.search.state.cells import CellTable
 from sparsecv_mio.search.state.context import AllRows, Context
 from sparsecv_mio.search.state.deadline import Deadline

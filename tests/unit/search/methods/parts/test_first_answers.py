@@ -12,9 +12,9 @@ from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.folds import make_folds
 from sparsecv_mio.data.standard import standardize
 from sparsecv_mio.problem.refit import refit_rows
+from sparsecv_mio.search.grid import Grid
 from sparsecv_mio.search.methods.parts import first_answers
 from sparsecv_mio.search.methods.parts.first_answers import answers_of_all_rows
-from sparsecv_mio.search.options import Grid
 
 
 def supports(run: object, fold: int) -> list[list[list[int]]]:

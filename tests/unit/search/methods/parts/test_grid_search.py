@@ -8,8 +8,8 @@ from drawn_search import drawn, drawn_run
 from runs import new_run
 
 from sparsecv_mio.errors import CorruptStore
+from sparsecv_mio.search.grid import Grid
 from sparsecv_mio.search.methods.parts.run import run_to_end
-from sparsecv_mio.search.options import Grid
 
 
 @pytest.mark.parametrize("method", ["rounds", "joint", "grid"])

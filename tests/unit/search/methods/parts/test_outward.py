@@ -12,9 +12,9 @@ from runs import new_run, run_to_end
 
 from sparsecv_mio.errors import CorruptStore
 from sparsecv_mio.problem.refit import refit_rows
+from sparsecv_mio.search.grid import Grid
 from sparsecv_mio.search.methods.parts import outward
 from sparsecv_mio.search.methods.parts.outward import GROWTH, NEW, OPEN
-from sparsecv_mio.search.options import Grid
 
 
 @pytest.fixture
