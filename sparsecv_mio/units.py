@@ -24,6 +24,9 @@ TINY = 1e-300
 GAMMA_RANGE = 1e-300, 1e300
 """Least and largest gamma that may be asked for."""
 
+MAIN_SHARE = 2
+"""Runs that the run on all rows counts as, beside one for each outer fold, where a time limit is shared."""
+
 MOST_THREADS = 4096
 """Threads that may be asked for: more is never meant."""
 

@@ -85,7 +85,7 @@ def read_delimited(
     lenient = learnt is not None or how.cures or (wanted.two_words and _holds_words(table, chosen))
     try:
         if learnt is not None:
-            return assemble(*read_alike(stream.raw(), learnt))
+            return assemble(*read_alike(stream.raw(), learnt, wanted.sure))
         if lenient:
             return assemble(*cured(stream.raw(), how, wanted.two_words, wanted.sure))
         data = stream.numbers()
@@ -173,7 +173,7 @@ class _Stream:
         found = {name: Marks(way) for name in (*data.names, data.target)} if self.marked and not way.thousands else {}
         left = set[str]()
         for name, column in zip(found, (*data.X.T, data.y), strict=False):
-            found[name].proof = _has_decimals(column[:FIRST_ROWS]) or _has_decimals(column)
+            found[name].proof = has_decimals(column[:FIRST_ROWS]) or has_decimals(column)
             if found[name].proof and way.decimal == ".":
                 return {}
             largest = float(np.abs(column).max())
@@ -226,8 +226,13 @@ class _Stream:
                 yield pa.Table.from_batches([batch])
 
 
-def _has_decimals(column: FloatArray) -> bool:
-    """Whether a number shows that the decimal mark before its digits sets off no thousands: these are not three."""
+def has_decimals(column: FloatArray) -> bool:
+    """Whether a number shows that the decimal mark before its digits sets off no thousands: these are not three.
+
+    Parameters
+    ----------
+    column : (n,) array
+    """
     part = np.abs(column[column != np.rint(column)])
     return bool(np.any((part < 1.0) | (part >= 1000.0) | (np.abs(1000.0 * part - np.rint(1000.0 * part)) > 1e-6)))
 

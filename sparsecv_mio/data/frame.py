@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from sparsecv_mio.arrays import FloatArray
 from sparsecv_mio.data.cells import bad_cell
 from sparsecv_mio.data.cure import Made, RawTable, cured, raw_table
+from sparsecv_mio.data.marks import POINT, reads
 from sparsecv_mio.data.reading import Reading
 from sparsecv_mio.data.select import Selection, Wanted
 from sparsecv_mio.errors import BadInput
@@ -67,6 +68,9 @@ def series_numbers(series: pd.Series[Any], name: str) -> FloatArray:
             raise bad_cell(name, int(np.argmax(missing)) + 1, None)
         return series.to_numpy(dtype=np.float64).copy()
     for row, value in enumerate(series.tolist(), start=1):
+        if isinstance(value, str) and reads(value, POINT):
+            more = "turn the column into numbers, by pandas.to_numeric say"
+            raise BadInput(f"column {name!r} holds text {value!r} in row {row}, which is a number: {more}")
         if not isinstance(value, numbers.Real | Decimal | np.bool_):
             raise bad_cell(name, row, None if series.isna().iloc[row - 1] else str(value))
     return np.array([float(value) for value in series.tolist()])

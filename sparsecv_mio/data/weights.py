@@ -7,7 +7,7 @@ fold, and whatever is proved is proved of the weighted problem.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -16,10 +16,11 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from sparsecv_mio.arrays import FloatArray, IntArray
+from sparsecv_mio.data.arrow import has_decimals
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.fold_plan import FoldPlan, repeated_folds
 from sparsecv_mio.data.ids import read_lines
-from sparsecv_mio.data.marks import parse_number, reads
+from sparsecv_mio.data.marks import BOTH, POINT, Marks, Way, either, parse_number, reads
 from sparsecv_mio.errors import BadInput
 
 LEAST, MOST = 1e-30, 1e30  # weights whose roots leave room for the magnitudes of columns
@@ -119,15 +120,31 @@ def weights_of(data: Dataset, name: str) -> NDArray[Any]:
     """
     if not name.startswith(FILE):
         column = np.asarray(data.aux[name])
+        way = POINT if data.reading is None else data.reading.how.way
+        cells = column.tolist()
+        written = _marks(cells, way)
+        if written.doubtful(False, False) and not any(map(has_decimals, (*data.X.T, data.y))):
+            raise BadInput(f"column {name!r}: {either(written.grouped, way, BOTH[way.decimal])}")
         if data.reading is None:
             return column
-        way = data.reading.how.way
-        cells = column.tolist()
         return np.array([parse_number(v, *way) if isinstance(v, str) and reads(v, way) else v for v in cells])
-    lines = read_lines(Path(name.removeprefix(FILE)), data.n, "weight file", "weight")
+    file = name.removeprefix(FILE)
+    lines = read_lines(Path(file), data.n, "weight file", "weight")
     if len(lines[0]) > 1:
-        raise BadInput(f"weight file {name.removeprefix(FILE)!r} has {len(lines[0])} columns: give one weight a line")
-    return np.array(lines[len(lines) - data.n :])[:, 0]
+        raise BadInput(f"weight file {file!r} has {len(lines[0])} columns: give one weight a line")
+    given = [line[0] for line in lines[len(lines) - data.n :]]
+    if (written := _marks(given, POINT)).doubtful(False, False):
+        text = written.grouped
+        raise BadInput(f"weight file {file!r}: {text!r} may be {text.replace('.', '')} or {text}0: write it like one")
+    return np.array(given)
+
+
+def _marks(cells: Iterable[Any], way: Way) -> Marks:
+    """Return what the text of weights shows of how they are written."""
+    found = Marks(way)
+    for text in dict.fromkeys(cell for cell in cells if isinstance(cell, str) and reads(cell, way)):
+        found.number(text)
+    return found
 
 
 def weighted(

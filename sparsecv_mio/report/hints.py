@@ -9,6 +9,7 @@ from sparsecv_mio.certificate.record import PathRecord, Record, TableRow
 from sparsecv_mio.grids import text_of_taus
 from sparsecv_mio.report.region import open_rows
 from sparsecv_mio.restrictions import NONE
+from sparsecv_mio.units import MAIN_SHARE
 
 LEAST_GAMMAS = 5  # of a range that a hint proposes
 WHOLE_LIMIT = 0.95  # of a time limit, from which on it is the limit that ended a run
@@ -18,6 +19,8 @@ NO_RIDGE = 1e-6  # smaller weights hardly change the fit: no wider range is prop
 def ended_by_itself(record: Record | PathRecord) -> bool:
     """Whether a run without a proof ended before its time limit: a longer one would change nothing."""
     limit = record.request.time_limit
+    if limit is not None and isinstance(record, Record) and record.nested is not None:
+        limit *= MAIN_SHARE / (record.nested.outer.k + MAIN_SHARE)
     return record.status == "limit" and (limit is None or record.work.seconds < WHOLE_LIMIT * limit)
 
 

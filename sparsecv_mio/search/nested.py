@@ -24,8 +24,8 @@ from sparsecv_mio.search.api import cross_validate
 from sparsecv_mio.search.hooks import Hooks
 from sparsecv_mio.search.observers.progress import staged
 from sparsecv_mio.search.options import SearchOptions
+from sparsecv_mio.units import MAIN_SHARE
 
-MAIN_SHARE = 2  # runs that the run on all rows counts as, beside one for each outer fold, where a limit is shared
 LEAST_SECONDS = 0.05  # left of a limit, below which no outer fold is begun
 
 
@@ -129,7 +129,9 @@ def nested_cross_validate(procedure: Procedure, count: int) -> Record:
             done.append(found)
     except (KeyboardInterrupt, OutOfTime):
         pass
-    return replace(record, nested=nested_of(record, outer, done, procedure.dataset)) if done else record
+    if not done:  # its seconds are those of the whole limit
+        return replace(record, work=replace(record.work, seconds=time.monotonic() - began))
+    return replace(record, nested=nested_of(record, outer, done, procedure.dataset))
 
 
 def nested_of(record: Record, outer: FoldPlan, done: list[NestedFold], dataset: Dataset) -> Nested:

@@ -25,10 +25,10 @@ from sparsecv_mio.problem.objective import fit, held_out_error
 from sparsecv_mio.search.hooks import Hooks
 from sparsecv_mio.search.observers.progress import staged
 from sparsecv_mio.search.options import SearchOptions
+from sparsecv_mio.units import MAIN_SHARE
 
 WEIGHTS = (0.0, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0)
 OUTER = 5  # outer folds
-MAIN_SHARE = 2  # runs that the run on all rows counts as, beside one for each outer fold, where a limit is shared
 LEAST_SECONDS = 0.05  # left of a limit, below which no outer fold is begun
 
 Search = Callable[[Dataset, FoldPlan, SearchOptions, Hooks], Record]
@@ -134,7 +134,10 @@ def search_with_nested_weight(given: WeightSearch) -> Record:
     tried = tried_weights(done, [given.dataset.weight_of(outer.scored_rows(fold)) for fold in range(len(done))])
     weight = min(tried, key=lambda one: (one.error, one.weight)).weight if tried else 0.0
     seconds = None if limit is None else max(limit - (time.monotonic() - began), LEAST_SECONDS)
+    before = time.monotonic() - began
     record = given.with_weight(weight, seconds)
+    if limit is not None:  # of which the outer folds took their part
+        record = replace(record, work=replace(record.work, seconds=before + record.work.seconds))
     stable = record.stability
     if stable is None or stable.chosen is None or not tried:
         return record

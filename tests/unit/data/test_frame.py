@@ -33,7 +33,7 @@ def test_types_become_floats_and_nothing_is_shared() -> None:
     [
         ([1.0, None], "'z' is empty in row 2"),
         (pd.array([1, None], dtype="Int64"), "'z' is empty in row 2"),
-        (["1", 2], "'z' holds text '1' in row 1"),
+        (["1", 2], "'z' holds text '1' in row 1, which is a number: turn the column into numbers"),
         (pd.to_datetime(["2020-01-01", "2021-01-01"]), "'z'"),
     ],
 )

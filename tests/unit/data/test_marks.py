@@ -16,7 +16,7 @@ from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.inspection import inspect_file
 from sparsecv_mio.data.marks import Way, parse_number, what_else
 from sparsecv_mio.data.readers import read_dataset, read_rows
-from sparsecv_mio.data.reading import Reading
+from sparsecv_mio.data.reading import Applied, Reading
 from sparsecv_mio.errors import BadInput
 
 RNG = np.random.default_rng(26)
@@ -228,7 +228,12 @@ def test_new_rows_are_read_as_the_first_were(tmp_path: Path) -> None:
     assert read_rows(path, ["age", "b"], "y", learnt).data.X[:, 1].tolist() == [1078.0, 576.0]
     plain = read_dataset(stored(tmp_path, table(PLAIN)), "y").reading
     path = stored(tmp_path, "age,b\n30,1.078\n31,576\n")
-    assert read_rows(path, ["age", "b"], "y", plain).data.X[:, 1].tolist() == [1.078, 576.0]
+    with pytest.raises(BadInput, match=r"^column 'b': '1.078' is 1078 with .* and 1.078 with thousands=\"none\""):
+        read_rows(path, ["age", "b"], "y", plain)
+    said = Applied(Reading.of(thousands="none"), ("age", "b"))
+    assert read_rows(path, ["age", "b"], "y", said).data.X[:, 1].tolist() == [1.078, 576.0]
+    path = stored(tmp_path, "age,b\n30,1.078\n31,57.6\n")
+    assert read_rows(path, ["age", "b"], "y", plain).data.X[:, 1].tolist() == [1.078, 57.6]
 
 
 def test_large_files_are_looked_at_by_the_text_of_few_columns(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -12,6 +12,7 @@ import pytest
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.fold_plan import RowLists, plan_of_rows, repeated_folds
 from sparsecv_mio.data.folds import folds_from_labels, make_folds
+from sparsecv_mio.data.readers import read_dataset
 from sparsecv_mio.data.standard import standardize
 from sparsecv_mio.data.weights import (
     Scored,
@@ -122,6 +123,24 @@ def test_weights_come_from_a_column_or_a_file(tmp_path: Path) -> None:
         weights_of(DATA, f"file:{place}")
     with pytest.raises(BadInput, match=r"^weight file .* does not exist"):
         weights_of(DATA, "file:nowhere.csv")
+
+
+def test_weights_that_could_be_two_numbers_are_refused(tmp_path: Path) -> None:
+    file, place = tmp_path / "d.csv", tmp_path / "w.csv"
+    file.write_text("a;w;y\n1;1.376;5\n4;576;6\n7;12;9\n")
+    with pytest.raises(BadInput, match=r"^column 'w': '1.376' is 1376 with .* and 1.376 with thousands=\"none\""):
+        weights_of(read_dataset(file, "y", aux=["w"], drop=["w"], sep=";"), "w")
+    for said, first in (({"thousands": "none"}, 1.376), ({"decimal": ",", "thousands": "."}, 1376.0)):
+        data = read_dataset(file, "y", aux=["w"], drop=["w"], sep=";", **said)
+        assert row_weights(weights_of(data, "w"), data).tolist() == [first, 576.0, 12.0]
+    file.write_text("a;w;y\n0.5;1.376;5\n4;576;6\n7;12;9\n")  # the point is a decimal mark
+    data = read_dataset(file, "y", aux=["w"], drop=["w"], sep=";")
+    assert row_weights(weights_of(data, "w"), data).tolist() == [1.376, 576.0, 12.0]
+    place.write_text("1.376\n576\n12\n")
+    with pytest.raises(BadInput, match=r"^weight file .*: '1.376' may be 1376 or 1.3760: write it like one"):
+        weights_of(DATA, f"file:{place}")
+    place.write_text("1.3760\n576\n12\n")
+    assert row_weights(weights_of(DATA, f"file:{place}"), DATA).tolist() == [1.376, 576.0, 12.0]
 
 
 @pytest.mark.parametrize(

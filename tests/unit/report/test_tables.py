@@ -8,7 +8,8 @@ import pytest
 from repository import INSTANCES
 
 from sparsecv_mio.bounds.cv_error import compute_bounds
-from sparsecv_mio.certificate.record import PathRecord, Record, TableRow
+from sparsecv_mio.certificate.parts import FoldInfo
+from sparsecv_mio.certificate.record import Nested, PathRecord, Record, TableRow
 from sparsecv_mio.cli import run
 from sparsecv_mio.data.folds import make_folds
 from sparsecv_mio.data.standard import standardize
@@ -71,6 +72,17 @@ def test_a_run_that_ended_by_itself_does_not_blame_its_limit(record: Record) -> 
         ended = replace(record, status="limit", request=replace(record.request, time_limit=limit))
         assert printed(lambda console: print_answer(console, ended), 200).startswith("ended without a proof: best")  # noqa: B023
         assert len(hints(ended)) == 1 and hints(ended)[0].startswith("more time would prove no more")
+
+
+def test_the_limit_of_a_nested_run_is_shared_with_the_outer_folds(record: Record) -> None:
+    outer = FoldInfo("4", 0, 4, "0" * 64)
+    for seconds, said in ((2.1, "limit reached"), (1.5, "ended without a proof")):  # two of six shares are its own
+        shared = replace(
+            record, status="limit", request=replace(record.request, time_limit=6.0),
+            work=replace(record.work, seconds=seconds), nested=Nested(outer, 1.0, None, None, ()),
+        )  # fmt: skip
+        assert printed(lambda console: print_answer(console, shared), 200).startswith(said)  # noqa: B023
+        assert hints(shared)[0].startswith("more time would prove no more") == (said != "limit reached")
 
 
 def test_what_is_not_proved_is_said(record: Record) -> None:

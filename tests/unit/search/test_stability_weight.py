@@ -84,6 +84,11 @@ def test_options_that_do_not_go_together(capsys: pytest.CaptureFixture[str]) -> 
         assert "stability" in capsys.readouterr().err
 
 
+def test_the_seconds_of_a_limit_are_counted_with_those_of_the_outer_folds() -> None:
+    record = solved(drawn(), stability="nested", time_limit=0.3)
+    assert record.status == "proved" or record.work.seconds >= 0.95 * 0.3
+
+
 @pytest.mark.parametrize(
     "given",
     [{"nonnegative": "all", "force_in": "x1"}, {"at_most": "1:x0,x2"}, {"folds": "2x3"}, {"folds": "forward:3"}],
