@@ -87,14 +87,14 @@ def read_delimited(
         if learnt is not None:
             return assemble(*read_alike(stream.raw(), learnt, wanted.sure))
         if lenient:
-            return assemble(*cured(stream.raw(), how, wanted.two_words, wanted.sure))
+            return assemble(*cured(stream.raw(), how, wanted))
         data = stream.numbers()
     except pa.ArrowException as error:
-        blame(table, chosen, cells=not lenient, settled=wanted.sure)
+        blame(table, chosen, cells=not lenient, settled=wanted.settled)
         raise BadInput(f"file {str(path)!r} cannot be read as a table: {str(error).splitlines()[0]}") from error
     except BadInput:
         if not lenient:
-            blame(table, chosen, settled=wanted.sure)
+            blame(table, chosen, settled=wanted.settled)
         raise
     if not wanted.sure:
         check_marks(stream.marks(data), how.sep)

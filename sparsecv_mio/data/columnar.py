@@ -112,11 +112,11 @@ def read_columnar(path: Path, wanted: Wanted, how: Reading = STRICT, learnt: App
             return assemble(*read_alike(_raw(file, chosen, how), learnt, wanted.sure))
         words = chosen.target is not None and not is_numeric(file.schema_arrow.field(chosen.goal).type)
         if how.cures or how.decimal != "." or (wanted.two_words and words):
-            return assemble(*cured(_raw(file, chosen, how), how, wanted.two_words, wanted.sure))
+            return assemble(*cured(_raw(file, chosen, how), how, wanted))
         try:
             return _all_numbers(file, chosen)
         except BadInput:
-            cured(_raw(file, chosen, how), how)  # names all bad columns
+            cured(_raw(file, chosen, how), how, wanted)  # names all bad columns
             raise
 
 

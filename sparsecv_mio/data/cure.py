@@ -21,6 +21,7 @@ from sparsecv_mio.arrays import BoolArray, FloatArray
 from sparsecv_mio.data.cells import Faults, is_missing, left_out
 from sparsecv_mio.data.marks import BOUND, Marks, Way, check_marks, parse_number, what_else
 from sparsecv_mio.data.reading import ABSENT, OPPOSITES, Applied, Reading, feature_names
+from sparsecv_mio.data.select import Wanted
 from sparsecv_mio.errors import BadInput
 from sparsecv_mio.words import Encode, Missing
 
@@ -179,17 +180,15 @@ class Made(NamedTuple):
     reading: Applied | None
 
 
-def cured(table: RawTable, how: Reading, two_words: bool = False, sure: bool = False) -> Made:
+def cured(table: RawTable, how: Reading, wanted: Wanted) -> Made:
     """Make features of the columns of a table, as a reading says.
 
     Parameters
     ----------
     table : RawTable
     how : Reading
-    two_words : bool
-        Whether the target may hold two words.
-    sure : bool
-        Whether it is known how numbers are written.
+    wanted : Wanted
+        Whether the target may hold two words, and whether it is known how numbers are written.
 
     Returns
     -------
@@ -201,8 +200,8 @@ def cured(table: RawTable, how: Reading, two_words: bool = False, sure: bool = F
     BadInput
         The message names every column with cells that the reading does not allow, or numbers that could be others.
     """
-    _check(table, how, two_words, sure)
-    if not sure:
+    _check(table, how, wanted)
+    if not wanted.sure:
         check_marks(table.marks, how.sep)
     kept, table = _complete_rows(table, how)
     if table.rows == 0 and len(kept):
@@ -248,18 +247,18 @@ def read_alike(table: RawTable, learnt: Applied, sure: bool = False) -> Made:
     return _assembled(table, replace(learnt, columns=tuple(one.name for one in table.features)))
 
 
-def _check(table: RawTable, how: Reading, two_words: bool, settled: bool) -> None:
+def _check(table: RawTable, how: Reading, wanted: Wanted) -> None:
     """Raise `BadInput` that names every column with cells that are not allowed."""
-    faults = Faults(table.target.name if table.target else "", rows=table.rows, marks=table.marks, settled=settled)
+    goal = table.target.name if table.target else ""
+    faults = Faults(goal, rows=table.rows, marks=table.marks, settled=wanted.settled)
     columns = [*table.features, *([table.target] if table.target else [])]
     for one in columns:
-        goal = one is table.target
         if how.na is Missing.ERROR:
             for row in np.flatnonzero(one.empty).tolist():
                 faults.add(one.name, row + 1, None)
         for row in np.flatnonzero(np.isinf(one.numbers)).tolist():
             faults.add(one.name, row + 1, float(one.numbers[row]))
-        allowed = how.encode is not Encode.ERROR or (goal and two_words)
+        allowed = how.encode is not Encode.ERROR or (one is table.target and wanted.two_words)
         if one.others and not (allowed and one.is_words):
             for row, word in one.others.items():
                 faults.add(one.name, row + 1, word)

@@ -35,7 +35,7 @@ def read_frame(frame: pd.DataFrame, wanted: Wanted, how: Reading) -> Made:
     cures = how.cures or how.decimal != "."
     try:
         if cures:
-            return cured(_raw_frame(frame, chosen, aux, how), how)
+            return cured(_raw_frame(frame, chosen, aux, how), how, wanted)
         X = np.empty((len(frame), len(chosen.features)))
         for k, j in enumerate(chosen.features):
             X[:, k] = series_numbers(frame.iloc[:, j], chosen.header[j])
@@ -43,7 +43,7 @@ def read_frame(frame: pd.DataFrame, wanted: Wanted, how: Reading) -> Made:
         return Made(X, y, chosen.names, chosen.goal, aux, None)
     except BadInput:
         if not cures:
-            cured(_raw_frame(frame, chosen, aux, how), how)  # names all bad columns
+            cured(_raw_frame(frame, chosen, aux, how), how, wanted)  # names all bad columns
         raise
 
 

@@ -25,6 +25,11 @@ class Wanted:
     two_words: bool = False  # whether the target may hold two words
     sure: bool = False  # whether it is known how numbers are written, as where rows are read once more
 
+    @property
+    def settled(self) -> bool:
+        """Whether the way to read is that of a record, so that no other can be proposed: its data, or new rows."""
+        return self.sure or not self.needed
+
     def within(self, header: Sequence[str]) -> Selection:
         """Resolve the words against a header; see :func:`select_columns`."""
         self = replace(self, features=_words(self.features, "features"), drop=_words(self.drop, "drop"))
