@@ -234,8 +234,8 @@ def wrong_cells(run: Run, record: Record) -> Iterator[str]:
         room = H_RTOL * loose_high
         if row.folds_decided == row.folds and not loose_low - room <= row.cv_error <= loose_high + room:
             yield f"{(row.gamma, row.tau)}: decided {row.cv_error!r} not in {(loose_low, loose_high)}"
-    if record.lower > least and run.what == "solve":
-        yield f"lower {record.lower!r} above {least!r}"
+    if record.certificate.lower > least and run.what == "solve":
+        yield f"lower {record.certificate.lower!r} above {least!r}"
 
 
 def wrong_fits(run: Run, record: PathRecord) -> Iterator[str]:

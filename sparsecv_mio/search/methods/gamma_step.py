@@ -75,14 +75,15 @@ class GammaCurve:
 
     def at(self, gamma: float) -> tuple[float, float, float]:
         """Sum of h_j, and its first and second derivative by `log gamma`. O(n tau)."""
-        lam = gamma / 2.0
-        inverse = 1.0 / (self.pole + lam)
-        residual = self.target - (self.part * inverse).sum(axis=1)
-        first = (self.part * inverse**2).sum(axis=1)
-        second = -2.0 * (self.part * inverse**3).sum(axis=1)
-        slope = 2.0 * float(residual @ first)
-        bend = 2.0 * float(first @ first + residual @ second)
-        return float(residual @ residual), lam * slope, lam * slope + lam * lam * bend
+        with np.errstate(over="ignore", invalid="ignore", divide="ignore"):  # extreme units: nothing is proposed
+            lam = gamma / 2.0
+            inverse = 1.0 / (self.pole + lam)
+            residual = self.target - (self.part * inverse).sum(axis=1)
+            first = (self.part * inverse**2).sum(axis=1)
+            second = -2.0 * (self.part * inverse**3).sum(axis=1)
+            slope = 2.0 * float(residual @ first)
+            bend = 2.0 * float(first @ first + residual @ second)
+            return float(residual @ residual), lam * slope, lam * slope + lam * lam * bend
 
     def minima(self, gamma: float, least: float = LEAST, most: float = MOST) -> list[GammaPoint]:
         """Local minima on `[least, most]` that the starts lead to, best first.

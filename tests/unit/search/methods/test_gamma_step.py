@@ -33,3 +33,12 @@ def test_proposals_lower_h() -> None:
     pair = state.bounds().best
     for point in proposals(state, pair, (1e-3, 10.0)):
         assert point.total < float(state.cells.nominal[pair].sum())
+
+
+@pytest.mark.filterwarnings("error")
+def test_slopes_that_overflow_say_nothing() -> None:
+    data, folds, _ = drawn()
+    curve = GammaCurve(data, folds, [np.array([0, 3])] * folds.k)
+    curve.part, curve.pole = curve.part * 1e100, np.zeros_like(curve.pole)
+    for gamma in (1e-300, 1e-60, 1.0):
+        assert curve.minima(gamma, 1e-300, 10.0) is not None
