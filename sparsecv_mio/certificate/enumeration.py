@@ -12,6 +12,7 @@ Gram matrix without their rows instead. Both only choose candidates: whatever is
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -26,6 +27,7 @@ from sparsecv_mio.certificate.restricted import AllowedSupports
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.folds import FoldPlan
 from sparsecv_mio.problem.coordinates import Coordinates
+from sparsecv_mio.problem.doubled import exact_product, exact_sum
 from sparsecv_mio.problem.objective import RidgeFit, fit, held_out_error, scales, varying_columns
 from sparsecv_mio.restrictions import NONE, Restrictions
 from sparsecv_mio.units import TIE_RTOL, TINY
@@ -33,9 +35,12 @@ from sparsecv_mio.units import TIE_RTOL, TINY
 IDENTITY_ROWS = 12
 CANDIDATE_RTOL = 1e-5  # four times what the closed forms below may be wrong by, so that no tie escapes the exact refit
 CANDIDATE_SHARE = 1e-10  # of the targets' sum of squares: the rounding of an objective from a Gram matrix
+NEARLY_PERFECT = 1e-4  # reciprocal condition times share of the targets, below which residuals get twice the precision
+CANCELLED = 1e-3  # of the objective on all rows: one without some rows that is smaller has lost digits
 TRUSTED = 1e-7  # rounding over `trust` bounds the error of a correction: 1e-9, well inside what is compared
 BLOCK_ELEMENTS = 1 << 24
 NOISE = 1e-16  # of the target and of a residual: some ten ulps of a long double, times what its sums and factors add
+LAST_DIGIT = 1e-17  # of the target: of 300 searches at offsets to 1e9 none was wrong by a fortieth of it
 RESIDUAL = 1e-15  # rounding of a residual of the search, relative to the largest target about its centre
 ROW_ROUNDING = 4e-15  # of an orthogonal factorisation, of the lengths of its columns, times the root of its size
 DOUBTFUL = 1e-6  # of the target: an effect that is smaller may have either sign, an exact fit decides
@@ -134,6 +139,11 @@ class UnitColumns:
         """Number of columns."""
         return int(self.columns.shape[0])
 
+    @property
+    def exact(self) -> bool:
+        """Whether columns and targets are the data over powers of two, to the last bit."""
+        return self.intercept == "none" and self.dataset.row_weights is None
+
     @cached_property
     def index(self) -> dict[str, int]:
         """Position in the data set of each column by its name."""
@@ -175,6 +185,11 @@ class UnitColumns:
             Training rows; None: all.
         """
         return min(self.refit(s, gamma, rows).objective for s in supports)
+
+    @property
+    def last_digit(self) -> float:
+        """Rounding of a residual that is computed from the rows: both sides keep more digits than floats have."""
+        return LAST_DIGIT * float(np.abs(self.t).max()) * self.y_unit
 
     def residual_noise(self, h: float, gamma: float, tau: int) -> float:
         """Bound what rounding may do to a held-out residual of a search, times the root of its weight.
@@ -275,12 +290,13 @@ def fold_optima(
     X, y, weights = design.dataset.X, design.dataset.y, design.dataset.row_weights
     low, high, loose_low, loose_high = (np.zeros(folds.k) for _ in range(4))
     good = np.ones(folds.k, dtype=bool)
-    for fold, objective, error in all_objectives(design, folds, gamma, supports):
+    for fold, objective, error, sure in all_objectives(design, folds, gamma, supports):
         mine = None if reported is None else tuple(reported[fold])
-        candidates = _candidates(design, objective)
-        if error is not None and candidates.size == 1 and (mine is None or index.get(mine) == candidates[0]):
-            alone = float(error[candidates[0]]) * design.y_unit * design.y_unit
-            low[fold] = high[fold] = loose_low[fold] = loose_high[fold] = alone
+        candidates = _candidates(design, objective, sure)
+        alone = candidates.size == 1 and (mine is None or index.get(mine) == candidates[0])
+        if alone and sure[candidates[0]] and folds.scores_all_left_out[fold]:
+            held = float(error[candidates[0]]) * design.y_unit * design.y_unit
+            low[fold] = high[fold] = loose_low[fold] = loose_high[fold] = held
             continue
         train, test = folds.train_rows(fold), folds.scored_rows(fold)
         fits = [design.refit(s, gamma, train) for s in supports[candidates]]
@@ -328,18 +344,21 @@ def close_fits(
     return [design.refit(support, gamma, train) for support in supports[_candidates(design, objective)]]
 
 
-def _candidates(design: UnitColumns, objective: FloatArray) -> IntArray:
-    """Supports that may be optimal: close to the best objective that is known, or of one that is not (-inf)."""
-    known = np.isfinite(objective)
-    best = float(objective[known].min(initial=np.inf))
-    close = objective <= best * (1.0 + CANDIDATE_RTOL) + CANDIDATE_SHARE * float(design.t @ design.t)
-    return np.flatnonzero(close | ~known)
+def _candidates(design: UnitColumns, objective: FloatArray, sure: BoolArray | None = None) -> IntArray:
+    """Supports that may be optimal: close to the best objective that is known, or of one that is not (-inf).
+
+    An objective that is not `sure` may be wrong by a share of the squares of the targets.
+    """
+    known, share = np.isfinite(objective), CANDIDATE_SHARE * float(design.t @ design.t)
+    room = share if sure is None else np.where(sure, 0.0, share)
+    most = np.where(known, objective * (1.0 + CANDIDATE_RTOL) + room, np.inf)
+    return np.flatnonzero((objective <= float(most.min(initial=np.inf))) | ~known)
 
 
 def all_objectives(
     design: UnitColumns, folds: FoldPlan, gamma: float, supports: IntArray
-) -> Iterator[tuple[int, FloatArray, FloatArray | None]]:
-    """Yield (fold, objective of every support, held-out error of every support where the identity gave it).
+) -> Iterator[tuple[int, FloatArray, FloatArray, BoolArray]]:
+    """Yield (fold, objective of every support, its held-out error, whether the identity gave both to 1e-9).
 
     Parameters
     ----------
@@ -355,25 +374,25 @@ def all_objectives(
         step = max(1, BLOCK_ELEMENTS // len(supports))
         for start in range(0, len(members), step):
             yield from _by_identity(design, folds, gamma, supports, members[start : start + step])
+    unknown, none = np.full(len(supports), np.nan), np.zeros(len(supports), dtype=bool)
     for fold in np.flatnonzero(sizes > IDENTITY_ROWS).tolist():
-        yield fold, _objectives(design, moments(design, folds.left_out(fold)), gamma, supports), None
+        yield fold, _objectives(design, moments(design, folds.left_out(fold)), gamma, supports), unknown, none
 
 
 def _by_identity(
     design: UnitColumns, folds: FoldPlan, gamma: float, supports: IntArray, members: IntArray
-) -> Iterator[tuple[int, FloatArray, FloatArray | None]]:
+) -> Iterator[tuple[int, FloatArray, FloatArray, BoolArray]]:
     rows = np.stack([folds.left_out(fold) for fold in members.tolist()])
     objective, error = np.empty((2, len(supports), len(members)))
     doubtful = np.zeros((len(supports), len(members)), dtype=bool)
     for i, support in enumerate(supports):
         objective[i], error[i], trust = leave_out(design, support, gamma, rows)
         doubtful[i] = trust < TRUSTED
-    sure = folds.scores_all_left_out[members] & ~doubtful.any(axis=0)
     for j, fold in enumerate(members.tolist()):
         if doubtful[:, j].any():
             train = moments(design, folds.left_out(fold))
             objective[doubtful[:, j], j] = _objectives(design, train, gamma, supports[doubtful[:, j]])
-        yield fold, objective[:, j], error[:, j] if sure[j] else None
+        yield fold, objective[:, j], error[:, j], ~doubtful[:, j]
 
 
 def leave_out(
@@ -396,7 +415,7 @@ def leave_out(
         In the design's units.
     trust : (k,) array
         Smallest eigenvalue of I - H_NN times reciprocal condition of the columns times ||e|| / ||t||: near 0 the others
-        have lost their digits.
+        have lost their digits. Where e is computed from the data in twice the precision, ||e|| is over the root of f.
     """
     Z = design.Z[:, support]
     root = np.sqrt(gamma / 2.0 * design.weight[support])
@@ -408,6 +427,10 @@ def leave_out(
     e = np.concatenate([design.t, np.zeros(len(root))]) - Q @ along
     full, e = float(e @ e), e[: len(Z)]
     share = min(1.0, float(np.linalg.norm(e)) / float(np.linalg.norm(design.t)))
+    if share * rcond < NEARLY_PERFECT and rcond > TRUSTED and design.exact:
+        e = _sharp_residual(design, support, root, (Q, R, length))
+        full, e = float(e @ e), e[: len(Z)]
+        share = float(np.linalg.norm(e)) / math.sqrt(full) if full > 0.0 else 0.0
     H = np.einsum("kas,kbs->kab", Q[rows], Q[rows])
     if design.intercept == "fold":
         H += design.root[rows][:, :, None] * design.root[rows][:, None, :] / float(design.root @ design.root)
@@ -419,7 +442,31 @@ def leave_out(
         margin = np.linalg.eigvalsh(matrix)[:, 0]
         matrix[margin < TRUSTED] = np.eye(rows.shape[1])  # not trusted, and perhaps singular to the last bit
         held = np.linalg.solve(matrix, e[rows][:, :, None])[:, :, 0]
-    return full - np.sum(e[rows] * held, axis=1), np.sum(held**2, axis=1), margin * rcond * share
+    objective = full - np.sum(e[rows] * held, axis=1)
+    left = np.clip(objective / (CANCELLED * full), 0.0, 1.0) if full > 0.0 else np.zeros(len(rows))
+    return objective, np.sum(held**2, axis=1), margin * rcond * share * left
+
+
+def _sharp_residual(
+    design: UnitColumns, support: IntArray, root: FloatArray, factors: tuple[FloatArray, FloatArray, FloatArray]
+) -> FloatArray:
+    """Return the residual of `[Z; diag(root)] b = [t; 0]` with its own digits, where it is tiny beside the targets.
+
+    Whatever `b` is, the residual of the least squares is the part of `t - Z b` that is orthogonal to the columns. With
+    a `b` that is nearly right and `t - Z b` summed in twice the precision nothing is left that could cancel.
+    """
+    (Q, R, length), beta = factors, np.zeros(len(support))
+    for _ in range(3):
+        high, low = design.t, np.zeros(len(design.t))
+        for column, b in zip(design.Z[:, support].T, beta.tolist(), strict=True):
+            product, below = exact_product(column, -b)
+            high, lost = exact_sum(high, product)
+            low = low + (lost + below)
+        rest = np.concatenate([high + low, -root * beta])
+        along = Q.T @ rest
+        beta = beta + np.linalg.solve(R, along) / length
+    found: FloatArray = rest - Q @ along
+    return found
 
 
 @dataclass(frozen=True, eq=False)

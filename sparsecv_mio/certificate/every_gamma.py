@@ -193,7 +193,7 @@ def _not_listed(
     at = {name: i for i, name in enumerate(design.dataset.names[j] for j in design.columns.tolist())}
     rows = [place.get(tuple(sorted(at.get(name, -1) for name in support)), -1) for support in listed]
     known: IntArray = np.array([row for row in rows if row >= 0], dtype=np.int64)
-    for fold, objective, _ in all_objectives(design, plan, gamma, supports):
+    for fold, objective, *_ in all_objectives(design, plan, gamma, supports):
         objective = np.maximum(objective, 0.0)
         best = float(objective[known].min(initial=np.inf))
         room = 2.0 * TIE_RTOL * float(objective.min()) + UNKNOWN * float(design.t @ design.t)

@@ -16,7 +16,7 @@ from sparsecv_mio.problem.accumulate import training_moments
 from sparsecv_mio.problem.moment_refit import refit_moments
 
 FEW_FOLDS, FEW_NUMBERS = 1_000, 40_000_000  # fitted again for the mean absolute error, and what they train on
-AGREE_RTOL = 1e-6
+AGREE_RTOL = 1e-8
 
 
 def held_out_predictions(record: Record, dataset: Dataset, folds: AnyFolds) -> FloatArray:

@@ -27,6 +27,7 @@ MOST_PIECES = 20_000  # visited; where rounding is wider than the gap, halving w
 ROUNDED = "rounding is wider than the gap on a part of the interval, which stays open"
 REPORT_SECONDS = 0.1
 CURVE_POINTS = 400  # of the curve of the best size
+CURVE_RTOL = 1e-7  # of an error: a point that rounding may have moved by more is left out of the curve
 OUTWARD = 1e-9  # relative, of bounds in the units of the file
 
 
@@ -113,7 +114,7 @@ def _certificate(asked: Interval, data: StandardData, search: Partition, per_row
 
 
 def _curve(search: Partition, per_row: float) -> tuple[tuple[float, ...], tuple[float, ...]]:
-    """Return gammas and CV errors of the best size, where pieces hold its fits."""
+    """Return gammas and CV errors of the best size, where pieces hold its fits and rounding leaves their digits."""
     best, points = search.best, np.geomspace(*search.ends, CURVE_POINTS)
     found: dict[float, float] = {}
     for piece in search.pieces() if best is not None else []:
@@ -123,7 +124,11 @@ def _curve(search: Partition, per_row: float) -> tuple[tuple[float, ...], tuple[
         known = {piece.low: piece.left, piece.high: piece.right}
         for lam in (piece.low, *points[(points > piece.low) & (points < piece.high)].tolist(), piece.high):
             values = known[lam] if lam in known else piece.fits.values(lam)
-            found[2.0 * lam] = held_out(piece.fits.fold, values)[0] * per_row
+            low, high = held_out(piece.fits.fold, values)
+            plain = replace(values, f_error=np.zeros_like(values.f), h_error=np.zeros_like(values.h))
+            least, most = held_out(piece.fits.fold, plain)
+            if max(least - low, high - most) <= CURVE_RTOL * least:
+                found[2.0 * lam] = least * per_row
     return tuple(sorted(found)), tuple(found[gamma] for gamma in sorted(found))
 
 

@@ -112,3 +112,30 @@ def test_few_supports_are_refitted_where_columns_are_nearly_dependent(monkeypatc
         for tau in (1, 2, 3, 4):
             optima(design, plan, 0.1, tau)
         assert count[0] < 4 * 24 * 3  # of up to 57 supports in each of 24 folds
+
+
+@pytest.mark.parametrize("noise", [1e-3, 1e-6, 1e-9])
+def test_nearly_perfect_fits_at_an_offset_are_enumerated_without_a_refit_of_every_fold(
+    noise: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rng = np.random.default_rng(3)
+    X = rng.normal(size=(27, 3)) + 1e4 * rng.choice([-1.0, 0.5, 1.0], size=3)
+    y = X @ [1.0, -0.5, 0.3] + noise * rng.normal(size=27)
+    data = Dataset.from_arrays(X, y)
+    plan, design = make_folds("loo", data), UnitColumns.of(data, "variance", "none")
+    count, refit = [0], UnitColumns.refit
+
+    def counted(*given: Any) -> RidgeFit:
+        count[0] += 1
+        return refit(*given)
+
+    for gamma, tau in ((0.001, 3), (0.3, 3), (10.0, 2), (0.01, 1)):
+        with monkeypatch.context() as patch:
+            patch.setattr(UnitColumns, "refit", counted)
+            optima = fold_optima(design, plan, gamma, tau)
+        for fold in range(0, 27, 5):
+            fits = [refit(design, s, gamma, plan.train_rows(fold)) for s in combinations(range(3), tau)]
+            best = min(fits, key=lambda model: model.objective)
+            true = held_out_error(best, X, y, plan.scored_rows(fold))
+            assert optima.low[fold] == pytest.approx(true, rel=1e-8, abs=1e-8 * float(optima.low.mean()))
+    assert count[0] <= 27
