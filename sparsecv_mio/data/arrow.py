@@ -85,7 +85,7 @@ def read_delimited(
     lenient = learnt is not None or how.cures or (wanted.two_words and _holds_words(table, chosen))
     try:
         if learnt is not None:
-            return assemble(*read_alike(stream.raw(), learnt, wanted.sure))
+            return assemble(*read_alike(stream.raw(), learnt))
         if lenient:
             return assemble(*cured(stream.raw(), how, wanted))
         data = stream.numbers()
@@ -96,7 +96,7 @@ def read_delimited(
         if not lenient:
             blame(table, chosen, settled=wanted.settled)
         raise
-    if not wanted.sure:
+    if not wanted.sure or not wanted.needed:  # new rows may be written in another way
         check_marks(stream.marks(data), how.sep)
     return data
 

@@ -109,7 +109,7 @@ def read_columnar(path: Path, wanted: Wanted, how: Reading = STRICT, learnt: App
     """
     with _opened(path, wanted) as (file, chosen):
         if learnt is not None:
-            return assemble(*read_alike(_raw(file, chosen, how), learnt, wanted.sure))
+            return assemble(*read_alike(_raw(file, chosen, how), learnt))
         words = chosen.target is not None and not is_numeric(file.schema_arrow.field(chosen.goal).type)
         if how.cures or how.decimal != "." or (wanted.two_words and words):
             return assemble(*cured(_raw(file, chosen, how), how, wanted))

@@ -215,7 +215,7 @@ def cured(table: RawTable, how: Reading, wanted: Wanted) -> Made:
     return _assembled(table, Applied(how, columns, means, levels, int(np.sum(~kept)), notes))
 
 
-def read_alike(table: RawTable, learnt: Applied, sure: bool = False) -> Made:
+def read_alike(table: RawTable, learnt: Applied) -> Made:
     """Make features of new rows by what was learnt from others.
 
     Parameters
@@ -223,8 +223,6 @@ def read_alike(table: RawTable, learnt: Applied, sure: bool = False) -> Made:
     table : RawTable
         Some of the columns; the target, where there is one, may have empty cells.
     learnt : Applied
-    sure : bool
-        Whether it is known how numbers are written.
 
     Raises
     ------
@@ -240,8 +238,7 @@ def read_alike(table: RawTable, learnt: Applied, sure: bool = False) -> Made:
         for row, word in list(one.others.items())[: 0 if words else 1]:
             faults.add(one.name, row + 1, word)
     faults.raise_if_any()
-    if not sure:
-        check_marks(table.marks)
+    check_marks(table.marks)
     if table.target is not None and (table.target.empty.any() or (table.target.others and not learnt.levels)):
         table = replace(table, target=None)
     return _assembled(table, replace(learnt, columns=tuple(one.name for one in table.features)))
