@@ -96,7 +96,7 @@ def read_delimited(
         if not lenient:
             blame(table, chosen, settled=wanted.settled)
         raise
-    if not wanted.sure or not wanted.needed:  # new rows may be written in another way
+    if not wanted.sure:  # new rows may be written in another way
         check_marks(stream.marks(data), how.sep)
     return data
 

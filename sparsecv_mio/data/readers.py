@@ -169,7 +169,7 @@ def read_rows(
     if learnt is not None:
         columns = [name for name in learnt.columns if any(made in features for made in learnt.names_of(name))]
         how = learnt.how
-    wanted = Wanted(target, columns, None, (), needed=False, index=how.index_col, sure=True)
+    wanted = Wanted(target, columns, None, (), needed=False, index=how.index_col)
     try:
         data = read_by(path, wanted, how, learnt)
     except BadInput as error:
