@@ -47,7 +47,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "kernels": set(),
     "data": GROUND,
     "problem": DATA,
-    "certificate": GROUND | {"data", "problem.objective", "problem.coordinates", "problem.rounding"},
+    "certificate": GROUND | {"data"} | {f"problem.{x}" for x in ("objective", "coordinates", "doubled", "rounding")},
     **{f"certificate.{part}": GROUND for part in RECORDS},
     "formulation": PROBLEM,
     "formulation.backends.native": PROBLEM | {"kernels"},
