@@ -233,8 +233,8 @@ def _by_enumeration(
     for pair in pairs[:most]:
         lower, upper, path = intervals[pair]
         _truth(checks, (design, plan), pair, (lower, upper), path, stable if pair == pairs[0] else None)
-    left = f" of {len(pairs)}" if len(pairs) > most else ""
-    checks.part(f"instability of {min(most, len(pairs))}{left} pairs, by enumeration of all supports", before)
+    which = "the pair" if len(pairs) == 1 else f"{min(most, len(pairs))} of {len(pairs)} pairs"
+    checks.part(f"instability of {which}, by enumeration of all supports", before)
 
 
 def _truth(
