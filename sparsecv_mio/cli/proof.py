@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import shlex
 from collections.abc import Callable
-from functools import partial
 from typing import TYPE_CHECKING
 
 from sparsecv_mio.errors import BadInput
@@ -69,35 +68,46 @@ def proof_files(
     from sparsecv_mio.proofs.writing import write_proof
 
     def write() -> None:
+        modes: list[str] = []
         try:
-            write_proof(record, dataset, path, plan, found, partial(_check, dataset))
+            write_proof(record, dataset, path, plan, found, lambda place: modes.append(_mode_of(place, dataset)))
         except KeyboardInterrupt:
             rest = f"the same command goes on from {part_of(path)}" if part_of(path).exists() else "nothing is kept"
             raise Interrupted(f"--proof: interrupted, {path} is not written, the answer stands; {rest}") from None
         if quiet:
             return
-        failure = ending.show(lambda screen: screen.print(_written(path, data), soft_wrap=True), json)
+        failure = ending.show(lambda screen: screen.print(_written(path, data, modes[0]), soft_wrap=True), json)
         if failure is not None:
             raise failure
 
     return [write]
 
 
-def _check(dataset: Dataset, place: str) -> None:
-    """Run what `sparsecv check` does on a proof that is about to be put in its place."""
+def _mode_of(place: str, dataset: Dataset) -> str:
+    """Run what `sparsecv check` does on a proof that is about to be put in its place; return the mode that accepts it.
+
+    `exact`, which takes up to forty times as long, is tried where rounding is too wide for `fast`.
+    """
     from sparsecv_mio.check.main import check
     from sparsecv_mio.check.reading import Refused, Unreadable
 
     try:
         check(place, dataset.X, dataset.y)
+        return "fast"
+    except (Refused, Unreadable):
+        pass
+    try:
+        check(place, dataset.X, dataset.y, "exact")
+        return "exact"
     except (Refused, Unreadable) as error:
         why = str(error).replace(place, "it")
         raise BadInput(f"--proof: no proof is written, the answer stands: its own check refuses it ({why})") from None
 
 
-def _written(path: str, data: str) -> str:
-    """Return the line that says where a proof is, how large, and how it is checked."""
+def _written(path: str, data: str, mode: str) -> str:
+    """Return the line that says where a proof is, how large, and how it is checked: by the mode that accepts it."""
     from rich.filesize import decimal
 
     size = decimal(os.path.getsize(path), precision=0)
-    return f"proof: {path} ({size}); check it: {shlex.join(['sparsecv', 'check', path, data])}"
+    words = ["sparsecv", "check", path, data, *(["--mode", mode] if mode == "exact" else [])]
+    return f"proof: {path} ({size}); check it: {shlex.join(words)}"

@@ -20,7 +20,6 @@ from sparsecv_mio.problem.objective import varying_columns
 from sparsecv_mio.restrictions import Restrictions
 from sparsecv_mio.search import registry
 from sparsecv_mio.search.grid import Grid
-from sparsecv_mio.search.methods import rows
 
 METHODS = (
     {"method": "rounds"}, {"method": "rounds", "engine": "enumerate"}, {"method": "rounds", "engine": "shared"},
@@ -64,8 +63,7 @@ def check(seed: int, tally: Tally, how: dict[str, str] | None = None, **size: in
 
 def go_by_rows(monkeypatch: pytest.MonkeyPatch) -> None:
     """Have every search and all bounds go by rows, however few the columns are."""
-    for module in (registry, rows):
-        monkeypatch.setattr(module, "by_rows", lambda data, folds: True)
+    monkeypatch.setattr(registry, "by_rows", lambda data, folds: True)
     monkeypatch.setattr(all_folds, "is_wide", lambda data: True)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -74,7 +75,7 @@ def test_a_batch_in_a_log_says_how_far_it_is(
     assert run(["batch", str(plan), "--out", str(out), "--workers", "1"]) == 0
     lines = capfd.readouterr().err.splitlines()
     assert lines and all(line.startswith("sparsecv: ") for line in lines)
-    assert "0 of 4 tasks done, 1 running, 0 failed" in lines[0]
+    assert re.search(r"[0-3] of 4 tasks done, 1 running, 0 failed", lines[0])
     assert run(["batch", str(plan), "--out", str(out), "--workers", "1", "-q"]) == 0
     assert capfd.readouterr().err == ""
 

@@ -37,9 +37,22 @@ class Terminal(io.StringIO):
         return True
 
 
-def test_the_bar_is_drawn_on_a_terminal_only(monkeypatch: pytest.MonkeyPatch) -> None:
-    with counting_bar(False, "rows") as nobody:
-        assert nobody is None
+def test_off_a_terminal_there_is_a_line_now_and_then(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("sparsecv_mio.cli.live.LINE_SECONDS", 1000.0)
+    with counting_bar(False, "rows") as early:
+        assert early is not None
+        early(1, 5)
+    assert capsys.readouterr().err == ""
+    monkeypatch.setattr("sparsecv_mio.cli.live.LINE_SECONDS", 0.0)
+    with counting_bar(False, "rows") as line:
+        assert line is not None
+        line(2, 5)
+    assert capsys.readouterr().err == "2 of 5 rows\n"
+
+
+def test_the_bar_is_drawn_on_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
     screen = Terminal()
     monkeypatch.setattr(sys, "stderr", screen)
     with counting_bar(True, "rows") as quiet:
