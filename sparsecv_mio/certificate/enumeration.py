@@ -40,7 +40,6 @@ CANCELLED = 1e-3  # of the objective on all rows: one without some rows that is 
 TRUSTED = 1e-7  # rounding over `trust` bounds the error of a correction: 1e-9, well inside what is compared
 BLOCK_ELEMENTS = 1 << 24
 NOISE = 1e-16  # of the target and of a residual: some ten ulps of a long double, times what its sums and factors add
-LAST_DIGIT = 1e-17  # of the target: of 300 searches at offsets to 1e9 none was wrong by a fortieth of it
 RESIDUAL = 1e-15  # rounding of a residual of the search, relative to the largest target about its centre
 ROW_ROUNDING = 4e-15  # of an orthogonal factorisation, of the lengths of its columns, times the root of its size
 DOUBTFUL = 1e-6  # of the target: an effect that is smaller may have either sign, an exact fit decides
@@ -185,11 +184,6 @@ class UnitColumns:
             Training rows; None: all.
         """
         return min(self.refit(s, gamma, rows).objective for s in supports)
-
-    @property
-    def last_digit(self) -> float:
-        """Rounding of a residual that is computed from the rows: both sides keep more digits than floats have."""
-        return LAST_DIGIT * float(np.abs(self.t).max()) * self.y_unit
 
     def residual_noise(self, h: float, gamma: float, tau: int) -> float:
         """Bound what rounding may do to a held-out residual of a search, times the root of its weight.

@@ -234,7 +234,7 @@ def _errors(
     checks: Checks, record: Record, pair: ReportedPair, design: UnitColumns, plan: FoldPlan,
     given: tuple[Supports, Level],
 ) -> None:  # fmt: skip
-    (supports, level), before, gamma = given, len(checks.failures), pair.known.gamma
+    (supports, level), before, gamma, tau = given, len(checks.failures), pair.known.gamma, pair.known.tau
     for fold, support in enumerate(supports if design.allowed is not None else []):
         at = np.searchsorted(design.columns, support)
         model = design.refit(at, gamma, plan.train_rows(fold))
@@ -243,7 +243,7 @@ def _errors(
     found, absolute, how = held_out_errors(design, plan, supports, gamma)
     said, rows = pair.folds.error, Scored.of(design.dataset, plan).total
     mean, square = float(found.sum()) / rows, float(found.sum()) / plan.scored
-    noise = design.last_digit
+    noise = design.residual_noise(square, gamma, tau)
     # a residual is a difference of numbers of the target's size: near 0 it is exact only against that size
     reach = H_RTOL * np.sqrt(found) + (FOLD_RTOL * math.sqrt(square) + noise) * np.sqrt(plan.sizes)
     wrong = np.flatnonzero(~(np.abs(np.sqrt(np.maximum(said, 0.0)) - np.sqrt(found)) <= reach) | (said < 0.0))
@@ -259,8 +259,7 @@ def _errors(
                 checks.only_read(name, words)
         sum_of, mean = (min(max(value, own.lower), own.upper) for value in (sum_of, mean))
     checks.close(f"{pair.path}cv_error", pair.known.cv_error, sum_of, 1e-12 * sum_of)
-    room = noise * (2.0 * math.sqrt(square) + noise) * plan.scored / rows
-    checks.close(f"{pair.path}cv_error", pair.known.cv_error, mean, H_RTOL * mean + room)
+    checks.close(f"{pair.path}cv_error", pair.known.cv_error, mean, design.slack(mean, gamma, tau, H_RTOL))
     mae = None if pair.path else record.mae
     if mae is not None and absolute is not None:
         found_mae = float(absolute.sum()) / float(plan.sizes.sum())
