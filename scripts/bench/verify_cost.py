@@ -20,7 +20,8 @@ from sparsecv_mio.restrictions import Restrictions
 from sparsecv_mio.search.api import cross_validate
 
 MOST = 10.0
-SIGNS = Restrictions(nonnegative=("x0", "x2"), nonpositive="x4", hierarchy="x5=x0")
+WORDS: dict[str, Any] = {"nonnegative": ("x0", "x2"), "nonpositive": "x4", "hierarchy": "x5=x0"}
+SIGNS = Restrictions(**WORDS)
 
 
 def main() -> int:
