@@ -135,6 +135,8 @@ class Lister:
         return self._listed(lam, {size: () for size in bars}, bars)
 
     def _listed(self, lam: float, starts: Supports, bars: Mapping[int, FloatArray] | None) -> dict[int, Listed] | None:
+        if self.expired():
+            return None
         found = _Found.of(starts, self.sets.k)
         rest = np.arange(self.sets.k)
         if self._whole is not None:

@@ -6,9 +6,11 @@ The statements behind it and their proofs are in docs/theory/continuous_gamma.md
 from __future__ import annotations
 
 import heapq
-from collections.abc import Callable, Sequence
+import threading
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -16,8 +18,10 @@ from sparsecv_mio.arrays import FloatArray, IntArray
 from sparsecv_mio.search.continuous.chords import Envelope, first_of
 from sparsecv_mio.search.continuous.fits import Fits, Values
 from sparsecv_mio.search.continuous.left_out import RowFits
-from sparsecv_mio.search.continuous.lists import Lists
 from sparsecv_mio.units import TIE_RTOL
+
+if TYPE_CHECKING:  # with kernels, which take a second to load
+    from sparsecv_mio.search.continuous.lists import Lists
 
 STEP = 1.4  # ratio of the ends of the first intervals
 NARROWEST = 1e-12  # relative width below which an interval is not divided
@@ -63,9 +67,11 @@ class Piece:
     right: Values | None = None
     closed: bool = False
 
-    def upper_at(self, side: Values) -> float:
-        """At least the CV error at the end that these values are of, as a sum over folds."""
-        return np.inf if self.fits is None else held_out(self.fits.fold, side)[1]
+    @property
+    def sides(self) -> tuple[Values, ...]:
+        """Values of the fits at both ends; none without fits."""
+        known = self.fits is not None and self.left is not None and self.right is not None
+        return (self.left, self.right) if known else ()  # type: ignore[return-value]
 
     @property
     def narrow(self) -> bool:
@@ -80,6 +86,8 @@ class Piece:
 
 class Partition:
     """The search over an interval of lam, all sizes at once.
+
+    Another thread may ask for `pieces`, `best` and `lower` at any moment of it.
 
     Parameters
     ----------
@@ -110,6 +118,11 @@ class Partition:
         self._born = 0
         self._widened: set[float] = set()
         self.grid = first_grid(ends)
+        self._unseen = {
+            (low, size): Piece(size, low, high, 0.0) for low, high in pairwise(self.grid) for size in self.sizes
+        }
+        self._at_work: tuple[Piece, ...] = ()
+        self._lock = threading.Lock()  # while pieces change their place
 
     # -- what is known ------------------------------------------------------------------------------------------------
 
@@ -130,7 +143,8 @@ class Partition:
 
     def pieces(self) -> list[Piece]:
         """Return all pieces: every size and every lam is in one."""
-        return self.done + [piece for _, _, piece in self._heap]
+        with self._lock:
+            return [*self.done, *(piece for _, _, piece in self._heap), *self._at_work, *self._unseen.values()]
 
     @property
     def finished(self) -> bool:
@@ -142,21 +156,30 @@ class Partition:
     def begin(self) -> None:
         """Bound every size on every interval of a first grid by training losses, and score the ends of what is left."""
         guesses = {}
-        for low, high in pairwise(self.grid):
-            for size in self.sizes:
-                if self.expired():
-                    self._push(Piece(size, low, high, 0.0))
-                    continue
-                piece, guesses[low, size] = self._first(size, low, high)
-                self._push(piece)
+        for place, piece in tuple(self._unseen.items()):
+            found = piece
+            if not self.expired():
+                found, guesses[place] = self._first(piece.size, piece.low, piece.high)
+            with self._lock:
+                del self._unseen[place]
+                self._push(found)
         if not self.expired():
             best = min(guesses, key=lambda place: guesses[place])[0]
             for lam in sorted(self.grid, key=lambda lam: abs(np.log(lam / best))):
+                if self.expired():
+                    return
                 self._solve(lam)
 
     def step(self) -> None:
         """Work on the piece with the least lower bound."""
-        self._work(heapq.heappop(self._heap)[2])
+        with self._lock:
+            piece = heapq.heappop(self._heap)[2]
+            self._at_work = (piece,)
+        parts = self._work(piece)
+        with self._lock:
+            self._at_work = ()
+            for part in parts:
+                self._push(part)
 
     def _solve(self, lam: float) -> None:
         """Find and score the optima at one lam of every size of which a piece there is open."""
@@ -177,34 +200,30 @@ class Partition:
         self._born += 1
         heapq.heappush(self._heap, (piece.lower, self._born, piece))
 
-    def _work(self, piece: Piece) -> None:
+    def _work(self, piece: Piece) -> Iterable[Piece]:
+        """Return what takes the place of a piece."""
         self.visited += 1
         if piece.lower >= self.target:
-            self.done.append(piece)
-        elif piece.narrow:
-            self._push(_closed(piece))
-        elif piece.fits is None:
-            self._list(piece)
-        else:
-            self._divide(piece)
+            return (piece,)
+        if piece.narrow:
+            return (_closed(piece),)
+        return (self._list(piece),) if piece.fits is None else self._divide(piece)
 
-    def _list(self, piece: Piece) -> None:
+    def _list(self, piece: Piece) -> Piece:
         """Find all that can be optimal on a piece."""
         ends = (piece.low, piece.high)
         for lam in ends:
             if not self.lists.solve(lam, [piece.size]):
-                self._push(piece if self.expired() else _closed(piece))
-                return
+                return piece if self.expired() else _closed(piece)
         for lam in set(ends) - self._widened:
             self._widen(lam, piece)
         fits = self.lists.on(*ends, piece.size)
         if fits is None:
-            self._push(piece if self.expired() else _closed(piece))
-            return
+            return piece if self.expired() else _closed(piece)
         left, right = fits.values(piece.low), fits.values(piece.high)
         self._score(fits.fold, left, piece.low, piece.size)
         self._score(fits.fold, right, piece.high, piece.size)
-        self._push(_bounded(piece, fits, left, right))
+        return _bounded(piece, fits, left, right)
 
     def _widen(self, lam: float, piece: Piece) -> None:
         """Lengthen the lists at one lam for all open pieces there at once."""
@@ -212,13 +231,15 @@ class Partition:
         self.lists.widen(lam, [(one.low, one.high, one.size) for one in pieces])
         self._widened.add(lam)
 
-    def _divide(self, piece: Piece) -> None:
+    def _divide(self, piece: Piece) -> Iterable[Piece]:
         assert piece.fits is not None and piece.left is not None and piece.right is not None
         values = piece.fits.values(piece.middle)
         self._score(piece.fits.fold, values, piece.middle, piece.size)
         parts = ((piece.low, piece.middle, piece.left, values), (piece.middle, piece.high, values, piece.right))
-        for low, high, left, right in parts:
-            self._push(_bounded(Piece(piece.size, low, high, piece.lower), piece.fits, left, right))
+        return [
+            _bounded(Piece(piece.size, low, high, piece.lower), piece.fits, left, right)
+            for low, high, left, right in parts
+        ]
 
     def _score(self, fold: IntArray, values: Values, lam: float, size: int) -> None:
         """Take in the CV error at one lam, the worst of the supports that are tied there."""
@@ -314,14 +335,51 @@ def held_out(fold: IntArray, values: Values) -> tuple[float, float]:
     values : Values
         Of P fits, all that can be optimal among them.
     """
-    starts = first_of(fold)
-    count = np.diff(np.append(starts, len(fold)))
-    least = np.repeat(np.minimum.reduceat(values.f, starts), count)
-    room = 2.0 * np.repeat(np.maximum.reduceat(values.f_error, starts), count) + TIE_RTOL * np.abs(least)
-    tied = values.f <= least + room
-    low = np.minimum.reduceat(np.where(tied, values.h, np.inf), starts)
-    high = np.maximum.reduceat(np.where(tied, values.h + values.h_error, -np.inf), starts)
+    low, high = _of_optima(first_of(fold), values.f, values.f_error, values.h, values.h_error)
     return float(low.sum()), float(high.sum()) * (1.0 + SUMMED)
+
+
+def held_out_of_many(given: Sequence[tuple[IntArray, Values]]) -> FloatArray:
+    """Return what `held_out` does for many at once, and the same as if there were no rounding.
+
+    Parameters
+    ----------
+    given : sequence of pairs
+        Arguments of `held_out`, N of them.
+
+    Returns
+    -------
+    (N, 4) array
+        At least and at most, with rounding; at least and at most, without.
+    """
+    if not given:
+        return np.zeros((0, 4))
+    lengths = np.array([len(fold) for fold, _ in given])
+    fold = np.concatenate([fold for fold, _ in given])
+    f, f_error, h, h_error = (
+        np.concatenate([getattr(values, name) for _, values in given]) for name in ("f", "f_error", "h", "h_error")
+    )
+    begins = np.cumsum(lengths) - lengths
+    new = np.concatenate(([True], fold[1:] != fold[:-1]))
+    new[begins] = True
+    starts, none = np.flatnonzero(new), np.zeros_like(f)
+    sums = np.stack([*_of_optima(starts, f, f_error, h, h_error), *_of_optima(starts, f, none, h, none)])
+    cuts = [*np.searchsorted(starts, begins).tolist(), len(starts)]
+    found = np.array([sums[:, lo:hi].sum(axis=1) for lo, hi in pairwise(cuts)])
+    found[:, [1, 3]] *= 1.0 + SUMMED
+    return found
+
+
+def _of_optima(
+    starts: IntArray, f: FloatArray, f_error: FloatArray, h: FloatArray, h_error: FloatArray
+) -> tuple[FloatArray, FloatArray]:
+    """Held-out errors of the optima of each fold, at least and at most; folds start where `starts` says."""
+    count = np.diff(np.append(starts, len(f)))
+    least = np.repeat(np.minimum.reduceat(f, starts), count)
+    room = 2.0 * np.repeat(np.maximum.reduceat(f_error, starts), count) + TIE_RTOL * np.abs(least)
+    tied = f <= least + room
+    low = np.minimum.reduceat(np.where(tied, h, np.inf), starts)
+    return low, np.maximum.reduceat(np.where(tied, h + h_error, -np.inf), starts)
 
 
 def _bounded(piece: Piece, fits: Fits | RowFits, left: Values, right: Values) -> Piece:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 
 import numpy as np
 import pytest
@@ -12,9 +13,13 @@ from sparsecv_mio.certificate.record import Record
 from sparsecv_mio.certificate.verify import verify
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.folds import folds_from_labels
+from sparsecv_mio.errors import OutOfTime
 from sparsecv_mio.grids import GammaInterval
 from sparsecv_mio.search.api import cross_validate
+from sparsecv_mio.search.continuous import solve
+from sparsecv_mio.search.continuous.partition import Partition
 from sparsecv_mio.search.observers.progress import Progress
+from sparsecv_mio.search.state.deadline import Deadline
 
 
 @pytest.mark.parametrize("spec", ["loo", "4"])
@@ -81,3 +86,38 @@ def test_points_of_the_curve_that_rounding_took_are_left_out() -> None:
             time_limit=1.0,
         )  # fmt: skip
         verify(record, data, folds).raise_if_failed()
+
+
+@pytest.mark.parametrize("where", ["_begun", "begin", "step"])
+def test_a_limit_ends_a_search_that_does_not_ask_the_clock(where: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Kernels that are loaded or compiled, and calls of LAPACK, ask for no clock."""
+    one, free = interval_problem(8, "4"), threading.Event()
+    owner = solve.IntervalSearch if where == "_begun" else Partition
+    plain = getattr(owner, where)
+
+    def stuck(self: object, *given: object) -> object:
+        free.wait(60.0)
+        return plain(self, *given)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(owner, where, stuck)
+        try:
+            record = cross_validate(one.data.dataset, one.folds, gammas="0.01..2", taus=[1, 6], time_limit=0.1)
+        finally:
+            free.set()
+    assert record.status == "limit" and record.continuous is not None and len(record.continuous.pieces) >= 2
+    assert verify(record, one.data.dataset, one.folds).ok
+
+
+def test_a_limit_before_the_data_are_ready(monkeypatch: pytest.MonkeyPatch) -> None:
+    one, free = interval_problem(8, "4"), threading.Event()
+    monkeypatch.setattr(solve, "standardize", lambda *_: free.wait(60.0))
+    with pytest.raises(OutOfTime, match="still being prepared"):
+        cross_validate(one.data.dataset, one.folds, gammas="0.01..2", taus=[1], time_limit=0.1)
+    free.set()
+
+
+def test_the_model_at_the_answer_has_time_after_the_limit_but_no_more_than_half_a_second() -> None:
+    for past, least in ((-3.0, 3.0), (-0.2, 0.5), (0.0, 0.5), (0.1, 0.4), (5.0, 0.2)):
+        clock = Deadline(0.0, None, time.monotonic() - past)
+        assert solve.seconds_for_model(clock) == pytest.approx(least, abs=0.05)
