@@ -13,7 +13,6 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
-from itertools import groupby
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from rich.console import Console, Group
@@ -21,7 +20,7 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
-from sparsecv_mio.report.numbers import marked, shown
+from sparsecv_mio.report.numbers import alike, marked, shown
 
 if TYPE_CHECKING:
     from sparsecv_mio.search.interrupts import Stop
@@ -121,16 +120,14 @@ def folded(taus: Sequence[TauProgress], best: int) -> list[Rows]:
         return row.tau if alone else -1 if row.pruned < row.total else -2
 
     rows = []
-    for _, alike in groupby(taus, kind):
-        same = list(alike)
+    for name, same in alike(taus, kind):
         least = min(same, key=lambda row: row.cv_error)
         one = replace(
             least, final=sum(row.final for row in same), pruned=sum(row.pruned for row in same),
             total=sum(row.total for row in same), lower=min(row.lower for row in same),
             upper=min(row.upper for row in same),
         )  # fmt: skip
-        ends = sorted({same[0].tau, same[-1].tau})
-        rows.append(Rows(":".join(map(str, ends)), one))
+        rows.append(Rows(name, one))
     return rows
 
 

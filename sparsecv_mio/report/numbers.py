@@ -3,9 +3,22 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from itertools import groupby
+from typing import Protocol, TypeVar
 
 ESTIMATE = "~"  # stands before a number that is an estimate
+
+
+class OfTau(Protocol):
+    """A row of a table by tau."""
+
+    @property
+    def tau(self) -> int:
+        """Number of features."""
+
+
+R = TypeVar("R", bound=OfTau)
 
 
 def shown(value: float, digits: int = 6) -> str:
@@ -54,3 +67,23 @@ def pair(tau: int, gamma: float) -> str:
 def marked(number: str, estimate: bool) -> str:
     """Put the mark of an estimate before a formatted number, where it is one."""
     return f"{ESTIMATE}{number}" if estimate else number
+
+
+def alike(rows: Iterable[R], kind: Callable[[R], Hashable]) -> Iterator[tuple[str, list[R]]]:
+    """Yield neighbouring rows of the same kind together, with the name of their taus."""
+    for _, group in groupby(rows, kind):
+        same = list(group)
+        yield taus_named([row.tau for row in same]), same
+
+
+def taus_named(taus: Sequence[int]) -> str:
+    """Name ascending taus shortly; LO:HI are all from LO to HI.
+
+    Examples
+    --------
+    >>> taus_named([4]), taus_named([4, 5, 6]), taus_named([1, 3, 5]), taus_named([1, 2, 4, 8, 16])
+    ('4', '4:6', '1,3,5', '1,2..16')
+    """
+    if len(taus) > 1 and taus[-1] - taus[0] == len(taus) - 1:
+        return f"{taus[0]}:{taus[-1]}"
+    return ",".join(map(str, taus)) if len(taus) <= 3 else f"{taus[0]},{taus[1]}..{taus[-1]}"

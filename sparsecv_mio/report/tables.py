@@ -24,7 +24,7 @@ from sparsecv_mio.certificate.record import (
 )
 from sparsecv_mio.report.hints import ended_by_itself, hints
 from sparsecv_mio.report.layout import Row, listed, print_table, say
-from sparsecv_mio.report.numbers import ESTIMATE, aligned, interval_digits, marked, pair, shown
+from sparsecv_mio.report.numbers import ESTIMATE, aligned, alike, interval_digits, marked, pair, shown
 from sparsecv_mio.report.region import region_lines
 from sparsecv_mio.report.stability import choice_lines, stability_lines
 
@@ -372,7 +372,7 @@ def best_gamma_title(record: Record) -> str:
     return "best gamma of every tau" + ("" if record.least is None else f", the chosen one of tau = {record.tau}")
 
 
-def _alike(rows: Sequence[TableRow], chosen: tuple[float, int]) -> list[tuple[str, TableRow]]:
+def _folded(rows: Sequence[TableRow], chosen: tuple[float, int]) -> list[tuple[str, TableRow]]:
     """Make one row of neighbouring taus of which no fold is decided: the least of each number, and the taus it is of.
 
     The reported pair keeps its own row. Of more rows than a screen holds those with the least CV errors are returned.
@@ -382,12 +382,10 @@ def _alike(rows: Sequence[TableRow], chosen: tuple[float, int]) -> list[tuple[st
         return row.tau if row.folds_decided or (row.gamma, row.tau) == chosen else -1
 
     found = []
-    for _, group in groupby(rows, kind):
-        same = list(group)
+    for name, same in alike(rows, kind):
         lower, upper = min(row.lower for row in same), min(row.upper for row in same)
-        ends = sorted({same[0].tau, same[-1].tau})
         least = min(same, key=lambda row: row.cv_error)
-        found.append((":".join(map(str, ends)), replace(least, lower=lower, upper=upper)))
+        found.append((name, replace(least, lower=lower, upper=upper)))
     if len(found) > SCREEN_ROWS:
         order = sorted(found, key=lambda one: ((one[1].gamma, one[1].tau) != chosen, one[1].cv_error))
         found = sorted(order[:KEPT_ROWS], key=lambda one: one[1].tau)
@@ -398,7 +396,7 @@ def _print_taus(console: Console, record: Record, full: bool) -> None:
     every = best_by_tau(record)
     rows = [(str(row.tau), row) for row in every]
     if not full and len(rows) > SCREEN_ROWS:
-        rows = _alike(every, (record.gamma, record.tau))
+        rows = _folded(every, (record.gamma, record.tau))
     digits = interval_digits((row.lower, row.upper) for _, row in rows)
     lines = []
     for taus, row in rows:
@@ -408,7 +406,7 @@ def _print_taus(console: Console, record: Record, full: bool) -> None:
         lines.append(Row((*cells, f"{row.folds_decided}/{row.folds}"), "bold" if chosen else None))
     names = ("tau", "gamma", "CV error", "lower", "upper", "folds decided")
     print_table(console, names, lines)
-    if any(":" in taus for taus, _ in rows):
+    if any(not taus.isdecimal() for taus, _ in rows):
         say(console, "taus of which nothing is decided share a row: the least of their numbers, each by itself", "dim")
     _say_left_out(console, len(every) - len(rows), "row")
 
@@ -520,8 +518,8 @@ def _print_subsets(console: Console, path: Iterable[PathRow]) -> None:
     lines = []
     for tau, of_tau in groupby(sorted(path, key=lambda row: (row.tau, row.gamma)), key=lambda row: row.tau):
         first = True
-        for support, alike in groupby(of_tau, key=lambda row: row.support):
-            same = list(alike)
+        for support, group in groupby(of_tau, key=lambda row: row.support):
+            same = list(group)
             low, high = shown(same[0].gamma, 4), shown(same[-1].gamma, 4)
             gammas = low if len(same) == 1 else f"{low} .. {high}"
             proved = f"{sum(row.proved for row in same)}/{len(same)}"

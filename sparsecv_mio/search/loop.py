@@ -80,9 +80,9 @@ def drive(method: Search, signals: Signals, hooks: Hooks) -> None:
     reporter = Reporter(hooks.progress, method.progress) if hooks.progress is not None else None
     if reporter is not None:
         signals.listen(progressed=reporter.visit, doing=reporter.say)
-    if hooks.resume is not None:
-        resume(method, hooks.resume)
-    else:
+    if hooks.resume is None or not resume(method, hooks.resume):
+        if keeper is not None:  # should the limit come while the run begins
+            keeper.write(method, begun=False)
         method.begin()
     if keeper is not None:
         _store(method, signals, keeper)

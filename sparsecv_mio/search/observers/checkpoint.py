@@ -94,10 +94,17 @@ class Checkpoint:
         if time.monotonic() >= self.due:
             self.write(run)
 
-    def write(self, run: Watched) -> None:
-        """Write; the file is complete at every moment."""
+    def write(self, run: Watched, begun: bool = True) -> None:
+        """Write; the file is complete at every moment.
+
+        Parameters
+        ----------
+        run : Watched
+        begun : bool
+            False for a run of which nothing is known yet: one that resumes there begins anew.
+        """
         begin = time.monotonic()
-        state: Archive = dict(run.archive())
+        state: Archive = dict(run.archive()) if begun else {}
         state["key"] = np.array(json.dumps({"schema": SCHEMA} | key_of(run)))
         buffer = io.BytesIO()
         np.savez(buffer, allow_pickle=False, **state)
@@ -139,8 +146,8 @@ def read_checkpoint(path: str | os.PathLike[str]) -> tuple[Mapping[str, Any], Ar
     return key, state
 
 
-def resume(run: Watched, path: str | os.PathLike[str]) -> None:
-    """Put a run where a checkpoint of the same search left off; instead of `begin`.
+def resume(run: Watched, path: str | os.PathLike[str]) -> bool:
+    """Put a run where a checkpoint of the same search left off; False where that had not begun and knew nothing.
 
     Raises
     ------
@@ -153,7 +160,10 @@ def resume(run: Watched, path: str | os.PathLike[str]) -> None:
     for name, value in key_of(run).items():
         if key.get(name) != value:
             raise BadInput(f"--resume: checkpoint {path} is of another run, its {name} differs")
+    if not state:
+        return False
     try:
         run.resume(state)
     except CorruptStore as error:
         raise CorruptStore(f"checkpoint {path}: {error}") from None
+    return True

@@ -94,6 +94,8 @@ def test_rows_that_are_alike_are_one() -> None:
     assert (one.lower, one.upper, one.cv_error) == (0.3, 5.0, 16.0)
     assert sum(one.total for _, one in rows) == 90
     assert [name for name, _ in live.folded(taus, best=-1)] == ["1", "2", "3:7", "8:9"]
+    apart = [row(tau, 0, 0) for tau in (1, 3, 5)]
+    assert [name for name, _ in live.folded(apart, best=-1)] == ["1,3,5"]  # 1:5 are five
 
 
 @pytest.mark.parametrize("method", ["rounds", "joint", "descent"])

@@ -142,6 +142,9 @@ def test_an_answer_is_one_screen_unless_all_of_it_is_asked_for(record: Record) -
     assert folded[2:] == ["~21.0000", "20.0000", "55.0000", "0/5"]  # the least of each
     full = printed(lambda console: print_answer(console, long, full=True), 200)
     assert "by --full" not in full and "4:29" not in full and all(f" {name} " in full for name in many)
+    odd = replace(long, table=tuple(row(tau) for tau in (1, 2, 3, *range(5, 30, 2), 30)))
+    text = printed(lambda console: print_answer(console, odd), 200)
+    assert " 5,7..29 " in text and "5:29" not in text and "share a row" in text
     apart = replace(long, table=tuple(replace(one, folds_decided=1) for one in table))
     text = printed(lambda console: print_answer(console, apart), 200)
     assert "20 more rows by --full" in text and "share a row" not in text

@@ -11,7 +11,7 @@ from drawn_search import drawn, drawn_run
 from runs import new_run, record_of, to_end
 
 from sparsecv_mio.data.dataset import Dataset
-from sparsecv_mio.errors import SparseCVError
+from sparsecv_mio.errors import OutOfTime, SparseCVError
 from sparsecv_mio.search.api import cross_validate
 from sparsecv_mio.search.hooks import Hooks
 from sparsecv_mio.search.loop import drive, refined
@@ -36,10 +36,28 @@ def test_observers_see_the_whole_run(tmp_path: Path) -> None:
     assert again.run.state.cells.decided.all() and again.run.state.counts == run.run.state.counts
 
 
+def test_a_run_that_ended_before_its_first_answers_can_be_resumed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It said that the checkpoint does not exist."""
+    run, place = new_run(*drawn()), tmp_path / "run.ck"
+
+    def ended() -> None:
+        raise OutOfTime("the limit came while the run began")
+
+    monkeypatch.setattr(run, "begin", ended)
+    with pytest.raises(OutOfTime):
+        drive(run, Signals(), Hooks(checkpoint=place))
+    assert read_checkpoint(place)[1] == {}
+    again = new_run(*drawn())
+    drive(again, Signals(), Hooks(resume=place, checkpoint=place))
+    assert again.run.state.proved() and "cells.decided" in read_checkpoint(place)[1]
+
+
 def test_a_checkpoint_that_cannot_be_written_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     lost = list[SparseCVError]()
 
-    def fail(self: Checkpoint, run: object) -> None:
+    def fail(self: Checkpoint, run: object, begun: bool = True) -> None:
         self.failure = SparseCVError("disk full")
 
     monkeypatch.setattr(Checkpoint, "write", fail)

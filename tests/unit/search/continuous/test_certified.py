@@ -36,7 +36,7 @@ def test_every_point_of_the_curve_is_that_of_the_fits(spec: str) -> None:
     asked, found = _found(spec)
     made = certified(asked, found, lambda: False)
     assert len(made.curve_gammas) > CURVE_POINTS // 2
-    expected = {}
+    expected: dict[float, float] = {}
     inner = np.geomspace(0.005, 1.0, CURVE_POINTS)
     for piece in found.pieces:
         if piece.fits is not None and found.best is not None and piece.size == found.best.size:
