@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from sparsecv_mio.arrays import FloatArray
 from sparsecv_mio.data.cells import bad_cell
-from sparsecv_mio.data.cure import RawColumn, RawTable, cured, raw_table, read_alike
+from sparsecv_mio.data.cure import RawColumn, RawTable, cured, name_of_subjects, raw_table, read_alike
 from sparsecv_mio.data.dataset import Dataset, assemble
 from sparsecv_mio.data.delimited import TextTable, blame, first_cells, read_header
 from sparsecv_mio.data.marks import Marks, check_marks
@@ -83,6 +83,13 @@ def read_delimited(
     stream = _stream(path, wanted, kind, how)
     table, chosen = stream.table, stream.chosen
     lenient = learnt is not None or how.cures or (wanted.two_words and _holds_words(table, chosen))
+
+    def named() -> str:
+        try:
+            return name_of_subjects(stream.raw())
+        except (pa.ArrowException, BadInput):
+            return ""
+
     try:
         if learnt is not None:
             return assemble(*read_alike(stream.raw(), learnt))
@@ -90,11 +97,11 @@ def read_delimited(
             return assemble(*cured(stream.raw(), how, wanted))
         data = stream.numbers()
     except pa.ArrowException as error:
-        blame(table, chosen, cells=not lenient, settled=wanted.settled)
+        blame(table, chosen, cells=not lenient, settled=wanted.settled, subjects=named)
         raise BadInput(f"file {str(path)!r} cannot be read as a table: {str(error).splitlines()[0]}") from error
     except BadInput:
         if not lenient:
-            blame(table, chosen, settled=wanted.settled)
+            blame(table, chosen, settled=wanted.settled, subjects=named)
         raise
     if not wanted.sure:  # new rows may be written in another way
         check_marks(stream.marks(data), how.sep)

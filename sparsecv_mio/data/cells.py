@@ -112,8 +112,9 @@ class Fault:
 class Faults:
     """The bad cells of a table of `rows`: of every column the first that is empty, and the first that is no number.
 
-    `marks`: by column, what its cells show of how numbers are written. `settled`: whether these are new rows of a
-    model, which needs all of its columns and has no options of how cells are treated.
+    `subjects`: the column that names subjects of several rows each, if there is one. `marks`: by column, what its cells
+    show of how numbers are written. `settled`: whether these are new rows of a model, which needs all of its columns
+    and has no options of how cells are treated.
     """
 
     target: str
@@ -121,6 +122,7 @@ class Faults:
     rows: int = 0
     marks: Mapping[str, Marks] = field(default_factory=dict)
     settled: bool = False
+    subjects: str = ""
 
     def add(self, column: str, row: int, value: object, line: int | None = None) -> None:
         """Note a bad cell.
@@ -164,7 +166,7 @@ class Faults:
         if self.settled:
             return one.remedy_of_new()
         option = one.option(self.target, self.rows)
-        remedy = one.remedy(self.rows)
+        remedy = self._held_out(one) or one.remedy(self.rows)
         marks = self.marks.get(one.column)
         if marks is not None and marks.against and isinstance(one.value, str) and reads_somehow(one.value):
             remedy = f"no marks read both it and {marks.against[:20]!r}: write all alike, or drop the column"
@@ -176,12 +178,19 @@ class Faults:
         cells = f"{one.count:,} cell{'s' if one.count > 1 else ''}"
         if self.settled:
             return f"{cells}; {self._written(one) or one.remedy_of_new(one.count)}"
-        option = self._written(one) or one.option(self.target, self.rows)
+        option = self._written(one) or self._held_out(one) or one.option(self.target, self.rows)
         if option:
             return f"{cells}; {option}"
         if isinstance(one.value, str) and not one.missing and (kind := what_else(one.value)):
             return f"{cells}; {kind}{', or drop it' if one.column != self.target else ''}"
         return f"{cells}; mend the file" if one.column == self.target else f"{cells}; mend them, or drop it"
+
+    def _held_out(self, one: Fault) -> str:
+        """Return what to do with the name of a subject."""
+        if one.column != self.subjects or one.missing or not isinstance(one.value, str):
+            return ""
+        spec = json.dumps(f"groups:{one.column}", ensure_ascii=False)
+        return f"several rows each, so give folds={spec}, which holds them out together"
 
     def _written(self, one: Fault) -> str:
         """Return the keywords with which the text of a column is numbers; both, where there are two readings."""

@@ -259,9 +259,19 @@ def _check(table: RawTable, how: Reading, wanted: Wanted) -> None:
         if one.others and not (allowed and one.is_words):
             for row, word in one.others.items():
                 faults.add(one.name, row + 1, word)
+    if faults.found:
+        faults.subjects = name_of_subjects(table)
     faults.raise_if_any()
     for one in columns:
         _check_column(one, how, one is table.target)
+
+
+def name_of_subjects(table: RawTable) -> str:
+    """Return the name of the feature that names subjects of several rows each; empty without one."""
+    from sparsecv_mio.data.proposal import subjects_of
+
+    found = subjects_of(table.features) if table.target is not None else None
+    return "" if found is None else found.column
 
 
 def _check_column(one: RawColumn, how: Reading, goal: bool) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,6 +18,7 @@ from sparsecv_mio.data.reading import STRICT, Reading
 from sparsecv_mio.data.select import Selection
 from sparsecv_mio.errors import BadInput
 
+MOST_LOOKED = 1_000_000  # cells of a table in which subjects are looked for
 MOST_CELLS = 20_000_000  # that are looked at, after the first bad one, for more
 MARKS: dict[str, tuple[str, str]] = {  # what else may separate: in words, and as an option
     ";": ("semicolons", "semicolon"),
@@ -79,7 +80,13 @@ def _separated_by(mark: str, table: TextTable) -> BadInput:
     return BadInput(f'file {str(table.path)!r} seems to be separated by {word}: give sep="{option}"')
 
 
-def blame(table: TextTable, chosen: Selection, cells: bool = True, settled: bool = False) -> None:
+def blame(
+    table: TextTable,
+    chosen: Selection,
+    cells: bool = True,
+    settled: bool = False,
+    subjects: Callable[[], str] | None = None,
+) -> None:
     """Raise `BadInput` at the first line that is too short or long, or for all columns with bad cells.
 
     Parameters
@@ -91,6 +98,8 @@ def blame(table: TextTable, chosen: Selection, cells: bool = True, settled: bool
         Whether cells must be numbers; else the lines alone are looked at.
     settled : bool
         Whether these are new rows of a model.
+    subjects : callable, optional
+        Returns the column that names subjects of several rows each; asked where the table is not large.
 
     Raises
     ------
@@ -127,6 +136,8 @@ def blame(table: TextTable, chosen: Selection, cells: bool = True, settled: bool
             if looked > MOST_CELLS:
                 break
     faults.rows = count
+    if subjects is not None and faults.found and not settled and count * width <= MOST_LOOKED:
+        faults.subjects = subjects()
     faults.raise_if_any()
     if count == 0:
         raise BadInput(f"file {str(table.path)!r} has a header but no rows: give one line per row")

@@ -6,15 +6,19 @@ import csv
 import re
 import shlex
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 
+import sparsecv_mio as sc
 from sparsecv_mio.data.cure import RawColumn
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.marks import POINT
 from sparsecv_mio.data.proposal import about_target, numbers_rows, quoted, subjects_of
+from sparsecv_mio.errors import BadInput
 
 RISING = np.exp(np.linspace(-1, 6, 40))
 
@@ -80,3 +84,20 @@ def test_what_is_fitted_to_a_target(y: Sequence[float], said: str) -> None:
 def test_names_are_one_word_of_a_shell() -> None:
     names = ["a", "b,c", "it's", '"q', "d e", "$x"]
     assert next(csv.reader(shlex.split(quoted(names)))) == names
+
+
+def test_a_column_of_subjects_that_is_read_as_numbers_is_proposed_for_the_folds(tmp_path: Path) -> None:
+    """The message proposed to encode the names, which the hint of `inspect` did not."""
+    frame = pd.DataFrame(
+        {"who": [f"s{k // 2}" for k in range(16)], "visit": [1, 2] * 8, "a": np.arange(16) % 5, "y": np.arange(16.0)}
+    )
+    frame.to_csv(tmp_path / "s.csv", index=False)
+    frame.assign(a=frame["a"].where(frame.index != 3)).to_csv(tmp_path / "gaps.csv", index=False)
+    for given in (frame, tmp_path / "s.csv", tmp_path / "gaps.csv"):
+        with pytest.raises(BadInput, match='several rows each, so give folds="groups:who"'):
+            sc.solve(given, target="y")
+    plain = frame.assign(who=frame["y"].astype(str) + "s")
+    with pytest.raises(BadInput) as found:
+        sc.solve(plain, target="y")
+    assert "groups:" not in str(found.value) and "encode" in str(found.value)
+    assert sc.solve(tmp_path / "s.csv", target="y", folds="groups:who", taus=1).status == "proved"
