@@ -1,4 +1,4 @@
-"""Pieces of an interval as a record holds them: in the units of the file, with the curve of the best size."""
+"""Pieces of an interval as a record holds them: in the units of the file, with the curve of one size."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from sparsecv_mio.search.continuous.asked import Interval
 from sparsecv_mio.search.continuous.fits import Values
 from sparsecv_mio.search.continuous.partition import Piece, Point, held_out_of_many
 
-CURVE_POINTS = 400  # of the curve of the best size, beside the ends of its pieces
+CURVE_POINTS = 400  # of the curve, beside the ends of its pieces
 CURVE_RTOL = 1e-7  # of an error: a point that rounding may have moved by more is left out of the curve
 CURVE_STRIDES = 27, 9, 3, 1  # every 27th point first: a limit leaves a curve that is coarse all over
 AT_ONCE = 1 << 16  # fits that are compared at once
@@ -40,19 +40,23 @@ class Found:
     per_row: float
 
 
-def certified(asked: Interval, found: Found, expired: Callable[[], bool]) -> Continuous:
+def certified(asked: Interval, found: Found, size: int | None, expired: Callable[[], bool]) -> Continuous:
     """Bring the pieces to the units of the file.
 
     Parameters
     ----------
     asked : Interval
     found : Found
+    size : int or None
+        Number of features that the curve is of.
     expired : callable
         From when on no more points are added to the curve.
     """
-    errors = _errors_at_ends(found.pieces)
     numbers: dict[tuple[int, ...], int] = {}
-    by_size = _pieces(found, errors[:, :, 1], numbers)
+    with np.errstate(over="ignore", invalid="ignore"):  # a bound that overflows says nothing
+        errors = _errors_at_ends(found.pieces)
+        by_size = _pieces(found, errors[:, :, 1], numbers)
+        curve = _curve(asked, found, errors, size, expired)
     pieces = [
         replace(piece, tau=tau) if piece.tau != tau else piece
         for tau in asked.taus
@@ -60,7 +64,7 @@ def certified(asked: Interval, found: Found, expired: Callable[[], bool]) -> Con
     ]
     supports = tuple(tuple(found.data.names[j] for j in support) for support in numbers)
     ends = asked.gammas.low, asked.gammas.high
-    return Continuous(*ends, asked.options.gap, supports, tuple(pieces), *_curve(asked, found, errors, expired))
+    return Continuous(*ends, asked.options.gap, supports, tuple(pieces), *curve)
 
 
 def _pieces(found: Found, upper: FloatArray, numbers: dict[tuple[int, ...], int]) -> dict[int, list[GammaPiece]]:
@@ -105,11 +109,10 @@ def _errors_at_ends(pieces: Sequence[Piece]) -> FloatArray:
 
 
 def _curve(
-    asked: Interval, found: Found, errors: FloatArray, expired: Callable[[], bool]
+    asked: Interval, found: Found, errors: FloatArray, size: int | None, expired: Callable[[], bool]
 ) -> tuple[tuple[float, ...], tuple[float, ...]]:
-    """Return gammas and CV errors of the best size, where pieces hold its fits and rounding leaves their digits."""
-    best = found.best
-    which = [i for i, one in enumerate(found.pieces) if best is not None and one.size == best.size and one.sides]
+    """Return gammas and CV errors of a size, where pieces hold its fits and rounding leaves their digits."""
+    which = [i for i, one in enumerate(found.pieces) if one.size == size and one.sides]
     if not which:
         return (), ()
     pieces = [found.pieces[i] for i in which]

@@ -27,8 +27,9 @@ from sparsecv_mio.search.state.deadline import Deadline
 from sparsecv_mio.search.time_limit import run_within_limit
 
 SHARE = 0.8  # of the time limit for the interval; the rest is for its certificate and the model at the answer
+GRACE = 0.1  # seconds after it in which the search may return by itself
 CURVE_SHARE = 0.1  # of the time limit, from which on the curve gets no more points
-LEAST_SECONDS, LEAST_OVERDUE = 0.5, 0.2  # for the model at the answer: from the limit on, and where that is over
+LEAST_SECONDS, LEAST_OVERDUE = 0.3, 0.2  # for the model at the answer: from the limit on, and where that is over
 MOST_PIECES = 20_000  # visited; where rounding is wider than the gap, halving would never end
 ROUNDED = "rounding is wider than the gap on a part of the interval, which stays open"
 REPORT_SECONDS = 0.1
@@ -56,13 +57,16 @@ def solve_interval(asked: Interval, at: Callable[[float, SearchOptions], Record]
     options = asked.options
     deadline = Deadline(options.time_limit, asked.hooks.stop, asked.hooks.began)
     running = IntervalSearch(asked, deadline)
-    run_within_limit(running.run, running.clock, running.check_begun)
+    run_within_limit(running.run, running.clock, running.check_begun, grace=GRACE)
     found = running.found()
-    continuous = certified(asked, found, deadline.sooner(CURVE_SHARE).expired)
     best = found.best
+    size = None if best is None else best.size
+    continuous = certified(asked, found, size, deadline.sooner(CURVE_SHARE).expired)
     gamma = float(np.sqrt(asked.gammas.low) * np.sqrt(asked.gammas.high)) if best is None else 2.0 * best.lam
     gamma = min(max(gamma, asked.gammas.low), asked.gammas.high)
     record = at(gamma, replace(options, time_limit=seconds_for_model(deadline)))
+    if min(record.tau, found.data.q) != size:  # as good, or the model had no time: the curve is of the tau reported
+        continuous = certified(asked, found, min(record.tau, found.data.q), deadline.expired)
     lower = min(record.lower, *(piece.lower for piece in continuous.pieces))
     gap = relative_gap(lower, record.upper)
     width = options.gap * record.upper + record.tie_width + record.allowance

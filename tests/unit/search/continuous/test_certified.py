@@ -31,10 +31,14 @@ def _found(spec: str) -> tuple[Interval, Found]:
     return asked, Found(one.data, search.pieces(), search.best, 0.25)
 
 
+def _best_size(found: Found) -> int | None:
+    return None if found.best is None else found.best.size
+
+
 @pytest.mark.parametrize("spec", ["loo", "3"])
 def test_every_point_of_the_curve_is_that_of_the_fits(spec: str) -> None:
     asked, found = _found(spec)
-    made = certified(asked, found, lambda: False)
+    made = certified(asked, found, _best_size(found), lambda: False)
     assert len(made.curve_gammas) > CURVE_POINTS // 2
     expected: dict[float, float] = {}
     inner = np.geomspace(0.005, 1.0, CURVE_POINTS)
@@ -48,12 +52,12 @@ def test_every_point_of_the_curve_is_that_of_the_fits(spec: str) -> None:
 
 def test_without_time_the_curve_is_coarse() -> None:
     asked, found = _found("3")
-    full = certified(asked, found, lambda: False)
+    full = certified(asked, found, _best_size(found), lambda: False)
     curve = dict(zip(full.curve_gammas, full.curve_errors, strict=True))
     points = []
     for most in (0, 40):
         asks = count()
-        made = certified(asked, found, lambda asks=asks, most=most: next(asks) >= most)  # type: ignore[misc]
+        made = certified(asked, found, _best_size(found), lambda asks=asks, most=most: next(asks) >= most)  # type: ignore[misc]
         assert made.pieces == full.pieces and made.supports == full.supports
         assert dict(zip(made.curve_gammas, made.curve_errors, strict=True)).items() <= curve.items()
         points.append(len(made.curve_gammas))
