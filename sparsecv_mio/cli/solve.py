@@ -278,7 +278,7 @@ def solve(
         dataset, plan = session.in_time(ready, stop, how.time_limit)
 
         from sparsecv_mio.cli import live
-        from sparsecv_mio.data.proposal import about_target
+        from sparsecv_mio.data.inspection import about_target
         from sparsecv_mio.report.tables import print_answer  # after a limit there is no time to load it
         from sparsecv_mio.search.api import cross_validate
         from sparsecv_mio.search.hooks import Hooks

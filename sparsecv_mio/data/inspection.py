@@ -14,9 +14,10 @@ import numpy as np
 from sparsecv_mio.arrays import BoolArray, FloatArray
 from sparsecv_mio.data.cells import stand_in
 from sparsecv_mio.data.cure import MOST_LEVELS, RawColumn, RawTable
+from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.folds import fold_columns, make_folds
 from sparsecv_mio.data.marks import WORDS, doubts, ways_to_read
-from sparsecv_mio.data.proposal import about_target, numbers_rows, quoted, subjects_of
+from sparsecv_mio.data.proposal import numbers_rows, quoted, subjects_of
 from sparsecv_mio.data.readers import read_by, read_raw
 from sparsecv_mio.data.reading import ABSENT, Reading, feature_names
 from sparsecv_mio.data.select import Wanted
@@ -30,6 +31,7 @@ COPIES = 1.0 - 1e-9
 MOST_CORRELATED = 2000  # columns beyond which correlations are not looked at
 MOSTLY_EMPTY = 0.5
 FOLDS = 10  # the default of solve
+LONG_TAIL = 1.5  # skewness from which a target has one; 2 is that of the exponential distribution
 FEW_ROWS_LOST = 0.05  # share up to which rows with empty cells had better be left out
 
 
@@ -327,3 +329,36 @@ def _width(one: RawColumn, filled: bool, encode: Encode) -> int:
     if filled and one.empty.any():
         levels = (*levels, ABSENT)
     return len(feature_names(one.name, levels, encode))
+
+
+def about_target(data: Dataset) -> str:
+    """Say in a line what is fitted to a target that least squares may not suit, and what else one does; or nothing.
+
+    Examples
+    --------
+    >>> about_target(Dataset.from_arrays([[1.0], [2.0], [4.0]], [0.0, 1.0, 1.0], target="ill"))[:73]
+    "target 'ill' has two values, 0 and 1: fitted is a linear probability mode"
+    >>> about_target(Dataset.from_arrays([[1.0], [2.0], [4.0]], [-1.0, 0.5, 2.0]))
+    ''
+    """
+    name, y = data.target, data.y
+    words = () if data.reading is None else data.reading.levels.get(name, ())
+    values = np.unique(y)
+    if len(values) == 2:
+        shown = [f"{word!r} ({k})" for k, word in enumerate(words)] or [f"{value:g}" for value in values]
+        return (
+            f"target {name!r} has two values, {' and '.join(shown)}: fitted is a linear probability model, by "
+            "squared error, whose predictions may leave them; for probabilities, logistic regression on what it chose"
+        )
+    if len(values) < 3 or values[0] < 0.0:
+        return ""
+    off = y / values[-1] - float(np.mean(y / values[-1]))
+    skewness = float(np.mean(off**3)) / max(float(np.mean(off**2)) ** 1.5, TINY)
+    counts = bool(np.all(values == np.rint(values))) and (values[0] == 0.0 or (values[0] <= 3.0 and skewness > 0.3))
+    if not counts and skewness <= LONG_TAIL:
+        return ""
+    what = "holds whole numbers, counts perhaps" if counts else "has no value below 0 and a long upper tail"
+    better = f"log({name})" if values[0] > 0.0 else f"log(1 + {name})" if np.median(y) >= 1.0 else f"the root of {name}"
+    better = f"log(1 + {name})" if counts else better
+    fitted = "fitted is its mean, by squared error, where large values weigh most"
+    return f"target {name!r} {what}: {fitted}; {better} as the target may fit better"

@@ -13,11 +13,8 @@ import numpy as np
 
 from sparsecv_mio.arrays import FloatArray, IntArray
 from sparsecv_mio.data.cure import RawColumn
-from sparsecv_mio.data.dataset import Dataset
-from sparsecv_mio.units import TINY
 
 FEW_ROWS = 10  # below, a column of 1 to n in some other order may be one by chance
-LONG_TAIL = 1.5  # skewness from which a target has one; 2 is that of the exponential distribution
 MOST_VISITS = 50
 SURE_LEVELS = 8  # words from which repeats are subjects, whatever their names: factors of an experiment have fewer
 ID = re.compile(r"(?i:(^|.*[_. -])(id|ids|uid|pid|sid|index|idx|row|rownames|obs|case|nr))|.*[a-z]I[dD]|")
@@ -122,36 +119,3 @@ def _tells_apart(numbers: FloatArray, codes: IntArray, most: int) -> bool:
     """Whether numbers differ in the rows of a subject and come back in those of others."""
     pairs, values = set(zip(codes.tolist(), numbers.tolist(), strict=True)), set(numbers.tolist())
     return len(pairs) == len(numbers) and 2 <= len(values) <= 2 * most
-
-
-def about_target(data: Dataset) -> str:
-    """Say in a line what is fitted to a target that least squares may not suit, and what else one does; or nothing.
-
-    Examples
-    --------
-    >>> about_target(Dataset.from_arrays([[1.0], [2.0], [4.0]], [0.0, 1.0, 1.0], target="ill"))[:73]
-    "target 'ill' has two values, 0 and 1: fitted is a linear probability mode"
-    >>> about_target(Dataset.from_arrays([[1.0], [2.0], [4.0]], [-1.0, 0.5, 2.0]))
-    ''
-    """
-    name, y = data.target, data.y
-    words = () if data.reading is None else data.reading.levels.get(name, ())
-    values = np.unique(y)
-    if len(values) == 2:
-        shown = [f"{word!r} ({k})" for k, word in enumerate(words)] or [f"{value:g}" for value in values]
-        return (
-            f"target {name!r} has two values, {' and '.join(shown)}: fitted is a linear probability model, by "
-            "squared error, whose predictions may leave them; for probabilities, logistic regression on what it chose"
-        )
-    if len(values) < 3 or values[0] < 0.0:
-        return ""
-    off = y / values[-1] - float(np.mean(y / values[-1]))
-    skewness = float(np.mean(off**3)) / max(float(np.mean(off**2)) ** 1.5, TINY)
-    counts = bool(np.all(values == np.rint(values))) and (values[0] == 0.0 or (values[0] <= 3.0 and skewness > 0.3))
-    if not counts and skewness <= LONG_TAIL:
-        return ""
-    what = "holds whole numbers, counts perhaps" if counts else "has no value below 0 and a long upper tail"
-    better = f"log({name})" if values[0] > 0.0 else f"log(1 + {name})" if np.median(y) >= 1.0 else f"the root of {name}"
-    better = f"log(1 + {name})" if counts else better
-    fitted = "fitted is its mean, by squared error, where large values weigh most"
-    return f"target {name!r} {what}: {fitted}; {better} as the target may fit better"
